@@ -1,0 +1,56 @@
+// swift-tools-version: 6.2
+// The package: targets in the order in which data flows, and who may know whom.
+import PackageDescription
+
+let strict: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .treatAllWarnings(as: .error),
+  // The fold calls the JSON cursor for each byte that matters: it must inline across modules.
+  .unsafeFlags(["-cross-module-optimization"], .when(configuration: .release)),
+]
+
+func systemLibrary(_ name: String, pkgConfig: String, debian package: String) -> Target {
+  .systemLibrary(
+    name: name, path: "Sources/CLibraries/\(name)", pkgConfig: pkgConfig,
+    providers: [.apt([package])])
+}
+
+func library(_ name: String, knows dependencies: [Target.Dependency]) -> Target {
+  .target(name: name, dependencies: dependencies, swiftSettings: strict)
+}
+
+func tests(_ name: String, of dependencies: [Target.Dependency]) -> Target {
+  .testTarget(
+    name: name, dependencies: dependencies + ["TestSupport"], swiftSettings: strict)
+}
+
+let package = Package(
+  name: "receipt-ledger",
+  products: [.executable(name: "ledgerctl", targets: ["ledgerctl"])],
+  targets: [
+    systemLibrary("CSQLite", pkgConfig: "sqlite3", debian: "libsqlite3-dev"),
+    systemLibrary("CZlib", pkgConfig: "zlib", debian: "zlib1g-dev"),
+    systemLibrary("CDeflate", pkgConfig: "libdeflate", debian: "libdeflate-dev"),
+    systemLibrary("CCrypto", pkgConfig: "libcrypto", debian: "libssl-dev"),
+    library("JSON", knows: []),
+    library("Ledger", knows: ["JSON", "CDeflate", "CCrypto"]),
+    library("AppStore", knows: ["JSON", "CCrypto"]),
+    library("Projections", knows: ["JSON", "Ledger", "AppStore", "CSQLite"]),
+    library("Intake", knows: ["JSON", "Ledger", "AppStore", "Projections", "CZlib", "CCrypto"]),
+    .executableTarget(
+      name: "ledgerctl", dependencies: ["JSON", "Ledger", "AppStore", "Projections", "Intake"],
+      swiftSettings: strict),
+    .target(
+      name: "TestSupport", dependencies: ["JSON", "Ledger"], path: "Tests/TestSupport",
+      swiftSettings: strict),
+    tests("JSONTests", of: ["JSON"]),
+    tests("LedgerTests", of: ["Ledger", "JSON"]),
+    tests("AppStoreTests", of: ["AppStore", "JSON"]),
+    tests("ProjectionTests", of: ["Projections", "AppStore", "Ledger", "JSON"]),
+    tests("IntakeTests", of: ["Intake", "Projections", "AppStore", "Ledger", "JSON"]),
+    tests("ledgerctlTests", of: ["Ledger", "JSON"]),
+  ]
+)
