@@ -1,1 +1,1 @@
-// tests
+// JSON tests

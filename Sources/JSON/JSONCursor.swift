@@ -1,0 +1,241 @@
+// The fast reader: walks once through bytes that were validated before, or that this program wrote.
+
+/// The kinds of JSON values.
+package enum JSONKind: Sendable {
+  case object, array, string, number, boolean, null
+}
+
+/// A cursor over one JSON text. It never reads outside its bytes, whatever they are, but it does not
+/// refuse all that `JSONValidator` refuses. The bytes must outlive it and what it returns.
+package struct JSONCursor {
+  private let start: UnsafePointer<UInt8>
+  private let end: Int
+  /// Where the cursor stands, in bytes from the beginning.
+  package private(set) var offset: Int
+
+  package init(_ bytes: JSONBytes) {
+    if let base = bytes.baseAddress {
+      start = base.assumingMemoryBound(to: UInt8.self)
+      end = bytes.count
+    } else {
+      start = Self.nothing
+      end = 0
+    }
+    offset = 0
+  }
+
+  nonisolated(unsafe) private static let nothing = UnsafePointer(
+    UnsafeMutablePointer<UInt8>.allocate(capacity: 1))
+
+  @inline(__always)
+  private mutating func skipSpace() {
+    while offset < end, start[offset] <= 0x20 { offset &+= 1 }
+  }
+
+  @inline(__always)
+  private func fault(_ cause: JSONError.Cause) -> JSONError {
+    JSONError(offset < end ? cause : .unexpectedEnd, at: offset)
+  }
+
+  /// The kind of the value that comes next.
+  @inline(__always)
+  package mutating func kind() throws(JSONError) -> JSONKind {
+    skipSpace()
+    guard offset < end else { throw fault(.unexpectedEnd) }
+    switch start[offset] {
+    case 0x22: return .string
+    case 0x7B: return .object
+    case 0x5B: return .array
+    case 0x74, 0x66: return .boolean
+    case 0x6E: return .null
+    case 0x2D, 0x30...0x39: return .number
+    default: throw fault(.unexpectedByte)
+    }
+  }
+
+  // MARK: Containers
+
+  /// Enters an object.
+  @inline(__always)
+  package mutating func beginObject() throws(JSONError) { try enter(0x7B) }
+
+  /// Enters an array.
+  @inline(__always)
+  package mutating func beginArray() throws(JSONError) { try enter(0x5B) }
+
+  @inline(__always)
+  private mutating func enter(_ bracket: UInt8) throws(JSONError) {
+    skipSpace()
+    guard offset < end, start[offset] == bracket else { throw fault(.wrongKind) }
+    offset &+= 1
+  }
+
+  /// The next key of the object that the cursor is in, or nil, having left it. After a key its value
+  /// must be read or skipped.
+  @inline(__always)
+  package mutating func nextKey() throws(JSONError) -> JSONString? {
+    skipSpace()
+    if offset < end, start[offset] == 0x2C {
+      offset &+= 1
+      skipSpace()
+    }
+    guard offset < end else { throw fault(.unexpectedEnd) }
+    if start[offset] == 0x7D {
+      offset &+= 1
+      return nil
+    }
+    let key = try readString()
+    skipSpace()
+    guard offset < end, start[offset] == 0x3A else { throw fault(.unexpectedByte) }
+    offset &+= 1
+    return key
+  }
+
+  /// Whether the array that the cursor is in has a next element; if not, the cursor has left it.
+  @inline(__always)
+  package mutating func nextElement() throws(JSONError) -> Bool {
+    skipSpace()
+    if offset < end, start[offset] == 0x2C {
+      offset &+= 1
+      skipSpace()
+    }
+    guard offset < end else { throw fault(.unexpectedEnd) }
+    if start[offset] == 0x5D {
+      offset &+= 1
+      return false
+    }
+    return true
+  }
+
+  // MARK: Values
+
+  /// Reads a string.
+  @inline(__always)
+  package mutating func readString() throws(JSONError) -> JSONString {
+    skipSpace()
+    guard offset < end, start[offset] == 0x22 else { throw fault(.wrongKind) }
+    let first = offset &+ 1
+    var place = Scan.quoteOrBackslash(start, from: first, to: end)
+    var hasEscapes = false
+    while place < end, start[place] == 0x5C {
+      hasEscapes = true
+      place = Scan.quoteOrBackslash(start, from: min(place &+ 2, end), to: end)
+    }
+    guard place < end else {
+      offset = end
+      throw fault(.unexpectedEnd)
+    }
+    offset = place &+ 1
+    return JSONString(
+      raw: JSONBytes(start: start + first, count: place &- first), hasEscapes: hasEscapes)
+  }
+
+  /// Reads a number's token, as written.
+  package mutating func readNumber() throws(JSONError) -> JSONBytes {
+    guard try kind() == .number else { throw fault(.wrongKind) }
+    let first = offset
+    while offset < end, isNumberByte(start[offset]) { offset &+= 1 }
+    return JSONBytes(start: start + first, count: offset &- first)
+  }
+
+  @inline(__always)
+  private func isNumberByte(_ byte: UInt8) -> Bool {
+    (0x30...0x39).contains(byte) || byte == 0x2E || byte == 0x2D || byte == 0x2B
+      || byte | 0x20 == 0x65
+  }
+
+  /// Reads an integer within 64 bits; another number is of the wrong kind.
+  package mutating func readInteger() throws(JSONError) -> Int64 {
+    let place = offset
+    let token = try readNumber()
+    guard let value = JSONNumber.integer(token) else { throw JSONError(.wrongKind, at: place) }
+    return value
+  }
+
+  /// Reads `true` or `false`.
+  package mutating func readBoolean() throws(JSONError) -> Bool {
+    guard try kind() == .boolean else { throw fault(.wrongKind) }
+    let value = start[offset] == 0x74
+    try skipWord(value ? 4 : 5)
+    return value
+  }
+
+  /// Takes a `null` if one comes next; says whether it did.
+  package mutating func takeNull() throws(JSONError) -> Bool {
+    guard try kind() == .null else { return false }
+    try skipWord(4)
+    return true
+  }
+
+  private mutating func skipWord(_ count: Int) throws(JSONError) {
+    guard offset + count <= end else { throw JSONError(.unexpectedEnd, at: end) }
+    offset += count
+  }
+
+  /// Reads any value as the bytes in which it is written.
+  @inline(__always)
+  package mutating func readRaw() throws(JSONError) -> JSONBytes {
+    skipSpace()
+    let first = offset
+    try skipValue()
+    return JSONBytes(start: start + first, count: offset &- first)
+  }
+
+  /// Passes over one value of any kind.
+  package mutating func skipValue() throws(JSONError) {
+    switch try kind() {
+    case .string: _ = try readString()
+    case .number: _ = try readNumber()
+    case .boolean: _ = try readBoolean()
+    case .null: try skipWord(4)
+    case .object, .array: try skipContainer()
+    }
+  }
+
+  private mutating func skipContainer() throws(JSONError) {
+    var depth = 0
+    while offset < end {
+      switch start[offset] {
+      case 0x22: _ = try readString()
+      case 0x7B, 0x5B:
+        depth &+= 1
+        offset &+= 1
+      case 0x7D, 0x5D:
+        depth &-= 1
+        offset &+= 1
+        if depth == 0 { return }
+      default: offset &+= 1
+      }
+    }
+    throw fault(.unexpectedEnd)
+  }
+
+  /// Throws unless nothing but white space is left.
+  package mutating func expectEnd() throws(JSONError) {
+    skipSpace()
+    if offset < end { throw JSONError(.trailingBytes, at: offset) }
+  }
+}
+
+/// Reads numbers from their tokens, without binary floating point.
+package enum JSONNumber {
+  /// The value of an integer's token (digits, with `-` or not) within 64 bits; nil for all else.
+  package static func integer(_ token: JSONBytes) -> Int64? {
+    var index = 0
+    let isNegative = token.first == 0x2D
+    if isNegative { index = 1 }
+    guard index < token.count else { return nil }
+    var value: Int64 = 0
+    while index < token.count {
+      let byte = token[index]
+      guard (0x30...0x39).contains(byte) else { return nil }
+      let (scaled, overflow) = value.multipliedReportingOverflow(by: 10)
+      let (sum, overflowToo) = scaled.subtractingReportingOverflow(Int64(byte &- 0x30))
+      if overflow || overflowToo { return nil }
+      value = sum
+      index += 1
+    }
+    if isNegative { return value }
+    return value == .min ? nil : -value
+  }
+}

@@ -1,0 +1,79 @@
+// Finds the end of runs of plain string bytes, eight at a time.
+
+/// The bytes of a JSON text.
+package typealias JSONBytes = UnsafeRawBufferPointer
+
+enum Scan {
+  private static let ones: UInt64 = 0x0101_0101_0101_0101
+  private static let highs: UInt64 = 0x8080_8080_8080_8080
+
+  /// Marks the high bit of each byte of `word` that is zero; higher marks may be false, the lowest is exact.
+  @inline(__always)
+  private static func zeroBytes(_ word: UInt64) -> UInt64 { (word &- ones) & ~word & highs }
+
+  /// Offset of the first quote or backslash at or after `offset`, or `end`.
+  @inline(__always)
+  static func quoteOrBackslash(
+    _ start: UnsafePointer<UInt8>, from offset: Int, to end: Int
+  ) -> Int {
+    var place = offset
+    let raw = UnsafeRawPointer(start)
+    while place &+ 8 <= end {
+      let word = UInt64(littleEndian: raw.loadUnaligned(fromByteOffset: place, as: UInt64.self))
+      let marks = zeroBytes(word ^ (ones &* 0x22)) | zeroBytes(word ^ (ones &* 0x5C))
+      if marks != 0 { return place &+ marks.trailingZeroBitCount / 8 }
+      place &+= 8
+    }
+    while place < end, start[place] != 0x22, start[place] != 0x5C { place &+= 1 }
+    return place
+  }
+
+  /// Offset of the first byte that is a quote, a backslash, a control character or not ASCII, or `end`.
+  @inline(__always)
+  static func special(_ start: UnsafePointer<UInt8>, from offset: Int, to end: Int) -> Int {
+    var place = offset
+    let raw = UnsafeRawPointer(start)
+    while place &+ 8 <= end {
+      let word = UInt64(littleEndian: raw.loadUnaligned(fromByteOffset: place, as: UInt64.self))
+      let marks =
+        zeroBytes(word ^ (ones &* 0x22)) | zeroBytes(word ^ (ones &* 0x5C))
+        | ((word &- ones &* 0x20) & ~word & highs) | (word & highs)
+      if marks != 0 { return place &+ marks.trailingZeroBitCount / 8 }
+      place &+= 8
+    }
+    while place < end {
+      let byte = start[place]
+      if byte == 0x22 || byte == 0x5C || byte < 0x20 || byte >= 0x80 { break }
+      place &+= 1
+    }
+    return place
+  }
+
+  /// Length of the valid UTF-8 sequence of two or more bytes at `offset`, or 0.
+  /// Source: the table of well-formed byte sequences in the Unicode Standard, chapter 3.9.
+  static func sequenceLength(_ start: UnsafePointer<UInt8>, at offset: Int, to end: Int) -> Int {
+    let first = start[offset]
+    func continues(_ index: Int, _ range: ClosedRange<UInt8> = 0x80...0xBF) -> Bool {
+      offset + index < end && range.contains(start[offset + index])
+    }
+    switch first {
+    case 0xC2...0xDF: return continues(1) ? 2 : 0
+    case 0xE0: return continues(1, 0xA0...0xBF) && continues(2) ? 3 : 0
+    case 0xED: return continues(1, 0x80...0x9F) && continues(2) ? 3 : 0
+    case 0xE1...0xEF: return continues(1) && continues(2) ? 3 : 0
+    case 0xF0: return continues(1, 0x90...0xBF) && continues(2) && continues(3) ? 4 : 0
+    case 0xF1...0xF3: return continues(1) && continues(2) && continues(3) ? 4 : 0
+    case 0xF4: return continues(1, 0x80...0x8F) && continues(2) && continues(3) ? 4 : 0
+    default: return 0
+    }
+  }
+
+  static func hexValue(_ byte: UInt8) -> UInt32? {
+    switch byte {
+    case 0x30...0x39: return UInt32(byte - 0x30)
+    case 0x41...0x46: return UInt32(byte - 0x41 + 10)
+    case 0x61...0x66: return UInt32(byte - 0x61 + 10)
+    default: return nil
+    }
+  }
+}

@@ -1,0 +1,139 @@
+// The canonical writer: no white space, keys in the order given, the shortest escapes.
+
+/// Writes one JSON text after another into a buffer of bytes. Commas come by themselves.
+package struct JSONWriter: Sendable {
+  /// What was written so far.
+  package private(set) var bytes: [UInt8]
+  private var needsComma = false
+
+  /// Continues `bytes`, at a place where a value may stand.
+  package init(_ bytes: [UInt8] = []) {
+    self.bytes = bytes
+  }
+
+  /// Forgets what was written and keeps the memory.
+  package mutating func removeAll() {
+    bytes.removeAll(keepingCapacity: true)
+    needsComma = false
+  }
+
+  /// Makes room for so many more bytes.
+  package mutating func reserve(_ countBytes: Int) {
+    bytes.reserveCapacity(bytes.count + countBytes)
+  }
+
+  @inline(__always)
+  private mutating func separate() {
+    if needsComma { bytes.append(0x2C) }
+    needsComma = true
+  }
+
+  package mutating func beginObject() {
+    separate()
+    bytes.append(0x7B)
+    needsComma = false
+  }
+
+  package mutating func endObject() {
+    bytes.append(0x7D)
+    needsComma = true
+  }
+
+  package mutating func beginArray() {
+    separate()
+    bytes.append(0x5B)
+    needsComma = false
+  }
+
+  package mutating func endArray() {
+    bytes.append(0x5D)
+    needsComma = true
+  }
+
+  /// Writes a key that needs no escape; its value must follow.
+  package mutating func key(_ key: StaticString) {
+    separate()
+    bytes.append(0x22)
+    bytes.append(
+      contentsOf: UnsafeBufferPointer(start: key.utf8Start, count: key.utf8CodeUnitCount))
+    bytes.append(0x22)
+    bytes.append(0x3A)
+    needsComma = false
+  }
+
+  /// Writes a key of any text; its value must follow.
+  package mutating func key(_ key: String) {
+    string(key)
+    bytes.append(0x3A)
+    needsComma = false
+  }
+
+  package mutating func string(_ value: String) {
+    var value = value
+    value.withUTF8 { string(JSONBytes($0)) }
+  }
+
+  /// Writes a string from its UTF-8 bytes.
+  package mutating func string(_ value: JSONBytes) {
+    separate()
+    bytes.append(0x22)
+    Self.appendEscaped(value, to: &bytes)
+    bytes.append(0x22)
+  }
+
+  package mutating func integer(_ value: some BinaryInteger) {
+    separate()
+    bytes.append(contentsOf: String(value).utf8)
+  }
+
+  package mutating func boolean(_ value: Bool) {
+    raw(value ? "true" : "false")
+  }
+
+  package mutating func null() { raw("null") }
+
+  /// Writes a value that is written already: one JSON value, without white space around it.
+  package mutating func raw(_ value: JSONBytes) {
+    separate()
+    bytes.append(contentsOf: value)
+  }
+
+  private mutating func raw(_ value: StaticString) {
+    separate()
+    bytes.append(
+      contentsOf: UnsafeBufferPointer(start: value.utf8Start, count: value.utf8CodeUnitCount))
+  }
+
+  /// Appends the content of a string literal: `"`, `\` and control characters escaped, all else as it is.
+  package static func appendEscaped(_ value: JSONBytes, to bytes: inout [UInt8]) {
+    guard let base = value.baseAddress else { return }
+    let start = base.assumingMemoryBound(to: UInt8.self)
+    var place = 0
+    while place < value.count {
+      var stop = Scan.special(start, from: place, to: value.count)
+      while stop < value.count, start[stop] >= 0x80 {
+        stop = Scan.special(start, from: stop + 1, to: value.count)
+      }
+      bytes.append(contentsOf: UnsafeBufferPointer(start: start + place, count: stop - place))
+      if stop < value.count { appendEscape(start[stop], to: &bytes) }
+      place = stop + 1
+    }
+  }
+
+  private static func appendEscape(_ byte: UInt8, to bytes: inout [UInt8]) {
+    bytes.append(0x5C)
+    switch byte {
+    case 0x08: bytes.append(UInt8(ascii: "b"))
+    case 0x0C: bytes.append(UInt8(ascii: "f"))
+    case 0x0A: bytes.append(UInt8(ascii: "n"))
+    case 0x0D: bytes.append(UInt8(ascii: "r"))
+    case 0x09: bytes.append(UInt8(ascii: "t"))
+    case 0x22, 0x5C: bytes.append(byte)
+    default:
+      let digits = Array("0123456789abcdef".utf8)
+      bytes.append(contentsOf: Array("u00".utf8))
+      bytes.append(digits[Int(byte >> 4)])
+      bytes.append(digits[Int(byte & 15)])
+    }
+  }
+}

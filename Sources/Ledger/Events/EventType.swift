@@ -1,0 +1,64 @@
+// The catalogue: which types of events there are, in which version they are written now.
+package import JSON
+
+/// The types of events that a ledger holds.
+package enum EventType: String, CaseIterable, Sendable {
+  /// An app family was registered, or registered again with other bundle ids or products.
+  case appRegistered = "app.registered"
+  /// A receipt was uploaded.
+  case receiptUploaded = "receipt.uploaded"
+  /// A verification of an upload has a result.
+  case receiptVerified = "receipt.verified"
+  /// A price list was declared.
+  case pricesDeclared = "prices.declared"
+  /// Exchange rates were declared.
+  case ratesDeclared = "rates.declared"
+
+  /// The version in which this program writes the type.
+  package var currentVersion: Int { 1 }
+
+  /// The type whose name is `bytes`, without making a string.
+  @inline(__always)
+  package init?(_ bytes: JSONBytes) {
+    let name = JSONString(raw: bytes, hasEscapes: false)
+    if name == "receipt.verified" {
+      self = .receiptVerified
+    } else if name == "receipt.uploaded" {
+      self = .receiptUploaded
+    } else if name == "app.registered" {
+      self = .appRegistered
+    } else if name == "prices.declared" {
+      self = .pricesDeclared
+    } else if name == "rates.declared" {
+      self = .ratesDeclared
+    } else {
+      return nil
+    }
+  }
+}
+
+/// Why an event cannot be read.
+package enum EventError: Error, Equatable, Sendable, CustomStringConvertible {
+  /// The type is written by a later program.
+  case unknownType
+  /// The version is written by a later program.
+  case newerVersion(EventType, version: Int)
+  /// No upcaster leads from this version to the next.
+  case missingUpcaster(EventType, version: Int)
+  /// The data is not what the type promises.
+  case malformed(EventType, JSONError)
+  /// A field that the type promises is missing or impossible.
+  case badField(EventType, field: String)
+
+  package var description: String {
+    switch self {
+    case .unknownType: "an event of a type that this version does not know"
+    case .newerVersion(let type, let version):
+      "\(type.rawValue) in version \(version), newer than this program's \(type.currentVersion)"
+    case .missingUpcaster(let type, let version):
+      "\(type.rawValue) in version \(version), which nothing reads any more"
+    case .malformed(let type, let error): "the data of \(type.rawValue) is damaged: \(error)"
+    case .badField(let type, let field): "\(type.rawValue) without a usable \(field)"
+    }
+  }
+}
