@@ -46,6 +46,10 @@ let package = Package(
       name: "ledgerctl",
       dependencies: ["Time", "JSON", "Ledger", "AppStore", "Projections", "Intake"],
       swiftSettings: strict),
+    // For the demo, tests and measurements; never part of what is shipped.
+    .executableTarget(
+      name: "generate-history", dependencies: ["Time", "JSON"],
+      path: "Development/generate-history", swiftSettings: strict),
     .target(
       name: "TestSupport", dependencies: ["JSON", "Ledger"], path: "Tests/TestSupport",
       swiftSettings: strict),
