@@ -35,7 +35,7 @@ struct SignatureTransactionTests {
   func crossedVersions() throws {
     let second = try TransactionReceiptPlan(version: 2).signed(by: authority.signer)
     let third = try TransactionReceiptPlan(version: 3).signed(by: authority.purchaseSigner)
-    // Both intermediates share a name-independent key in this authority, not their names.
+    // The two intermediates share a key in this authority: their names keep them apart.
     #expect(try verdict(second) == .invalid(.brokenChain))
     #expect(try verdict(third) == .invalid(.brokenChain))
   }

@@ -28,6 +28,11 @@ package struct DERError: Error, Equatable, Sendable, CustomStringConvertible {
   /// Where the element begins, in bytes from the start of what is read.
   package var offsetBytes: Int
 
+  package init(kind: Kind, offsetBytes: Int) {
+    self.kind = kind
+    self.offsetBytes = offsetBytes
+  }
+
   package var description: String {
     let cause =
       switch kind {

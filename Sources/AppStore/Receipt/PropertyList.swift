@@ -25,6 +25,11 @@ package struct PropertyListError: Error, Equatable, Sendable, CustomStringConver
   package var kind: Kind
   package var offsetBytes: Int
 
+  package init(kind: Kind, offsetBytes: Int) {
+    self.kind = kind
+    self.offsetBytes = offsetBytes
+  }
+
   package var description: String {
     let cause =
       switch kind {

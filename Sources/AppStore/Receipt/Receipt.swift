@@ -22,6 +22,21 @@ package struct Receipt: Equatable, Sendable {
   /// Epoch milliseconds; only volume purchases expire as a whole.
   package var expirationDateMs: Int64?
   package var purchases: [ReceiptPurchase]
+
+  package init(
+    style: ReceiptStyle, environment: String? = nil, bundleID: String,
+    applicationVersion: String? = nil, originalApplicationVersion: String? = nil,
+    creationDateMs: Int64? = nil, expirationDateMs: Int64? = nil, purchases: [ReceiptPurchase]
+  ) {
+    self.style = style
+    self.environment = environment
+    self.bundleID = bundleID
+    self.applicationVersion = applicationVersion
+    self.originalApplicationVersion = originalApplicationVersion
+    self.creationDateMs = creationDateMs
+    self.expirationDateMs = expirationDateMs
+    self.purchases = purchases
+  }
 }
 
 /// One purchase as a receipt describes it. Ids stay text; what the receipt leaves out is nil.
