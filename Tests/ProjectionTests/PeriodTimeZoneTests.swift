@@ -149,7 +149,7 @@ import Testing
   }
 
   @Test(arguments: [
-    "", "/etc/passwd", "..", "../zoneinfo/UTC", "Europe/../Europe/Berlin", "Europe//Berlin",
+    "", "/Europe/Berlin", "..", "../zoneinfo/UTC", "Europe/../Europe/Berlin", "Europe//Berlin",
     "Europe/", "./UTC", "Europe/.hidden", "Europe/Berlin\0", "Europe Berlin", "Europe\\Berlin",
     "Zürich", String(repeating: "a", count: 256),
   ])

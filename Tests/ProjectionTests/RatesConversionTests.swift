@@ -92,6 +92,21 @@ import Testing
     #expect(result.sources.isEmpty)
   }
 
+  /// Days far apart, among them some that share a slot of the converter's memory.
+  @Test func daysInAnyOrderKeepTheirOwnRates() throws {
+    let days = [0, 1, 367, 1024, 4096, 8192, 8193, 16_384, 65_536]
+    let lines = days.map { "\($0) EUR USD \($0 + 1) 0 s" }
+    var converter = RateConverter(
+      try Self.table(lines), to: try #require(Currency.parse("USD")))
+    let euro = try #require(Currency.parse("EUR"))
+    for day in days + days.reversed() + days {
+      #expect(try converter.convert(micros: 1, from: euro, utcDay: day) == Int64(day + 1))
+      #expect(try converter.convert(micros: 1, from: euro, utcDay: day - 8192 * 9) == nil)
+    }
+    #expect(try converter.convert(micros: 1, from: euro, utcDay: Int.min) == nil)
+    #expect(try converter.convert(micros: 1, from: euro, utcDay: Int.max) == 65_537)
+  }
+
   @Test func emptyTableConvertsNothing() throws {
     #expect(try Self.convert([], 1, "EUR", "USD", day: 10).micros == nil)
   }

@@ -70,6 +70,6 @@ func appendDigits(_ value: UInt64, minimumCount: Int = 1, to output: inout [UInt
       digits[start] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
       rest /= 10
     } while rest > 0 || 20 - start < minimumCount
-    output.append(contentsOf: digits[start...])
+    output.append(contentsOf: UnsafeRawBufferPointer(rebasing: digits[start...]))
   }
 }

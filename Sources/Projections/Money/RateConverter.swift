@@ -5,20 +5,24 @@ package struct RateConverter: Sendable {
   /// The reporting currency.
   package let target: Currency
   private let table: RateTable
-  private var cache: [CacheKey: RateTable.Resolution?] = [:]
+  /// Direct-mapped: a day of a currency has one slot, which it may lose to another and win back.
+  private var cache: [CacheSlot?]
   private var isSourceUsed: [Bool]
 
-  private struct CacheKey: Hashable {
+  private struct CacheSlot {
     let currency: Currency
     let utcDay: Int
+    let resolution: RateTable.Resolution?
   }
 
-  /// Bounds the cache's memory; the currencies and days of years of sales fit.
-  private static let cacheCountMax = 65_536
+  /// Twenty currencies of a year fit; a power of two.
+  private static let cacheCount = 8192
 
+  /// A converter that has used no rate yet.
   package init(_ table: RateTable, to target: Currency) {
     self.table = table
     self.target = target
+    cache = Array(repeating: nil, count: Self.cacheCount)
     isSourceUsed = Array(repeating: false, count: table.sources.count)
   }
 
@@ -49,17 +53,20 @@ package struct RateConverter: Sendable {
   private mutating func resolution(
     from currency: Currency, utcDay: Int
   ) -> RateTable.Resolution? {
-    let key = CacheKey(currency: currency, utcDay: utcDay)
-    if let known = cache[key] { return known }
-    let resolved = table.resolve(from: currency, to: target, utcDay: utcDay)
-    if cache.count >= Self.cacheCountMax { cache.removeAll(keepingCapacity: true) }
-    cache[key] = .some(resolved)
-    return resolved
+    // Neighbouring days of one currency get neighbouring slots, other currencies others.
+    let place = (utcDay &+ Int(currency.ordinal) &* 367) & (Self.cacheCount - 1)
+    if let slot = cache[place], slot.currency == currency, slot.utcDay == utcDay {
+      return slot.resolution
+    }
+    let resolution = table.resolve(from: currency, to: target, utcDay: utcDay)
+    cache[place] = CacheSlot(currency: currency, utcDay: utcDay, resolution: resolution)
+    return resolution
   }
 }
 
 /// An amount that no longer fits into 64 bits of micros once converted.
 package struct ConversionError: Error, Equatable, CustomStringConvertible {
+  /// The amount in the currency `from`.
   package let micros: Int64
   package let from: Currency
   package let to: Currency

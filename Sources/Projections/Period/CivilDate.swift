@@ -137,9 +137,17 @@ package enum DateError: Error, Equatable, CustomStringConvertible {
   }
 }
 
-/// The quotient rounded towards negative infinity; `divisor` is above 0.
+/// The quotient rounded towards negative infinity; `divisor` is above 0. Not generic, as every
+/// instant of a report passes through it.
 @inline(__always)
-func floorDivide<Value: FixedWidthInteger>(_ dividend: Value, _ divisor: Value) -> Value {
+func floorDivide(_ dividend: Int64, _ divisor: Int64) -> Int64 {
+  let (quotient, remainder) = dividend.quotientAndRemainder(dividingBy: divisor)
+  return remainder < 0 ? quotient - 1 : quotient
+}
+
+/// The same for day and year numbers.
+@inline(__always)
+func floorDivide(_ dividend: Int, _ divisor: Int) -> Int {
   let (quotient, remainder) = dividend.quotientAndRemainder(dividingBy: divisor)
   return remainder < 0 ? quotient - 1 : quotient
 }
