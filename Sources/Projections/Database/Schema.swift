@@ -43,11 +43,10 @@ enum Schema {
       reply_position INTEGER, is_locally_valid INTEGER NOT NULL, is_final INTEGER NOT NULL,
       created_at_ms INTEGER NOT NULL, updated_at_ms INTEGER NOT NULL);
     CREATE TABLE sales(
-      id INTEGER PRIMARY KEY, key_hash INTEGER NOT NULL, environment INTEGER NOT NULL,
-      bundle INTEGER NOT NULL, key_kind INTEGER NOT NULL, sale_key TEXT NOT NULL,
+      id INTEGER PRIMARY KEY, environment INTEGER NOT NULL, bundle INTEGER NOT NULL, key_kind INTEGER NOT NULL, sale_key TEXT NOT NULL,
       product INTEGER NOT NULL, quantity INTEGER NOT NULL, sale_date_ms INTEGER NOT NULL,
       kind INTEGER NOT NULL, transaction_id TEXT NOT NULL, original_transaction_id TEXT NOT NULL,
-      chain INTEGER, first_position INTEGER NOT NULL, country INTEGER, country_position INTEGER,
+      first_position INTEGER NOT NULL, country INTEGER, country_position INTEGER,
       user INTEGER, user_position INTEGER, unit_price_micros INTEGER, currency INTEGER,
       price_basis INTEGER NOT NULL, price_position INTEGER, price_problem INTEGER NOT NULL,
       is_upgraded INTEGER NOT NULL, cancellation_state INTEGER NOT NULL,
@@ -67,9 +66,8 @@ enum Schema {
       type INTEGER NOT NULL, sale INTEGER, environment INTEGER NOT NULL, bundle INTEGER NOT NULL,
       product_id TEXT NOT NULL, transaction_id TEXT NOT NULL, detail TEXT NOT NULL,
       position INTEGER NOT NULL);
-    CREATE TABLE pending_purchases(
-      receipt INTEGER NOT NULL, ordinal INTEGER NOT NULL, purchase TEXT NOT NULL,
-      PRIMARY KEY(receipt, ordinal)) WITHOUT ROWID;
+    CREATE TABLE pending_receipts(
+      receipt INTEGER PRIMARY KEY, environment TEXT NOT NULL, purchases TEXT NOT NULL);
     CREATE TABLE price_list(
       position INTEGER NOT NULL, ordinal INTEGER NOT NULL, product INTEGER NOT NULL,
       country INTEGER, currency INTEGER NOT NULL, price_micros INTEGER NOT NULL,
@@ -81,5 +79,21 @@ enum Schema {
     CREATE TABLE declarations(
       position INTEGER PRIMARY KEY, type INTEGER NOT NULL, source TEXT NOT NULL,
       source_sha256 TEXT NOT NULL);
+    """
+
+  /// Made after a load from nothing, when the rows stand in their order already.
+  static let indexes = """
+    CREATE UNIQUE INDEX symbols_text ON symbols(text);
+    CREATE UNIQUE INDEX users_identifier ON users(user_identifier);
+    CREATE UNIQUE INDEX receipts_receipt_id ON receipts(receipt_id);
+    CREATE INDEX receipts_pending ON receipts(id) WHERE is_final = 0;
+    CREATE INDEX uploads_receipt ON uploads(receipt);
+    CREATE INDEX uploads_user ON uploads(user) WHERE user IS NOT NULL;
+    CREATE INDEX verifications_receipt ON verifications(receipt);
+    CREATE INDEX sales_key ON sales(sale_key);
+    CREATE INDEX sales_original_transaction_id ON sales(original_transaction_id);
+    CREATE INDEX sales_user ON sales(user) WHERE user IS NOT NULL;
+    CREATE INDEX exceptions_sale ON exceptions(sale) WHERE sale IS NOT NULL;
+    CREATE INDEX exceptions_transaction_id ON exceptions(transaction_id) WHERE sale IS NULL;
     """
 }

@@ -18,6 +18,8 @@ final class RevenueFold {
   }
 
   private var shown: [Shown] = []
+  /// How many sales the verification that was folded last shows.
+  private(set) var shownSaleCount = 0
 
   init(
     store: SaleStore, symbols: SymbolTable, exceptions: any ExceptionSink,
@@ -32,6 +34,7 @@ final class RevenueFold {
   /// Folds one verification that counts (rule R1). Rows are in R2's order of sources.
   func fold(_ verification: Verification, rows: [ReplyRow]) throws(DatabaseError) {
     shown.removeAll(keepingCapacity: true)
+    shownSaleCount = 0
     for (index, row) in rows.enumerated() {
       if let place = try place(of: row, verification) {
         shown.append(Shown(sale: place, row: index))
@@ -41,6 +44,7 @@ final class RevenueFold {
     if shown.count > 1 { order(rows) }
     var newRegularSales = 0
     try forEachSale { place, group throws(DatabaseError) in
+      shownSaleCount += 1
       try observe(place, group, rows, verification)
       let sale = store.sales[place]
       if sale.isFirstObservation, sale.kind == .regular { newRegularSales += 1 }
