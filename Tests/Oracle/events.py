@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import dates
 from currencies import COUNTRIES, MINOR_DIGITS
-from money import Price, Rate, micros_from_text
+from money import Price, PriceProblem, Rate, micros_from_text, read_currency
 from values import Number, NotJSON, date_ms, identifier, members, parse
 
 
@@ -183,7 +183,10 @@ def _csv_rows(data, columns):
     reader = csv.DictReader(io.StringIO(data.decode("utf-8"), newline=""), strict=True)
     if reader.fieldnames != columns:
         raise ValueError(f"the columns are not {','.join(columns)}")
-    yield from enumerate(reader)
+    for place, row in enumerate(reader):
+        if None in row or None in row.values():
+            raise ValueError(f"row {place + 1} hasn't {len(columns)} cells")
+        yield place, row
 
 
 def listed_prices(data, position):
@@ -192,13 +195,17 @@ def listed_prices(data, position):
     entries = []
     for place, row in _csv_rows(data, columns):
         micros = micros_from_text(row["price"])
-        currency = row["currency"].strip().upper()
-        if micros is None or currency not in MINOR_DIGITS or not row["product_id"]:
+        if micros is None or not row["product_id"]:
             raise ValueError(f"row {place + 1} of the price list is no price")
+        try:
+            currency = read_currency(row["currency"])
+            country_code = _country(row["country_code"] or None)
+        except (PriceProblem, BadLine) as error:
+            raise ValueError(f"row {place + 1} of the price list: {error}") from None
         entries.append(
             ListedPrice(
                 row["product_id"],
-                _country(row["country_code"] or None),
+                country_code,
                 Price(micros, currency),
                 dates.days_from_text(row["effective_from"]) * dates.DAY_MS,
                 (position, place),

@@ -2,6 +2,7 @@
 import argparse
 import base64
 import csv
+import gzip
 import pathlib
 import random
 
@@ -255,7 +256,7 @@ class Generator(MetadataMaker):
         faults = [{"receipt": "no base64!"}, {"country_code": "ZZ"}, {"country_code": "UK"},
                   {"country_code": "Deutschland"}, {"occurred_at": "yesterday"},
                   {"metadata": "text"}]
-        whole = ["no json", "[]", '{"marketplace":"itunes"}', "{", '"text"', "{}"]
+        whole = ["", "no json", "\udcff", "[]", '{"marketplace":"itunes"}', "{", '"text"', "{}"]
         if self.chance(0.4):
             return self.pick(*whole)
         return encoded({**good, **self.pick(*faults)})
@@ -308,8 +309,11 @@ def write_cases(directory, seed, uploads, nasty=False):
     generator = Generator(seed, uploads, nasty)
     directory = pathlib.Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
-    imports = directory / "import.ndjson"
-    imports.write_bytes("".join(line + "\n" for line in generator.lines()).encode())
+    lines = [(line + "\n").encode(errors="surrogateescape") for line in generator.lines()]
+    half = len(lines) // 2
+    plain, compressed = directory / "import-1.ndjson", directory / "import-2.ndjson.gz"
+    plain.write_bytes(b"".join(lines[:half]))
+    compressed.write_bytes(gzip.compress(b"".join(lines[half:]), mtime=0))
     written = {"prices": [], "rates": []}
     lists = {"prices": generator.price_lists(), "rates": generator.rate_lists()}
     for name, documents in lists.items():
@@ -318,7 +322,7 @@ def write_cases(directory, seed, uploads, nasty=False):
             with path.open("w", encoding="utf-8", newline="") as file:
                 csv.writer(file, lineterminator="\n").writerows([columns, *rows])
             written[name].append(path)
-    return [imports], written["prices"], written["rates"]
+    return [plain, compressed], written["prices"], written["rates"]
 
 
 def main():

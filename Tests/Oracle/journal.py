@@ -99,28 +99,23 @@ class Book:
                 return max(in_effect, key=lambda e: (e.effective_from_ms, e.order))
         return None
 
-    def lines(self, reporting_currency=None):
-        """R8, R10: the journal in its order, and the exceptions of the lines left unconverted."""
-        lines = sorted((l for s in self.sales for l in self._lines(s)), key=lambda l: l.order)
-        if reporting_currency is None:
-            return lines, []
-        findings = []
-        for index, line in enumerate(lines):
-            if not line.currency:
-                continue
-            day = line.date_ms // DAY_MS
-            factor = self._rates.factor(line.currency, reporting_currency, day)
-            if factor is None:
-                detail = f"{line.name} {line.currency}"
-                findings.append(about_sale("unconverted", line.sale, line.position, detail))
-            else:
-                lines[index] = replace(
-                    line,
-                    unit_micros=in_64_bits(converted(line.unit_micros, factor)),
-                    amount_micros=in_64_bits(converted(line.amount_micros, factor)),
-                    currency=reporting_currency,
-                )
-        return lines, findings
+    def lines(self):
+        """R8: the journal in its order, each line in its own currency."""
+        return sorted((l for s in self.sales for l in self._lines(s)), key=lambda l: l.order)
+
+    def in_currency(self, line, reporting_currency):
+        """R10: the line converted; None where no rate says. Without a currency: as it is."""
+        if not line.currency or reporting_currency is None:
+            return line
+        factor = self._rates.factor(line.currency, reporting_currency, line.date_ms // DAY_MS)
+        if factor is None:
+            return None
+        return replace(
+            line,
+            unit_micros=in_64_bits(converted(line.unit_micros, factor)),
+            amount_micros=in_64_bits(converted(line.amount_micros, factor)),
+            currency=reporting_currency,
+        )
 
     def _lines(self, sale):
         priced = self.priced[sale]
@@ -152,14 +147,19 @@ class Book:
         for date_ms, position in sale.reversals:
             yield line(REVERSAL, date_ms, 1, "", position)
 
-    def findings(self, reporting_currency=None):
-        """R9: the fold's exceptions, and those that only a report knows."""
-        found = list(self._findings)
+    def findings(self, shows, reporting_currency=None):
+        """R9: the fold's exceptions and those that only a report knows, of the environments."""
+        found = [finding for finding in self._findings if shows(finding.environment)]
         for sale in self.sales:
-            if self.priced[sale].basis == "none":
+            if self.priced[sale].basis == "none" and shows(sale.key.environment):
                 reason = sale.price_problem or "no_price"
                 found.append(about_sale("unpriced", sale, sale.first_position, reason))
-        return deduplicated(found + self.lines(reporting_currency)[1])
+        for line in self.lines():
+            if shows(line.sale.key.environment):
+                if self.in_currency(line, reporting_currency) is None:
+                    detail = f"{line.name} {line.currency}"
+                    found.append(about_sale("unconverted", line.sale, line.position, detail))
+        return deduplicated(found)
 
 
 def _chain(sale):

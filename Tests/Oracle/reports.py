@@ -72,11 +72,12 @@ def amount(micros, currency):
 def _dated_lines(book, options):
     """(line, day of the date that decides its period) of the lines that the options ask for."""
     zone = Zone(options.timezone)
-    for line in book.lines(options.reporting_currency)[0]:
+    for line in book.lines():
         restates = options.refunds == "sale-date"
         day = zone.day(line.sale.date_ms if restates else line.date_ms)
         if options.shows(line.sale.key.environment) and options.holds(day):
-            yield line, day
+            # R10: without a rate the line stays in its own currency.
+            yield book.in_currency(line, options.reporting_currency) or line, day
 
 
 class _Sums:
@@ -208,11 +209,6 @@ def sales(book, options):
 
 
 def exceptions(book, options):
-    shown = [
-        finding
-        for finding in book.findings(options.reporting_currency)
-        if options.shows(finding.environment)
-    ]
     body = [
         [
             finding.name,
@@ -224,7 +220,7 @@ def exceptions(book, options):
             number(finding.position),
             finding.detail,
         ]
-        for finding in shown
+        for finding in book.findings(options.shows, options.reporting_currency)
     ]
     body.sort(key=lambda row: (int(row[6]), [cell.encode() for cell in row]))
     return EXCEPTION_COLUMNS, body

@@ -1,7 +1,9 @@
 # Follows the revenue rules from import files to a report, independently of the product's code.
 import argparse
+import csv
 import sys
 import time
+import zlib
 
 import dates
 import reports
@@ -38,6 +40,14 @@ def _dimensions(text):
     return names
 
 
+def _zone(text):
+    try:
+        dates.Zone(text)
+    except (ValueError, KeyError, OSError):
+        raise argparse.ArgumentTypeError("not a time zone of the IANA database") from None
+    return text
+
+
 def _currency(text):
     if text not in MINOR_DIGITS:
         raise argparse.ArgumentTypeError("not a currency of ISO 4217")
@@ -49,7 +59,7 @@ def add_report_arguments(parser):
     parser.add_argument("--by", type=_dimensions, default=("country",))
     periods = ["year", "quarter", "month", "week", "day"]
     parser.add_argument("--period", choices=periods, default="month")
-    parser.add_argument("--timezone", default="UTC")
+    parser.add_argument("--timezone", type=_zone, default="UTC")
     parser.add_argument("--refunds", choices=["event-date", "sale-date"], default="event-date")
     parser.add_argument("--environment", default="Production")
     parser.add_argument("--from", dest="from_day", type=dates.days_from_text)
@@ -83,8 +93,11 @@ def main():
     arguments = parser.parse_args()
     refused = []
     now_ms = time.time_ns() // 1_000_000
-    book = read_book(arguments.imports, arguments.prices, arguments.rates, now_ms, refused)
-    columns, body = reports.REPORTS[arguments.report](book, report_options(arguments))
+    try:
+        book = read_book(arguments.imports, arguments.prices, arguments.rates, now_ms, refused)
+        columns, body = reports.REPORTS[arguments.report](book, report_options(arguments))
+    except (OSError, ValueError, OverflowError, EOFError, csv.Error, zlib.error) as error:
+        sys.exit(f"revenue_oracle: {arguments.report} can't be computed: {error}")
     if arguments.without_positions:
         columns, body = reports.without_positions(columns, body)
     sys.stdout.buffer.write(reports.csv_text(columns, body).encode())

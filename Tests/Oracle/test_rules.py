@@ -122,6 +122,10 @@ class Rows(unittest.TestCase):
         shown = table("sales", found, "environment", "bundle_id", environments=None)
         self.assertEqual(shown, [("Sandbox", "old")])
 
+    def test_a_receipt_with_in_app_is_no_row_itself(self):
+        found = book(line(reply={"receipt": {"bid": "old", "in_app": [], **row()}}))
+        self.assertEqual(table("sales", found, "sale_key") + exceptions(found), [])
+
     def test_the_sources_are_united_and_what_is_no_object_is_no_row(self):
         reply = {"latest_receipt_info": row(transaction="2"),
                  "latest_expired_receipt_info": row(transaction="3")}
@@ -159,6 +163,15 @@ class Sales(unittest.TestCase):
         found = book(line(row()), line(again, at="2026-02-03"))
         shown = table("sales", found, "sale_date", "transaction_ids")
         self.assertEqual(shown, [("2026-01-02T00:00:00.000Z", "1 9")])
+
+    def test_a_line_item_is_dated_by_its_own_purchase_and_a_transaction_by_the_original(self):
+        dates = {"purchase_date_ms": "1", "original_purchase_date_ms": "2"}
+        for lost, expected in ((None, "12"), ("purchase_date_ms", "22"),
+                               ("original_purchase_date_ms", "11")):
+            left = {name: None if name == lost else value for name, value in dates.items()}
+            found = book(line(period("7", **left), row(transaction="8", **left)))
+            shown = [date[-2] for (date,) in table("sales", found, "sale_date")]
+            self.assertEqual("".join(shown), expected)
 
     def test_a_renewal_without_line_item_is_told(self):
         for item in (None, "0", "", 0):
@@ -229,6 +242,11 @@ class PriceRules(unittest.TestCase):
         self.assertEqual(price(found), [("client_product", "2.00", "EUR")])
         self.assertEqual(exceptions(found), [("price_zero", "client_transaction")])
 
+    def test_a_later_upload_prices_no_sale_by_product(self):
+        entries = [{"product_id": "coins", **EUR}]
+        found = book(line(row()), line(row(), prices=entries))
+        self.assertEqual(exceptions(found), [("unpriced", "no_price")])
+
     def test_an_offer_needs_an_entry_of_its_kind(self):
         flags = {"intro": {"is_in_intro_offer_period": "true"},
                  "promo": {"promotional_offer_id": "p"},
@@ -283,6 +301,17 @@ class PriceRules(unittest.TestCase):
                     ("carried_forward", "5.00", "EUR"), ("none", "", "")]
         self.assertEqual(price(book(first, third, renewals)), expected)
 
+    def test_no_price_is_carried_to_or_from_another_kind(self):
+        intro = period("5", is_in_intro_offer_period=True)
+        entries = [{"product_id": "pro", "kind": "intro", **EUR}]
+        renewal = line(period("6", "2", date="2026-02-02"))
+        found = book(line(intro, prices=entries), renewal)
+        self.assertEqual(price(found)[1], ("none", "", ""))
+        # A transaction sale carries nothing on, though its original transaction is the chain's.
+        plain = line(period(None, date="2026-03-02"))
+        found = book(line(period("5"), **EUR), plain)
+        self.assertEqual(price(found), [("none", "", ""), ("client_single", "9.99", "EUR")])
+
     def test_the_price_list_prefers_the_country_then_the_latest_entry(self):
         listed = ["coins,DE,EUR,1,2026-01-03", "coins,DE,EUR,0,2026-01-01",
                   "coins,DE,EUR,3,2025-12-01", "coins,,USD,4,2026-01-02"]
@@ -311,6 +340,11 @@ class Journal(unittest.TestCase):
         expected = [("Sale", "2026-01-02T00:00:00.000Z", "2", "19.98", ""),
                     ("Return", "2026-02-01T00:00:00.000Z", "-2", "-19.98", "1")]
         self.assertEqual(self.lines(found), expected)
+
+    def test_a_sale_that_was_never_cancelled_is_not_reversed(self):
+        upgraded = row(is_upgraded="true", **self.CANCELLED)
+        found = book(line(upgraded, asked="2026-02-05"), line(row(), asked="2026-02-06"))
+        self.assertEqual(table("journal", found, "line"), [("Sale",)])
 
     def test_only_a_newer_reply_reverses_and_only_a_newer_one_returns_again(self):
         whole, gone = row(), row(**self.CANCELLED)
@@ -361,6 +395,33 @@ class Reports(unittest.TestCase):
         self.assertEqual(table("revenue", found, *columns), expected)
         self.assertEqual(table("revenue", found, "net"), [("",), ("0.00",), ("1.500",)])
 
+    def test_a_reversal_adds_to_the_net_and_a_trials_return_makes_no_row(self):
+        trial = row(transaction="2", is_trial_period=1, **self.CANCELLED)
+        unpriced = row(transaction="3", **self.CANCELLED)
+        found = book(
+            line(row(), trial, unpriced, asked="2026-01-04", **EUR, product_id="coins"),
+            line(row(**self.CANCELLED), asked="2026-02-05"),
+            line(row(), asked="2026-02-06", at="2026-02-07"),
+        )
+        columns = ("period", "currency", "returns", "reversals", "net", "trials", "units")
+        shown = table("revenue", found, *columns, by=("period",))
+        expected = [("2026-01", "", "", "", "", "1", "0"),
+                    ("2026-01", "EUR", "0.00", "0.00", "19.98", "0", "2"),
+                    ("2026-02", "EUR", "19.98", "9.99", "-9.99", "0", "0")]
+        self.assertEqual(shown, expected)
+
+    def test_an_unpriced_return_is_no_second_unpriced_unit(self):
+        found = book(line(row(quantity="2", **self.CANCELLED)))
+        shown = table("revenue", found, "units", "returned_units", "unpriced_units", "net")
+        self.assertEqual(shown, [("2", "2", "2", "")])
+
+    def test_both_limits_are_days_within(self):
+        found = book(line(row(), row(transaction="2", date="2026-01-04T23:59:59.999Z")))
+        for first, last, expected in (("02", "04", "2"), ("02", "03", "1"), ("03", "04", "1")):
+            limits = {"from_day": days_from_text(f"2026-01-{first}"),
+                      "to_day": days_from_text(f"2026-01-{last}")}
+            self.assertEqual(table("revenue", found, "units", **limits), [(expected,)])
+
     def test_refunds_stand_in_their_own_period_or_restate_the_sale(self):
         found = book(line(row(), **EUR), line(row(**self.CANCELLED)))
         options = {"by": ("period",)}
@@ -385,6 +446,12 @@ class Reports(unittest.TestCase):
         found = book(line(row(), price="1", currency="USD"), rates=rates)
         shown = table("journal", found, "amount", reporting_currency="EUR")
         self.assertEqual(shown, [("1.50",)])
+
+    def test_of_the_rates_known_on_a_day_the_latest_day_counts_then_the_latest_position(self):
+        rates = ["2026-01-02,EUR,USD,2", "2026-01-02,EUR,USD,4", "2026-01-01,EUR,USD,5"]
+        found = book(line(row(), price="1", currency="USD"), rates=rates)
+        shown = table("journal", found, "amount", reporting_currency="EUR")
+        self.assertEqual(shown, [("0.25",)])
 
     def test_a_line_without_a_rate_keeps_its_currency(self):
         found = book(line(row(), **EUR), rates=["2026-01-03,EUR,USD,2"])
