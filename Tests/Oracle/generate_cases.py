@@ -18,7 +18,7 @@ HOSTILE = [
 NASTY = ["", "\x00nul", "\x7f", "\u2028", "\ufeffbom", "e\u0301", "💶" * 40, "null", "\\", "0"]
 COUNTRIES = ["DE", "US", "JP", "KW", "FR", "XK", "GB"]
 CURRENCIES = ["EUR", "USD", "JPY", "KWD", "GBP", "HRK", "CLF"]
-BUNDLES = ["com.example.one", "com.example.two", "=com.example.three"]
+BUNDLES = ["com.example.one", "com.example.two", "com.example.three"]
 PRODUCTS = ["coins", "pro.month", "pro.year", "=hat", 'ring "gold", small', "-band"]
 
 
@@ -44,7 +44,8 @@ class Generator(MetadataMaker):
 
     def _purchase(self):
         """One purchase, or a subscription's chain of them, as the facts that rows will show."""
-        bundle = self.pick(*BUNDLES)
+        # Whether an app may be registered under such a name, the rules don't say.
+        bundle = self.pick(*BUNDLES, *(["=com.example.four"] if self.nasty else []))
         product = self.pick(*PRODUCTS)
         environment = self.pick("Production", "Production", "Production", "Sandbox")
         original = self._id("2")
