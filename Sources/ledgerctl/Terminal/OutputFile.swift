@@ -11,7 +11,7 @@ final class OutputFile {
   let output: Output
 
   /// Opens the file. A symbolic link is followed, so that its target is replaced, not the link.
-  init(path: String) throws(Failure) {
+  init(path: String) throws {
     let operation = "write"
     var status = stat()
     let exists = stat(path, &status) == 0
@@ -43,6 +43,8 @@ final class OutputFile {
     }
     let code = errno
     output = Output(descriptor: descriptor, name: path)
+    // Opening a pipe waits for its reader; a signal that came meanwhile asks for the end.
+    if descriptor < 0, code == EINTR { throw Interrupted() }
     if descriptor < 0 { throw Failure(operation: operation, object: path, systemError: code) }
   }
 
