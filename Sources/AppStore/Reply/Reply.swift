@@ -1,0 +1,124 @@
+// A verifyReceipt reply, decoded by its shape: unified and legacy ones, whatever the receipt's style.
+package import JSON
+
+/// What a reply says. Source: `responseBody` in Apple's documentation of verifyReceipt, and recorded replies.
+package struct Reply {
+  package private(set) var status: Int64?
+  /// As the reply names it; legacy replies name none.
+  package private(set) var environment: JSONBytes?
+  /// Nil where it isn't said.
+  package private(set) var isRetryable: Bool?
+  /// `receipt.bundle_id`, else `receipt.bid`.
+  package private(set) var bundleID: JSONBytes?
+  /// `receipt.request_date_ms`.
+  package private(set) var requestDateMs: Int64?
+  /// Whether the receipt is flat, with a purchase's own fields.
+  package private(set) var isLegacy = false
+  /// The rows in the order of rule R2: by source, then as the arrays have them.
+  package private(set) var rows: [ReplyRow] = []
+
+  private var bid: JSONBytes?
+
+  /// Decodes one JSON value. What is no object has neither status nor rows.
+  /// - Parameter keeper: keeps unescaped strings; what the reply holds is valid as long as it and `bytes`.
+  package init(_ bytes: JSONBytes, _ keeper: TextKeeper) throws(JSONError) {
+    var cursor = JSONCursor(bytes)
+    guard try cursor.kind() == .object else { return }
+    var isOrdered = true
+    try cursor.beginObject()
+    while let key = try cursor.nextKey() {
+      let before = rows.last?.source
+      let count = rows.count
+      if key == "status" {
+        status = try keeper.read(&cursor).integer
+      } else if key == "environment" {
+        if case .string(let text) = try keeper.read(&cursor), !text.isEmpty { environment = text }
+      } else if key == "is_retryable" || key == "is-retryable" {
+        isRetryable = try readFlag(&cursor, keeper)
+      } else if key == "latest_receipt_info" {
+        try readRows(.latestReceiptInfo, &cursor, keeper)
+      } else if key == "latest_expired_receipt_info" {
+        try readRows(.latestExpiredReceiptInfo, &cursor, keeper)
+      } else if key == "receipt" {
+        try readReceipt(&cursor, keeper)
+      } else {
+        try cursor.skipValue()
+      }
+      if let before, rows.count > count, rows[count].source.rawValue < before.rawValue {
+        isOrdered = false
+      }
+    }
+    if bundleID == nil { bundleID = bid }
+    if !isOrdered { orderRows() }
+  }
+
+  private func readFlag(
+    _ cursor: inout JSONCursor, _ keeper: TextKeeper
+  ) throws(JSONError) -> Bool? {
+    let value = try keeper.read(&cursor)
+    if case .missing = value { return nil }
+    return value.flag
+  }
+
+  /// Rows stand in an array, or alone in the legacy shape; what is no object is no row.
+  private mutating func readRows(
+    _ source: ReplyRow.Source, _ cursor: inout JSONCursor, _ keeper: TextKeeper
+  ) throws(JSONError) {
+    switch try cursor.kind() {
+    case .object: rows.append(try ReplyRow(source: source, &cursor, keeper))
+    case .array where source != .latestExpiredReceiptInfo:
+      try cursor.beginArray()
+      while try cursor.nextElement() {
+        if try cursor.kind() == .object {
+          rows.append(try ReplyRow(source: source, &cursor, keeper))
+        } else {
+          try cursor.skipValue()
+        }
+      }
+    default: try cursor.skipValue()
+    }
+  }
+
+  private mutating func readReceipt(
+    _ cursor: inout JSONCursor, _ keeper: TextKeeper
+  ) throws(JSONError) {
+    guard try cursor.kind() == .object else { return try cursor.skipValue() }
+    var flat = ReplyRow(source: .flatReceipt)
+    var hasInApp = false
+    try cursor.beginObject()
+    while let key = try cursor.nextKey() {
+      if key == "in_app" {
+        if try cursor.takeNull() { continue }
+        hasInApp = true
+        if try cursor.kind() == .array {
+          try readRows(.inApp, &cursor, keeper)
+        } else {
+          try cursor.skipValue()
+        }
+      } else if key == "bundle_id" {
+        bundleID = try keeper.read(&cursor).id
+      } else if key == "bid" {
+        bid = try keeper.read(&cursor).id
+      } else if key == "request_date_ms" {
+        requestDateMs = try keeper.read(&cursor).instantMs
+      } else {
+        try flat.read(key, &cursor, keeper)
+      }
+    }
+    isLegacy =
+      !hasInApp
+      && (bid != nil || flat.productID != nil || flat.transactionID != nil
+        || flat.originalTransactionID != nil)
+    if isLegacy { rows.append(flat) }
+  }
+
+  private mutating func orderRows() {
+    var ordered: [ReplyRow] = []
+    ordered.reserveCapacity(rows.count)
+    let sources: [ReplyRow.Source] = [
+      .latestReceiptInfo, .inApp, .flatReceipt, .latestExpiredReceiptInfo,
+    ]
+    for source in sources { ordered += rows.filter { $0.source == source } }
+    rows = ordered
+  }
+}

@@ -1,0 +1,103 @@
+// One purchase object of a verifyReceipt reply, or of a receipt file that stands in for one.
+package import JSON
+private import Time
+
+/// A purchase as the App Store shows it. Ids are non-empty; what is missing is nil.
+/// Source: Apple's documentation of `responseBody.Latest_receipt_info` and `responseBody.Receipt.In_app`.
+package struct ReplyRow {
+  /// Where in the reply the row stands, in the order of rule R2.
+  package enum Source: Int8, Sendable {
+    case latestReceiptInfo, inApp, flatReceipt, latestExpiredReceiptInfo
+  }
+
+  package var source: Source
+  package var productID: JSONBytes?
+  package var transactionID: JSONBytes?
+  package var originalTransactionID: JSONBytes?
+  /// Nil where it is missing, empty or `0`.
+  package var webOrderLineItemID: JSONBytes?
+  package var quantity: LenientValue = .missing
+  package var purchaseDateMs: Int64?
+  package var originalPurchaseDateMs: Int64?
+  package var hasExpiryDate = false
+  package var cancellationDateMs: Int64?
+  package var cancellationReason: JSONBytes?
+  package var isTrialPeriod = false
+  package var isInIntroOfferPeriod = false
+  package var hasPromotionalOffer = false
+  package var hasOfferCode = false
+  package var isFamilyShared = false
+  package var isUpgraded = false
+
+  package init(source: Source) {
+    self.source = source
+  }
+
+  /// Reads the object at the cursor.
+  init(
+    source: Source, _ cursor: inout JSONCursor, _ keeper: TextKeeper
+  ) throws(JSONError) {
+    self.source = source
+    try cursor.beginObject()
+    while let key = try cursor.nextKey() {
+      try read(key, &cursor, keeper)
+    }
+  }
+
+  /// Reads one member. A row has some 25 keys and most are not needed: their length tells them apart first.
+  @inline(__always)
+  mutating func read(
+    _ key: JSONString, _ cursor: inout JSONCursor, _ keeper: TextKeeper
+  ) throws(JSONError) {
+    switch key.hasEscapes ? -1 : key.raw.count {
+    case 8 where key == "quantity": quantity = try keeper.read(&cursor)
+    case 10 where key == "product_id": productID = try keeper.read(&cursor).id
+    case 11 where key == "is_upgraded": isUpgraded = try keeper.read(&cursor).flag
+    case 12 where key == "expires_date":
+      if try keeper.read(&cursor).id != nil { hasExpiryDate = true }
+    case 14 where key == "transaction_id": transactionID = try keeper.read(&cursor).id
+    case 15 where key == "is_trial_period": isTrialPeriod = try keeper.read(&cursor).flag
+    case 15 where key == "expires_date_ms":
+      if try keeper.read(&cursor).integer != nil { hasExpiryDate = true }
+    case 16 where key == "purchase_date_ms": purchaseDateMs = try keeper.read(&cursor).instantMs
+    case 19 where key == "cancellation_reason":
+      cancellationReason = try keeper.read(&cursor).id
+    case 19 where key == "offer_code_ref_name": hasOfferCode = try keeper.read(&cursor).id != nil
+    case 20 where key == "cancellation_date_ms":
+      cancellationDateMs = try keeper.read(&cursor).instantMs
+    case 20 where key == "promotional_offer_id":
+      hasPromotionalOffer = try keeper.read(&cursor).id != nil
+    case 21 where key == "in_app_ownership_type":
+      if case .string(let text) = try keeper.read(&cursor) {
+        isFamilyShared = JSONString(raw: text, hasEscapes: false) == "FAMILY_SHARED"
+      }
+    case 22 where key == "web_order_line_item_id":
+      let id = try keeper.read(&cursor).id
+      webOrderLineItemID = id.flatMap { $0.count == 1 && $0[0] == UInt8(ascii: "0") ? nil : $0 }
+    case 23 where key == "original_transaction_id":
+      originalTransactionID = try keeper.read(&cursor).id
+    case 24 where key == "is_in_intro_offer_period":
+      isInIntroOfferPeriod = try keeper.read(&cursor).flag
+    case 25 where key == "original_purchase_date_ms":
+      originalPurchaseDateMs = try keeper.read(&cursor).instantMs
+    case -1: try readEscapedKey(key, &cursor, keeper)
+    default: try cursor.skipValue()
+    }
+  }
+
+  /// A key written with escapes is still the same key.
+  private mutating func readEscapedKey(
+    _ key: JSONString, _ cursor: inout JSONCursor, _ keeper: TextKeeper
+  ) throws(JSONError) {
+    let plain = keeper.bytes(of: key)
+    try read(JSONString(raw: plain, hasEscapes: false), &cursor, keeper)
+  }
+}
+
+extension LenientValue {
+  /// Epoch milliseconds between the years 0001 and 9999, which is what RFC 3339 can write.
+  var instantMs: Int64? {
+    guard let value = integer, Timestamp.range.contains(value) else { return nil }
+    return value
+  }
+}
