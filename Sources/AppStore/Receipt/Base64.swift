@@ -1,0 +1,161 @@
+// Base64 (RFC 4648 §4), decoded strictly: one text for one sequence of bytes.
+
+/// Why a text is not canonical base64. Offsets are bytes from the text's beginning.
+package enum Base64Error: Error, Equatable, Sendable, CustomStringConvertible {
+  /// The number of characters is not a multiple of four (padding is required).
+  case invalidLength(characterCount: Int)
+  /// A character outside the standard alphabet; white space is one.
+  case invalidCharacter(offsetBytes: Int)
+  /// A `=` anywhere but in the last one or two places.
+  case misplacedPadding(offsetBytes: Int)
+  /// The last character carries bits that no byte uses.
+  case unusedBitsSet(offsetBytes: Int)
+
+  package var description: String {
+    switch self {
+    case .invalidLength(let count):
+      "base64: \(count) characters are not a multiple of 4 (missing padding, or cut short)"
+    case .invalidCharacter(let offset):
+      "base64: character at offset \(offset) is outside the standard alphabet"
+    case .misplacedPadding(let offset):
+      "base64: '=' at offset \(offset) is not at the end"
+    case .unusedBitsSet(let offset):
+      "base64: character at offset \(offset) carries bits that no byte uses"
+    }
+  }
+}
+
+/// Canonical base64 with the standard alphabet.
+package enum Base64 {
+  /// Decodes a whole text. The empty text is the empty sequence of bytes.
+  package static func decode(_ text: UnsafeRawBufferPointer) throws(Base64Error) -> [UInt8] {
+    guard text.count % 4 == 0 else { throw .invalidLength(characterCount: text.count) }
+    if text.isEmpty { return [] }
+    let padding = paddingCount(text)
+    var failure: Base64Error?
+    let decoded = [UInt8](unsafeUninitializedCapacity: text.count / 4 * 3) { output, count in
+      count = values.withUnsafeBufferPointer { values in
+        decodeQuartets(text, padding: padding, values: values, into: output, failure: &failure)
+      }
+    }
+    if let failure { throw failure }
+    return decoded
+  }
+
+  /// Decodes a whole text held in an array.
+  package static func decode(_ text: [UInt8]) throws(Base64Error) -> [UInt8] {
+    try text.withUnsafeBufferPointer { buffer throws(Base64Error) in
+      try decode(UnsafeRawBufferPointer(buffer))
+    }
+  }
+
+  /// Encodes bytes, with padding and without line breaks.
+  package static func encode(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
+    let capacity = (bytes.count + 2) / 3 * 4
+    return [UInt8](unsafeUninitializedCapacity: capacity) { output, count in
+      alphabet.withUnsafeBufferPointer { alphabet in
+        var read = 0
+        while read + 3 <= bytes.count {
+          let bits =
+            UInt32(bytes[read]) << 16 | UInt32(bytes[read + 1]) << 8 | UInt32(bytes[read + 2])
+          output.initializeElement(at: count, to: alphabet[Int(bits >> 18)])
+          output.initializeElement(at: count + 1, to: alphabet[Int(bits >> 12 & 63)])
+          output.initializeElement(at: count + 2, to: alphabet[Int(bits >> 6 & 63)])
+          output.initializeElement(at: count + 3, to: alphabet[Int(bits & 63)])
+          read += 3
+          count += 4
+        }
+        let rest = bytes.count - read
+        guard rest > 0 else { return }
+        let bits = UInt32(bytes[read]) << 16 | (rest == 2 ? UInt32(bytes[read + 1]) << 8 : 0)
+        for place in 0..<4 {
+          let character =
+            place <= rest
+            ? alphabet[Int(bits >> UInt32(18 - 6 * place) & 63)] : UInt8(ascii: "=")
+          output.initializeElement(at: count, to: character)
+          count += 1
+        }
+      }
+    }
+  }
+
+  /// Encodes an array of bytes.
+  package static func encode(_ bytes: [UInt8]) -> [UInt8] {
+    bytes.withUnsafeBytes { encode($0) }
+  }
+
+  private static func paddingCount(_ text: UnsafeRawBufferPointer) -> Int {
+    guard text[text.count - 1] == UInt8(ascii: "=") else { return 0 }
+    return text[text.count - 2] == UInt8(ascii: "=") ? 2 : 1
+  }
+
+  /// Returns the number of bytes written; 0 with `failure` set where the text is refused.
+  private static func decodeQuartets(
+    _ text: UnsafeRawBufferPointer, padding: Int, values: UnsafeBufferPointer<UInt8>,
+    into output: UnsafeMutableBufferPointer<UInt8>, failure: inout Base64Error?
+  ) -> Int {
+    let wholeCount = padding == 0 ? text.count : text.count - 4
+    var read = 0
+    var written = 0
+    while read < wholeCount {
+      let first = values[Int(text[read])]
+      let second = values[Int(text[read + 1])]
+      let third = values[Int(text[read + 2])]
+      let fourth = values[Int(text[read + 3])]
+      // Valid values have their two high bits clear, so one test does for four characters.
+      guard (first | second | third | fourth) & 0xC0 == 0 else {
+        failure = fault(text, from: read, to: read + 4, values: values)
+        return 0
+      }
+      output.initializeElement(at: written, to: first << 2 | second >> 4)
+      output.initializeElement(at: written + 1, to: second << 4 | third >> 2)
+      output.initializeElement(at: written + 2, to: third << 6 | fourth)
+      read += 4
+      written += 3
+    }
+    guard padding > 0 else { return written }
+    let significant = 4 - padding
+    guard fault(text, from: read, to: read + significant, values: values) == nil else {
+      failure = fault(text, from: read, to: read + significant, values: values)
+      return 0
+    }
+    let first = values[Int(text[read])]
+    let second = values[Int(text[read + 1])]
+    output.initializeElement(at: written, to: first << 2 | second >> 4)
+    written += 1
+    if padding == 2 {
+      guard second & 0x0F == 0 else {
+        failure = .unusedBitsSet(offsetBytes: read + 1)
+        return 0
+      }
+      return written
+    }
+    let third = values[Int(text[read + 2])]
+    guard third & 0x03 == 0 else {
+      failure = .unusedBitsSet(offsetBytes: read + 2)
+      return 0
+    }
+    output.initializeElement(at: written, to: second << 4 | third >> 2)
+    return written + 1
+  }
+
+  private static func fault(
+    _ text: UnsafeRawBufferPointer, from: Int, to: Int, values: UnsafeBufferPointer<UInt8>
+  ) -> Base64Error? {
+    for offset in from..<to where values[Int(text[offset])] > 63 {
+      return text[offset] == UInt8(ascii: "=")
+        ? .misplacedPadding(offsetBytes: offset) : .invalidCharacter(offsetBytes: offset)
+    }
+    return nil
+  }
+
+  private static let alphabet = [UInt8](
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+
+  /// The six bits of each character; 255 for what is no character of the alphabet.
+  private static let values: [UInt8] = {
+    var values = [UInt8](repeating: 255, count: 256)
+    for (value, character) in alphabet.enumerated() { values[Int(character)] = UInt8(value) }
+    return values
+  }()
+}

@@ -1,0 +1,260 @@
+// A bounded reader for ASN.1: DER, and BER with indefinite lengths and constructed strings.
+
+/// Why bytes are no ASN.1 that this reader takes.
+package struct DERError: Error, Equatable, Sendable, CustomStringConvertible {
+  /// What is wrong.
+  package enum Kind: Equatable, Sendable {
+    /// An element, its header or its end marker lies beyond the end of what holds it.
+    case truncated
+    /// A length of more than 2^31 - 1 bytes.
+    case lengthTooLarge
+    /// An indefinite length on a primitive element.
+    case indefinitePrimitive
+    /// An end-of-contents marker where no indefinite length is open.
+    case unexpectedEndOfContents
+    /// A tag number above 30; receipts have none.
+    case unsupportedTag
+    /// More levels than `DERReader.maximumDepth`.
+    case tooDeep
+    /// Another element than the format has at this place.
+    case unexpectedElement(identifier: UInt8)
+    /// Bytes after the last element of the format.
+    case trailingBytes
+    /// An INTEGER that is empty or needs more than 64 bits.
+    case integerOutOfRange
+  }
+
+  package var kind: Kind
+  /// Where the element begins, in bytes from the start of what is read.
+  package var offsetBytes: Int
+
+  package init(kind: Kind, offsetBytes: Int) {
+    self.kind = kind
+    self.offsetBytes = offsetBytes
+  }
+
+  package var description: String {
+    let cause =
+      switch kind {
+      case .truncated: "cut short"
+      case .lengthTooLarge: "length too large"
+      case .indefinitePrimitive: "indefinite length on a primitive element"
+      case .unexpectedEndOfContents: "unexpected end-of-contents marker"
+      case .unsupportedTag: "tag number above 30"
+      case .tooDeep: "nested deeper than \(DERReader.maximumDepth) levels"
+      case .unexpectedElement(let identifier):
+        "unexpected element with identifier 0x" + String(identifier, radix: 16)
+      case .trailingBytes: "bytes after the end"
+      case .integerOutOfRange: "integer is empty or needs more than 64 bits"
+      }
+    return "ASN.1 at offset \(offsetBytes): \(cause)"
+  }
+}
+
+/// Identifier octets of the elements that receipts are made of.
+package enum DERIdentifier {
+  package static let integer: UInt8 = 0x02
+  package static let octetString: UInt8 = 0x04
+  package static let constructedOctetString: UInt8 = 0x24
+  package static let null: UInt8 = 0x05
+  package static let objectIdentifier: UInt8 = 0x06
+  package static let utf8String: UInt8 = 0x0C
+  package static let printableString: UInt8 = 0x13
+  package static let ia5String: UInt8 = 0x16
+  package static let sequence: UInt8 = 0x30
+  package static let set: UInt8 = 0x31
+  package static let context0: UInt8 = 0xA0
+}
+
+/// One element: its identifier octet and where it lies, in bytes from the start of the buffer.
+package struct DERElement: Sendable {
+  package var identifier: UInt8
+  /// The whole element, header and end marker included.
+  package var range: Range<Int>
+  /// Its contents alone.
+  package var content: Range<Int>
+}
+
+/// An OCTET STRING's bytes: a slice of the buffer, or joined from the pieces of a constructed one.
+package enum DEROctets: Sendable {
+  case slice(Range<Int>)
+  case joined([UInt8])
+
+  /// Calls `body` with the bytes; `buffer` is the one that the string was read from.
+  @inline(__always)
+  package func withBytes<Result, Failure: Error>(
+    of buffer: UnsafeRawBufferPointer,
+    _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    switch self {
+    case .slice(let range):
+      return try body(UnsafeRawBufferPointer(rebasing: buffer[range]))
+    case .joined(let bytes):
+      return try bytes.withUnsafeBufferPointer { joined throws(Failure) in
+        try body(UnsafeRawBufferPointer(joined))
+      }
+    }
+  }
+}
+
+/// Reads sibling elements one after the other. It never recurses, and never reads beyond its end.
+package struct DERReader {
+  /// How many levels may be open at once.
+  package static let maximumDepth = 32
+
+  package let bytes: UnsafeRawBufferPointer
+  package private(set) var offset: Int
+  private let end: Int
+  private let depth: Int
+
+  /// A reader of all of `bytes`, which must outlive it.
+  package init(_ bytes: UnsafeRawBufferPointer) {
+    self.init(bytes, 0..<bytes.count, depth: 0)
+  }
+
+  private init(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, depth: Int) {
+    self.bytes = bytes
+    self.offset = range.lowerBound
+    self.end = range.upperBound
+    self.depth = depth
+  }
+
+  package var isAtEnd: Bool { offset == end }
+
+  /// The identifier octet of the next element, nil at the end.
+  package var nextIdentifier: UInt8? { isAtEnd ? nil : bytes[offset] }
+
+  /// Reads the next element, whatever it is.
+  package mutating func next() throws(DERError) -> DERElement {
+    let start = offset
+    let header = try readHeader(at: start)
+    guard header.identifier != 0 else { throw fault(.unexpectedEndOfContents, start) }
+    let contentEnd: Int
+    if let length = header.length {
+      contentEnd = header.contentStart + length
+      offset = contentEnd
+    } else {
+      contentEnd = try findEndOfContents(from: header.contentStart)
+      offset = contentEnd + 2
+    }
+    return DERElement(
+      identifier: header.identifier, range: start..<offset,
+      content: header.contentStart..<contentEnd)
+  }
+
+  /// Reads the next element, which must bear this identifier.
+  package mutating func next(_ identifier: UInt8) throws(DERError) -> DERElement {
+    let start = offset
+    guard let found = nextIdentifier else { throw fault(.truncated, start) }
+    guard found == identifier else {
+      throw fault(.unexpectedElement(identifier: found), start)
+    }
+    return try next()
+  }
+
+  /// A reader of a constructed element's contents.
+  package func inside(_ element: DERElement) throws(DERError) -> DERReader {
+    guard depth < Self.maximumDepth else { throw fault(.tooDeep, element.range.lowerBound) }
+    return DERReader(bytes, element.content, depth: depth + 1)
+  }
+
+  /// Reads the next element, which must bear this identifier, and goes inside.
+  package mutating func enter(_ identifier: UInt8) throws(DERError) -> DERReader {
+    try inside(next(identifier))
+  }
+
+  /// Refuses whatever still follows.
+  package func finish() throws(DERError) {
+    guard isAtEnd else { throw fault(.trailingBytes, offset) }
+  }
+
+  /// Reads an INTEGER of at most 64 bits.
+  package mutating func nextInteger() throws(DERError) -> Int64 {
+    let element = try next(DERIdentifier.integer)
+    guard (1...8).contains(element.content.count) else {
+      throw fault(.integerOutOfRange, element.range.lowerBound)
+    }
+    var value: Int64 = bytes[element.content.lowerBound] & 0x80 == 0 ? 0 : -1
+    for offset in element.content { value = value << 8 | Int64(bytes[offset]) }
+    return value
+  }
+
+  /// Reads an OCTET STRING, primitive or constructed.
+  package mutating func nextOctets() throws(DERError) -> DEROctets {
+    guard nextIdentifier == DERIdentifier.constructedOctetString else {
+      return .slice(try next(DERIdentifier.octetString).content)
+    }
+    var joined: [UInt8] = []
+    var open = [try enter(DERIdentifier.constructedOctetString)]
+    while var innermost = open.popLast() {
+      if innermost.isAtEnd { continue }
+      if innermost.nextIdentifier == DERIdentifier.constructedOctetString {
+        let nested = try innermost.enter(DERIdentifier.constructedOctetString)
+        open.append(innermost)
+        open.append(nested)
+      } else {
+        let piece = try innermost.next(DERIdentifier.octetString)
+        joined.append(contentsOf: bytes[piece.content])
+        open.append(innermost)
+      }
+    }
+    return .joined(joined)
+  }
+
+  private struct Header {
+    var identifier: UInt8
+    var contentStart: Int
+    /// Nil for an indefinite length.
+    var length: Int?
+  }
+
+  private func readHeader(at start: Int) throws(DERError) -> Header {
+    guard end - start >= 2 else { throw fault(.truncated, start) }
+    let identifier = bytes[start]
+    guard identifier & 0x1F != 0x1F else { throw fault(.unsupportedTag, start) }
+    let lengthOctet = bytes[start + 1]
+    var contentStart = start + 2
+    guard lengthOctet != 0x80 else {
+      guard identifier & 0x20 != 0 else { throw fault(.indefinitePrimitive, start) }
+      return Header(identifier: identifier, contentStart: contentStart, length: nil)
+    }
+    var length = Int(lengthOctet)
+    if lengthOctet & 0x80 != 0 {
+      let octetCount = Int(lengthOctet & 0x7F)
+      guard end - contentStart >= octetCount else { throw fault(.truncated, start) }
+      length = 0
+      for offset in contentStart..<contentStart + octetCount {
+        guard length <= Int(Int32.max) >> 8 else { throw fault(.lengthTooLarge, start) }
+        length = length << 8 | Int(bytes[offset])
+      }
+      contentStart += octetCount
+    }
+    guard length <= end - contentStart else { throw fault(.truncated, start) }
+    return Header(identifier: identifier, contentStart: contentStart, length: length)
+  }
+
+  /// Where the end-of-contents marker lies that closes the indefinite length opened at `start`.
+  private func findEndOfContents(from start: Int) throws(DERError) -> Int {
+    var position = start
+    var openCount = 1
+    while true {
+      let header = try readHeader(at: position)
+      if header.identifier == 0 {
+        guard header.length == 0 else { throw fault(.unexpectedEndOfContents, position) }
+        openCount -= 1
+        if openCount == 0 { return position }
+        position = header.contentStart
+      } else if let length = header.length {
+        position = header.contentStart + length
+      } else {
+        openCount += 1
+        guard depth + openCount <= Self.maximumDepth else { throw fault(.tooDeep, position) }
+        position = header.contentStart
+      }
+    }
+  }
+
+  private func fault(_ kind: DERError.Kind, _ offset: Int) -> DERError {
+    DERError(kind: kind, offsetBytes: offset)
+  }
+}

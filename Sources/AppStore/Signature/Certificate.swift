@@ -1,0 +1,95 @@
+// One X.509 certificate, parsed by libcrypto and owned by a Swift object.
+
+internal import CCrypto
+internal import Glibc
+
+/// An X.509 certificate. Read-only once made.
+final class Certificate: @unchecked Sendable {
+  // Unchecked: libcrypto locks what it computes late inside an X509; nothing else changes it.
+  let handle: OpaquePointer
+  let fingerprint: SHA256Digest
+  /// First and last second of validity, in epoch seconds.
+  let validity: ClosedRange<Int64>
+  /// The issuer and serial number as SignerInfo gives them.
+  let signerName: [UInt8]
+
+  /// Bytes that a certificate never exceeds; a limit on what libcrypto is asked to read.
+  static let maximumSizeBytes = 16_384
+
+  /// Parses one certificate that fills `der`; nil where it doesn't.
+  init?(der: UnsafeRawBufferPointer) {
+    guard der.count <= Self.maximumSizeBytes, let signerName = Self.signerName(in: der) else {
+      return nil
+    }
+    var cursor = der.bindMemory(to: UInt8.self).baseAddress
+    guard let handle = d2i_X509(nil, &cursor, der.count) else {
+      ERR_clear_error()
+      return nil
+    }
+    guard UnsafeRawPointer(cursor) == der.baseAddress.map({ $0 + der.count }),
+      let notBefore = Self.epochSeconds(X509_get0_notBefore(handle)),
+      let notAfter = Self.epochSeconds(X509_get0_notAfter(handle)), notBefore <= notAfter
+    else {
+      X509_free(handle)
+      ERR_clear_error()
+      return nil
+    }
+    self.handle = handle
+    self.signerName = signerName
+    fingerprint = SHA256Digest(of: der)
+    validity = notBefore...notAfter
+  }
+
+  deinit { X509_free(handle) }
+
+  /// Parses one certificate held in an array.
+  static func parse(_ der: [UInt8]) -> Certificate? {
+    der.withUnsafeBytes { Certificate(der: $0) }
+  }
+
+  /// Whether it names itself as its issuer.
+  var isSelfIssued: Bool { X509_NAME_cmp(issuerName, subjectName) == 0 }
+
+  private var issuerName: OpaquePointer? { X509_get_issuer_name(handle) }
+  private var subjectName: OpaquePointer? { X509_get_subject_name(handle) }
+
+  /// Whether the certificate bears an extension with this OID, whatever its value.
+  func bears(_ purpose: CertificatePurpose) -> Bool {
+    guard let object = OBJ_txt2obj(purpose.rawValue, 1) else { return false }
+    defer { ASN1_OBJECT_free(object) }
+    return X509_get_ext_by_OBJ(handle, object, -1) >= 0
+  }
+
+  /// Issuer and serial number, cut from the certificate: TBSCertificate is
+  /// SEQUENCE { [0] version, serialNumber, signature, issuer, ... }.
+  private static func signerName(in der: UnsafeRawBufferPointer) -> [UInt8]? {
+    do {
+      var file = DERReader(der)
+      var certificate = try file.enter(DERIdentifier.sequence)
+      var body = try certificate.enter(DERIdentifier.sequence)
+      _ = try body.next(DERIdentifier.context0)
+      let serial = try body.next(DERIdentifier.integer)
+      _ = try body.next(DERIdentifier.sequence)
+      let issuer = try body.next(DERIdentifier.sequence)
+      return [UInt8](der[issuer.range]) + [UInt8](der[serial.range])
+    } catch { return nil }
+  }
+
+  private static func epochSeconds(_ time: UnsafePointer<ASN1_TIME>?) -> Int64? {
+    var parts = tm()
+    guard let time, ASN1_TIME_to_tm(time, &parts) == 1 else { return nil }
+    let days = ReceiptDate.daysSinceEpoch(
+      year: Int64(parts.tm_year) + 1900, month: Int64(parts.tm_mon) + 1, day: Int64(parts.tm_mday))
+    return days * 86_400 + Int64(parts.tm_hour) * 3_600 + Int64(parts.tm_min) * 60
+      + Int64(parts.tm_sec)
+  }
+}
+
+/// Apple's OIDs that say what a certificate is for. Without them any developer's certificate
+/// could sign a receipt.
+enum CertificatePurpose: String {
+  case developerRelationsIntermediate = "1.2.840.113635.100.6.2.1"
+  case iTunesStoreIntermediate = "1.2.840.113635.100.6.2.2"
+  case receiptSigning = "1.2.840.113635.100.6.11.1"
+  case iTunesStorePurchaseSigning = "1.2.840.113635.100.6.5.1"
+}

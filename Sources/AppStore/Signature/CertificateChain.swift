@@ -1,0 +1,108 @@
+// Whether a signer's certificate leads to a trusted anchor, dates aside.
+
+internal import CCrypto
+
+/// A signer whose chain has been proven, with what is needed to check its signatures.
+final class KnownSigner: @unchecked Sendable {
+  // Unchecked: an EVP_PKEY is only read after it was made.
+  let certificate: Certificate
+  /// When all certificates of the chain are valid, in epoch seconds; nil where that is never.
+  let commonValidity: ClosedRange<Int64>?
+  private let key: OpaquePointer
+
+  /// Twice what the App Store uses; a larger key would only cost time.
+  private static let maximumKeySizeBits: Int32 = 4_096
+
+  /// Nil where the certificate's key is not RSA, or too large.
+  init?(certificate: Certificate, chain: [Certificate]) {
+    guard let key = X509_get_pubkey(certificate.handle) else {
+      ERR_clear_error()
+      return nil
+    }
+    guard EVP_PKEY_get_base_id(key) == EVP_PKEY_RSA,
+      EVP_PKEY_get_bits(key) <= Self.maximumKeySizeBits
+    else {
+      EVP_PKEY_free(key)
+      return nil
+    }
+    self.certificate = certificate
+    self.key = key
+    let first = chain.map(\.validity.lowerBound).max() ?? certificate.validity.lowerBound
+    let last = chain.map(\.validity.upperBound).min() ?? certificate.validity.upperBound
+    commonValidity = first <= last ? first...last : nil
+  }
+
+  deinit { EVP_PKEY_free(key) }
+
+  /// Nil where every certificate of the chain was valid at this time.
+  func timeFault(atMs milliseconds: Int64) -> SignatureFault? {
+    // Rounded down: a certificate's last second lasts until the next one begins.
+    let seconds = milliseconds >= 0 ? milliseconds / 1_000 : (milliseconds - 999) / 1_000
+    guard let commonValidity else { return .expired }
+    if commonValidity.contains(seconds) { return nil }
+    return seconds < commonValidity.lowerBound ? .notYetValid : .expired
+  }
+
+  /// Checks an RSA signature (PKCS#1 v1.5) over two pieces of content, one after the other.
+  func hasSigned(
+    prefix: UInt8?, _ content: UnsafeRawBufferPointer, digest: DigestAlgorithm,
+    signature: UnsafeRawBufferPointer
+  ) -> Bool {
+    guard let context = EVP_MD_CTX_new() else { return false }
+    defer { EVP_MD_CTX_free(context) }
+    var isValid = EVP_DigestVerifyInit(context, nil, digest.messageDigest, nil, key) == 1
+    if isValid, var prefix {
+      isValid = EVP_DigestVerifyUpdate(context, &prefix, 1) == 1
+    }
+    isValid =
+      isValid && EVP_DigestVerifyUpdate(context, content.baseAddress, content.count) == 1
+      && EVP_DigestVerifyFinal(
+        context, signature.bindMemory(to: UInt8.self).baseAddress, signature.count) == 1
+    if !isValid { ERR_clear_error() }
+    return isValid
+  }
+}
+
+/// Chain building by libcrypto, with nothing trusted but one given anchor.
+enum CertificateChain {
+  /// Whether `signer` leads to `anchor` over `intermediate` (nil: directly) and over nothing else.
+  /// Dates are left to `KnownSigner`, so that a fault of time alone can be told apart.
+  static func leads(
+    from signer: Certificate, over intermediate: Certificate?, to anchor: Certificate
+  ) -> Bool {
+    defer { ERR_clear_error() }
+    guard let store = X509_STORE_new() else { return false }
+    defer { X509_STORE_free(store) }
+    guard X509_STORE_add_cert(store, anchor.handle) == 1,
+      let untrusted = OPENSSL_sk_new_null()
+    else { return false }
+    defer { OPENSSL_sk_free(untrusted) }
+    if let intermediate {
+      guard OPENSSL_sk_push(untrusted, UnsafeRawPointer(intermediate.handle)) == 1 else {
+        return false
+      }
+    }
+    guard let context = X509_STORE_CTX_new() else { return false }
+    defer { X509_STORE_CTX_free(context) }
+    guard X509_STORE_CTX_init(context, store, signer.handle, untrusted) == 1,
+      let parameters = X509_STORE_CTX_get0_param(context)
+    else { return false }
+    var flags = UInt(X509_V_FLAG_NO_CHECK_TIME)
+    // A configured intermediate may be the anchor although it didn't sign itself.
+    if intermediate == nil { flags |= UInt(X509_V_FLAG_PARTIAL_CHAIN) }
+    X509_VERIFY_PARAM_set_flags(parameters, flags)
+    X509_VERIFY_PARAM_set_purpose(parameters, X509_PURPOSE_ANY)
+    // Old receipts: SHA-1 throughout and RSA with 1024 bits. Allowed for this check alone.
+    X509_VERIFY_PARAM_set_auth_level(parameters, 0)
+    guard X509_verify_cert(context) == 1 else { return false }
+
+    let expected = [signer, intermediate, anchor].compactMap { $0 }
+    guard let chain = X509_STORE_CTX_get0_chain(context),
+      OPENSSL_sk_num(chain) == Int32(expected.count)
+    else { return false }
+    return expected.indices.allSatisfy { place in
+      guard let found = OPENSSL_sk_value(chain, Int32(place)) else { return false }
+      return X509_cmp(OpaquePointer(found), expected[place].handle) == 0
+    }
+  }
+}

@@ -1,0 +1,289 @@
+// Checks receipts of both styles against pinned roots: the whole recipe, and the quick path for
+// signers whose chain has been proven before.
+
+internal import Synchronization
+
+/// Checks receipts' signatures. Safe to use from several threads at once.
+package final class ReceiptVerifier: Sendable {
+  /// Whom to trust.
+  package struct Configuration: Sendable {
+    /// SHA-256 fingerprints of trusted root certificates. A root that travels inside a receipt is
+    /// used if and only if its fingerprint is here.
+    package var pinnedRoots: Set<SHA256Digest>
+    /// DER certificates for transaction receipts, which embed their signer alone: the
+    /// intermediates (trusted as configured), and the root if the chain is to be checked up to it
+    /// (its fingerprint must be pinned).
+    package var transactionIntermediates: [[UInt8]]
+    /// SHA-256 fingerprints of self-signed certificates whose receipts are accepted with the
+    /// environment `Xcode` or `LocalTesting`. Empty: such receipts are refused.
+    package var localTestingSigners: Set<SHA256Digest>
+
+    package init(
+      pinnedRoots: Set<SHA256Digest> = [.appleRoot], transactionIntermediates: [[UInt8]] = [],
+      localTestingSigners: Set<SHA256Digest> = []
+    ) {
+      self.pinnedRoots = pinnedRoots
+      self.transactionIntermediates = transactionIntermediates
+      self.localTestingSigners = localTestingSigners
+    }
+  }
+
+  /// Why a configuration is refused.
+  package enum ConfigurationError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// The certificate at this place of `transactionIntermediates` is not DER of one certificate.
+    case unreadableCertificate(index: Int)
+    /// The certificate at this place is neither a pinned root nor an intermediate for receipts.
+    case unusableCertificate(index: Int)
+
+    package var description: String {
+      switch self {
+      case .unreadableCertificate(let index):
+        "configure receipt verification: transaction intermediate \(index): "
+          + "not a certificate in DER"
+      case .unusableCertificate(let index):
+        "configure receipt verification: transaction intermediate \(index): "
+          + "neither a pinned root nor an intermediate that signs receipt signers"
+      }
+    }
+  }
+
+  /// Environments that no App Store server ever signs.
+  package static let localTestingEnvironments: Set<String> = ["Xcode", "LocalTesting"]
+
+  /// How many proven signers are remembered; Apple has used about a dozen.
+  static let knownSignerLimit = 256
+
+  private let configuration: Configuration
+  private let transactionRoots: [Certificate]
+  private let transactionIntermediates: [Certificate]
+  private let knownSigners = Mutex<[SignerKey: KnownSigner]>([:])
+
+  /// A signer is known for one use: the rules for its chain differ.
+  private struct SignerKey: Hashable {
+    enum Use: Hashable { case unified, localTesting, transaction(TransactionSignature.Version) }
+    let use: Use
+    let certificates: SHA256Digest
+  }
+
+  /// Makes a verifier; the configured certificates are parsed here.
+  package init(configuration: Configuration) throws(ConfigurationError) {
+    var roots: [Certificate] = []
+    var intermediates: [Certificate] = []
+    for (index, der) in configuration.transactionIntermediates.enumerated() {
+      guard let certificate = Certificate.parse(der) else {
+        throw .unreadableCertificate(index: index)
+      }
+      if configuration.pinnedRoots.contains(certificate.fingerprint) {
+        roots.append(certificate)
+      } else if certificate.bears(.iTunesStoreIntermediate)
+        || certificate.bears(.developerRelationsIntermediate)
+      {
+        intermediates.append(certificate)
+      } else {
+        throw .unusableCertificate(index: index)
+      }
+    }
+    self.configuration = configuration
+    transactionRoots = roots
+    transactionIntermediates = intermediates
+  }
+
+  /// Checks a receipt file's signature. `receipt` must be what `ReceiptFile.decode` made of these
+  /// very `bytes`: its date and environment decide, once the signature is found to cover them.
+  package func verify(
+    _ bytes: UnsafeRawBufferPointer, receipt: Receipt
+  ) -> SignatureVerdict {
+    do {
+      switch receipt.style {
+      case .unified: return try verifyUnified(bytes, receipt)
+      case .transaction: return try verifyTransaction(bytes, receipt)
+      }
+    } catch { return .invalid(error) }
+  }
+
+  /// Checks a receipt file held in an array.
+  package func verify(_ bytes: [UInt8], receipt: Receipt) -> SignatureVerdict {
+    bytes.withUnsafeBytes { verify($0, receipt: receipt) }
+  }
+
+  // MARK: Unified receipts
+
+  private func verifyUnified(
+    _ bytes: UnsafeRawBufferPointer, _ receipt: Receipt
+  ) throws(SignatureFault) -> SignatureVerdict {
+    let isLocalTesting = receipt.environment.map(Self.localTestingEnvironments.contains) ?? false
+    guard !isLocalTesting || !configuration.localTestingSigners.isEmpty else {
+      throw .localTestingEnvironment
+    }
+    guard let signedData = Self.signedData(bytes) else { throw .malformedEnvelope }
+    guard let creationDateMs = receipt.creationDateMs else { throw .missingDate }
+    let certificates = UnsafeRawBufferPointer(rebasing: bytes[signedData.certificates])
+    let signer = try knownSigner(isLocalTesting ? .localTesting : .unified, certificates) {
+      () throws(SignatureFault) in
+      isLocalTesting
+        ? try proveLocalTestingSigner(certificates) : try proveUnifiedSigner(certificates)
+    }
+    guard bytes[signedData.signerName].elementsEqual(signer.certificate.signerName) else {
+      throw .wrongSigner
+    }
+    let isSigned = signedData.content.withBytes(of: bytes) { content in
+      signer.hasSigned(
+        prefix: nil, content, digest: signedData.digest,
+        signature: UnsafeRawBufferPointer(rebasing: bytes[signedData.signature]))
+    }
+    guard isSigned else { throw .wrongSignature }
+    return signer.timeFault(atMs: creationDateMs).map { .timeOnly($0) } ?? .valid
+  }
+
+  private static func signedData(_ bytes: UnsafeRawBufferPointer) -> SignedData? {
+    do { return try SignedData(bytes) } catch { return nil }
+  }
+
+  /// Signer, intermediate and root, in this order and nothing else, as Apple embeds them.
+  private func proveUnifiedSigner(
+    _ certificates: UnsafeRawBufferPointer
+  ) throws(SignatureFault) -> KnownSigner {
+    let chain = try Self.parse(certificates, count: 3)
+    guard configuration.pinnedRoots.contains(chain[2].fingerprint) else { throw .untrustedRoot }
+    guard CertificateChain.leads(from: chain[0], over: chain[1], to: chain[2]) else {
+      throw .brokenChain
+    }
+    guard chain[1].bears(.developerRelationsIntermediate), chain[0].bears(.receiptSigning) else {
+      throw .wrongPurpose
+    }
+    guard let signer = KnownSigner(certificate: chain[0], chain: chain) else {
+      throw .malformedCertificate
+    }
+    return signer
+  }
+
+  /// One self-signed certificate, trusted by its own fingerprint.
+  private func proveLocalTestingSigner(
+    _ certificates: UnsafeRawBufferPointer
+  ) throws(SignatureFault) -> KnownSigner {
+    let chain = try Self.parse(certificates, count: 1)
+    guard configuration.localTestingSigners.contains(chain[0].fingerprint) else {
+      throw .localTestingEnvironment
+    }
+    guard let signer = KnownSigner(certificate: chain[0], chain: chain) else {
+      throw .malformedCertificate
+    }
+    return signer
+  }
+
+  /// Parses exactly `count` certificates that lie one after the other.
+  private static func parse(
+    _ certificates: UnsafeRawBufferPointer, count: Int
+  ) throws(SignatureFault) -> [Certificate] {
+    var reader = DERReader(certificates)
+    var parsed: [Certificate] = []
+    while !reader.isAtEnd {
+      guard parsed.count < count else { throw .unexpectedCertificates }
+      let range: Range<Int>
+      do { range = try reader.next(DERIdentifier.sequence).range } catch {
+        throw .malformedCertificate
+      }
+      let der = UnsafeRawBufferPointer(rebasing: certificates[range])
+      guard let certificate = Certificate(der: der) else { throw .malformedCertificate }
+      parsed.append(certificate)
+    }
+    guard parsed.count == count else { throw .unexpectedCertificates }
+    return parsed
+  }
+
+  // MARK: Transaction receipts
+
+  private func verifyTransaction(
+    _ bytes: UnsafeRawBufferPointer, _ receipt: Receipt
+  ) throws(SignatureFault) -> SignatureVerdict {
+    guard let file = Self.transactionReceipt(bytes) else { throw .malformedEnvelope }
+    guard let blob = file.signature else { throw .missingSignature }
+    guard let parts = TransactionSignature(blob) else { throw .malformedEnvelope }
+    guard let purchaseDateMs = receipt.purchases.first?.purchaseDateMs else { throw .missingDate }
+    return try blob.withUnsafeBufferPointer { buffer throws(SignatureFault) in
+      let blob = UnsafeRawBufferPointer(buffer)
+      let certificate = UnsafeRawBufferPointer(rebasing: blob[parts.certificate])
+      let canJudge = transactionIntermediates.contains {
+        $0.bears(parts.version.intermediatePurpose)
+      }
+      let signer =
+        canJudge
+        ? try knownSigner(.transaction(parts.version), certificate) {
+          () throws(SignatureFault) in
+          try proveTransactionSigner(certificate, parts.version)
+        } : try Self.claimedSigner(certificate, parts.version)
+      let isSigned = file.purchaseInfo.withUnsafeBytes { purchaseInfo in
+        signer.hasSigned(
+          prefix: parts.version.rawValue, purchaseInfo, digest: .sha1,
+          signature: UnsafeRawBufferPointer(rebasing: blob[parts.signature]))
+      }
+      guard isSigned else { throw .wrongSignature }
+      guard canJudge else { return .undecided(.intermediateNotConfigured) }
+      return signer.timeFault(atMs: purchaseDateMs).map { .timeOnly($0) } ?? .valid
+    }
+  }
+
+  private static func transactionReceipt(_ bytes: UnsafeRawBufferPointer) -> TransactionReceipt? {
+    do { return try TransactionReceipt(bytes) } catch { return nil }
+  }
+
+  private func proveTransactionSigner(
+    _ certificate: UnsafeRawBufferPointer, _ version: TransactionSignature.Version
+  ) throws(SignatureFault) -> KnownSigner {
+    guard let signer = Certificate(der: certificate) else { throw .malformedCertificate }
+    for intermediate in transactionIntermediates
+    where intermediate.bears(version.intermediatePurpose) {
+      guard let chain = transactionChain(from: signer, over: intermediate) else { continue }
+      guard signer.bears(version.signerPurpose) else { throw .wrongPurpose }
+      guard let known = KnownSigner(certificate: signer, chain: chain) else {
+        throw .malformedCertificate
+      }
+      return known
+    }
+    throw .brokenChain
+  }
+
+  private func transactionChain(
+    from signer: Certificate, over intermediate: Certificate
+  ) -> [Certificate]? {
+    if transactionRoots.isEmpty {
+      return CertificateChain.leads(from: signer, over: nil, to: intermediate)
+        ? [signer, intermediate] : nil
+    }
+    for root in transactionRoots
+    where CertificateChain.leads(from: signer, over: intermediate, to: root) {
+      return [signer, intermediate, root]
+    }
+    return nil
+  }
+
+  /// The signer as the receipt has it, unproven: enough to see that the content was altered.
+  private static func claimedSigner(
+    _ certificate: UnsafeRawBufferPointer, _ version: TransactionSignature.Version
+  ) throws(SignatureFault) -> KnownSigner {
+    guard let signer = Certificate(der: certificate),
+      let claimed = KnownSigner(certificate: signer, chain: [signer])
+    else { throw .malformedCertificate }
+    guard !signer.isSelfIssued else { throw .brokenChain }
+    guard signer.bears(version.signerPurpose) else { throw .wrongPurpose }
+    return claimed
+  }
+
+  // MARK: Known signers
+
+  /// The signer from the cache, or proven now and kept. Only proven ones are kept, so nobody but
+  /// the pinned authorities can fill the cache.
+  private func knownSigner(
+    _ use: SignerKey.Use, _ certificates: UnsafeRawBufferPointer,
+    prove: () throws(SignatureFault) -> KnownSigner
+  ) throws(SignatureFault) -> KnownSigner {
+    let key = SignerKey(use: use, certificates: SHA256Digest(of: certificates))
+    if let known = knownSigners.withLock({ $0[key] }) { return known }
+    let proven = try prove()
+    knownSigners.withLock { signers in
+      if signers.count >= Self.knownSignerLimit { signers.removeAll() }
+      signers[key] = proven
+    }
+    return proven
+  }
+}

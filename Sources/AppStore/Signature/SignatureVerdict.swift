@@ -1,0 +1,53 @@
+// What a signature check can say, and why.
+
+/// The outcome of checking one receipt's signature.
+package enum SignatureVerdict: Equatable, Sendable {
+  /// Signed by the App Store, with certificates that were valid when the receipt was made.
+  case valid
+  /// Not the App Store's: altered or forged.
+  case invalid(SignatureFault)
+  /// Everything holds but the dates of the certificates. Not fraud: the App Store decides.
+  case timeOnly(SignatureFault)
+  /// The receipt's own signature holds, and this configuration can't judge its signer: a
+  /// transaction receipt whose kind of intermediate is not configured. The App Store decides.
+  case undecided(SignatureFault)
+}
+
+/// Why a signature was not found valid. The raw value is stable and may be stored.
+package enum SignatureFault: String, Error, Equatable, Sendable, CustomStringConvertible {
+  case localTestingEnvironment = "local_testing_environment"
+  case malformedEnvelope = "malformed_envelope"
+  case missingSignature = "missing_signature"
+  case missingDate = "missing_date"
+  case malformedCertificate = "malformed_certificate"
+  case unexpectedCertificates = "unexpected_certificates"
+  case untrustedRoot = "untrusted_root"
+  case brokenChain = "broken_chain"
+  case wrongPurpose = "wrong_purpose"
+  case wrongSigner = "wrong_signer"
+  case wrongSignature = "wrong_signature"
+  case notYetValid = "certificate_not_yet_valid"
+  case expired = "certificate_expired"
+  case intermediateNotConfigured = "intermediate_not_configured"
+
+  package var description: String {
+    switch self {
+    case .localTestingEnvironment: "made by Xcode or a local test, not by the App Store"
+    case .malformedEnvelope: "not framed as the App Store frames receipts"
+    case .missingSignature: "has no signature"
+    case .missingDate: "has no date to check the certificates at"
+    case .malformedCertificate: "a certificate cannot be read"
+    case .unexpectedCertificates:
+      "the certificates are not signer, intermediate and root in this order"
+    case .untrustedRoot: "the root certificate is not a trusted one"
+    case .brokenChain: "the certificates do not lead from the signer to the trusted root"
+    case .wrongPurpose: "the certificates are not made for signing receipts"
+    case .wrongSigner: "the named signer is not the certificate's owner"
+    case .wrongSignature: "the signature does not fit the content"
+    case .notYetValid: "a certificate was not yet valid when the receipt was made"
+    case .expired: "a certificate had expired when the receipt was made"
+    case .intermediateNotConfigured:
+      "no intermediate certificate is configured for receipts of this kind"
+    }
+  }
+}

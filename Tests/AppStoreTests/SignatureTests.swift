@@ -1,0 +1,245 @@
+// Signatures of unified receipts: what is valid, what is refused and why, what fails for time alone.
+
+import AppStore
+import Testing
+
+@Suite("Signatures of unified receipts")
+struct SignatureTests {
+  let authority: TestAuthority
+  let verifier: ReceiptVerifier
+
+  init() throws {
+    authority = try TestAuthority.shared.get()
+    verifier = try authority.verifier()
+  }
+
+  func verdict(_ file: [UInt8]) throws -> SignatureVerdict {
+    verifier.verify(file, receipt: try ReceiptFile.decode(file))
+  }
+
+  @Test(
+    "a signed receipt is valid, at first and with its signer known", arguments: TestDigest.allCases)
+  func signedIsValid(digest: TestDigest) throws {
+    let file = try UnifiedReceiptPlan(digest: digest).signed(by: authority)
+    #expect(try verdict(file) == .valid)
+    #expect(try verdict(file) == .valid)
+  }
+
+  @Test("a signed receipt in indefinite-length BER is valid")
+  func indefiniteIsValid() throws {
+    let file = try UnifiedReceiptPlan(isIndefinite: true).signed(by: authority)
+    #expect(try verdict(file) == .valid)
+  }
+
+  @Test(
+    "with its signer known, a receipt's own date still decides",
+    arguments: [
+      ("2013-12-31T23:59:59Z", SignatureVerdict.timeOnly(.notYetValid)),
+      ("2014-01-01T00:00:00Z", .valid), ("2034-12-31T23:59:59.999Z", .valid),
+      ("2035-01-01T00:00:00Z", .timeOnly(.expired)),
+    ])
+  func dateDecides(date: String, expected: SignatureVerdict) throws {
+    #expect(try verdict(UnifiedReceiptPlan().signed(by: authority)) == .valid)
+    #expect(try verdict(UnifiedReceiptPlan(creationDate: date).signed(by: authority)) == expected)
+  }
+
+  @Test("an altered receipt outside the certificates' time is forged, not late")
+  func alteredAndLateIsInvalid() throws {
+    var plan = UnifiedReceiptPlan(creationDate: "2040-01-01T00:00:00Z")
+    let signature = try authority.signer.key.sign(plan.content, .sha256)
+    plan.creationDate = "2041-01-01T00:00:00Z"
+    let file = plan.frame(
+      content: plan.content, certificates: authority.chain, signer: authority.signer,
+      signature: signature)
+    #expect(try verdict(file) == .invalid(.wrongSignature))
+  }
+
+  @Test("an expired intermediate is a fault of time alone")
+  func expiredIntermediate() throws {
+    let expired = try CertificatePlan(
+      name: "Test Developer Relations", isAuthority: true,
+      purposes: [CertificatePlan.developerRelations], notAfter: "160101000000Z"
+    ).issue(authority.intermediate.key, by: authority.root)
+    let chain = [authority.signer.der, expired.der, authority.root.der]
+    let late = try UnifiedReceiptPlan(certificates: chain).signed(by: authority)
+    #expect(try verdict(late) == .timeOnly(.expired))
+    let early = try UnifiedReceiptPlan(
+      creationDate: "2015-12-31T23:59:59Z", certificates: chain
+    ).signed(by: authority)
+    #expect(try verdict(early) == .valid)
+  }
+
+  @Test("certificates that are never valid together are a fault of time alone")
+  func disjointValidity() throws {
+    let early = try CertificatePlan(
+      name: "Test Developer Relations", isAuthority: true,
+      purposes: [CertificatePlan.developerRelations], notAfter: "150101000000Z"
+    ).issue(authority.intermediate.key, by: authority.root)
+    let later = try CertificatePlan(
+      name: "Test Receipt Signing", purposes: [CertificatePlan.receiptSigning],
+      notBefore: "160101000000Z"
+    ).issue(authority.signer.key, by: early)
+    let file = try UnifiedReceiptPlan().signed(
+      by: later, certificates: [later.der, early.der, authority.root.der])
+    #expect(try verdict(file) == .timeOnly(.expired))
+  }
+
+  @Test(
+    "only signer, intermediate and root in this order are a chain",
+    arguments: [
+      ([], SignatureFault.unexpectedCertificates), ([0], .unexpectedCertificates),
+      ([0, 1], .unexpectedCertificates), ([0, 1, 2, 2], .unexpectedCertificates),
+      ([0, 1, 2, 1], .unexpectedCertificates), ([0, 1, 1], .untrustedRoot),
+      ([1, 0, 2], .brokenChain), ([0, 2, 1], .untrustedRoot), ([2, 1, 0], .untrustedRoot),
+      ([1, 2, 0], .untrustedRoot), ([0, 0, 2], .brokenChain), ([0, 2, 2], .brokenChain),
+    ])
+  func chainShape(places: [Int], fault: SignatureFault) throws {
+    let chain = places.map { authority.chain[$0] }
+    let file = try UnifiedReceiptPlan(certificates: chain).signed(by: authority)
+    #expect(try verdict(file) == .invalid(fault))
+  }
+
+  @Test("a stranger's receipt is refused, also with the true certificates stuffed in")
+  func strangers() throws {
+    let stranger = try TestAuthority.stranger.get()
+    let own = try UnifiedReceiptPlan().signed(by: stranger)
+    #expect(try verdict(own) == .invalid(.untrustedRoot))
+    let trueRoot = try UnifiedReceiptPlan().signed(
+      by: stranger.signer,
+      certificates: [stranger.signer.der, stranger.intermediate.der, authority.root.der])
+    #expect(try verdict(trueRoot) == .invalid(.brokenChain))
+    let trueAuthorities = try UnifiedReceiptPlan().signed(
+      by: stranger.signer,
+      certificates: [stranger.signer.der, authority.intermediate.der, authority.root.der])
+    #expect(try verdict(trueAuthorities) == .invalid(.brokenChain))
+    let allTrue = try UnifiedReceiptPlan().signed(
+      by: stranger.signer, certificates: authority.chain)
+    #expect(try verdict(allTrue) == .invalid(.wrongSignature))
+    let stuffed = try UnifiedReceiptPlan().signed(
+      by: stranger.signer, certificates: [stranger.signer.der] + authority.chain)
+    #expect(try verdict(stuffed) == .invalid(.unexpectedCertificates))
+  }
+
+  @Test("a self-signed signer is refused")
+  func selfSigned() throws {
+    let own = try CertificatePlan(
+      name: "Self", isAuthority: true,
+      purposes: [CertificatePlan.developerRelations, CertificatePlan.receiptSigning]
+    ).issue(TestKey(bits: 1_024), by: nil)
+    let alone = try UnifiedReceiptPlan().signed(by: own, certificates: [own.der])
+    #expect(try verdict(alone) == .invalid(.unexpectedCertificates))
+    let thrice = try UnifiedReceiptPlan().signed(
+      by: own, certificates: [own.der, own.der, own.der])
+    #expect(try verdict(thrice) == .invalid(.untrustedRoot))
+    let stuffed = try UnifiedReceiptPlan().signed(
+      by: own, certificates: [own.der, authority.intermediate.der, authority.root.der])
+    #expect(try verdict(stuffed) == .invalid(.brokenChain))
+  }
+
+  @Test("a certificate under the true root that is not for receipts is refused")
+  func wrongPurposes() throws {
+    let developer = try CertificatePlan(name: "Some Developer")
+      .issue(TestKey(bits: 1_024), by: authority.intermediate)
+    let byDeveloper = try UnifiedReceiptPlan().signed(
+      by: developer,
+      certificates: [developer.der, authority.intermediate.der, authority.root.der])
+    #expect(try verdict(byDeveloper) == .invalid(.wrongPurpose))
+    let unmarked = try CertificatePlan(name: "Other Intermediate", isAuthority: true)
+      .issue(authority.intermediate.key, by: authority.root)
+    let signer = try CertificatePlan(
+      name: "Signer", purposes: [CertificatePlan.receiptSigning]
+    ).issue(authority.signer.key, by: unmarked)
+    let underUnmarked = try UnifiedReceiptPlan().signed(
+      by: signer, certificates: [signer.der, unmarked.der, authority.root.der])
+    #expect(try verdict(underUnmarked) == .invalid(.wrongPurpose))
+  }
+
+  @Test("a signer that is not the first certificate's owner is refused")
+  func wrongSerial() throws {
+    let other = try CertificatePlan(
+      name: "Test Receipt Signing", purposes: [CertificatePlan.receiptSigning], serial: 8
+    ).issue(authority.signer.key, by: authority.intermediate)
+    let file = try UnifiedReceiptPlan().signed(by: other, certificates: authority.chain)
+    #expect(try verdict(file) == .invalid(.wrongSigner))
+  }
+
+  @Test("signed or unsigned attributes of the signer are refused")
+  func signerAttributes() throws {
+    let file = try UnifiedReceiptPlan().signed(
+      by: authority.signer, certificates: authority.chain,
+      signerInfoExtra: DER.element(0xA1, DER.sequence()))
+    #expect(try verdict(file) == .invalid(.malformedEnvelope))
+  }
+
+  @Test("the digest that was not signed with is refused")
+  func otherDigest() throws {
+    let plan = UnifiedReceiptPlan(digest: .sha256)
+    let file = plan.frame(
+      content: plan.content, certificates: authority.chain, signer: authority.signer,
+      signature: try authority.signer.key.sign(plan.content, .sha1))
+    #expect(try verdict(file) == .invalid(.wrongSignature))
+  }
+
+  @Test("a receipt without a creation date is refused")
+  func noDate() throws {
+    let file = try UnifiedReceiptPlan(creationDate: nil).signed(by: authority)
+    #expect(try verdict(file) == .invalid(.missingDate))
+  }
+
+  @Test("without the test root pinned, the test authority is a stranger")
+  func shippedConfigurationRefusesTestRoot() throws {
+    let shipped = try ReceiptVerifier(configuration: .init())
+    let file = try UnifiedReceiptPlan().signed(by: authority)
+    #expect(
+      shipped.verify(file, receipt: try ReceiptFile.decode(file)) == .invalid(.untrustedRoot))
+  }
+
+  @Test(
+    "local testing receipts are refused unless their very signer is configured",
+    arguments: ["Xcode", "LocalTesting"])
+  func localTesting(environment: String) throws {
+    let own = try CertificatePlan(name: "StoreKit", isAuthority: true)
+      .issue(TestKey(bits: 1_024), by: nil)
+    let file = try UnifiedReceiptPlan(environment: environment)
+      .signed(by: own, certificates: [own.der])
+    #expect(try verdict(file) == .invalid(.localTestingEnvironment))
+    let trulySigned = try UnifiedReceiptPlan(environment: environment).signed(by: authority)
+    #expect(try verdict(trulySigned) == .invalid(.localTestingEnvironment))
+
+    var configuration = authority.configuration
+    configuration.localTestingSigners = [own.fingerprint]
+    let configured = try ReceiptVerifier(configuration: configuration)
+    #expect(configured.verify(file, receipt: try ReceiptFile.decode(file)) == .valid)
+    let production = try UnifiedReceiptPlan().signed(by: own, certificates: [own.der])
+    #expect(
+      configured.verify(production, receipt: try ReceiptFile.decode(production))
+        == .invalid(.unexpectedCertificates))
+    let other = try CertificatePlan(name: "StoreKit", isAuthority: true)
+      .issue(TestKey(bits: 1_024), by: nil)
+    let foreign = try UnifiedReceiptPlan(environment: environment)
+      .signed(by: other, certificates: [other.der])
+    #expect(
+      configured.verify(foreign, receipt: try ReceiptFile.decode(foreign))
+        == .invalid(.localTestingEnvironment))
+  }
+
+  @Test("many threads at once get the verdicts that one gets")
+  func concurrency() async throws {
+    let good = try UnifiedReceiptPlan().signed(by: authority)
+    var bad = good
+    bad[bad.count - 1] ^= 1
+    let verifier = verifier
+    let receipt = try ReceiptFile.decode(good)
+    let results = await withTaskGroup(of: Bool.self) { [bad] group in
+      for index in 0..<200 {
+        group.addTask {
+          index % 2 == 0
+            ? verifier.verify(good, receipt: receipt) == .valid
+            : verifier.verify(bad, receipt: receipt) == .invalid(.wrongSignature)
+        }
+      }
+      return await group.reduce(into: []) { $0.append($1) }
+    }
+    #expect(results.count == 200 && results.allSatisfy { $0 })
+  }
+}

@@ -1,0 +1,188 @@
+// Signatures of transaction receipts, whose intermediate comes from the configuration.
+
+import AppStore
+import Testing
+
+@Suite("Signatures of transaction receipts")
+struct SignatureTransactionTests {
+  let authority: TestAuthority
+  let verifier: ReceiptVerifier
+
+  init() throws {
+    authority = try TestAuthority.shared.get()
+    verifier = try authority.verifier()
+  }
+
+  func verdict(_ file: [UInt8], by verifier: ReceiptVerifier? = nil) throws -> SignatureVerdict {
+    (verifier ?? self.verifier).verify(file, receipt: try ReceiptFile.decode(file))
+  }
+
+  func verifier(intermediates: [TestCertificate]) throws -> ReceiptVerifier {
+    try ReceiptVerifier(
+      configuration: .init(
+        pinnedRoots: [authority.root.fingerprint],
+        transactionIntermediates: intermediates.map(\.der)))
+  }
+
+  @Test("version 2 and version 3 are valid, at first and with the signer known")
+  func bothVersions() throws {
+    let second = try TransactionReceiptPlan(version: 2).signed(by: authority.purchaseSigner)
+    let third = try TransactionReceiptPlan(version: 3).signed(by: authority.signer)
+    for file in [second, second, third, third] { #expect(try verdict(file) == .valid) }
+  }
+
+  @Test("each version's signer and intermediate are its own")
+  func crossedVersions() throws {
+    let second = try TransactionReceiptPlan(version: 2).signed(by: authority.signer)
+    let third = try TransactionReceiptPlan(version: 3).signed(by: authority.purchaseSigner)
+    // The two intermediates share a key in this authority: their names keep them apart.
+    #expect(try verdict(second) == .invalid(.brokenChain))
+    #expect(try verdict(third) == .invalid(.brokenChain))
+  }
+
+  @Test("a signer under the right intermediate without its OID is refused")
+  func wrongPurpose() throws {
+    let signer = try CertificatePlan(name: "Developer")
+      .issue(TestKey(bits: 1_024), by: authority.iTunesStore)
+    let file = try TransactionReceiptPlan().signed(by: signer)
+    #expect(try verdict(file) == .invalid(.wrongPurpose))
+    let unconfigured = try verifier(intermediates: [])
+    #expect(try verdict(file, by: unconfigured) == .invalid(.wrongPurpose))
+  }
+
+  @Test("strangers and self-signed signers are refused")
+  func strangers() throws {
+    let stranger = try TestAuthority.stranger.get()
+    let foreign = try TransactionReceiptPlan().signed(by: stranger.purchaseSigner)
+    #expect(try verdict(foreign) == .invalid(.brokenChain))
+    let own = try CertificatePlan(name: "Self", purposes: [CertificatePlan.purchaseSigning])
+      .issue(TestKey(bits: 1_024), by: nil)
+    let selfSigned = try TransactionReceiptPlan().signed(by: own)
+    #expect(try verdict(selfSigned) == .invalid(.brokenChain))
+    #expect(try verdict(selfSigned, by: verifier(intermediates: [])) == .invalid(.brokenChain))
+  }
+
+  @Test("without the version's intermediate a good signature is undecided, a bad one refused")
+  func noIntermediate() throws {
+    let file = try TransactionReceiptPlan().signed(by: authority.purchaseSigner)
+    let other = try verifier(intermediates: [authority.intermediate, authority.root])
+    #expect(try verdict(file, by: other) == .undecided(.intermediateNotConfigured))
+    let plan = TransactionReceiptPlan()
+    let forged = plan.file(
+      signature: try authority.purchaseSigner.key.sign([2] + plan.purchaseInfo + [0], .sha1),
+      certificate: authority.purchaseSigner.der, purchaseInfo: plan.purchaseInfo)
+    #expect(try verdict(forged, by: other) == .invalid(.wrongSignature))
+  }
+
+  @Test("the intermediate alone is enough; with the root it must lead there")
+  func rootConfigured() throws {
+    let file = try TransactionReceiptPlan().signed(by: authority.purchaseSigner)
+    #expect(try verdict(file, by: verifier(intermediates: [authority.iTunesStore])) == .valid)
+    let stranger = try TestAuthority.stranger.get()
+    let foreignRoot = try ReceiptVerifier(
+      configuration: .init(
+        pinnedRoots: [stranger.root.fingerprint],
+        transactionIntermediates: [authority.iTunesStore.der, stranger.root.der]))
+    #expect(try verdict(file, by: foreignRoot) == .invalid(.brokenChain))
+  }
+
+  @Test(
+    "the certificates are checked at the purchase's date",
+    arguments: [
+      ("1388534399999", SignatureVerdict.timeOnly(.notYetValid)), ("1388534400000", .valid),
+      ("2051222399999", .valid), ("2051222400000", .timeOnly(.expired)),
+    ])
+  func dateDecides(milliseconds: String, expected: SignatureVerdict) throws {
+    var plan = TransactionReceiptPlan()
+    plan.fields[2] = ("purchase-date-ms", milliseconds)
+    #expect(try verdict(plan.signed(by: authority.purchaseSigner)) == expected)
+  }
+
+  @Test("the environment line is neither signed nor believed")
+  func environmentLine() throws {
+    let file = try TransactionReceiptPlan(environmentLine: "\t\"environment\" = \"Production\";\n")
+      .signed(by: authority.purchaseSigner)
+    let receipt = try ReceiptFile.decode(file)
+    #expect(receipt.environment == nil)
+    #expect(verifier.verify(file, receipt: receipt) == .valid)
+  }
+
+  @Test("a signature blob that is built otherwise is refused")
+  func brokenBlobs() throws {
+    let plan = TransactionReceiptPlan()
+    let info = plan.purchaseInfo
+    let signature = try authority.purchaseSigner.key.sign([2] + info, .sha1)
+    let certificate = authority.purchaseSigner.der
+    let length = (0..<4).map { UInt8(truncatingIfNeeded: certificate.count >> (24 - 8 * $0)) }
+    let good = [2] + signature + length + certificate
+    #expect(try verdict(plan.list(blob: good, purchaseInfo: info)) == .valid)
+    for count in 0..<good.count {
+      let cut = plan.list(blob: Array(good.prefix(count)), purchaseInfo: info)
+      #expect(try verdict(cut) == .invalid(.malformedEnvelope), "cut at \(count)")
+    }
+    for version in [0, 1, 4, 255] as [UInt8] {
+      let other = plan.list(blob: [version] + good.dropFirst(), purchaseInfo: info)
+      #expect(try verdict(other) == .invalid(.malformedEnvelope))
+    }
+    let longer = plan.list(blob: good + [0], purchaseInfo: info)
+    #expect(try verdict(longer) == .invalid(.malformedEnvelope))
+  }
+
+  @Test("a flipped bit in any byte of what is signed or of the signature is refused")
+  func flippedBits() throws {
+    let plan = TransactionReceiptPlan()
+    let info = plan.purchaseInfo
+    let signature = try authority.purchaseSigner.key.sign([2] + info, .sha1)
+    let certificate = authority.purchaseSigner.der
+    var random = SeededGenerator()
+    func check(_ file: [UInt8], _ place: String) {
+      guard let receipt = try? ReceiptFile.decode(file) else { return }
+      let verdict = verifier.verify(file, receipt: receipt)
+      guard case .invalid = verdict else {
+        Issue.record("\(place), seed \(random.seed): \(verdict)")
+        return
+      }
+    }
+    for offset in info.indices {
+      var altered = info
+      altered[offset] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+      check(
+        plan.file(signature: signature, certificate: certificate, purchaseInfo: altered),
+        "purchase-info \(offset)")
+    }
+    for offset in signature.indices {
+      var altered = signature
+      altered[offset] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+      check(
+        plan.file(signature: altered, certificate: certificate, purchaseInfo: info),
+        "signature \(offset)")
+    }
+    for offset in certificate.indices {
+      var altered = certificate
+      altered[offset] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+      check(
+        plan.file(signature: signature, certificate: altered, purchaseInfo: info),
+        "certificate \(offset)")
+    }
+  }
+
+  @Test("a configured certificate that cannot serve is named by its place")
+  func configurationErrors() throws {
+    func error(_ certificates: [[UInt8]]) -> String? {
+      do {
+        _ = try ReceiptVerifier(
+          configuration: .init(
+            pinnedRoots: [authority.root.fingerprint], transactionIntermediates: certificates))
+        return nil
+      } catch { return "\(error)" }
+    }
+    let good = authority.iTunesStore.der
+    let prefix = "configure receipt verification: transaction intermediate"
+    #expect(error([good, [1, 2, 3]]) == "\(prefix) 1: not a certificate in DER")
+    #expect(error([good + [0]]) == "\(prefix) 0: not a certificate in DER")
+    #expect(
+      error([authority.signer.der])
+        == "\(prefix) 0: neither a pinned root nor an intermediate that signs receipt signers")
+    #expect(error([good]) == nil)
+  }
+}
