@@ -1,0 +1,75 @@
+// Amounts as text: exact, with the currency's minor digits or as many more as the amount needs.
+
+/// Writes amounts of micros (10⁻⁶ of the currency's unit) as revenue rule R9 says: `.` as the
+/// decimal point, `-` as the sign, no thousands separator, and decimals up to the currency's minor
+/// digits, more where the amount needs them. Without a currency: as few as the amount needs.
+package enum Amount {
+  private static let microsPerUnit: UInt64 = 1_000_000
+
+  /// Appends an amount of 64 bits.
+  package static func append(micros: Int64, currency: Currency?, to output: inout [UInt8]) {
+    if micros < 0 { output.append(UInt8(ascii: "-")) }
+    let magnitude = micros.magnitude
+    appendDigits(magnitude / microsPerUnit, to: &output)
+    appendFraction(magnitude % microsPerUnit, currency, to: &output)
+  }
+
+  /// Appends a sum of 128 bits.
+  package static func append(micros: Int128, currency: Currency?, to output: inout [UInt8]) {
+    if micros < 0 { output.append(UInt8(ascii: "-")) }
+    let (whole, fraction) = micros.magnitude.quotientAndRemainder(
+      dividingBy: UInt128(microsPerUnit))
+    // 2¹²⁷ / 10⁶ is below 10³³: two groups of digits hold every whole part.
+    let (high, low) = whole.quotientAndRemainder(dividingBy: 1_000_000_000_000_000_000)
+    if high > 0 {
+      appendDigits(UInt64(high), to: &output)
+      appendDigits(UInt64(low), minimumCount: 18, to: &output)
+    } else {
+      appendDigits(UInt64(low), to: &output)
+    }
+    appendFraction(UInt64(fraction), currency, to: &output)
+  }
+
+  /// An amount of 64 bits as text.
+  package static func text(micros: Int64, currency: Currency?) -> String {
+    var bytes: [UInt8] = []
+    append(micros: micros, currency: currency, to: &bytes)
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// A sum of 128 bits as text.
+  package static func text(micros: Int128, currency: Currency?) -> String {
+    var bytes: [UInt8] = []
+    append(micros: micros, currency: currency, to: &bytes)
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  private static func appendFraction(
+    _ micros: UInt64, _ currency: Currency?, to output: inout [UInt8]
+  ) {
+    let minorDigits = currency?.minorDigits ?? 0
+    var digits = micros
+    var count = PriceForms.microsDecimals
+    while count > minorDigits, digits % 10 == 0 {
+      digits /= 10
+      count -= 1
+    }
+    guard count > 0 else { return }
+    output.append(UInt8(ascii: "."))
+    appendDigits(digits, minimumCount: count, to: &output)
+  }
+}
+
+/// Appends a number in decimal, with leading zeros up to `minimumCount` digits (at most 20).
+func appendDigits(_ value: UInt64, minimumCount: Int = 1, to output: inout [UInt8]) {
+  var rest = value
+  var start = 20
+  withUnsafeTemporaryAllocation(byteCount: 20, alignment: 1) { digits in
+    repeat {
+      start -= 1
+      digits[start] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
+      rest /= 10
+    } while rest > 0 || 20 - start < minimumCount
+    output.append(contentsOf: UnsafeRawBufferPointer(rebasing: digits[start...]))
+  }
+}

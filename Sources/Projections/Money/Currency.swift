@@ -1,0 +1,65 @@
+// Currency: a known ISO 4217 alphabetic code and its minor digits.
+
+/// A currency of the table (see `CurrencyTable`): three capital letters with a number of minor
+/// digits. Values order as their codes do, byte by byte.
+package struct Currency: Hashable, Comparable, Sendable, CustomStringConvertible {
+  /// Place in the sorted table. It changes when the table grows: what is stored is the code.
+  let ordinal: UInt8
+
+  /// Reads a code out of UTF-8 text: trimmed of ASCII white space, lower case taken as upper.
+  /// - Returns: nil where the text is no code of the table.
+  package static func parse(_ text: UnsafeRawBufferPointer) -> Currency? {
+    var start = 0
+    var end = text.count
+    while start < end, isWhiteSpace(text[start]) { start += 1 }
+    while end > start, isWhiteSpace(text[end - 1]) { end -= 1 }
+    guard end - start == 3 else { return nil }
+    var index = 0
+    for place in start..<end {
+      guard let letter = letterIndex(text[place]) else { return nil }
+      index = index * 26 + letter
+    }
+    let ordinal = CurrencyTable.shared.ordinals[index]
+    return ordinal == CurrencyTable.noOrdinal ? nil : Currency(ordinal: ordinal)
+  }
+
+  /// Reads a code out of a string; the same rules as for bytes.
+  package static func parse(_ text: String) -> Currency? {
+    var text = text
+    return text.withUTF8 { parse(UnsafeRawBufferPointer($0)) }
+  }
+
+  /// Every currency of the table, in the order of the codes.
+  package static var all: [Currency] {
+    (0..<CurrencyTable.shared.minorDigits.count).map { Currency(ordinal: UInt8($0)) }
+  }
+
+  /// Digits after the decimal point that ISO 4217 gives (0 to 4); 0 where it says "N.A.".
+  package var minorDigits: Int { Int(CurrencyTable.shared.minorDigits[Int(ordinal)]) }
+
+  /// The three capital letters.
+  package var description: String {
+    var bytes: [UInt8] = []
+    append(to: &bytes)
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// Appends the three capital letters.
+  package func append(to output: inout [UInt8]) {
+    let start = Int(ordinal) * 3
+    output.append(contentsOf: CurrencyTable.shared.letters[start..<start + 3])
+  }
+
+  package static func < (left: Currency, right: Currency) -> Bool { left.ordinal < right.ordinal }
+
+  private static func isWhiteSpace(_ byte: UInt8) -> Bool {
+    byte == 0x20 || (0x09...0x0D).contains(byte)
+  }
+}
+
+/// The place of an ASCII letter in the alphabet, from 0, in either case; nil for other bytes.
+func letterIndex(_ byte: UInt8) -> Int? {
+  let capital = byte & 0xDF
+  guard (0x41...0x5A).contains(capital) else { return nil }
+  return Int(capital - 0x41)
+}

@@ -1,0 +1,70 @@
+// Reading a unit price from the forms that clients send, exactly and without allocation.
+
+/// The price forms of revenue rule R7. Each reads one raw token and gives micros (10⁻⁶ of the
+/// currency's unit), from 0 to 10¹⁷; nil means unreadable. Zero is read as 0: whether it is a
+/// price is the rule's to say.
+package enum PriceForms {
+  static let wholeDigitsMax = 11
+  static let microsDigitsMax = 17
+  static let milliunitsDigitsMax = 14
+  static let microsDecimals = 6
+
+  /// Reads `price`: the content of a JSON string, or a JSON number's digits as written, of the
+  /// form `^[0-9]{1,11}(\.[0-9]+)?$`. Decimals beyond the sixth round half to even, all of them
+  /// taken into account.
+  package static func micros(decimal text: UnsafeRawBufferPointer) -> Int64? {
+    var place = 0
+    var micros: Int64 = 0
+    while place < text.count, let digit = digitValue(text[place]) {
+      guard place < wholeDigitsMax else { return nil }
+      micros = micros * 10 + Int64(digit)
+      place += 1
+    }
+    guard place > 0 else { return nil }
+    if place == text.count { return micros * 1_000_000 }
+    guard text[place] == UInt8(ascii: "."), place + 1 < text.count else { return nil }
+    let pointPlace = place
+    var seventhDigit: UInt8 = 0
+    var hasMore = false
+    for place in (pointPlace + 1)..<text.count {
+      guard let digit = digitValue(text[place]) else { return nil }
+      switch place - pointPlace {
+      case ...microsDecimals: micros = micros * 10 + Int64(digit)
+      case microsDecimals + 1: seventhDigit = digit
+      default: hasMore = hasMore || digit != 0
+      }
+    }
+    let decimals = text.count - pointPlace - 1
+    for _ in min(decimals, microsDecimals)..<microsDecimals { micros *= 10 }
+    if seventhDigit > 5 || (seventhDigit == 5 && (hasMore || micros % 2 == 1)) { micros += 1 }
+    return micros
+  }
+
+  /// Reads `price_micros`: a JSON integer token of at most 17 digits, without a sign.
+  package static func micros(microsToken token: UnsafeRawBufferPointer) -> Int64? {
+    integer(token, digitsMax: microsDigitsMax)
+  }
+
+  /// Reads `price_milliunits`: a JSON integer token of at most 14 digits, without a sign.
+  package static func micros(milliunitsToken token: UnsafeRawBufferPointer) -> Int64? {
+    integer(token, digitsMax: milliunitsDigitsMax).map { $0 * 1000 }
+  }
+
+  private static func integer(_ token: UnsafeRawBufferPointer, digitsMax: Int) -> Int64? {
+    guard (1...digitsMax).contains(token.count) else { return nil }
+    if token.count > 1, token[0] == UInt8(ascii: "0") { return nil }
+    var value: Int64 = 0
+    for byte in token {
+      guard let digit = digitValue(byte) else { return nil }
+      value = value * 10 + Int64(digit)
+    }
+    return value
+  }
+}
+
+/// The value of an ASCII digit; nil for other bytes.
+@inline(__always)
+func digitValue(_ byte: UInt8) -> UInt8? {
+  let value = byte &- UInt8(ascii: "0")
+  return value <= 9 ? value : nil
+}

@@ -1,0 +1,141 @@
+// RateTable: declared exchange rates, and which of them converts one currency on one day.
+
+/// One exchange rate of a `rates.declared` event: 1 `base` = `rate` `quote`.
+package struct DeclaredRate: Hashable, Sendable {
+  /// Who published it, as the event says.
+  package var source: String
+  /// Days since 1970-01-01.
+  package var dateDay: Int
+  package var base: Currency
+  package var quote: Currency
+  package var rate: Decimal18
+  /// Position of the event.
+  package var position: Int64
+  /// Place among the event's rates; of two rates alike in the rest, the later place counts.
+  package var orderInFile: Int
+
+  package init(
+    source: String, dateDay: Int, base: Currency, quote: Currency, rate: Decimal18,
+    position: Int64, orderInFile: Int
+  ) {
+    self.source = source
+    self.dateDay = dateDay
+    self.base = base
+    self.quote = quote
+    self.rate = rate
+    self.position = position
+    self.orderInFile = orderInFile
+  }
+}
+
+/// Declared rates in the order in which revenue rule R10 looks for them. Immutable; conversions go
+/// through a `RateConverter`.
+package struct RateTable: Sendable {
+  /// What R10 needs of a rate; those that a later one of the same pair and day replaces are gone.
+  private struct Entry {
+    let day: Int
+    let rate: Decimal18
+    let sourceIndex: Int
+  }
+
+  private struct Pair {
+    let base: Currency
+    let quote: Currency
+    let entries: Range<Int>
+  }
+
+  /// Sorted by base, then quote.
+  private let pairs: [Pair]
+  /// For each pair a run in ascending order of days.
+  private let entries: [Entry]
+  /// Each base that some pair has, ascending.
+  private let bases: [Currency]
+  let sources: [String]
+
+  /// Builds the table from rates in any order.
+  package init(_ rates: [DeclaredRate]) {
+    let sorted = rates.sorted { left, right in
+      (left.base, left.quote, left.dateDay, left.position, left.orderInFile)
+        < (right.base, right.quote, right.dateDay, right.position, right.orderInFile)
+    }
+    var pairs: [Pair] = []
+    var entries: [Entry] = []
+    var bases: [Currency] = []
+    var sources: [String] = []
+    var sourceIndexes: [String: Int] = [:]
+    var pairStart = 0
+    for (index, rate) in sorted.enumerated() {
+      let next = index + 1 < sorted.count ? sorted[index + 1] : nil
+      let isLastOfPair = next?.base != rate.base || next?.quote != rate.quote
+      if isLastOfPair || next?.dateDay != rate.dateDay {
+        let sourceIndex = sourceIndexes[rate.source] ?? sources.count
+        if sourceIndex == sources.count {
+          sources.append(rate.source)
+          sourceIndexes[rate.source] = sourceIndex
+        }
+        entries.append(Entry(day: rate.dateDay, rate: rate.rate, sourceIndex: sourceIndex))
+      }
+      if isLastOfPair {
+        pairs.append(Pair(base: rate.base, quote: rate.quote, entries: pairStart..<entries.count))
+        pairStart = entries.count
+        if bases.last != rate.base { bases.append(rate.base) }
+      }
+    }
+    self.pairs = pairs
+    self.entries = entries
+    self.bases = bases
+    self.sources = sources
+  }
+
+  /// A fraction and the sources (by index) that it rests on.
+  struct Resolution: Sendable {
+    let fraction: ExactFraction
+    let sourceIndex: Int
+    let secondSourceIndex: Int?
+  }
+
+  /// The fraction that converts between two different currencies on a day: the direct pair, else
+  /// the inverse of the opposite one, else through the alphabetically first base with rates to
+  /// both; each at its latest date up to the day.
+  func resolve(from: Currency, to: Currency, utcDay: Int) -> Resolution? {
+    if let rate = latest(from, to, utcDay) {
+      return Resolution(
+        fraction: ExactFraction(direct: rate.rate), sourceIndex: rate.sourceIndex,
+        secondSourceIndex: nil)
+    }
+    if let rate = latest(to, from, utcDay) {
+      return Resolution(
+        fraction: ExactFraction(inverse: rate.rate), sourceIndex: rate.sourceIndex,
+        secondSourceIndex: nil)
+    }
+    for base in bases {
+      guard let target = latest(base, to, utcDay), let own = latest(base, from, utcDay)
+      else { continue }
+      return Resolution(
+        fraction: ExactFraction(cross: target.rate, over: own.rate),
+        sourceIndex: target.sourceIndex, secondSourceIndex: own.sourceIndex)
+    }
+    return nil
+  }
+
+  private func latest(_ base: Currency, _ quote: Currency, _ day: Int) -> Entry? {
+    let pairIndex = lowerBound(pairs.indices) { (pairs[$0].base, pairs[$0].quote) < (base, quote) }
+    guard pairIndex < pairs.count, pairs[pairIndex].base == base, pairs[pairIndex].quote == quote
+    else { return nil }
+    let range = pairs[pairIndex].entries
+    let after = lowerBound(range) { entries[$0].day <= day }
+    return after > range.lowerBound ? entries[after - 1] : nil
+  }
+}
+
+/// The first place of a range for which `isBefore` does not hold, in a range where it holds for
+/// all places before some place and for none after.
+func lowerBound(_ range: Range<Int>, _ isBefore: (Int) -> Bool) -> Int {
+  var low = range.lowerBound
+  var high = range.upperBound
+  while low < high {
+    let middle = low + (high - low) / 2
+    if isBefore(middle) { low = middle + 1 } else { high = middle }
+  }
+  return low
+}

@@ -1,0 +1,196 @@
+// TimeZoneTable: a zone of the system's tz database, and its offset from UTC at any instant.
+import Glibc
+
+/// A time zone by its IANA name. Immutable: it answers from what its file said when it was read.
+package struct TimeZoneTable: Sendable {
+  /// Where the tz database of the system lies.
+  package static let systemDirectory = "/usr/share/zoneinfo"
+  /// The zone that every report uses by default; it needs no file.
+  package static let utc = TimeZoneTable()
+
+  /// The name as given, such as `Europe/Berlin`.
+  package let name: String
+
+  private let firstOffsetSeconds: Int
+  /// Ascending; as deep as the file goes, and by its rule up to `expandedYearEnd`.
+  private let transitions: [TimeZoneRule.Transition]
+  /// For instants after the last of them.
+  private let rule: TimeZoneRule?
+
+  private static let expandedYearMin = 1800
+  private static let expandedYearEnd = 2101
+  private static let nameSizeMax = 255
+  /// The largest zone file of the tz database has 4 KB.
+  private static let fileSizeMax = 1 << 20
+
+  private init() {
+    name = "UTC"
+    firstOffsetSeconds = 0
+    transitions = []
+    rule = nil
+  }
+
+  /// Reads a zone. `UTC` needs no file.
+  /// - Parameter name: letters, digits, `_`, `+`, `-` and `.`, in parts between slashes.
+  package init(_ name: String, directory: String = systemDirectory) throws(TimeZoneError) {
+    if name == "UTC" {
+      self = .utc
+      return
+    }
+    do throws(TimeZoneError.Cause) {
+      guard Self.isZoneName(name) else { throw .notZoneName }
+      let bytes = try readZoneFile("\(directory)/\(name)", sizeMax: Self.fileSizeMax)
+      let result = bytes.withUnsafeBytes { bytes in
+        Result { () throws(TimeZoneError.Cause) in try TimeZoneFile(parsing: bytes) }
+      }
+      self.init(name: name, file: try result.get())
+    } catch {
+      throw TimeZoneError(name: name, cause: error)
+    }
+  }
+
+  init(name: String, file: TimeZoneFile) {
+    self.name = name
+    firstOffsetSeconds = file.firstOffsetSeconds
+    rule = file.rule
+    var transitions = file.transitions
+    if let rule = file.rule, let last = transitions.last {
+      let lastYear = CivilDate(dayNumber: Int(floorDivide(last.atSeconds, 86_400))).year
+      // From the year before: a change near New Year may stand in the rule's other year. A file
+      // that ends before there were time zones is answered by its rule alone, year for year.
+      let isExpandable = (Self.expandedYearMin..<Self.expandedYearEnd).contains(lastYear)
+      let years = isExpandable ? (lastYear - 1)..<Self.expandedYearEnd : 0..<0
+      var lastSeconds = last.atSeconds
+      for year in years {
+        for transition in rule.transitions(year: year) where transition.atSeconds > lastSeconds {
+          transitions.append(transition)
+          lastSeconds = transition.atSeconds
+        }
+      }
+    }
+    self.transitions = transitions
+  }
+
+  /// Seconds east of UTC at an instant in epoch milliseconds.
+  package func offsetSeconds(atMs ms: Int64) -> Int {
+    span(containing: floorDivide(ms, 1000)).offsetSeconds
+  }
+
+  /// Instants for which one offset holds.
+  struct Span: Sendable {
+    /// Seconds since 1970, inclusive.
+    let fromSeconds: Int64
+    /// Seconds since 1970, inclusive.
+    let throughSeconds: Int64
+    let offsetSeconds: Int
+  }
+
+  /// The offset at a second since 1970, with instants around it that share it.
+  func span(containing seconds: Int64) -> Span {
+    let after = lowerBound(transitions.indices) { transitions[$0].atSeconds <= seconds }
+    let fromSeconds = after > 0 ? transitions[after - 1].atSeconds : Int64.min
+    if after < transitions.count {
+      return Span(
+        fromSeconds: fromSeconds, throughSeconds: transitions[after].atSeconds - 1,
+        offsetSeconds: after > 0 ? transitions[after - 1].offsetSeconds : firstOffsetSeconds)
+    }
+    if let rule, rule.saving != nil {
+      return Span(
+        fromSeconds: seconds, throughSeconds: seconds,
+        offsetSeconds: rule.offsetSeconds(atSeconds: seconds))
+    }
+    return Span(
+      fromSeconds: fromSeconds, throughSeconds: Int64.max,
+      offsetSeconds: rule?.standardOffsetSeconds ?? transitions.last?.offsetSeconds
+        ?? firstOffsetSeconds)
+  }
+
+  /// The tz database's version, such as `2026a`, which reports state: its rules change now and
+  /// then. nil where the system's copy doesn't say.
+  package static func dataVersion(directory: String = systemDirectory) -> String? {
+    let prefix = Array("# version ".utf8)
+    guard let bytes = try? readZoneFile("\(directory)/tzdata.zi", sizeMax: fileSizeMax),
+      bytes.starts(with: prefix)
+    else { return nil }
+    let version = bytes.dropFirst(prefix.count).prefix { $0 != UInt8(ascii: "\n") }
+    guard (1...32).contains(version.count), version.allSatisfy({ (0x21...0x7E).contains($0) })
+    else { return nil }
+    return String(decoding: version, as: UTF8.self)
+  }
+
+  private static func isZoneName(_ name: String) -> Bool {
+    guard (1...nameSizeMax).contains(name.utf8.count) else { return false }
+    let parts = name.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+    return parts.allSatisfy { part in
+      guard !part.isEmpty, part.first != UInt8(ascii: ".") else { return false }
+      return part.allSatisfy { byte in
+        letterIndex(byte) != nil || digitValue(byte) != nil || "_+-.".utf8.contains(byte)
+      }
+    }
+  }
+}
+
+/// A time zone that can't be used, with its name and the cause.
+package struct TimeZoneError: Error, Equatable, CustomStringConvertible {
+  package enum Cause: Error, Equatable, Sendable {
+    case notZoneName
+    case noSuchZone
+    case unreadable(errno: Int32)
+    case notTimeZoneFile
+    case malformed
+    case leapSeconds
+  }
+
+  package let name: String
+  package let cause: Cause
+
+  package init(name: String, cause: Cause) {
+    self.name = name
+    self.cause = cause
+  }
+
+  package var description: String {
+    let shown = name.unicodeScalars.prefix(64).map {
+      (0x20...0x7E).contains($0.value) ? String($0) : "?"
+    }.joined()
+    return "reading time zone \"\(shown)\": \(causeText)"
+  }
+
+  private var causeText: String {
+    switch cause {
+    case .notZoneName: "not a name such as Europe/Berlin"
+    case .noSuchZone: "no such zone in the system's tz database (package tzdata)"
+    case .unreadable(let number): String(cString: strerror(number))
+    case .notTimeZoneFile: "its file is not a TZif file"
+    case .malformed: "its file is damaged"
+    case .leapSeconds: "it counts leap seconds, which timestamps here do not"
+    }
+  }
+}
+
+/// Reads a whole regular file of at most `sizeMax` bytes.
+private func readZoneFile(_ path: String, sizeMax: Int) throws(TimeZoneError.Cause) -> [UInt8] {
+  let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+  guard descriptor >= 0 else {
+    let number = errno
+    throw number == ENOENT || number == ENOTDIR ? .noSuchZone : .unreadable(errno: number)
+  }
+  defer { close(descriptor) }
+  var status = stat()
+  guard fstat(descriptor, &status) == 0 else { throw .unreadable(errno: errno) }
+  guard status.st_mode & S_IFMT == S_IFREG else { throw .noSuchZone }
+  guard status.st_size <= sizeMax else { throw .notTimeZoneFile }
+  var bytes = [UInt8](repeating: 0, count: Int(status.st_size))
+  var count = 0
+  while count < bytes.count {
+    let added = bytes.withUnsafeMutableBytes { buffer in
+      read(descriptor, buffer.baseAddress?.advanced(by: count), buffer.count - count)
+    }
+    if added < 0, errno == EINTR { continue }
+    guard added >= 0 else { throw .unreadable(errno: errno) }
+    if added == 0 { break }
+    count += added
+  }
+  bytes.removeLast(bytes.count - count)
+  return bytes
+}
