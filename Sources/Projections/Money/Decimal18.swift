@@ -4,6 +4,7 @@
 /// most 12 decimals. Zeros at either end of the text count for neither, so that equal numbers are
 /// equal values.
 package struct Decimal18: Hashable, Sendable, CustomStringConvertible {
+  /// Limits of the text and of the parts.
   package static let significantDigitsMax = 18
   package static let decimalsMax = 12
 

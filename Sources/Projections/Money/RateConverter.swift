@@ -18,6 +18,7 @@ package struct RateConverter: Sendable {
   /// Twenty currencies of a year fit; a power of two.
   private static let cacheCount = 8192
 
+  /// A converter that has used no rate yet.
   package init(_ table: RateTable, to target: Currency) {
     self.table = table
     self.target = target
@@ -65,6 +66,7 @@ package struct RateConverter: Sendable {
 
 /// An amount that no longer fits into 64 bits of micros once converted.
 package struct ConversionError: Error, Equatable, CustomStringConvertible {
+  /// The amount in the currency `from`.
   package let micros: Int64
   package let from: Currency
   package let to: Currency

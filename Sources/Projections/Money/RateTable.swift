@@ -14,6 +14,7 @@ package struct DeclaredRate: Hashable, Sendable {
   /// Place among the event's rates; of two rates alike in the rest, the later place counts.
   package var orderInFile: Int
 
+  /// A rate as its event declares it.
   package init(
     source: String, dateDay: Int, base: Currency, quote: Currency, rate: Decimal18,
     position: Int64, orderInFile: Int

@@ -84,6 +84,7 @@ package struct PeriodCalendar: Sendable {
   private var lastDayNumber: Int
   private var lastPeriod: Period
 
+  /// A calendar that remembers no instant yet.
   package init(_ granularity: Period.Granularity, in zone: TimeZoneTable) {
     self.granularity = granularity
     self.zone = zone

@@ -132,6 +132,7 @@ package struct TimeZoneTable: Sendable {
 
 /// A time zone that can't be used, with its name and the cause.
 package struct TimeZoneError: Error, Equatable, CustomStringConvertible {
+  /// What is wrong with the name or with the zone's file.
   package enum Cause: Error, Equatable, Sendable {
     case notZoneName
     case noSuchZone
@@ -141,9 +142,11 @@ package struct TimeZoneError: Error, Equatable, CustomStringConvertible {
     case leapSeconds
   }
 
+  /// As given; the description shows at most 64 characters of it, and only printable ones.
   package let name: String
   package let cause: Cause
 
+  /// The failure of a zone by its name.
   package init(name: String, cause: Cause) {
     self.name = name
     self.cause = cause

@@ -1,0 +1,88 @@
+// A reusable run of raw bytes: what lines, frames and members are encoded into.
+import Glibc
+
+/// A growable run of bytes on the heap, never zeroed and never shrunk.
+///
+/// Sendable only because ownership is handed from thread to thread under a lock; it is never shared.
+package final class ByteBuffer: @unchecked Sendable {
+  private(set) var base: UnsafeMutableRawPointer
+  private(set) var capacity: Int
+  /// How many bytes are in use.
+  package var count = 0
+
+  package init(capacity: Int = 4096) {
+    self.capacity = max(capacity, 64)
+    base = .allocate(byteCount: self.capacity, alignment: 16)
+  }
+
+  deinit { base.deallocate() }
+
+  /// The bytes in use; valid until the buffer changes.
+  package var bytes: UnsafeRawBufferPointer { .init(start: base, count: count) }
+
+  /// Everything that is allocated, for a reader to fill.
+  var storage: UnsafeMutableRawBufferPointer { .init(start: base, count: capacity) }
+
+  /// Makes room for so many bytes beyond those in use.
+  func reserve(_ additionalCount: Int) {
+    let needed = count + additionalCount
+    if needed <= capacity { return }
+    let newCapacity = max(needed, capacity * 2)
+    let newBase = UnsafeMutableRawPointer.allocate(byteCount: newCapacity, alignment: 16)
+    newBase.copyMemory(from: base, byteCount: count)
+    base.deallocate()
+    base = newBase
+    capacity = newCapacity
+  }
+
+  /// Lets go of what one large use made it grow to; the content is lost.
+  func shrink() {
+    base.deallocate()
+    capacity = 64 << 10
+    base = .allocate(byteCount: capacity, alignment: 16)
+    count = 0
+  }
+
+  func append(_ bytes: UnsafeRawBufferPointer) {
+    guard let source = bytes.baseAddress else { return }
+    reserve(bytes.count)
+    (base + count).copyMemory(from: source, byteCount: bytes.count)
+    count += bytes.count
+  }
+
+  func append(_ text: StaticString) {
+    append(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+  }
+
+  func append(_ text: String) {
+    var text = text
+    text.withUTF8 { append(UnsafeRawBufferPointer($0)) }
+  }
+
+  func append(_ digest: Digest32) {
+    digest.withUnsafeBytes { append($0) }
+  }
+
+  func append<Integer: FixedWidthInteger>(littleEndian value: Integer) {
+    withUnsafeBytes(of: value.littleEndian) { append($0) }
+  }
+
+  /// Appends the decimal digits of a number that is not negative.
+  func appendDecimal(_ value: Int) {
+    reserve(20)
+    var rest = UInt(value)
+    var digitCount = 1
+    var limit: UInt = 10
+    while rest >= limit, digitCount < 19 {
+      digitCount += 1
+      limit *= 10
+    }
+    var place = base + count + digitCount
+    repeat {
+      place -= 1
+      place.storeBytes(of: 0x30 + UInt8(rest % 10), as: UInt8.self)
+      rest /= 10
+    } while rest > 0
+    count += digitCount
+  }
+}

@@ -1,0 +1,172 @@
+// Who a ledger is: the content of ledger.json, read strictly and written in one form.
+
+/// A ledger's id: the 16 bytes of a random UUID (version 4).
+package struct LedgerID: Sendable, Hashable, CustomStringConvertible {
+  static let byteCount = 16
+  private let bytes: [UInt8]
+
+  /// Copies an id; nil unless there are exactly 16 bytes.
+  package init?(_ bytes: UnsafeRawBufferPointer) {
+    guard bytes.count == LedgerID.byteCount else { return nil }
+    self.bytes = Array(bytes)
+  }
+
+  /// Makes a version 4 UUID of 16 random bytes; nil unless there are 16.
+  package init?(random bytes: [UInt8]) {
+    guard bytes.count == LedgerID.byteCount else { return nil }
+    var bytes = bytes
+    bytes[6] = bytes[6] & 0x0F | 0x40
+    bytes[8] = bytes[8] & 0x3F | 0x80
+    self.bytes = bytes
+  }
+
+  /// Reads the written form: 8-4-4-4-12 lower-case hexadecimal digits.
+  package init?(_ text: String) {
+    let groups = text.utf8.split(separator: 0x2D, omittingEmptySubsequences: false)
+    guard groups.map(\.count) == [8, 4, 4, 4, 12] else { return nil }
+    let digits = groups.joined().compactMap { Hex.value($0) }
+    guard digits.count == 32 else { return nil }
+    bytes = (0..<16).map { digits[2 * $0] << 4 | digits[2 * $0 + 1] }
+  }
+
+  func withUnsafeBytes(_ body: (UnsafeRawBufferPointer) -> Void) { bytes.withUnsafeBytes(body) }
+
+  package var description: String {
+    let hex = bytes.withUnsafeBytes { Hex.string($0) }
+    var text = ""
+    for (index, digit) in hex.enumerated() {
+      if [8, 12, 16, 20].contains(index) { text += "-" }
+      text.append(digit)
+    }
+    return text
+  }
+}
+
+/// What `ledger.json` says.
+package struct LedgerIdentity: Sendable, Equatable {
+  /// The ledger's public name, and that of its checkpoints' key.
+  package let origin: String
+  /// The id that every segment repeats.
+  package let id: LedgerID
+  /// When the ledger was made, in milliseconds since 1970.
+  package let createdAtMs: Int64
+  /// Verifier keys in the C2SP form `name+hash+base64`.
+  package var publicKeys: [String]
+
+  package init(origin: String, id: LedgerID, createdAtMs: Int64, publicKeys: [String] = []) {
+    self.origin = origin
+    self.id = id
+    self.createdAtMs = createdAtMs
+    self.publicKeys = publicKeys
+  }
+
+  /// Whether a text may be an origin: a C2SP key name (no white space, no `+`) that needs no
+  /// escaping, of at most 255 bytes.
+  package static func isValidOrigin(_ text: String) -> Bool {
+    guard 1...255 ~= text.utf8.count else { return false }
+    return text.unicodeScalars.allSatisfy { scalar in
+      !scalar.properties.isWhitespace && scalar.properties.generalCategory != .control
+        && !["+", "\"", "\\"].contains(scalar)
+    }
+  }
+
+  /// The file's content: one line of JSON.
+  var text: String {
+    let keys = publicKeys.map { "\"\($0)\"" }.joined(separator: ",")
+    return "{\"format_version\":\(Format.version),\"origin\":\"\(origin)\",\"id\":\"\(id)\","
+      + "\"created_at\":\"\(Timestamp.string(createdAtMs))\",\"public_keys\":[\(keys)]}\n"
+  }
+
+  /// Why a `ledger.json` can't be used.
+  enum Fault: Error, Equatable {
+    /// It was written by a newer program, in this format version.
+    case newer(Int)
+    /// It is not in the form of version 1.
+    case invalid(String)
+  }
+
+  /// Reads a file's content. White space between tokens is allowed, since people edit such files.
+  init(_ bytes: UnsafeRawBufferPointer) throws(Fault) {
+    var scanner = IdentityScanner(bytes)
+    guard scanner.take(0x7B), scanner.string() == "format_version", scanner.take(0x3A),
+      let version = scanner.number()
+    else { throw .invalid("it does not begin with a format_version") }
+    if version > Format.version { throw .newer(version) }
+    if version < 1 { throw .invalid("there is no format version \(version)") }
+    guard let origin = scanner.member("origin"), LedgerIdentity.isValidOrigin(origin)
+    else { throw .invalid("origin is missing or no valid name") }
+    guard let idText = scanner.member("id"), let id = LedgerID(idText)
+    else { throw .invalid("id is missing or no UUID") }
+    guard let time = scanner.member("created_at"), let createdAtMs = LedgerIdentity.time(time)
+    else { throw .invalid("created_at is missing or no time") }
+    guard let publicKeys = scanner.listMember("public_keys")
+    else { throw .invalid("public_keys is missing or no list of strings") }
+    guard scanner.take(0x7D), scanner.isAtEnd else { throw .invalid("something follows") }
+    self.init(origin: origin, id: id, createdAtMs: createdAtMs, publicKeys: publicKeys)
+  }
+
+  private static func time(_ text: String) -> Int64? {
+    Array(text.utf8).withUnsafeBytes { Timestamp.parse($0) }
+  }
+}
+
+/// The tokens that `ledger.json` is made of: strings without escapes, a number, punctuation.
+private struct IdentityScanner {
+  private let bytes: UnsafeRawBufferPointer
+  private var offset = 0
+
+  init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+
+  private mutating func skipSpace() {
+    while offset < bytes.count, [0x20, 0x0A, 0x0D, 0x09].contains(bytes[offset]) { offset += 1 }
+  }
+
+  mutating func take(_ byte: UInt8) -> Bool {
+    skipSpace()
+    guard offset < bytes.count, bytes[offset] == byte else { return false }
+    offset += 1
+    return true
+  }
+
+  mutating func string() -> String? {
+    guard take(0x22) else { return nil }
+    let start = offset
+    while offset < bytes.count, bytes[offset] != 0x22 {
+      if bytes[offset] < 0x20 || bytes[offset] == 0x5C { return nil }
+      offset += 1
+    }
+    guard offset < bytes.count else { return nil }
+    defer { offset += 1 }
+    return String(validating: bytes[start..<offset], as: UTF8.self)
+  }
+
+  mutating func number() -> Int? {
+    skipSpace()
+    let start = offset
+    while offset < bytes.count, 0x30...0x39 ~= bytes[offset] { offset += 1 }
+    return Int(String(decoding: bytes[start..<offset], as: UTF8.self))
+  }
+
+  mutating func member(_ name: String) -> String? {
+    guard take(0x2C), string() == name, take(0x3A) else { return nil }
+    return string()
+  }
+
+  mutating func listMember(_ name: String) -> [String]? {
+    guard take(0x2C), string() == name, take(0x3A), take(0x5B) else { return nil }
+    if take(0x5D) { return [] }
+    var values: [String] = []
+    repeat {
+      guard let value = string() else { return nil }
+      values.append(value)
+    } while take(0x2C)
+    return take(0x5D) ? values : nil
+  }
+
+  var isAtEnd: Bool {
+    mutating get {
+      skipSpace()
+      return offset == bytes.count
+    }
+  }
+}

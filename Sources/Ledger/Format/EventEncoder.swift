@@ -1,0 +1,116 @@
+// From drafts to event lines: salt, digest, position references.
+import Glibc
+
+/// A reference to the position of an event of the same append, known only when it is written.
+package struct PositionReference: Sendable, Equatable {
+  /// Where in `EventDraft.data` the decimal digits of the position are inserted.
+  package let offsetBytes: Int
+  /// The index of the event that is meant, within the same append.
+  package let eventIndex: Int
+
+  package init(offsetBytes: Int, eventIndex: Int) {
+    self.offsetBytes = offsetBytes
+    self.eventIndex = eventIndex
+  }
+}
+
+/// An event that has no position yet.
+package struct EventDraft: Sendable {
+  /// The type: `[a-z][a-z0-9_.]*`, at most 64 bytes.
+  package let type: String
+  /// The version of the type, from 1.
+  package let version: Int
+  /// A compact JSON object, without a raw line feed.
+  package let data: [UInt8]
+  /// The positions to insert, by increasing `offsetBytes`.
+  package let references: [PositionReference]
+
+  package init(type: String, version: Int, data: [UInt8], references: [PositionReference] = []) {
+    self.type = type
+    self.version = version
+    self.data = data
+    self.references = references
+  }
+
+  /// The most bytes that the line of this draft can take.
+  var lineByteCountLimit: Int { data.count + references.count * 18 + 320 }
+
+  /// Why this draft can't become an event; nil if it can.
+  func fault(eventCount: Int) -> String? {
+    let typeFault = "the type is not [a-z][a-z0-9_.]* of at most \(Format.typeByteCountMax) bytes"
+    guard let first = type.utf8.first, 0x61...0x7A ~= first,
+      type.utf8.count <= Format.typeByteCountMax,
+      type.utf8.allSatisfy({
+        0x61...0x7A ~= $0 || 0x30...0x39 ~= $0 || $0 == 0x5F || $0 == 0x2E
+      })
+    else { return typeFault }
+    guard version > 0, version <= Int(Int32.max) else { return "the version is not from 1 up" }
+    guard data.first == 0x7B, data.last == 0x7D, data.count >= 2
+    else { return "the data is not a JSON object" }
+    let hasLineFeed = data.withUnsafeBytes { bytes in
+      bytes.baseAddress.map { memchr($0, 0x0A, bytes.count) != nil } ?? false
+    }
+    if hasLineFeed { return "the data holds a line feed" }
+    var previous = 0
+    for reference in references {
+      guard reference.offsetBytes > previous, reference.offsetBytes < data.count,
+        0..<eventCount ~= reference.eventIndex
+      else { return "a position reference points outside" }
+      previous = reference.offsetBytes
+    }
+    if lineByteCountLimit > Format.lineByteCountMax {
+      return "the event is larger than \(Format.lineByteCountMax) bytes"
+    }
+    return nil
+  }
+}
+
+/// Writes event lines; one thread at a time.
+final class EventEncoder {
+  private let hasher = SHA256()
+  private let data = ByteBuffer(capacity: 16 << 10)
+
+  /// Appends the line of a draft to a buffer.
+  func append(
+    _ draft: EventDraft, position: Position, firstPosition: Position, timeMs: Int64,
+    salt: UnsafeRawBufferPointer, to buffer: ByteBuffer
+  ) {
+    draft.data.withUnsafeBytes { bytes in
+      let content = inserted(draft.references, into: bytes, firstPosition: firstPosition)
+      hasher.update(salt)
+      hasher.update(content)
+      let digest = hasher.finish()
+      buffer.reserve(content.count + 320)
+      buffer.append("{\"seq\":")
+      buffer.appendDecimal(position)
+      buffer.append(",\"type\":\"")
+      buffer.append(draft.type)
+      buffer.append("\",\"v\":")
+      buffer.appendDecimal(draft.version)
+      buffer.append(",\"at\":\"")
+      Timestamp.append(timeMs, to: buffer)
+      buffer.append("\",\"digest\":\"")
+      digest.withUnsafeBytes { Hex.write($0, to: buffer) }
+      buffer.append("\",\"salt\":\"")
+      SaltText.append(salt, to: buffer)
+      buffer.append("\",\"data\":")
+      buffer.append(content)
+      buffer.append("}\n")
+    }
+  }
+
+  private func inserted(
+    _ references: [PositionReference], into bytes: UnsafeRawBufferPointer, firstPosition: Position
+  ) -> UnsafeRawBufferPointer {
+    if references.isEmpty { return bytes }
+    data.count = 0
+    var copied = 0
+    for reference in references {
+      data.append(UnsafeRawBufferPointer(rebasing: bytes[copied..<reference.offsetBytes]))
+      data.appendDecimal(firstPosition + reference.eventIndex)
+      copied = reference.offsetBytes
+    }
+    data.append(UnsafeRawBufferPointer(rebasing: bytes[copied...]))
+    return data.bytes
+  }
+}

@@ -1,0 +1,126 @@
+// An event's line: parsed in place, strictly, without allocating.
+import Glibc
+
+/// One event as it stands in the log. Points into someone else's bytes: valid as long as they are.
+package struct EventLine {
+  /// The line without its line feed.
+  package let bytes: UnsafeRawBufferPointer
+  /// The event's position (`seq`).
+  package let position: Position
+  /// The version of the event's type, from 1.
+  package let version: Int
+  /// When it was recorded, in milliseconds since 1970.
+  package let recordedAtMs: Int64
+  private let typeRange: Range<Int>
+  // Where the 64 digits of the digest begin; salt and data lie at fixed distances.
+  private let digestOffset: Int
+
+  private static let digestToSalt = 64 + 10
+  private static let saltToData = SaltText.characterCount + 9
+
+  /// Parses a line given without its line feed; nil unless it has the one form of an event.
+  ///
+  /// The data is only seen to be enclosed in braces: whoever wrote it answers for its JSON.
+  package init?(_ line: UnsafeRawBufferPointer) {
+    guard line.count < Format.lineByteCountMax else { return nil }
+    var scanner = ByteScanner(line)
+    guard scanner.skip("{\"seq\":"), let position = scanner.decimal(),
+      scanner.skip(",\"type\":\""), let typeRange = scanner.eventType(),
+      scanner.skip("\",\"v\":"), let version = scanner.decimal(), version > 0,
+      scanner.skip(",\"at\":\""), let time = scanner.take(Timestamp.characterCount),
+      let recordedAtMs = Timestamp.parse(time), scanner.skip("\",\"digest\":\"")
+    else { return nil }
+    digestOffset = scanner.offset
+    guard let digest = scanner.take(64), digest.allSatisfy({ Hex.value($0) != nil }),
+      scanner.skip("\",\"salt\":\""), let salt = scanner.take(SaltText.characterCount),
+      SaltText.isCanonical(salt), scanner.skip("\",\"data\":{"),
+      line.count - scanner.offset >= 2, line[line.count - 1] == 0x7D, line[line.count - 2] == 0x7D
+    else { return nil }
+    bytes = line
+    self.position = position
+    self.version = version
+    self.recordedAtMs = recordedAtMs
+    self.typeRange = typeRange
+  }
+
+  /// The event's type.
+  package var type: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: bytes[typeRange]) }
+
+  /// Whether the event is of this type.
+  package func hasType(_ name: StaticString) -> Bool {
+    guard typeRange.count == name.utf8CodeUnitCount, let base = bytes.baseAddress
+    else { return false }
+    return memcmp(base + typeRange.lowerBound, name.utf8Start, typeRange.count) == 0
+  }
+
+  /// The 64 hexadecimal digits of the digest.
+  package var digestHex: UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(rebasing: bytes[digestOffset..<digestOffset + 64])
+  }
+
+  /// The salt in base64.
+  package var saltText: UnsafeRawBufferPointer {
+    let start = digestOffset + EventLine.digestToSalt
+    return UnsafeRawBufferPointer(rebasing: bytes[start..<start + SaltText.characterCount])
+  }
+
+  /// The data: a JSON object, braces included.
+  package var data: UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(rebasing: bytes[dataOffsetBytes..<bytes.count - 1])
+  }
+
+  /// Where in the line the data begins.
+  package var dataOffsetBytes: Int {
+    digestOffset + EventLine.digestToSalt + EventLine.saltToData
+  }
+
+  /// The leaf record without its last byte: the line up to the digest's closing quote.
+  package var leafRecordStart: UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(rebasing: bytes[0..<digestOffset + 65])
+  }
+
+  /// The record that the tree's leaf is made of.
+  package var leafRecord: [UInt8] { Array(leafRecordStart) + [0x7D] }
+
+  /// The hash of the leaf: SHA-256 of a zero byte and the leaf record.
+  package func leafHash(_ hasher: SHA256) -> Digest32 {
+    let record = leafRecordStart
+    return withUnsafeTemporaryAllocation(byteCount: record.count + 2, alignment: 1) { leaf in
+      leaf[0] = 0
+      UnsafeMutableRawBufferPointer(rebasing: leaf[1...]).copyMemory(from: record)
+      leaf[record.count + 1] = 0x7D
+      return hasher.hash(UnsafeRawBufferPointer(leaf))
+    }
+  }
+
+  /// Whether the digest is that of salt and data.
+  package func verifyDigest(_ hasher: SHA256) -> Bool {
+    withUnsafeTemporaryAllocation(byteCount: SaltText.byteCount, alignment: 1) { salt in
+      guard SaltText.decode(saltText, into: salt) else { return false }
+      hasher.update(UnsafeRawBufferPointer(salt))
+      hasher.update(data)
+      return Digest32(hex: digestHex) == hasher.finish()
+    }
+  }
+}
+
+/// The lines of a run of whole event lines, one after the other.
+package struct EventLines {
+  private var rest: UnsafeRawBufferPointer
+
+  /// Takes bytes that end with a line feed, or none.
+  package init(_ bytes: UnsafeRawBufferPointer) { rest = bytes }
+
+  /// The next line without its line feed; nil at the end. Bytes after the last line feed are lost:
+  /// `isAtEnd` tells.
+  package mutating func next() -> UnsafeRawBufferPointer? {
+    guard let base = rest.baseAddress, !rest.isEmpty, let end = memchr(base, 0x0A, rest.count)
+    else { return nil }
+    let count = UnsafeRawPointer(end) - base
+    defer { rest = UnsafeRawBufferPointer(rebasing: rest[(count + 1)...]) }
+    return UnsafeRawBufferPointer(start: base, count: count)
+  }
+
+  /// Whether nothing is left.
+  package var isAtEnd: Bool { rest.isEmpty }
+}

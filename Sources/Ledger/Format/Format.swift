@@ -1,0 +1,92 @@
+// The constants of the on-disk format, for whoever writes it and whoever reads it.
+
+/// Sizes, names and fixed bytes of the log; docs/format.md explains them.
+package enum Format {
+  /// The version of the format that this program writes, and the newest it reads.
+  package static let version = 1
+
+  /// The largest event line, its line feed included: 16 MiB.
+  package static let lineByteCountMax = 16 << 20
+  /// The most event bytes that one frame holds: 32 MiB.
+  package static let frameByteCountMax = 32 << 20
+  /// The longest frame header: `#`, 8 digits, three numbers of up to 19 digits, separators.
+  static let frameHeaderByteCountMax = 1 + 8 + 3 * (1 + 19) + 1
+  /// The largest size at which a tail may be told to hand over.
+  static let blockByteCountLimit = 15 << 20
+  /// The most event bytes that one block holds: a tail about to hand over, and one frame more.
+  static let blockByteCountMax = blockByteCountLimit + frameByteCountMax
+  /// The largest gzip member; deflate adds 5 bytes for 64 KiB at worst.
+  static let memberByteCountMax = blockByteCountMax + (1 << 20)
+  /// Positions fit in 18 digits and in every tool's signed 64-bit number.
+  static let positionMax = 999_999_999_999_999_999
+
+  /// The longest event type.
+  static let typeByteCountMax = 64
+
+  /// What a gzip member starts with: magic, deflate, FEXTRA only, MTIME 0, XFL 0, OS unknown.
+  static let memberStart: [UInt8] = [0x1F, 0x8B, 8, 4, 0, 0, 0, 0, 0, 255]
+  /// `RL`: the identifier of our subfield.
+  static let subfieldIdentifier: [UInt8] = [0x52, 0x4C]
+  /// `memberStart`, XLEN, the subfield's identifier and LEN.
+  static let memberPrefixByteCount = 10 + 2 + 4
+  /// The part of the subfield that all kinds of members share.
+  static let subfieldFixedByteCount = 40
+  /// Where the CRC stands in a member.
+  static let memberChecksumOffsetBytes = memberPrefixByteCount + 4
+  /// CRC-32 and size of the content, at the end of a gzip member.
+  static let memberFooterByteCount = 8
+  /// The deflate stream of an empty content.
+  static let emptyDeflate: [UInt8] = [3, 0]
+  /// An opening member's subfield before its frontier: the fixed part and the ledger's id.
+  static let openingFixedByteCount = subfieldFixedByteCount + 16
+  /// A closing member's subfield: the fixed part, block count, segment size, root.
+  static let closingSubfieldByteCount = subfieldFixedByteCount + 8 + 8 + 32
+  /// A closing member: it can be found from the end of its file.
+  static let closingMemberByteCount =
+    memberPrefixByteCount + closingSubfieldByteCount + emptyDeflate.count + memberFooterByteCount
+  /// The most bytes of a member before its deflate stream: a frontier has at most 63 roots.
+  static let memberHeaderByteCountMax = memberPrefixByteCount + openingFixedByteCount + 63 * 32
+
+  static let logDirectoryName = "log"
+  static let identityName = "ledger.json"
+  static let lockName = "lock"
+  /// The ending of files that are still being made; no reader looks at them.
+  static let temporarySuffix = ".new"
+
+  static let segmentSuffix = ".jsonl.gz"
+  static let tailPrefix = "tail-"
+  static let tailSuffix = ".log"
+
+  static let directoryPermissions: UInt32 = 0o700
+  static let filePermissions: UInt32 = 0o600
+  static let sealedPermissions: UInt32 = 0o400
+
+  /// The name of the segment that starts at a position.
+  static func segmentName(_ first: Position) -> String { padded(first) + segmentSuffix }
+
+  /// The name of the tail that starts at a position.
+  static func tailName(_ first: Position) -> String { tailPrefix + padded(first) + tailSuffix }
+
+  /// The first position that a segment's name tells; nil for other names.
+  static func segmentFirst(_ name: String) -> Position? {
+    name.hasSuffix(segmentSuffix) ? position(name.dropLast(segmentSuffix.count)) : nil
+  }
+
+  /// The first position that a tail's name tells; nil for other names.
+  static func tailFirst(_ name: String) -> Position? {
+    guard name.hasPrefix(tailPrefix), name.hasSuffix(tailSuffix) else { return nil }
+    return position(name.dropFirst(tailPrefix.count).dropLast(tailSuffix.count))
+  }
+
+  private static func padded(_ position: Position) -> String {
+    let digits = String(position)
+    return String(repeating: "0", count: max(0, 20 - digits.count)) + digits
+  }
+
+  private static func position(_ digits: Substring) -> Position? {
+    guard digits.utf8.count == 20, digits.utf8.allSatisfy({ 0x30...0x39 ~= $0 }),
+      let value = Int(digits), value <= positionMax
+    else { return nil }
+    return value
+  }
+}

@@ -1,0 +1,99 @@
+// What can go wrong with a ledger: operation, object and cause, and the exit code it means.
+
+/// Why an operation on a ledger failed. Never holds event data, receipts, tokens or identifiers.
+package struct LedgerError: Error, Sendable, Equatable, CustomStringConvertible {
+  /// The class of failure, which decides the exit code.
+  package enum Kind: Sendable, Equatable {
+    /// There is no ledger at the path given.
+    case noLedger
+    /// Another process (or another writer of this one) holds the lock.
+    case locked
+    /// The ledger was made by a newer program.
+    case newerFormat
+    /// The log is damaged where a crash can't have damaged it.
+    case corruption
+    /// The system refused: a full disk, a missing permission, a failed sync.
+    case inputOutput
+    /// The caller asked for what can't be: an oversized event, a position beyond the end.
+    case invalidInput
+    /// The writer was closed.
+    case closed
+  }
+
+  /// What kind of damage a corruption is.
+  package enum Verdict: String, Sendable, Equatable {
+    /// Events or files that must exist do not.
+    case missing
+    /// The system could not read them.
+    case unreadable
+    /// Bytes do not match their checksum or break the format.
+    case corrupt
+    /// Bytes are consistent with themselves, but not with their neighbours or the tree.
+    case tampered
+  }
+
+  /// Where in the log the damage lies.
+  package struct Damage: Sendable, Equatable {
+    /// What kind of damage it is.
+    package let verdict: Verdict
+    /// The damaged file's path inside the ledger, or the file that should have existed.
+    package let file: String
+    /// The block's ordinal in its segment, from 0; nil where no block is concerned.
+    package let block: Int?
+    /// The first position that is not whole.
+    package let position: Position?
+
+    package init(verdict: Verdict, file: String, block: Int? = nil, position: Position?) {
+      self.verdict = verdict
+      self.file = file
+      self.block = block
+      self.position = position
+    }
+  }
+
+  /// The class of failure.
+  package let kind: Kind
+  /// What was attempted, as a verb phrase: "append", "open ledger".
+  package let operation: String
+  /// What it was attempted on: a path inside the ledger, or a position.
+  package let object: String
+  /// Why it failed.
+  package let cause: String
+  /// Where the damage lies; set if and only if `kind` is `corruption`.
+  package let damage: Damage?
+
+  package init(_ kind: Kind, operation: String, object: String, cause: String) {
+    self.kind = kind
+    self.operation = operation
+    self.object = object
+    self.cause = cause
+    self.damage = nil
+  }
+
+  package init(_ damage: Damage, operation: String, cause: String) {
+    var object = damage.file
+    if let block = damage.block { object += ", block \(block)" }
+    if let position = damage.position { object += ", position \(position)" }
+    self.kind = .corruption
+    self.operation = operation
+    self.object = object
+    self.cause = cause
+    self.damage = damage
+  }
+
+  /// The process exit code that this failure means.
+  package var exitCode: Int32 {
+    switch kind {
+    case .noLedger: 10
+    case .locked: 11
+    case .newerFormat: 12
+    case .corruption: 20
+    case .inputOutput, .invalidInput, .closed: 1
+    }
+  }
+
+  package var description: String {
+    guard let damage else { return "\(operation): \(object): \(cause)" }
+    return "\(operation): \(object): \(damage.verdict.rawValue): \(cause)"
+  }
+}

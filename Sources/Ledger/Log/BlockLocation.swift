@@ -1,0 +1,65 @@
+// Where a block lies, and how its events are got out of it.
+import CDeflate
+
+/// A block's place in its segment, as its header tells.
+struct BlockLocation: Sendable {
+  let first: Position
+  let eventCount: Int
+  /// The block's ordinal in its segment, from 0.
+  let ordinal: Int
+  let offsetBytes: Int
+  let memberByteCount: Int
+  let contentByteCount: Int
+
+  var endPosition: Position { first + eventCount }
+  var endOffsetBytes: Int { offsetBytes + memberByteCount }
+}
+
+/// Reads and inflates blocks; one thread at a time.
+final class BlockInflater {
+  private let decompressor: OpaquePointer
+  private let member = ByteBuffer(capacity: 1 << 20)
+
+  init() {
+    guard let decompressor = libdeflate_alloc_decompressor() else {
+      fatalError("inflate: out of memory")
+    }
+    self.decompressor = decompressor
+  }
+
+  deinit { libdeflate_free_decompressor(decompressor) }
+
+  /// Puts a block's event lines into the buffer and returns the tree after it.
+  ///
+  /// Throws `corruption` if any byte of the member is not what its checksums say.
+  func inflate(
+    _ block: BlockLocation, of file: StorageFile, into events: ByteBuffer
+  ) throws(LedgerError) -> Frontier {
+    func damage(_ cause: String) -> LedgerError {
+      LedgerError(
+        .init(
+          verdict: .corrupt, file: file.name, block: block.ordinal, position: block.first),
+        operation: "read block", cause: cause)
+    }
+    let isThere = try file.readWhole(
+      block.memberByteCount, offsetBytes: block.offsetBytes, into: member)
+    guard isThere else { throw damage("the file ends inside it") }
+    guard let header = MemberHeader(member.bytes), header.isWhole(in: member.bytes)
+    else { throw damage("its CRC-32 does not match") }
+    guard case .block(let frontierAfter) = header.detail, header.first == block.first,
+      header.eventCount == block.eventCount
+    else { throw damage("it is not the block that was here") }
+    events.count = 0
+    events.reserve(header.contentByteCount)
+    var inputByteCount = 0
+    var outputByteCount = 0
+    let result = libdeflate_gzip_decompress_ex(
+      decompressor, member.base, member.count, events.base, header.contentByteCount,
+      &inputByteCount, &outputByteCount)
+    guard result == LIBDEFLATE_SUCCESS, inputByteCount == member.count,
+      outputByteCount == header.contentByteCount
+    else { throw damage("its content does not inflate to what the header says") }
+    events.count = outputByteCount
+    return frontierAfter
+  }
+}

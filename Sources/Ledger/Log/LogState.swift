@@ -1,0 +1,182 @@
+// The state of the whole log as it lies on disk: segments, tails, and what is wrong with them.
+
+/// A segment that is closed and followed by another.
+struct SealedSegment: Sendable {
+  let first: Position
+  let endPosition: Position
+}
+
+/// What was found when a ledger's log was looked through from the outside.
+struct LogState {
+  private(set) var sealed: [SealedSegment] = []
+  /// The last segment that could be opened.
+  var newest: SegmentIndex?
+  /// The tails that continue the blocks, in order; each is whole but the last.
+  var tails: [TailView] = []
+  /// The first positions of tails whose events all stand in blocks.
+  private(set) var coveredTails: [Position] = []
+  /// Names of files that never came into being.
+  private(set) var temporaryNames: [String] = []
+  /// Whether the newest segment ends with a torn member that a tail makes good.
+  private(set) var hasTornMember = false
+  /// How many bytes at the end of the last tail are a torn frame.
+  private(set) var tornTailByteCount = 0
+  /// The first damage; what lies before it is whole.
+  private(set) var damage: LedgerError?
+
+  /// How many events are whole.
+  var size: Int { tails.last?.endPosition ?? newest?.endPosition ?? 0 }
+  var frontier: Frontier { tails.last?.frontierAfter ?? newest?.frontierAfter ?? Frontier() }
+  var lastEventAtMs: Int64 { tails.last?.lastEventAtMs ?? newest?.lastEventAtMs ?? 0 }
+
+  /// Looks through a log: openings and closings of the sealed segments, the headers of the newest,
+  /// and the tails.
+  ///
+  /// Throws only what keeps it from looking at all; damage is told in `damage`. What an earlier
+  /// state knows of segments is not read again.
+  init(
+    _ directory: LedgerDirectory, _ hasher: SHA256, knowing earlier: LogState? = nil
+  ) throws(LedgerError) {
+    // Tails are opened before the blocks are walked: one that vanishes in between is in a block by
+    // then, and one that is open stays readable. The second list sees every segment that holds it.
+    let tailFirsts = try directory.list(Format.logDirectoryName)
+      .compactMap(Format.tailFirst).sorted()
+    var files: [(first: Position, file: StorageFile)] = []
+    for first in tailFirsts {
+      let name = directory.logPath(Format.tailName(first))
+      if let file = try directory.openFileIfPresent(name) { files.append((first, file)) }
+    }
+    let names = try directory.list(Format.logDirectoryName)
+    temporaryNames = names.filter { $0.hasSuffix(Format.temporarySuffix) }.sorted()
+    do throws(LedgerError) {
+      let stop = try walkSegments(
+        directory, names.compactMap(Format.segmentFirst).sorted(), knowing: earlier)
+      try walkTails(directory, files, afterSegment: stop, hasher)
+    } catch {
+      guard error.kind == .corruption else { throw error }
+      damage = error
+      try reopenLastSealed(directory)
+    }
+  }
+
+  private mutating func walkSegments(
+    _ directory: LedgerDirectory, _ firsts: [Position], knowing earlier: LogState?
+  ) throws(LedgerError) -> SegmentIndex.Stop {
+    guard firsts.first == 0 else {
+      throw missing(directory, Format.segmentName(0), at: 0, "the first segment is gone")
+    }
+    var previous: SegmentClosing?
+    for (index, first) in firsts.enumerated() {
+      if let known = earlier?.sealed, index < known.count, known[index].first == first,
+        index + 1 < firsts.count, known[index].endPosition == firsts[index + 1]
+      {
+        sealed.append(known[index])
+        continue
+      }
+      let segment: SegmentIndex
+      if let known = earlier?.newest, known.first == first {
+        segment = known
+      } else {
+        segment = try SegmentIndex(directory, first: first)
+      }
+      if let previous {
+        guard segment.frontierBefore.root == previous.root,
+          segment.lastEventAtMsBefore == previous.lastEventAtMs
+        else { throw mismatch(segment, "it does not continue the segment before it") }
+      }
+      if index == firsts.count - 1 {
+        newest = segment
+        return try walkNewest()
+      }
+      guard let closing = try segment.closing() else {
+        newest = segment
+        if case .damaged(let fault) = try walkNewest() { throw fault }
+        throw LedgerError(
+          .init(verdict: .corrupt, file: segment.name, position: newest?.endPosition),
+          operation: "open segment", cause: "its closing member is damaged or missing")
+      }
+      sealed.append(SealedSegment(first: first, endPosition: closing.endPosition))
+      guard closing.endPosition == firsts[index + 1] else {
+        throw missing(
+          directory, Format.segmentName(closing.endPosition), at: closing.endPosition,
+          "the segment is gone")
+      }
+      previous = closing
+    }
+    return .end
+  }
+
+  /// After damage: the last segment before it becomes the newest, so that it can be read.
+  private mutating func reopenLastSealed(_ directory: LedgerDirectory) throws(LedgerError) {
+    guard newest == nil, let last = sealed.popLast() else { return }
+    newest = try SegmentIndex(directory, first: last.first)
+    _ = try walkNewest()
+  }
+
+  private mutating func walkNewest() throws(LedgerError) -> SegmentIndex.Stop {
+    guard var segment = newest else { return .end }
+    defer { newest = segment }
+    return try segment.extend()
+  }
+
+  private mutating func walkTails(
+    _ directory: LedgerDirectory, _ files: [(first: Position, file: StorageFile)],
+    afterSegment stop: SegmentIndex.Stop, _ hasher: SHA256
+  ) throws(LedgerError) {
+    if case .damaged(let fault) = stop { throw fault }
+    let blocksEnd = newest?.endPosition ?? 0
+    let buffer = ByteBuffer(capacity: 256 << 10)
+    let covered = files.filter { $0.first < blocksEnd }
+    coveredTails = covered.map(\.first)
+    if let last = covered.last {
+      let end = try TailView.coveredEnd(last.file, first: last.first, buffer)
+      if end > blocksEnd {
+        throw LedgerError(
+          .init(verdict: .tampered, file: last.file.name, position: blocksEnd),
+          operation: "walk tail", cause: "it holds events beyond the block that covers it")
+      }
+    }
+    let open = files.filter { $0.first >= blocksEnd }
+    if case .torn = stop {
+      guard open.first?.first == blocksEnd, let newest else {
+        throw LedgerError(
+          .init(
+            verdict: .missing, file: newest?.name ?? Format.logDirectoryName,
+            block: newest?.blocks.count, position: blocksEnd),
+          operation: "walk segment", cause: "its last member is damaged and no tail holds it")
+      }
+      hasTornMember = newest.endOffsetBytes > 0
+    }
+    for (index, (first, file)) in open.enumerated() {
+      guard first == size else {
+        throw missing(
+          directory, Format.tailName(size), at: size, "no tail begins where the log ends")
+      }
+      var tail = TailView(file, frontierBefore: frontier, lastEventAtMsBefore: lastEventAtMs)
+      let stop = try tail.extend(hasher, buffer)
+      tails.append(tail)
+      let isLast = index == open.count - 1
+      switch stop {
+      case .end: break
+      case .damaged(let fault): throw fault
+      case .torn(let byteCount):
+        if !isLast { throw tail.damage("a frame is damaged and a newer tail follows") }
+        tornTailByteCount = byteCount
+      }
+    }
+  }
+
+  private func missing(
+    _ directory: LedgerDirectory, _ name: String, at position: Position, _ cause: String
+  ) -> LedgerError {
+    LedgerError(
+      .init(verdict: .missing, file: directory.logPath(name), position: position),
+      operation: "open log", cause: cause)
+  }
+
+  private func mismatch(_ segment: SegmentIndex, _ cause: String) -> LedgerError {
+    LedgerError(
+      .init(verdict: .tampered, file: segment.name, position: segment.first),
+      operation: "open segment", cause: cause)
+  }
+}

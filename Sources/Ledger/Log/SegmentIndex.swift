@@ -1,0 +1,218 @@
+// One segment, member by member: its opening, its blocks, its closing.
+
+/// What is known of a segment after walking over its members' headers.
+struct SegmentIndex {
+  private(set) var file: StorageFile
+  let first: Position
+  let frontierBefore: Frontier
+  /// The time of the last event before the segment.
+  let lastEventAtMsBefore: Int64
+  private(set) var blocks: [BlockLocation] = []
+  /// Where the next member begins.
+  private(set) var endOffsetBytes: Int
+  /// The tree after the last block.
+  private(set) var frontierAfter: Frontier
+  private(set) var lastEventAtMs: Int64
+  private(set) var isClosed = false
+  /// The size of the file when it was last walked.
+  private(set) var walkedByteCount = 0
+
+  var name: String { file.name }
+  var endPosition: Position { frontierAfter.size }
+
+  /// Why the walk over the members ended.
+  enum Stop {
+    /// At the end of the file.
+    case end
+    /// What stands at `endOffsetBytes` is no valid member, and no valid one follows.
+    case torn
+    /// What stands at `endOffsetBytes` breaks the format where no crash can have done it.
+    case damaged(LedgerError)
+  }
+
+  /// Opens a segment for reading and checks its opening member.
+  init(_ directory: LedgerDirectory, first: Position) throws(LedgerError) {
+    let name = directory.logPath(Format.segmentName(first))
+    guard let file = try directory.openFileIfPresent(name) else {
+      throw LedgerError(
+        .init(verdict: .missing, file: name, position: first), operation: "open segment",
+        cause: "the segment is gone")
+    }
+    try self.init(file, directory.identity.id, first: first)
+  }
+
+  /// Checks the opening member of a file that is to be the segment of a position.
+  init(_ file: StorageFile, _ expectedID: LedgerID, first: Position) throws(LedgerError) {
+    func damage(_ verdict: LedgerError.Verdict, _ cause: String) -> LedgerError {
+      LedgerError(
+        .init(verdict: verdict, file: file.name, position: first), operation: "open segment",
+        cause: cause)
+    }
+    let bytes = ByteBuffer(capacity: Format.memberHeaderByteCountMax + 16)
+    bytes.count = try file.read(into: bytes.storage, offsetBytes: 0)
+    guard let header = MemberHeader(bytes.bytes),
+      header.memberByteCount <= bytes.count,
+      header.isWhole(in: UnsafeRawBufferPointer(rebasing: bytes.bytes[..<header.memberByteCount])),
+      case .opening(let ledgerID, let frontierBefore) = header.detail
+    else { throw damage(.corrupt, "its opening member is damaged") }
+    guard ledgerID == expectedID
+    else { throw damage(.tampered, "it belongs to another ledger") }
+    guard header.first == first
+    else { throw damage(.tampered, "its opening member says position \(header.first)") }
+    self.file = file
+    self.first = first
+    self.frontierBefore = frontierBefore
+    lastEventAtMsBefore = header.lastEventAtMs
+    endOffsetBytes = header.memberByteCount
+    frontierAfter = frontierBefore
+    lastEventAtMs = header.lastEventAtMs
+  }
+
+  /// Takes in the members from `endOffsetBytes` on. Only a block at the very end of the file is
+  /// read whole: each was synced before the next began.
+  mutating func extend() throws(LedgerError) -> Stop {
+    let sizeBytes = try file.sizeBytes()
+    walkedByteCount = sizeBytes
+    let buffer = ByteBuffer(capacity: Format.memberHeaderByteCountMax)
+    while endOffsetBytes < sizeBytes {
+      if isClosed { return .damaged(damage("bytes follow its closing member")) }
+      let window = UnsafeMutableRawBufferPointer(
+        rebasing: buffer.storage[..<min(buffer.capacity, Format.memberHeaderByteCountMax)])
+      buffer.count = try file.read(into: window, offsetBytes: endOffsetBytes)
+      guard let header = MemberHeader(buffer.bytes),
+        header.memberByteCount <= sizeBytes - endOffsetBytes
+      else { return try classify(sizeBytes: sizeBytes) }
+      if endOffsetBytes + header.memberByteCount == sizeBytes {
+        let whole = ByteBuffer(capacity: header.memberByteCount)
+        let isThere = try file.readWhole(
+          header.memberByteCount, offsetBytes: endOffsetBytes, into: whole)
+        guard isThere, header.isWhole(in: whole.bytes)
+        else { return try classify(sizeBytes: sizeBytes) }
+      }
+      if let fault = take(header) { return .damaged(fault) }
+    }
+    return endOffsetBytes == sizeBytes
+      ? .end : .damaged(damage("it became shorter"))
+  }
+
+  /// Takes in one member; returns the damage if it is not a continuation.
+  private mutating func take(_ header: MemberHeader) -> LedgerError? {
+    func tampered(_ cause: String) -> LedgerError {
+      LedgerError(
+        .init(verdict: .tampered, file: name, block: blocks.count, position: endPosition),
+        operation: "walk segment", cause: cause)
+    }
+    guard header.lastEventAtMs >= lastEventAtMs else { return tampered("event times decrease") }
+    switch header.detail {
+    case .opening:
+      return tampered("a second opening member")
+    case .block(let frontier):
+      guard header.first == endPosition
+      else { return tampered("a block of position \(header.first) stands here") }
+      blocks.append(
+        BlockLocation(
+          first: header.first, eventCount: header.eventCount, ordinal: blocks.count,
+          offsetBytes: endOffsetBytes, memberByteCount: header.memberByteCount,
+          contentByteCount: header.contentByteCount))
+      frontierAfter = frontier
+      lastEventAtMs = header.lastEventAtMs
+    case .closing(let blockCount, let segmentByteCount, let root):
+      guard header.first == first, header.endPosition == endPosition,
+        blockCount == blocks.count, segmentByteCount == endOffsetBytes, root == frontierAfter.root
+      else { return tampered("its closing member does not match its blocks") }
+      isClosed = true
+    }
+    endOffsetBytes += header.memberByteCount
+    return nil
+  }
+
+  /// The same knowledge with another descriptor of the same file.
+  func replacingFile(_ file: StorageFile) -> SegmentIndex {
+    var copy = self
+    copy.file = file
+    return copy
+  }
+
+  /// Takes in a block that this process has just written.
+  mutating func takeWritten(_ header: MemberHeader) throws(LedgerError) {
+    if let fault = take(header) { throw fault }
+  }
+
+  /// Whether what can't be read at `endOffsetBytes` is a torn write: nothing valid follows it.
+  private func classify(sizeBytes: Int) throws(LedgerError) -> Stop {
+    let restByteCount = sizeBytes - endOffsetBytes
+    guard restByteCount <= Format.memberByteCountMax
+    else { return .damaged(damage("more bytes follow than one block can have")) }
+    let rest = ByteBuffer(capacity: restByteCount)
+    guard try file.readWhole(restByteCount, offsetBytes: endOffsetBytes, into: rest)
+    else { return .damaged(damage("it became shorter")) }
+    var search = ValidPartSearch(rest.bytes, start: 0x1F)
+    while let candidate = search.next() {
+      guard let header = MemberHeader(candidate), header.memberByteCount <= candidate.count
+      else { continue }
+      let member = UnsafeRawBufferPointer(rebasing: candidate[..<header.memberByteCount])
+      if !search.spend(member.count) || header.isWhole(in: member) {
+        return .damaged(damage("it is damaged and what follows it is not"))
+      }
+    }
+    return .torn
+  }
+
+  private func damage(_ cause: String) -> LedgerError {
+    LedgerError(
+      .init(verdict: .corrupt, file: name, block: blocks.count, position: endPosition),
+      operation: "walk segment", cause: cause)
+  }
+
+  /// The block that holds a position; nil outside.
+  func block(holding position: Position) -> BlockLocation? {
+    var low = 0
+    var high = blocks.count
+    while low < high {
+      let middle = (low + high) / 2
+      if blocks[middle].endPosition <= position { low = middle + 1 } else { high = middle }
+    }
+    guard low < blocks.count, blocks[low].first <= position else { return nil }
+    return blocks[low]
+  }
+
+  /// The tree before a block, as the member before it tells.
+  func frontier(before block: BlockLocation) throws(LedgerError) -> Frontier {
+    if block.ordinal == 0 { return frontierBefore }
+    let previous = blocks[block.ordinal - 1]
+    let buffer = ByteBuffer(capacity: Format.memberHeaderByteCountMax)
+    buffer.count = try file.read(into: buffer.storage, offsetBytes: previous.offsetBytes)
+    guard let header = MemberHeader(buffer.bytes), header.endPosition == block.first,
+      case .block(let frontier) = header.detail
+    else {
+      throw LedgerError(
+        .init(
+          verdict: .corrupt, file: name, block: previous.ordinal, position: previous.first),
+        operation: "read block header", cause: "it is not the block that was here")
+    }
+    return frontier
+  }
+}
+
+/// What the closing member at the end of a segment says.
+struct SegmentClosing {
+  let endPosition: Position
+  let root: Digest32
+  let lastEventAtMs: Int64
+}
+
+extension SegmentIndex {
+  /// Reads the closing member from the end of the file; nil if there is no valid one.
+  func closing() throws(LedgerError) -> SegmentClosing? {
+    let offsetBytes = try file.sizeBytes() - Format.closingMemberByteCount
+    let buffer = ByteBuffer(capacity: Format.closingMemberByteCount)
+    guard offsetBytes > endOffsetBytes,
+      try file.readWhole(Format.closingMemberByteCount, offsetBytes: offsetBytes, into: buffer),
+      let header = MemberHeader(buffer.bytes), header.isWhole(in: buffer.bytes),
+      case .closing(_, let segmentByteCount, let root) = header.detail,
+      segmentByteCount == offsetBytes, header.first == first
+    else { return nil }
+    return SegmentClosing(
+      endPosition: header.endPosition, root: root, lastEventAtMs: header.lastEventAtMs)
+  }
+}

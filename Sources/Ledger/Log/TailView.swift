@@ -1,0 +1,162 @@
+// One tail, frame by frame.
+import Glibc
+
+/// A frame's place in its tail.
+struct FrameLocation {
+  let header: FrameHeader
+  let offsetBytes: Int
+
+  var eventsOffsetBytes: Int { offsetBytes + header.headerByteCount }
+  var endOffsetBytes: Int { offsetBytes + header.frameByteCount }
+}
+
+/// What is known of a tail: its valid frames from the beginning.
+struct TailView {
+  let file: StorageFile
+  let first: Position
+  private(set) var frames: [FrameLocation] = []
+  /// Where the next frame begins.
+  private(set) var endOffsetBytes = 0
+  /// The sum of the frames' events.
+  private(set) var eventByteCount = 0
+  /// The tree after the last valid frame.
+  private(set) var frontierAfter: Frontier
+  private(set) var lastEventAtMs: Int64
+
+  var name: String { file.name }
+  var endPosition: Position { frontierAfter.size }
+
+  /// Why the walk over the frames ended.
+  enum Stop {
+    /// At the end of the file.
+    case end
+    /// So many bytes at the end are no valid frame, and no valid one follows.
+    case torn(byteCount: Int)
+    /// A frame is damaged where no crash can have done it.
+    case damaged(LedgerError)
+  }
+
+  /// A tail that has not been read yet, given the tree and the time before it.
+  init(_ file: StorageFile, frontierBefore: Frontier, lastEventAtMsBefore: Int64) {
+    self.file = file
+    first = frontierBefore.size
+    frontierAfter = frontierBefore
+    lastEventAtMs = lastEventAtMsBefore
+  }
+
+  /// Takes in the frames from `endOffsetBytes` on.
+  mutating func extend(_ hasher: SHA256, _ buffer: ByteBuffer) throws(LedgerError) -> Stop {
+    var windowByteCount = 256 << 10
+    while true {
+      // A read that returns less than asked has met the end of the file.
+      let isWhole = try file.readWhole(
+        windowByteCount, offsetBytes: endOffsetBytes, into: buffer)
+      let window = buffer.bytes
+      var offset = 0
+      while offset < window.count {
+        let rest = UnsafeRawBufferPointer(rebasing: window[offset...])
+        guard let header = FrameHeader(rest), header.isWhole(in: rest) else { break }
+        if let fault = take(header, rest, hasher) { return .damaged(fault) }
+        offset += header.frameByteCount
+      }
+      if offset == window.count && !isWhole { return .end }
+      if offset == 0 {
+        guard isWhole else { return classify(window) }
+        // Nothing valid at the start: the frame may be larger than the window.
+        let limit = Format.frameByteCountMax + Format.frameHeaderByteCountMax
+        if windowByteCount > limit {
+          return .damaged(damage("more bytes follow than one frame can have"))
+        }
+        windowByteCount = limit + 1
+      }
+    }
+  }
+
+  private mutating func take(
+    _ header: FrameHeader, _ frame: UnsafeRawBufferPointer, _ hasher: SHA256
+  ) -> LedgerError? {
+    guard header.first == endPosition else {
+      return damage("a frame of position \(header.first) stands here", .tampered)
+    }
+    let events = UnsafeRawBufferPointer(
+      rebasing: frame[header.headerByteCount..<header.frameByteCount])
+    var run = EventRun(next: endPosition, lastEventAtMs: lastEventAtMs)
+    var frontier = frontierAfter
+    let fault = run.fault(events, eventCount: header.eventCount) { line in
+      frontier.append(leafHash: line.leafHash(hasher), hasher)
+    }
+    if let fault { return damage(fault, .tampered) }
+    frames.append(FrameLocation(header: header, offsetBytes: endOffsetBytes))
+    frontierAfter = frontier
+    lastEventAtMs = run.lastEventAtMs
+    endOffsetBytes += header.frameByteCount
+    eventByteCount += header.eventByteCount
+    return nil
+  }
+
+  /// Whether what can't be read is a torn write: nothing valid follows it.
+  private func classify(_ rest: UnsafeRawBufferPointer) -> Stop {
+    var search = ValidPartSearch(rest, start: 0x23)
+    while let candidate = search.next() {
+      guard let header = FrameHeader(candidate), header.frameByteCount <= candidate.count
+      else { continue }
+      if !search.spend(header.frameByteCount) || header.isWhole(in: candidate) {
+        return .damaged(damage("a frame is damaged and what follows it is not"))
+      }
+    }
+    return .torn(byteCount: rest.count)
+  }
+
+  func damage(_ cause: String, _ verdict: LedgerError.Verdict = .corrupt) -> LedgerError {
+    LedgerError(
+      .init(verdict: verdict, file: name, position: endPosition), operation: "walk tail",
+      cause: cause)
+  }
+
+  /// Puts the lines of the frames from an index on into a buffer, without the frames' headers.
+  func readEvents(fromFrame index: Int, into buffer: ByteBuffer) throws(LedgerError) {
+    buffer.count = 0
+    guard index < frames.count else { return }
+    let start = frames[index].offsetBytes
+    guard try file.readWhole(endOffsetBytes - start, offsetBytes: start, into: buffer)
+    else { throw damage("it became shorter") }
+    var used = 0
+    for frame in frames[index...] {
+      let rest = UnsafeRawBufferPointer(rebasing: buffer.bytes[(frame.offsetBytes - start)...])
+      guard frame.header.isWhole(in: rest) else { throw damage("a frame changed") }
+      let source = buffer.base + (frame.eventsOffsetBytes - start)
+      memmove(buffer.base + used, source, frame.header.eventByteCount)
+      used += frame.header.eventByteCount
+    }
+    buffer.count = used
+  }
+
+  /// The index of the frame that holds a position.
+  func frameIndex(holding position: Position) -> Int {
+    var low = 0
+    var high = frames.count
+    while low < high {
+      let middle = (low + high) / 2
+      if frames[middle].header.endPosition <= position { low = middle + 1 } else { high = middle }
+    }
+    return low
+  }
+
+  /// The end position that a tail's frames reach by their checksums alone, for a tail whose events
+  /// stand in blocks already.
+  static func coveredEnd(
+    _ file: StorageFile, first: Position, _ buffer: ByteBuffer
+  ) throws(LedgerError) -> Position {
+    var end = first
+    var offset = 0
+    let headerByteCount = Format.frameHeaderByteCountMax
+    while true {
+      _ = try file.readWhole(headerByteCount, offsetBytes: offset, into: buffer)
+      guard let header = FrameHeader(buffer.bytes), header.first == end else { return end }
+      let isThere = try file.readWhole(header.frameByteCount, offsetBytes: offset, into: buffer)
+      guard isThere, header.isWhole(in: buffer.bytes) else { return end }
+      end = header.endPosition
+      offset += header.frameByteCount
+    }
+  }
+}

@@ -1,0 +1,111 @@
+// Blocks are inflated ahead by worker threads and handed out in order.
+
+/// An inflated block.
+struct InflatedBlock {
+  let block: BlockLocation
+  let events: ByteBuffer
+  let frontierAfter: Frontier
+}
+
+/// Inflates the blocks of a source on threads of its own; the calling thread takes them in order.
+final class BlockPipeline: @unchecked Sendable {
+  private struct State {
+    let source: BlockSource
+    /// Blocks that were taken on, and those that were handed out.
+    var issuedCount = 0
+    var deliveredCount = 0
+    var ready: [Int: Result<InflatedBlock, LedgerError>] = [:]
+    var freeBuffers: [ByteBuffer] = []
+    var isExhausted = false
+  }
+
+  private enum Condition {
+    static let work = 0
+    static let ready = 1
+  }
+
+  private let monitor: Monitor<State>
+  private let windowCount: Int
+  private var threads: [WorkerThread] = []
+
+  init(_ source: BlockSource, workerCount: Int) throws(LedgerError) {
+    monitor = Monitor(State(source: source), conditionCount: 2)
+    windowCount = 2 * workerCount + 2
+    do throws(LedgerError) {
+      for _ in 0..<workerCount {
+        threads.append(try WorkerThread { [unowned self] in work() })
+      }
+    } catch {
+      stop()
+      throw error
+    }
+  }
+
+  /// The next block; nil after the last. Its buffer goes back with `recycle`.
+  func next() throws(LedgerError) -> InflatedBlock? {
+    let result = monitor.wait(on: Condition.ready) {
+      state -> Result<InflatedBlock, LedgerError>?? in
+      if let result = state.ready.removeValue(forKey: state.deliveredCount) {
+        state.deliveredCount += 1
+        monitor.signal(Condition.work)
+        return .some(result)
+      }
+      return state.isExhausted && state.deliveredCount == state.issuedCount ? .some(nil) : nil
+    }
+    return try result?.get()
+  }
+
+  func recycle(_ buffer: ByteBuffer) {
+    if buffer.capacity > 8 << 20 { return }
+    monitor.withLock { $0.freeBuffers.append(buffer) }
+  }
+
+  /// Ends the threads; must be called before the last reference goes.
+  func stop() {
+    monitor.withLock { $0.isExhausted = true }
+    monitor.broadcast(Condition.work)
+    for thread in threads { thread.join() }
+    threads = []
+  }
+
+  private struct Job {
+    let index: Int
+    let item: BlockSource.Item
+    let buffer: ByteBuffer
+  }
+
+  private func work() {
+    let inflater = BlockInflater()
+    while let job = nextJob() {
+      let result: Result<InflatedBlock, LedgerError>
+      do throws(LedgerError) {
+        let frontier = try inflater.inflate(job.item.block, of: job.item.file, into: job.buffer)
+        result = .success(
+          InflatedBlock(block: job.item.block, events: job.buffer, frontierAfter: frontier))
+      } catch { result = .failure(error) }
+      monitor.withLock { $0.ready[job.index] = result }
+      monitor.signal(Condition.ready)
+    }
+  }
+
+  private func nextJob() -> Job? {
+    monitor.wait(on: Condition.work) { state -> Job?? in
+      if state.isExhausted { return .some(nil) }
+      guard state.issuedCount - state.deliveredCount < windowCount else { return nil }
+      do throws(LedgerError) {
+        if let item = try state.source.next() {
+          let buffer = state.freeBuffers.popLast() ?? ByteBuffer(capacity: 2 << 20)
+          defer { state.issuedCount += 1 }
+          return .some(Job(index: state.issuedCount, item: item, buffer: buffer))
+        }
+      } catch {
+        state.ready[state.issuedCount] = .failure(error)
+        state.issuedCount += 1
+      }
+      state.isExhausted = true
+      monitor.broadcast(Condition.work)
+      monitor.broadcast(Condition.ready)
+      return .some(nil)
+    }
+  }
+}

@@ -1,0 +1,66 @@
+// The blocks of a range of positions, segment after segment.
+
+/// Goes through the blocks that hold a range of positions; one thread at a time.
+final class BlockSource {
+  /// A block and the file it lies in.
+  struct Item {
+    let block: BlockLocation
+    let file: StorageFile
+  }
+
+  private let directory: LedgerDirectory
+  private var segments: [SealedSegment]
+  private let newest: SegmentIndex?
+  private let end: Position
+  private var current: SegmentIndex?
+  private var position: Position
+  private var fault: LedgerError?
+
+  init(_ directory: LedgerDirectory, _ state: LogState, _ range: Range<Position>) {
+    self.directory = directory
+    segments = state.sealed.filter { $0.endPosition > range.lowerBound }.reversed()
+    newest = state.newest
+    position = range.lowerBound
+    end = range.upperBound
+  }
+
+  /// The next block; nil after the last.
+  func next() throws(LedgerError) -> Item? {
+    while position < end {
+      if let current, let block = current.block(holding: position) {
+        position = block.endPosition
+        return Item(block: block, file: current.file)
+      }
+      if let fault { throw fault }
+      try advance()
+    }
+    return nil
+  }
+
+  /// Walks over the next segment. Blocks before damage in it come first, then the damage.
+  private func advance() throws(LedgerError) {
+    guard let sealed = segments.popLast() else {
+      current = newest
+      fault = LedgerError(
+        .init(verdict: .missing, file: Format.logDirectoryName, position: position),
+        operation: "read", cause: "no block holds this position")
+      return
+    }
+    var segment = try SegmentIndex(directory, first: sealed.first)
+    switch try segment.extend() {
+    case .end:
+      if segment.endPosition < sealed.endPosition { fault = incomplete(segment) }
+    case .torn: fault = incomplete(segment)
+    case .damaged(let damage): fault = damage
+    }
+    current = segment
+  }
+
+  private func incomplete(_ segment: SegmentIndex) -> LedgerError {
+    LedgerError(
+      .init(
+        verdict: .corrupt, file: segment.name, block: segment.blocks.count,
+        position: segment.endPosition),
+      operation: "walk segment", cause: "the sealed segment is not whole")
+  }
+}

@@ -1,0 +1,57 @@
+// What a reader hands out: whole lines, and the tree after them.
+import Glibc
+
+/// A run of event lines. The bytes are valid only inside the closure that was given the chunk.
+package struct EventChunk {
+  /// Whole lines, their line feeds included.
+  package let bytes: UnsafeRawBufferPointer
+  /// The position of the first line.
+  package let firstPosition: Position
+  /// How many lines there are.
+  package let count: Int
+  /// The tree after the last line.
+  package let frontierAfter: Frontier
+
+  /// The position after the last line.
+  package var endPosition: Position { firstPosition + count }
+
+  /// Parses line after line. Throws `corruption` at a line that is not the event it should be;
+  /// whatever the body throws ends it.
+  package func forEachEvent(_ body: (EventLine) throws -> Void) throws {
+    var position = firstPosition
+    var lines = EventLines(bytes)
+    while let text = lines.next() {
+      guard let line = EventLine(text), line.position == position else {
+        throw LedgerError(
+          .init(verdict: .tampered, file: Format.logDirectoryName, position: position),
+          operation: "read event", cause: "the line is not this event")
+      }
+      try body(line)
+      position += 1
+    }
+  }
+}
+
+/// Finds lines in a run of lines by counting line feeds.
+enum LineRange {
+  /// The offset at which the line with this index begins; nil if there are fewer lines.
+  static func offset(ofLine index: Int, in bytes: UnsafeRawBufferPointer) -> Int? {
+    guard let base = bytes.baseAddress else { return index == 0 ? 0 : nil }
+    var offset = 0
+    for _ in 0..<index {
+      guard let end = memchr(base + offset, 0x0A, bytes.count - offset) else { return nil }
+      offset = UnsafeRawPointer(end) - base + 1
+    }
+    return offset
+  }
+
+  /// The lines of a run that begins at `first` which lie in a range of positions.
+  static func part(
+    _ bytes: UnsafeRawBufferPointer, first: Position, _ range: Range<Position>
+  ) -> UnsafeRawBufferPointer? {
+    guard let start = offset(ofLine: range.lowerBound - first, in: bytes) else { return nil }
+    let rest = UnsafeRawBufferPointer(rebasing: bytes[start...])
+    guard let byteCount = offset(ofLine: range.count, in: rest) else { return nil }
+    return UnsafeRawBufferPointer(rebasing: rest[..<byteCount])
+  }
+}

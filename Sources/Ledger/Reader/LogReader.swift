@@ -1,0 +1,303 @@
+// Reading a log, without a lock, while a writer may go on.
+
+/// How far a log is whole on disk.
+package struct LogHead: Sendable, Equatable {
+  /// How many events there are: the position after the last.
+  package let size: Int
+  /// The tree of all events.
+  package let frontier: Frontier
+  /// The time of the last event in milliseconds since 1970; 0 if there is none.
+  package let lastEventAtMs: Int64
+
+  /// The root of the tree.
+  package var root: Digest32 { frontier.root }
+}
+
+/// A view of a log as it was at the last `refresh`. Used by one thread at a time.
+package final class LogReader {
+  private static let attemptCount = 5
+
+  package let directory: LedgerDirectory
+  private let hasher = SHA256()
+  private let scratch = ByteBuffer(capacity: 256 << 10)
+  private var state: LogState
+  // The segment and the block that were looked into last, for reading events one by one.
+  private var lastSegment: SegmentIndex?
+  private var lastBlock: InflatedBlock?
+  private lazy var inflater = BlockInflater()
+
+  /// Opens a log for reading. Damage does not keep it from opening: see `damage`.
+  package init(_ directory: LedgerDirectory) throws(LedgerError) {
+    self.directory = directory
+    state = try LogReader.settledState(directory, hasher, knowing: nil)
+  }
+
+  /// What is whole on disk: blocks and the valid frames of tails, up to the first damage.
+  package var head: LogHead {
+    LogHead(size: state.size, frontier: state.frontier, lastEventAtMs: state.lastEventAtMs)
+  }
+
+  /// The damage that ends what can be read, as far as opening shows it.
+  package var damage: LedgerError? { state.damage }
+
+  /// Takes in what a writer has added since.
+  package func refresh() throws(LedgerError) {
+    if state.damage == nil, let newest = state.newest,
+      try newest.file.sizeBytes() == newest.walkedByteCount, try extendTails()
+    {
+      return
+    }
+    state = try LogReader.settledState(directory, hasher, knowing: state)
+  }
+
+  /// A writer at work can look like damage for a moment: only what stays is believed.
+  private static func settledState(
+    _ directory: LedgerDirectory, _ hasher: SHA256, knowing earlier: LogState?
+  ) throws(LedgerError) -> LogState {
+    var state = try LogState(directory, hasher, knowing: earlier)
+    for _ in 1..<attemptCount where state.damage != nil {
+      state = try LogState(directory, hasher)
+    }
+    return state
+  }
+
+  /// Takes in new frames and new tails; false if the whole log must be looked at again.
+  private func extendTails() throws(LedgerError) -> Bool {
+    if var tail = state.tails.popLast() {
+      let endBefore = tail.endOffsetBytes
+      let stop = try tail.extend(hasher, scratch)
+      state.tails.append(tail)
+      // A writer that was opened anew goes on in a copy of the tail: the one here stands still.
+      if tail.endOffsetBytes == endBefore,
+        try directory.statusIfPresent(tail.name)?.fileNumber != tail.file.status().fileNumber
+      {
+        return false
+      }
+      switch stop {
+      case .end: break
+      case .torn: return true
+      case .damaged: return false
+      }
+    }
+    while true {
+      let name = directory.logPath(Format.tailName(state.size))
+      // The tail of this very position may be the one that is open already, still empty.
+      if state.tails.last?.first == state.size { return true }
+      guard let file = try directory.openFileIfPresent(name) else { return true }
+      var tail = TailView(
+        file, frontierBefore: state.frontier, lastEventAtMsBefore: state.lastEventAtMs)
+      let stop = try tail.extend(hasher, scratch)
+      state.tails.append(tail)
+      if case .damaged = stop { return false }
+    }
+  }
+
+  /// Forces the tails to disk that this view rests on, so that what is derived from them can't
+  /// outlive them. Blocks were synced before their tails went.
+  package func syncTails() throws(LedgerError) {
+    for tail in state.tails { try tail.file.syncData() }
+  }
+
+  /// Hands out the events of a range in order, on the calling thread, while worker threads inflate
+  /// the next blocks. The body returns false to stop.
+  ///
+  /// Without `to` it goes to the head and then throws the damage behind it, if there is any:
+  /// nobody who reads a log to its end overlooks that it is not whole. Throws `invalidInput` for
+  /// positions beyond the head, `corruption` at a block that is not what its checksum says (all
+  /// before it was handed out), and what the body throws.
+  package func read(
+    from: Position, to: Position? = nil, workers: Int = 2, syncTails: Bool = false,
+    _ body: (borrowing EventChunk) throws -> Bool
+  ) throws {
+    let end = min(to ?? state.size, state.size)
+    if from < 0 || from > end || (to ?? 0) > state.size && state.damage == nil {
+      throw LedgerError(
+        .invalidInput, operation: "read", object: "positions from \(from)",
+        cause: "the log ends at \(state.size)")
+    }
+    if syncTails { try self.syncTails() }
+    let blocksEnd = state.newest?.endPosition ?? 0
+    let blockRange = from..<max(from, min(end, blocksEnd))
+    if !blockRange.isEmpty {
+      guard try readBlocks(blockRange, workers, body) else { return }
+    }
+    guard try readTails(from..<end, body) else { return }
+    if let damage = state.damage, to ?? Int.max > state.size { throw damage }
+  }
+
+  private func readBlocks(
+    _ range: Range<Position>, _ workers: Int, _ body: (borrowing EventChunk) throws -> Bool
+  ) throws -> Bool {
+    // One block is not worth a thread.
+    if workers < 1 || isWithinNewestBlock(range) {
+      let source = BlockSource(directory, state, range)
+      let events = ByteBuffer(capacity: 2 << 20)
+      while let item = try source.next() {
+        let frontier = try inflater.inflate(item.block, of: item.file, into: events)
+        let block = InflatedBlock(block: item.block, events: events, frontierAfter: frontier)
+        guard try body(try chunk(block, range)) else { return false }
+      }
+      return true
+    }
+    let pipeline = try BlockPipeline(
+      BlockSource(directory, state, range), workerCount: min(workers, 64))
+    defer { pipeline.stop() }
+    while let block = try pipeline.next() {
+      guard try body(try chunk(block, range)) else { return false }
+      pipeline.recycle(block.events)
+    }
+    return true
+  }
+
+  private func isWithinNewestBlock(_ range: Range<Position>) -> Bool {
+    guard let last = state.newest?.blocks.last else { return false }
+    return last.first <= range.lowerBound
+  }
+
+  private func chunk(
+    _ inflated: InflatedBlock, _ range: Range<Position>
+  ) throws(LedgerError) -> EventChunk {
+    let block = inflated.block
+    if block.first >= range.lowerBound && block.endPosition <= range.upperBound {
+      return EventChunk(
+        bytes: inflated.events.bytes, firstPosition: block.first, count: block.eventCount,
+        frontierAfter: inflated.frontierAfter)
+    }
+    let part = range.clamped(to: block.first..<block.endPosition)
+    guard let bytes = LineRange.part(inflated.events.bytes, first: block.first, part)
+    else { throw lineCountDamage(block.first) }
+    return EventChunk(
+      bytes: bytes, firstPosition: part.lowerBound, count: part.count,
+      frontierAfter: part.upperBound == block.endPosition
+        ? inflated.frontierAfter : try frontier(at: part.upperBound))
+  }
+
+  private func lineCountDamage(_ position: Position) -> LedgerError {
+    LedgerError(
+      .init(verdict: .tampered, file: Format.logDirectoryName, position: position),
+      operation: "read block", cause: "it holds fewer lines than its header says")
+  }
+
+  private func readTails(
+    _ range: Range<Position>, _ body: (borrowing EventChunk) throws -> Bool
+  ) throws -> Bool {
+    let events = ByteBuffer()
+    for tail in state.tails {
+      let part = range.clamped(to: tail.first..<tail.endPosition)
+      if part.isEmpty { continue }
+      let index = tail.frameIndex(holding: part.lowerBound)
+      try tail.readEvents(fromFrame: index, into: events)
+      let first = tail.frames[index].header.first
+      guard let bytes = LineRange.part(events.bytes, first: first, part)
+      else { throw lineCountDamage(first) }
+      let frontierAfter =
+        part.upperBound == tail.endPosition
+        ? tail.frontierAfter : try frontier(at: part.upperBound)
+      let chunk = EventChunk(
+        bytes: bytes, firstPosition: part.lowerBound, count: part.count,
+        frontierAfter: frontierAfter)
+      guard try body(chunk) else { return false }
+    }
+    return true
+  }
+
+  /// The tree as it was when the log had so many events.
+  package func frontier(at position: Position) throws(LedgerError) -> Frontier {
+    if position == state.size { return state.frontier }
+    try check(position)
+    if let (segment, block) = try locate(position) {
+      let before = try segment.frontier(before: block)
+      if position == block.first { return before }
+      let events = try inflated(block, segment).events.bytes
+      return try extended(before, events, first: block.first, to: position)
+    }
+    var before = state.newest?.frontierAfter ?? Frontier()
+    for tail in state.tails {
+      if position < tail.endPosition {
+        try tail.readEvents(fromFrame: 0, into: scratch)
+        return try extended(before, scratch.bytes, first: tail.first, to: position)
+      }
+      before = tail.frontierAfter
+    }
+    return before
+  }
+
+  /// One event's line, without its line feed.
+  package func event(at position: Position) throws(LedgerError) -> [UInt8] {
+    try check(position)
+    var line: UnsafeRawBufferPointer?
+    if let (segment, block) = try locate(position) {
+      let events = try inflated(block, segment).events.bytes
+      line = LineRange.part(events, first: block.first, position..<position + 1)
+    } else if let tail = state.tails.first(where: { position < $0.endPosition }) {
+      let index = tail.frameIndex(holding: position)
+      try tail.readEvents(fromFrame: index, into: scratch)
+      line = LineRange.part(
+        scratch.bytes, first: tail.frames[index].header.first, position..<position + 1)
+    }
+    guard let line, let event = EventLine(UnsafeRawBufferPointer(rebasing: line.dropLast())),
+      event.position == position
+    else { throw lineCountDamage(position) }
+    return Array(event.bytes)
+  }
+
+  private func check(_ position: Position) throws(LedgerError) {
+    if 0..<state.size ~= position { return }
+    if let damage = state.damage { throw damage }
+    throw LedgerError(
+      .invalidInput, operation: "read", object: "position \(position)",
+      cause: state.size == 0 ? "the log is empty" : "the last position is \(state.size - 1)")
+  }
+
+  /// The block that holds a position; nil if a tail does.
+  private func locate(
+    _ position: Position
+  ) throws(LedgerError) -> (SegmentIndex, BlockLocation)? {
+    guard let newest = state.newest, position < newest.endPosition else { return nil }
+    var segment = newest
+    if position < newest.first {
+      if let last = lastSegment, last.first <= position, position < last.endPosition {
+        segment = last
+      } else {
+        let sealed = state.sealed.last { $0.first <= position }
+        segment = try SegmentIndex(directory, first: sealed?.first ?? 0)
+        if case .damaged(let fault) = try segment.extend(), position >= segment.endPosition {
+          throw fault
+        }
+        lastSegment = segment
+      }
+    }
+    guard let block = segment.block(holding: position) else {
+      throw LedgerError(
+        .init(
+          verdict: .corrupt, file: segment.name, block: segment.blocks.count, position: position),
+        operation: "read", cause: "no whole block holds this position")
+    }
+    return (segment, block)
+  }
+
+  private func inflated(
+    _ block: BlockLocation, _ segment: SegmentIndex
+  ) throws(LedgerError) -> InflatedBlock {
+    if let lastBlock, lastBlock.block.first == block.first { return lastBlock }
+    let events = lastBlock?.events ?? ByteBuffer(capacity: 2 << 20)
+    lastBlock = nil
+    let frontier = try inflater.inflate(block, of: segment.file, into: events)
+    let result = InflatedBlock(block: block, events: events, frontierAfter: frontier)
+    lastBlock = result
+    return result
+  }
+
+  private func extended(
+    _ before: Frontier, _ events: UnsafeRawBufferPointer, first: Position, to position: Position
+  ) throws(LedgerError) -> Frontier {
+    var frontier = before
+    var lines = EventLines(events)
+    while frontier.size < position {
+      guard let text = lines.next(), let line = EventLine(text), line.position == frontier.size
+      else { throw lineCountDamage(frontier.size) }
+      frontier.append(leafHash: line.leafHash(hasher), hasher)
+    }
+    return frontier
+  }
+}

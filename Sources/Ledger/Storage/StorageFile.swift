@@ -1,0 +1,120 @@
+// An open file of the ledger: whole reads and writes, errors with the file's name.
+import Glibc
+
+/// An open file; closed when the last reference goes.
+package final class StorageFile: Sendable {
+  private let storage: any Storage
+  private let descriptor: Int32
+  /// The path inside the ledger, for errors.
+  package let name: String
+
+  init(storage: any Storage, descriptor: Int32, name: String) {
+    self.storage = storage
+    self.descriptor = descriptor
+    self.name = name
+  }
+
+  deinit { storage.close(descriptor) }
+
+  /// Fills the buffer from an offset; returns less than its size only at the end of the file.
+  func read(
+    into buffer: UnsafeMutableRawBufferPointer, offsetBytes: Int
+  ) throws(LedgerError) -> Int {
+    var filled = 0
+    while filled < buffer.count {
+      let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
+      let count = try attempt("read") { () throws(SystemError) in
+        try storage.read(descriptor, into: rest, offsetBytes: offsetBytes + filled)
+      }
+      if count == 0 { break }
+      filled += count
+    }
+    return filled
+  }
+
+  /// Writes all bytes at an offset.
+  func write(_ bytes: UnsafeRawBufferPointer, offsetBytes: Int) throws(LedgerError) {
+    var written = 0
+    while written < bytes.count {
+      let rest = UnsafeRawBufferPointer(rebasing: bytes[written...])
+      let count = try attempt("write") { () throws(SystemError) in
+        try storage.write(descriptor, rest, offsetBytes: offsetBytes + written)
+      }
+      if count == 0 { throw .system(ENOSPC, "write", name) }
+      written += count
+    }
+  }
+
+  /// Writes all bytes of an array at an offset.
+  func write(_ content: [UInt8], offsetBytes: Int) throws(LedgerError) {
+    try content.withUnsafeBufferPointer { (bytes) throws(LedgerError) in
+      try write(UnsafeRawBufferPointer(bytes), offsetBytes: offsetBytes)
+    }
+  }
+
+  /// Reads exactly so many bytes into a buffer, replacing its content; false if the file ends.
+  func readWhole(
+    _ byteCount: Int, offsetBytes: Int, into buffer: ByteBuffer
+  ) throws(LedgerError) -> Bool {
+    buffer.count = 0
+    buffer.reserve(byteCount)
+    let target = UnsafeMutableRawBufferPointer(rebasing: buffer.storage[..<byteCount])
+    buffer.count = try read(into: target, offsetBytes: offsetBytes)
+    return buffer.count == byteCount
+  }
+
+  /// Forces the file to disk. A failure is final: the kernel may have dropped the bytes.
+  func syncData() throws(LedgerError) {
+    do { try storage.syncData(descriptor) } catch { throw .system(error.code, "sync", name) }
+  }
+
+  func truncate(sizeBytes: Int) throws(LedgerError) {
+    try attempt("truncate") { () throws(SystemError) in
+      try storage.truncate(descriptor, sizeBytes: sizeBytes)
+    }
+  }
+
+  func changePermissions(_ permissions: UInt32) throws(LedgerError) {
+    try attempt("change permissions of") { () throws(SystemError) in
+      try storage.changePermissions(descriptor, permissions)
+    }
+  }
+
+  func sizeBytes() throws(LedgerError) -> Int { try status().sizeBytes }
+
+  func status() throws(LedgerError) -> FileStatus {
+    try attempt("examine") { () throws(SystemError) in try storage.status(descriptor) }
+  }
+
+  /// Takes the exclusive lock; false when another holds it.
+  func lock() throws(LedgerError) -> Bool {
+    try attempt("lock") { () throws(SystemError) in try storage.lock(descriptor) }
+  }
+
+  private func attempt<Result>(
+    _ operation: String, _ call: () throws(SystemError) -> Result
+  ) throws(LedgerError) -> Result {
+    try retrying(operation, name, call)
+  }
+}
+
+/// Makes a system call again as long as it is interrupted.
+func retrying<Result>(
+  _ operation: String, _ object: String, _ call: () throws(SystemError) -> Result
+) throws(LedgerError) -> Result {
+  while true {
+    do {
+      return try call()
+    } catch {
+      if error.code != EINTR { throw .system(error.code, operation, object) }
+    }
+  }
+}
+
+extension LedgerError {
+  /// A failed system call. Not being able to read is reported like any other failure of the system.
+  static func system(_ code: Int32, _ operation: String, _ object: String) -> LedgerError {
+    LedgerError(
+      .inputOutput, operation: operation, object: object, cause: String(cString: strerror(code)))
+  }
+}

@@ -1,0 +1,243 @@
+// The one writer of a ledger: a queue of submissions, group commit, and its end.
+
+/// Appends events to a ledger, durably and in order. Any thread may call it.
+///
+/// While it lives it holds the ledger's lock. After a failed sync it refuses everything: the ledger
+/// must be opened again, which looks at what is really on disk.
+package final class LedgerWriter: @unchecked Sendable {
+  private struct State {
+    var queue: [AppendTicket] = []
+    var queueByteCount = 0
+    /// Whether some thread is using `tailWriter`.
+    var isCommitting = false
+    /// How many submissions the last commit took: above 1 there is company to wait for.
+    var lastGroupCount = 0
+    var nextPosition: Position
+    var failure: LedgerError?
+    var isClosing = false
+    var isClosed = false
+  }
+
+  private enum Condition {
+    static let work = 0
+    static let room = 1
+    static let idle = 2
+  }
+
+  private let monitor: Monitor<State>
+  private let options: WriterOptions
+  private let lock: WriterLock
+  private let sealer: Sealer
+  // Used only by the thread that has set `isCommitting`.
+  private let tailWriter: TailWriter
+  private let thread: Monitor<WorkerThread?>
+  /// What recovery did when the ledger was opened.
+  package let recovery: RecoveryReport
+  /// The ledger that is written.
+  package let directory: LedgerDirectory
+
+  /// Opens a ledger for writing: takes the lock, runs recovery, starts the threads.
+  ///
+  /// Throws `locked`, `corruption`, or `inputOutput`.
+  package static func open(
+    _ directory: LedgerDirectory, options: WriterOptions = WriterOptions()
+  ) throws(LedgerError) -> LedgerWriter {
+    guard 1...Format.blockByteCountLimit ~= options.blockByteCount else {
+      throw LedgerError(
+        .invalidInput, operation: "open for writing", object: "block size",
+        cause: "it is not from 1 to \(Format.blockByteCountLimit) bytes")
+    }
+    let lock = try WriterLock(directory)
+    var recovery = Recovery(directory, options)
+    let writer = try LedgerWriter(directory, options, lock, try recovery.run())
+    try writer.startThread()
+    return writer
+  }
+
+  private init(
+    _ directory: LedgerDirectory, _ options: WriterOptions, _ lock: WriterLock,
+    _ recovered: RecoveredLog
+  ) throws(LedgerError) {
+    self.directory = directory
+    self.options = options
+    self.lock = lock
+    recovery = recovered.report
+    sealer = try Sealer(
+      recovered.segmentWriter, unsealedCountMax: options.unsealedTailCountMax)
+    tailWriter = TailWriter(
+      directory, options, sealer, current: recovered.current,
+      nextPosition: recovered.nextPosition, lastEventAtMs: recovered.lastEventAtMs)
+    monitor = Monitor(State(nextPosition: recovered.nextPosition), conditionCount: 3)
+    thread = Monitor(nil, conditionCount: 0)
+  }
+
+  private func startThread() throws(LedgerError) {
+    let started: WorkerThread
+    do throws(LedgerError) {
+      started = try WorkerThread { [unowned self] in run() }
+    } catch {
+      sealer.close()
+      throw error
+    }
+    thread.withLock { $0 = started }
+  }
+
+  deinit { try? close() }
+
+  /// The position that the next event gets, queued ones not counted.
+  package var nextPosition: Position { monitor.withLock { $0.nextPosition } }
+
+  /// Appends events in one frame; they are durable when it returns.
+  package func append(_ drafts: [EventDraft]) throws(LedgerError) -> AppendResult {
+    let ticket = try makeTicket(drafts)
+    let mayCommit = try monitor.withLock { state throws(LedgerError) in
+      try refuseIfEnded(state)
+      // Alone, the caller commits by itself: two changes of thread would cost as much as the disk.
+      guard !state.isCommitting, state.queue.isEmpty, state.lastGroupCount <= 1
+      else { return false }
+      state.isCommitting = true
+      return true
+    }
+    if mayCommit {
+      commit([ticket])
+    } else {
+      try enqueue(ticket)
+    }
+    return try ticket.wait()
+  }
+
+  /// Queues events and returns at once, or waits while the queue is full. The events of one
+  /// submission share a frame; the frame may hold others too.
+  package func submit(_ drafts: [EventDraft]) throws(LedgerError) -> AppendTicket {
+    let ticket = try makeTicket(drafts)
+    try enqueue(ticket)
+    return ticket
+  }
+
+  /// Waits until a submission is durable.
+  package func wait(for ticket: AppendTicket) throws(LedgerError) -> AppendResult {
+    try ticket.wait()
+  }
+
+  /// Waits until everything submitted so far is durable.
+  package func flush() throws(LedgerError) {
+    try monitor.wait(on: Condition.idle) { state throws(LedgerError) -> Void? in
+      if let failure = state.failure { throw failure }
+      return state.queue.isEmpty && !state.isCommitting ? () : nil
+    }
+  }
+
+  /// Writes what is queued, seals the tails that are full, ends the threads, lets go of the lock.
+  /// Calling it again does nothing.
+  package func close() throws(LedgerError) {
+    let isFirst = monitor.withLock { state in
+      defer { state.isClosing = true }
+      monitor.broadcast(Condition.work)
+      monitor.broadcast(Condition.room)
+      return !state.isClosing
+    }
+    guard isFirst else { return }
+    thread.withLock { $0.take() }?.join()
+    sealer.close()
+    let failure = monitor.withLock { state in
+      state.isClosed = true
+      return state.failure
+    }
+    if let failure = failure ?? sealer.failure { throw failure }
+  }
+
+  private func makeTicket(_ drafts: [EventDraft]) throws(LedgerError) -> AppendTicket {
+    func refusal(_ cause: String) -> LedgerError {
+      LedgerError(.invalidInput, operation: "append", object: "event", cause: cause)
+    }
+    if drafts.isEmpty { throw refusal("there are no events to append") }
+    var byteCountLimit = 0
+    for draft in drafts {
+      if let fault = draft.fault(eventCount: drafts.count) { throw refusal(fault) }
+      byteCountLimit += draft.lineByteCountLimit
+    }
+    if byteCountLimit > Format.frameByteCountMax {
+      throw refusal("together the events are larger than \(Format.frameByteCountMax) bytes")
+    }
+    return AppendTicket(drafts, byteCountLimit: byteCountLimit)
+  }
+
+  private func enqueue(_ ticket: AppendTicket) throws(LedgerError) {
+    try monitor.wait(on: Condition.room) { state throws(LedgerError) -> Void? in
+      try refuseIfEnded(state)
+      let isFull =
+        !state.queue.isEmpty
+        && state.queueByteCount + ticket.byteCountLimit > options.queueByteCount
+      if isFull { return nil }
+      state.queue.append(ticket)
+      state.queueByteCount += ticket.byteCountLimit
+      if !state.isCommitting { monitor.signal(Condition.work) }
+      return ()
+    }
+  }
+
+  private func refuseIfEnded(_ state: State) throws(LedgerError) {
+    if let failure = state.failure { throw failure }
+    if state.isClosing {
+      throw LedgerError(
+        .closed, operation: "append", object: directory.path, cause: "the writer is closed")
+    }
+  }
+
+  private func run() {
+    while let group = nextGroup() { commit(group) }
+  }
+
+  /// Takes what is queued, up to the size of a group; nil when the writer is closing.
+  private func nextGroup() -> [AppendTicket]? {
+    monitor.wait(on: Condition.work) { state -> [AppendTicket]?? in
+      if state.isCommitting { return nil }
+      if state.queue.isEmpty { return state.isClosing ? .some(nil) : nil }
+      var byteCount = 0
+      var count = 0
+      while count < state.queue.count {
+        let next = state.queue[count].byteCountLimit
+        if count > 0, byteCount + next > options.groupByteCount { break }
+        byteCount += next
+        count += 1
+      }
+      let group = Array(state.queue.prefix(count))
+      state.queue.removeFirst(count)
+      state.queueByteCount -= byteCount
+      state.isCommitting = true
+      monitor.broadcast(Condition.room)
+      return .some(group)
+    }
+  }
+
+  /// Commits a group and tells its submitters. The caller has set `isCommitting`.
+  private func commit(_ group: [AppendTicket]) {
+    let outcome: Result<[AppendResult], TailWriter.Failure>
+    do throws(TailWriter.Failure) {
+      outcome = .success(try tailWriter.commit(group))
+    } catch { outcome = .failure(error) }
+    let abandoned = monitor.withLock { state -> [AppendTicket] in
+      state.isCommitting = false
+      state.lastGroupCount = group.count
+      state.nextPosition = tailWriter.nextPosition
+      var abandoned: [AppendTicket] = []
+      if case .failure(.fatal(let error)) = outcome {
+        state.failure = error
+        abandoned = state.queue
+        state.queue = []
+        state.queueByteCount = 0
+        monitor.broadcast(Condition.room)
+      }
+      // The writing thread may be waiting for `isCommitting` to end, for work or to close.
+      if !state.queue.isEmpty || state.isClosing { monitor.signal(Condition.work) }
+      monitor.broadcast(Condition.idle)
+      return abandoned
+    }
+    switch outcome {
+    case .success(let results):
+      for (ticket, result) in zip(group, results) { ticket.resolve(.success(result)) }
+    case .failure(let failure):
+      for ticket in group + abandoned { ticket.resolve(.failure(failure.error)) }
+    }
+  }
+}

@@ -1,0 +1,81 @@
+// State that threads share: a mutex with condition variables, and threads of our own.
+import Glibc
+
+/// A value behind a mutex, with numbered conditions to wait on.
+final class Monitor<State>: @unchecked Sendable {
+  private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+  private let conditions: UnsafeMutableBufferPointer<pthread_cond_t>
+  private let state: UnsafeMutablePointer<State>
+
+  init(_ initial: State, conditionCount: Int) {
+    mutex = .allocate(capacity: 1)
+    mutex.initialize(to: pthread_mutex_t())
+    pthread_mutex_init(mutex, nil)
+    conditions = .allocate(capacity: conditionCount)
+    conditions.initialize(repeating: pthread_cond_t())
+    for index in 0..<conditionCount { pthread_cond_init(&conditions[index], nil) }
+    state = .allocate(capacity: 1)
+    state.initialize(to: initial)
+  }
+
+  deinit {
+    for index in conditions.indices { pthread_cond_destroy(&conditions[index]) }
+    conditions.deallocate()
+    pthread_mutex_destroy(mutex)
+    mutex.deallocate()
+    state.deinitialize(count: 1)
+    state.deallocate()
+  }
+
+  func withLock<Result, Failure: Error>(
+    _ body: (inout State) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    pthread_mutex_lock(mutex)
+    defer { pthread_mutex_unlock(mutex) }
+    return try body(&state.pointee)
+  }
+
+  /// Waits on a condition until the body returns something; the body runs under the lock.
+  func wait<Result, Failure: Error>(
+    on condition: Int, until body: (inout State) throws(Failure) -> Result?
+  ) throws(Failure) -> Result {
+    pthread_mutex_lock(mutex)
+    defer { pthread_mutex_unlock(mutex) }
+    while true {
+      if let result = try body(&state.pointee) { return result }
+      pthread_cond_wait(&conditions[condition], mutex)
+    }
+  }
+
+  func signal(_ condition: Int) { pthread_cond_signal(&conditions[condition]) }
+  func broadcast(_ condition: Int) { pthread_cond_broadcast(&conditions[condition]) }
+}
+
+/// A thread of the operating system.
+struct WorkerThread: @unchecked Sendable {
+  private let handle: pthread_t
+
+  private final class Body: Sendable {
+    let run: @Sendable () -> Void
+    init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+  }
+
+  /// Starts a thread; whoever starts it must join it.
+  init(_ run: @escaping @Sendable () -> Void) throws(LedgerError) {
+    let body = Unmanaged.passRetained(Body(run))
+    var handle = pthread_t()
+    let code = pthread_create(
+      &handle, nil,
+      { argument in
+        if let argument { Unmanaged<Body>.fromOpaque(argument).takeRetainedValue().run() }
+        return nil
+      }, body.toOpaque())
+    if code != 0 {
+      body.release()
+      throw .system(code, "start", "thread")
+    }
+    self.handle = handle
+  }
+
+  func join() { pthread_join(handle, nil) }
+}

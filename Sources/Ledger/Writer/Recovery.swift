@@ -1,0 +1,127 @@
+// Opening for writing: what a crash left is cut, removed, sealed or copied, and told.
+
+/// What recovery hands to the writer.
+struct RecoveredLog {
+  let segmentWriter: SegmentWriter
+  let current: TailWriter.CurrentTail?
+  let nextPosition: Position
+  let lastEventAtMs: Int64
+  let report: RecoveryReport
+}
+
+/// Brings a log into the state that a writer can go on from. The caller holds the lock.
+struct Recovery {
+  private let directory: LedgerDirectory
+  private let options: WriterOptions
+  private var report = RecoveryReport()
+
+  init(_ directory: LedgerDirectory, _ options: WriterOptions) {
+    self.directory = directory
+    self.options = options
+  }
+
+  /// Throws `corruption` for anything that a crash can't have done; nothing is changed then.
+  mutating func run() throws(LedgerError) -> RecoveredLog {
+    let state = try LogState(directory, SHA256())
+    if let damage = state.damage { throw damage }
+    guard let found = state.newest else {
+      throw LedgerError(
+        .init(verdict: .missing, file: Format.logDirectoryName, position: 0),
+        operation: "open for writing", cause: "there is no segment")
+    }
+    let segment = try reopenForWriting(found)
+    if state.hasTornMember { try cutTornMember(segment) }
+    try removeCovered(state, segment)
+    for name in state.temporaryNames {
+      try directory.unlink(directory.logPath(name))
+      report.temporaryFiles.append(directory.logPath(name))
+    }
+    let writer = try SegmentWriter(directory, options, newest: segment)
+    let current = try takeOver(state, writer)
+    try directory.syncLogDirectory()
+    return RecoveredLog(
+      segmentWriter: writer, current: current, nextPosition: state.size,
+      lastEventAtMs: state.lastEventAtMs, report: report)
+  }
+
+  /// A closed segment is never written again: its descriptor stays one for reading.
+  private func reopenForWriting(_ found: SegmentIndex) throws(LedgerError) -> SegmentIndex {
+    if found.isClosed { return found }
+    return found.replacingFile(try directory.openFile(found.name, .readWrite))
+  }
+
+  private mutating func cutTornMember(_ segment: SegmentIndex) throws(LedgerError) {
+    let sizeBytes = try segment.file.sizeBytes()
+    try segment.file.truncate(sizeBytes: segment.endOffsetBytes)
+    try segment.file.syncData()
+    report.tornMember = RecoveryReport.Cut(
+      file: segment.name, offsetBytes: segment.endOffsetBytes,
+      byteCount: sizeBytes - segment.endOffsetBytes)
+  }
+
+  private mutating func removeCovered(
+    _ state: LogState, _ segment: SegmentIndex
+  ) throws(LedgerError) {
+    guard let oldest = state.coveredTails.first else { return }
+    if !segment.isClosed {
+      // A tail that outlived its block may tell of a failed sync, after which the page cache calls
+      // clean what is not on disk. Written again, the block is dirty and the sync is real.
+      let member = ByteBuffer()
+      for block in segment.blocks where block.first >= oldest {
+        guard
+          try segment.file.readWhole(
+            block.memberByteCount, offsetBytes: block.offsetBytes, into: member)
+        else { continue }
+        try segment.file.write(member.bytes, offsetBytes: block.offsetBytes)
+      }
+    }
+    try segment.file.syncData()
+    try directory.syncLogDirectory()
+    for first in state.coveredTails {
+      let name = directory.logPath(Format.tailName(first))
+      try directory.unlink(name)
+      report.coveredTails.append(name)
+    }
+  }
+
+  /// Seals every tail but the newest, and copies that one: a writer never appends to a tail that
+  /// it didn't create.
+  private mutating func takeOver(
+    _ state: LogState, _ writer: SegmentWriter
+  ) throws(LedgerError) -> TailWriter.CurrentTail? {
+    for (index, tail) in state.tails.enumerated() {
+      let isNewest = index == state.tails.count - 1
+      let tornByteCount = isNewest ? state.tornTailByteCount : 0
+      if tornByteCount > 0 {
+        report.tornFrame = RecoveryReport.Cut(
+          file: tail.name, offsetBytes: tail.endOffsetBytes, byteCount: tornByteCount)
+      }
+      if tail.frames.isEmpty {
+        try directory.unlink(tail.name)
+        continue
+      }
+      let events = ByteBuffer(capacity: tail.endOffsetBytes)
+      if isNewest, tail.eventByteCount < options.blockByteCount {
+        return try copy(tail, events)
+      }
+      try tail.readEvents(fromFrame: 0, into: events)
+      try writer.seal(
+        SealableTail(
+          first: tail.first, eventCount: tail.endPosition - tail.first, events: events))
+      report.sealedTails.append(tail.name)
+    }
+    return nil
+  }
+
+  private func copy(
+    _ tail: TailView, _ events: ByteBuffer
+  ) throws(LedgerError) -> TailWriter.CurrentTail {
+    let frames = ByteBuffer(capacity: tail.endOffsetBytes)
+    guard try tail.file.readWhole(tail.endOffsetBytes, offsetBytes: 0, into: frames)
+    else { throw tail.damage("it became shorter") }
+    let file = try directory.replaceFile(tail.name, with: frames)
+    try tail.readEvents(fromFrame: 0, into: events)
+    return TailWriter.CurrentTail(
+      file: file, fileByteCount: tail.endOffsetBytes, first: tail.first, events: events)
+  }
+}

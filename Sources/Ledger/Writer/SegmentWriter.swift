@@ -1,0 +1,91 @@
+// Appends blocks to the newest segment, and rolls it.
+import CDeflate
+
+/// A tail whose events wait to become a block.
+struct SealableTail {
+  let first: Position
+  let eventCount: Int
+  let events: ByteBuffer
+}
+
+/// Writes members; one thread at a time. After a failure it must not be used again.
+final class SegmentWriter {
+  private let directory: LedgerDirectory
+  private let segmentByteCount: Int
+  private let compressor: OpaquePointer
+  private let hasher = SHA256()
+  private let member = ByteBuffer(capacity: 1 << 20)
+  private var segment: SegmentIndex
+
+  init(
+    _ directory: LedgerDirectory, _ options: WriterOptions, newest: SegmentIndex
+  ) throws(LedgerError) {
+    guard let compressor = libdeflate_alloc_compressor(options.compressionLevel) else {
+      throw LedgerError(
+        .invalidInput, operation: "open for writing", object: "compression level",
+        cause: "it is not from 1 to 12")
+    }
+    self.directory = directory
+    segmentByteCount = options.segmentByteCount
+    self.compressor = compressor
+    segment = newest
+  }
+
+  deinit { libdeflate_free_compressor(compressor) }
+
+  /// Makes a tail into a block, durably, and then removes the tail.
+  func seal(_ tail: SealableTail) throws(LedgerError) {
+    let name = directory.logPath(Format.tailName(tail.first))
+    var frontier = segment.frontierAfter
+    var run = EventRun(next: frontier.size, lastEventAtMs: segment.lastEventAtMs)
+    // Checked before it is written: memory that went bad must not become history.
+    let fault = run.fault(tail.events.bytes, eventCount: tail.eventCount) { line in
+      frontier.append(leafHash: line.leafHash(hasher), hasher)
+    }
+    if let fault {
+      throw LedgerError(
+        .init(verdict: .corrupt, file: name, position: run.next), operation: "seal",
+        cause: fault)
+    }
+    let isEncoded = MemberWriter(member).block(
+      events: tail.events.bytes, eventCount: tail.eventCount, frontierAfter: frontier,
+      lastEventAtMs: run.lastEventAtMs, compressor: compressor)
+    guard isEncoded, let header = MemberHeader(member.bytes) else {
+      throw LedgerError(
+        .invalidInput, operation: "seal", object: name, cause: "it does not fit in a block")
+    }
+    if !segment.blocks.isEmpty,
+      segment.isClosed || segment.endOffsetBytes + member.count > segmentByteCount
+    {
+      try roll(firstBlock: header)
+    } else {
+      try segment.file.write(member.bytes, offsetBytes: segment.endOffsetBytes)
+      try segment.file.syncData()
+      try segment.takeWritten(header)
+    }
+    try directory.unlink(name)
+  }
+
+  /// Closes the segment and begins the next with the block that is encoded.
+  private func roll(firstBlock: MemberHeader) throws(LedgerError) {
+    let buffer = ByteBuffer()
+    if !segment.isClosed {
+      MemberWriter(buffer).closing(
+        first: segment.first, eventCount: segment.endPosition - segment.first,
+        blockCount: segment.blocks.count, segmentByteCount: segment.endOffsetBytes,
+        root: segment.frontierAfter.root(hasher), lastEventAtMs: segment.lastEventAtMs)
+      try segment.file.write(buffer.bytes, offsetBytes: segment.endOffsetBytes)
+      try segment.file.syncData()
+    }
+    try segment.file.changePermissions(Format.sealedPermissions)
+    MemberWriter(buffer).opening(
+      ledgerID: directory.identity.id, frontierBefore: segment.frontierAfter,
+      lastEventAtMs: segment.lastEventAtMs)
+    buffer.append(member.bytes)
+    let name = directory.logPath(Format.segmentName(segment.endPosition))
+    let file = try directory.replaceFile(name, with: buffer)
+    var next = try SegmentIndex(file, directory.identity.id, first: segment.endPosition)
+    try next.takeWritten(firstBlock)
+    segment = next
+  }
+}

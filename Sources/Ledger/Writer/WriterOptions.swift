@@ -1,0 +1,69 @@
+// What a writer can be told: sizes, and where time and salts come from.
+import CCrypto
+
+/// The settings of a writer. The defaults are what the format document promises.
+package struct WriterOptions: Sendable {
+  /// A tail with so many event bytes is handed over to become a block; 1 to 15 MiB.
+  package var blockByteCount = 1 << 20
+  /// A segment rolls before it would grow beyond this size.
+  package var segmentByteCount = 256 << 20
+  /// Appends wait while so many tails are not yet sealed.
+  package var unsealedTailCountMax = 8
+  /// A group commit takes no further submission once it has so many bytes.
+  package var groupByteCount = 1 << 20
+  /// `submit` waits while so many bytes are in the queue.
+  package var queueByteCount = 16 << 20
+  /// The level of libdeflate, 1 to 12.
+  package var compressionLevel: Int32 = 6
+  /// The time in milliseconds since 1970.
+  package var clock: @Sendable () -> Int64 = { Timestamp.now() }
+  /// Fills a buffer with random bytes; false if it can't.
+  package var random: @Sendable (UnsafeMutableRawBufferPointer) -> Bool = { buffer in
+    RAND_bytes(
+      buffer.baseAddress?.assumingMemoryBound(to: UInt8.self), Int32(buffer.count)) == 1
+  }
+
+  package init() {}
+}
+
+/// What recovery found and did when a ledger was opened for writing.
+package struct RecoveryReport: Sendable, Equatable {
+  /// An incomplete end that was cut off: it was never acknowledged, or a tail holds it.
+  package struct Cut: Sendable, Equatable {
+    /// The file's path inside the ledger.
+    package let file: String
+    /// Where the file ends now.
+    package let offsetBytes: Int
+    /// How many bytes were cut off.
+    package let byteCount: Int
+  }
+
+  /// The torn frame at the end of the newest tail.
+  package internal(set) var tornFrame: Cut?
+  /// The torn member at the end of the newest segment.
+  package internal(set) var tornMember: Cut?
+  /// Tails that were removed because blocks hold their events.
+  package internal(set) var coveredTails: [String] = []
+  /// Tails that were made into blocks.
+  package internal(set) var sealedTails: [String] = []
+  /// Files that had not come into being and were removed.
+  package internal(set) var temporaryFiles: [String] = []
+
+  /// Whether the log was left as a closed writer leaves it.
+  package var isClean: Bool { self == RecoveryReport() }
+
+  /// One sentence for each thing that was done, for people.
+  package var notes: [String] {
+    var notes: [String] = []
+    if let cut = tornFrame {
+      notes.append("cut \(cut.byteCount) bytes of a torn frame off \(cut.file)")
+    }
+    if let cut = tornMember {
+      notes.append("cut \(cut.byteCount) bytes of a torn block off \(cut.file)")
+    }
+    notes += coveredTails.map { "removed \($0): its events stand in a block" }
+    notes += sealedTails.map { "sealed \($0)" }
+    notes += temporaryFiles.map { "removed \($0): it was never finished" }
+    return notes
+  }
+}

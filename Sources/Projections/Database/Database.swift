@@ -1,0 +1,189 @@
+// The only user of SQLite: connections and prepared statements.
+import CSQLite
+
+/// A failure of SQLite, with what was done and why it failed; never with a value that was bound.
+package struct DatabaseError: Error, CustomStringConvertible, Sendable {
+  package let operation: String
+  package let cause: String
+  /// SQLite's primary result code.
+  package let code: Int32
+
+  package var description: String { "\(operation): \(cause)" }
+
+  /// Whether another connection held the database for too long.
+  package var isBusy: Bool { code == SQLITE_BUSY }
+  /// Whether the file is no database, or a damaged one.
+  package var isCorrupt: Bool { code == SQLITE_CORRUPT || code == SQLITE_NOTADB }
+}
+
+/// A connection. Used by one thread at a time.
+package final class Database {
+  /// How a database is opened.
+  package enum Mode { case create, write, read }
+
+  fileprivate let handle: OpaquePointer
+  /// The file's path.
+  package let path: String
+
+  /// Opens the database.
+  package init(path: String, mode: Mode) throws(DatabaseError) {
+    let flags: Int32 =
+      switch mode {
+      case .create: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+      case .write: SQLITE_OPEN_READWRITE
+      case .read: SQLITE_OPEN_READONLY
+      }
+    var opened: OpaquePointer?
+    let code = sqlite3_open_v2(path, &opened, flags | SQLITE_OPEN_NOMUTEX, nil)
+    guard code == SQLITE_OK, let opened else {
+      let cause = String(cString: sqlite3_errstr(code))
+      sqlite3_close_v2(opened)
+      throw DatabaseError(operation: "opening the projections", cause: cause, code: code & 0xFF)
+    }
+    handle = opened
+    self.path = path
+    sqlite3_busy_timeout(handle, 30_000)
+  }
+
+  deinit { sqlite3_close_v2(handle) }
+
+  fileprivate func error(_ operation: String) -> DatabaseError {
+    DatabaseError(
+      operation: operation, cause: String(cString: sqlite3_errmsg(handle)),
+      code: sqlite3_errcode(handle) & 0xFF)
+  }
+
+  /// Runs statements that return nothing of interest.
+  package func execute(_ sql: String) throws(DatabaseError) {
+    guard sqlite3_exec(handle, sql, nil, nil, nil) == SQLITE_OK else {
+      throw error("running \(sql.prefix(60))")
+    }
+  }
+
+  /// Prepares a statement.
+  package func prepare(_ sql: String) throws(DatabaseError) -> Statement {
+    try Statement(self, sql)
+  }
+
+  /// The first column of the first row; nil where there is no row or the value is null.
+  package func integer(_ sql: String) throws(DatabaseError) -> Int64? {
+    let statement = try prepare(sql)
+    guard try statement.step(), !statement.isNull(0) else { return nil }
+    return statement.integer(0)
+  }
+}
+
+/// A prepared statement. It keeps its database alive.
+package final class Statement {
+  private let database: Database
+  private let handle: OpaquePointer
+  private let sql: String
+
+  fileprivate init(_ database: Database, _ sql: String) throws(DatabaseError) {
+    self.database = database
+    self.sql = sql
+    var prepared: OpaquePointer?
+    let code = sqlite3_prepare_v3(
+      database.handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &prepared, nil)
+    guard code == SQLITE_OK, let prepared else {
+      throw database.error("preparing \(sql.prefix(60))")
+    }
+    handle = prepared
+  }
+
+  deinit { sqlite3_finalize(handle) }
+
+  // MARK: Parameters, counted from 1
+
+  @inline(__always)
+  package func bind(_ index: Int32, _ value: Int64) { sqlite3_bind_int64(handle, index, value) }
+
+  @inline(__always)
+  package func bind(_ index: Int32, _ value: Int) { bind(index, Int64(value)) }
+
+  @inline(__always)
+  package func bind(_ index: Int32, _ value: Int64?) {
+    if let value { bind(index, value) } else { sqlite3_bind_null(handle, index) }
+  }
+
+  /// Binds UTF-8 bytes, which are copied.
+  package func bind(_ index: Int32, text: UnsafeRawBufferPointer?) {
+    guard let text else {
+      sqlite3_bind_null(handle, index)
+      return
+    }
+    // A buffer without an address would bind NULL.
+    let start = text.baseAddress?.assumingMemoryBound(to: CChar.self)
+    if let start {
+      sqlite3_bind_text64(
+        handle, index, start, UInt64(text.count), csqlite_transient(), UInt8(SQLITE_UTF8))
+    } else {
+      sqlite3_bind_text(handle, index, "", 0, csqlite_transient())
+    }
+  }
+
+  package func bind(_ index: Int32, text: String?) {
+    guard var text else {
+      sqlite3_bind_null(handle, index)
+      return
+    }
+    text.withUTF8 { bind(index, text: UnsafeRawBufferPointer($0)) }
+  }
+
+  /// Binds bytes, which are copied.
+  package func bind(_ index: Int32, blob: UnsafeRawBufferPointer) {
+    sqlite3_bind_blob64(
+      handle, index, blob.baseAddress, UInt64(blob.count), csqlite_transient())
+  }
+
+  // MARK: Running
+
+  /// Advances to the next row; false after the last.
+  @inline(__always)
+  package func step() throws(DatabaseError) -> Bool {
+    switch sqlite3_step(handle) {
+    case SQLITE_ROW: return true
+    case SQLITE_DONE: return false
+    default:
+      let failure = database.error("running \(sql.prefix(60))")
+      sqlite3_reset(handle)
+      throw failure
+    }
+  }
+
+  /// Runs the statement once and makes it ready for other parameters.
+  @inline(__always)
+  package func run() throws(DatabaseError) {
+    _ = try step()
+    sqlite3_reset(handle)
+  }
+
+  /// Makes the statement ready for other parameters.
+  package func reset() { sqlite3_reset(handle) }
+
+  // MARK: Columns, counted from 0
+
+  @inline(__always)
+  package func integer(_ index: Int32) -> Int64 { sqlite3_column_int64(handle, index) }
+
+  @inline(__always)
+  package func isNull(_ index: Int32) -> Bool {
+    sqlite3_column_type(handle, index) == SQLITE_NULL
+  }
+
+  @inline(__always)
+  package func optionalInteger(_ index: Int32) -> Int64? {
+    isNull(index) ? nil : integer(index)
+  }
+
+  /// The bytes of a text or blob, valid until the next step.
+  @inline(__always)
+  package func bytes(_ index: Int32) -> UnsafeRawBufferPointer {
+    let start = sqlite3_column_blob(handle, index)
+    return UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(handle, index)))
+  }
+
+  package func text(_ index: Int32) -> String { String(decoding: bytes(index), as: UTF8.self) }
+
+  package func optionalText(_ index: Int32) -> String? { isNull(index) ? nil : text(index) }
+}

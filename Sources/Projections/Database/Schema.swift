@@ -1,0 +1,99 @@
+// The tables of the standard projections, their indexes and the views that people query.
+
+/// The schema. docs/projections.md describes the views, which are stable; tables may change with a version.
+enum Schema {
+  /// The version of each projection's tables and fold. A database with others is rebuilt.
+  static let versions: [(name: String, version: Int)] = [
+    ("apps", 1), ("receipts", 1), ("sales", 1), ("journal", 1), ("users", 1),
+    ("verifications", 1), ("exceptions", 1), ("declarations", 1), ("import_lines", 1),
+  ]
+
+  static let tables = """
+    CREATE TABLE progress(
+      id INTEGER PRIMARY KEY CHECK (id = 0), position INTEGER NOT NULL, root BLOB NOT NULL,
+      frontier BLOB NOT NULL, last_event_at_ms INTEGER);
+    CREATE TABLE projections(
+      name TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE TABLE symbols(id INTEGER PRIMARY KEY, text TEXT NOT NULL);
+    CREATE TABLE users(
+      id INTEGER PRIMARY KEY, user_identifier TEXT NOT NULL, uploads INTEGER NOT NULL,
+      first_seen_at_ms INTEGER NOT NULL, last_seen_at_ms INTEGER NOT NULL);
+    CREATE TABLE apps(
+      app_family_id TEXT PRIMARY KEY, name TEXT NOT NULL, data TEXT NOT NULL,
+      position INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE TABLE app_bundles(
+      bundle_id TEXT PRIMARY KEY, app_family_id TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE uploads(
+      position INTEGER PRIMARY KEY, receipt INTEGER NOT NULL, occurred_at_ms INTEGER NOT NULL,
+      recorded_at_ms INTEGER NOT NULL, country INTEGER, user INTEGER, ip_address TEXT,
+      identifier_for_vendor TEXT, metadata TEXT, line INTEGER);
+    CREATE TABLE import_lines(
+      digest BLOB PRIMARY KEY, position INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE TABLE verifications(
+      position INTEGER PRIMARY KEY, upload INTEGER NOT NULL, receipt INTEGER,
+      authority INTEGER NOT NULL, outcome INTEGER NOT NULL, status INTEGER, environment INTEGER,
+      reason TEXT, attempt INTEGER NOT NULL, endpoint INTEGER, occurred_at_ms INTEGER NOT NULL,
+      request_date_ms INTEGER, reply_position INTEGER);
+    CREATE TABLE receipts(
+      id INTEGER PRIMARY KEY, receipt_id TEXT NOT NULL, sha256 TEXT NOT NULL,
+      app_family INTEGER NOT NULL, bundle INTEGER NOT NULL, style INTEGER NOT NULL,
+      environment INTEGER, state INTEGER NOT NULL, fraud_reason INTEGER, country INTEGER,
+      user INTEGER, uploads INTEGER NOT NULL, purchases INTEGER NOT NULL,
+      first_position INTEGER NOT NULL, last_position INTEGER NOT NULL,
+      reply_position INTEGER, is_locally_valid INTEGER NOT NULL, is_final INTEGER NOT NULL,
+      created_at_ms INTEGER NOT NULL, updated_at_ms INTEGER NOT NULL);
+    CREATE TABLE sales(
+      id INTEGER PRIMARY KEY, environment INTEGER NOT NULL, bundle INTEGER NOT NULL, key_kind INTEGER NOT NULL, sale_key TEXT NOT NULL,
+      product INTEGER NOT NULL, quantity INTEGER NOT NULL, sale_date_ms INTEGER NOT NULL,
+      kind INTEGER NOT NULL, transaction_id TEXT NOT NULL, original_transaction_id TEXT NOT NULL,
+      first_position INTEGER NOT NULL, country INTEGER, country_position INTEGER,
+      user INTEGER, user_position INTEGER, unit_price_micros INTEGER, currency INTEGER,
+      price_basis INTEGER NOT NULL, price_position INTEGER, price_problem INTEGER NOT NULL,
+      is_upgraded INTEGER NOT NULL, cancellation_state INTEGER NOT NULL,
+      newest_cancellation_request_ms INTEGER, reversal_request_ms INTEGER,
+      version INTEGER NOT NULL, created_at_ms INTEGER NOT NULL, updated_at_ms INTEGER NOT NULL);
+    CREATE TABLE sale_transactions(
+      sale INTEGER NOT NULL, transaction_id TEXT NOT NULL,
+      PRIMARY KEY(sale, transaction_id)) WITHOUT ROWID;
+    CREATE TABLE journal(
+      sale INTEGER NOT NULL, ordinal INTEGER NOT NULL, line INTEGER NOT NULL,
+      date_ms INTEGER NOT NULL, sale_date_ms INTEGER NOT NULL, environment INTEGER NOT NULL,
+      bundle INTEGER NOT NULL, product INTEGER NOT NULL, country INTEGER, kind INTEGER NOT NULL,
+      price_basis INTEGER NOT NULL, quantity INTEGER NOT NULL, currency INTEGER,
+      amount_micros INTEGER, position INTEGER NOT NULL, reason TEXT,
+      PRIMARY KEY(sale, ordinal)) WITHOUT ROWID;
+    CREATE TABLE exceptions(
+      type INTEGER NOT NULL, sale INTEGER, environment INTEGER NOT NULL, bundle INTEGER NOT NULL,
+      product_id TEXT NOT NULL, transaction_id TEXT NOT NULL, detail TEXT NOT NULL,
+      position INTEGER NOT NULL);
+    CREATE TABLE pending_receipts(
+      receipt INTEGER PRIMARY KEY, environment TEXT NOT NULL, purchases TEXT NOT NULL);
+    CREATE TABLE price_list(
+      position INTEGER NOT NULL, ordinal INTEGER NOT NULL, product INTEGER NOT NULL,
+      country INTEGER, currency INTEGER NOT NULL, price_micros INTEGER NOT NULL,
+      effective_from_ms INTEGER NOT NULL, PRIMARY KEY(position, ordinal)) WITHOUT ROWID;
+    CREATE TABLE rates(
+      position INTEGER NOT NULL, ordinal INTEGER NOT NULL, day INTEGER NOT NULL,
+      base TEXT NOT NULL, quote TEXT NOT NULL, rate TEXT NOT NULL,
+      PRIMARY KEY(position, ordinal)) WITHOUT ROWID;
+    CREATE TABLE declarations(
+      position INTEGER PRIMARY KEY, type INTEGER NOT NULL, source TEXT NOT NULL,
+      source_sha256 TEXT NOT NULL);
+    """
+
+  /// Made after a load from nothing, when the rows stand in their order already.
+  static let indexes = """
+    CREATE UNIQUE INDEX symbols_text ON symbols(text);
+    CREATE UNIQUE INDEX users_identifier ON users(user_identifier);
+    CREATE UNIQUE INDEX receipts_receipt_id ON receipts(receipt_id);
+    CREATE INDEX receipts_pending ON receipts(id) WHERE is_final = 0;
+    CREATE INDEX uploads_receipt ON uploads(receipt);
+    CREATE INDEX uploads_user ON uploads(user) WHERE user IS NOT NULL;
+    CREATE INDEX verifications_receipt ON verifications(receipt);
+    CREATE INDEX sales_key ON sales(sale_key);
+    CREATE INDEX sales_original_transaction_id ON sales(original_transaction_id);
+    CREATE INDEX sales_user ON sales(user) WHERE user IS NOT NULL;
+    CREATE INDEX exceptions_sale ON exceptions(sale) WHERE sale IS NOT NULL;
+    CREATE INDEX exceptions_transaction_id ON exceptions(transaction_id) WHERE sale IS NULL;
+    """
+}

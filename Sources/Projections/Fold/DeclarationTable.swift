@@ -1,0 +1,135 @@
+// Apps, price lists and exchange rates: what operators have declared.
+import JSON
+import Ledger
+
+/// Writes declarations, and keeps the price lists that the rules ask for.
+final class DeclarationTable {
+  private let database: Database
+  private let symbols: SymbolTable
+  private(set) var priceList = PriceList()
+  /// Whether a price list was declared in this run, so that earlier sales may get a price.
+  private(set) var hasNewPrices = false
+  private var isLoaded: Bool
+
+  init(_ database: Database, _ symbols: SymbolTable, isFresh: Bool) {
+    self.database = database
+    self.symbols = symbols
+    isLoaded = isFresh
+  }
+
+  // MARK: Apps
+
+  /// Writes an app family; a later registration replaces the earlier one as a whole.
+  func add(
+    _ app: AppRegistered, data: Text, position: Int
+  ) throws(DatabaseError) {
+    let removeBundles = try database.prepare("DELETE FROM app_bundles WHERE app_family_id = ?")
+    removeBundles.bind(1, text: app.appFamilyID)
+    try removeBundles.run()
+    let insert = try database.prepare("INSERT OR REPLACE INTO apps VALUES(?, ?, ?, ?)")
+    insert.bind(1, text: app.appFamilyID)
+    insert.bind(2, text: app.name)
+    insert.bind(3, text: data)
+    insert.bind(4, position)
+    try insert.run()
+    let insertBundle = try database.prepare("INSERT OR REPLACE INTO app_bundles VALUES(?, ?)")
+    for bundle in app.bundleIDs {
+      insertBundle.bind(1, text: bundle)
+      insertBundle.bind(2, text: app.appFamilyID)
+      try insertBundle.run()
+    }
+  }
+
+  // MARK: Prices
+
+  /// Writes a price list. Entries that no rule can read are left out: the importer refuses them.
+  func add(_ prices: PricesDeclared, position: Int) throws(DatabaseError) {
+    try load()
+    try addDeclaration(.pricesDeclared, prices.source, prices.sourceSHA256Hex, position)
+    let insert = try database.prepare("INSERT INTO price_list VALUES(?, ?, ?, ?, ?, ?, ?)")
+    for (ordinal, entry) in prices.entries.enumerated() {
+      var price = entry.price
+      let micros = price.withUTF8 { PriceForms.micros(decimal: UnsafeRawBufferPointer($0)) }
+      guard let micros, let currency = Currency.parse(entry.currency),
+        let date = try? CivilDate(parsing: entry.effectiveFrom)
+      else { continue }
+      let product = symbols.symbol(entry.productID)
+      let country = entry.countryCode.map { symbols.symbol($0) } ?? .none
+      let effectiveFromMs = Int64(date.dayNumber) * 86_400_000
+      insert.bind(1, position)
+      insert.bind(2, ordinal)
+      insert.bind(3, Int(product))
+      insert.bind(4, symbol: country)
+      insert.bind(5, Int(symbols.symbol(currency)))
+      insert.bind(6, micros)
+      insert.bind(7, effectiveFromMs)
+      try insert.run()
+      priceList.add(
+        product,
+        PriceList.Entry(
+          country: country, effectiveFromMs: effectiveFromMs, position: position,
+          ordinal: ordinal, price: UnitPrice(micros: micros, currency: currency)))
+    }
+    hasNewPrices = true
+  }
+
+  /// The price lists, those of earlier runs included.
+  func sortedPriceList() throws(DatabaseError) -> PriceList {
+    try load()
+    priceList.sort()
+    return priceList
+  }
+
+  private func load() throws(DatabaseError) {
+    if isLoaded { return }
+    isLoaded = true
+    let rows = try database.prepare(
+      """
+      SELECT position, ordinal, product, country, currency, price_micros, effective_from_ms
+      FROM price_list ORDER BY position, ordinal
+      """)
+    while try rows.step() {
+      guard let currency = Currency.parse(symbols.text(Symbol(rows.integer(4)))) else { continue }
+      priceList.add(
+        Symbol(rows.integer(2)),
+        PriceList.Entry(
+          country: rows.optionalInteger(3).map(Symbol.init) ?? .none,
+          effectiveFromMs: rows.integer(6), position: Int(rows.integer(0)),
+          ordinal: Int(rows.integer(1)),
+          price: UnitPrice(micros: rows.integer(5), currency: currency)))
+    }
+  }
+
+  // MARK: Rates
+
+  /// Writes exchange rates; they are read when a report asks for a currency (rule R10).
+  func add(_ rates: RatesDeclared, position: Int) throws(DatabaseError) {
+    try addDeclaration(.ratesDeclared, rates.source, rates.sourceSHA256Hex, position)
+    let insert = try database.prepare("INSERT INTO rates VALUES(?, ?, ?, ?, ?, ?)")
+    var ordinal = 0
+    for day in rates.days {
+      guard let date = try? CivilDate(parsing: day.date) else { continue }
+      for rate in day.rates {
+        insert.bind(1, position)
+        insert.bind(2, ordinal)
+        insert.bind(3, date.dayNumber)
+        insert.bind(4, text: day.base)
+        insert.bind(5, text: rate.quote)
+        insert.bind(6, text: rate.rate)
+        try insert.run()
+        ordinal += 1
+      }
+    }
+  }
+
+  private func addDeclaration(
+    _ type: EventType, _ source: String, _ sha256Hex: String, _ position: Int
+  ) throws(DatabaseError) {
+    let insert = try database.prepare("INSERT INTO declarations VALUES(?, ?, ?, ?)")
+    insert.bind(1, position)
+    insert.bind(2, type == .pricesDeclared ? 0 : 1)
+    insert.bind(3, text: source)
+    insert.bind(4, text: sha256Hex)
+    try insert.run()
+  }
+}

@@ -1,0 +1,330 @@
+// The fold of all standard projections: each event, in position order, into the tables.
+import AppStore
+import JSON
+import Ledger
+
+/// Reads one event's line again; for replies that are used again and receipts that stay pending.
+typealias EventAccess = (Int) throws(LedgerError) -> [UInt8]
+
+/// Folds events into one database, inside a transaction that the caller holds.
+final class EventFold {
+  private let database: Database
+  private let isFresh: Bool
+  private let readEvent: EventAccess
+  private let arena = TextArena()
+  private let symbols: SymbolTable
+  private let users: UserTable
+  private let receipts: ReceiptTable
+  private let uploads: UploadTable
+  private let exceptions: ExceptionTable
+  private let saleTable: SaleTable
+  private let sales: SaleStore
+  private let revenue: RevenueFold
+  private let declarations: DeclarationTable
+  private let keeper = TextKeeper()
+  private let insertVerification: Statement
+  /// The position of the event that comes next.
+  private(set) var nextPosition: Int
+
+  /// - Parameter isFresh: whether the database is empty, so that nothing need be looked up in it.
+  init(
+    _ database: Database, isFresh: Bool, nextPosition: Int, readEvent: @escaping EventAccess
+  ) throws(DatabaseError) {
+    self.database = database
+    self.isFresh = isFresh
+    self.nextPosition = nextPosition
+    self.readEvent = readEvent
+    symbols = SymbolTable(arena)
+    if !isFresh { try symbols.load(from: database) }
+    let users = try UserTable(database, arena, isFresh: isFresh)
+    self.users = users
+    receipts = try ReceiptTable(database, arena, isFresh: isFresh)
+    uploads = try UploadTable(database, isFresh: isFresh)
+    exceptions = try ExceptionTable(database, arena, isFresh: isFresh)
+    saleTable = SaleTable(database, symbols, isFresh: isFresh)
+    let nextSale = isFresh ? 0 : Int(try database.integer("SELECT max(id) + 1 FROM sales") ?? 0)
+    sales = SaleStore(arena, source: isFresh ? nil : saleTable, nextID: nextSale)
+    revenue = RevenueFold(
+      store: sales, symbols: symbols, exceptions: exceptions,
+      userIdentifier: { (number) throws(DatabaseError) in try users.identifier(number) })
+    declarations = DeclarationTable(database, symbols, isFresh: isFresh)
+    insertVerification = try database.prepare(
+      "INSERT INTO verifications VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+  }
+
+  /// Folds one event.
+  func fold(_ event: EventLine) throws(ProjectionError) {
+    guard event.position == nextPosition else {
+      throw .ledger(
+        LedgerError(
+          .init(verdict: .missing, file: "log", position: nextPosition),
+          operation: "fold", cause: "position \(event.position) follows"))
+    }
+    guard let type = EventType(event.type) else {
+      throw .event(position: event.position, .unknownType)
+    }
+    let upcast: [UInt8]?
+    do throws(EventError) {
+      upcast = try Upcasters.standard.upcast(type, version: event.version, data: event.data)
+    } catch { throw .event(position: event.position, error) }
+    if let upcast {
+      try upcast.withUnsafeBytes { (data) throws(ProjectionError) in
+        try fold(type, event, data)
+      }
+    } else {
+      try fold(type, event, event.data)
+    }
+    nextPosition += 1
+  }
+
+  private func fold(
+    _ type: EventType, _ event: EventLine, _ data: Text
+  ) throws(ProjectionError) {
+    do {
+      switch type {
+      case .receiptUploaded: try fold(try ReceiptUploadedView(data: data), event)
+      case .receiptVerified: try fold(try ReceiptVerifiedView(data: data), event)
+      case .appRegistered:
+        try declarations.add(try AppRegistered(data: data), data: data, position: event.position)
+      case .pricesDeclared:
+        try declarations.add(try PricesDeclared(data: data), position: event.position)
+      case .ratesDeclared:
+        try declarations.add(try RatesDeclared(data: data), position: event.position)
+      }
+    } catch let error as EventError {
+      throw .event(position: event.position, error)
+    } catch let error as DatabaseError {
+      throw .database(error)
+    } catch let error as ProjectionError {
+      throw error
+    } catch {
+      throw .output(error)
+    }
+  }
+
+  // MARK: receipt.uploaded
+
+  private func fold(_ upload: ReceiptUploadedView, _ event: EventLine) throws {
+    guard let receiptID = upload.receiptID, let family = upload.appFamilyID,
+      let bundle = upload.bundleID, let sha256 = upload.receiptSHA256Hex, let style = upload.style
+    else { throw EventError.badField(.receiptUploaded, field: "receipt identity") }
+    let occurredAtMs = upload.occurredAtMs ?? event.recordedAtMs
+    keeper.removeAll()
+    let country = upload.countryCode.map { symbols.symbol(keeper.bytes(of: $0)) } ?? .none
+    var user: Int32 = -1
+    if let identifier = upload.userIdentifier {
+      user = try users.number(of: keeper.bytes(of: identifier))
+      users.noteUpload(user, atMs: occurredAtMs)
+    }
+    let number: Int32
+    if let known = try receipts.find(receiptID.raw) {
+      number = known
+    } else {
+      number = receipts.add(
+        ReceiptRecord(
+          receiptID: arena.keep(receiptID.raw), sha256Hex: arena.keep(sha256.raw),
+          appFamily: symbols.symbol(keeper.bytes(of: family)),
+          bundle: symbols.symbol(keeper.bytes(of: bundle)),
+          isTransactionStyle: style == "transaction", firstPosition: event.position,
+          lastPosition: event.position, createdAtMs: event.recordedAtMs,
+          updatedAtMs: event.recordedAtMs))
+    }
+    try receipts.update(number) { receipt in
+      receipt.uploads += 1
+      receipt.lastPosition = event.position
+      receipt.updatedAtMs = event.recordedAtMs
+      if receipt.country == .none { receipt.country = country }
+      if receipt.user < 0 { receipt.user = user }
+    }
+    try uploads.add(
+      upload, position: event.position, receipt: number, occurredAtMs: occurredAtMs,
+      recordedAtMs: event.recordedAtMs, country: country, user: user)
+  }
+
+  // MARK: receipt.verified
+
+  private func fold(_ result: ReceiptVerifiedView, _ event: EventLine) throws(ProjectionError) {
+    let found: Void? = try uploads.withEvidence(at: result.upload) {
+      (receipt, evidence) throws(ProjectionError) in
+      try fold(result, event, receipt, evidence)
+    }
+    if found == nil { throw .missingEvent(position: event.position, names: result.upload) }
+  }
+
+  private func fold(
+    _ result: ReceiptVerifiedView, _ event: EventLine, _ receipt: Int32,
+    _ evidence: UploadEvidence
+  ) throws(ProjectionError) {
+    if let replyOf = result.replyOf {
+      // The reply stands in an earlier event.
+      let line: [UInt8]
+      do throws(LedgerError) { line = try readEvent(Int(replyOf)) } catch {
+        throw .ledger(error)
+      }
+      try line.withUnsafeBytes { (bytes) throws(ProjectionError) in
+        guard let earlier = EventLine(bytes), EventType(earlier.type) == .receiptVerified else {
+          throw .missingEvent(position: event.position, names: Int(replyOf))
+        }
+        let reply: Text?
+        do throws(EventError) { reply = try ReceiptVerifiedView(data: earlier.data).reply } catch {
+          throw .event(position: Int(replyOf), error)
+        }
+        try fold(result, reply, Int(replyOf), event, receipt, evidence)
+      }
+    } else {
+      try fold(result, result.reply, event.position, event, receipt, evidence)
+    }
+  }
+
+  private func fold(
+    _ result: ReceiptVerifiedView, _ replyBytes: Text?, _ replyPosition: Int, _ event: EventLine,
+    _ receipt: Int32, _ evidence: UploadEvidence
+  ) throws(ProjectionError) {
+    keeper.removeAll()
+    do {
+      let reply = try replyBytes.map { (bytes) throws(JSONError) in try Reply(bytes, keeper) }
+      let environment = symbols.symbol(environment(of: result, reply))
+      let occurredAtMs = result.occurredAtMs ?? event.recordedAtMs
+      try write(
+        result, event, receipt: receipt, environment: environment, occurredAtMs: occurredAtMs,
+        requestDateMs: reply?.requestDateMs, replyPosition: reply == nil ? -1 : replyPosition)
+      var shownSales: Int?
+      if result.authority == .appStore {
+        let nothing = Text(start: nil, count: 0)
+        let bundle = symbols.symbol(reply?.bundleID ?? nothing)
+        if result.outcome == .valid, let reply {
+          let verification = Verification(
+            position: event.position, occurredAtMs: occurredAtMs,
+            recordedAtMs: event.recordedAtMs, requestDateMs: reply.requestDateMs,
+            environment: environment, bundle: bundle, upload: evidence)
+          try revenue.fold(verification, rows: reply.rows)
+          shownSales = revenue.shownSaleCount
+        } else if reply != nil || result.hasOtherReply {
+          // R1: any other recorded reply.
+          let status = (result.status ?? reply?.status).map(String.init) ?? "missing"
+          try exceptions.add(
+            .replyNotValid, environment: environment, bundle: bundle,
+            detail: "status \(status) at \(event.position)", position: event.position)
+        }
+      }
+      try settle(
+        result, receipt, environment, event, purchases: shownSales, replyPosition: replyPosition)
+    } catch let error as DatabaseError {
+      throw .database(error)
+    } catch let error as JSONError {
+      throw .event(position: event.position, .malformed(.receiptVerified, error))
+    } catch {
+      throw .output(error)
+    }
+  }
+
+  /// R1: the reply's environment, or, where it names none, that of the endpoint that answered.
+  private func environment(of result: ReceiptVerifiedView, _ reply: Reply?) -> Text {
+    if let named = reply?.environment { return named }
+    switch result.endpoint {
+    case .production: return ("Production" as StaticString).text
+    case .sandbox: return ("Sandbox" as StaticString).text
+    case nil:
+      if let environment = result.environment { return keeper.bytes(of: environment) }
+      return ("Production" as StaticString).text
+    }
+  }
+
+  private func write(
+    _ result: ReceiptVerifiedView, _ event: EventLine, receipt: Int32, environment: Symbol,
+    occurredAtMs: Int64, requestDateMs: Int64?, replyPosition: Int
+  ) throws(DatabaseError) {
+    let insert = insertVerification
+    insert.bind(1, event.position)
+    insert.bind(2, result.upload)
+    insert.bind(3, Int(receipt))
+    insert.bind(4, result.authority == .appStore ? 1 : 0)
+    insert.bind(5, Int(OutcomeCode(result.outcome).rawValue))
+    insert.bind(6, result.status)
+    insert.bind(7, Int(environment))
+    insert.bind(8, text: result.reason?.string)
+    insert.bind(9, result.attempt)
+    insert.bind(10, result.endpoint.map { $0 == .sandbox ? 1 : 0 })
+    insert.bind(11, occurredAtMs)
+    insert.bind(12, requestDateMs)
+    insert.bind(13, position: replyPosition)
+    try insert.run()
+  }
+
+  /// What a verification's result means for its receipt.
+  private func settle(
+    _ result: ReceiptVerifiedView, _ number: Int32, _ environment: Symbol, _ event: EventLine,
+    purchases: Int?, replyPosition: Int
+  ) throws(DatabaseError) {
+    let finalStatuses: Set<Int64> = [0, 21003, 21006, 21010]
+    let isFinal = result.authority == .appStore && finalStatuses.contains(result.status ?? -1)
+    var fraudReason: Symbol = .none
+    if result.outcome == .invalid {
+      if let reason = result.reason {
+        fraudReason = symbols.symbol(keeper.bytes(of: reason))
+      } else if result.authority == .local {
+        fraudReason = symbols.symbol("signature_invalid")
+      } else if result.status == 21003 {
+        fraudReason = symbols.symbol("not_authenticated")
+      }
+    }
+    try receipts.update(number) { receipt in
+      receipt.lastPosition = event.position
+      receipt.updatedAtMs = event.recordedAtMs
+      if isFinal { receipt.isFinal = true }
+      switch (result.authority, result.outcome) {
+      case (.appStore, .valid):
+        receipt.state = .valid
+        receipt.fraudReason = .none
+        receipt.replyPosition = replyPosition
+        receipt.purchases = purchases ?? 0
+        receipt.environment = environment
+      case (.appStore, .invalid):
+        receipt.state = result.status == 21003 ? .invalid : .unavailable
+        receipt.fraudReason = result.status == 21003 ? fraudReason : .none
+        receipt.environment = environment
+      case (.local, .invalid):
+        receipt.state = .invalid
+        receipt.fraudReason = fraudReason
+      case (.local, .valid):
+        receipt.isLocallyValid = true
+        if receipt.environment == .none { receipt.environment = environment }
+      case (_, .unreachable):
+        if receipt.environment == .none { receipt.environment = environment }
+      }
+    }
+  }
+
+  // MARK: The end of a batch
+
+  /// Derives what follows from all events folded, and writes everything that has changed.
+  func finish() throws(ProjectionError) {
+    do throws(DatabaseError) {
+      let hasNewPrices = declarations.hasNewPrices
+      if hasNewPrices, !isFresh { try saleTable.fetchUnpriced(into: sales) }
+      let derived = DerivedPrices(
+        store: sales, symbols: symbols, priceList: try declarations.sortedPriceList())
+      let isFresh = isFresh
+      try derived.settle { isFresh || $0.isChanged || hasNewPrices }
+      try saleTable.store(sales)
+      try users.store()
+      try receipts.store()
+      try uploads.storeLines()
+      try symbols.store(to: database)
+    } catch { throw .database(error) }
+    try PendingReceipts(database, readEvent).refresh()
+  }
+}
+
+/// How outcomes stand in the table `verifications`.
+enum OutcomeCode: Int8 {
+  case valid, invalid, unreachable
+
+  init(_ outcome: Outcome) {
+    switch outcome {
+    case .valid: self = .valid
+    case .invalid: self = .invalid
+    case .unreachable: self = .unreachable
+    }
+  }
+}

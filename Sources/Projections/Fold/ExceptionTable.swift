@@ -1,0 +1,131 @@
+// The exceptions of a fold, each once.
+import Ledger
+
+/// Writes exceptions as they are found, and no one twice.
+final class ExceptionTable: ExceptionSink {
+  private struct Key: Hashable {
+    var type: Int8
+    var sale: Int
+    var environment: Symbol
+    var bundle: Symbol
+    var product: TextKey
+    var transaction: TextKey
+    var detail: TextKey
+  }
+
+  private let database: Database
+  private let arena: TextArena
+  private let isFresh: Bool
+  private var seen: Set<Key> = []
+  private let insert: Statement
+  private lazy var selectOfSale = Result { () throws(DatabaseError) in
+    try database.prepare("SELECT 1 FROM exceptions WHERE sale = ? AND type = ? AND detail = ?")
+  }
+  private lazy var selectOfRow = Result { () throws(DatabaseError) in
+    try database.prepare(
+      """
+      SELECT 1 FROM exceptions WHERE sale IS NULL AND type = ? AND transaction_id = ?
+      AND product_id = ? AND environment = ? AND bundle = ? AND detail = ?
+      """)
+  }
+
+  init(_ database: Database, _ arena: TextArena, isFresh: Bool) throws(DatabaseError) {
+    self.database = database
+    self.arena = arena
+    self.isFresh = isFresh
+    insert = try database.prepare("INSERT INTO exceptions VALUES(?, ?, ?, ?, ?, ?, ?, ?)")
+  }
+
+  private let nothing = Text(start: nil, count: 0)
+
+  func add(
+    _ type: ExceptionType, sale: Sale, detail: Text, position: Int
+  ) throws(DatabaseError) {
+    // Those of pending sales are not facts yet: reports compute what they need of them.
+    if sale.isPending { return }
+    let key = Key(
+      type: type.rawValue, sale: sale.id, environment: .none, bundle: .none,
+      product: TextKey(text: nothing), transaction: TextKey(text: nothing),
+      detail: TextKey(text: detail))
+    if seen.contains(key) { return }
+    if try isStored(type, sale.id, detail) == false {
+      try write(
+        type, sale.id, sale.environment, sale.bundle, nothing, nothing, detail, position)
+    }
+    remember(key)
+  }
+
+  func add(
+    _ type: ExceptionType, environment: Symbol, bundle: Symbol, product: Text, transaction: Text,
+    detail: Text, position: Int
+  ) throws(DatabaseError) {
+    let key = Key(
+      type: type.rawValue, sale: -1, environment: environment, bundle: bundle,
+      product: TextKey(text: product), transaction: TextKey(text: transaction),
+      detail: TextKey(text: detail))
+    if seen.contains(key) { return }
+    if try isStored(type, environment, bundle, product, transaction, detail) == false {
+      try write(type, -1, environment, bundle, product, transaction, detail, position)
+    }
+    remember(key)
+  }
+
+  func add(
+    _ type: ExceptionType, environment: Symbol, bundle: Symbol, detail: String, position: Int
+  ) throws(DatabaseError) {
+    try withText(detail) { detail throws(DatabaseError) in
+      try write(type, -1, environment, bundle, nothing, nothing, detail, position)
+    }
+  }
+
+  private func remember(_ key: Key) {
+    var kept = key
+    kept.product = TextKey(text: arena.keep(key.product.text))
+    kept.transaction = TextKey(text: arena.keep(key.transaction.text))
+    kept.detail = TextKey(text: arena.keep(key.detail.text))
+    seen.insert(kept)
+  }
+
+  private func isStored(
+    _ type: ExceptionType, _ sale: Int, _ detail: Text
+  ) throws(DatabaseError) -> Bool {
+    if isFresh { return false }
+    let statement = try selectOfSale.get()
+    defer { statement.reset() }
+    statement.bind(1, sale)
+    statement.bind(2, Int(type.rawValue))
+    statement.bind(3, text: detail)
+    return try statement.step()
+  }
+
+  private func isStored(
+    _ type: ExceptionType, _ environment: Symbol, _ bundle: Symbol, _ product: Text,
+    _ transaction: Text, _ detail: Text
+  ) throws(DatabaseError) -> Bool {
+    if isFresh { return false }
+    let statement = try selectOfRow.get()
+    defer { statement.reset() }
+    statement.bind(1, Int(type.rawValue))
+    statement.bind(2, text: transaction)
+    statement.bind(3, text: product)
+    statement.bind(4, Int(environment))
+    statement.bind(5, Int(bundle))
+    statement.bind(6, text: detail)
+    return try statement.step()
+  }
+
+  private func write(
+    _ type: ExceptionType, _ sale: Int, _ environment: Symbol, _ bundle: Symbol, _ product: Text,
+    _ transaction: Text, _ detail: Text, _ position: Int
+  ) throws(DatabaseError) {
+    insert.bind(1, Int(type.rawValue))
+    insert.bind(2, position: sale)
+    insert.bind(3, Int(environment))
+    insert.bind(4, Int(bundle))
+    insert.bind(5, text: product)
+    insert.bind(6, text: transaction)
+    insert.bind(7, text: detail)
+    insert.bind(8, position)
+    try insert.run()
+  }
+}

@@ -1,0 +1,33 @@
+// What can go wrong while projections are folded, opened or read.
+package import Ledger
+
+/// A failure of the projections; it names what was done and why it failed.
+package enum ProjectionError: Error, CustomStringConvertible {
+  case database(DatabaseError)
+  case ledger(LedgerError)
+  case event(position: Int, EventError)
+  /// An event names an upload or a reply that the log doesn't have.
+  case missingEvent(position: Int, names: Int)
+  case conversion(ConversionError)
+  case sumOverflow(currency: String)
+  case file(operation: String, name: String, cause: String)
+  /// A wrong wish, such as an unknown time zone.
+  case usage(String)
+  /// The one who asked wants no more, or can take no more.
+  case output(any Error)
+
+  package var description: String {
+    switch self {
+    case .database(let error): "projections: \(error)"
+    case .ledger(let error): "\(error)"
+    case .event(let position, let error): "reading the event at position \(position): \(error)"
+    case .missingEvent(let position, let names):
+      "reading the event at position \(position): it names position \(names), which has none such"
+    case .conversion(let error): "\(error)"
+    case .sumOverflow(let currency): "summing amounts in \(currency): more than 128 bits can hold"
+    case .file(let operation, let name, let cause): "\(operation) \(name): \(cause)"
+    case .usage(let text): text
+    case .output(let error): "\(error)"
+    }
+  }
+}

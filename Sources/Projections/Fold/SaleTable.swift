@@ -1,0 +1,233 @@
+// Sales and their journal in the database.
+
+/// Writes the sales of a store, and fetches those of earlier runs.
+final class SaleTable: SaleSource {
+  private let database: Database
+  private let symbols: SymbolTable
+  private let isFresh: Bool
+  private lazy var selectByKey = Result { () throws(DatabaseError) in
+    try database.prepare(
+      """
+      SELECT \(Self.columns) FROM sales
+      WHERE sale_key = ? AND key_kind = ? AND environment = ? AND bundle = ?
+      """)
+  }
+  private lazy var selectChain = Result { () throws(DatabaseError) in
+    try database.prepare(
+      """
+      SELECT \(Self.columns) FROM sales WHERE original_transaction_id = ? AND environment = ?
+      AND bundle = ? AND product = ? AND key_kind = 0 AND kind = 0
+      """)
+  }
+  private lazy var selectTransactions = Result { () throws(DatabaseError) in
+    try database.prepare("SELECT transaction_id FROM sale_transactions WHERE sale = ?")
+  }
+  private lazy var selectLines = Result { () throws(DatabaseError) in
+    try database.prepare(
+      """
+      SELECT line, date_ms, position, reason FROM journal WHERE sale = ? AND ordinal > 0
+      ORDER BY ordinal
+      """)
+  }
+
+  private static let columns = """
+    id, environment, bundle, key_kind, sale_key, product, quantity, sale_date_ms, kind, \
+    transaction_id, original_transaction_id, first_position, country, country_position, user, \
+    user_position, unit_price_micros, currency, price_basis, price_position, price_problem, \
+    is_upgraded, cancellation_state, newest_cancellation_request_ms, reversal_request_ms, \
+    version, created_at_ms, updated_at_ms
+    """
+
+  init(_ database: Database, _ symbols: SymbolTable, isFresh: Bool) {
+    self.database = database
+    self.symbols = symbols
+    self.isFresh = isFresh
+  }
+
+  // MARK: Fetching
+
+  func fetch(_ key: SaleKey, into store: SaleStore) throws(DatabaseError) {
+    let statement = try selectByKey.get()
+    defer { statement.reset() }
+    statement.bind(1, text: key.text)
+    statement.bind(2, Int(key.kind.rawValue))
+    statement.bind(3, Int(key.environment))
+    statement.bind(4, Int(key.bundle))
+    if try statement.step() { try takeIn(statement, store) }
+  }
+
+  func fetchChain(of sale: Sale, into store: SaleStore) throws(DatabaseError) {
+    let statement = try selectChain.get()
+    defer { statement.reset() }
+    statement.bind(1, text: sale.originalTransactionID)
+    statement.bind(2, Int(sale.environment))
+    statement.bind(3, Int(sale.bundle))
+    statement.bind(4, Int(sale.product))
+    while try statement.step() { try takeIn(statement, store) }
+  }
+
+  /// Fetches the sales that a price list could price: those that have no price of their own.
+  func fetchUnpriced(into store: SaleStore) throws(DatabaseError) {
+    let statement = try database.prepare(
+      "SELECT \(Self.columns) FROM sales WHERE kind = 0 AND price_basis IN (?, ?)")
+    statement.bind(1, Int(PriceBasis.none.rawValue))
+    statement.bind(2, Int(PriceBasis.priceList.rawValue))
+    while try statement.step() { try takeIn(statement, store) }
+  }
+
+  private func takeIn(_ row: Statement, _ store: SaleStore) throws(DatabaseError) {
+    let keyText = store.arena.keep(row.bytes(4))
+    let key = SaleKey(
+      environment: Symbol(row.integer(1)), bundle: Symbol(row.integer(2)),
+      kind: row.integer(3) == 0 ? .lineItem : .transaction, text: keyText)
+    if store.holds(key) { return }
+    var sale = Sale(
+      id: Int(row.integer(0)), environment: key.environment, bundle: key.bundle,
+      keyKind: key.kind, key: keyText)
+    sale.product = Symbol(row.integer(5))
+    sale.quantity = row.integer(6)
+    sale.saleDateMs = row.integer(7)
+    sale.kind = SaleKind(rawValue: Int8(row.integer(8))) ?? .regular
+    sale.transactionID = store.arena.keep(row.bytes(9))
+    sale.originalTransactionID = store.arena.keep(row.bytes(10))
+    sale.firstPosition = Int(row.integer(11))
+    sale.country = row.optionalInteger(12).map(Symbol.init) ?? .none
+    sale.countryPosition = Int(row.optionalInteger(13) ?? -1)
+    sale.user = row.optionalInteger(14).map(Int32.init) ?? -1
+    sale.userPosition = Int(row.optionalInteger(15) ?? -1)
+    if let micros = row.optionalInteger(16),
+      let currency = Currency.parse(symbols.text(Symbol(row.integer(17))))
+    {
+      sale.price = UnitPrice(micros: micros, currency: currency)
+    }
+    sale.priceBasis = PriceBasis(rawValue: Int8(row.integer(18))) ?? .none
+    sale.pricePosition = Int(row.optionalInteger(19) ?? -1)
+    sale.priceProblem = PriceProblem(rawValue: Int8(row.integer(20))) ?? .noPrice
+    sale.isUpgraded = row.integer(21) != 0
+    sale.cancellationState = CancellationState(rawValue: Int8(row.integer(22))) ?? .none
+    sale.newestCancellationRequestMs = row.optionalInteger(23) ?? .min
+    sale.reversalRequestMs = row.optionalInteger(24) ?? .min
+    sale.version = Int(row.integer(25))
+    sale.createdAtMs = row.integer(26)
+    sale.updatedAtMs = row.integer(27)
+    sale.isChanged = false
+    sale.isFirstObservation = false
+    try takeInParts(store.takeIn(sale), store)
+  }
+
+  private func takeInParts(_ place: Int, _ store: SaleStore) throws(DatabaseError) {
+    let id = store.sales[place].id
+    let transactions = try selectTransactions.get()
+    defer { transactions.reset() }
+    transactions.bind(1, id)
+    while try transactions.step() {
+      _ = store.addAlias(place, transactions.bytes(0), isNew: false)
+    }
+    let lines = try selectLines.get()
+    defer { lines.reset() }
+    lines.bind(1, id)
+    while try lines.step() {
+      store.addLine(
+        place,
+        SaleLine(
+          type: LineType(rawValue: Int8(lines.integer(0))) ?? .return, dateMs: lines.integer(1),
+          position: Int(lines.integer(2)), reason: store.arena.keep(lines.bytes(3))))
+    }
+  }
+
+  // MARK: Writing
+
+  /// Writes the sales that have changed, with their transactions and their lines.
+  func store(_ sales: SaleStore) throws(DatabaseError) {
+    let values = Array(repeating: "?", count: 28).joined(separator: ", ")
+    let insert = try database.prepare(
+      "INSERT OR REPLACE INTO sales(\(Self.columns)) VALUES(\(values))")
+    for place in sales.sales.indices where sales.sales[place].isChanged {
+      bind(sales.sales[place], insert)
+      try insert.run()
+    }
+    try storeTransactions(sales)
+    try storeJournal(sales)
+    for place in sales.sales.indices where sales.sales[place].isChanged {
+      sales.update(place) { $0.isChanged = false }
+    }
+  }
+
+  private func bind(_ sale: Sale, _ insert: Statement) {
+    insert.bind(1, sale.id)
+    insert.bind(2, Int(sale.environment))
+    insert.bind(3, Int(sale.bundle))
+    insert.bind(4, Int(sale.keyKind.rawValue))
+    insert.bind(5, text: sale.key)
+    insert.bind(6, Int(sale.product))
+    insert.bind(7, sale.quantity)
+    insert.bind(8, sale.saleDateMs)
+    insert.bind(9, Int(sale.kind.rawValue))
+    insert.bind(10, text: sale.transactionID)
+    insert.bind(11, text: sale.originalTransactionID)
+    insert.bind(12, sale.firstPosition)
+    insert.bind(13, symbol: sale.country)
+    insert.bind(14, position: sale.countryPosition)
+    insert.bind(15, symbol: sale.user)
+    insert.bind(16, position: sale.userPosition)
+    insert.bind(17, sale.price?.micros)
+    insert.bind(18, symbol: sale.price.map { symbols.symbol($0.currency) } ?? .none)
+    insert.bind(19, Int(sale.priceBasis.rawValue))
+    insert.bind(20, position: sale.pricePosition)
+    insert.bind(21, Int(sale.priceProblem.rawValue))
+    insert.bind(22, sale.isUpgraded ? 1 : 0)
+    insert.bind(23, Int(sale.cancellationState.rawValue))
+    insert.bind(24, unlessLeast(sale.newestCancellationRequestMs))
+    insert.bind(25, unlessLeast(sale.reversalRequestMs))
+    insert.bind(26, sale.version)
+    insert.bind(27, sale.createdAtMs)
+    insert.bind(28, sale.updatedAtMs)
+  }
+
+  private func unlessLeast(_ value: Int64) -> Int64? { value == .min ? nil : value }
+
+  private func storeTransactions(_ sales: SaleStore) throws(DatabaseError) {
+    let insert = try database.prepare("INSERT OR IGNORE INTO sale_transactions VALUES(?, ?)")
+    for place in sales.sales.indices where sales.sales[place].isChanged {
+      for transaction in sales.sortedAliases(place) {
+        insert.bind(1, sales.sales[place].id)
+        insert.bind(2, text: transaction)
+        try insert.run()
+      }
+    }
+  }
+
+  private func storeJournal(_ sales: SaleStore) throws(DatabaseError) {
+    let remove = try database.prepare("DELETE FROM journal WHERE sale = ?")
+    let values = Array(repeating: "?", count: 16).joined(separator: ", ")
+    let insert = try database.prepare("INSERT INTO journal VALUES(\(values))")
+    for place in sales.sales.indices where sales.sales[place].isChanged {
+      let sale = sales.sales[place]
+      if !isFresh {
+        remove.bind(1, sale.id)
+        try remove.run()
+      }
+      insert.bind(1, sale.id)
+      insert.bind(5, sale.saleDateMs)
+      insert.bind(6, Int(sale.environment))
+      insert.bind(7, Int(sale.bundle))
+      insert.bind(8, Int(sale.product))
+      insert.bind(9, symbol: sale.country)
+      insert.bind(10, Int(sale.kind.rawValue))
+      insert.bind(11, Int(sale.priceBasis.rawValue))
+      insert.bind(13, symbol: sale.price.map { symbols.symbol($0.currency) } ?? .none)
+      var ordinal = 0
+      try sales.forEachJournalLine(of: sale) { line throws(DatabaseError) in
+        insert.bind(2, ordinal)
+        insert.bind(3, Int(line.type.rawValue))
+        insert.bind(4, line.dateMs)
+        insert.bind(12, line.quantity)
+        insert.bind(14, line.amountMicros)
+        insert.bind(15, line.position)
+        insert.bind(16, text: line.reason)
+        try insert.run()
+        ordinal += 1
+      }
+    }
+  }
+}

@@ -1,0 +1,78 @@
+// Small integers for texts that repeat: environments, bundles, products, countries, currencies, families.
+
+/// The number of a text in the table `symbols`. Numbers are given in the order in which events show the texts.
+typealias Symbol = Int32
+
+extension Symbol {
+  /// No text.
+  static let none: Symbol = -1
+}
+
+/// All symbols, in memory.
+final class SymbolTable {
+  private let arena: TextArena
+  private var texts: [Text] = []
+  private var numbers: [TextKey: Symbol] = [:]
+  /// So many are in the database already.
+  private var storedCount = 0
+
+  init(_ arena: TextArena) { self.arena = arena }
+
+  /// Reads all symbols of a database.
+  func load(from database: Database) throws(DatabaseError) {
+    let statement = try database.prepare("SELECT text FROM symbols ORDER BY id")
+    while try statement.step() { _ = symbol(statement.bytes(0)) }
+    storedCount = texts.count
+  }
+
+  /// The symbol of `text`, a new one where it has none.
+  @inline(__always)
+  func symbol(_ text: Text) -> Symbol {
+    if let known = numbers[TextKey(text: text)] { return known }
+    return add(text)
+  }
+
+  /// The symbol of `text`, a new one where it has none.
+  func symbol(_ text: String) -> Symbol {
+    var text = text
+    return text.withUTF8 { symbol(Text($0)) }
+  }
+
+  /// The symbol of a currency's code, a new one where it has none.
+  func symbol(_ currency: Currency) -> Symbol { symbol(currency.description) }
+
+  /// The symbol of `text` if it has one.
+  func known(_ text: String) -> Symbol? {
+    var text = text
+    return text.withUTF8 { numbers[TextKey(text: Text($0))] }
+  }
+
+  private func add(_ text: Text) -> Symbol {
+    let kept = arena.keep(text)
+    let number = Symbol(texts.count)
+    texts.append(kept)
+    numbers[TextKey(text: kept)] = number
+    return number
+  }
+
+  /// The text of a symbol; empty for none.
+  @inline(__always)
+  func text(_ symbol: Symbol) -> Text {
+    symbol >= 0 ? texts[Int(symbol)] : Text(start: nil, count: 0)
+  }
+
+  /// The text of a symbol; empty for none.
+  func string(_ symbol: Symbol) -> String { String(decoding: text(symbol), as: UTF8.self) }
+
+  /// Writes those that the database doesn't have.
+  func store(to database: Database) throws(DatabaseError) {
+    guard storedCount < texts.count else { return }
+    let insert = try database.prepare("INSERT INTO symbols(id, text) VALUES(?, ?)")
+    for number in storedCount..<texts.count {
+      insert.bind(1, number)
+      insert.bind(2, text: texts[number])
+      try insert.run()
+    }
+    storedCount = texts.count
+  }
+}

@@ -1,0 +1,72 @@
+// Texts that live as long as a fold: copied once, never moved, freed together.
+import Glibc
+package import JSON
+
+/// Bytes of a text that something else keeps alive.
+typealias Text = JSONBytes
+
+/// Keeps texts in chunks that never move, so that a `Text` stays valid as long as its arena.
+final class TextArena {
+  private static let chunkSizeBytes = 1 << 18
+  private var chunks: [UnsafeMutableRawBufferPointer] = []
+  private var usedBytes = TextArena.chunkSizeBytes
+
+  deinit {
+    for chunk in chunks { chunk.deallocate() }
+  }
+
+  /// Copies `text`.
+  func keep(_ text: Text) -> Text {
+    if text.isEmpty { return Text(start: nil, count: 0) }
+    if text.count > Self.chunkSizeBytes / 4 {
+      let own = UnsafeMutableRawBufferPointer.allocate(byteCount: text.count, alignment: 1)
+      own.copyMemory(from: text)
+      // Behind the chunk in use, which stays the last.
+      chunks.insert(own, at: max(chunks.count - 1, 0))
+      return Text(own)
+    }
+    if usedBytes + text.count > Self.chunkSizeBytes {
+      chunks.append(.allocate(byteCount: Self.chunkSizeBytes, alignment: 8))
+      usedBytes = 0
+    }
+    let place = UnsafeMutableRawBufferPointer(
+      rebasing: chunks[chunks.count - 1][usedBytes..<usedBytes + text.count])
+    place.copyMemory(from: text)
+    usedBytes += text.count
+    return Text(place)
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// Whether both hold the same bytes.
+  @inline(__always)
+  func equals(_ other: UnsafeRawBufferPointer) -> Bool {
+    guard count == other.count else { return false }
+    guard let mine = baseAddress, let theirs = other.baseAddress else { return true }
+    return mine == theirs || memcmp(mine, theirs, count) == 0
+  }
+
+  /// Whether these bytes come before the other's, compared as bytes.
+  func precedes(_ other: UnsafeRawBufferPointer) -> Bool { order(other) < 0 }
+
+  /// Negative, zero or positive, as bytes compare.
+  func order(_ other: UnsafeRawBufferPointer) -> Int {
+    let shared = Swift.min(count, other.count)
+    if shared > 0, let mine = baseAddress, let theirs = other.baseAddress {
+      let result = memcmp(mine, theirs, shared)
+      if result != 0 { return Int(result) }
+    }
+    return count - other.count
+  }
+}
+
+/// A text as a dictionary's key, compared by its bytes.
+struct TextKey: Hashable {
+  let text: Text
+
+  @inline(__always)
+  static func == (left: TextKey, right: TextKey) -> Bool { left.text.equals(right.text) }
+
+  @inline(__always)
+  func hash(into hasher: inout Hasher) { hasher.combine(bytes: text) }
+}

@@ -1,0 +1,79 @@
+// Rule R8: Returns and Reversals, from what replies show of a cancellation.
+import AppStore
+
+extension RevenueFold {
+  /// R8: what a verification's rows say about the sale's cancellation; says whether the sale changed.
+  func cancel(
+    _ place: Int, _ group: ArraySlice<Shown>, _ rows: [ReplyRow], _ verification: Verification
+  ) throws(DatabaseError) -> Bool {
+    var isChanged = false
+    if !store.sales[place].isUpgraded, group.contains(where: { rows[$0.row].isUpgraded }) {
+      store.update(place) { $0.isUpgraded = true }
+      isChanged = true
+    }
+    guard let cancelled = group.first(where: { rows[$0.row].cancellationDateMs != nil }),
+      let dateMs = rows[cancelled.row].cancellationDateMs
+    else { return reverse(place, verification) || isChanged }
+    if store.sales[place].isUpgraded {
+      try exceptions.add(
+        .upgradeCreditUnknown, sale: store.sales[place], detail: Text(start: nil, count: 0),
+        position: verification.position)
+      return note(cancellationOf: place, verification) || isChanged
+    }
+    let reason = rows[cancelled.row].cancellationReason
+    return giveBack(place, dateMs, reason, verification) || isChanged
+  }
+
+  /// R8: a Return, where the reply may give one.
+  private func giveBack(
+    _ place: Int, _ dateMs: Int64, _ reason: Text?, _ verification: Verification
+  ) -> Bool {
+    let sale = store.sales[place]
+    if sale.cancellationState == .returned { return note(cancellationOf: place, verification) }
+    if sale.cancellationState == .reversed {
+      // A new Return needs a reply newer than the one that reversed.
+      guard let request = verification.requestDateMs, request > sale.reversalRequestMs else {
+        return false
+      }
+    }
+    let kept = reason.map(store.arena.keep) ?? Text(start: nil, count: 0)
+    store.addLine(
+      place,
+      SaleLine(type: .return, dateMs: dateMs, position: verification.position, reason: kept))
+    store.update(place) { $0.cancellationState = .returned }
+    _ = note(cancellationOf: place, verification)
+    return true
+  }
+
+  /// R8: remembers how new the newest reply is that showed the cancellation.
+  private func note(cancellationOf place: Int, _ verification: Verification) -> Bool {
+    guard store.sales[place].cancellationState == .returned,
+      let request = verification.requestDateMs,
+      request > store.sales[place].newestCancellationRequestMs
+    else { return false }
+    store.update(place) {
+      $0.newestCancellationRequestMs = request
+      // Not a change that a reader sees, but one that must be kept.
+      $0.isChanged = true
+    }
+    return false
+  }
+
+  /// R8: a Reversal, where a newer reply shows the sale without its cancellation.
+  private func reverse(_ place: Int, _ verification: Verification) -> Bool {
+    let sale = store.sales[place]
+    guard sale.cancellationState == .returned, let request = verification.requestDateMs,
+      request > sale.newestCancellationRequestMs
+    else { return false }
+    store.addLine(
+      place,
+      SaleLine(
+        type: .reversal, dateMs: verification.occurredAtMs, position: verification.position,
+        reason: Text(start: nil, count: 0)))
+    store.update(place) {
+      $0.cancellationState = .reversed
+      $0.reversalRequestMs = request
+    }
+    return true
+  }
+}

@@ -1,0 +1,103 @@
+// Rule R7, 4–6: the prices that follow from other sales and from price lists, at the report's position.
+
+/// Gives a price to sales for which no client sent one, or takes it away where it no longer follows.
+struct DerivedPrices {
+  let store: SaleStore
+  let symbols: SymbolTable
+  let priceList: PriceList
+
+  /// Derives the prices of all sales in memory whose basis may have changed: those for which
+  /// `isConcerned` holds, and the chains that they stand in.
+  func settle(_ isConcerned: (Sale) -> Bool) throws(DatabaseError) {
+    var chains: [Int] = []
+    var concernedChains: Set<Chain> = []
+    // Fetching a chain appends to the store: only what was there before is looked at.
+    for place in store.sales.indices where isConcerned(store.sales[place]) {
+      let sale = store.sales[place]
+      if let chain = Chain(sale) {
+        if concernedChains.insert(chain).inserted { try store.fetchChain(of: sale) }
+      } else if sale.kind.isPaid, !sale.priceBasis.isFromClient {
+        set(place, sale.kind == .regular ? listed(sale) : nil)
+      }
+    }
+    for place in store.sales.indices {
+      if let chain = Chain(store.sales[place]), concernedChains.contains(chain) {
+        chains.append(place)
+      }
+    }
+    settle(chains: &chains)
+  }
+
+  /// R7.4: what the latest earlier sale of the chain must share.
+  private struct Chain: Hashable {
+    let environment: Symbol
+    let bundle: Symbol
+    let product: Symbol
+    let original: TextKey
+
+    /// Nil for a sale that stands in no chain: only regular line-item sales carry a price forward.
+    init?(_ sale: Sale) {
+      guard sale.keyKind == .lineItem, sale.kind == .regular, !sale.originalTransactionID.isEmpty
+      else { return nil }
+      (environment, bundle, product) = (sale.environment, sale.bundle, sale.product)
+      original = TextKey(text: sale.originalTransactionID)
+    }
+
+    /// An order in which a chain's sales stand together.
+    static func order(_ left: Sale, _ right: Sale) -> Int {
+      let texts = left.originalTransactionID.order(right.originalTransactionID)
+      if texts != 0 { return texts }
+      let mine = [left.environment, left.bundle, left.product]
+      let theirs = [right.environment, right.bundle, right.product]
+      return mine == theirs ? 0 : mine.lexicographicallyPrecedes(theirs) ? -1 : 1
+    }
+  }
+
+  /// R7.4: walks through each chain by (date, key as bytes).
+  private func settle(chains places: inout [Int]) {
+    places.sort { left, right in
+      let (one, other) = (store.sales[left], store.sales[right])
+      let chain = Chain.order(one, other)
+      if chain != 0 { return chain < 0 }
+      if one.saleDateMs != other.saleDateMs { return one.saleDateMs < other.saleDateMs }
+      return one.key.precedes(other.key)
+    }
+    var carried: (price: UnitPrice, position: Int)?
+    var previous: Int?
+    for place in places {
+      let sale = store.sales[place]
+      if let previous, Chain.order(store.sales[previous], sale) != 0 { carried = nil }
+      previous = place
+      if sale.priceBasis.isFromClient, let price = sale.price {
+        carried = (price, sale.pricePosition)
+      } else if let carried {
+        set(place, (carried.price, .carriedForward, carried.position))
+      } else {
+        set(place, listed(sale))
+      }
+    }
+  }
+
+  private typealias Derived = (price: UnitPrice, basis: PriceBasis, position: Int)
+
+  /// R7.5.
+  private func listed(_ sale: Sale) -> Derived? {
+    priceList.entry(product: sale.product, country: sale.country, saleDateMs: sale.saleDateMs)
+      .map { ($0.price, .priceList, $0.position) }
+  }
+
+  private func set(_ place: Int, _ derived: Derived?) {
+    let sale = store.sales[place]
+    let basis = derived?.basis ?? .none
+    let position = derived?.position ?? -1
+    if sale.price == derived?.price, sale.priceBasis == basis, sale.pricePosition == position {
+      return
+    }
+    store.update(place) {
+      $0.price = derived?.price
+      $0.priceBasis = basis
+      $0.pricePosition = position
+      $0.isChanged = true
+    }
+  }
+}

@@ -1,0 +1,47 @@
+// Rule R8: the lines of the journal, from a sale as it stands.
+
+/// One dated, signed entry of the sales journal.
+struct JournalLine {
+  var type: LineType
+  var dateMs: Int64
+  /// Signed; trials and family-shared sales have theirs too.
+  var quantity: Int64
+  /// Signed; 0 for trials and family-shared sales, nil for unpriced ones.
+  var amountMicros: Int64?
+  var position: Int
+  var reason: Text
+
+  /// R8: the line of a sale, a Return or a Reversal: quantity and amount with its sign.
+  init(_ type: LineType, of sale: Sale, dateMs: Int64, position: Int, reason: Text) {
+    self.type = type
+    self.dateMs = dateMs
+    self.position = position
+    self.reason = reason
+    quantity = type.sign * sale.quantity
+    if let price = sale.price {
+      // A unit price has at most 11 digits before its 6 decimals, a quantity is at most 10.
+      let (amount, overflow) = price.micros.multipliedReportingOverflow(by: quantity)
+      precondition(!overflow, "an amount beyond 64 bits")
+      amountMicros = amount
+    } else {
+      amountMicros = sale.kind.isPaid ? nil : 0
+    }
+  }
+}
+
+extension SaleStore {
+  /// R8: calls `body` with the lines of a sale in their order: the Sale line first.
+  func forEachJournalLine(
+    of sale: Sale, _ body: (JournalLine) throws(DatabaseError) -> Void
+  ) throws(DatabaseError) {
+    try body(
+      JournalLine(
+        .sale, of: sale, dateMs: sale.saleDateMs, position: sale.firstPosition,
+        reason: Text(start: nil, count: 0)))
+    try forEachLine(of: sale) { line throws(DatabaseError) in
+      try body(
+        JournalLine(
+          line.type, of: sale, dateMs: line.dateMs, position: line.position, reason: line.reason))
+    }
+  }
+}

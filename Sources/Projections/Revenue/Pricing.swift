@@ -1,0 +1,156 @@
+// Rule R7, 1–3: the prices that clients send with their uploads.
+import AppStore
+import JSON
+
+extension RevenueFold {
+  /// R7: 30 days of 86,400 s, in milliseconds.
+  private static let evidenceLimitMs: Int64 = 30 * 86_400 * 1000
+
+  /// R7: tries the prices of the verification's upload on each sale that it shows.
+  func price(
+    _ rows: [ReplyRow], _ verification: Verification, newRegularSales: Int
+  ) throws(DatabaseError) {
+    if verification.upload.metadata.isEmpty { return }
+    prices.read(verification.upload.metadata)
+    if prices.isEmpty { return }
+    if prices.shorthand != nil, newRegularSales > 1 {
+      try exceptions.add(
+        .priceAmbiguous, environment: verification.environment, bundle: verification.bundle,
+        detail: "\(newRegularSales) new sales at \(verification.position)",
+        position: verification.position)
+    }
+    try forEachSale { place, group throws(DatabaseError) in
+      guard store.sales[place].kind.isPaid, let primary = group.first else { return }
+      if try priceByTransaction(place, verification) { return }
+      guard store.sales[place].isFirstObservation, store.sales[place].price == nil else { return }
+      if try priceByProduct(place, rows[primary.row], verification) { return }
+      if newRegularSales == 1, store.sales[place].kind == .regular {
+        try priceByShorthand(place, verification)
+      }
+    }
+  }
+
+  /// R7.1: the first entry for one of the sale's transactions; says whether that settles the price.
+  private func priceByTransaction(
+    _ place: Int, _ verification: Verification
+  ) throws(DatabaseError) -> Bool {
+    let fitting = prices.entries.first { entry in
+      entry.transactionID.map { store.hasAlias(place, $0) } ?? false
+    }
+    guard let fitting else { return false }
+    let reading = fitting.read()
+    if let price = store.sales[place].price {
+      switch reading {
+      case .price(let micros, let currency):
+        if price != UnitPrice(micros: micros, currency: currency) {
+          try conflict(place, micros, currency, verification)
+        }
+      case .problem(let problem): try note(problem, "client_transaction", place, verification)
+      }
+      return true
+    }
+    return try take(reading, .clientTransaction, place, verification)
+  }
+
+  private func conflict(
+    _ place: Int, _ micros: Int64, _ currency: Currency, _ verification: Verification
+  ) throws(DatabaseError) {
+    let other = "\(Amount.text(micros: micros, currency: currency)) \(currency)"
+    try withText(other) { detail throws(DatabaseError) in
+      try exceptions.add(
+        .priceConflict, sale: store.sales[place], detail: detail, position: verification.position)
+    }
+  }
+
+  /// R7.2: the first entry for the sale's product and kind; says whether that settles the price.
+  private func priceByProduct(
+    _ place: Int, _ primary: ReplyRow, _ verification: Verification
+  ) throws(DatabaseError) -> Bool {
+    let product = symbols.text(store.sales[place].product)
+    let kind = store.sales[place].kind
+    let fitting = prices.entries.first { entry in
+      entry.transactionID == nil && (entry.productID?.equals(product) ?? false)
+        && fits(entry, kind, primary)
+    }
+    guard let fitting else { return false }
+    if isLate(place, verification) {
+      try noteLate("client_product", place, verification)
+      return false
+    }
+    return try take(fitting.read(), .clientProduct, place, verification)
+  }
+
+  /// R7.2: whether an entry's kind fits the sale.
+  private func fits(_ entry: PriceEntry, _ kind: SaleKind, _ primary: ReplyRow) -> Bool {
+    guard let text = entry.kind.id else {
+      if case .missing = entry.kind { return kind == .regular }
+      return false
+    }
+    let word = JSONString(raw: text, hasEscapes: false)
+    if kind == .regular { return word == "regular" }
+    return (word == "intro" && primary.isInIntroOfferPeriod)
+      || (word == "promo" && primary.hasPromotionalOffer)
+      || (word == "offer_code" && primary.hasOfferCode)
+  }
+
+  /// R7.3: the shorthand, for the one regular sale that the verification first observes.
+  private func priceByShorthand(
+    _ place: Int, _ verification: Verification
+  ) throws(DatabaseError) {
+    guard let shorthand = prices.shorthand else { return }
+    if isLate(place, verification) {
+      return try noteLate("client_single", place, verification)
+    }
+    _ = try take(shorthand.read(), .clientSingle, place, verification)
+  }
+
+  /// R7: whether the upload came too late for today's price to be evidence of that day's.
+  private func isLate(_ place: Int, _ verification: Verification) -> Bool {
+    verification.upload.occurredAtMs - store.sales[place].saleDateMs > Self.evidenceLimitMs
+  }
+
+  private func noteLate(
+    _ rule: StaticString, _ place: Int, _ verification: Verification
+  ) throws(DatabaseError) {
+    try exceptions.add(
+      .priceObservedLate, sale: store.sales[place], detail: rule.text,
+      position: verification.position)
+  }
+
+  /// Takes a good price, or notes what is wrong with it; says whether the sale has a price now.
+  private func take(
+    _ reading: PriceReading, _ basis: PriceBasis, _ place: Int, _ verification: Verification
+  ) throws(DatabaseError) -> Bool {
+    switch reading {
+    case .price(let micros, let currency):
+      _ = symbols.symbol(currency)
+      store.update(place) {
+        $0.price = UnitPrice(micros: micros, currency: currency)
+        $0.priceBasis = basis
+        $0.pricePosition = verification.upload.position
+      }
+      touch(place, verification)
+      return true
+    case .problem(let problem):
+      try note(problem, basis.word, place, verification)
+      if store.sales[place].priceProblem == .noPrice {
+        store.update(place) { $0.priceProblem = problem }
+        touch(place, verification)
+      }
+      return false
+    }
+  }
+
+  private func note(
+    _ problem: PriceProblem, _ rule: StaticString, _ place: Int, _ verification: Verification
+  ) throws(DatabaseError) {
+    try exceptions.add(
+      ExceptionType(problem), sale: store.sales[place], detail: rule.text,
+      position: verification.position)
+  }
+}
+
+extension StaticString {
+  /// The literal's bytes.
+  var text: Text { Text(start: utf8Start, count: utf8CodeUnitCount) }
+}

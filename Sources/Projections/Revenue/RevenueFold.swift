@@ -1,0 +1,300 @@
+// The fold of verifications into sales: rules R2 to R6. R7 stands in Pricing.swift, R8 in Cancellations.swift.
+import AppStore
+import JSON
+
+/// Folds verifications, in position order, into the sales of a store.
+final class RevenueFold {
+  let store: SaleStore
+  let symbols: SymbolTable
+  let exceptions: any ExceptionSink
+  /// Gives a user's identifier, for exceptions.
+  let userIdentifier: (Int32) throws(DatabaseError) -> Text
+  var prices = MetadataPrices()
+
+  /// A row of the verification at hand and the place of its sale.
+  struct Shown {
+    var sale: Int
+    var row: Int
+  }
+
+  private var shown: [Shown] = []
+  /// How many sales the verification that was folded last shows.
+  private(set) var shownSaleCount = 0
+
+  init(
+    store: SaleStore, symbols: SymbolTable, exceptions: any ExceptionSink,
+    userIdentifier: @escaping (Int32) throws(DatabaseError) -> Text
+  ) {
+    self.store = store
+    self.symbols = symbols
+    self.exceptions = exceptions
+    self.userIdentifier = userIdentifier
+  }
+
+  /// Folds one verification that counts (rule R1). Rows are in R2's order of sources.
+  func fold(_ verification: Verification, rows: [ReplyRow]) throws(DatabaseError) {
+    shown.removeAll(keepingCapacity: true)
+    shownSaleCount = 0
+    for (index, row) in rows.enumerated() {
+      if let place = try place(of: row, verification) {
+        shown.append(Shown(sale: place, row: index))
+      }
+    }
+    if shown.isEmpty { return }
+    if shown.count > 1 { order(rows) }
+    var newRegularSales = 0
+    try forEachSale { place, group throws(DatabaseError) in
+      shownSaleCount += 1
+      try observe(place, group, rows, verification)
+      let sale = store.sales[place]
+      if sale.isFirstObservation, sale.kind == .regular { newRegularSales += 1 }
+    }
+    try price(rows, verification, newRegularSales: newRegularSales)
+  }
+
+  /// Walks through the sales shown, each with its rows in R2's order.
+  func forEachSale(
+    _ body: (Int, ArraySlice<Shown>) throws(DatabaseError) -> Void
+  ) throws(DatabaseError) {
+    var first = 0
+    while first < shown.count {
+      var end = first + 1
+      while end < shown.count, shown[end].sale == shown[first].sale { end += 1 }
+      try body(shown[first].sale, shown[first..<end])
+      first = end
+    }
+  }
+
+  // MARK: R2 – rows
+
+  /// R2: the place of the sale that a row shows; nil for a row that is malformed.
+  private func place(
+    of row: ReplyRow, _ verification: Verification
+  ) throws(DatabaseError) -> Int? {
+    guard row.productID != nil, row.transactionID != nil || row.originalTransactionID != nil,
+      row.purchaseDateMs != nil || row.originalPurchaseDateMs != nil,
+      let key = saleKey(of: row, verification)
+    else {
+      try refuse(row, verification)
+      return nil
+    }
+    if let known = try store.find(key) {
+      // R1: pending receipts never change a confirmed sale.
+      return verification.isPending && !store.sales[known].isPending ? nil : known
+    }
+    let place = store.add(key)
+    store.update(place) { $0.isPending = verification.isPending }
+    return place
+  }
+
+  private func refuse(_ row: ReplyRow, _ verification: Verification) throws(DatabaseError) {
+    if verification.isPending { return }
+    var missing: [String] = []
+    if row.productID == nil { missing.append("product_id") }
+    if row.transactionID == nil && row.originalTransactionID == nil {
+      missing.append("transaction_id")
+    }
+    if row.purchaseDateMs == nil && row.originalPurchaseDateMs == nil {
+      missing.append("purchase_date")
+    }
+    let none = Text(start: nil, count: 0)
+    try withText(missing.joined(separator: "+")) { detail throws(DatabaseError) in
+      try exceptions.add(
+        .malformedTransaction, environment: verification.environment, bundle: verification.bundle,
+        product: row.productID ?? none,
+        transaction: row.transactionID ?? row.originalTransactionID ?? none, detail: detail,
+        position: verification.position)
+    }
+  }
+
+  /// R2: rows of one sale stand together; those of `latest_receipt_info` first, then the smaller purchase
+  /// date, the smaller transaction id, and the order in which they came.
+  private func order(_ rows: [ReplyRow]) {
+    shown.sort { left, right in
+      if left.sale != right.sale { return left.sale < right.sale }
+      let (one, other) = (rows[left.row], rows[right.row])
+      let isLatest = one.source == .latestReceiptInfo
+      if isLatest != (other.source == .latestReceiptInfo) { return isLatest }
+      let dates = (one.purchaseDateMs ?? .min, other.purchaseDateMs ?? .min)
+      if dates.0 != dates.1 { return dates.0 < dates.1 }
+      let none = Text(start: nil, count: 0)
+      let ids = (one.transactionID ?? none).order(other.transactionID ?? none)
+      return ids != 0 ? ids < 0 : left.row < right.row
+    }
+  }
+
+  // MARK: R3 – the sale key
+
+  /// R3: what identifies the sale that a row shows.
+  private func saleKey(of row: ReplyRow, _ verification: Verification) -> SaleKey? {
+    let (kind, text): (KeyKind, Text?) =
+      if let lineItem = row.webOrderLineItemID {
+        (.lineItem, lineItem)
+      } else {
+        (.transaction, row.originalTransactionID ?? row.transactionID)
+      }
+    guard let text else { return nil }
+    return SaleKey(
+      environment: verification.environment, bundle: verification.bundle, kind: kind, text: text)
+  }
+
+  /// R3: the sale date of a row.
+  private func saleDateMs(of row: ReplyRow, _ kind: KeyKind) -> Int64 {
+    let dates =
+      kind == .lineItem
+      ? (row.purchaseDateMs, row.originalPurchaseDateMs)
+      : (row.originalPurchaseDateMs, row.purchaseDateMs)
+    // A row without either is malformed (R2) and shows no sale.
+    return dates.0 ?? dates.1 ?? 0
+  }
+
+  /// R3: a renewal that would fall together with its first period.
+  private func notice(
+    renewal row: ReplyRow, of place: Int, _ verification: Verification
+  ) throws(DatabaseError) {
+    guard row.webOrderLineItemID == nil, row.hasExpiryDate, let transaction = row.transactionID,
+      let original = row.originalTransactionID, !transaction.equals(original)
+    else { return }
+    try exceptions.add(
+      .renewalWithoutLineItem, sale: store.sales[place], detail: transaction,
+      position: verification.position)
+  }
+
+  // MARK: R4 – first observation wins, later ones add
+
+  private func observe(
+    _ place: Int, _ group: ArraySlice<Shown>, _ rows: [ReplyRow], _ verification: Verification
+  ) throws(DatabaseError) {
+    let isFirst = store.sales[place].version == 0
+    store.update(place) { $0.isFirstObservation = isFirst }
+    var isChanged = isFirst
+    if isFirst, let primary = group.first { fix(place, rows[primary.row], verification) }
+    for entry in group {
+      let row = rows[entry.row]
+      let quantity = quantity(of: row)
+      if !quantity.isGood {
+        try withText(row.quantity.text) { detail throws(DatabaseError) in
+          try exceptions.add(
+            .badQuantity, sale: store.sales[place], detail: detail,
+            position: verification.position)
+        }
+      }
+      if !isFirst { try compare(place, row, quantity.value, verification) }
+      try notice(renewal: row, of: place, verification)
+      if let transaction = row.transactionID, store.addAlias(place, transaction) {
+        isChanged = true
+      }
+    }
+    if try add(place, verification) { isChanged = true }
+    if try cancel(place, group, rows, verification) { isChanged = true }
+    if isChanged { touch(place, verification) }
+  }
+
+  /// Counts a change by this verification.
+  func touch(_ place: Int, _ verification: Verification) {
+    store.update(place) { sale in
+      sale.isChanged = true
+      if sale.updatedPosition == verification.position { return }
+      sale.updatedPosition = verification.position
+      sale.updatedAtMs = verification.recordedAtMs
+      sale.version += 1
+    }
+  }
+
+  /// R4: the first observation's primary row fixes what the sale is.
+  private func fix(_ place: Int, _ row: ReplyRow, _ verification: Verification) {
+    let none = Text(start: nil, count: 0)
+    let product = symbols.symbol(row.productID ?? none)
+    let transaction = store.arena.keep(row.transactionID ?? row.originalTransactionID ?? none)
+    let original = store.arena.keep(row.originalTransactionID ?? none)
+    let kind = kind(of: row)
+    store.update(place) { sale in
+      sale.product = product
+      sale.quantity = quantity(of: row).value
+      sale.saleDateMs = saleDateMs(of: row, sale.keyKind)
+      sale.kind = kind
+      sale.transactionID = transaction
+      sale.originalTransactionID = original
+      sale.firstPosition = verification.position
+      sale.createdAtMs = verification.recordedAtMs
+      sale.priceBasis = kind.isPaid ? .none : .notApplicable
+    }
+    if store.sales[place].keyKind == .transaction {
+      _ = store.addAlias(place, store.sales[place].key)
+    }
+  }
+
+  /// R4: an integer from 1 to 10; else 1, and an exception.
+  private func quantity(of row: ReplyRow) -> (value: Int64, isGood: Bool) {
+    if let value = row.quantity.integer, (1...10).contains(value) { return (value, true) }
+    return (1, false)
+  }
+
+  /// R4: a row of a later verification that disagrees.
+  private func compare(
+    _ place: Int, _ row: ReplyRow, _ quantity: Int64, _ verification: Verification
+  ) throws(DatabaseError) {
+    let sale = store.sales[place]
+    if let product = row.productID, !symbols.text(sale.product).equals(product) {
+      try conflict("product_id", sale, verification)
+    }
+    if quantity != sale.quantity { try conflict("quantity", sale, verification) }
+  }
+
+  private func conflict(
+    _ what: String, _ sale: Sale, _ verification: Verification
+  ) throws(DatabaseError) {
+    try withText(what) { detail throws(DatabaseError) in
+      try exceptions.add(
+        .conflictingObservation, sale: sale, detail: detail, position: verification.position)
+    }
+  }
+
+  // MARK: R5 – kinds
+
+  /// R5: the first that matches.
+  private func kind(of row: ReplyRow) -> SaleKind {
+    if row.isFamilyShared { return .familyShared }
+    if row.isTrialPeriod { return .trial }
+    if row.isInIntroOfferPeriod || row.hasPromotionalOffer || row.hasOfferCode { return .offer }
+    return .regular
+  }
+
+  // MARK: R6 – country and user
+
+  /// R6: the first country and the first user hold; says whether one was added.
+  private func add(_ place: Int, _ verification: Verification) throws(DatabaseError) -> Bool {
+    let upload = verification.upload
+    let sale = store.sales[place]
+    var isChanged = false
+    if sale.country == .none, upload.country != .none {
+      store.update(place) {
+        $0.country = upload.country
+        $0.countryPosition = upload.position
+      }
+      isChanged = true
+    }
+    guard upload.user >= 0 else { return isChanged }
+    if sale.user < 0 {
+      store.update(place) {
+        $0.user = upload.user
+        $0.userPosition = upload.position
+      }
+      return true
+    }
+    if sale.user != upload.user {
+      try exceptions.add(
+        .claimedByOtherUser, sale: sale, detail: try userIdentifier(upload.user),
+        position: verification.position)
+    }
+    return isChanged
+  }
+}
+
+/// Calls `body` with the bytes of `text`.
+func withText<Result>(
+  _ text: String, _ body: (Text) throws(DatabaseError) -> Result
+) throws(DatabaseError) -> Result {
+  var text = text
+  return try text.withUTF8 { (bytes) throws(DatabaseError) in try body(Text(bytes)) }
+}

@@ -1,0 +1,62 @@
+// Exceptions: what a finance person must know beside the figures (rules R1–R10).
+
+/// The types of exceptions.
+enum ExceptionType: Int8, CaseIterable {
+  case replyNotValid, malformedTransaction, renewalWithoutLineItem, conflictingObservation
+  case badQuantity, claimedByOtherUser, priceConflict, priceAmbiguous, priceObservedLate
+  case priceUnreadable, priceFormsDisagree, priceZero, currencyMissing, currencyUnknown
+  case upgradeCreditUnknown
+  // Those that follow from sales at the time of a report.
+  case unpriced, pendingSale, unconverted
+
+  /// The word in reports.
+  var word: String {
+    switch self {
+    case .replyNotValid: "reply_not_valid"
+    case .malformedTransaction: "malformed_transaction"
+    case .renewalWithoutLineItem: "renewal_without_line_item"
+    case .conflictingObservation: "conflicting_observation"
+    case .badQuantity: "bad_quantity"
+    case .claimedByOtherUser: "claimed_by_other_user"
+    case .priceConflict: "price_conflict"
+    case .priceAmbiguous: "price_ambiguous"
+    case .priceObservedLate: "price_observed_late"
+    case .priceUnreadable: "price_unreadable"
+    case .priceFormsDisagree: "price_forms_disagree"
+    case .priceZero: "price_zero"
+    case .currencyMissing: "currency_missing"
+    case .currencyUnknown: "currency_unknown"
+    case .upgradeCreditUnknown: "upgrade_credit_unknown"
+    case .unpriced: "unpriced"
+    case .pendingSale: "pending_sale"
+    case .unconverted: "unconverted"
+    }
+  }
+
+  /// The exception of a price problem.
+  init(_ problem: PriceProblem) {
+    switch problem {
+    case .noPrice: self = .unpriced
+    case .unreadable: self = .priceUnreadable
+    case .formsDisagree: self = .priceFormsDisagree
+    case .zero: self = .priceZero
+    case .currencyMissing: self = .currencyMissing
+    case .currencyUnknown: self = .currencyUnknown
+    }
+  }
+}
+
+/// Takes exceptions; each is kept once for its type, subject and detail, with the first position.
+protocol ExceptionSink: AnyObject {
+  /// An exception of a sale.
+  func add(
+    _ type: ExceptionType, sale: Sale, detail: Text, position: Int) throws(DatabaseError)
+  /// An exception of a row that gives no sale.
+  func add(
+    _ type: ExceptionType, environment: Symbol, bundle: Symbol, product: Text, transaction: Text,
+    detail: Text, position: Int) throws(DatabaseError)
+  /// An exception of a whole verification, which has none of its kind yet.
+  func add(
+    _ type: ExceptionType, environment: Symbol, bundle: Symbol, detail: String, position: Int)
+    throws(DatabaseError)
+}

@@ -1,0 +1,138 @@
+// All sales of a fold, in memory; those of an earlier run are fetched from the database when they are met.
+import JSON
+
+/// Where sales come from that an earlier run has stored.
+protocol SaleSource: AnyObject {
+  /// Puts the sale of this key into the store if the database has it.
+  func fetch(_ key: SaleKey, into store: SaleStore) throws(DatabaseError)
+  /// Puts all sales of the chain of `sale` into the store (rule R7.4).
+  func fetchChain(of sale: Sale, into store: SaleStore) throws(DatabaseError)
+}
+
+/// The sales, their aliases and the lines beside their Sale lines.
+final class SaleStore {
+  struct Alias {
+    var text: Text
+    /// Index of the sale's next alias, or −1.
+    var next: Int32
+    /// Whether the database doesn't have it yet.
+    var isNew: Bool
+  }
+
+  let arena: TextArena
+  private(set) var sales: [Sale] = []
+  private(set) var aliases: [Alias] = []
+  private(set) var lines: [SaleLine] = []
+  private var places: [SaleKey: Int32] = [:]
+  /// Nil where all sales are in memory.
+  private unowned let source: (any SaleSource)?
+  /// The number that the next sale gets.
+  private(set) var nextID: Int
+
+  init(_ arena: TextArena, source: (any SaleSource)? = nil, nextID: Int = 0) {
+    self.arena = arena
+    self.source = source
+    self.nextID = nextID
+  }
+
+  /// The place of a sale in `sales`, or nil where there is none.
+  @inline(__always)
+  func find(_ key: SaleKey) throws(DatabaseError) -> Int? {
+    if let place = places[key] { return Int(place) }
+    guard let source else { return nil }
+    try source.fetch(key, into: self)
+    return places[key].map(Int.init)
+  }
+
+  /// Whether the sale is in memory already.
+  func holds(_ key: SaleKey) -> Bool { places[key] != nil }
+
+  /// Fetches what the chain of a sale has in the database.
+  func fetchChain(of sale: Sale) throws(DatabaseError) {
+    try source?.fetchChain(of: sale, into: self)
+  }
+
+  /// Adds a new sale; its key's text is copied.
+  func add(_ key: SaleKey) -> Int {
+    let kept = SaleKey(
+      environment: key.environment, bundle: key.bundle, kind: key.kind, text: arena.keep(key.text))
+    let sale = Sale(
+      id: nextID, environment: kept.environment, bundle: kept.bundle, keyKind: kept.kind,
+      key: kept.text)
+    nextID += 1
+    return place(sale, kept)
+  }
+
+  /// Takes in a sale that the database has; its texts must be of the arena.
+  func takeIn(_ sale: Sale) -> Int {
+    place(
+      sale,
+      SaleKey(
+        environment: sale.environment, bundle: sale.bundle, kind: sale.keyKind, text: sale.key))
+  }
+
+  private func place(_ sale: Sale, _ key: SaleKey) -> Int {
+    let place = sales.count
+    sales.append(sale)
+    places[key] = Int32(place)
+    return place
+  }
+
+  /// Changes a sale in place.
+  @inline(__always)
+  func update<Result>(_ place: Int, _ change: (inout Sale) -> Result) -> Result {
+    change(&sales[place])
+  }
+
+  /// Whether a transaction id is an alias of the sale (rule R2).
+  @inline(__always)
+  func hasAlias(_ place: Int, _ text: Text) -> Bool {
+    var index = sales[place].firstAlias
+    while index >= 0 {
+      if aliases[Int(index)].text.equals(text) { return true }
+      index = aliases[Int(index)].next
+    }
+    return false
+  }
+
+  /// Adds an alias if the sale doesn't have it; says whether it was new.
+  func addAlias(_ place: Int, _ text: Text, isNew: Bool = true) -> Bool {
+    if hasAlias(place, text) { return false }
+    aliases.append(
+      Alias(text: arena.keep(text), next: sales[place].firstAlias, isNew: isNew))
+    sales[place].firstAlias = Int32(aliases.count - 1)
+    return true
+  }
+
+  /// The aliases of a sale, sorted as bytes.
+  func sortedAliases(_ place: Int) -> [Text] {
+    var result: [Text] = []
+    var index = sales[place].firstAlias
+    while index >= 0 {
+      result.append(aliases[Int(index)].text)
+      index = aliases[Int(index)].next
+    }
+    return result.sorted { $0.precedes($1) }
+  }
+
+  /// Appends a Return or Reversal to a sale.
+  func addLine(_ place: Int, _ line: SaleLine) {
+    lines.append(line)
+    let index = Int32(lines.count - 1)
+    let last = sales[place].lastLine
+    if last >= 0 { lines[Int(last)].next = index } else { sales[place].firstLine = index }
+    sales[place].lastLine = index
+  }
+
+  /// Walks through a sale's Returns and Reversals in their order.
+  func forEachLine(of sale: Sale, _ body: (SaleLine) throws(DatabaseError) -> Void)
+    throws(DatabaseError)
+  {
+    var index = sale.firstLine
+    while index >= 0 {
+      let line = lines[Int(index)]
+      try body(line)
+      index = line.next
+    }
+  }
+}

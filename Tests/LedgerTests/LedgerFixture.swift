@@ -1,0 +1,133 @@
+// A ledger in a temporary directory, deterministic where a test wants it, and random events.
+import Foundation
+import Ledger
+import Testing
+
+/// Numbers that a printed seed repeats (SplitMix64).
+struct SeededRandom: RandomNumberGenerator {
+  private var state: UInt64
+  init(_ seed: UInt64) { state = seed }
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var z = state
+    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+    return z ^ (z >> 31)
+  }
+}
+
+/// A temporary directory with a ledger in it; removed with the value.
+final class LedgerFixture {
+  let path: String
+  let directory: LedgerDirectory
+
+  init(origin: String = "receipts.example/test") throws {
+    path = NSTemporaryDirectory() + "ledger-test-" + UUID().uuidString
+    directory = try LedgerDirectory.create(path: path, origin: origin)
+  }
+
+  deinit {
+    // Sealed segments are read-only, which does not keep their owner from removing them.
+    try? FileManager.default.removeItem(atPath: path)
+  }
+
+  var logPath: String { path + "/log" }
+  var names: [String] {
+    ((try? FileManager.default.contentsOfDirectory(atPath: logPath)) ?? []).sorted()
+  }
+  var tailNames: [String] { names.filter { $0.hasPrefix("tail-") && $0.hasSuffix(".log") } }
+  var segmentNames: [String] { names.filter { $0.hasSuffix(".jsonl.gz") } }
+
+  func content(_ name: String) throws -> [UInt8] {
+    Array(try Data(contentsOf: URL(fileURLWithPath: logPath + "/" + name)))
+  }
+
+  func write(_ content: [UInt8], to name: String) throws {
+    let url = URL(fileURLWithPath: logPath + "/" + name)
+    if FileManager.default.fileExists(atPath: url.path) {
+      try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: url.path)
+    }
+    try Data(content).write(to: url)
+  }
+
+  func remove(_ name: String) throws {
+    try FileManager.default.removeItem(atPath: logPath + "/" + name)
+  }
+
+  /// Sizes so small that a handful of events makes blocks and segments.
+  static func smallOptions(block: Int = 1000, segment: Int = 1500) -> WriterOptions {
+    var options = WriterOptions()
+    options.blockByteCount = block
+    options.segmentByteCount = segment
+    return options
+  }
+
+  /// Appends so many events one by one and closes.
+  func fill(_ count: Int, options: WriterOptions = smallOptions()) throws {
+    let writer = try LedgerWriter.open(directory, options: options)
+    for index in 0..<count { _ = try writer.append([draft(index)]) }
+    try writer.close()
+  }
+
+  func draft(_ index: Int, size: Int = 40) -> EventDraft {
+    EventDraft(
+      type: "test.happened", version: 1,
+      data: Array("{\"n\":\(index),\"pad\":\"\(String(repeating: "x", count: size))\"}".utf8))
+  }
+
+  /// All lines in order, as a new reader sees them.
+  func lines(workers: Int = 2) throws -> [[UInt8]] {
+    let reader = try LogReader(directory)
+    var lines: [[UInt8]] = []
+    try reader.read(from: 0, workers: workers) { chunk in
+      #expect(chunk.firstPosition == lines.count)
+      try chunk.forEachEvent { lines.append(Array($0.bytes)) }
+      #expect(chunk.endPosition == lines.count)
+      #expect(chunk.frontierAfter == naiveFrontier(lines))
+      return true
+    }
+    #expect(reader.head.size == lines.count)
+    #expect(reader.head.root == naiveRoot(lines[...].map(leafHash)))
+    return lines
+  }
+}
+
+/// The leaf of a line, by its definition: the text up to the digest's closing quote, and a brace.
+func leafHash(_ line: [UInt8]) -> Digest32 {
+  let text = String(decoding: line, as: UTF8.self)
+  let end = text.range(of: "\",\"salt\":")!.lowerBound
+  return hash([0] + Array(text[..<end].utf8) + Array("\"}".utf8))
+}
+
+func hash(_ bytes: [UInt8]) -> Digest32 { bytes.withUnsafeBytes { SHA256.hash($0) } }
+
+/// The tree's root by RFC 6962's recursive definition.
+func naiveRoot(_ leaves: [Digest32]) -> Digest32 {
+  if leaves.isEmpty { return hash([]) }
+  if leaves.count == 1 { return leaves[0] }
+  var split = 1
+  while split * 2 < leaves.count { split *= 2 }
+  return hash(
+    [1] + naiveRoot(Array(leaves[..<split])).bytes + naiveRoot(Array(leaves[split...])).bytes)
+}
+
+func naiveFrontier(_ lines: [[UInt8]]) -> Frontier {
+  var frontier = Frontier()
+  let hasher = SHA256()
+  for line in lines { frontier.append(leafHash: leafHash(line), hasher) }
+  return frontier
+}
+
+/// Runs a shell command and returns what it prints and its status.
+func shell(_ command: String, in directory: String) throws -> (output: [UInt8], status: Int32) {
+  let process = Process()
+  process.executableURL = URL(fileURLWithPath: "/bin/sh")
+  process.arguments = ["-c", command]
+  process.currentDirectoryURL = URL(fileURLWithPath: directory)
+  let pipe = Pipe()
+  process.standardOutput = pipe
+  try process.run()
+  let output = pipe.fileHandleForReading.readDataToEndOfFile()
+  process.waitUntilExit()
+  return (Array(output), process.terminationStatus)
+}

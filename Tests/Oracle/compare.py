@@ -1,0 +1,182 @@
+# Compares ledgerctl's reports with the oracle's, cell by cell and then byte by byte.
+import argparse
+import csv
+import difflib
+import io
+import pathlib
+import shlex
+import subprocess
+import sys
+import tempfile
+
+import reports
+from generate_cases import write_cases
+from revenue_oracle import add_report_arguments, read_book, report_options
+
+DONE, DONE_WITH_REFUSALS = 0, 3
+CONTEXT_LINES = 2
+SHOWN_LINES = 40
+
+# Each report with its options, as they stand on either command line.
+MATRIX = [
+    "revenue",
+    "revenue --environment all",
+    "revenue --environment Sandbox",
+    "revenue --environment Production,Sandbox --by environment,app",
+    "revenue --environment all --by period,app,product,country,environment,basis",
+    "revenue --environment all --by basis,country",
+    "revenue --environment all --by product",
+    "revenue --by period --period year",
+    "revenue --by period --period quarter --timezone America/Los_Angeles",
+    "revenue --by period,country --period month --timezone Europe/Berlin",
+    "revenue --by period --period week --timezone Asia/Kolkata",
+    "revenue --by period --period week",
+    "revenue --by period --period day --timezone Pacific/Apia",
+    "revenue --by period --period day --timezone Australia/Lord_Howe --environment all",
+    "revenue --by period --refunds sale-date",
+    "revenue --by period,product --refunds sale-date --period week --timezone America/St_Johns",
+    "revenue --by country --from 2025-11-01 --to 2025-12-31",
+    "revenue --by period --period day --from 2025-10-26 --to 2025-11-02 --timezone Europe/London",
+    "revenue --by period --from 2025-12-01 --to 2026-01-31 --refunds sale-date",
+    "revenue --by period --in EUR",
+    "revenue --by country,basis --in USD --environment all",
+    "revenue --by period --period quarter --in JPY --refunds sale-date",
+    "revenue --by product --in KWD --environment all",
+    "journal",
+    "journal --environment all",
+    "journal --from 2025-11-15 --to 2026-01-15 --timezone America/New_York",
+    "journal --environment all --in EUR",
+    "journal --in GBP",
+    "sales",
+    "sales --environment all",
+    "exceptions",
+    "exceptions --environment all",
+    "exceptions --environment all --in EUR",
+    "exceptions --in USD",
+]
+
+
+class Ledger:
+    """A ledger made by ledgerctl in a directory of its own."""
+
+    def __init__(self, program, directory):
+        self.program = program
+        self.directory = str(directory)
+
+    def run(self, *arguments, allowed=(DONE,)):
+        done = subprocess.run(
+            [self.program, *arguments], capture_output=True, stdin=subprocess.DEVNULL, check=False
+        )
+        if allowed is not None and done.returncode not in allowed:
+            error = done.stderr.decode(errors="replace").strip()
+            command = shlex.join(["ledgerctl", *arguments])
+            raise SystemExit(f"{command}\nexited with {done.returncode}: {error}")
+        return done
+
+    def fill(self, imports, prices, rates):
+        self.run("init", self.directory, "--origin", "example.com/oracle")
+        refusals = (DONE, DONE_WITH_REFUSALS)
+        place = ("--ledger", self.directory)
+        for path in imports:
+            self.run(*place, "import", str(path), "--register-apps", allowed=refusals)
+        for path in prices:
+            self.run(*place, "prices", "import", str(path))
+        for path in rates:
+            self.run(*place, "rates", "import", str(path))
+
+    def export(self, arguments):
+        """(standard output, None), or (None, why there is no report)."""
+        command = ("--ledger", self.directory, "export", *arguments, "--format", "csv")
+        done = self.run(*command, allowed=None)
+        if done.returncode != DONE:
+            error = done.stderr.decode(errors="replace").strip()
+            return None, f"exit status {done.returncode}: {error}"
+        return done.stdout, None
+
+
+def cells(data):
+    """The cells of a CSV as they stand in it; ValueError where it isn't CSV as R9 says."""
+    text = data.decode("utf-8")
+    rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+    again = "".join(",".join(map(reports.quoted, row)) + "\n" for row in rows)
+    if not rows or again != text:
+        raise ValueError("quotes where none are needed, a line end other than LF, or no header")
+    return rows
+
+
+def blanked(rows):
+    """CSV lines, the positions in them blank."""
+    columns, body = reports.without_positions(rows[0], rows[1:])
+    return [",".join(map(reports.quoted, row)) for row in [columns, *body]]
+
+
+def differences(expected, found):
+    """What tells the reports apart, in a few lines; nothing where they are the same."""
+    if expected == found:
+        return []
+    if sorted(expected) == sorted(found):
+        header = ["the same rows in another order:"]
+    else:
+        header = [f"{len(expected) - 1} rows expected, {len(found) - 1} found:"]
+    compared = difflib.unified_diff(
+        expected, found, "oracle", "ledgerctl", lineterm="", n=CONTEXT_LINES
+    )
+    lines = [expected[0], *compared]
+    return header + lines[:SHOWN_LINES]
+
+
+def oracle_report(book, arguments):
+    """The oracle's report as CSV bytes, or None where an amount leaves 64 bits."""
+    parser = argparse.ArgumentParser()
+    add_report_arguments(parser)
+    options = report_options(parser.parse_args(arguments[1:]))
+    try:
+        return reports.csv_text(*reports.REPORTS[arguments[0]](book, options)).encode()
+    except OverflowError:
+        return None
+
+
+def compare(ledger, book, arguments):
+    """The differences of one report."""
+    expected = oracle_report(book, arguments)
+    found, failure = ledger.export(arguments)
+    if expected is None:
+        return [] if failure else ["an amount exceeds 64 bits, yet there is a report"]
+    if failure:
+        return [failure]
+    try:
+        return differences(blanked(cells(expected)), blanked(cells(found)))
+    except (ValueError, csv.Error) as error:
+        return [f"not CSV as the rules say: {error}"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Compares ledgerctl with the oracle.")
+    parser.add_argument("--ledgerctl", required=True, metavar="PATH")
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--uploads", type=int, required=True)
+    parser.add_argument("--nasty", action="store_true", help="also what the rules leave open")
+    parser.add_argument("--keep", metavar="DIRECTORY", help="where the case and the ledger stay")
+    arguments = parser.parse_args()
+    csv.field_size_limit(2**31 - 1)
+    print(f"seed {arguments.seed}, {arguments.uploads} uploads")
+    passed = failed = 0
+    with tempfile.TemporaryDirectory() as temporary:
+        directory = pathlib.Path(arguments.keep or temporary)
+        written = write_cases(directory, arguments.seed, arguments.uploads, arguments.nasty)
+        ledger = Ledger(arguments.ledgerctl, directory / "ledger")
+        ledger.fill(*written)
+        book = read_book(*written)
+        for line in MATRIX:
+            found = compare(ledger, book, line.split())
+            if found:
+                failed += 1
+                print(f"\nDIFFERS: export {line}", *found, sep="\n")
+            else:
+                passed += 1
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

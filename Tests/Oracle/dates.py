@@ -1,0 +1,97 @@
+# Calendar arithmetic: times as text, days in a zone, names of periods (revenue rules, R9).
+import datetime
+import re
+import zoneinfo
+
+DAY_MS = 86_400_000
+UNIX_EPOCH_ORDINAL = datetime.date(1970, 1, 1).toordinal()
+
+
+def civil_from_days(days):
+    """(year, month, day) of the proleptic Gregorian calendar, days counted from 1970-01-01."""
+    # One cycle of 400 years is 146,097 days: shift into the range that `datetime` knows.
+    cycles = (days + UNIX_EPOCH_ORDINAL - 1) // 146_097
+    date = datetime.date.fromordinal(days + UNIX_EPOCH_ORDINAL - cycles * 146_097)
+    return date.year + 400 * cycles, date.month, date.day
+
+
+def days_from_text(text):
+    """`2026-03-14` as days since 1970-01-01; ValueError for anything else."""
+    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+        raise ValueError(f"not a day: {text}")
+    return datetime.date.fromisoformat(text).toordinal() - UNIX_EPOCH_ORDINAL
+
+
+def time_text(ms):
+    """RFC 3339 in UTC with milliseconds."""
+    days, rest = divmod(ms, DAY_MS)
+    year, month, day = civil_from_days(days)
+    seconds, thousandths = divmod(rest, 1000)
+    clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{thousandths:03}"
+    return f"{year:04}-{month:02}-{day:02}T{clock}Z"
+
+
+def time_from_text(text):
+    """Epoch milliseconds of an RFC 3339 time with up to milliseconds; ValueError if none."""
+    pattern = (
+        r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt]([0-9]{2}):([0-9]{2}):([0-9]{2})"
+        r"(?:\.([0-9]{1,3}))?(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))"
+    )
+    match = re.fullmatch(pattern, text)
+    if match is None:
+        raise ValueError("not an RFC 3339 time")
+    day, hour, minute, second, fraction, sign, zone_hours, zone_minutes = match.groups()
+    if int(hour) > 23 or int(minute) > 59 or int(second) > 59:
+        raise ValueError("no such time of day")
+    if int(zone_hours or 0) > 23 or int(zone_minutes or 0) > 59:
+        raise ValueError("no such offset")
+    seconds = int(hour) * 3600 + int(minute) * 60 + int(second)
+    offset = int(zone_hours or 0) * 3600 + int(zone_minutes or 0) * 60
+    seconds -= -offset if sign == "-" else offset
+    return days_from_text(day) * DAY_MS + seconds * 1000 + int((fraction or "0").ljust(3, "0"))
+
+
+class Zone:
+    """A time zone of the IANA database."""
+
+    def __init__(self, name):
+        self._info = zoneinfo.ZoneInfo(name)
+        self._is_utc = name == "UTC"
+
+    def day(self, ms):
+        """The day there at that instant, counted from 1970-01-01."""
+        if self._is_utc:
+            return ms // DAY_MS
+        # The offset is asked for within the years that `datetime` can shift.
+        first = datetime.datetime(1, 1, 3)
+        last = datetime.datetime(9999, 12, 29)
+        epoch = datetime.datetime(1970, 1, 1)
+        seconds = ms // 1000
+        low, high = (int((limit - epoch).total_seconds()) for limit in (first, last))
+        instant = epoch + datetime.timedelta(seconds=min(max(seconds, low), high))
+        local = instant.replace(tzinfo=datetime.timezone.utc).astimezone(self._info)
+        return (seconds + int(local.utcoffset().total_seconds())) * 1000 // DAY_MS
+
+
+def period_name(days, period):
+    """The name of the year, quarter, month, week (ISO) or day that holds the day."""
+    year, month, day = civil_from_days(days)
+    if period == "year":
+        return f"{year:04}"
+    if period == "quarter":
+        return f"{year:04}-Q{(month + 2) // 3}"
+    if period == "month":
+        return f"{year:04}-{month:02}"
+    if period == "day":
+        return f"{year:04}-{month:02}-{day:02}"
+    # An ISO week belongs to the year that holds its Thursday; 1970-01-01 was one.
+    thursday = days // 7 * 7 + (7 if days % 7 >= 4 else 0)
+    week_year, week_month, week_day = civil_from_days(thursday)
+    first = thursday - _day_of_year(week_year, week_month, week_day)
+    return f"{week_year:04}-W{(thursday - first) // 7 + 1:02}"
+
+
+def _day_of_year(year, month, day):
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    lengths = [31, 29 if leap else 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+    return sum(lengths[: month - 1]) + day - 1

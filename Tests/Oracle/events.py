@@ -1,0 +1,234 @@
+# Import files, price lists and rates, read into events with positions as an import gives them.
+import base64
+import binascii
+import csv
+import gzip
+import hashlib
+import io
+import ipaddress
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+import dates
+from currencies import COUNTRIES, MINOR_DIGITS
+from money import Price, PriceProblem, Rate, micros_from_text, read_currency
+from values import Number, NotJSON, date_ms, identifier, members, parse
+
+
+class BadLine(Exception):
+    """Why an import would refuse the line."""
+
+
+@dataclass(frozen=True)
+class Upload:
+    position: int
+    occurred_at_ms: int
+    country_code: str | None
+    user_identifier: str | None
+    metadata: dict
+
+
+@dataclass(frozen=True)
+class Verification:
+    position: int
+    upload: Upload
+    occurred_at_ms: int
+    endpoint: str
+    reply: dict
+
+
+@dataclass(frozen=True)
+class ListedPrice:
+    """An entry of a price list; `order` is (position, place in the list)."""
+
+    product_id: str
+    country_code: str | None
+    price: Price
+    effective_from_ms: int
+    order: tuple
+
+
+class Positions:
+    """Hands out positions, one for each event, in the order of appending."""
+
+    def __init__(self):
+        self.next = 0
+
+    def take(self):
+        self.next += 1
+        return self.next - 1
+
+
+class Importer:
+    """Reads import files as one import after another would append them."""
+
+    def __init__(self, positions, now_ms):
+        self.positions = positions
+        self.now_ms = now_ms
+        self.refused = []
+        self._seen = set()
+
+    def verifications(self, data, name=""):
+        """The verifications that the file's lines record, in order."""
+        if data[:2] == b"\x1f\x8b":
+            data = gzip.decompress(data)
+        lines = data.split(b"\n")
+        if not lines[-1]:
+            lines.pop()
+        for number, line in enumerate(lines, start=1):
+            digest = hashlib.sha256(line).digest()
+            if digest in self._seen:
+                continue
+            try:
+                verification = self._line(line)
+            except (BadLine, NotJSON) as error:
+                self.refused.append(f"{name}:{number}: {error}")
+                continue
+            self._seen.add(digest)
+            if verification is not None:
+                yield verification
+
+    def _line(self, line):
+        document = parse(line)
+        if not isinstance(document, dict):
+            raise BadLine("not an object")
+        if document.get("marketplace", "itunes") != "itunes":
+            raise BadLine("marketplace is not itunes")
+        _check_receipt(document.get("receipt"))
+        country_code = _country(document.get("country_code"))
+        user_identifier = _text(document, "user_identifier") or _text(document, "user_identifer")
+        _text(document, "identifier_for_vendor")
+        _check_address(_text(document, "ip_address"))
+        metadata = document.get("metadata")
+        if metadata is not None and not isinstance(metadata, dict):
+            raise BadLine("metadata is no object")
+        occurred_at_ms = _time(document.get("occurred_at"))
+        recorded = document.get("verification")
+        if recorded is None:
+            # Checked locally only: it has no reply of the App Store, so nothing to report.
+            return None
+        if not isinstance(recorded, dict) or not isinstance(recorded.get("reply"), dict):
+            raise BadLine("verification has no reply")
+        if recorded.get("endpoint") not in ("production", "sandbox"):
+            raise BadLine("verification has no known endpoint")
+        reply = recorded["reply"]
+        if occurred_at_ms is None:
+            occurred_at_ms = date_ms(members(reply.get("receipt")).get("request_date_ms"))
+        if occurred_at_ms is None:
+            occurred_at_ms = self.now_ms
+        verified_at_ms = _time(recorded.get("occurred_at"))
+        upload = Upload(
+            self.positions.take(), occurred_at_ms, country_code, user_identifier, metadata or {}
+        )
+        return Verification(
+            self.positions.take(),
+            upload,
+            occurred_at_ms if verified_at_ms is None else verified_at_ms,
+            recorded["endpoint"],
+            reply,
+        )
+
+
+def _check_receipt(receipt):
+    if not isinstance(receipt, str) or not receipt:
+        raise BadLine("no receipt")
+    cleaned = re.sub(r"[\r\n\t]", "", receipt).replace(" ", "+")
+    try:
+        if not base64.b64decode(cleaned.encode("utf-8"), validate=True):
+            raise BadLine("no receipt")
+    except binascii.Error:
+        raise BadLine("receipt is not base64") from None
+
+
+def _country(value):
+    if value is None:
+        return None
+    if not isinstance(value, str) or value.upper() not in COUNTRIES or not value.isascii():
+        raise BadLine("country_code is no ISO 3166-1 alpha-2 code")
+    return value.upper()
+
+
+def _text(document, name):
+    """A string that isn't empty, or nothing."""
+    value = document.get(name)
+    if value is not None and not isinstance(value, str):
+        raise BadLine(f"{name} is no string")
+    return identifier(value)
+
+
+def _check_address(address):
+    if address is None or address == "NULL":
+        return
+    try:
+        ipaddress.ip_address(address)
+    except ValueError:
+        raise BadLine("ip_address is no address") from None
+
+
+def _time(value):
+    if value is None:
+        return None
+    if isinstance(value, Number) and date_ms(value) is not None:
+        return date_ms(value)
+    try:
+        if isinstance(value, str):
+            return dates.time_from_text(value)
+    except ValueError:
+        pass
+    raise BadLine("occurred_at is no time")
+
+
+def _csv_rows(data, columns):
+    reader = csv.DictReader(io.StringIO(data.decode("utf-8"), newline=""), strict=True)
+    if reader.fieldnames != columns:
+        raise ValueError(f"the columns are not {','.join(columns)}")
+    for place, row in enumerate(reader):
+        if None in row or None in row.values():
+            raise ValueError(f"row {place + 1} hasn't {len(columns)} cells")
+        yield place, row
+
+
+def listed_prices(data, position):
+    """A price list (R7, 5): product_id,country_code,currency,price,effective_from."""
+    columns = ["product_id", "country_code", "currency", "price", "effective_from"]
+    entries = []
+    for place, row in _csv_rows(data, columns):
+        micros = micros_from_text(row["price"])
+        if micros is None or not row["product_id"]:
+            raise ValueError(f"row {place + 1} of the price list is no price")
+        try:
+            currency = read_currency(row["currency"])
+            country_code = _country(row["country_code"] or None)
+        except (PriceProblem, BadLine) as error:
+            raise ValueError(f"row {place + 1} of the price list: {error}") from None
+        entries.append(
+            ListedPrice(
+                row["product_id"],
+                country_code,
+                Price(micros, currency),
+                dates.days_from_text(row["effective_from"]) * dates.DAY_MS,
+                (position, place),
+            )
+        )
+    return entries
+
+
+def declared_rates(data, position):
+    """Exchange rates (R10): date,base,quote,rate."""
+    rates = []
+    for place, row in _csv_rows(data, ["date", "base", "quote", "rate"]):
+        if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", row["rate"]) or Fraction(row["rate"]) == 0:
+            raise ValueError(f"row {place + 1} of the rates is no rate")
+        if row["base"] not in MINOR_DIGITS or row["quote"] not in MINOR_DIGITS:
+            raise ValueError(f"row {place + 1} of the rates names no known currency")
+        rates.append(
+            Rate(
+                dates.days_from_text(row["date"]),
+                row["base"],
+                row["quote"],
+                Fraction(row["rate"]),
+                (position, place),
+            )
+        )
+    return rates

@@ -1,0 +1,343 @@
+# Writes import files, price lists and rates that meet every revenue rule; the same for a seed.
+import argparse
+import base64
+import csv
+import gzip
+import pathlib
+import random
+
+from dates import DAY_MS, days_from_text, period_name, time_text
+from generate_metadata import MetadataMaker, Raw, encoded
+
+START_MS = days_from_text("2025-09-20") * DAY_MS
+DAYS = 200
+HOSTILE = [
+    "=1+2", "+49", "-7", "@sum", "a,b", 'quo"te', "two\nlines", "\tlead", "\rlead", "plain",
+    "ünï·코드", "𝒳", " spaced ", "'quoted'", "seen at 5", "100%",
+]
+NASTY = ["", "\x00nul", "\x7f", "\u2028", "\ufeffbom", "e\u0301", "💶" * 40, "null", "\\", "0"]
+COUNTRIES = ["DE", "US", "JP", "KW", "FR", "XK", "GB"]
+CURRENCIES = ["EUR", "USD", "JPY", "KWD", "GBP", "HRK", "CLF"]
+BUNDLES = ["com.example.one", "com.example.two", "com.example.three"]
+PRODUCTS = ["coins", "pro.month", "pro.year", "=hat", 'ring "gold", small', "-band"]
+
+
+class Generator(MetadataMaker):
+    def __init__(self, seed, uploads, nasty):
+        super().__init__(seed, nasty)
+        self.uploads = uploads
+        self.serial = 0
+        self.users = ["42", "43", "u-1", *HOSTILE]
+        count = max(6, uploads // 3)
+        self.sales = []
+        for _ in range(count):
+            self.sales.extend(self._purchase())
+        self.by_bundle = {}
+        for sale in self.sales:
+            self.by_bundle.setdefault((sale["bundle"], sale["environment"]), []).append(sale)
+
+    def _id(self, letter):
+        self.serial += 1
+        stem = f"{letter}{self.random.choice('0159')}{self.serial:05}"
+        hostile = self.random.choice(HOSTILE + (NASTY if self.nasty else []))
+        return hostile + stem if self.chance(0.1) else stem
+
+    def _purchase(self):
+        """One purchase, or a subscription's chain of them, as the facts that rows will show."""
+        # Whether an app may be registered under such a name, the rules don't say.
+        bundle = self.pick(*BUNDLES, *(["=com.example.four"] if self.nasty else []))
+        product = self.pick(*PRODUCTS)
+        environment = self.pick("Production", "Production", "Production", "Sandbox")
+        original = self._id("2")
+        originally_ms = START_MS + self.random.randrange(DAYS * DAY_MS)
+        user = self.pick(*self.users)
+        periods = self.pick(1, 1, 2, 4) if product.startswith("pro") else 1
+        chain = []
+        for period in range(periods):
+            date_ms = originally_ms + period * 30 * DAY_MS + self.random.randrange(-4000, 4000)
+            is_line_item = product.startswith("pro") and not self.chance(0.1)
+            first = original if period == 0 else self._id("2")
+            kind = "regular"
+            if self.chance(0.15 if period else 0.55):
+                kind = self.pick("trial", "intro", "promo", "offer_code", "family")
+            chain.append(
+                {
+                    "bundle": bundle,
+                    "environment": environment,
+                    "product": product,
+                    "line_item": self._id("5") if is_line_item else None,
+                    "transactions": [first] + [self._id("2") for _ in range(self.pick(0, 0, 1))],
+                    "original": original,
+                    "date_ms": date_ms,
+                    "original_date_ms": originally_ms,
+                    "expires_ms": date_ms + 30 * DAY_MS if periods > 1 else None,
+                    "quantity": self.pick(1, 1, 1, 2, 10),
+                    "kind": kind,
+                    "cancels": self.chance(0.3),
+                    "upgrades": self.chance(0.1),
+                    "price": self.usual_price(),
+                    "user": user,
+                }
+            )
+        return chain
+
+    # Rows of a reply.
+
+    def _integer(self, value):
+        return self.pick(str(value), str(value), value)
+
+    def _flag(self, value):
+        if value:
+            return self.pick(True, "true", 1, "1")
+        return self.pick(False, "false", 0, "0", None, "TRUE", "yes")
+
+    def _row(self, sale):
+        transaction = self.random.choice(sale["transactions"])
+        row = {
+            "product_id": sale["product"],
+            "transaction_id": self.written_id(transaction),
+            "original_transaction_id": self.written_id(sale["original"]),
+            "purchase_date_ms": self._integer(sale["date_ms"] + self.pick(0, 0, 0, 1000, -1000)),
+            "original_purchase_date_ms": self._integer(sale["original_date_ms"]),
+            "quantity": self._integer(sale["quantity"]),
+            "purchase_date": "some text",
+        }
+        if sale["line_item"] is not None:
+            row["web_order_line_item_id"] = self.written_id(sale["line_item"])
+        elif self.chance(0.3):
+            row["web_order_line_item_id"] = self.pick("0", "", None, 0, False)
+        if sale["expires_ms"]:
+            row["expires_date_ms"] = self._integer(sale["expires_ms"])
+        kind = sale["kind"]
+        if kind == "family":
+            row["in_app_ownership_type"] = "FAMILY_SHARED"
+        elif self.chance(0.3):
+            row["in_app_ownership_type"] = "PURCHASED"
+        if kind == "trial" or self.chance(0.4):
+            row["is_trial_period"] = self._flag(kind == "trial")
+        if kind == "intro" or self.chance(0.4):
+            row["is_in_intro_offer_period"] = self._flag(kind == "intro")
+        if kind == "promo":
+            row["promotional_offer_id"] = "promo-1"
+        if kind == "offer_code":
+            row["offer_code_ref_name"] = self.pick("code", 7)
+        if sale["upgrades"] and self.chance(0.5):
+            row["is_upgraded"] = self._flag(True)
+        if sale["cancels"] and self.chance(0.5):
+            cancelled_ms = sale["date_ms"] + self.pick(1, 5, 45) * DAY_MS + self.pick(0, 0, 60_000)
+            row["cancellation_date_ms"] = self._integer(cancelled_ms)
+            row["cancellation_reason"] = self.pick("0", "1", 1, None)
+        self._spoil(row)
+        return row
+
+    def _spoil(self, row):
+        """Now and then a field that is missing, odd, or another than before."""
+        if self.chance(0.04):
+            row["quantity"] = self.pick("0", "11", "abc", Raw("1.5"), -1, True, "07", Raw("2.0"))
+        if self.chance(0.03):
+            row["quantity"] = self._integer(self.pick(1, 2, 3))
+        if self.chance(0.03):
+            row["product_id"] = self.pick(*PRODUCTS)
+        if self.chance(0.1):
+            lost = self.pick("product_id", "transaction_id", "original_transaction_id",
+                             "purchase_date_ms", "original_purchase_date_ms", "quantity")
+            missing = self.pick(None, "", True) if lost.endswith("_id") else None
+            row[lost] = missing
+            if self.chance(0.5):
+                del row[lost]
+        if self.chance(0.03):
+            for name in self.pick(("transaction_id", "original_transaction_id"),
+                                  ("purchase_date_ms", "original_purchase_date_ms")):
+                row.pop(name, None)
+        if self.chance(0.01):
+            row["purchase_date_ms"] = self.pick("253402214400000", 4_102_444_800_000, 0, "1")
+        if self.nasty and self.chance(0.03):
+            name = self.pick("purchase_date_ms", "original_purchase_date_ms", "quantity",
+                             "cancellation_date_ms", "web_order_line_item_id",
+                             "product_id", "transaction_id")
+            row[name] = self.pick(Raw("1e3"), Raw("-5"), "9" * 30, [], {}, " 1", "１", Raw("-0"),
+                                  "9223372036854775808", Raw("253402300800000"), Raw("1.0"))
+
+    def _reply(self, sales, bundle, environment, at_ms):
+        status = self.random.choices([0, 21006, 21003, 21010, 21005], [90, 3, 1, 1, 1])[0]
+        shown = self.pick(status, status, str(status))
+        if self.nasty and self.chance(0.01):
+            shown = self.pick(None, "zero", Raw("0.0"), True, -1, Raw("99999999999999999999"))
+        if status not in (0, 21006) and self.chance(0.7):
+            return {"status": shown}
+        request_ms = at_ms + self.random.randrange(-20, 20) * DAY_MS
+        dated = {"request_date_ms": self._integer(request_ms)} if self.chance(0.85) else {}
+        rows = [self._row(sale) for sale in sales for _ in range(self.pick(1, 1, 2))]
+        self.random.shuffle(rows)
+        rows.extend(self.pick([], [], [], [], ["no object", 5, None]))
+        if self.chance(0.15) and rows:
+            return self._legacy_reply(shown, rows, bundle, dated)
+        named = {"environment": environment} if self.chance(0.9) else {}
+        cut = self.random.randrange(len(rows) + 1)
+        reply = {"status": shown, **named}
+        reply["receipt"] = {"bundle_id": bundle, **dated, "in_app": rows[:cut]}
+        if self.chance(0.8):
+            reply["latest_receipt_info"] = rows[cut:] + self.random.sample(rows, min(2, len(rows)))
+        if self.chance(0.05):
+            reply["latest_receipt_info"] = rows[0] if rows else {}
+        if self.chance(0.05):
+            reply["latest_expired_receipt_info"] = self.pick(*rows, "text") if rows else "text"
+        return reply
+
+    def _legacy_reply(self, status, rows, bundle, dated):
+        row = rows[0] if isinstance(rows[0], dict) else {}
+        flat = {"bid": bundle, "bvrs": "1", **row, **dated}
+        if "expires_date_ms" in flat:
+            flat["expires_date"] = str(flat.pop("expires_date_ms"))
+        reply = {"receipt": flat, "status": status}
+        if len(rows) > 1 and self.chance(0.6):
+            reply["latest_receipt_info"] = rows[1]
+        if len(rows) > 2 and self.chance(0.6):
+            reply["latest_expired_receipt_info"] = rows[2]
+        return reply
+
+    # Lines.
+
+    def _time(self, ms):
+        form = self.random.randrange(5)
+        if form == 0:
+            return ms
+        if form == 1:
+            return time_text(ms + 3_600_000)[:-1] + "+01:00"
+        if form == 2:
+            return time_text(ms - ms % 1000)[:-5] + "Z"
+        if form == 3:
+            return time_text(ms - ms % 100)[:-3] + "Z"
+        return time_text(ms)
+
+    def _line(self, index):
+        at_ms = START_MS + (DAYS + 30) * DAY_MS * index // max(1, self.uploads)
+        at_ms += self.random.randrange(DAY_MS)
+        bundle, environment = self.random.choice(sorted(self.by_bundle))
+        pool = self.by_bundle[bundle, environment]
+        # Most uploads follow their sales soon: later ones tell no price.
+        recent = [s for s in pool if 0 <= at_ms - s["date_ms"] <= 31 * DAY_MS]
+        if recent and self.chance(0.6):
+            pool = recent
+        at_limit = self.chance(0.05)
+        sales = self.random.sample(pool, min(len(pool), self.pick(0, 1, 1, 1, 2, 3)))
+        if at_limit and sales:
+            at_ms = sales[0]["date_ms"] + 30 * DAY_MS + self.pick(0, 1)
+        receipt = random.Random(bundle + str(self.random.randrange(40))).randbytes(12)
+        endpoint = "sandbox" if environment == "Sandbox" else "production"
+        reply = self._reply(sales, bundle, environment, at_ms)
+        if "environment" in reply and self.chance(0.02):
+            endpoint = self.pick("sandbox", "production")
+        line = {"marketplace": "itunes", "receipt": base64.b64encode(receipt).decode()}
+        country = self.pick(*COUNTRIES, None, None)
+        if country or self.chance(0.5):
+            line["country_code"] = country.lower() if country and self.chance(0.2) else country
+        user = self.pick(None, *self.users)
+        if sales and self.chance(0.85):
+            user = self.pick(None, sales[0]["user"], sales[0]["user"])
+        if self.nasty and self.chance(0.02):
+            user = self.pick(*NASTY)
+        if user is not None or self.chance(0.5):
+            line[self.pick(*["user_identifier"] * 9, "user_identifer")] = user
+        if self.chance(0.3):
+            line["ip_address"] = self.pick(None, "192.0.2.7", "2001:db8::1")
+        line["metadata"] = self.metadata(sales)
+        has_request_date = "request_date_ms" in reply.get("receipt", {})
+        if not has_request_date or self.chance(0.9):
+            line["occurred_at"] = at_ms if at_limit else self._time(at_ms)
+        line["verification"] = {"endpoint": endpoint, "reply": reply}
+        if self.chance(0.6):
+            line["verification"]["occurred_at"] = self._time(at_ms + 1234)
+        if self.chance(0.04):
+            del line["verification"]
+        return line
+
+    def _bad_line(self):
+        good = self._line(0)
+        faults = [{"receipt": "no base64!"}, {"country_code": "ZZ"}, {"country_code": "UK"},
+                  {"country_code": "Deutschland"}, {"occurred_at": "yesterday"},
+                  {"metadata": "text"}]
+        whole = ["", "no json", "\udcff", "[]", '{"marketplace":"itunes"}', "{", '"text"', "{}"]
+        if self.chance(0.4):
+            return self.pick(*whole)
+        return encoded({**good, **self.pick(*faults)})
+
+    def lines(self):
+        written = []
+        for index in range(self.uploads):
+            if written and self.chance(0.03):
+                written.append(self.random.choice(written))
+            if self.chance(0.03):
+                written.append(self._bad_line())
+            written.append(encoded(self._line(index)))
+        return written
+
+    def price_lists(self):
+        """Two lists; the second declares some entries of the first anew."""
+        entries = {}
+        for product in PRODUCTS[:-1]:
+            for country in (*self.random.sample(COUNTRIES, 3), ""):
+                for _ in range(self.pick(0, 1, 2)):
+                    day = START_MS // DAY_MS + self.random.randrange(-30, DAYS)
+                    currency = self.pick(*CURRENCIES)
+                    price = self.pick("4.99", "0", "120", "1.5")
+                    entries[product, country, day] = (currency, price)
+        again = {key: ("EUR", "7.77") for key in entries if self.chance(0.3)}
+        for listed in (entries, again):
+            rows = []
+            for (product, country, day), (currency, price) in listed.items():
+                rows.append([product, country, currency, price, period_name(day, "day")])
+            yield ["product_id", "country_code", "currency", "price", "effective_from"], rows
+
+    def rate_lists(self):
+        """Direct, inverse and crossed pairs with gaps; HRK only at times, CLF never."""
+        pairs = [("EUR", "USD"), ("EUR", "JPY"), ("GBP", "EUR"), ("USD", "KWD"), ("CHF", "HRK"),
+                 ("CHF", "EUR"), ("AUD", "JPY"), ("AUD", "GBP"), ("USD", "JPY")]
+        rates = {}
+        for base, quote in pairs:
+            for _ in range(12):
+                day = START_MS // DAY_MS + self.random.randrange(10, DAYS)
+                rate = f"{self.random.randrange(1, 200)}.{self.random.randrange(10**5):05}"
+                rates[day, base, quote] = self.pick(rate, "0." + rate.replace(".", ""), "3")
+        again = {key: "1.125" for key in rates if self.chance(0.2)}
+        for declared in (rates, again):
+            rows = [[period_name(d, "day"), b, q, rate] for (d, b, q), rate in declared.items()]
+            yield ["date", "base", "quote", "rate"], rows
+
+
+def write_cases(directory, seed, uploads, nasty=False):
+    """Writes the files and returns (import files, price lists, rates)."""
+    generator = Generator(seed, uploads, nasty)
+    directory = pathlib.Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    lines = [(line + "\n").encode(errors="surrogateescape") for line in generator.lines()]
+    half = len(lines) // 2
+    plain, compressed = directory / "import-1.ndjson", directory / "import-2.ndjson.gz"
+    plain.write_bytes(b"".join(lines[:half]))
+    compressed.write_bytes(gzip.compress(b"".join(lines[half:]), mtime=0))
+    written = {"prices": [], "rates": []}
+    lists = {"prices": generator.price_lists(), "rates": generator.rate_lists()}
+    for name, documents in lists.items():
+        for number, (columns, rows) in enumerate(documents, start=1):
+            path = directory / f"{name}-{number}.csv"
+            with path.open("w", encoding="utf-8", newline="") as file:
+                csv.writer(file, lineterminator="\n").writerows([columns, *rows])
+            written[name].append(path)
+    return [plain, compressed], written["prices"], written["rates"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Writes cases for the revenue rules.")
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--uploads", type=int, required=True)
+    parser.add_argument("--nasty", action="store_true", help="also what the rules leave open")
+    parser.add_argument("--out", required=True, metavar="DIRECTORY")
+    arguments = parser.parse_args()
+    imports, prices, rates = write_cases(
+        arguments.out, arguments.seed, arguments.uploads, arguments.nasty
+    )
+    print(*imports, *prices, *rates, sep="\n")
+
+
+if __name__ == "__main__":
+    main()

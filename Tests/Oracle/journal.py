@@ -1,0 +1,171 @@
+# Prices at report position and the lines of the journal (revenue rules, R7.4–6, R8, R10).
+import bisect
+from dataclasses import dataclass, replace
+
+from dates import DAY_MS
+from money import Price, RateTable, converted, in_64_bits
+from sales import Sale, about_sale, deduplicated
+
+SALE, RETURN, REVERSAL = "Sale", "Return", "Reversal"
+LINE_RANK = {SALE: 0, RETURN: 1, REVERSAL: 2}
+
+
+@dataclass(frozen=True)
+class Priced:
+    """A sale's price as a report shows it: its basis, and the event it came from."""
+
+    price: Price | None
+    basis: str
+    position: int | None
+
+
+@dataclass(frozen=True)
+class Line:
+    """A dated, signed entry of the journal; `price` and `amount` are None where unpriced."""
+
+    date_ms: int
+    name: str
+    sale: Sale
+    quantity: int
+    unit_micros: int | None
+    amount_micros: int | None
+    currency: str
+    basis: str
+    reason: str
+    position: int
+
+    @property
+    def order(self):
+        """R8, order of the journal."""
+        key = self.sale.key
+        return (
+            self.date_ms,
+            key.environment.encode(),
+            key.bundle_id.encode(),
+            key.text.encode(),
+            self.position,
+            LINE_RANK[self.name],
+        )
+
+
+class Book:
+    """The sales as reports see them: priced, with their lines and exceptions."""
+
+    def __init__(self, fold, price_list=(), rates=()):
+        self.sales = list(fold.sales.values())
+        self._findings = fold.findings
+        self._rates = RateTable(rates)
+        self._listed = {}
+        for entry in price_list:
+            self._listed.setdefault((entry.product_id, entry.country_code), []).append(entry)
+        self._chains = {}
+        for sale in self.sales:
+            if sale.kind == "regular" and sale.price and sale.original_transaction_id:
+                self._chains.setdefault(_chain(sale), []).append(sale)
+        for chain in self._chains.values():
+            chain.sort(key=_chain_order)
+        self.priced = {sale: self._priced(sale) for sale in self.sales}
+
+    def _priced(self, sale):
+        """R7: the first of the six bases that gives a price."""
+        if sale.kind in ("family_shared", "trial"):
+            return Priced(None, "", None)
+        if sale.price is not None:
+            return Priced(sale.price, sale.price_basis, sale.price_position)
+        if sale.kind == "regular":
+            earlier = self._carried_from(sale)
+            if earlier is not None:
+                return Priced(earlier.price, "carried_forward", earlier.price_position)
+            entry = self._list_entry(sale)
+            if entry is not None:
+                return Priced(entry.price, "price_list", entry.order[0])
+        return Priced(None, "none", None)
+
+    def _carried_from(self, sale):
+        """R7, 4: the latest earlier sale of the chain with a price by 1–3."""
+        if sale.key.kind != "line item":
+            return None
+        chain = self._chains.get(_chain(sale), [])
+        place = bisect.bisect_left(chain, _chain_order(sale), key=_chain_order)
+        return chain[place - 1] if place else None
+
+    def _list_entry(self, sale):
+        """R7, 5: the country's own entries in effect, else those without a country."""
+        countries = [sale.country_code, None] if sale.country_code else [None]
+        for country_code in countries:
+            entries = self._listed.get((sale.product_id, country_code), [])
+            in_effect = [e for e in entries if e.effective_from_ms <= sale.date_ms]
+            if in_effect:
+                return max(in_effect, key=lambda e: (e.effective_from_ms, e.order))
+        return None
+
+    def lines(self):
+        """R8: the journal in its order, each line in its own currency."""
+        return sorted((l for s in self.sales for l in self._lines(s)), key=lambda l: l.order)
+
+    def in_currency(self, line, reporting_currency):
+        """R10: the line converted; None where no rate says. Without a currency: as it is."""
+        if not line.currency or reporting_currency is None:
+            return line
+        factor = self._rates.factor(line.currency, reporting_currency, line.date_ms // DAY_MS)
+        if factor is None:
+            return None
+        return replace(
+            line,
+            unit_micros=in_64_bits(converted(line.unit_micros, factor)),
+            amount_micros=in_64_bits(converted(line.amount_micros, factor)),
+            currency=reporting_currency,
+        )
+
+    def _lines(self, sale):
+        priced = self.priced[sale]
+        if priced.price is not None:
+            unit, currency = priced.price.micros, priced.price.currency
+            amount = in_64_bits(unit * sale.quantity)
+        else:
+            unit, currency = None, ""
+            # R8: a trial's and a family share's amount is 0; an unpriced sale has none.
+            amount = None if priced.basis == "none" else 0
+
+        def line(name, date_ms, sign, reason, position):
+            return Line(
+                date_ms,
+                name,
+                sale,
+                sign * sale.quantity,
+                unit,
+                None if amount is None else sign * amount,
+                currency,
+                priced.basis,
+                reason,
+                position,
+            )
+
+        yield line(SALE, sale.date_ms, 1, "", sale.first_position)
+        for date_ms, reason, position in sale.returns:
+            yield line(RETURN, date_ms, -1, reason, position)
+        for date_ms, position in sale.reversals:
+            yield line(REVERSAL, date_ms, 1, "", position)
+
+    def findings(self, shows, reporting_currency=None):
+        """R9: the fold's exceptions and those that only a report knows, of the environments."""
+        found = [finding for finding in self._findings if shows(finding.environment)]
+        for sale in self.sales:
+            if self.priced[sale].basis == "none" and shows(sale.key.environment):
+                reason = sale.price_problem or "no_price"
+                found.append(about_sale("unpriced", sale, sale.first_position, reason))
+        for line in self.lines():
+            if shows(line.sale.key.environment):
+                if self.in_currency(line, reporting_currency) is None:
+                    detail = f"{line.name} {line.currency}"
+                    found.append(about_sale("unconverted", line.sale, line.position, detail))
+        return deduplicated(found)
+
+
+def _chain(sale):
+    key = sale.key
+    return key.environment, key.bundle_id, sale.original_transaction_id, sale.product_id
+
+
+def _chain_order(sale):
+    return sale.date_ms, sale.key.text.encode()

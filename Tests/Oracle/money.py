@@ -1,0 +1,154 @@
+# Exact prices and amounts in micros: forms, problems, currencies, rates (revenue rules, R7, R10).
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from currencies import MINOR_DIGITS
+from values import Number
+
+MICROS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Price:
+    """A unit price: micros of a currency."""
+
+    micros: int
+    currency: str
+
+    def __str__(self):
+        return f"{amount_text(self.micros, self.currency)} {self.currency}"
+
+
+class PriceProblem(Exception):
+    """Why a price can't be used; its text is the exception's name in the reports."""
+
+
+def micros_from_text(text):
+    """R7, forms: a decimal of up to 11 integer digits, half to even to six decimals; or None."""
+    match = re.fullmatch(r"([0-9]{1,11})(?:\.([0-9]+))?", text)
+    if match is None:
+        return None
+    whole, decimals = match.group(1), match.group(2) or ""
+    micros = int(whole) * MICROS + int(decimals[:6].ljust(6, "0"))
+    rest = decimals[6:].rstrip("0")
+    if rest > "5" or (rest == "5" and micros % 2 == 1):
+        micros += 1
+    return micros
+
+
+def _decimal_form(value):
+    if isinstance(value, Number):
+        return micros_from_text(value.text)
+    return micros_from_text(value) if isinstance(value, str) else None
+
+
+def _integer_form(value, digits, factor):
+    if isinstance(value, Number) and re.fullmatch(rf"[0-9]{{1,{digits}}}", value.text):
+        return int(value.text) * factor
+    return None
+
+
+FORMS = {
+    "price": _decimal_form,
+    "price_micros": lambda value: _integer_form(value, 17, 1),
+    "price_milliunits": lambda value: _integer_form(value, 14, 1000),
+}
+
+
+def has_form(entry):
+    """Whether the object states a price in any form; null is absent."""
+    return any(entry.get(form) is not None for form in FORMS)
+
+
+def read_price(entry):
+    """R7, problems: the entry's price, or PriceProblem with the first problem found."""
+    stated = [read(entry[form]) for form, read in FORMS.items() if entry.get(form) is not None]
+    if not stated or None in stated:
+        raise PriceProblem("price_unreadable")
+    if len(set(stated)) > 1:
+        raise PriceProblem("price_forms_disagree")
+    if stated[0] == 0:
+        raise PriceProblem("price_zero")
+    return Price(stated[0], read_currency(entry.get("currency")))
+
+
+def read_currency(value):
+    """R7, `currency`: trimmed, upper case, in the table."""
+    if value is None:
+        raise PriceProblem("currency_missing")
+    if not isinstance(value, str):
+        raise PriceProblem("currency_unknown")
+    code = value.strip(" \t\r\n")
+    if not code:
+        raise PriceProblem("currency_missing")
+    # Only ASCII letters have an upper case here: a long s is no S.
+    code = code.upper() if code.isascii() else code
+    if code not in MINOR_DIGITS:
+        raise PriceProblem("currency_unknown")
+    return code
+
+
+def amount_text(micros, currency):
+    """R9: the currency's minor digits, more where the amount needs them, never fewer."""
+    whole, decimals = divmod(abs(micros), MICROS)
+    kept = f"{decimals:06}".rstrip("0").ljust(MINOR_DIGITS.get(currency, 0), "0")
+    sign = "-" if micros < 0 else ""
+    return f"{sign}{whole}.{kept}" if kept else f"{sign}{whole}"
+
+
+@dataclass(frozen=True)
+class Rate:
+    """1 `base` = `value` `quote` on `day` (from 1970-01-01); `order` is the later, the greater."""
+
+    day: int
+    base: str
+    quote: str
+    value: Fraction
+    order: tuple
+
+
+class RateTable:
+    """R10: the declared rates, asked by pair and day."""
+
+    def __init__(self, rates):
+        self._pairs = {}
+        for rate in rates:
+            self._pairs.setdefault((rate.base, rate.quote), []).append(rate)
+        self._bases = sorted({rate.base for rate in rates})
+
+    def _declared(self, base, quote, day):
+        """The pair's rate of that day or the latest before; of one day, the latest declared."""
+        known = [rate for rate in self._pairs.get((base, quote), []) if rate.day <= day]
+        if not known:
+            return None
+        return max(known, key=lambda rate: (rate.day, rate.order)).value
+
+    def factor(self, own, target, day):
+        """What 1 `own` is in `target`, exactly; None where no rate says."""
+        if own == target:
+            return Fraction(1)
+        direct = self._declared(own, target, day)
+        if direct is not None:
+            return direct
+        opposite = self._declared(target, own, day)
+        if opposite is not None:
+            return 1 / opposite
+        for base in self._bases:
+            to_target = self._declared(base, target, day)
+            to_own = self._declared(base, own, day)
+            if to_target is not None and to_own is not None:
+                return to_target / to_own
+        return None
+
+
+def converted(micros, factor):
+    """R10: rounded once, half to even, to the micro."""
+    return round(micros * factor)
+
+
+def in_64_bits(micros):
+    """R9: an amount is micros in 64 bits, or an error, never a wrap."""
+    if not -(2**63) <= micros < 2**63:
+        raise OverflowError("an amount exceeds 64 bits of micros")
+    return micros

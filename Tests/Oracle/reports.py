@@ -1,0 +1,261 @@
+# The reports and their CSV, to the byte (revenue rules, R9).
+import re
+from dataclasses import dataclass
+
+from dates import Zone, period_name, time_text
+from journal import RETURN, REVERSAL, SALE
+from money import amount_text
+
+DIMENSIONS = {
+    "period": "period",
+    "app": "bundle_id",
+    "product": "product_id",
+    "country": "country_code",
+    "environment": "environment",
+    "basis": "price_basis",
+}
+REVENUE_COLUMNS = [
+    "currency", "units", "gross", "returned_units", "returns", "reversed_units", "reversals",
+    "net", "unpriced_units", "trials", "family_shared",
+]
+JOURNAL_COLUMNS = [
+    "date", "line", "environment", "bundle_id", "sale_key", "transaction_id", "product_id",
+    "country_code", "user_identifier", "kind", "quantity", "currency", "unit_price", "amount",
+    "price_basis", "reason", "position",
+]
+SALES_COLUMNS = [
+    "environment", "bundle_id", "sale_key", "product_id", "kind", "quantity", "sale_date",
+    "original_transaction_id", "transaction_ids", "first_position", "country_code",
+    "country_position", "user_identifier", "user_position", "currency", "unit_price",
+    "price_basis", "price_position", "is_upgraded", "cancelled", "cancellation_positions",
+    "reversal_positions", "pending",
+]
+EXCEPTION_COLUMNS = [
+    "exception", "environment", "bundle_id", "sale_key", "product_id", "transaction_id",
+    "position", "detail",
+]
+
+
+class Numeral(str):
+    """A cell that is a number: never escaped against spreadsheets."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a report was asked for; days count from 1970-01-01, both inclusive."""
+
+    by: tuple = ("country",)
+    period: str = "month"
+    timezone: str = "UTC"
+    refunds: str = "event-date"
+    environments: tuple | None = ("Production",)
+    from_day: int | None = None
+    to_day: int | None = None
+    reporting_currency: str | None = None
+
+    def shows(self, environment):
+        return self.environments is None or environment in self.environments
+
+    def holds(self, day):
+        after = self.from_day is None or day >= self.from_day
+        return after and (self.to_day is None or day <= self.to_day)
+
+
+def number(value):
+    return Numeral("" if value is None else value)
+
+
+def amount(micros, currency):
+    return Numeral("" if micros is None else amount_text(micros, currency))
+
+
+def _dated_lines(book, options):
+    """(line, day of the date that decides its period) of the lines that the options ask for."""
+    zone = Zone(options.timezone)
+    for line in book.lines():
+        restates = options.refunds == "sale-date"
+        day = zone.day(line.sale.date_ms if restates else line.date_ms)
+        if options.shows(line.sale.key.environment) and options.holds(day):
+            # R10: without a rate the line stays in its own currency.
+            yield book.in_currency(line, options.reporting_currency) or line, day
+
+
+class _Sums:
+    """One row of the revenue report."""
+
+    def __init__(self):
+        self.units = dict.fromkeys((SALE, RETURN, REVERSAL), 0)
+        self.micros = dict.fromkeys((SALE, RETURN, REVERSAL), 0)
+        self.unpriced_units = self.trials = self.family_shared = 0
+
+    def add(self, line):
+        kind = line.sale.kind
+        if kind == "trial":
+            self.trials += 1
+        elif kind == "family_shared":
+            self.family_shared += 1
+        else:
+            self.units[line.name] += abs(line.quantity)
+            self.micros[line.name] += abs(line.amount_micros or 0)
+            if line.name == SALE and line.basis == "none":
+                self.unpriced_units += line.quantity
+
+    def cells(self, currency):
+        def money(micros):
+            return amount(micros if currency else None, currency)
+
+        gross, returns, reversals = (self.micros[name] for name in (SALE, RETURN, REVERSAL))
+        return [
+            currency,
+            number(self.units[SALE]),
+            money(gross),
+            number(self.units[RETURN]),
+            money(returns),
+            number(self.units[REVERSAL]),
+            money(reversals),
+            money(gross - returns + reversals),
+            number(self.unpriced_units),
+            number(self.trials),
+            number(self.family_shared),
+        ]
+
+
+def revenue(book, options):
+    rows = {}
+    for line, day in _dated_lines(book, options):
+        # Only the Sale lines of trials and family shares count, so no other line makes a row.
+        if line.name != SALE and line.sale.kind in ("trial", "family_shared"):
+            continue
+        values = {
+            "period": period_name(day, options.period),
+            "app": line.sale.key.bundle_id,
+            "product": line.sale.product_id,
+            "country": line.sale.country_code or "ZZ",
+            "environment": line.sale.key.environment,
+            "basis": line.basis,
+        }
+        row = (*(values[name] for name in options.by), line.currency)
+        rows.setdefault(row, _Sums()).add(line)
+    ordered = sorted(rows, key=lambda row: [cell.encode() for cell in row])
+    body = [[*row[:-1], *rows[row].cells(row[-1])] for row in ordered]
+    return [DIMENSIONS[name] for name in options.by] + REVENUE_COLUMNS, body
+
+
+def journal(book, options):
+    body = []
+    for line, _ in _dated_lines(book, options):
+        sale = line.sale
+        body.append(
+            [
+                time_text(line.date_ms),
+                line.name,
+                sale.key.environment,
+                sale.key.bundle_id,
+                sale.key.text,
+                sale.shown_transaction_id,
+                sale.product_id,
+                sale.country_code or "ZZ",
+                sale.user_identifier or "",
+                sale.kind,
+                number(line.quantity),
+                line.currency,
+                amount(line.unit_micros, line.currency),
+                amount(line.amount_micros, line.currency),
+                line.basis,
+                line.reason,
+                number(line.position),
+            ]
+        )
+    return JOURNAL_COLUMNS, body
+
+
+def sales(book, options):
+    zone = Zone(options.timezone)
+    body = []
+    for sale in book.sales:
+        if not options.shows(sale.key.environment) or not options.holds(zone.day(sale.date_ms)):
+            continue
+        priced = book.priced[sale]
+        currency = priced.price.currency if priced.price else ""
+        body.append(
+            [
+                sale.key.environment,
+                sale.key.bundle_id,
+                sale.key.text,
+                sale.product_id,
+                sale.kind,
+                number(sale.quantity),
+                time_text(sale.date_ms),
+                sale.original_transaction_id or "",
+                " ".join(sorted(sale.aliases, key=str.encode)),
+                number(sale.first_position),
+                sale.country_code or "ZZ",
+                number(sale.country_position),
+                sale.user_identifier or "",
+                number(sale.user_position),
+                currency,
+                amount(priced.price.micros if priced.price else None, currency),
+                priced.basis,
+                number(priced.position),
+                "true" if sale.is_upgraded else "false",
+                "true" if sale.is_cancelled else "false",
+                " ".join(str(position) for _, _, position in sale.returns),
+                " ".join(str(position) for _, position in sale.reversals),
+                "false",
+            ]
+        )
+    body.sort(key=lambda row: ([cell.encode() for cell in row[:3]], int(row[9])))
+    return SALES_COLUMNS, body
+
+
+def exceptions(book, options):
+    body = [
+        [
+            finding.name,
+            finding.environment,
+            finding.bundle_id,
+            finding.sale_key,
+            finding.product_id,
+            finding.transaction_id,
+            number(finding.position),
+            finding.detail,
+        ]
+        for finding in book.findings(options.shows, options.reporting_currency)
+    ]
+    body.sort(key=lambda row: (int(row[6]), [cell.encode() for cell in row]))
+    return EXCEPTION_COLUMNS, body
+
+
+REPORTS = {"revenue": revenue, "journal": journal, "sales": sales, "exceptions": exceptions}
+
+
+def _blanked(column, cell):
+    if column == "position" or column.endswith(("_position", "_positions")):
+        return ""
+    return re.sub(r" at [0-9]+", " at ", cell) if column == "detail" else cell
+
+
+def without_positions(columns, body):
+    """The same rows with every position blank, so that runs with other positions compare."""
+
+    def blanked(row):
+        return [_blanked(column, cell) for column, cell in zip(columns, row, strict=True)]
+
+    return columns, [blanked(row) for row in body]
+
+
+def cell_text(cell):
+    """R9, CSV: a text that a spreadsheet would run gets an apostrophe; quotes where needed."""
+    if not isinstance(cell, Numeral) and cell.startswith(("=", "+", "-", "@", "\t", "\r")):
+        cell = "'" + cell
+    return quoted(cell)
+
+
+def quoted(cell):
+    if any(character in cell for character in ',"\r\n'):
+        return '"' + cell.replace('"', '""') + '"'
+    return str(cell)
+
+
+def csv_text(columns, body):
+    return "".join(",".join(map(cell_text, row)) + "\n" for row in [columns, *body])

@@ -1,0 +1,109 @@
+# Follows the revenue rules from import files to a report, independently of the product's code.
+import argparse
+import csv
+import sys
+import time
+import zlib
+
+import dates
+import reports
+from currencies import MINOR_DIGITS
+from events import Importer, Positions, declared_rates, listed_prices
+from journal import Book
+from sales import Fold
+
+
+def read_book(imports, price_lists, rate_files, now_ms=0, refused=None):
+    """Imports the files in order, then declares the prices and the rates."""
+    positions = Positions()
+    importer = Importer(positions, now_ms)
+    fold = Fold()
+    for path in imports:
+        for verification in importer.verifications(_bytes(path), path):
+            fold.add(verification)
+    prices = [e for path in price_lists for e in listed_prices(_bytes(path), positions.take())]
+    rates = [r for path in rate_files for r in declared_rates(_bytes(path), positions.take())]
+    if refused is not None:
+        refused.extend(importer.refused)
+    return Book(fold, prices, rates)
+
+
+def _bytes(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _dimensions(text):
+    names = tuple(text.split(","))
+    if not set(names) <= set(reports.DIMENSIONS) or len(set(names)) < len(names):
+        raise argparse.ArgumentTypeError(f"dimensions: {', '.join(reports.DIMENSIONS)}")
+    return names
+
+
+def _zone(text):
+    try:
+        dates.Zone(text)
+    except (ValueError, KeyError, OSError):
+        raise argparse.ArgumentTypeError("not a time zone of the IANA database") from None
+    return text
+
+
+def _currency(text):
+    if text not in MINOR_DIGITS:
+        raise argparse.ArgumentTypeError("not a currency of ISO 4217")
+    return text
+
+
+def add_report_arguments(parser):
+    """The options that a report takes; `report_options` reads them."""
+    parser.add_argument("--by", type=_dimensions, default=("country",))
+    periods = ["year", "quarter", "month", "week", "day"]
+    parser.add_argument("--period", choices=periods, default="month")
+    parser.add_argument("--timezone", type=_zone, default="UTC")
+    parser.add_argument("--refunds", choices=["event-date", "sale-date"], default="event-date")
+    parser.add_argument("--environment", default="Production")
+    parser.add_argument("--from", dest="from_day", type=dates.days_from_text)
+    parser.add_argument("--to", dest="to_day", type=dates.days_from_text)
+    parser.add_argument("--in", dest="reporting_currency", type=_currency)
+
+
+def report_options(arguments):
+    names = arguments.environment
+    return reports.Options(
+        by=arguments.by,
+        period=arguments.period,
+        timezone=arguments.timezone,
+        refunds=arguments.refunds,
+        environments=None if names == "all" else tuple(names.split(",")),
+        from_day=arguments.from_day,
+        to_day=arguments.to_day,
+        reporting_currency=arguments.reporting_currency,
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Computes a report from import files.")
+    parser.add_argument("imports", nargs="+", metavar="FILE", help=".ndjson or .ndjson.gz")
+    parser.add_argument("--prices", action="append", default=[], metavar="FILE")
+    parser.add_argument("--rates", action="append", default=[], metavar="FILE")
+    parser.add_argument("--report", choices=list(reports.REPORTS), required=True)
+    parser.add_argument("--without-positions", action="store_true")
+    parser.add_argument("--show-refused", action="store_true", help="bad lines, to standard error")
+    add_report_arguments(parser)
+    arguments = parser.parse_args()
+    refused = []
+    now_ms = time.time_ns() // 1_000_000
+    try:
+        book = read_book(arguments.imports, arguments.prices, arguments.rates, now_ms, refused)
+        columns, body = reports.REPORTS[arguments.report](book, report_options(arguments))
+    except (OSError, ValueError, OverflowError, EOFError, csv.Error, zlib.error) as error:
+        sys.exit(f"revenue_oracle: {arguments.report} can't be computed: {error}")
+    if arguments.without_positions:
+        columns, body = reports.without_positions(columns, body)
+    sys.stdout.buffer.write(reports.csv_text(columns, body).encode())
+    if arguments.show_refused:
+        print(*refused, sep="\n", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

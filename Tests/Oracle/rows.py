@@ -1,0 +1,129 @@
+# The rows of a reply, and which sale each belongs to (revenue rules, R2, R3 and R5).
+from dataclasses import dataclass
+
+from values import date_ms, elements, flag, identifier, integer, members
+
+
+@dataclass(frozen=True)
+class Key:
+    """R3: what makes two rows one sale."""
+
+    environment: str
+    bundle_id: str
+    kind: str
+    text: str
+
+
+@dataclass
+class Row:
+    """A well-formed purchase object of a reply."""
+
+    fields: dict
+    is_latest: bool
+    place: tuple
+
+    def identifier(self, name):
+        return identifier(self.fields.get(name))
+
+    def date_ms(self, name):
+        return date_ms(self.fields.get(name))
+
+    def flag(self, name):
+        return flag(self.fields.get(name))
+
+    @property
+    def quantity(self):
+        """R4: an integer from 1 to 10, else None."""
+        value = integer(self.fields.get("quantity"))
+        return value if value is not None and 1 <= value <= 10 else None
+
+    @property
+    def order(self):
+        """R2: which of several rows of one sale is the primary one."""
+        purchased = self.date_ms("purchase_date_ms")
+        transaction = (self.identifier("transaction_id") or "").encode()
+        return (
+            not self.is_latest,
+            purchased is not None,
+            purchased or 0,
+            transaction,
+            self.place,
+        )
+
+
+def source_rows(reply):
+    """R2: (object, is it of latest_receipt_info, place among the sources) of every row."""
+    latest = reply.get("latest_receipt_info")
+    receipt = members(reply.get("receipt"))
+    legacy_names = ("bid", "product_id", "transaction_id", "original_transaction_id")
+    is_legacy = receipt.get("in_app") is None and any(
+        identifier(receipt.get(name)) is not None for name in legacy_names
+    )
+    sources = [
+        [latest] if isinstance(latest, dict) else elements(latest),
+        elements(receipt.get("in_app")),
+        [receipt] if is_legacy else [],
+        [reply.get("latest_expired_receipt_info")],
+    ]
+    for source, objects in enumerate(sources):
+        for index, fields in enumerate(objects):
+            if isinstance(fields, dict):
+                yield Row(fields, source == 0, (source, index))
+
+
+def missing_parts(row):
+    """R2: what a malformed row lacks."""
+    missing = []
+    if row.identifier("product_id") is None:
+        missing.append("product_id")
+    if row.identifier("transaction_id") is None:
+        if row.identifier("original_transaction_id") is None:
+            missing.append("transaction_id")
+    if row.date_ms("purchase_date_ms") is None:
+        if row.date_ms("original_purchase_date_ms") is None:
+            missing.append("purchase_date")
+    return missing
+
+
+def key_of(row, environment, bundle_id):
+    """R3: line item, else transaction."""
+    line_item = row.identifier("web_order_line_item_id")
+    if line_item is not None and line_item != "0":
+        return Key(environment, bundle_id, "line item", line_item)
+    transaction = row.identifier("original_transaction_id") or row.identifier("transaction_id")
+    return Key(environment, bundle_id, "transaction", transaction)
+
+
+def sale_date_ms(row, key):
+    """R3: each date falls back on the other."""
+    purchased = row.date_ms("purchase_date_ms")
+    originally = row.date_ms("original_purchase_date_ms")
+    first, second = (
+        (purchased, originally) if key.kind == "line item" else (originally, purchased)
+    )
+    return second if first is None else first
+
+
+def kind_of(row):
+    """R5: the first match."""
+    if row.fields.get("in_app_ownership_type") == "FAMILY_SHARED":
+        return "family_shared"
+    if row.flag("is_trial_period"):
+        return "trial"
+    offers = ("promotional_offer_id", "offer_code_ref_name")
+    if row.flag("is_in_intro_offer_period") or any(row.identifier(name) for name in offers):
+        return "offer"
+    return "regular"
+
+
+def is_unkeyed_renewal(row, key):
+    """R3: a renewal that falls together with its first period, for want of a line item."""
+    if key.kind == "line item":
+        return False
+    # The legacy form has epoch milliseconds in `expires_date`.
+    expires = row.date_ms("expires_date_ms")
+    if expires is None:
+        expires = row.date_ms("expires_date")
+    transaction = row.identifier("transaction_id")
+    original = row.identifier("original_transaction_id")
+    return expires is not None and None not in (transaction, original) and transaction != original

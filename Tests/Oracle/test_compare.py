@@ -1,0 +1,110 @@
+# Checks that a comparison passes for a faithful program and fails for each kind of difference.
+import contextlib
+import io
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+import compare
+from generate_cases import write_cases
+
+# Stands in for ledgerctl: remembers its imports, and reports with positions shifted by some.
+STAND_IN = """#!{python}
+import json, pathlib, re, sys
+sys.path.insert(0, {sources!r})
+import argparse, reports, revenue_oracle
+arguments = sys.argv[1:]
+if arguments[0] == "init":
+    directory = pathlib.Path(arguments[1])
+    directory.mkdir()
+    (directory / "files.json").write_text(json.dumps(dict(import_=[], prices=[], rates=[])))
+    sys.exit(0)
+state = pathlib.Path(arguments[1]) / "files.json"
+files = json.loads(state.read_text())
+command = arguments[2:]
+if command[0] != "export":
+    files["import_" if command[0] == "import" else command[0]].append(
+        command[1] if command[0] == "import" else command[2])
+    state.write_text(json.dumps(files))
+    sys.exit(3 if command[0] == "import" else 0)
+parser = argparse.ArgumentParser()
+revenue_oracle.add_report_arguments(parser)
+parser.add_argument("--format")
+options = revenue_oracle.report_options(parser.parse_args(command[2:]))
+take = revenue_oracle.Positions.take
+revenue_oracle.Positions.take = lambda self: 3 * take(self) + 100
+book = revenue_oracle.read_book(files["import_"], files["prices"], files["rates"])
+text = reports.csv_text(*reports.REPORTS[command[1]](book, options))
+{fault}
+sys.stdout.buffer.write(text.encode())
+"""
+
+
+class Comparison(unittest.TestCase):
+    def verdict(self, fault, nasty=False):
+        """(exit status, output) of a comparison with a program of that fault."""
+        with tempfile.TemporaryDirectory() as directory:
+            program = pathlib.Path(directory) / "program"
+            sources = os.path.dirname(os.path.abspath(compare.__file__))
+            program.write_text(
+                STAND_IN.format(python=sys.executable, sources=sources, fault=fault)
+            )
+            program.chmod(0o700)
+            command = ["compare.py", "--ledgerctl", str(program), "--seed", "4", "--uploads", "120"]
+            command += ["--nasty"] if nasty else []
+            shown = io.StringIO()
+            with (
+                mock.patch.object(sys, "argv", command),
+                mock.patch.object(compare, "MATRIX", compare.MATRIX[::7]),
+                contextlib.redirect_stdout(shown),
+                self.assertRaises(SystemExit) as ended,
+            ):
+                compare.main()
+            return ended.exception.code, shown.getvalue()
+
+    def test_other_positions_are_no_difference(self):
+        for nasty in (False, True):
+            status, shown = self.verdict("", nasty)
+            self.assertEqual((status, shown.splitlines()[-1]), (0, "5 passed, 0 failed"), shown)
+
+    def test_one_wrong_cell_is_shown(self):
+        status, shown = self.verdict('text = text.replace(",DE,", ",FR,", 1)')
+        self.assertEqual(status, 1)
+        self.assertRegex(shown, r"(?m)^-.*,?DE,")
+        self.assertRegex(shown.splitlines()[-1], r"^[0-4] passed, [1-5] failed$")
+
+    def test_another_order_is_told_from_other_rows(self):
+        fault = "head, *rest = text.splitlines(True); text = head + ''.join(reversed(rest))"
+        status, shown = self.verdict(fault)
+        self.assertEqual(status, 1)
+        self.assertIn("the same rows in another order:", shown)
+
+    def test_needless_quotes_and_other_line_ends_are_faults(self):
+        for fault in ('text = text.replace("DE", \'"DE"\')', r'text = text.replace("\n", "\r\n")'):
+            status, shown = self.verdict(fault)
+            self.assertEqual(status, 1)
+            self.assertIn("not CSV as the rules say", shown)
+
+    def test_a_failed_export_is_a_difference(self):
+        status, shown = self.verdict('sys.exit("no such report")')
+        self.assertEqual((status, shown.splitlines()[-1]), (1, "0 passed, 5 failed"))
+        self.assertIn("no such report", shown)
+
+
+class Cases(unittest.TestCase):
+    def written(self, seed, nasty=False):
+        with tempfile.TemporaryDirectory() as directory:
+            imports, prices, rates = write_cases(directory, seed, 60, nasty)
+            return [path.read_bytes() for path in (*imports, *prices, *rates)]
+
+    def test_a_seed_decides_every_byte(self):
+        self.assertEqual(self.written(5), self.written(5))
+        self.assertNotEqual(self.written(5), self.written(6))
+        self.assertNotEqual(self.written(5), self.written(5, nasty=True))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,498 @@
+# Hand-worked cases for the revenue rules, rule by rule.
+import json
+import unittest
+
+import reports
+from dates import Zone, civil_from_days, days_from_text, period_name, time_from_text, time_text
+from money import PriceProblem, amount_text, micros_from_text, read_price
+from support import RECEIPT, book, exceptions, line, ms, period, price, row, table
+from values import Number, NotJSON, flag, identifier, integer, parse
+
+EUR = {"price": "9.99", "currency": "EUR"}
+
+
+class Values(unittest.TestCase):
+    def test_an_id_is_a_non_empty_string_or_the_digits_of_an_integer(self):
+        cases = [('"a"', "a"), ("12345678901234567890", "12345678901234567890"), ('""', None),
+                 ("null", None), ("true", None), ("1.0", None), ("1e3", None)]
+        for text, expected in cases:
+            self.assertEqual(identifier(parse(text.encode())), expected, text)
+
+    def test_an_integer_is_one_or_a_string_of_digits(self):
+        cases = [("5", 5), ('"05"', 5), ('"-5"', None), ("-5", -5), ("5.0", None), ('" 5"', None),
+                 ('"٥"', None), ("true", None), ('"5\\n"', None)]
+        for text, expected in cases:
+            self.assertEqual(integer(parse(text.encode())), expected, text)
+
+    def test_four_values_set_a_flag(self):
+        for text in ("true", '"true"', "1", '"1"'):
+            self.assertTrue(flag(parse(text.encode())), text)
+        for text in ("false", '"TRUE"', "1.0", "2", '"yes"', "null", "[]"):
+            self.assertFalse(flag(parse(text.encode())), text)
+
+    def test_what_is_no_json_is_refused(self):
+        for text in (b"NaN", b"{", b"\xff", b'"\\ud800"', b"[" * 100_000):
+            with self.assertRaises(NotJSON):
+                parse(text)
+
+
+class Calendar(unittest.TestCase):
+    def test_days_and_times(self):
+        self.assertEqual(civil_from_days(0), (1970, 1, 1))
+        self.assertEqual(civil_from_days(days_from_text("9999-12-31") + 1), (10000, 1, 1))
+        self.assertEqual(time_text(-1), "1969-12-31T23:59:59.999Z")
+        shifted = time_from_text("2026-01-02T03:04:05.67+01:30")
+        self.assertEqual(shifted, ms("2026-01-02") + 5_645_670)
+        for text in ("2026-01-02", "2026-02-30T00:00:00Z", "2026-01-02T00:00:00.1234Z"):
+            with self.assertRaises(ValueError):
+                time_from_text(text)
+
+    def test_names_of_periods(self):
+        cases = [("2026-03-14", "quarter", "2026-Q1"), ("2026-12-31", "quarter", "2026-Q4"),
+                 ("2026-03-01", "week", "2026-W09"), ("2026-03-02", "week", "2026-W10"),
+                 ("2027-01-03", "week", "2026-W53"), ("2024-12-30", "week", "2025-W01"),
+                 ("2021-01-03", "week", "2020-W53"), ("1969-12-29", "week", "1970-W01"),
+                 ("2026-03-14", "year", "2026"), ("2026-03-14", "day", "2026-03-14")]
+        for day, name, expected in cases:
+            self.assertEqual(period_name(days_from_text(day), name), expected, day)
+
+    def test_a_zone_decides_the_day(self):
+        late = ms("2026-03-29T22:30:00Z")
+        self.assertEqual(Zone("Europe/Berlin").day(late), days_from_text("2026-03-30"))
+        self.assertEqual(Zone("America/New_York").day(late), days_from_text("2026-03-29"))
+
+
+class Prices(unittest.TestCase):
+    def test_a_decimal_is_rounded_half_to_even_to_six_places(self):
+        cases = [("0.99000000000000000444", 990_000), ("0.0000005", 0), ("0.0000015", 2),
+                 ("0.00000250", 2), ("0.00000250001", 3), ("0.0000004999", 0),
+                 ("99999999999.9999995", 10**17), ("1." + "9" * 5000, 2_000_000),
+                 ("1.", None), (".5", None), ("-1", None), ("1e2", None), ("123456789012", None),
+                 (" 1", None), ("1\n", None), ("٣", None)]
+        for text, expected in cases:
+            self.assertEqual(micros_from_text(text), expected, text[:20])
+
+    def test_the_first_problem_is_named_alone(self):
+        cases = [({}, "price_unreadable"), ({"price": None}, "price_unreadable"),
+                 ({"price": "9,99 €", "currency": "XXX"}, "price_unreadable"),
+                 ({"price": "1", "price_micros": "1000000"}, "price_unreadable"),
+                 ({"price": Number("-1")}, "price_unreadable"),
+                 ({"price_micros": Number("1" * 18)}, "price_unreadable"),
+                 ({"price_milliunits": Number("1" * 15)}, "price_unreadable"),
+                 ({"price": "1", "price_micros": Number("1000001")}, "price_forms_disagree"),
+                 ({"price": "0.0000001"}, "price_zero"), ({"price": "1"}, "currency_missing"),
+                 ({"price": "1", "currency": "  "}, "currency_missing"),
+                 ({"price": "1", "currency": "XAU"}, "currency_unknown"),
+                 ({"price": "1", "currency": "XTS"}, "currency_unknown"),
+                 ({"price": "1", "currency": "uſd"}, "currency_unknown")]
+        for entry, expected in cases:
+            with self.assertRaises(PriceProblem) as caught:
+                read_price(entry)
+            self.assertEqual(str(caught.exception), expected, entry)
+
+    def test_forms_that_agree_and_a_currency_to_tidy(self):
+        entry = {"price": Number("1.50"), "price_micros": Number("1500000"), "currency": " eur\t"}
+        self.assertEqual(str(read_price(entry)), "1.50 EUR")
+        entry = {"price_milliunits": Number("28000"), "currency": "JPY"}
+        self.assertEqual(str(read_price(entry)), "28 JPY")
+
+    def test_an_amount_has_at_least_its_minor_digits(self):
+        cases = [(9_990_000, "EUR", "9.99"), (9_900_000, "EUR", "9.90"), (1, "EUR", "0.000001"),
+                 (5_000_000, "JPY", "5"), (5_500_000, "JPY", "5.5"), (0, "KWD", "0.000"),
+                 (-9_990_000, "EUR", "-9.99"), (-500_000, "JPY", "-0.5"), (1, "CLF", "0.000001"),
+                 (0, "BYR", "0"), (0, "", "0")]
+        for micros, currency, expected in cases:
+            self.assertEqual(amount_text(micros, currency), expected)
+
+
+class Rows(unittest.TestCase):
+    def test_another_status_gives_no_sale_but_an_exception(self):
+        found = book(line(row(), reply={"status": "21003"}), line(reply={"status": 21010}))
+        self.assertEqual(
+            exceptions(found),
+            [("reply_not_valid", "status 21003 at 1"), ("reply_not_valid", "status 21010 at 3")],
+        )
+        self.assertEqual(table("sales", found, "sale_key"), [])
+
+    def test_a_legacy_reply_takes_its_environment_from_the_endpoint(self):
+        flat = {"bid": "old", **row()}
+        recorded = {"endpoint": "sandbox", "reply": {"status": 21006, "receipt": flat}}
+        found = book(line(upload={"verification": recorded}))
+        self.assertEqual(table("sales", found, "sale_key"), [])
+        shown = table("sales", found, "environment", "bundle_id", environments=None)
+        self.assertEqual(shown, [("Sandbox", "old")])
+
+    def test_a_receipt_with_in_app_is_no_row_itself(self):
+        found = book(line(reply={"receipt": {"bid": "old", "in_app": [], **row()}}))
+        self.assertEqual(table("sales", found, "sale_key") + exceptions(found), [])
+
+    def test_the_sources_are_united_and_what_is_no_object_is_no_row(self):
+        reply = {"latest_receipt_info": row(transaction="2"),
+                 "latest_expired_receipt_info": row(transaction="3")}
+        found = book(line("text", row(), 5, reply=reply))
+        self.assertEqual(table("sales", found, "sale_key"), [("1",), ("2",), ("3",)])
+        self.assertEqual([name for name, _ in exceptions(found)], ["unpriced"] * 3)
+
+    def test_a_malformed_row_says_what_it_lacks_and_nothing_else(self):
+        bad = row(quantity="0", original_transaction_id="", transaction_id=True)
+        no_dates = row(purchase_date_ms="soon", original_purchase_date_ms=None)
+        found = book(line(bad, no_dates, {}))
+        expected = [("", ""), ("coins", ""), ("coins", "1")]
+        shown = table("exceptions", found, "product_id", "transaction_id")
+        self.assertEqual(shown, expected)
+        details = ["product_id+transaction_id+purchase_date", "transaction_id", "purchase_date"]
+        self.assertEqual([detail for _, detail in exceptions(found)], details)
+
+    def test_the_latest_rows_come_first_then_the_earlier_purchase(self):
+        late = period("7", "2", date="2026-01-09", quantity="3")
+        early = period("7", "1", date="2026-01-02", quantity="2")
+        found = book(line(late, early))
+        self.assertEqual(table("sales", found, "quantity", "transaction_ids"), [("2", "1 2")])
+        found = book(line(early, reply={"latest_receipt_info": [late]}))
+        self.assertEqual(table("sales", found, "quantity"), [("3",)])
+
+
+class Sales(unittest.TestCase):
+    def test_one_line_item_under_two_transactions_is_one_sale(self):
+        found = book(line(period("7", "1")), line(period(7, "2")))
+        self.assertEqual(table("sales", found, "sale_key", "transaction_ids"), [("7", "1 2")])
+
+    def test_a_restore_keeps_the_sale_and_its_date(self):
+        moved = str(ms("2026-02-02"))
+        again = row(transaction="9", original_transaction_id="1", purchase_date_ms=moved)
+        found = book(line(row()), line(again, at="2026-02-03"))
+        shown = table("sales", found, "sale_date", "transaction_ids")
+        self.assertEqual(shown, [("2026-01-02T00:00:00.000Z", "1 9")])
+
+    def test_a_line_item_is_dated_by_its_own_purchase_and_a_transaction_by_the_original(self):
+        dates = {"purchase_date_ms": "1", "original_purchase_date_ms": "2"}
+        for lost, expected in ((None, "12"), ("purchase_date_ms", "22"),
+                               ("original_purchase_date_ms", "11")):
+            left = {name: None if name == lost else value for name, value in dates.items()}
+            found = book(line(period("7", **left), row(transaction="8", **left)))
+            shown = [date[-2] for (date,) in table("sales", found, "sale_date")]
+            self.assertEqual("".join(shown), expected)
+
+    def test_a_renewal_without_line_item_is_told(self):
+        for item in (None, "0", "", 0):
+            found = book(line(period(item, "2", expires_date_ms="1")))
+            self.assertIn(("renewal_without_line_item", "2"), exceptions(found))
+        found = book(line(period(None, "1", expires_date_ms="1")))
+        self.assertEqual(exceptions(found), [("unpriced", "no_price")])
+
+    def test_the_first_observation_wins(self):
+        later = row(product="other", quantity="3")
+        found = book(line(row(quantity="2")), line(later))
+        self.assertEqual(table("sales", found, "product_id", "quantity"), [("coins", "2")])
+        conflicts = [d for n, d in exceptions(found) if n == "conflicting_observation"]
+        self.assertEqual(conflicts, ["product_id", "quantity"])
+
+    def test_a_quantity_outside_one_to_ten_is_one(self):
+        for value, detail in [("0", "0"), (11, "11"), ("x", "x"), (True, "true"), (None, "")]:
+            found = book(line(row(quantity=value)))
+            self.assertEqual(table("sales", found, "quantity"), [("1",)])
+            self.assertIn(("bad_quantity", detail), exceptions(found))
+
+    def test_the_kind_is_the_first_that_matches(self):
+        shared = {"in_app_ownership_type": "FAMILY_SHARED", "is_trial_period": "1"}
+        cases = [(shared, "family_shared"),
+                 ({"is_trial_period": True, "is_in_intro_offer_period": True}, "trial"),
+                 ({"is_in_intro_offer_period": 1}, "offer"),
+                 ({"promotional_offer_id": "p"}, "offer"),
+                 ({"offer_code_ref_name": 5}, "offer"), ({"promotional_offer_id": ""}, "regular")]
+        for fields, kind in cases:
+            self.assertEqual(table("sales", book(line(row(**fields))), "kind"), [(kind,)])
+
+    def test_country_and_user_come_from_the_first_upload_that_names_them(self):
+        found = book(
+            line(row(), upload={"country_code": None, "user_identifier": None}),
+            line(row(), upload={"country_code": "fr", "user_identifier": None}),
+            line(row(), upload={"country_code": "US", "user_identifier": "=7"}),
+            line(row(), upload={"user_identifier": "8"}),
+        )
+        columns = ("country_code", "country_position", "user_identifier", "user_position")
+        self.assertEqual(table("sales", found, *columns), [("FR", "2", "'=7", "4")])
+        self.assertIn(("claimed_by_other_user", "8"), exceptions(found))
+        nowhere = book(line(row(), upload={"country_code": None}))
+        self.assertEqual(table("sales", nowhere, "country_code"), [("ZZ",)])
+
+
+class PriceRules(unittest.TestCase):
+    def test_by_transaction_comes_before_by_product(self):
+        entries = [{"product_id": "coins", **EUR},
+                   {"transaction_id": 1, "price": "3", "currency": "USD"}]
+        self.assertEqual(price(book(line(row(), prices=entries))),
+                         [("client_transaction", "3.00", "USD")])
+
+    def test_the_original_transaction_of_a_line_item_is_no_alias(self):
+        entries = [{"transaction_id": "1", **EUR}]
+        found = book(line(period("7", "2", original="1"), prices=entries))
+        self.assertEqual(price(found), [("none", "", "")])
+
+    def test_a_later_transaction_price_that_differs_is_a_conflict(self):
+        later = [{"transaction_id": "1", "price": "3", "currency": "EUR"}]
+        found = book(line(row(), **EUR), line(row(), prices=later))
+        self.assertEqual(price(found), [("client_single", "9.99", "EUR")])
+        self.assertEqual(exceptions(found), [("price_conflict", "3.00 EUR")])
+
+    def test_a_bad_first_entry_gives_nothing_and_the_next_rule_is_tried(self):
+        entries = [{"transaction_id": "1", "price": "0"}, {"transaction_id": "1", **EUR},
+                   {"product_id": "coins", "price": "2", "currency": "EUR"}]
+        found = book(line(row(), prices=entries))
+        self.assertEqual(price(found), [("client_product", "2.00", "EUR")])
+        self.assertEqual(exceptions(found), [("price_zero", "client_transaction")])
+
+    def test_a_later_upload_prices_no_sale_by_product(self):
+        entries = [{"product_id": "coins", **EUR}]
+        found = book(line(row()), line(row(), prices=entries))
+        self.assertEqual(exceptions(found), [("unpriced", "no_price")])
+
+    def test_an_offer_needs_an_entry_of_its_kind(self):
+        flags = {"intro": {"is_in_intro_offer_period": "true"},
+                 "promo": {"promotional_offer_id": "p"},
+                 "offer_code": {"offer_code_ref_name": "o"}, "regular": {}}
+        for kind, fields in flags.items():
+            for said in (*flags, None):
+                entry = {"product_id": "coins", "kind": said, **EUR}
+                basis = price(book(line(row(**fields), prices=[entry])))[0][0]
+                fits = said == kind or (kind == "regular" and said is None)
+                self.assertEqual(basis, "client_product" if fits else "none", (kind, said))
+
+    def test_a_shorthand_prices_exactly_one_new_regular_sale(self):
+        trial = row(transaction="2", is_trial_period="true")
+        found = book(line(row(), trial, **EUR))
+        self.assertEqual(price(found)[0], ("client_single", "9.99", "EUR"))
+        found = book(line(row(), row(transaction="2"), **EUR))
+        self.assertEqual(price(found), [("none", "", "")] * 2)
+        self.assertIn(("price_ambiguous", "2 new sales at 1"), exceptions(found))
+        found = book(line(row()), line(row(), **EUR))
+        self.assertEqual(exceptions(found), [("unpriced", "no_price")])
+
+    def test_a_shorthand_beside_a_product_is_an_entry_after_the_others(self):
+        entries = [{"product_id": "coins", "price": "1", "currency": "EUR"}]
+        found = book(line(row(), row(transaction="2"), product_id="coins", **EUR))
+        self.assertEqual(price(found), [("client_product", "9.99", "EUR")] * 2)
+        found = book(line(row(), prices=entries, product_id="coins", **EUR))
+        self.assertEqual(price(found), [("client_product", "1.00", "EUR")])
+
+    def test_a_price_is_evidence_for_thirty_days(self):
+        limit = ms("2026-01-02") + 30 * 86_400_000
+        for at, basis in ((limit, "client_single"), (limit + 1, "none")):
+            found = book(line(row(), upload={"occurred_at": at}, **EUR))
+            self.assertEqual(price(found)[0][0], basis)
+        late = [("unpriced", "no_price"), ("price_observed_late", "client_single")]
+        self.assertCountEqual(exceptions(found), late)
+        entries = [{"transaction_id": "1", **EUR}]
+        found = book(line(row(), upload={"occurred_at": limit + 1}, prices=entries))
+        self.assertEqual(price(found)[0][0], "client_transaction")
+
+    def test_a_renewal_carries_the_latest_earlier_price_of_its_chain(self):
+        first = line(period("5", "1", date="2026-01-02"), **EUR)
+        march = period("7", "3", date="2026-03-02")
+        third = line(march, at="2026-03-03", price="5", currency="EUR")
+        renewals = line(
+            period("4", "0", date="2026-01-01"),
+            period("6", "2", date="2026-02-02"),
+            period("8", "4", date="2026-04-02"),
+            period("9", "9", original="9", date="2026-04-02"),
+        )
+        expected = [("none", "", ""), ("client_single", "9.99", "EUR"),
+                    ("carried_forward", "9.99", "EUR"), ("client_single", "5.00", "EUR"),
+                    ("carried_forward", "5.00", "EUR"), ("none", "", "")]
+        self.assertEqual(price(book(first, third, renewals)), expected)
+
+    def test_no_price_is_carried_to_or_from_another_kind(self):
+        intro = period("5", is_in_intro_offer_period=True)
+        entries = [{"product_id": "pro", "kind": "intro", **EUR}]
+        renewal = line(period("6", "2", date="2026-02-02"))
+        found = book(line(intro, prices=entries), renewal)
+        self.assertEqual(price(found)[1], ("none", "", ""))
+        # A transaction sale carries nothing on, though its original transaction is the chain's.
+        plain = line(period(None, date="2026-03-02"))
+        found = book(line(period("5"), **EUR), plain)
+        self.assertEqual(price(found), [("none", "", ""), ("client_single", "9.99", "EUR")])
+
+    def test_the_price_list_prefers_the_country_then_the_latest_entry(self):
+        listed = ["coins,DE,EUR,1,2026-01-03", "coins,DE,EUR,0,2026-01-01",
+                  "coins,DE,EUR,3,2025-12-01", "coins,,USD,4,2026-01-02"]
+        self.assertEqual(price(book(line(row()), prices=listed)), [("price_list", "0.00", "EUR")])
+        abroad = line(row(), upload={"country_code": "FR"})
+        self.assertEqual(price(book(abroad, prices=listed)), [("price_list", "4.00", "USD")])
+        early = line(row(date="2025-11-30"))
+        self.assertEqual(price(book(early, prices=listed)), [("none", "", "")])
+        offer = line(row(promotional_offer_id="p"))
+        self.assertEqual(price(book(offer, prices=listed)), [("none", "", "")])
+
+    def test_unpriced_names_the_first_problem(self):
+        entries = [{"product_id": "coins", "price": "1"}, {"transaction_id": "1", "price": "x"}]
+        found = book(line(row(), prices=entries))
+        self.assertIn(("unpriced", "price_unreadable"), exceptions(found))
+
+
+class Journal(unittest.TestCase):
+    CANCELLED = {"cancellation_date_ms": str(ms("2026-02-01")), "cancellation_reason": 1}
+
+    def lines(self, found):
+        return table("journal", found, "line", "date", "quantity", "amount", "reason")
+
+    def test_a_return_takes_back_what_the_sale_gave(self):
+        found = book(line(row(quantity="2"), **EUR), line(row(quantity="2", **self.CANCELLED)))
+        expected = [("Sale", "2026-01-02T00:00:00.000Z", "2", "19.98", ""),
+                    ("Return", "2026-02-01T00:00:00.000Z", "-2", "-19.98", "1")]
+        self.assertEqual(self.lines(found), expected)
+
+    def test_a_sale_that_was_never_cancelled_is_not_reversed(self):
+        upgraded = row(is_upgraded="true", **self.CANCELLED)
+        found = book(line(upgraded, asked="2026-02-05"), line(row(), asked="2026-02-06"))
+        self.assertEqual(table("journal", found, "line"), [("Sale",)])
+
+    def test_only_a_newer_reply_reverses_and_only_a_newer_one_returns_again(self):
+        whole, gone = row(), row(**self.CANCELLED)
+        story = [(gone, "2026-02-05", ["Sale", "Return"]), (whole, "2026-02-05", []),
+                 (whole, None, []), (gone, "2026-02-07", []), (whole, "2026-02-06", []),
+                 (whole, "2026-02-08", ["Reversal"]), (gone, "2026-02-08", []), (gone, None, []),
+                 (gone, "2026-02-09", ["Return"]), (gone, "2026-02-10", [])]
+        lines, expected = [], []
+        for index, (shown, asked, added) in enumerate(story):
+            lines.append(line(shown, asked=asked, at=f"2026-03-{index + 1:02}"))
+            expected.extend(added)
+            names = table("journal", book(*lines), "line")
+            self.assertCountEqual([name for (name,) in names], expected, index)
+        found = table("journal", book(*lines), "line", "date")
+        self.assertIn(("Reversal", "2026-03-06T00:00:00.000Z"), found)
+
+    def test_a_return_without_request_date_is_not_reversed(self):
+        found = book(line(row(**self.CANCELLED)), line(row(), asked="2026-02-08"))
+        self.assertEqual(table("journal", found, "line"), [("Sale",), ("Return",)])
+
+    def test_an_upgrade_gives_no_line_but_an_exception(self):
+        upgraded = row(is_upgraded="true")
+        found = book(line(upgraded, **EUR), line(row(**self.CANCELLED)))
+        self.assertEqual(table("journal", found, "line"), [("Sale",)])
+        self.assertEqual(exceptions(found), [("upgrade_credit_unknown", "")])
+
+    def test_trials_have_lines_of_zero_and_unpriced_sales_of_none(self):
+        trial = row(transaction="2", is_trial_period="true", **self.CANCELLED)
+        amounts = table("journal", book(line(row(), trial)), "line", "amount", "price_basis")
+        self.assertEqual(amounts, [("Sale", "", "none"), ("Sale", "0", ""), ("Return", "0", "")])
+
+
+class Reports(unittest.TestCase):
+    CANCELLED = Journal.CANCELLED
+
+    def test_revenue_adds_up_by_country_and_currency(self):
+        found = book(
+            line(row(quantity="3"), **EUR),
+            line(row(quantity="3", **self.CANCELLED)),
+            line(row(transaction="2"), price="1.5", currency="KWD"),
+            line(row(transaction="3", is_trial_period=1), row(transaction="4", quantity="2")),
+        )
+        expected = [("DE", "", "2", "", "0", "", "2", "1"),
+                    ("DE", "EUR", "3", "29.97", "3", "29.97", "0", "0"),
+                    ("DE", "KWD", "1", "1.500", "0", "0.000", "0", "0")]
+        columns = ("country_code", "currency", "units", "gross", "returned_units", "returns",
+                   "unpriced_units", "trials")
+        self.assertEqual(table("revenue", found, *columns), expected)
+        self.assertEqual(table("revenue", found, "net"), [("",), ("0.00",), ("1.500",)])
+
+    def test_a_reversal_adds_to_the_net_and_a_trials_return_makes_no_row(self):
+        trial = row(transaction="2", is_trial_period=1, **self.CANCELLED)
+        unpriced = row(transaction="3", **self.CANCELLED)
+        found = book(
+            line(row(), trial, unpriced, asked="2026-01-04", **EUR, product_id="coins"),
+            line(row(**self.CANCELLED), asked="2026-02-05"),
+            line(row(), asked="2026-02-06", at="2026-02-07"),
+        )
+        columns = ("period", "currency", "returns", "reversals", "net", "trials", "units")
+        shown = table("revenue", found, *columns, by=("period",))
+        expected = [("2026-01", "", "", "", "", "1", "0"),
+                    ("2026-01", "EUR", "0.00", "0.00", "19.98", "0", "2"),
+                    ("2026-02", "EUR", "19.98", "9.99", "-9.99", "0", "0")]
+        self.assertEqual(shown, expected)
+
+    def test_an_unpriced_return_is_no_second_unpriced_unit(self):
+        found = book(line(row(quantity="2", **self.CANCELLED)))
+        shown = table("revenue", found, "units", "returned_units", "unpriced_units", "net")
+        self.assertEqual(shown, [("2", "2", "2", "")])
+
+    def test_both_limits_are_days_within(self):
+        found = book(line(row(), row(transaction="2", date="2026-01-04T23:59:59.999Z")))
+        for first, last, expected in (("02", "04", "2"), ("02", "03", "1"), ("03", "04", "1")):
+            limits = {"from_day": days_from_text(f"2026-01-{first}"),
+                      "to_day": days_from_text(f"2026-01-{last}")}
+            self.assertEqual(table("revenue", found, "units", **limits), [(expected,)])
+
+    def test_refunds_stand_in_their_own_period_or_restate_the_sale(self):
+        found = book(line(row(), **EUR), line(row(**self.CANCELLED)))
+        options = {"by": ("period",)}
+        columns = ("period", "gross", "returns", "net")
+        expected = [("2026-01", "9.99", "0.00", "9.99"), ("2026-02", "0.00", "9.99", "-9.99")]
+        self.assertEqual(table("revenue", found, *columns, **options), expected)
+        options["refunds"] = "sale-date"
+        self.assertEqual(table("revenue", found, *columns, **options),
+                         [("2026-01", "9.99", "9.99", "0.00")])
+        options["from_day"] = days_from_text("2026-02-01")
+        self.assertEqual(table("revenue", found, *columns, **options), [])
+
+    def test_each_line_is_converted_at_its_own_day(self):
+        rates = ["2026-01-01,EUR,USD,1.25", "2026-01-31,EUR,USD,3", "2026-02-02,EUR,USD,9"]
+        sale = line(row(), price="1", currency="USD")
+        found = book(sale, line(row(**self.CANCELLED)), rates=rates)
+        shown = table("journal", found, "amount", "currency", reporting_currency="EUR")
+        self.assertEqual(shown, [("0.80", "EUR"), ("-0.333333", "EUR")])
+
+    def test_a_cross_rate_goes_through_the_first_base_that_has_both(self):
+        rates = ["2026-01-01,CHF,USD,2", "2026-01-01,CHF,EUR,3", "2026-01-01,AUD,EUR,7"]
+        found = book(line(row(), price="1", currency="USD"), rates=rates)
+        shown = table("journal", found, "amount", reporting_currency="EUR")
+        self.assertEqual(shown, [("1.50",)])
+
+    def test_of_the_rates_known_on_a_day_the_latest_day_counts_then_the_latest_position(self):
+        rates = ["2026-01-02,EUR,USD,2", "2026-01-02,EUR,USD,4", "2026-01-01,EUR,USD,5"]
+        found = book(line(row(), price="1", currency="USD"), rates=rates)
+        shown = table("journal", found, "amount", reporting_currency="EUR")
+        self.assertEqual(shown, [("0.25",)])
+
+    def test_a_line_without_a_rate_keeps_its_currency(self):
+        found = book(line(row(), **EUR), rates=["2026-01-03,EUR,USD,2"])
+        shown = table("journal", found, "amount", "currency", reporting_currency="USD")
+        self.assertEqual(shown, [("9.99", "EUR")])
+        self.assertEqual(exceptions(found, reporting_currency="USD"), [("unconverted", "Sale EUR")])
+        self.assertEqual(exceptions(found), [])
+
+    def test_an_exception_is_told_once_with_its_first_position(self):
+        found = book(*(line(row(quantity="0"), asked=f"2026-01-0{day}") for day in (1, 2)))
+        shown = table("exceptions", found, "exception", "position")
+        self.assertEqual(shown, [("bad_quantity", "1"), ("unpriced", "1")])
+
+    def test_cells_that_a_spreadsheet_would_run_are_text(self):
+        cases = [("=1", "'=1"), ("-1", "'-1"), ("\tx", "'\tx"), ("\rx", '"\'\rx"'),
+                 ("a,b", '"a,b"'), ('a"b', '"a""b"'), ("=a,b", "\"'=a,b\""), ("a=b", "a=b"),
+                 (reports.number(-1), "-1")]
+        for cell, expected in cases:
+            self.assertEqual(reports.cell_text(cell), expected)
+
+
+class Import(unittest.TestCase):
+    def test_bad_and_repeated_lines_leave_no_events(self):
+        good = line(row())
+        bad = ["{", "[]", "{}", line(row(), upload={"receipt": "?"}),
+               line(row(), upload={"country_code": "ZZ"}),
+               line(row(), upload={"occurred_at": "yesterday"})]
+        found = book(*bad, good, good, line(row(transaction="2")))
+        self.assertEqual(table("sales", found, "first_position"), [("1",), ("3",)])
+
+    def test_the_time_of_an_upload_falls_back_on_the_reply(self):
+        whole = json.loads(line(row(), asked="2026-02-02", **EUR))
+        del whole["occurred_at"]
+        self.assertEqual(price(book(json.dumps(whole)))[0][0], "none")
+        whole["verification"]["reply"]["receipt"]["request_date_ms"] = str(ms("2026-02-01"))
+        self.assertEqual(price(book(json.dumps(whole)))[0][0], "client_single")
+
+    def test_a_line_without_verification_is_no_revenue(self):
+        found = book(json.dumps({"marketplace": "itunes", "receipt": RECEIPT}))
+        self.assertEqual(table("sales", found, "sale_key") + exceptions(found), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
