@@ -26,7 +26,9 @@ final class FakeAppender: EventAppender {
           contentsOf: Array(String(first + reference.eventIndex).utf8), at: reference.offsetBytes)
       }
       // The event must be one compact JSON object, or nobody could read it.
-      guard let value = try? JSONValue(data), value.bytes == data else {
+      var compact: [UInt8] = []
+      try? data.withUnsafeBytes { try JSONValidator.compact($0, to: &compact) }
+      guard let value = try? JSONValue(data), compact == data else {
         Issue.record("an event whose data is no compact JSON")
         continue
       }
