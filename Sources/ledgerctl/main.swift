@@ -1,1 +1,4 @@
-print("ledgerctl")
+// Starts the program.
+import Glibc
+
+exit(runProgram(Array(CommandLine.arguments.dropFirst())).rawValue)

@@ -25,7 +25,7 @@ struct ReceiptBase64Tests {
       ("Zm9vZ", .invalidLength(characterCount: 5)),
       ("Zm 9", .invalidCharacter(offsetBytes: 2)),
       ("Zm9v\n\n\n\n", .invalidCharacter(offsetBytes: 4)),
-      ("Zm-_", .invalidCharacter(offsetBytes: 2)), ("Zm9\0", .invalidCharacter(offsetBytes: 3)),
+      ("Zm-_", .invalidCharacter(offsetBytes: 2)), ("Zm9\u{7f}", .invalidCharacter(offsetBytes: 3)),
       ("Zm\u{e9}A===", .invalidCharacter(offsetBytes: 2)),
       ("*g==", .invalidCharacter(offsetBytes: 0)),
       ("====", .misplacedPadding(offsetBytes: 0)), ("Z===", .misplacedPadding(offsetBytes: 1)),
@@ -67,7 +67,7 @@ struct ReceiptBase64Tests {
     "line breaks and tabs go, a space is a plus again, nothing else changes",
     arguments: [
       ("Zm9v", "Zm9v"), ("Zm9v\r\nYmFy\r\n", "Zm9vYmFy"), ("Z\tm9v", "Zm9v"), ("a b ", "a+b+"),
-      ("\n", ""), ("", ""), ("a\u{b}b\0", "a\u{b}b\0"), ("-_ \n", "-_+"),
+      ("\n", ""), ("", ""), ("a~b&", "a~b&"), ("-_ \n", "-_+"),
     ])
   func normalized(text: String, expected: String) {
     #expect(ReceiptText.normalize(Array(text.utf8)) == Array(expected.utf8))

@@ -142,8 +142,9 @@ struct ReceiptDERTests {
       }
       _ = try? readOne(bytes)
       _ = try? octets([0x24] + bytes)
-      #expect(throws: ReceiptError.self, "seed \(random.seed)") {
-        try ReceiptFile.decode([0x30] + bytes)
+      // Not `#expect` for each of them: it costs more than the decoder.
+      if (try? ReceiptFile.decode([0x30] + bytes)) != nil {
+        Issue.record("random bytes made a receipt, seed \(random.seed)")
       }
     }
   }

@@ -36,7 +36,7 @@ struct SignatureTamperingTests {
     for offset in file.indices {
       var altered = file
       altered[offset] ^= 1 << UInt8.random(in: 0..<8, using: &random)
-      #expect(isRefused(altered), "offset \(offset), seed \(random.seed)")
+      if !isRefused(altered) { Issue.record("offset \(offset), seed \(random.seed)") }
     }
   }
 
@@ -54,7 +54,7 @@ struct SignatureTamperingTests {
     for bit in 0..<content.count * 8 {
       var altered = content
       altered[bit / 8] ^= 1 << UInt8(bit % 8)
-      #expect(isRefused(framed(altered, signature)), "content bit \(bit)")
+      if !isRefused(framed(altered, signature)) { Issue.record("content bit \(bit)") }
     }
     for bit in 0..<signature.count * 8 {
       var altered = signature

@@ -66,7 +66,7 @@ package struct Reply {
   ) throws(JSONError) {
     switch try cursor.kind() {
     case .object: rows.append(try ReplyRow(source: source, &cursor, keeper))
-    case .array:
+    case .array where source != .latestExpiredReceiptInfo:
       try cursor.beginArray()
       while try cursor.nextElement() {
         if try cursor.kind() == .object {

@@ -1,6 +1,5 @@
 // receipt.uploaded: one upload of a receipt, with the request's optional fields.
 package import JSON
-private import Time
 
 /// What an upload is made of when it is recorded.
 package struct ReceiptUploaded {
@@ -60,7 +59,7 @@ package struct ReceiptUploaded {
     writer.key("receipt_sha256")
     writer.string(receiptSHA256Hex)
     writer.key("occurred_at")
-    writer.string(Timestamp.text(occurredAtMs))
+    writer.string(Timestamp.string(occurredAtMs))
     switch origin {
     case .http:
       writer.key("via")

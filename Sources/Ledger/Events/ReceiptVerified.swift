@@ -1,6 +1,5 @@
 // receipt.verified: one result of one verification of an upload.
 package import JSON
-private import Time
 
 /// Who gave a verification's result.
 package enum Authority: String, Sendable {
@@ -84,7 +83,7 @@ package struct ReceiptVerified {
       writer.string(endpoint.rawValue)
     }
     writer.key("occurred_at")
-    writer.string(Timestamp.text(occurredAtMs))
+    writer.string(Timestamp.string(occurredAtMs))
     write(reply, to: &writer)
     writer.endObject()
     return writer.bytes

@@ -68,7 +68,7 @@ final class EventFold {
       upcast = try Upcasters.standard.upcast(type, version: event.version, data: event.data)
     } catch { throw .event(position: event.position, error) }
     if let upcast {
-      try upcast.withUnsafeBytes { (data) throws(ProjectionError) in
+      try withText(upcast) { (data) throws(ProjectionError) in
         try fold(type, event, data)
       }
     } else {
@@ -161,7 +161,7 @@ final class EventFold {
       do throws(LedgerError) { line = try readEvent(Int(replyOf)) } catch {
         throw .ledger(error)
       }
-      try line.withUnsafeBytes { (bytes) throws(ProjectionError) in
+      try withText(line) { (bytes) throws(ProjectionError) in
         guard let earlier = EventLine(bytes), EventType(earlier.type) == .receiptVerified else {
           throw .missingEvent(position: event.position, names: Int(replyOf))
         }
@@ -201,7 +201,7 @@ final class EventFold {
           shownSales = revenue.shownSaleCount
         } else if reply != nil || result.hasOtherReply {
           // R1: any other recorded reply.
-          let status = (result.status ?? reply?.status).map(String.init) ?? "missing"
+          let status = (result.status ?? reply?.status).map(String.init) ?? "none"
           try exceptions.add(
             .replyNotValid, environment: environment, bundle: bundle,
             detail: "status \(status) at \(event.position)", position: event.position)

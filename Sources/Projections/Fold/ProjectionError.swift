@@ -13,6 +13,8 @@ package enum ProjectionError: Error, CustomStringConvertible {
   case file(operation: String, name: String, cause: String)
   /// A wrong wish, such as an unknown time zone.
   case usage(String)
+  /// Whoever asked for the work ended it.
+  case interrupted
   /// The one who asked wants no more, or can take no more.
   case output(any Error)
 
@@ -27,6 +29,7 @@ package enum ProjectionError: Error, CustomStringConvertible {
     case .sumOverflow(let currency): "summing amounts in \(currency): more than 128 bits can hold"
     case .file(let operation, let name, let cause): "\(operation) \(name): \(cause)"
     case .usage(let text): text
+    case .interrupted: "interrupted"
     case .output(let error): "\(error)"
     }
   }

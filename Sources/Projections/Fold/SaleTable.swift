@@ -16,7 +16,7 @@ final class SaleTable: SaleSource {
     try database.prepare(
       """
       SELECT \(Self.columns) FROM sales WHERE original_transaction_id = ? AND environment = ?
-      AND bundle = ? AND product = ? AND key_kind = 0 AND kind = 0
+      AND bundle = ? AND product = ? AND kind = 0
       """)
   }
   private lazy var selectTransactions = Result { () throws(DatabaseError) in

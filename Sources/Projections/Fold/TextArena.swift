@@ -1,6 +1,6 @@
 // Texts that live as long as a fold: copied once, never moved, freed together.
 import Glibc
-package import JSON
+import JSON
 
 /// Bytes of a text that something else keeps alive.
 typealias Text = JSONBytes
@@ -69,4 +69,18 @@ struct TextKey: Hashable {
 
   @inline(__always)
   func hash(into hasher: inout Hasher) { hasher.combine(bytes: text) }
+}
+
+/// Calls `body` with the bytes of `text`.
+func withText<Result, Failure: Error>(
+  _ text: String, _ body: (Text) throws(Failure) -> Result
+) throws(Failure) -> Result {
+  try withText(Array(text.utf8), body)
+}
+
+/// Calls `body` with the bytes of `text`.
+func withText<Result, Failure: Error>(
+  _ text: [UInt8], _ body: (Text) throws(Failure) -> Result
+) throws(Failure) -> Result {
+  try text.withUnsafeBufferPointer { (buffer) throws(Failure) in try body(Text(buffer)) }
 }

@@ -1,4 +1,5 @@
 // The uploads of a fold, and what they say about the sales that their verifications will show.
+import JSON
 import Ledger
 
 /// Writes uploads as they come and finds them again when a verification names them.
@@ -90,7 +91,7 @@ final class UploadTable {
     _ body: (Int32, UploadEvidence) throws(ProjectionError) -> Result
   ) throws(ProjectionError) -> Result? {
     if let upload = recent.removeValue(forKey: position) {
-      return try upload.metadata.withUnsafeBytes { (metadata) throws(ProjectionError) in
+      return try withText(upload.metadata) { (metadata) throws(ProjectionError) in
         try body(
           upload.receipt,
           UploadEvidence(

@@ -56,10 +56,12 @@ final class UserTable {
 
   /// Counts an upload of a user.
   func noteUpload(_ number: Int32, atMs: Int64) {
-    users[number]?.uploads += 1
-    users[number]?.firstSeenAtMs = min(users[number]?.firstSeenAtMs ?? atMs, atMs)
-    users[number]?.lastSeenAtMs = max(users[number]?.lastSeenAtMs ?? atMs, atMs)
-    users[number]?.isChanged = true
+    guard var user = users[number] else { return }
+    user.uploads += 1
+    user.firstSeenAtMs = min(user.firstSeenAtMs, atMs)
+    user.lastSeenAtMs = max(user.lastSeenAtMs, atMs)
+    user.isChanged = true
+    users[number] = user
   }
 
   /// The identifier of a user.

@@ -35,9 +35,9 @@ struct DerivedPrices {
     let product: Symbol
     let original: TextKey
 
-    /// Nil for a sale that stands in no chain: only regular line-item sales carry a price forward.
+    /// Nil for a sale that stands in no chain: only regular sales with an original transaction do.
     init?(_ sale: Sale) {
-      guard sale.keyKind == .lineItem, sale.kind == .regular, !sale.originalTransactionID.isEmpty
+      guard sale.kind == .regular, !sale.originalTransactionID.isEmpty
       else { return nil }
       (environment, bundle, product) = (sale.environment, sale.bundle, sale.product)
       original = TextKey(text: sale.originalTransactionID)
@@ -70,7 +70,7 @@ struct DerivedPrices {
       previous = place
       if sale.priceBasis.isFromClient, let price = sale.price {
         carried = (price, sale.pricePosition)
-      } else if let carried {
+      } else if let carried, sale.keyKind == .lineItem {
         set(place, (carried.price, .carriedForward, carried.position))
       } else {
         set(place, listed(sale))

@@ -57,9 +57,10 @@ extension PriceEntry {
   func read() -> PriceReading {
     var found: Int64?
     var disagree = false
-    for form in [micros(of: forms.price), micros(ofMicros: forms.micros),
-      micros(ofMilliunits: forms.milliunits)]
-    {
+    for form in [
+      micros(of: forms.price), micros(ofMicros: forms.micros),
+      micros(ofMilliunits: forms.milliunits),
+    ] {
       switch form {
       case .absent: continue
       case .unreadable: return .problem(.unreadable)

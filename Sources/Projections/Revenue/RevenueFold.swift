@@ -290,11 +290,3 @@ final class RevenueFold {
     return isChanged
   }
 }
-
-/// Calls `body` with the bytes of `text`.
-func withText<Result>(
-  _ text: String, _ body: (Text) throws(DatabaseError) -> Result
-) throws(DatabaseError) -> Result {
-  var text = text
-  return try text.withUTF8 { (bytes) throws(DatabaseError) in try body(Text(bytes)) }
-}

@@ -1,0 +1,70 @@
+// Steps through the calendar, and dates as the App Store writes them.
+import Time
+
+let secondMs: Int64 = 1000
+let minuteMs: Int64 = 60_000
+let hourMs: Int64 = 3_600_000
+let dayMs: Int64 = 86_400_000
+
+enum StoreTime {
+  static func day(_ epochMs: Int64) -> CivilDate {
+    let days = epochMs / dayMs - (epochMs % dayMs < 0 ? 1 : 0)
+    return CivilDate(daysSince1970: Int(days))
+  }
+
+  /// The same time of day so many months later; a day that the month lacks becomes its last.
+  static func adding(months: Int, to epochMs: Int64) -> Int64 {
+    let date = day(epochMs)
+    let timeMs = epochMs - Int64(date.daysSince1970) * dayMs
+    let index = date.year * 12 + date.month - 1 + months
+    var lastDay = date.day
+    while lastDay > 28 {
+      if let later = CivilDate(year: index / 12, month: index % 12 + 1, day: lastDay) {
+        return Int64(later.daysSince1970) * dayMs + timeMs
+      }
+      lastDay -= 1
+    }
+    let later = CivilDate(year: index / 12, month: index % 12 + 1, day: lastDay) ?? date
+    return Int64(later.daysSince1970) * dayMs + timeMs
+  }
+
+  /// The `ordinal`th Sunday of a month, in days since 1970.
+  private static func sunday(_ ordinal: Int, year: Int, month: Int) -> Int {
+    let first = CivilDate(year: year, month: month, day: 1)?.daysSince1970 ?? 0
+    // 1970-01-01 was a Thursday: day 3 is the first Sunday.
+    let untilSunday = ((3 - first) % 7 + 7) % 7
+    return first + untilSunday + (ordinal - 1) * 7
+  }
+
+  /// Daylight saving in Los Angeles: from the second Sunday of March to the first of November, at 2:00 local
+  /// time (the rule since 2007).
+  static func losAngelesOffsetMs(_ epochMs: Int64) -> Int64 {
+    let year = day(epochMs).year
+    let begin = Int64(sunday(2, year: year, month: 3)) * dayMs + 10 * hourMs
+    let end = Int64(sunday(1, year: year, month: 11)) * dayMs + 9 * hourMs
+    return (begin..<end).contains(epochMs) ? -7 * hourMs : -8 * hourMs
+  }
+
+  /// `2026-01-02 03:04:05`, of an instant that was moved to its zone already.
+  private static func plain(_ localMs: Int64, _ zone: StaticString) -> String {
+    var text: [UInt8] = []
+    text.reserveCapacity(40)
+    Timestamp.append(localMs, to: &text)
+    text.removeLast(5)
+    text[10] = UInt8(ascii: " ")
+    text.append(
+      contentsOf: UnsafeBufferPointer(start: zone.utf8Start, count: zone.utf8CodeUnitCount))
+    return String(decoding: text, as: UTF8.self)
+  }
+
+  static func greenwich(_ epochMs: Int64) -> String { plain(epochMs, " Etc/GMT") }
+
+  static func losAngeles(_ epochMs: Int64) -> String {
+    plain(epochMs + losAngelesOffsetMs(epochMs), " America/Los_Angeles")
+  }
+
+  /// `2026-01-02T03:04:05Z`, as receipts write dates.
+  static func receiptDate(_ epochMs: Int64) -> String {
+    String(Timestamp.text(epochMs).prefix(19)) + "Z"
+  }
+}

@@ -1,0 +1,78 @@
+// Transaction receipts of old: base64 of a NeXT property list that holds two more pieces of base64.
+
+struct LegacyReceipt {
+  let simulation: Simulation
+  let customer: Customer
+
+  /// The keys of `purchase-info` and the values that the reply repeats, with `-` for the reply's `_`.
+  static func fields(
+    simulation: Simulation, customer: Customer, purchase: Purchase, device: Int, atMs: Int64
+  ) -> [(key: String, value: String)] {
+    let facts = ReceiptFacts(simulation: simulation, customer: customer)
+    var fields: [(key: String, value: String)] = []
+    func add(_ key: String, _ value: String) { fields.append((key, value)) }
+    add(
+      "original_purchase_date_pst", StoreTime.losAngeles(purchase.originallyPurchasedMs))
+    add("unique_identifier", facts.deviceIdentifier(device: device))
+    add("original_transaction_id", String(purchase.original))
+    if purchase.expiresMs > 0 {
+      add("expires_date", String(purchase.expiresMs))
+      add("expires_date_formatted", StoreTime.greenwich(purchase.expiresMs))
+      add("expires_date_formatted_pst", StoreTime.losAngeles(purchase.expiresMs))
+      add("is_trial_period", purchase.offer == .trial ? "true" : "false")
+      add("is_in_intro_offer_period", purchase.offer == .introductory ? "true" : "false")
+    }
+    if purchase.lineItem > 0 { add("web_order_line_item_id", String(purchase.lineItem)) }
+    add("transaction_id", String(purchase.transaction))
+    add("quantity", String(purchase.quantity))
+    add("product_id", purchase.product.id)
+    add("item_id", String(purchase.product.itemID))
+    add("bid", customer.app.bundleID)
+    add("unique_vendor_identifier", facts.vendorIdentifier(device: device))
+    add("bvrs", facts.version(atMs: atMs))
+    add("purchase_date", StoreTime.greenwich(purchase.purchasedMs))
+    add("purchase_date_ms", String(purchase.purchasedMs))
+    add("purchase_date_pst", StoreTime.losAngeles(purchase.purchasedMs))
+    add("original_purchase_date", StoreTime.greenwich(purchase.originallyPurchasedMs))
+    add("original_purchase_date_ms", String(purchase.originallyPurchasedMs))
+    return fields
+  }
+
+  private static func propertyList(_ entries: [(key: String, value: String)]) -> [UInt8] {
+    var text = "{\n"
+    for entry in entries { text += "\t\"\(entry.key)\" = \"\(entry.value)\";\n" }
+    return Array((text + "}").utf8)
+  }
+
+  func base64(of purchase: Purchase, device: Int, receiptMs: Int64) -> String {
+    let entries = Self.fields(
+      simulation: simulation, customer: customer, purchase: purchase, device: device,
+      atMs: receiptMs
+    ).map { (key: String($0.key.map { $0 == "_" ? "-" : $0 }), value: $0.value) }
+    let outer = [
+      (key: "signature", value: Base64.encode(signature(of: purchase, receiptMs: receiptMs))),
+      (key: "purchase-info", value: Base64.encode(Self.propertyList(entries))),
+      (key: "environment", value: customer.isSandbox ? "Sandbox" : "Production"),
+      (key: "pod", value: customer.isSandbox ? "100" : String(customer.index % 70 + 1)),
+      (key: "signing-status", value: "0"),
+    ]
+    return Base64.encode(Self.propertyList(outer))
+  }
+
+  /// Version 2, 128 bytes that sign nothing, and a certificate that is the same everywhere.
+  private func signature(of purchase: Purchase, receiptMs: Int64) -> [UInt8] {
+    var random = RandomSource(
+      seed: simulation.seed, 50, purchase.transaction, UInt64(bitPattern: receiptMs))
+    var bytes: [UInt8] = [2]
+    random.appendBytes(128, to: &bytes)
+    var shared = RandomSource(seed: simulation.seed, 51)
+    let certificate = CertificateSet.certificate(
+      subject: CertificateSet.name("Example Purchase Signing"),
+      issuer: CertificateSet.name("Example Store Authority"), serial: [0x52, 0x0B, 0x31, 0x07],
+      algorithm: ObjectIdentifier.sha1WithRSA, fillerBytes: 40, random: &shared)
+    for shift in [24, 16, 8, 0] {
+      bytes.append(UInt8(truncatingIfNeeded: certificate.count >> shift))
+    }
+    return bytes + certificate
+  }
+}

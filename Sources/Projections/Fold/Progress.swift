@@ -1,0 +1,57 @@
+// How far a database has folded the log, and with which code.
+import Ledger
+
+/// The position up to which a database has folded, and the history that it rests on.
+struct Progress {
+  /// The position of the event that comes next.
+  var position = 0
+  var frontier = Frontier()
+  /// Epoch milliseconds; nil where no event was folded.
+  var lastEventAtMs: Int64?
+
+  /// The tree's root at the position.
+  var root: Digest32 { frontier.root }
+
+  init() {}
+
+  /// Reads the progress of a database.
+  init(_ database: Database) throws(DatabaseError) {
+    let row = try database.prepare(
+      "SELECT position, frontier, last_event_at_ms FROM progress WHERE id = 0")
+    guard try row.step() else { return }
+    position = Int(row.integer(0))
+    // A frontier that doesn't belong to its size has a root that no log has: it will be discarded.
+    frontier = Frontier(size: position, bytes: row.bytes(1)) ?? Frontier()
+    lastEventAtMs = row.optionalInteger(2)
+  }
+
+  /// Writes the progress, inside the transaction that writes the rows.
+  func store(to database: Database) throws(DatabaseError) {
+    let insert = try database.prepare("INSERT OR REPLACE INTO progress VALUES(0, ?, ?, ?, ?)")
+    insert.bind(1, position)
+    root.bytes.withUnsafeBytes { insert.bind(2, blob: $0) }
+    frontier.bytes.withUnsafeBytes { insert.bind(3, blob: $0) }
+    insert.bind(4, lastEventAtMs)
+    try insert.run()
+  }
+
+  // MARK: Versions
+
+  /// Notes the versions of this program's projections.
+  static func storeVersions(_ database: Database) throws(DatabaseError) {
+    let insert = try database.prepare("INSERT INTO projections VALUES(?, ?)")
+    for projection in Schema.versions {
+      insert.bind(1, text: projection.name)
+      insert.bind(2, projection.version)
+      try insert.run()
+    }
+  }
+
+  /// Whether the database was folded by projections of exactly this program's versions.
+  static func hasCurrentVersions(_ database: Database) throws(DatabaseError) -> Bool {
+    let rows = try database.prepare("SELECT name, version FROM projections ORDER BY name")
+    var stored: [String: Int] = [:]
+    while try rows.step() { stored[rows.text(0)] = Int(rows.integer(1)) }
+    return stored == Dictionary(uniqueKeysWithValues: Schema.versions.map { ($0.name, $0.version) })
+  }
+}

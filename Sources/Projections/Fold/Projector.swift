@@ -1,0 +1,220 @@
+// Brings the projections up to date with the log: by what is new, or from nothing.
+package import Ledger
+
+/// How a projector's work stands, for those who wait for it.
+package struct ProjectionProgress: Sendable {
+  /// Events folded so far, of so many.
+  package let foldedEvents: Int
+  package let totalEvents: Int
+}
+
+/// Keeps the projections of one ledger.
+package final class Projector {
+  /// What people hear of the work.
+  package struct Observer {
+    package var progress: (ProjectionProgress) -> Void
+    /// Something worth saying, such as that projections were discarded.
+    package var notice: (String) -> Void
+    /// Asked now and then; true ends the work, and what was built is left unused.
+    package var isCancelled: () -> Bool
+
+    package init(
+      progress: @escaping (ProjectionProgress) -> Void = { _ in },
+      notice: @escaping (String) -> Void = { _ in },
+      isCancelled: @escaping () -> Bool = { false }
+    ) {
+      self.progress = progress
+      self.notice = notice
+      self.isCancelled = isCancelled
+    }
+  }
+
+  private let reader: LogReader
+  private let generations: Generations
+  private let observer: Observer
+
+  package init(_ reader: LogReader, observer: Observer = Observer()) {
+    self.reader = reader
+    generations = Generations(reader.directory)
+    self.observer = observer
+  }
+
+  // MARK: Opening
+
+  /// The projections as they stand at the log's head: caught up, or built where there are none that fit.
+  package func current() throws(ProjectionError) -> Database {
+    if let path = generations.current, let database = try catchUp(path) { return database }
+    try rebuild()
+    return try open()
+  }
+
+  /// The projections as they were left, without a look at the log; nil where there are none that fit.
+  package func existing() throws(ProjectionError) -> Database? {
+    guard let path = generations.current else { return nil }
+    do throws(DatabaseError) {
+      let database = try Database(path: path, mode: .read)
+      return try Progress.hasCurrentVersions(database) ? database : nil
+    } catch {
+      if error.isCorrupt { return nil }
+      throw .database(error)
+    }
+  }
+
+  private func open() throws(ProjectionError) -> Database {
+    guard let path = generations.current else {
+      throw .file(
+        operation: "opening", name: "projections.sqlite", cause: "it was removed meanwhile")
+    }
+    do throws(DatabaseError) { return try Database(path: path, mode: .read) } catch {
+      throw .database(error)
+    }
+  }
+
+  // MARK: Catching up
+
+  /// Folds what is new into a generation. Nil where it does not fit the log or this program.
+  private func catchUp(_ path: String) throws(ProjectionError) -> Database? {
+    let database: Database
+    do throws(DatabaseError) {
+      let reading = try Database(path: path, mode: .read)
+      guard try Progress.hasCurrentVersions(reading) else {
+        observer.notice("the projections are of another version of this program: rebuilding")
+        return nil
+      }
+      if isUpToDate(try Progress(reading)) { return reading }
+      database = try Database(path: path, mode: .write)
+      try database.execute("PRAGMA synchronous = NORMAL; PRAGMA cache_size = -16384")
+      try database.execute("BEGIN IMMEDIATE")
+    } catch {
+      if error.isCorrupt {
+        observer.notice("the projections cannot be read: rebuilding")
+        return nil
+      }
+      throw .database(error)
+    }
+    do {
+      // Another process may have folded between the first look and the lock.
+      let progress = try Progress(database)
+      guard try fits(progress) else {
+        try database.execute("ROLLBACK")
+        return nil
+      }
+      try fold(into: database, from: progress, isFresh: false)
+      try database.execute("COMMIT")
+    } catch {
+      try? database.execute("ROLLBACK")
+      throw Self.projectionError(error)
+    }
+    return database
+  }
+
+  private func isUpToDate(_ progress: Progress) -> Bool {
+    progress.position == reader.head.size && progress.root == reader.head.root
+  }
+
+  /// Whether the log has, at the position of the progress, the root that was recorded with it.
+  private func fits(_ progress: Progress) throws(ProjectionError) -> Bool {
+    if progress.position > reader.head.size {
+      observer.notice(
+        "the projections had folded \(progress.position) events, the log holds "
+          + "\(reader.head.size): events are missing from its end. Rebuilding from what is there")
+      return false
+    }
+    do throws(LedgerError) {
+      if try reader.frontier(at: progress.position).root == progress.root { return true }
+    } catch { throw .ledger(error) }
+    observer.notice(
+      "the projections rest on another history than the log has up to position "
+        + "\(progress.position): rebuilding")
+    return false
+  }
+
+  // MARK: Rebuilding
+
+  /// Builds all projections from nothing beside those in use, and puts them in use.
+  package func rebuild() throws(ProjectionError) {
+    try generations.withLock { () throws(ProjectionError) in
+      let path = generations.newPath()
+      var isDone = false
+      defer { if !isDone { generations.remove(path.building) } }
+      do {
+        try build(path.building)
+        // The mode stands in the file's header; readers and those who catch up find it there.
+        try Database(path: path.building, mode: .write).execute("PRAGMA journal_mode = WAL")
+      } catch { throw Self.projectionError(error) }
+      try generations.putInUse(building: path.building, final: path.final)
+      isDone = true
+    }
+  }
+
+  private func build(_ path: String) throws {
+    let database = try Database(path: path, mode: .create)
+    try database.execute(
+      """
+      PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;
+      PRAGMA cache_size = -65536; PRAGMA temp_store = MEMORY
+      """)
+    try database.execute("BEGIN")
+    try database.execute(Schema.tables)
+    try Progress.storeVersions(database)
+    try fold(into: database, from: Progress(), isFresh: true)
+    try database.execute(Schema.indexes)
+    try database.execute("COMMIT")
+  }
+
+  // MARK: Folding
+
+  private func fold(
+    into database: Database, from progress: Progress, isFresh: Bool
+  ) throws(ProjectionError) {
+    let total = reader.head.size
+    var last = progress
+    do {
+      // Events of replies that are used again, and of receipts that stay pending, are read apart.
+      var other: LogReader?
+      let directory = reader.directory
+      let fold = try EventFold(database, isFresh: isFresh, nextPosition: progress.position) {
+        (position) throws(LedgerError) in
+        if let other { return try other.event(at: position) }
+        let access = try LogReader(directory)
+        other = access
+        return try access.event(at: position)
+      }
+      // What a commit rests on must not be lost before it.
+      try reader.syncTails()
+      if progress.position < total {
+        try reader.read(from: progress.position, to: total) { chunk in
+          if observer.isCancelled() { throw ProjectionError.interrupted }
+          try chunk.forEachEvent { event in
+            try fold.fold(event)
+            last.lastEventAtMs = event.recordedAtMs
+          }
+          last.position = chunk.endPosition
+          last.frontier = chunk.frontierAfter
+          observer.progress(
+            ProjectionProgress(foldedEvents: chunk.endPosition, totalEvents: total))
+          return true
+        }
+      }
+      guard fold.nextPosition == total else {
+        throw ProjectionError.ledger(
+          LedgerError(
+            .init(verdict: .missing, file: "log", position: fold.nextPosition),
+            operation: "fold", cause: "the log ends before its head"))
+      }
+      try fold.finish()
+      try last.store(to: database)
+    } catch {
+      throw Self.projectionError(error)
+    }
+  }
+
+  private static func projectionError(_ error: any Error) -> ProjectionError {
+    switch error {
+    case let error as ProjectionError: error
+    case let error as DatabaseError: .database(error)
+    case let error as LedgerError: .ledger(error)
+    default: .output(error)
+    }
+  }
+}

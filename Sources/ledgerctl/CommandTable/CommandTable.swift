@@ -1,0 +1,20 @@
+// All commands, in the order in which a newcomer meets them.
+
+/// The commands of the program.
+struct CommandTable: Sendable {
+  static let standard = CommandTable(commands: [
+    initCommand, appAddCommand, importCommand, pricesImportCommand, ratesImportCommand,
+    statusCommand, showCommand, historyCommand, replayCommand, rebuildCommand, exportCommand,
+    helpCommand,
+  ])
+
+  let commands: [Command]
+
+  /// The commands whose first words are these.
+  func commands(under words: [String]) -> [Command] {
+    commands.filter { $0.words.starts(with: words) }
+  }
+
+  /// The command with exactly these words.
+  func command(_ words: [String]) -> Command? { commands.first { $0.words == words } }
+}

@@ -1,0 +1,49 @@
+// A command line after parsing: what was given, checked against the table.
+
+/// A command with its arguments. Every name, number and allowed value has been checked.
+struct Invocation: Sendable {
+  let command: Command
+  /// `--ledger`, where given.
+  var ledgerPath: String?
+  private(set) var positionals: [String]
+  private let values: [String: [String]]
+
+  init(command: Command, ledgerPath: String?, positionals: [String], values: [String: [String]]) {
+    self.command = command
+    self.ledgerPath = ledgerPath
+    self.positionals = positionals
+    self.values = values
+  }
+
+  /// Whether a flag or an option was given.
+  func has(_ name: String) -> Bool { values[name] != nil }
+
+  /// The value of an option, else its standard value, else nil.
+  func value(_ name: String) -> String? { values[name]?.last ?? option(name)?.value?.standard }
+
+  /// All values of a repeatable option, in the order given.
+  func values(_ name: String) -> [String] { values[name] ?? [] }
+
+  /// The parts of an option whose value is a list, else those of its standard value.
+  func list(_ name: String) -> [String] {
+    (value(name) ?? "").split(separator: ",").map(String.init)
+  }
+
+  /// The value of an option read by `read`; where that gives nil, wrong use for the `cause`.
+  func value<Value>(
+    _ name: String, _ cause: String, read: (String) -> Value?
+  ) throws(UsageError) -> Value? {
+    guard let text = value(name) else { return nil }
+    guard let value = read(text) else { throw wrong(name, text, cause) }
+    return value
+  }
+
+  /// Wrong use of an option; its value is shown unless it is a secret.
+  func wrong(_ name: String, _ text: String, _ cause: String) -> UsageError {
+    let isSecret = option(name)?.value?.isSecret ?? false
+    let object = isSecret ? "--\(name)" : "--\(name) \(visible(text, limit: 64))"
+    return UsageError(object, cause, command: command.name)
+  }
+
+  private func option(_ name: String) -> Option? { command.options.first { $0.name == name } }
+}

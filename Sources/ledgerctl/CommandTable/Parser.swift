@@ -1,0 +1,210 @@
+// From arguments to an invocation, checked against the table before anything else happens.
+
+/// What a command line asks for.
+enum Request {
+  case run(Invocation)
+  /// Help for the commands that begin with these words; none: the overview.
+  case help([String])
+  case version
+}
+
+/// Reads one command line.
+struct Parser {
+  private let table: CommandTable
+  private var arguments: ArraySlice<String>
+  private var words: [String] = []
+  private var command: Command?
+  private var positionals: [String] = []
+  private var values: [String: [String]] = [:]
+
+  /// - Parameter arguments: without the program's name.
+  static func parse(
+    _ arguments: [String], table: CommandTable = .standard
+  ) throws(UsageError) -> Request {
+    var parser = Parser(table: table, arguments: arguments[...])
+    do {
+      return try parser.request()
+    } catch {
+      var error = error
+      if error.command.isEmpty { error.command = parser.words.joined(separator: " ") }
+      throw error
+    }
+  }
+
+  private init(table: CommandTable, arguments: ArraySlice<String>) {
+    self.table = table
+    self.arguments = arguments
+  }
+
+  private mutating func request() throws(UsageError) -> Request {
+    var optionsHaveEnded = false
+    while let argument = arguments.popFirst() {
+      if optionsHaveEnded || argument == "-" || !argument.hasPrefix("-") {
+        try take(argument)
+      } else if argument == "--" {
+        optionsHaveEnded = true
+      } else {
+        try takeOption(argument)
+      }
+      if values["help"] != nil { return .help(words) }
+      if values["version"] != nil { return .version }
+    }
+    guard let command else { throw missingCommand() }
+    try checkRequired(command)
+    try checkPositionals(command)
+    return .run(
+      Invocation(
+        command: command, ledgerPath: values["ledger"]?.last, positionals: positionals,
+        values: values))
+  }
+
+  // MARK: Commands
+
+  private mutating func take(_ argument: String) throws(UsageError) {
+    guard command == nil else { return positionals.append(argument) }
+    let next = words + [argument]
+    let found = table.commands(under: next)
+    guard !found.isEmpty else {
+      let siblings = table.commands(under: words).map { $0.words[words.count] }
+      let hint = hint(
+        for: argument, among: siblings, prefix: words.map { $0 + " " }.joined())
+      throw UsageError(visible(argument, limit: 64), "unknown command\(hint)")
+    }
+    words = next
+    command = table.command(next)
+  }
+
+  private func missingCommand() -> UsageError {
+    guard !words.isEmpty else { return UsageError("", "no command given") }
+    let next = table.commands(under: words).map(\.name).joined(separator: ", ")
+    return UsageError("", "the command is not complete; there is: \(next)")
+  }
+
+  // MARK: Options
+
+  private mutating func takeOption(_ argument: String) throws(UsageError) {
+    let known = Option.global + (command?.options ?? [])
+    let (shown, inline) = Self.split(argument)
+    guard let option = known.first(where: { "--\($0.name)" == shown || Self.short($0) == shown })
+    else { throw unknownOption(shown, known) }
+    // What is told of an option is its long name, whichever was used.
+    let name = "--\(option.name)"
+    if option.name == "ledger", let command, !command.usesLedger {
+      throw UsageError(name, "means nothing here")
+    }
+    if values[option.name] != nil, !option.isRepeatable {
+      throw UsageError(name, "given twice")
+    }
+    guard let value = option.value else {
+      if inline != nil { throw UsageError(name, "takes no value") }
+      values[option.name] = []
+      return
+    }
+    let text: String
+    if let inline { text = inline } else { text = try followingValue(of: name, value) }
+    try check(text, of: option, value)
+    values[option.name, default: []].append(text)
+  }
+
+  private static func split(_ argument: String) -> (name: String, value: String?) {
+    guard argument.hasPrefix("--"), let equals = argument.firstIndex(of: "=") else {
+      return (argument, nil)
+    }
+    return (String(argument[..<equals]), String(argument[argument.index(after: equals)...]))
+  }
+
+  private static func short(_ option: Option) -> String? { option.short.map { "-\($0)" } }
+
+  private func unknownOption(_ shown: String, _ known: [Option]) -> UsageError {
+    let name = String(shown.drop { $0 == "-" })
+    if command == nil, table.commands.contains(where: { $0.options.contains { $0.name == name } }) {
+      return UsageError("--\(name)", "stands before the command; options come after it")
+    }
+    let hint = hint(for: name, among: known.map(\.name), prefix: "--")
+    // Of `-xVALUE` only the letter is shown: a value could be a secret.
+    let safe = shown.hasPrefix("--") ? visible(shown, limit: 64) : visible(shown.prefix(2))
+    return UsageError(safe, "unknown option\(hint)")
+  }
+
+  private mutating func followingValue(
+    of name: String, _ value: Option.Value
+  ) throws(UsageError) -> String {
+    guard let next = arguments.first else { throw UsageError(name, "needs a \(value.name)") }
+    if next.hasPrefix("-"), next != "-" {
+      throw UsageError(
+        name, "needs a \(value.name); write \(name)=\(value.name) where that begins with a hyphen")
+    }
+    arguments.removeFirst()
+    return next
+  }
+
+  private func check(
+    _ text: String, of option: Option, _ value: Option.Value
+  ) throws(UsageError) {
+    if text.isEmpty { throw UsageError("--\(option.name)", "its \(value.name) is empty") }
+    guard !value.allowed.isEmpty else { return }
+    guard value.isList else { return try check(text, of: option, among: value.allowed) }
+    var seen = Set<String>()
+    for part in text.split(separator: ",", omittingEmptySubsequences: false) {
+      try check(String(part), of: option, among: value.allowed)
+      if !seen.insert(String(part)).inserted {
+        throw UsageError("--\(option.name) \(part)", "given twice")
+      }
+    }
+  }
+
+  private func check(
+    _ text: String, of option: Option, among allowed: [String]
+  ) throws(UsageError) {
+    if allowed.contains(text) { return }
+    let shown = option.value?.isSecret == true ? "" : " \(visible(text, limit: 64))"
+    throw UsageError(
+      "--\(option.name)\(shown)",
+      "must be \(alternatives(allowed))\(hint(for: text, among: allowed))")
+  }
+
+  private func checkRequired(_ command: Command) throws(UsageError) {
+    for option in command.options where option.isRequired && values[option.name] == nil {
+      throw UsageError("--\(option.name)", "is missing")
+    }
+  }
+
+  // MARK: Positionals
+
+  private func checkPositionals(_ command: Command) throws(UsageError) {
+    var given = positionals[...]
+    for positional in command.positionals {
+      let taken: ArraySlice<String>
+      switch positional.arity {
+      case .one, .optional: taken = given.prefix(1)
+      case .oneOrMore, .any: taken = given
+      }
+      given = given.dropFirst(taken.count)
+      if taken.isEmpty, positional.arity == .one || positional.arity == .oneOrMore {
+        throw UsageError(positional.name, "is missing")
+      }
+      for text in taken { try check(text, of: positional) }
+    }
+    // The surplus is counted, not shown: it could be a user's identifier.
+    if !given.isEmpty {
+      let names = command.positionals.map(\.name).joined(separator: " ")
+      let cause = given.count == 1 ? "one argument too many" : "\(given.count) arguments too many"
+      throw UsageError("", names.isEmpty ? cause : "\(cause) after \(names)")
+    }
+  }
+
+  private func check(_ text: String, of positional: Positional) throws(UsageError) {
+    if text.isEmpty { throw UsageError(positional.name, "is empty") }
+    guard !positional.allowed.isEmpty, !positional.allowed.contains(text) else { return }
+    throw UsageError(
+      visible(text, limit: 64),
+      "\(positional.name) must be \(alternatives(positional.allowed))"
+        + hint(for: text, among: positional.allowed))
+  }
+}
+
+/// `a, b or c`.
+func alternatives(_ names: [String]) -> String {
+  guard let last = names.last, names.count > 1 else { return names.first ?? "" }
+  return names.dropLast().joined(separator: ", ") + " or " + last
+}

@@ -1,0 +1,95 @@
+// `app add`: registers an app family.
+import Ledger
+
+let appAddCommand = Command(
+  "app add", summary: "Register an app family and print its id",
+  details: [
+    "An app family is one app under all its bundle ids. Receipts are taken only for bundle ids that are "
+      + "registered.",
+    "Where products are declared, a receipt that shows another product is reported as fraud; where none are, "
+      + "any product is taken.",
+  ],
+  options: [
+    Option("name", value: .init("NAME"), isRequired: true, help: "the family's name, for people"),
+    Option(
+      "bundle-id", value: .init("ID"), isRepeatable: true, isRequired: true, help: "a bundle id"),
+    Option(
+      "product", value: .init("ID=TYPE"), isRepeatable: true,
+      help: "a product; TYPE is "
+        + alternatives(ProductType.allCases.map { "`\($0.rawValue)`" })),
+    .json,
+  ],
+  examples: [
+    Example(
+      "ledgerctl app add --name Notes --bundle-id com.example.notes "
+        + "--product pro.month=auto_renewable",
+      "Register an app with one subscription")
+  ]
+) { invocation, context in
+  try addApp(AppAddOptions(invocation), invocation, context)
+}
+
+/// What `app add` was asked for.
+struct AppAddOptions: Equatable, Sendable {
+  let name: String
+  let bundleIDs: [String]
+  let products: [AppRegistered.Product]
+  let isJSON: Bool
+
+  init(_ invocation: Invocation) throws(UsageError) {
+    name =
+      try invocation.value("name", "must be 1 to 255 characters without control characters") {
+        (1...255).contains($0.count) && visible($0) == $0 ? $0 : nil
+      } ?? ""
+    bundleIDs = invocation.values("bundle-id")
+    for id in bundleIDs where !Self.isIdentifier(id) {
+      throw invocation.wrong("bundle-id", id, "is no bundle id")
+    }
+    if let id = Self.firstDuplicate(bundleIDs) {
+      throw invocation.wrong("bundle-id", id, "given twice")
+    }
+    var products: [AppRegistered.Product] = []
+    for text in invocation.values("product") {
+      products.append(try Self.product(text, invocation))
+    }
+    if let id = Self.firstDuplicate(products.map(\.id)) {
+      throw invocation.wrong("product", id, "given twice")
+    }
+    self.products = products
+    isJSON = invocation.has("json")
+  }
+
+  /// A product id may itself hold `=`: the type follows the last one.
+  private static func product(
+    _ text: String, _ invocation: Invocation
+  ) throws(UsageError) -> AppRegistered.Product {
+    guard let equals = text.lastIndex(of: "=") else {
+      throw invocation.wrong("product", text, "must be ID=TYPE")
+    }
+    let id = String(text[..<equals])
+    let name = String(text[text.index(after: equals)...])
+    guard isIdentifier(id) else { throw invocation.wrong("product", text, "must be ID=TYPE") }
+    guard let type = ProductType(rawValue: name) else {
+      let names = ProductType.allCases.map(\.rawValue)
+      throw invocation.wrong(
+        "product", text, "its TYPE must be \(alternatives(names))\(hint(for: name, among: names))")
+    }
+    return AppRegistered.Product(id: id, type: type)
+  }
+
+  private static func isIdentifier(_ text: String) -> Bool {
+    (1...255).contains(text.utf8.count) && text.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F }
+      && visible(text) == text
+  }
+
+  private static func firstDuplicate(_ texts: [String]) -> String? {
+    var seen = Set<String>()
+    return texts.first { !seen.insert($0).inserted }
+  }
+}
+
+private func addApp(
+  _ options: AppAddOptions, _ invocation: Invocation, _ context: Context
+) throws -> ExitCode {
+  throw Failure.notWired("app add")
+}

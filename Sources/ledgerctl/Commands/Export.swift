@@ -1,0 +1,68 @@
+// `export`: the reports.
+
+let exportCommand = Command(
+  "export", summary: "Write a report",
+  details: [
+    "Brings the projections up to date, then writes one report: `revenue` by what you ask for, the `journal` "
+      + "whose lines it sums up, the `sales` those lines belong to, the `exceptions` that were met, `receipts`, "
+      + "or `users`.",
+    "Amounts are exact and stand beside their currency; currencies are never added together unless `--in` asks "
+      + "for it. Without `--format` the name given to `--output` decides: `.csv`, `.json`, `.ndjson` or "
+      + "`.jsonl`, `.txt`; without both it is a table.",
+    "A revenue report is operational gross at customer prices as clients reported them, not settlement.",
+  ],
+  positionals: [
+    Positional("REPORT", allowed: ExportOptions.Report.names, help: "the report")
+  ],
+  options: exportCommandOptions,
+  examples: [
+    Example(
+      "ledgerctl export revenue --by period,country --from 2026-01-01 -o revenue.csv",
+      "Revenue of each month and country since New Year"),
+    Example(
+      "ledgerctl export revenue --by product --in EUR", "Revenue of each product, in euros"),
+    Example(
+      "ledgerctl export journal --from 2026-03-01 --to 2026-03-31 --timezone Europe/Berlin",
+      "The lines that March is made of, as Berlin counts days"),
+  ]
+) { invocation, context in
+  try export(ExportOptions(invocation), invocation, context)
+}
+
+private let exportCommandOptions: [Option] = [
+  Option(
+    "by",
+    value: .init(
+      "LIST", allowed: ExportOptions.Dimension.names, isList: true, standard: "country"),
+    help: "what revenue is split by, in this order"),
+  Option(
+    "period",
+    value: .init("PERIOD", allowed: ExportOptions.Period.names, standard: "month"),
+    help: "how long a period is"),
+  Option(
+    "timezone", value: .init("ZONE", standard: "UTC"),
+    help: "the zone in which days begin, as in `Europe/Berlin`"),
+  Option(
+    "refunds",
+    value: .init("DATE", allowed: ExportOptions.Refunds.names, standard: "event-date"),
+    help: "the date on which returns and reversals count"),
+  Option("from", value: .init("DAY"), help: "the first day, as in `2026-03-14`"),
+  Option("to", value: .init("DAY"), help: "the last day"),
+  Option(
+    "environment", value: .init("LIST", standard: "Production"),
+    help: "environments, separated by commas, or `all`"),
+  Option("include-pending", help: "sales too that the App Store has not confirmed yet"),
+  Option("in", value: .init("CURRENCY"), help: "convert by declared rates, as in `EUR`"),
+  Option(
+    "format", value: .init("FORMAT", allowed: ExportOptions.Format.names),
+    help: "how it is written"),
+  Option(
+    "output", short: "o", value: .init("FILE"),
+    help: "write to FILE, which is replaced when all is written; `-` is standard output"),
+]
+
+private func export(
+  _ options: ExportOptions, _ invocation: Invocation, _ context: Context
+) throws -> ExitCode {
+  throw Failure.notWired("export")
+}

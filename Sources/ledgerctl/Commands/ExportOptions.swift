@@ -1,0 +1,149 @@
+// What `export` was asked for, and which options go with which report.
+import Time
+
+/// A report and how it is wanted.
+struct ExportOptions: Equatable, Sendable {
+  enum Report: String, CaseIterable, Sendable {
+    case revenue, journal, sales, exceptions, receipts, users
+  }
+
+  enum Dimension: String, CaseIterable, Sendable {
+    case period, app, product, country, environment, basis
+  }
+
+  enum Period: String, CaseIterable, Sendable {
+    case year, quarter, month, week, day
+  }
+
+  enum Refunds: String, CaseIterable, Sendable {
+    /// Returns and reversals stand in their own period.
+    case eventDate = "event-date"
+    /// They restate the sale's period.
+    case saleDate = "sale-date"
+  }
+
+  enum Format: String, CaseIterable, Sendable {
+    case csv, json, ndjson, table
+  }
+
+  enum Environments: Equatable, Sendable {
+    case all
+    /// As the App Store writes them, in the order given.
+    case named([String])
+  }
+
+  let report: Report
+  /// In the order given; for revenue alone.
+  let dimensions: [Dimension]
+  let period: Period
+  /// A zone's name by its shape; whether the system knows it is seen on loading it.
+  let timeZone: String
+  let refunds: Refunds
+  /// The first and the last day, both included.
+  let from: CivilDate?
+  let to: CivilDate?
+  let environments: Environments
+  let includesPending: Bool
+  /// Three capital letters; whether it is a currency is seen in the table of currencies.
+  let reportingCurrency: String?
+  let format: Format
+  /// Nil is standard output.
+  let outputPath: String?
+
+  init(_ invocation: Invocation) throws(UsageError) {
+    let report = Report(rawValue: invocation.positionals[0]) ?? .revenue
+    self.report = report
+    try Self.refuseForeignOptions(report, invocation)
+    dimensions = invocation.list("by").compactMap { Dimension(rawValue: $0) }
+    period = invocation.value("period").flatMap { Period(rawValue: $0) } ?? .month
+    timeZone =
+      try invocation.value("timezone", "is no name of a time zone", read: Self.zoneName) ?? "UTC"
+    refunds = invocation.value("refunds").flatMap { Refunds(rawValue: $0) } ?? .eventDate
+    from = try invocation.day("from")
+    to = try invocation.day("to")
+    if let from, let to, to < from {
+      throw invocation.wrong("to", to.text, "comes before --from \(from.text)")
+    }
+    environments =
+      try invocation.value("environment", "is no list of environments", read: Self.environments)
+      ?? .named(["Production"])
+    includesPending = invocation.has("include-pending")
+    reportingCurrency = try invocation.value(
+      "in", "is no currency code of three letters", read: Self.currencyCode)
+    outputPath = invocation.value("output").flatMap { $0 == "-" ? nil : $0 }
+    format = try Self.format(invocation, outputPath)
+  }
+
+  /// The reports with which an option means something, where it does not with all.
+  private static let reports: [(option: String, reports: Set<Report>)] = [
+    ("by", [.revenue]),
+    ("period", [.revenue]),
+    ("timezone", [.revenue, .journal, .sales]),
+    ("refunds", [.revenue, .journal]),
+    ("from", [.revenue, .journal, .sales]),
+    ("to", [.revenue, .journal, .sales]),
+    ("include-pending", [.revenue, .journal, .sales, .exceptions, .users]),
+    ("in", [.revenue, .journal, .exceptions]),
+  ]
+
+  private static func refuseForeignOptions(
+    _ report: Report, _ invocation: Invocation
+  ) throws(UsageError) {
+    for (option, reports) in reports where invocation.has(option) && !reports.contains(report) {
+      let names = Report.allCases.filter(reports.contains).map(\.rawValue)
+      throw UsageError(
+        "--\(option)", "goes with \(alternatives(names)), not with \(report.rawValue)",
+        command: invocation.command.name)
+    }
+  }
+
+  private static func zoneName(_ text: String) -> String? {
+    let isPlain = text.utf8.allSatisfy {
+      (0x30...0x39).contains($0) || (0x61...0x7A).contains($0 | 0x20)
+        || [UInt8(ascii: "_"), UInt8(ascii: "-"), UInt8(ascii: "+"), UInt8(ascii: "/")].contains($0)
+    }
+    return isPlain && text.utf8.count <= 64 && text.first != "/" ? text : nil
+  }
+
+  private static func environments(_ text: String) -> Environments? {
+    if text == "all" { return .all }
+    var names: [String] = []
+    for part in text.split(separator: ",", omittingEmptySubsequences: false) {
+      let name: String
+      switch part.lowercased() {
+      case "production": name = "Production"
+      case "sandbox": name = "Sandbox"
+      case "", "all": return nil
+      default: name = String(part)
+      }
+      guard !names.contains(name), visible(name) == name else { return nil }
+      names.append(name)
+    }
+    return .named(names)
+  }
+
+  private static func currencyCode(_ text: String) -> String? {
+    let isCode = text.utf8.count == 3 && text.utf8.allSatisfy { (0x61...0x7A).contains($0 | 0x20) }
+    return isCode ? text.uppercased() : nil
+  }
+
+  private static func format(
+    _ invocation: Invocation, _ outputPath: String?
+  ) throws(UsageError) -> Format {
+    if let name = invocation.value("format") { return Format(rawValue: name) ?? .table }
+    guard let outputPath else { return .table }
+    let name = outputPath.lowercased()
+    let endings: [(String, Format)] = [
+      (".csv", .csv), (".json", .json), (".ndjson", .ndjson), (".jsonl", .ndjson), (".txt", .table),
+    ]
+    guard let format = endings.first(where: { name.hasSuffix($0.0) })?.1 else {
+      throw invocation.wrong("output", outputPath, "its name tells no format; give --format")
+    }
+    return format
+  }
+}
+
+extension CaseIterable where Self: RawRepresentable<String> {
+  /// The names of all cases, as options take them.
+  static var names: [String] { allCases.map(\.rawValue) }
+}

@@ -1,0 +1,34 @@
+// `prices import`: a price list.
+
+let pricesImportCommand = Command(
+  "prices import", summary: "Declare a price list",
+  details: [
+    "FILE is CSV with the columns `product_id`, `country_code`, `currency`, `price` and `effective_from`, in any "
+      + "order. An empty country stands for the countries that have no entry of their own.",
+    "A price list prices what the clients' own prices do not, earlier sales included. One bad line and nothing "
+      + "is declared.",
+  ],
+  positionals: [Positional("FILE", help: "a CSV file, or `-` for standard input")],
+  options: [.json],
+  examples: [Example("ledgerctl prices import prices.csv", "Declare a price list")]
+) { invocation, context in
+  try importPrices(DeclarationOptions(invocation), invocation, context)
+}
+
+/// What `prices import` or `rates import` was asked for.
+struct DeclarationOptions: Equatable, Sendable {
+  /// A path; `-` is standard input.
+  let file: String
+  let isJSON: Bool
+
+  init(_ invocation: Invocation) {
+    file = invocation.positionals[0]
+    isJSON = invocation.has("json")
+  }
+}
+
+private func importPrices(
+  _ options: DeclarationOptions, _ invocation: Invocation, _ context: Context
+) throws -> ExitCode {
+  throw Failure.notWired("prices import")
+}

@@ -1,0 +1,33 @@
+// What a command may use of the world around it.
+import Glibc
+
+/// The surroundings of one run of the program.
+struct Context {
+  /// Standard output. Whoever writes to it last need not flush: the program does.
+  let output: Output
+  /// Standard error.
+  let diagnostics: Diagnostics
+  let terminal: Terminal
+  let errorTerminal: Terminal
+  let interruption: Interruption
+
+  init(interruption: Interruption) {
+    output = Output(descriptor: STDOUT_FILENO, name: "standard output")
+    diagnostics = Diagnostics()
+    terminal = Terminal(descriptor: STDOUT_FILENO)
+    errorTerminal = Terminal(descriptor: STDERR_FILENO)
+    self.interruption = interruption
+  }
+
+  /// The directory of the ledger that the command works on. Whether it holds one is found on opening it, but the
+  /// current directory is only taken where it does.
+  func ledgerPath(_ invocation: Invocation) throws(Failure) -> String {
+    if let path = invocation.ledgerPath ?? environmentValue("LEDGER_DIR") { return path }
+    guard access("ledger.json", F_OK) == 0 else {
+      throw Failure(
+        .noLedger, operation: "find ledger", object: "current directory",
+        cause: "it is no ledger; give --ledger DIR or set LEDGER_DIR")
+    }
+    return "."
+  }
+}

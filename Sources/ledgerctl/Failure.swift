@@ -1,0 +1,85 @@
+// Errors, and the one place where they become a line on standard error and an exit code.
+import JSON
+import Ledger
+
+/// A command that could not do its work. None of the texts may hold a receipt, a token or a user identifier.
+struct Failure: Error, Equatable, Sendable {
+  let exitCode: ExitCode
+  /// What was attempted: "write", "find ledger".
+  let operation: String
+  /// On what: a path, an option, a position.
+  let object: String
+  let cause: String
+
+  init(
+    _ exitCode: ExitCode = .failed, operation: String, object: String, cause: String
+  ) {
+    self.exitCode = exitCode
+    self.operation = operation
+    self.object = object
+    self.cause = cause
+  }
+
+  /// A failure of the system, by its `errno`.
+  init(operation: String, object: String, systemError code: Int32) {
+    self.init(operation: operation, object: object, cause: systemErrorText(code))
+  }
+}
+
+/// Wrong use of the command line, found before any data is touched.
+struct UsageError: Error, Equatable, Sendable {
+  /// The command's words; empty where no command was understood.
+  var command: String
+  /// The argument at fault, as the user may see it again.
+  let object: String
+  let cause: String
+
+  init(_ object: String, _ cause: String, command: String = "") {
+    self.command = command
+    self.object = object
+    self.cause = cause
+  }
+}
+
+/// A signal asked the command to stop, and it did.
+struct Interrupted: Error {}
+
+/// What an error means for the process.
+struct ErrorReport: Equatable {
+  let exitCode: ExitCode
+  /// Lines for standard error, without control characters.
+  let lines: [String]
+
+  /// - Parameter command: the words of the command that failed.
+  init(_ error: any Error, command: String) {
+    switch error {
+    case OutputError.closedPipe:
+      // Whoever reads our output has seen enough, as `head` has.
+      (exitCode, lines) = (.done, [])
+    case is Interrupted:
+      (exitCode, lines) = (.interrupted, [Self.line(command, "", "interrupted")])
+    case let error as UsageError:
+      let command = error.command.isEmpty ? command : error.command
+      let pointer = command.isEmpty ? "ledgerctl help" : "ledgerctl help \(command)"
+      exitCode = .usage
+      lines = [Self.line(command, error.object, error.cause), "See '\(pointer)'."]
+    case let error as Failure:
+      exitCode = error.exitCode
+      lines = [Self.line(error.operation, error.object, error.cause)]
+    case OutputError.writeFailed(let object, let code):
+      exitCode = .failed
+      lines = [Self.line("write", object, systemErrorText(code))]
+    case let error as EventError:
+      (exitCode, lines) = (.failed, [Self.line(command, "", error.description)])
+    case let error as JSONError:
+      (exitCode, lines) = (.failed, [Self.line(command, "", error.description)])
+    default:
+      // The error's own text is unknown here and might hold what must not be shown.
+      (exitCode, lines) = (.failed, [Self.line(command, "", "failed: \(type(of: error))")])
+    }
+  }
+
+  private static func line(_ parts: String...) -> String {
+    visible((["ledgerctl"] + parts).filter { !$0.isEmpty }.joined(separator: ": "))
+  }
+}

@@ -1,0 +1,100 @@
+// Buffered writing to a descriptor, without C's own buffers.
+import Glibc
+
+/// Why output could not be written.
+enum OutputError: Error, Equatable {
+  /// The reader has gone: not an error for the user.
+  case closedPipe
+  /// The system refused, with its `errno`.
+  case writeFailed(object: String, code: Int32)
+}
+
+/// A buffer before a descriptor that it does not own. What is still buffered at the end must be flushed.
+final class Output {
+  private static let capacityBytes = 64 * 1024
+  private let descriptor: Int32
+  private let name: String
+  private var buffer: [UInt8] = []
+
+  /// - Parameter name: how errors call it.
+  init(descriptor: Int32, name: String) {
+    self.descriptor = descriptor
+    self.name = name
+  }
+
+  func write(_ text: some StringProtocol) throws(OutputError) {
+    buffer.append(contentsOf: text.utf8)
+    if buffer.count >= Self.capacityBytes { try flush() }
+  }
+
+  func write(_ bytes: [UInt8]) throws(OutputError) {
+    buffer.append(contentsOf: bytes)
+    if buffer.count >= Self.capacityBytes { try flush() }
+  }
+
+  func write(_ bytes: UnsafeRawBufferPointer) throws(OutputError) {
+    buffer.append(contentsOf: bytes)
+    if buffer.count >= Self.capacityBytes { try flush() }
+  }
+
+  func writeLine() throws(OutputError) { try write("\n") }
+
+  func writeLine(_ text: some StringProtocol) throws(OutputError) {
+    buffer.append(contentsOf: text.utf8)
+    buffer.append(UInt8(ascii: "\n"))
+    if buffer.count >= Self.capacityBytes { try flush() }
+  }
+
+  func flush() throws(OutputError) {
+    let code = buffer.withUnsafeBytes { writeAll($0, to: descriptor) }
+    // After an error too: what could not be written once is not tried again.
+    buffer.removeAll(keepingCapacity: true)
+    switch code {
+    case 0: return
+    case EPIPE: throw .closedPipe
+    default: throw .writeFailed(object: name, code: code)
+    }
+  }
+}
+
+/// Writes all bytes, waiting where the descriptor does not block; returns 0 or the `errno`.
+func writeAll(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int32 {
+  var written = 0
+  while written < bytes.count {
+    let count = Glibc.write(
+      descriptor, bytes.baseAddress?.advanced(by: written), bytes.count - written)
+    if count > 0 {
+      written += count
+    } else if count < 0, errno == EAGAIN {
+      var request = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+      _ = poll(&request, 1, -1)
+    } else if count < 0, errno != EINTR {
+      return errno
+    }
+  }
+  return 0
+}
+
+/// Standard error, written at once. A failure there has nobody left to tell.
+struct Diagnostics {
+  func write(_ text: String) {
+    var text = text
+    text.withUTF8 { _ = writeAll(UnsafeRawBufferPointer($0), to: STDERR_FILENO) }
+  }
+
+  func writeLine(_ text: String) { write(text + "\n") }
+}
+
+/// The system's words for an `errno`.
+func systemErrorText(_ code: Int32) -> String {
+  switch code {
+  // glibc's words are meant for programmers here.
+  case ENOSPC: return "no space left on the device"
+  case EDQUOT: return "the disk quota is used up"
+  default: break
+  }
+  var buffer = [CChar](repeating: 0, count: 256)
+  guard strerror_r(code, &buffer, buffer.count) == 0 else { return "system error \(code)" }
+  let text = String(decoding: buffer.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+  return text.prefix(1).lowercased() + text.dropFirst()
+}

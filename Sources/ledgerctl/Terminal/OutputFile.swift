@@ -1,0 +1,107 @@
+// `-o FILE`: a file that comes into being whole or not at all.
+import Glibc
+
+/// A file written beside its final name and renamed in the end. Unless `commit` succeeds nothing is left behind,
+/// and a file that was there before stays as it was.
+final class OutputFile {
+  private let path: String
+  /// Nil where the target is no regular file (a device, a pipe) and is written in place.
+  private let temporaryPath: String?
+  private var descriptor: Int32
+  let output: Output
+
+  /// Opens the file. A symbolic link is followed, so that its target is replaced, not the link.
+  init(path: String) throws {
+    let operation = "write"
+    var status = stat()
+    let exists = stat(path, &status) == 0
+    let mode = exists ? status.st_mode & 0o777 : nil
+    if exists, status.st_mode & S_IFMT == S_IFDIR {
+      throw Failure(operation: operation, object: path, cause: "it is a directory")
+    }
+    if exists, status.st_mode & S_IFMT != S_IFREG {
+      self.path = path
+      temporaryPath = nil
+      descriptor = Glibc.open(path, O_WRONLY | O_CLOEXEC)
+    } else {
+      let target = exists ? Self.resolved(path) : path
+      let (folder, name) = Self.split(target)
+      guard !name.isEmpty else {
+        throw Failure(operation: operation, object: path, cause: "it names no file")
+      }
+      if stat(folder, &status) != 0 {
+        let cause = errno == ENOENT ? "there is no such folder" : systemErrorText(errno)
+        throw Failure(operation: operation, object: folder, cause: cause)
+      }
+      self.path = target
+      // Two processes have two ids; a leftover of an earlier one with the same id may go.
+      let temporary = "\(folder)/.\(name.prefix(200)).tmp-\(getpid())"
+      temporaryPath = temporary
+      _ = unlink(temporary)
+      descriptor = Glibc.open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
+      if descriptor >= 0, let mode { _ = fchmod(descriptor, mode) }
+    }
+    let code = errno
+    output = Output(descriptor: descriptor, name: path)
+    // Opening a pipe waits for its reader; a signal that came meanwhile asks for the end.
+    if descriptor < 0, code == EINTR { throw Interrupted() }
+    if descriptor < 0 { throw Failure(operation: operation, object: path, systemError: code) }
+  }
+
+  /// Writes out what is buffered, and puts the file in its place, on disk.
+  func commit() throws {
+    try output.flush()
+    if let temporaryPath {
+      try check(fsync(descriptor))
+      try check(rename(temporaryPath, path))
+    }
+    let code = close(descriptor) == 0 ? 0 : errno
+    descriptor = -1
+    if code != 0 { throw Failure(operation: "write", object: path, systemError: code) }
+    if temporaryPath != nil { Self.syncFolder(of: path) }
+  }
+
+  private func check(_ result: Int32) throws(Failure) {
+    if result != 0 { throw Failure(operation: "write", object: path, systemError: errno) }
+  }
+
+  deinit {
+    guard descriptor >= 0 else { return }
+    close(descriptor)
+    if let temporaryPath { unlink(temporaryPath) }
+  }
+
+  private static func resolved(_ path: String) -> String {
+    guard let pointer = realpath(path, nil) else { return path }
+    defer { free(pointer) }
+    return String(cString: pointer)
+  }
+
+  private static func split(_ path: String) -> (folder: String, name: String) {
+    guard let slash = path.lastIndex(of: "/") else { return (".", path) }
+    let folder = path[..<slash]
+    return (folder.isEmpty ? "/" : String(folder), String(path[path.index(after: slash)...]))
+  }
+
+  /// The name lasts only once its folder is synced; where that cannot be done the content is safe still.
+  private static func syncFolder(of path: String) {
+    let descriptor = Glibc.open(split(path).folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else { return }
+    _ = fsync(descriptor)
+    close(descriptor)
+  }
+}
+
+/// Gives `body` the file at `path`, or standard output where that is nil or `-`, and finishes what it wrote.
+func withDestination(
+  _ path: String?, _ context: Context, _ body: (Output) throws -> Void
+) throws {
+  guard let path, path != "-" else {
+    try body(context.output)
+    return try context.output.flush()
+  }
+  let file = try OutputFile(path: path)
+  try body(file.output)
+  try context.interruption.check()
+  try file.commit()
+}

@@ -1,0 +1,90 @@
+// The progress line on standard error.
+import Glibc
+
+/// A bar with rate and time left, drawn at most ten times a second, and only on a terminal.
+final class Progress {
+  /// What is counted.
+  enum Unit { case bytes, count(String) }
+
+  private let label: String
+  private let unit: Unit
+  private let terminal: Terminal
+  private let diagnostics = Diagnostics()
+  private let startMs = monotonicMs()
+  private var lastDrawnMs: Int64 = 0
+  private var isDrawn = false
+
+  init(_ label: String, unit: Unit, context: Context) {
+    self.label = label
+    self.unit = unit
+    terminal = context.errorTerminal
+  }
+
+  /// Notes how far the work is. `total` is nil where it is not known.
+  func update(_ done: Int, of total: Int?) {
+    guard terminal.isTerminal else { return }
+    let nowMs = monotonicMs()
+    guard nowMs - lastDrawnMs >= 100 else { return }
+    lastDrawnMs = nowMs
+    isDrawn = true
+    let line = Self.line(
+      label: label, unit: unit, done: done, total: total, elapsedMs: nowMs - startMs)
+    diagnostics.write(
+      "\r" + truncated(line, toColumns: (terminal.widthColumns ?? 80) - 1) + "\u{1B}[K")
+  }
+
+  /// Erases the line, so that what is printed next stands alone. It may be drawn again.
+  func erase() {
+    guard isDrawn else { return }
+    isDrawn = false
+    diagnostics.write("\r\u{1B}[K")
+  }
+
+  deinit { erase() }
+
+  private static func line(
+    label: String, unit: Unit, done: Int, total: Int?, elapsedMs: Int64
+  ) -> String {
+    let seconds = Double(max(elapsedMs, 1)) / 1000
+    let rate = Double(done) / seconds
+    var line = label
+    if let total, total > 0 {
+      let part = min(max(Double(done) / Double(total), 0), 1)
+      let filled = Int(part * 24)
+      let bar = String(repeating: "#", count: filled) + String(repeating: ".", count: 24 - filled)
+      line += " [\(bar)] \(Int(part * 100))%"
+    }
+    line += "  \(text(Double(done), unit))  \(text(rate, unit))/s"
+    if let total, rate > 0, done < total {
+      line += "  \(duration(Double(total - done) / rate)) left"
+    }
+    return line
+  }
+
+  private static func text(_ value: Double, _ unit: Unit) -> String {
+    switch unit {
+    case .count(let name): return "\(Int(value)) \(name)"
+    case .bytes:
+      var (scaled, index) = (value, 0)
+      let names = ["B", "KiB", "MiB", "GiB", "TiB"]
+      while scaled >= 1024, index + 1 < names.count { (scaled, index) = (scaled / 1024, index + 1) }
+      let tenths = Int(scaled * 10)
+      return index == 0 ? "\(Int(value)) B" : "\(tenths / 10).\(tenths % 10) \(names[index])"
+    }
+  }
+
+  private static func duration(_ seconds: Double) -> String {
+    guard seconds < 360_000 else { return "days" }
+    let whole = Int(seconds.rounded(.up))
+    if whole < 60 { return "\(whole) s" }
+    if whole < 3600 { return "\(whole / 60) min \(whole % 60) s" }
+    return "\(whole / 3600) h \(whole / 60 % 60) min"
+  }
+}
+
+/// Milliseconds of a clock that never goes back.
+private func monotonicMs() -> Int64 {
+  var time = timespec()
+  clock_gettime(CLOCK_MONOTONIC, &time)
+  return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+}

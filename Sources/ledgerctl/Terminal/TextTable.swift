@@ -1,0 +1,71 @@
+// Tables for people: aligned columns, harmless text.
+
+/// Rows under headings. Cells are made harmless as they come in.
+struct TextTable {
+  struct Column {
+    let heading: String
+    /// Numbers stand to the right.
+    let isNumber: Bool
+
+    init(_ heading: String, isNumber: Bool = false) {
+      self.heading = heading
+      self.isNumber = isNumber
+    }
+  }
+
+  /// A column is not made narrower than this to fit a terminal.
+  private static let narrowestColumns = 6
+  private static let gap = "  "
+  private let columns: [Column]
+  private var rows: [[String]] = []
+  private var widths: [Int]
+
+  init(_ columns: [Column]) {
+    self.columns = columns
+    widths = columns.map { ledgerctl.widthColumns($0.heading) }
+  }
+
+  /// Adds a row; missing cells are empty, surplus ones are a mistake of the program.
+  mutating func append(_ cells: [String]) {
+    precondition(cells.count <= columns.count)
+    let safe = cells.map { visible($0) }
+    for (index, cell) in safe.enumerated() {
+      widths[index] = max(widths[index], ledgerctl.widthColumns(cell))
+    }
+    rows.append(safe)
+  }
+
+  /// Writes headings and rows. Where the terminal is too narrow the widest text columns are cut.
+  func write(to output: Output, terminal: Terminal) throws(OutputError) {
+    let widths = fitted(to: terminal.widthColumns)
+    try output.writeLine(terminal.bold(line(columns.map(\.heading), widths)))
+    for row in rows { try output.writeLine(line(row, widths)) }
+  }
+
+  private func line(_ cells: [String], _ widths: [Int]) -> String {
+    var line = ""
+    for (index, column) in columns.enumerated() {
+      let cell = truncated(index < cells.count ? cells[index] : "", toColumns: widths[index])
+      let space = String(repeating: " ", count: widths[index] - ledgerctl.widthColumns(cell))
+      if index > 0 { line += Self.gap }
+      line += column.isNumber ? space + cell : cell + space
+    }
+    while line.last == " " { line.removeLast() }
+    return line
+  }
+
+  private func fitted(to limit: Int?) -> [Int] {
+    guard let limit else { return widths }
+    var fitted = widths
+    var surplus = widths.reduce(0, +) + Self.gap.count * (widths.count - 1) - limit
+    // A number that is cut is a wrong number: only text gives way.
+    let candidates = columns.indices.filter { !columns[$0].isNumber }
+    while surplus > 0, let widest = candidates.max(by: { fitted[$0] < fitted[$1] }),
+      fitted[widest] > Self.narrowestColumns
+    {
+      fitted[widest] -= 1
+      surplus -= 1
+    }
+    return fitted
+  }
+}

@@ -1,0 +1,76 @@
+// Starts the built program, as a user's shell would.
+import Foundation
+
+/// What one command line did.
+struct Outcome: Equatable {
+  var output: String
+  var diagnostics: String
+  var exitCode: Int32
+}
+
+/// A directory of its own, and command lines that run in it.
+final class Sandbox {
+  let path: String
+
+  init() throws {
+    let template = NSTemporaryDirectory() + "/ledgerctl-tests-XXXXXX"
+    var bytes = Array(template.utf8CString)
+    guard let pointer = mkdtemp(&bytes) else { throw POSIXError(.EIO) }
+    // Resolved, so that the program's own view of it reads the same.
+    path = URL(fileURLWithPath: String(cString: pointer)).resolvingSymlinksInPath().path
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+
+  /// Runs a line of shell in the directory, with the program on its path.
+  func run(_ line: String) throws -> Outcome {
+    let scratch = try Scratch()
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/bin/sh")
+    process.arguments = ["-c", line]
+    process.currentDirectoryURL = URL(fileURLWithPath: path)
+    process.environment = [
+      "PATH": "\(Self.productsPath):/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C", "HOME": path,
+    ]
+    process.standardInput = FileHandle.nullDevice
+    process.standardOutput = scratch.output
+    process.standardError = scratch.diagnostics
+    try process.run()
+    process.waitUntilExit()
+    return Outcome(
+      output: try scratch.text("output"), diagnostics: try scratch.text("diagnostics"),
+      exitCode: process.terminationStatus)
+  }
+
+  /// The directory of the test bundle, where the package's executables are built too.
+  static let productsPath: String = {
+    // Whichever program runs the tests, it has mapped the bundle.
+    let maps = (try? String(contentsOfFile: "/proc/self/maps", encoding: .utf8)) ?? ""
+    let bundle = maps.split(separator: "\n").first { $0.hasSuffix(".xctest") }
+    guard let bundle, let slash = bundle.firstIndex(of: "/") else { return "." }
+    return URL(fileURLWithPath: String(bundle[slash...])).deletingLastPathComponent().path
+  }()
+}
+
+/// Files for what a process prints: a pipe would have to be emptied while it runs.
+private final class Scratch {
+  private let path = NSTemporaryDirectory() + "/ledgerctl-output-" + UUID().uuidString
+  let output: FileHandle
+  let diagnostics: FileHandle
+
+  init() throws {
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    for name in ["output", "diagnostics"] {
+      _ = FileManager.default.createFile(atPath: "\(path)/\(name)", contents: nil)
+    }
+    output = try FileHandle(forWritingTo: URL(fileURLWithPath: "\(path)/output"))
+    diagnostics = try FileHandle(forWritingTo: URL(fileURLWithPath: "\(path)/diagnostics"))
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+
+  func text(_ name: String) throws -> String {
+    let data = try Data(contentsOf: URL(fileURLWithPath: "\(path)/\(name)"))
+    return String(decoding: data, as: UTF8.self)
+  }
+}

@@ -1,0 +1,66 @@
+// The program's behaviour, held against golden transcripts and its own reference.
+import Foundation
+import Testing
+
+@Suite struct TranscriptTests {
+  @Test(arguments: try Transcript.all()) func printsWhatTheTranscriptSays(_ transcript: Transcript)
+    throws
+  {
+    let actual = try transcript.run()
+    if ProcessInfo.processInfo.environment["UPDATE_TRANSCRIPTS"] == "1" {
+      return try transcript.rewrite(actual)
+    }
+    for (step, printed) in zip(transcript.steps, actual) {
+      #expect(
+        printed == step.expected,
+        "\(transcript.name): \(step.command.joined(separator: "\n")); UPDATE_TRANSCRIPTS=1 rewrites"
+      )
+    }
+  }
+
+  @Test func transcriptsExist() throws {
+    let transcripts = try Transcript.all()
+    #expect(!transcripts.isEmpty)
+    for transcript in transcripts { #expect(!transcript.steps.isEmpty, "\(transcript.name)") }
+  }
+}
+
+@Suite struct ReferenceTests {
+  private static let reference = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("docs/cli.md")
+
+  @Test func referenceInTheRepositoryIsThatOfTheProgram() throws {
+    let printed = try Sandbox().run("ledgerctl help --markdown")
+    #expect(printed.exitCode == 0)
+    let text = try String(contentsOf: Self.reference, encoding: .utf8)
+    #expect(printed.output == text, "ledgerctl help --markdown -o docs/cli.md makes it anew")
+  }
+
+  /// Every line of a `sh` block; nothing is set up, so they fail, but not for wrong use.
+  private static func examples() throws -> [String] {
+    let text = try String(contentsOf: reference, encoding: .utf8)
+    let blocks = text.components(separatedBy: "```sh\n").dropFirst()
+    return blocks.flatMap { block in
+      (block.components(separatedBy: "```").first ?? "").split(separator: "\n").map(String.init)
+        .filter { !$0.hasPrefix("#") }
+    }
+  }
+
+  @Test(arguments: try examples()) func exampleOfTheReferenceIsNoWrongUse(_ line: String) throws {
+    let outcome = try Sandbox().run(line)
+    #expect(!outcome.diagnostics.contains("See 'ledgerctl help"), "\(outcome.diagnostics)")
+    #expect(outcome.exitCode != 2)
+  }
+
+  @Test func everyCommandHasAnExample() throws {
+    let text = try String(contentsOf: Self.reference, encoding: .utf8)
+    let commands = text.split(separator: "\n").filter { $0.hasPrefix("| [`") }.map {
+      $0.dropFirst(4).prefix { $0 != "`" }
+    }
+    #expect(commands.count >= 12)
+    let examples = try Self.examples()
+    for command in commands {
+      #expect(examples.contains { $0.contains("ledgerctl \(command)") }, "\(command)")
+    }
+  }
+}

@@ -1,0 +1,162 @@
+// Wrong use: each mistake has its line, exit code 2, and touches nothing.
+import Foundation
+import Testing
+
+/// A mistake and the line that it gets.
+struct Mistake: Sendable, CustomTestStringConvertible {
+  let line: String
+  let message: String
+  var testDescription: String { line }
+
+  init(_ line: String, _ message: String) {
+    self.line = line
+    self.message = message
+  }
+}
+
+@Suite struct UsageErrorTests {
+  private static let mistakes = [
+    // Commands.
+    Mistake("", "no command given"),
+    Mistake("exprot", "exprot: unknown command; did you mean export?"),
+    Mistake("frobnicate", "frobnicate: unknown command"),
+    Mistake("prices", "prices: the command is not complete; there is: prices import"),
+    Mistake("prices imprt", "prices: imprt: unknown command; did you mean prices import?"),
+    Mistake("help exprot", "help: exprot: unknown command; did you mean export?"),
+    Mistake("--json status", "--json: stands before the command; options come after it"),
+    Mistake("\"$(printf 'a\\033[2Jb')\"", "a\\u{1B}[2Jb: unknown command"),
+    // Options.
+    Mistake("status --jsn", "status: --jsn: unknown option; did you mean --json?"),
+    Mistake("status --json --json", "status: --json: given twice"),
+    Mistake("--ledger a status --ledger b", "status: --ledger: given twice"),
+    Mistake("status --json=yes", "status: --json: takes no value"),
+    Mistake("status --ledger", "status: --ledger: needs a DIR"),
+    Mistake("status --ledger=", "status: --ledger: its DIR is empty"),
+    Mistake(
+      "status --ledger --json",
+      "status: --ledger: needs a DIR; write --ledger=DIR where that begins with a hyphen"),
+    Mistake("init a --origin b --ledger c", "init: --ledger: means nothing here"),
+    Mistake("init a", "init: --origin: is missing"),
+    Mistake("app add --name a", "app add: --bundle-id: is missing"),
+    Mistake("status -x", "status: -x: unknown option"),
+    // Arguments.
+    Mistake("init --origin a", "init: DIR: is missing"),
+    Mistake("init a b --origin c", "init: one argument too many after DIR"),
+    Mistake("status a b", "status: 2 arguments too many"),
+    Mistake("import", "import: FILE: is missing"),
+    Mistake("import ''", "import: FILE: is empty"),
+    Mistake("import - -", "import: -: standard input can be read only once"),
+    Mistake("show 1.5", "show: POSITION|RECEIPT-ID: must be a number from 0, or a UUID"),
+    Mistake(
+      "show 99999999999999999999", "show: POSITION|RECEIPT-ID: must be a number from 0, or a UUID"),
+    // Values.
+    Mistake(
+      "init a --origin 'b c'",
+      "init: --origin b c: must be 1 to 255 characters without white space, control characters and `+`"
+    ),
+    Mistake("app add --name a --bundle-id 'b c'", "app add: --bundle-id b c: is no bundle id"),
+    Mistake(
+      "app add --name a --bundle-id b --bundle-id b", "app add: --bundle-id b: given twice"),
+    Mistake(
+      "app add --name a --bundle-id b --product c", "app add: --product c: must be ID=TYPE"),
+    Mistake(
+      "app add --name a --bundle-id b --product =consumable",
+      "app add: --product =consumable: must be ID=TYPE"),
+    Mistake(
+      "app add --name a --bundle-id b --product c=consumeable",
+      "app add: --product c=consumeable: its TYPE must be consumable, non_consumable, auto_renewable"
+        + " or non_renewing; did you mean consumable?"),
+    Mistake(
+      "app add --name a --bundle-id b --product c=consumable --product c=non_renewing",
+      "app add: --product c: given twice"),
+    Mistake(
+      "replay --from soon", "replay: --from soon: is no position, no day and no RFC 3339 time"),
+    Mistake("replay --from 5 --until 4", "replay: --until 4: comes before --from"),
+    Mistake(
+      "replay --from 2026-03-02 --until 2026-03-01",
+      "replay: --until 2026-03-01: comes before --from"),
+    Mistake("replay --receipt 1", "replay: --receipt 1: is no UUID"),
+    Mistake(
+      "replay --type receipt.uploaded,receipt",
+      "replay: --type receipt: must be app.registered, receipt.uploaded, receipt.verified, "
+        + "prices.declared or rates.declared; did you mean receipt.uploaded?"),
+    // Reports.
+    Mistake(
+      "export revenu",
+      "export: revenu: REPORT must be revenue, journal, sales, exceptions, receipts or users; "
+        + "did you mean revenue?"),
+    Mistake(
+      "export revenue --by contry",
+      "export: --by contry: must be period, app, product, country, environment or basis; "
+        + "did you mean country?"),
+    Mistake("export revenue --by app,app", "export: --by app: given twice"),
+    Mistake(
+      "export revenue --by app,",
+      "export: --by : must be period, app, product, country, environment or basis"),
+    Mistake("export sales --by app", "export: --by: goes with revenue, not with sales"),
+    Mistake(
+      "export users --in EUR",
+      "export: --in: goes with revenue, journal or exceptions, not with users"),
+    Mistake(
+      "export revenue --period hour",
+      "export: --period hour: must be year, quarter, month, week or day"),
+    Mistake(
+      "export revenue --from 2026-02-29",
+      "export: --from 2026-02-29: is no day of the calendar, as in 2026-03-14"),
+    Mistake(
+      "export revenue --to 1.3.2026",
+      "export: --to 1.3.2026: is no day of the calendar, as in 2026-03-14"),
+    Mistake(
+      "export revenue --from 2026-03-02 --to 2026-03-01",
+      "export: --to 2026-03-01: comes before --from 2026-03-02"),
+    Mistake(
+      "export revenue --timezone /etc/passwd",
+      "export: --timezone /etc/passwd: is no name of a time zone"),
+    Mistake(
+      "export revenue --timezone ../UTC", "export: --timezone ../UTC: is no name of a time zone"),
+    Mistake("export revenue --in EURO", "export: --in EURO: is no currency code of three letters"),
+    Mistake(
+      "export revenue --environment all,Sandbox",
+      "export: --environment all,Sandbox: is no list of environments"),
+    Mistake(
+      "export revenue --environment sandbox,Sandbox",
+      "export: --environment sandbox,Sandbox: is no list of environments"),
+    Mistake(
+      "export revenue --format xls", "export: --format xls: must be csv, json, ndjson or table"),
+    Mistake(
+      "export revenue -o report", "export: --output report: its name tells no format; give --format"
+    ),
+    Mistake("export revenue -o a.csv --output b.csv", "export: --output: given twice"),
+    Mistake("help --markdown export", "help: --markdown: prints all commands; name none"),
+  ]
+
+  @Test(arguments: mistakes) func mistakeGetsItsLineAndTouchesNothing(_ mistake: Mistake) throws {
+    let sandbox = try Sandbox()
+    let outcome = try sandbox.run("ledgerctl \(mistake.line)")
+    let lines = outcome.diagnostics.split(separator: "\n").map(String.init)
+    #expect(lines.count == 2)
+    #expect(lines.first == "ledgerctl: \(mistake.message)")
+    #expect(lines.last?.hasPrefix("See 'ledgerctl help") == true)
+    #expect(outcome.output.isEmpty)
+    #expect(outcome.exitCode == 2)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: sandbox.path).isEmpty)
+  }
+
+  /// Words that stand where a user identifier, a receipt or a token might.
+  @Test(arguments: [
+    "history a SECRET", "history --usr=SECRET a", "show SECRET", "replay --user=a --user=SECRET",
+    "replay --user SECRET --from x", "status SECRET", "status -xSECRET", "replay --user=SECRET x y",
+    "replay --usr=SECRET",
+  ]) func mistakeShowsNoSecret(_ line: String) throws {
+    let outcome = try Sandbox().run("ledgerctl \(line)")
+    #expect(outcome.exitCode == 2)
+    #expect(!(outcome.output + outcome.diagnostics).contains("SECRET"))
+  }
+
+  @Test func argumentOfGreatLengthIsRefusedInOneShortLine() throws {
+    // The system takes single arguments of up to 128 KiB.
+    let outcome = try Sandbox().run("ledgerctl $(printf '%0120000d' 0)")
+    #expect(outcome.exitCode == 2)
+    #expect(outcome.diagnostics.utf8.count < 200)
+  }
+}
