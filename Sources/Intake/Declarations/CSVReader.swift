@@ -1,0 +1,133 @@
+// Comma-separated values by RFC 4180: quoted cells, LF or CR LF, a byte order mark or not.
+
+/// One record of a CSV file.
+struct CSVRecord: Equatable {
+  /// The line on which it begins, from 1; a quoted cell may hold line ends.
+  var line: Int
+  var cells: [String]
+}
+
+/// Why a record cannot be read.
+struct CSVError: Error, Equatable, CustomStringConvertible {
+  enum Cause: String, Sendable {
+    case unclosedQuote = "a quoted cell is never closed"
+    case strayQuote = "a quote inside a cell that does not begin with one"
+    case textAfterQuote = "text between a closing quote and the next comma"
+    case strayCarriageReturn = "a CR that no LF follows"
+    case notUTF8 = "bytes that are not UTF-8"
+    case controlCharacter = "a control character"
+  }
+
+  var line: Int
+  var cause: Cause
+
+  var description: String { cause.rawValue }
+}
+
+/// Reads record after record. After an error it goes on with the next line.
+struct CSVReader {
+  private let bytes: [UInt8]
+  private var place = 0
+  private var line = 1
+
+  init(_ bytes: [UInt8]) {
+    self.bytes = bytes
+    if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { place = 3 }
+  }
+
+  /// The next record that is not empty; nil at the end.
+  mutating func next() throws(CSVError) -> CSVRecord? {
+    while place < bytes.count {
+      let first = line
+      let cells: [String]
+      do throws(CSVError) { cells = try readRecord() } catch {
+        skipLine()
+        throw error
+      }
+      if cells != [""] { return CSVRecord(line: first, cells: cells) }
+    }
+    return nil
+  }
+
+  private mutating func readRecord() throws(CSVError) -> [String] {
+    let first = line
+    var cells: [String] = []
+    while true {
+      let content =
+        place < bytes.count && bytes[place] == UInt8(ascii: "\"")
+        ? try readQuoted() : try readPlain()
+      guard let cell = String(validating: content, as: UTF8.self) else {
+        throw CSVError(line: first, cause: .notUTF8)
+      }
+      cells.append(cell)
+      if place < bytes.count, bytes[place] == UInt8(ascii: ",") {
+        place += 1
+        continue
+      }
+      try endLine()
+      return cells
+    }
+  }
+
+  /// A cell up to a comma or the line's end.
+  private mutating func readPlain() throws(CSVError) -> [UInt8] {
+    let first = place
+    while place < bytes.count {
+      switch bytes[place] {
+      case UInt8(ascii: ","), 0x0A, 0x0D: return Array(bytes[first..<place])
+      case UInt8(ascii: "\""): throw CSVError(line: line, cause: .strayQuote)
+      case 0x09, 0x20...: place += 1
+      default: throw CSVError(line: line, cause: .controlCharacter)
+      }
+    }
+    return Array(bytes[first..<place])
+  }
+
+  private mutating func readQuoted() throws(CSVError) -> [UInt8] {
+    let first = line
+    var content: [UInt8] = []
+    place += 1
+    while place < bytes.count {
+      let byte = bytes[place]
+      place += 1
+      if byte == 0x0A { line += 1 }
+      if byte != UInt8(ascii: "\"") {
+        if byte == 0 { throw CSVError(line: line, cause: .controlCharacter) }
+        content.append(byte)
+      } else if place < bytes.count, bytes[place] == byte {
+        content.append(byte)
+        place += 1
+      } else {
+        let isEnd = place == bytes.count || [0x2C, 0x0A, 0x0D].contains(bytes[place])
+        if isEnd { return content }
+        throw CSVError(line: line, cause: .textAfterQuote)
+      }
+    }
+    throw CSVError(line: first, cause: .unclosedQuote)
+  }
+
+  private mutating func endLine() throws(CSVError) {
+    guard place < bytes.count else { return }
+    if bytes[place] == 0x0D {
+      guard place + 1 < bytes.count, bytes[place + 1] == 0x0A else {
+        // A CR alone at the very end harms nobody.
+        if place + 1 == bytes.count {
+          place += 1
+          return
+        }
+        throw CSVError(line: line, cause: .strayCarriageReturn)
+      }
+      place += 1
+    }
+    place += 1
+    line += 1
+  }
+
+  private mutating func skipLine() {
+    while place < bytes.count, bytes[place] != 0x0A { place += 1 }
+    if place < bytes.count {
+      place += 1
+      line += 1
+    }
+  }
+}

@@ -1,0 +1,228 @@
+// `rates import`: exchange rates in CSV become `rates.declared` events.
+import Ledger
+import Projections
+import Time
+
+/// Exchange rates: either the columns date, base, quote and rate, or the wide layout of the European
+/// Central Bank's history (`eurofxref-hist.csv`: a date, then one column for each currency, base EUR).
+package enum RateListFile {
+  static let columns = ["date", "base", "quote", "rate"]
+
+  /// Reads rates from a path; `-` is standard input. One wrong line refuses the whole file.
+  package static func read(
+    path: String, stop: StopFlag
+  ) throws(DeclarationError) -> Declaration {
+    let file: DeclarationFile
+    do throws(IntakeError) { file = try DeclarationFile(path: path, stop: stop) } catch {
+      throw .input(error)
+    }
+    return try read(file)
+  }
+
+  /// Reads rates from memory; `source` is the name that the events cite.
+  package static func read(
+    _ bytes: [UInt8], source: String
+  ) throws(DeclarationError) -> Declaration {
+    try read(DeclarationFile(source: source, bytes: bytes))
+  }
+
+  private static func read(_ file: DeclarationFile) throws(DeclarationError) -> Declaration {
+    var collector = RateCollector()
+    var reader = CSVReader(file.bytes)
+    var layout: RateLayout?
+    while true {
+      do throws(CSVError) {
+        guard let record = try reader.next() else { break }
+        if let layout {
+          layout.take(record, &collector)
+        } else {
+          layout = RateLayout(header: record, &collector)
+          // Without its columns no line can be judged.
+          if layout == nil { break }
+        }
+      } catch {
+        collector.problems.add(line: error.line, error.description)
+        if layout == nil { break }
+      }
+    }
+    try collector.problems.check(source: file.source)
+    if collector.days.isEmpty {
+      collector.problems.add(line: 0, "the file declares no rate")
+      try collector.problems.check(source: file.source)
+    }
+    let parts = runs(of: collector.days) { day in
+      day.rates.reduce(64) { $0 + $1.rate.utf8.count + 10 }
+    }
+    let drafts = parts.map { part in
+      EventDraft(
+        type: EventType.ratesDeclared.rawValue,
+        version: EventType.ratesDeclared.currentVersion,
+        data: RatesDeclared(
+          source: file.source, sourceSHA256Hex: file.sha256Hex, days: Array(part)
+        ).data)
+    }
+    return Declaration(
+      appends: appends(of: drafts), entryCount: collector.rateCount,
+      warnings: collector.warnings)
+  }
+}
+
+/// Gathers rates by day and base, and finds those that contradict each other.
+private struct RateCollector {
+  struct Pair: Hashable {
+    var dayIndex: Int
+    var quote: Currency
+  }
+
+  struct DayKey: Hashable {
+    var date: Time.CivilDate
+    var base: Currency
+  }
+
+  var problems = ProblemList()
+  var warnings: [DeclarationProblem] = []
+  private(set) var days: [RatesDeclared.Day] = []
+  private(set) var rateCount = 0
+  private var dayIndexes: [DayKey: Int] = [:]
+  private var seen: [Pair: (line: Int, rate: Decimal18)] = [:]
+
+  /// Adds a rate; says what is wrong with it, if anything is.
+  mutating func add(
+    _ date: Time.CivilDate, _ base: Currency, _ quote: Currency, _ text: String, line: Int
+  ) -> String? {
+    let rate: Decimal18
+    do throws(DecimalError) { rate = try Decimal18(parsing: text) } catch {
+      return "the rate of \(quote) is \(error)"
+    }
+    let key = DayKey(date: date, base: base)
+    let index = dayIndexes[key] ?? days.count
+    if index == days.count {
+      dayIndexes[key] = index
+      days.append(RatesDeclared.Day(date: date.text, base: base.description, rates: []))
+    }
+    let pair = Pair(dayIndex: index, quote: quote)
+    if let earlier = seen[pair] {
+      return earlier.rate == rate
+        ? nil : "another rate of \(base) to \(quote) than line \(earlier.line) for the same day"
+    }
+    seen[pair] = (line, rate)
+    days[index].rates.append(RatesDeclared.Rate(quote: quote.description, rate: text))
+    rateCount += 1
+    return nil
+  }
+}
+
+/// How a file's lines are laid out, as its header says.
+private enum RateLayout {
+  case plain(ColumnMap)
+  /// The currency of each column after the date; nil for one that is left out.
+  case wide([Currency?], base: Currency)
+
+  init?(header: CSVRecord, _ collector: inout RateCollector) {
+    let names = header.cells.map { trimmed($0).lowercased() }
+    let isWide = names.first == "date" && Set(names).isDisjoint(with: ["base", "quote", "rate"])
+    if isWide, names.count > 1 {
+      guard let columns = Self.wideColumns(header, &collector), let base = Currency.parse("EUR")
+      else { return nil }
+      self = .wide(columns, base: base)
+    } else {
+      guard
+        let map = ColumnMap(
+          header, names: RateListFile.columns, problems: &collector.problems)
+      else { return nil }
+      self = .plain(map)
+    }
+  }
+
+  /// The history goes back to 1999 and holds currencies that no table of today's need hold.
+  private static func wideColumns(
+    _ header: CSVRecord, _ collector: inout RateCollector
+  ) -> [Currency?]? {
+    var columns: [Currency?] = []
+    var names = header.cells.dropFirst().map(trimmed)
+    // Each line of the history ends in a comma.
+    if names.last?.isEmpty == true { names.removeLast() }
+    let problemCount = collector.problems.count
+    for name in names {
+      let shown = PrintableText.shortened(name, to: 16)
+      guard name.utf8.count == 3, name.utf8.allSatisfy({ (0x41...0x5A).contains($0) }) else {
+        collector.problems.add(
+          line: header.line,
+          "column \"\(shown)\" is neither of date, base, quote, rate nor a currency")
+        continue
+      }
+      let currency = Currency.parse(name)
+      if currency == nil {
+        collector.warnings.append(
+          DeclarationProblem(
+            line: header.line, "\(shown) is no known ISO 4217 code; its rates were left out"))
+      } else if columns.contains(currency) || name == "EUR" {
+        collector.problems.add(
+          line: header.line,
+          name == "EUR" ? "column EUR is the base itself" : "column \(shown) stands twice")
+      }
+      columns.append(currency)
+    }
+    return collector.problems.count == problemCount ? columns : nil
+  }
+
+  func take(_ record: CSVRecord, _ collector: inout RateCollector) {
+    switch self {
+    case .plain(let map):
+      if let cells = map.cells(of: record, problems: &collector.problems) {
+        takePlain(cells, record.line, &collector)
+      }
+    case .wide(let columns, let base): takeWide(record, columns, base, &collector)
+    }
+  }
+
+  private func takePlain(_ cells: [String], _ line: Int, _ collector: inout RateCollector) {
+    var reasons: [String] = []
+    let date = Time.CivilDate(cells[0])
+    let (base, quote) = (Currency.parse(cells[1]), Currency.parse(cells[2]))
+    if date == nil { reasons.append("date is not a day as YYYY-MM-DD") }
+    if base == nil { reasons.append("base is no known ISO 4217 code") }
+    if quote == nil { reasons.append("quote is no known ISO 4217 code") }
+    if let base, base == quote { reasons.append("base and quote are the same currency") }
+    if reasons.isEmpty, let date, let base, let quote {
+      if let reason = collector.add(date, base, quote, cells[3], line: line) {
+        reasons.append(reason)
+      }
+    } else {
+      do throws(DecimalError) { _ = try Decimal18(parsing: cells[3]) } catch {
+        reasons.append("rate is \(error)")
+      }
+    }
+    if !reasons.isEmpty {
+      collector.problems.add(line: line, reasons.joined(separator: "; "))
+    }
+  }
+
+  private func takeWide(
+    _ record: CSVRecord, _ columns: [Currency?], _ base: Currency,
+    _ collector: inout RateCollector
+  ) {
+    let cells = record.cells.map(trimmed)
+    let isEnded = cells.count == columns.count + 2 && cells[columns.count + 1].isEmpty
+    guard cells.count == columns.count + 1 || isEnded else {
+      collector.problems.add(
+        line: record.line,
+        "\(cells.count - 1) cells after the date, where the header has \(columns.count)")
+      return
+    }
+    guard let date = Time.CivilDate(cells[0]) else {
+      collector.problems.add(line: record.line, "Date is not a day as YYYY-MM-DD")
+      return
+    }
+    var reasons: [String] = []
+    for (column, text) in zip(columns, cells.dropFirst()) {
+      guard let column, !text.isEmpty, text != "N/A" else { continue }
+      if let reason = collector.add(date, base, column, text, line: record.line) {
+        reasons.append(reason)
+      }
+    }
+    if !reasons.isEmpty {
+      collector.problems.add(line: record.line, reasons.joined(separator: "; "))
+    }
+  }
+}

@@ -1,0 +1,109 @@
+// Where an input's bytes come from: files and standard input, read in pieces.
+import Glibc
+
+/// A stream of bytes.
+package protocol ByteSource: AnyObject {
+  /// Reads at least one byte, or 0 bytes at the end. A fault is thrown only after all that was whole
+  /// before it has been given.
+  func read(into buffer: UnsafeMutableRawBufferPointer) throws(IntakeError) -> Int
+}
+
+/// A file, pipe or terminal that stays open for as long as this lives.
+package final class FileSource: ByteSource {
+  /// As shown to people.
+  package let name: String
+  /// Size of a regular file; nil for a stream, whose end is not known.
+  package let sizeBytes: Int?
+  /// How far the reading has come since the beginning, or the last `rewind()`.
+  package private(set) var readBytes = 0
+  private let descriptor: Int32
+  private let ownsDescriptor: Bool
+  private let stop: StopFlag
+
+  /// Opens a path; `-` is standard input.
+  package init(path: String, stop: StopFlag) throws(IntakeError) {
+    self.stop = stop
+    if path == "-" {
+      name = "standard input"
+      descriptor = STDIN_FILENO
+      ownsDescriptor = false
+    } else {
+      name = path
+      // A path with a NUL would be cut there, and another file read.
+      guard !path.utf8.contains(0) else {
+        throw IntakeError(
+          .unreadable, operation: "open", object: "input", cause: "the path holds a NUL")
+      }
+      descriptor = open(path, O_RDONLY | O_CLOEXEC)
+      ownsDescriptor = true
+    }
+    guard descriptor >= 0 else { throw Self.fault("open", name, errno) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else { throw Self.fault("open", name, errno) }
+    switch status.st_mode & S_IFMT {
+    case S_IFDIR:
+      throw IntakeError(.unreadable, operation: "read", object: name, cause: "is a directory")
+    case S_IFREG: sizeBytes = Int(status.st_size)
+    default: sizeBytes = nil
+    }
+  }
+
+  /// Takes over an open descriptor of a regular file.
+  init(spool descriptor: Int32, name: String, sizeBytes: Int, stop: StopFlag) {
+    self.descriptor = descriptor
+    self.name = name
+    self.sizeBytes = sizeBytes
+    self.stop = stop
+    ownsDescriptor = true
+  }
+
+  deinit {
+    if ownsDescriptor, descriptor >= 0 { close(descriptor) }
+  }
+
+  static func fault(_ operation: String, _ name: String, _ code: Int32) -> IntakeError {
+    IntakeError(
+      .unreadable, operation: operation, object: name, cause: String(cString: strerror(code)))
+  }
+
+  /// Goes back to the beginning of a regular file.
+  package func rewind() throws(IntakeError) {
+    guard lseek(descriptor, 0, SEEK_SET) == 0 else { throw Self.fault("read", name, errno) }
+    readBytes = 0
+  }
+
+  package func read(
+    into buffer: UnsafeMutableRawBufferPointer
+  ) throws(IntakeError) -> Int {
+    while true {
+      if stop.isSet {
+        throw IntakeError(.interrupted, operation: "read", object: name, cause: "interrupted")
+      }
+      let count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
+      if count >= 0 {
+        readBytes += count
+        return count
+      }
+      if errno != EINTR { throw Self.fault("read", name, errno) }
+    }
+  }
+}
+
+/// Bytes that were read ahead, then the rest of their source.
+final class PrefixedSource: ByteSource {
+  private var prefix: [UInt8]
+  private let rest: any ByteSource
+
+  init(_ prefix: [UInt8], _ rest: any ByteSource) {
+    self.prefix = prefix
+    self.rest = rest
+  }
+
+  func read(into buffer: UnsafeMutableRawBufferPointer) throws(IntakeError) -> Int {
+    if prefix.isEmpty { return try rest.read(into: buffer) }
+    let count = min(prefix.count, buffer.count)
+    buffer.copyBytes(from: prefix[0..<count])
+    prefix.removeFirst(count)
+    return count
+  }
+}

@@ -1,0 +1,125 @@
+// The files of an import: opened all before anything is appended, and looked through where that is possible.
+import Glibc
+
+/// One input: a file, compressed or not, or standard input.
+package final class ImportInput {
+  package let name: String
+  private let file: FileSource
+  private let isGzip: Bool
+  /// What was read from a stream to see whether it is gzip.
+  private var peeked: [UInt8]
+
+  private static let gzipMagic: [UInt8] = [0x1F, 0x8B]
+
+  /// Opens every path (`-` is standard input), then checks what can be checked beforehand: that no file
+  /// is empty, and that compressed files are whole.
+  /// - Parameters:
+  ///   - spoolDirectory: where standard input and pipes are first kept in a private file, so that they
+  ///     can be read twice; nil to read them as they come.
+  ///   - stop: looked at while reading.
+  package static func openAll(
+    _ paths: [String], spoolDirectory: String?, stop: StopFlag
+  ) throws(IntakeError) -> [ImportInput] {
+    if paths.count(where: { $0 == "-" }) > 1 {
+      throw IntakeError(
+        .unreadable, operation: "read", object: "standard input", cause: "is named twice")
+    }
+    var files: [FileSource] = []
+    for path in paths { files.append(try FileSource(path: path, stop: stop)) }
+    for file in files where file.sizeBytes == 0 { throw empty(file.name) }
+    var inputs: [ImportInput] = []
+    for file in files {
+      if let spoolDirectory, file.sizeBytes == nil {
+        inputs.append(try ImportInput(spool(file, in: spoolDirectory, stop: stop)))
+      } else {
+        inputs.append(try ImportInput(file))
+      }
+    }
+    for input in inputs where input.sizeBytes != nil && input.isGzip { try input.checkWhole() }
+    return inputs
+  }
+
+  private init(_ file: FileSource) throws(IntakeError) {
+    self.file = file
+    name = file.name
+    // A regular standard input may stand anywhere; a shell's redirection puts it at the beginning.
+    if file.sizeBytes != nil { try file.rewind() }
+    peeked = []
+    while peeked.count < 2 {
+      var byte: UInt8 = 0
+      let count = try Swift.withUnsafeMutableBytes(of: &byte) { (raw) throws(IntakeError) in
+        try file.read(into: raw)
+      }
+      if count == 0 { break }
+      peeked.append(byte)
+    }
+    if peeked.isEmpty { throw Self.empty(name) }
+    isGzip = peeked == Self.gzipMagic
+  }
+
+  private static func empty(_ name: String) -> IntakeError {
+    IntakeError(.unreadable, operation: "read", object: name, cause: "is empty")
+  }
+
+  /// Size on disk; nil for a stream.
+  package var sizeBytes: Int? { file.sizeBytes }
+  /// How much of it was read in this pass.
+  package var readBytes: Int { file.readBytes }
+
+  /// The input's content from its beginning. A stream can be read once alone.
+  package func content() throws(IntakeError) -> any ByteSource {
+    var source: any ByteSource = file
+    if sizeBytes != nil {
+      try file.rewind()
+    } else {
+      source = PrefixedSource(peeked, file)
+      peeked = []
+    }
+    return isGzip ? try GzipSource(source, name: name) : source
+  }
+
+  private func checkWhole() throws(IntakeError) {
+    let source = try content()
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
+    defer { buffer.deallocate() }
+    var isEmpty = true
+    while try source.read(into: buffer) > 0 { isEmpty = false }
+    if isEmpty { throw Self.empty(name) }
+  }
+
+  /// Copies a stream into a file that has no name any more.
+  private static func spool(
+    _ file: FileSource, in directory: String, stop: StopFlag
+  ) throws(IntakeError) -> FileSource {
+    var template = Array("\(directory)/.import-XXXXXX".utf8CString)
+    let descriptor = mkstemp(&template)
+    guard descriptor >= 0 else { throw FileSource.fault("spool \(file.name) to", directory, errno) }
+    unlink(template)
+    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
+    defer { buffer.deallocate() }
+    var total = 0
+    while true {
+      let count: Int
+      do throws(IntakeError) { count = try file.read(into: buffer) } catch {
+        close(descriptor)
+        throw error
+      }
+      if count == 0 { break }
+      var written = 0
+      while written < count {
+        let more = write(
+          descriptor, UnsafeRawBufferPointer(buffer).baseAddress.map { $0 + written },
+          count - written)
+        if more < 0, errno != EINTR {
+          let code = errno
+          close(descriptor)
+          throw FileSource.fault("spool \(file.name) to", directory, code)
+        }
+        if more > 0 { written += more }
+      }
+      total += count
+    }
+    return FileSource(spool: descriptor, name: file.name, sizeBytes: total, stop: stop)
+  }
+}

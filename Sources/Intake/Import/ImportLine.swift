@@ -1,0 +1,223 @@
+// One line of an import file, read and checked.
+import AppStore
+import JSON
+import Ledger
+import Time
+
+/// A line whose every property was found good. It lives as long as the parser's buffer.
+struct ImportLine {
+  /// A reply of the App Store as an operator recorded it.
+  struct RecordedReply {
+    /// Without white space.
+    var bytes: JSONBytes
+    var outcome: Outcome
+    var status: Int64?
+    var fraudReason: String?
+    var environment: String?
+    var bundleID: String?
+    var isLegacy: Bool
+    var requestDateMs: Int64?
+    /// As given, else as the reply lets one conclude.
+    var endpoint: Endpoint
+    /// Epoch milliseconds.
+    var occurredAtMs: Int64?
+  }
+
+  var fields: UploadFields
+  /// Epoch milliseconds, as given.
+  var occurredAtMs: Int64?
+  var recorded: RecordedReply?
+}
+
+/// Reads line after line, using its memory again.
+final class ImportLineParser {
+  private var compact: [UInt8] = []
+  private let keeper = TextKeeper()
+  private var warnedNames: Set<String> = []
+  /// Names are remembered so that each is warned of once; a hostile file has no end of them.
+  private static let warnedNamesMax = 100
+
+  /// Warnings of the line that was read last.
+  private(set) var warnings: [FieldProblem] = []
+  /// Why the line that was read last is refused.
+  private(set) var problems: [FieldProblem] = []
+
+  /// Reads a line and lends it to `body`; nil, with `problems` set, where it is refused.
+  func read<Result>(
+    _ line: UnsafeRawBufferPointer, _ body: (ImportLine) -> Result
+  ) -> Result? {
+    warnings.removeAll(keepingCapacity: true)
+    problems.removeAll(keepingCapacity: true)
+    compact.removeAll(keepingCapacity: true)
+    keeper.removeAll()
+    do throws(JSONError) {
+      try JSONValidator.compact(line, to: &compact)
+    } catch {
+      problems = [FieldProblem("", .notJSON, "is not JSON: \(error)")]
+      return nil
+    }
+    return compact.withUnsafeBytes { bytes -> Result? in
+      var cursor = JSONCursor(bytes)
+      do throws(JSONError) {
+        guard try cursor.kind() == .object else {
+          problems = [FieldProblem("", .wrongType, "is not a JSON object")]
+          return nil
+        }
+        return try readObject(&cursor, bytes).map(body)
+      } catch {
+        problems = [FieldProblem("", .notJSON, "is not JSON: \(error)")]
+        return nil
+      }
+    }
+  }
+
+  private func readObject(
+    _ cursor: inout JSONCursor, _ bytes: JSONBytes
+  ) throws(JSONError) -> ImportLine? {
+    var reader = UploadFieldReader()
+    var occurredAtMs: Int64?
+    var recorded: ImportLine.RecordedReply?
+    try cursor.beginObject()
+    while let key = try cursor.nextKey() {
+      if try reader.take(key, from: &cursor) { continue }
+      if key == "verification" {
+        recorded = try readVerification(&cursor, &reader)
+      } else if key == "occurred_at" {
+        occurredAtMs = try readTime("occurred_at", &cursor, &reader)
+      } else if key == "marketplace" {
+        try readMarketplace(&cursor, &reader)
+      } else if key == "user_identifer" {
+        try reader.takeMisspelledUserIdentifier(from: &cursor)
+        warnOnce("user_identifer", .misspelled, "was taken for user_identifier")
+      } else {
+        warnUnknown(prefix: "", key)
+        try cursor.skipValue()
+      }
+    }
+    let fields = reader.finish()
+    problems = reader.problems
+    guard let fields else { return nil }
+    return ImportLine(fields: fields, occurredAtMs: occurredAtMs, recorded: recorded)
+  }
+
+  private func readMarketplace(
+    _ cursor: inout JSONCursor, _ reader: inout UploadFieldReader
+  ) throws(JSONError) {
+    if try cursor.takeNull() { return }
+    let isString = try cursor.kind() == .string
+    if isString, try cursor.readString() == "itunes" { return }
+    if !isString { try cursor.skipValue() }
+    reader.note(FieldProblem("marketplace", .invalidValue, "is not \"itunes\""))
+  }
+
+  /// RFC 3339 in a string, or epoch milliseconds; nil for `null`, and for what is neither, which is noted.
+  private func readTime(
+    _ field: String, _ cursor: inout JSONCursor, _ reader: inout UploadFieldReader
+  ) throws(JSONError) -> Int64? {
+    var epochMs: Int64?
+    switch try cursor.kind() {
+    case .null:
+      try cursor.skipValue()
+      return nil
+    case .string:
+      epochMs = try cursor.readString().bytes.withUnsafeBytes { Time.Timestamp.parse($0) }
+    case .number:
+      epochMs = JSONNumber.integer(try cursor.readNumber())
+    default: try cursor.skipValue()
+    }
+    if let epochMs, Self.times.contains(epochMs) { return epochMs }
+    reader.note(
+      FieldProblem(
+        field, .invalidTime,
+        "is neither an RFC 3339 time with up to milliseconds nor an integer of epoch milliseconds"))
+    return nil
+  }
+
+  /// No App Store sent anything before 1970, and no event can say so.
+  private static let times = 0...Time.Timestamp.range.upperBound
+
+  // MARK: The recorded verification
+
+  private func readVerification(
+    _ cursor: inout JSONCursor, _ reader: inout UploadFieldReader
+  ) throws(JSONError) -> ImportLine.RecordedReply? {
+    if try cursor.takeNull() { return nil }
+    guard try cursor.kind() == .object else {
+      try cursor.skipValue()
+      reader.note(FieldProblem("verification", .wrongType, "is not an object"))
+      return nil
+    }
+    var occurredAtMs: Int64?
+    var endpoint: Endpoint?
+    var replyBytes: JSONBytes?
+    try cursor.beginObject()
+    while let key = try cursor.nextKey() {
+      if key == "reply" {
+        let isObject = try cursor.kind() == .object
+        replyBytes = try cursor.readRaw()
+        if !isObject {
+          reader.note(FieldProblem("verification.reply", .wrongType, "is not an object"))
+        }
+      } else if key == "occurred_at" {
+        occurredAtMs = try readTime("verification.occurred_at", &cursor, &reader)
+      } else if key == "endpoint" {
+        endpoint = try readEndpoint(&cursor, &reader)
+      } else {
+        warnUnknown(prefix: "verification.", key)
+        try cursor.skipValue()
+      }
+    }
+    guard let replyBytes else {
+      reader.note(FieldProblem("verification.reply", .missing, "is missing"))
+      return nil
+    }
+    let reply = try Reply(replyBytes, keeper)
+    return ImportLine.RecordedReply(
+      bytes: replyBytes, outcome: reply.outcome, status: reply.status,
+      fraudReason: reply.fraudReason, environment: text(reply.environment),
+      bundleID: text(reply.bundleID), isLegacy: reply.isLegacy,
+      requestDateMs: reply.requestDateMs.flatMap { Self.times.contains($0) ? $0 : nil },
+      endpoint: endpoint ?? reply.likelyEndpoint,
+      occurredAtMs: occurredAtMs)
+  }
+
+  private func text(_ bytes: JSONBytes?) -> String? {
+    bytes.map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  private func readEndpoint(
+    _ cursor: inout JSONCursor, _ reader: inout UploadFieldReader
+  ) throws(JSONError) -> Endpoint? {
+    if try cursor.takeNull() { return nil }
+    if try cursor.kind() == .string {
+      let text = try cursor.readString()
+      if text == "production" { return .production }
+      if text == "sandbox" { return .sandbox }
+    } else {
+      try cursor.skipValue()
+    }
+    reader.note(
+      FieldProblem(
+        "verification.endpoint", .invalidValue, "is neither \"production\" nor \"sandbox\""))
+    return nil
+  }
+
+  // MARK: Warnings
+
+  private func warnUnknown(prefix: String, _ key: JSONString) {
+    let name = String(decoding: key.bytes.prefix(256), as: UTF8.self)
+    warnOnce(
+      prefix + PrintableText.shortened(name), .unknownProperty, "is not known and was left out")
+  }
+
+  private func warnOnce(_ field: String, _ code: FieldProblem.Code, _ message: String) {
+    guard warnedNames.count < Self.warnedNamesMax, warnedNames.insert(field).inserted else {
+      return
+    }
+    warnings.append(FieldProblem(field, code, message))
+    if warnedNames.count == Self.warnedNamesMax {
+      warnings.append(
+        FieldProblem("", .unknownProperty, "further unknown properties are not reported"))
+    }
+  }
+}

@@ -1,0 +1,312 @@
+// Import: lines of recorded uploads become events.
+import AppStore
+import Ledger
+import Time
+
+/// How an import goes about its work.
+package struct ImportOptions: Sendable {
+  /// Registers an app family for a bundle id that has none.
+  package var registersApps = false
+  /// Appends nothing unless every line is good.
+  package var isStrict = false
+  /// Checks the signatures also of receipts that come with a recorded reply.
+  package var checksSignatures = false
+
+  package init() {}
+}
+
+/// One run over some inputs, on the calling thread. It ends early when the stop flag is set, an input
+/// cannot be read on, or the ledger takes no more; what was submitted by then is made durable first.
+package final class Importer<Appender: EventAppender> {
+  private let inputs: [ImportInput]
+  private let appender: Appender
+  private let families: any AppFamilies
+  private let known: any KnownLines
+  private let verifier: any SignatureChecker
+  private let options: ImportOptions
+  private let stop: StopFlag
+  private let nowMs: () -> Int64
+  private let onProblem: (ImportProblem) -> Void
+  private let onProgress: (ImportProgress) -> Void
+
+  private let parser = ImportLineParser()
+  private let hasher = SHA256()
+  private var summary = ImportSummary()
+  private var phase = ImportProgress.Phase.importing
+  private var inputName = ""
+  private var readBytes = 0
+  private var ownLines = DigestSet()
+  private var familyIDs: [String: UUID16] = [:]
+  private var firstTicket: Appender.Ticket?
+  private var lastTicket: Appender.Ticket?
+
+  /// Lines between two reports of progress.
+  private static var linesPerReport: Int { 64 }
+
+  /// - Parameters:
+  ///   - inputs: from `ImportInput.openAll`; with a spool directory where the import is strict.
+  ///   - nowMs: the clock, in epoch milliseconds, for uploads that say no time of their own.
+  ///   - onProblem: told of each refused line and each warning, in the order of the lines.
+  package init(
+    _ inputs: [ImportInput], into appender: Appender, families: any AppFamilies,
+    known: any KnownLines, verifier: any SignatureChecker, options: ImportOptions,
+    stop: StopFlag, nowMs: @escaping () -> Int64 = Time.Timestamp.now,
+    onProblem: @escaping (ImportProblem) -> Void,
+    onProgress: @escaping (ImportProgress) -> Void = { _ in }
+  ) {
+    self.inputs = inputs
+    self.appender = appender
+    self.families = families
+    self.known = known
+    self.verifier = verifier
+    self.options = options
+    self.stop = stop
+    self.nowMs = nowMs
+    self.onProblem = onProblem
+    self.onProgress = onProgress
+  }
+
+  /// Runs the import once, and waits until all that was submitted is durable.
+  package func run() -> ImportSummary {
+    do throws(ImportFailure) {
+      if options.isStrict {
+        phase = .checking
+        try runPass()
+        if summary.refused > 0 || summary.isInterrupted {
+          summary.isRefusedAsWhole = summary.refused > 0
+          return summary
+        }
+        var checked = ImportSummary()
+        checked.warnings = summary.warnings
+        summary = checked
+        phase = .importing
+      }
+      try runPass()
+    } catch {
+      note(error)
+    }
+    settle()
+    return summary
+  }
+
+  private func note(_ failure: ImportFailure) {
+    if case .input(let error) = failure, error.kind == .interrupted {
+      summary.isInterrupted = true
+    } else if summary.failure == nil {
+      summary.failure = failure
+    }
+  }
+
+  /// Makes durable what was submitted, and finds out where it stands.
+  private func settle() {
+    guard let firstTicket, let lastTicket else { return }
+    do throws(LedgerError) {
+      let first = try appender.positions(of: firstTicket)
+      summary.positions = first.lowerBound...(first.upperBound - 1)
+      let last = try appender.positions(of: lastTicket)
+      summary.positions = first.lowerBound...(last.upperBound - 1)
+      try appender.flush()
+    } catch {
+      note(.ledger(error))
+    }
+  }
+
+  // MARK: One pass
+
+  private func runPass() throws(ImportFailure) {
+    readBytes = 0
+    for input in inputs {
+      inputName = input.name
+      let reader: LineReader
+      do throws(IntakeError) { reader = LineReader(try input.content()) } catch {
+        throw .input(error)
+      }
+      while let line = try nextLine(reader) {
+        if stop.isSet {
+          summary.isInterrupted = true
+          break
+        }
+        try take(line)
+        if summary.lines % Self.linesPerReport == 0 { reportProgress(input) }
+      }
+      if summary.isInterrupted { break }
+      readBytes += input.readBytes
+    }
+    reportProgress(nil)
+  }
+
+  private func nextLine(_ reader: LineReader) throws(ImportFailure) -> LineReader.Line? {
+    do throws(IntakeError) { return try reader.next() } catch { throw .input(error) }
+  }
+
+  private func reportProgress(_ input: ImportInput?) {
+    var totalBytes: Int? = 0
+    for input in inputs {
+      guard let sum = totalBytes, let size = input.sizeBytes else {
+        totalBytes = nil
+        break
+      }
+      totalBytes = sum + size
+    }
+    onProgress(
+      ImportProgress(
+        phase: phase, readBytes: readBytes + (input?.readBytes ?? 0), totalBytes: totalBytes,
+        lines: summary.lines, uploads: summary.uploads))
+  }
+
+  // MARK: One line
+
+  private func take(_ line: LineReader.Line) throws(ImportFailure) {
+    summary.lines += 1
+    switch line {
+    case .tooLong(let number):
+      try refuse(number, [FieldProblem("", .tooLarge, "is longer than 16 MiB")])
+    case .whole(let number, let bytes):
+      let digest = hasher.hash(bytes)
+      if ownLines.contains(digest) || known.contains(digest) {
+        summary.known += 1
+        return
+      }
+      let verdict = parser.read(bytes) { judge($0, number: number, digest: digest) }
+      warn(number, parser.warnings)
+      switch verdict {
+      case nil: try refuse(number, parser.problems)
+      case .refused(let problem): try refuse(number, [problem])
+      case .accepted(let accepted):
+        warn(number, accepted.warnings)
+        if phase == .importing { try submit(accepted, digest) }
+      }
+    }
+  }
+
+  private func submit(_ accepted: Accepted, _ digest: Digest32) throws(ImportFailure) {
+    do throws(LedgerError) {
+      let ticket = try appender.submit(accepted.drafts)
+      if firstTicket == nil { firstTicket = ticket }
+      lastTicket = ticket
+    } catch { throw .ledger(error) }
+    ownLines.insert(digest)
+    summary.uploads += 1
+    if accepted.isNewFamily { summary.registered += 1 }
+    familyIDs[accepted.bundleID] = accepted.appFamily
+  }
+
+  private func warn(_ number: Int, _ warnings: [FieldProblem]) {
+    if warnings.isEmpty { return }
+    summary.warnings += warnings.count
+    onProblem(
+      ImportProblem(input: inputName, line: number, severity: .warning, reasons: warnings))
+  }
+
+  private func refuse(_ number: Int, _ reasons: [FieldProblem]) throws(ImportFailure) {
+    summary.refused += 1
+    onProblem(
+      ImportProblem(input: inputName, line: number, severity: .refused, reasons: reasons))
+    if options.isStrict, phase == .importing {
+      throw .input(
+        IntakeError(
+          .invalid, operation: "import", object: inputName,
+          cause: "it changed while it was being imported"))
+    }
+  }
+
+  // MARK: Judgement
+
+  private struct Accepted {
+    var drafts: [EventDraft]
+    var warnings: [FieldProblem]
+    var bundleID: String
+    var appFamily: UUID16
+    var isNewFamily: Bool
+  }
+
+  private enum Verdict {
+    case accepted(Accepted)
+    case refused(FieldProblem)
+  }
+
+  private func judge(_ line: ImportLine, number: Int, digest: Digest32) -> Verdict {
+    var subject = LineDrafts.Subject(line: line, receipt: nil)
+    do throws(ReceiptError) {
+      subject.receipt = try ReceiptFile.decode(line.fields.receiptFile)
+    } catch {
+      if line.recorded == nil {
+        return .refused(FieldProblem("receipt", .receiptMalformed, "cannot be read: \(error)"))
+      }
+    }
+    let bundleID = subject.bundleID
+    guard bundleID.utf8.count <= Self.bundleIDBytesMax else {
+      return .refused(
+        FieldProblem(
+          "receipt", .receiptMalformed,
+          "has a bundle id of more than \(Self.bundleIDBytesMax) bytes"))
+    }
+    let (registered, problem) = registeredFamily(bundleID)
+    if let problem { return .refused(problem) }
+    let appFamily = registered ?? UUID16.random()
+
+    let local = checkSignature(subject)
+    let draftsOfLine = LineDrafts(
+      number: number, digest: digest, appFamily: appFamily, nowMs: nowMs(), hasher: hasher)
+    var drafts = registered == nil ? [registration(bundleID, appFamily)] : []
+    drafts += draftsOfLine.drafts(subject, local: local, firstIndex: drafts.count)
+    if drafts.contains(where: { $0.data.count > LineDrafts.eventDataBytesMax }) {
+      return .refused(FieldProblem("", .tooLarge, "is too large for an event of 16 MiB"))
+    }
+    return .accepted(
+      Accepted(
+        drafts: drafts, warnings: signatureWarnings(subject, local), bundleID: bundleID,
+        appFamily: appFamily, isNewFamily: registered == nil))
+  }
+
+  /// No bundle id that the App Store takes is longer.
+  private static var bundleIDBytesMax: Int { 255 }
+
+  /// The app family of a bundle id; nil, without a problem, where it is to be registered.
+  private func registeredFamily(_ bundleID: String) -> (UUID16?, FieldProblem?) {
+    if let appFamily = familyIDs[bundleID] { return (appFamily, nil) }
+    if let id = families.id(forBundleID: bundleID) {
+      if let appFamily = UUID16(id) { return (appFamily, nil) }
+      return (
+        nil, FieldProblem("receipt", .invalidValue, "is of an app family whose id is no UUID")
+      )
+    }
+    if options.registersApps { return (nil, nil) }
+    let name = bundleID.isEmpty ? "has no bundle id, and this is one" : "has a bundle id"
+    return (
+      nil,
+      FieldProblem("receipt", .bundleNotRegistered, "\(name) that no app has registered")
+    )
+  }
+
+  private func registration(_ bundleID: String, _ appFamily: UUID16) -> EventDraft {
+    let event = AppRegistered(
+      appFamilyID: appFamily.description, name: bundleID, bundleIDs: [bundleID], products: [])
+    return EventDraft(
+      type: EventType.appRegistered.rawValue,
+      version: EventType.appRegistered.currentVersion, data: event.data, references: [])
+  }
+
+  /// The result of the local check; nil where a recorded reply makes it needless. The first pass of two
+  /// has no use for it: a bad signature refuses no line.
+  private func checkSignature(_ subject: LineDrafts.Subject) -> LocalVerification? {
+    if phase == .checking { return .valid }
+    if subject.line.recorded != nil, !options.checksSignatures { return nil }
+    // What cannot be decoded cannot be genuine.
+    guard let receipt = subject.receipt else { return .signatureInvalid }
+    return subject.line.fields.receiptFile.withUnsafeBytes { verifier.check($0, receipt) }
+  }
+
+  private func signatureWarnings(
+    _ subject: LineDrafts.Subject, _ local: LocalVerification?
+  ) -> [FieldProblem] {
+    guard local?.outcome == .invalid else { return [] }
+    let addition =
+      subject.line.recorded == nil ? "" : "; the reply recorded with it was left out"
+    return [
+      FieldProblem(
+        "receipt", .signatureInvalid,
+        "has an invalid signature and was imported as evidence\(addition)")
+    ]
+  }
+}

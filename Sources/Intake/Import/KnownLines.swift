@@ -1,0 +1,65 @@
+// Which lines were imported before.
+package import Ledger
+
+/// The lines that the ledger holds already, by the SHA-256 of their bytes.
+package protocol KnownLines {
+  func contains(_ digest: Digest32) -> Bool
+}
+
+/// The app families that are registered.
+package protocol AppFamilies {
+  /// The UUID of the app family that has this bundle id.
+  func id(forBundleID bundleID: String) -> String?
+}
+
+/// A growing set of digests that keeps half of each: 128 bits are beyond chance and beyond forgery of a
+/// given line, and a run of a million lines takes 32 MB.
+struct DigestSet {
+  private struct Slot {
+    var high: UInt64
+    var low: UInt64
+  }
+
+  private var slots = [Slot](repeating: Slot(high: 0, low: 0), count: 1024)
+  private(set) var count = 0
+
+  private static func slot(_ digest: Digest32) -> Slot {
+    digest.withUnsafeBytes { bytes in
+      Slot(
+        high: bytes.loadUnaligned(fromByteOffset: 0, as: UInt64.self),
+        // An empty slot is one of zeros; one digest in 2^127 shares its neighbour's place.
+        low: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self) | 1)
+    }
+  }
+
+  /// The place of the digest, or of the empty slot where it belongs.
+  private func place(of wanted: Slot) -> Int {
+    let mask = slots.count - 1
+    var index = Int(truncatingIfNeeded: wanted.high) & mask
+    while slots[index].low != 0,
+      slots[index].low != wanted.low || slots[index].high != wanted.high
+    {
+      index = (index + 1) & mask
+    }
+    return index
+  }
+
+  func contains(_ digest: Digest32) -> Bool {
+    slots[place(of: Self.slot(digest))].low != 0
+  }
+
+  mutating func insert(_ digest: Digest32) {
+    let wanted = Self.slot(digest)
+    let index = place(of: wanted)
+    guard slots[index].low == 0 else { return }
+    slots[index] = wanted
+    count += 1
+    if count * 2 > slots.count { grow() }
+  }
+
+  private mutating func grow() {
+    let old = slots
+    slots = [Slot](repeating: Slot(high: 0, low: 0), count: old.count * 2)
+    for slot in old where slot.low != 0 { slots[place(of: slot)] = slot }
+  }
+}

@@ -1,0 +1,98 @@
+// The events of one good import line.
+import AppStore
+import JSON
+import Ledger
+
+/// Makes the events of lines.
+struct LineDrafts {
+  /// A line as far as it is the same whether it is recorded or only checked.
+  struct Subject {
+    var line: ImportLine
+    /// Nil where the file cannot be decoded, which only an operator's word makes acceptable.
+    var receipt: Receipt?
+
+    /// The receipt's own word, else the reply's, else empty.
+    var bundleID: String {
+      if let receipt, !receipt.bundleID.isEmpty { return receipt.bundleID }
+      return line.recorded?.bundleID ?? ""
+    }
+
+    var style: ReceiptStyle {
+      receipt?.style ?? (line.recorded?.isLegacy == true ? .transaction : .unified)
+    }
+  }
+
+  /// The largest data of an event: an event's line, of 16 MiB at most, has other members beside it.
+  static let eventDataBytesMax = (16 << 20) - 1024
+
+  var number: Int
+  var digest: Digest32
+  var appFamily: UUID16
+  /// The time of the import, in epoch milliseconds.
+  var nowMs: Int64
+  let hasher: SHA256
+
+  /// The upload and its verification results, in the order in which they are appended.
+  /// - Parameters:
+  ///   - local: the result of the local check, where there was one.
+  ///   - firstIndex: the upload's index among the drafts that are appended together.
+  func drafts(
+    _ subject: Subject, local: LocalVerification?, firstIndex: Int
+  ) -> [EventDraft] {
+    let recorded = subject.line.recorded
+    let uploadedAtMs = subject.line.occurredAtMs ?? recorded?.requestDateMs ?? nowMs
+    var drafts = [upload(subject, occurredAtMs: uploadedAtMs)]
+    func addVerification(_ data: [UInt8]) {
+      drafts.append(
+        EventDraft(
+          type: EventType.receiptVerified.rawValue,
+          version: EventType.receiptVerified.currentVersion, data: data,
+          references: [
+            PositionReference(
+              offsetBytes: ReceiptVerified.uploadOffsetBytes, eventIndex: firstIndex)
+          ]))
+    }
+    if let local {
+      addVerification(
+        local.data(environment: subject.receipt?.environment, occurredAtMs: nowMs))
+    }
+    // A reply to a forged receipt is no evidence of a sale.
+    if let recorded, local?.outcome != .invalid {
+      addVerification(verification(recorded, uploadedAtMs: uploadedAtMs))
+    }
+    return drafts
+  }
+
+  private func upload(_ subject: Subject, occurredAtMs: Int64) -> EventDraft {
+    let fields = subject.line.fields
+    let sha256 = fields.receiptFile.withUnsafeBytes { hasher.hash($0) }
+    let identity = ReceiptIdentity(sha256: sha256, appFamily: appFamily)
+    var event = ReceiptUploaded(
+      receiptID: identity.receiptID.description, appFamilyID: appFamily.description,
+      style: subject.style.rawValue, bundleID: subject.bundleID,
+      receiptSHA256Hex: sha256.hex, occurredAtMs: occurredAtMs,
+      origin: .importLine(number: number, sha256Hex: digest.hex))
+    event.countryCode = fields.countryCode
+    event.identifierForVendor = fields.identifierForVendor
+    event.userIdentifier = fields.userIdentifier
+    if case .address(let address) = fields.clientAddress { event.ipAddress = address }
+    event.metadata = fields.metadata
+    let data = fields.receiptText.withUnsafeBytes { event.data(receipt: $0) }
+    return EventDraft(
+      type: EventType.receiptUploaded.rawValue,
+      version: EventType.receiptUploaded.currentVersion, data: data, references: [])
+  }
+
+  private func verification(
+    _ recorded: ImportLine.RecordedReply, uploadedAtMs: Int64
+  ) -> [UInt8] {
+    var event = ReceiptVerified(
+      authority: .appStore, outcome: recorded.outcome,
+      occurredAtMs: recorded.occurredAtMs ?? uploadedAtMs)
+    event.environment = recorded.environment
+    event.status = recorded.status
+    event.reason = recorded.fraudReason
+    event.endpoint = recorded.endpoint
+    return event.data(upload: nil, reply: .json(Array(recorded.bytes)))
+  }
+}

@@ -1,0 +1,138 @@
+// Cuts a stream of bytes into lines, with bounded memory.
+import Glibc
+
+/// Reads lines that end in LF or CR LF, the last one with or without. Empty lines are counted and
+/// passed over, and so is a UTF-8 byte order mark before the first.
+package final class LineReader {
+  package enum Line {
+    /// The bytes without the line's end; valid until the next call.
+    case whole(number: Int, UnsafeRawBufferPointer)
+    /// A line that is longer than allowed; none of it was kept.
+    case tooLong(number: Int)
+  }
+
+  /// The longest line, its end not counted.
+  package static let lineBytesMax = 16 << 20
+  private static let chunkBytes = 256 << 10
+
+  private let source: any ByteSource
+  private let lineBytesMax: Int
+  private var buffer: UnsafeMutableRawPointer
+  private var capacity: Int
+  private var start = 0
+  /// Up to here no line feed was found.
+  private var scanned = 0
+  private var end = 0
+  private var number = 0
+  private var isAtEnd = false
+  private var isPastMark = false
+  /// How many bytes the buffer takes up now.
+  package var bufferBytes: Int { capacity }
+
+  package init(
+    _ source: any ByteSource, lineBytesMax: Int = LineReader.lineBytesMax,
+    chunkBytes: Int = LineReader.chunkBytes
+  ) {
+    self.source = source
+    self.lineBytesMax = lineBytesMax
+    capacity = max(chunkBytes, 4)
+    buffer = .allocate(byteCount: capacity, alignment: 16)
+  }
+
+  deinit { buffer.deallocate() }
+
+  /// The next line that is not empty; nil at the end.
+  package func next() throws(IntakeError) -> Line? {
+    if !isPastMark { try passMark() }
+    while true {
+      if let feed = findLineFeed() {
+        let line = take(from: start, to: feed)
+        start = feed + 1
+        scanned = start
+        if let line { return line }
+      } else if isAtEnd {
+        guard start < end else { return nil }
+        let line = take(from: start, to: end)
+        start = end
+        scanned = end
+        if let line { return line }
+      } else if end - start > lineBytesMax + 1 {
+        return try skipLine()
+      } else {
+        try refill()
+      }
+    }
+  }
+
+  private func findLineFeed() -> Int? {
+    guard scanned < end, let found = memchr(buffer + scanned, 0x0A, end - scanned) else {
+      scanned = end
+      return nil
+    }
+    return UnsafeMutableRawPointer(found) - buffer
+  }
+
+  /// The line in this range; nil where it is empty.
+  private func take(from first: Int, to last: Int) -> Line? {
+    number += 1
+    var last = last
+    if last > first, buffer.load(fromByteOffset: last - 1, as: UInt8.self) == 0x0D { last -= 1 }
+    if last == first { return nil }
+    if last - first > lineBytesMax { return .tooLong(number: number) }
+    return .whole(
+      number: number, UnsafeRawBufferPointer(start: buffer + first, count: last - first))
+  }
+
+  /// Passes over the rest of a line that is too long.
+  private func skipLine() throws(IntakeError) -> Line {
+    number += 1
+    while true {
+      start = 0
+      scanned = 0
+      end = 0
+      try refill()
+      if let feed = findLineFeed() {
+        start = feed + 1
+        scanned = start
+        return .tooLong(number: number)
+      }
+      if isAtEnd {
+        start = end
+        return .tooLong(number: number)
+      }
+    }
+  }
+
+  /// Reads once more behind what is there, having made room.
+  private func refill() throws(IntakeError) {
+    if start > 0, start == end || end == capacity {
+      memmove(buffer, buffer + start, end - start)
+      scanned -= start
+      end -= start
+      start = 0
+    }
+    if end == capacity {
+      // One byte for a CR, and one that shows that the line is too long.
+      let grown = min(capacity * 2, max(lineBytesMax + 2, capacity + 1))
+      let larger = UnsafeMutableRawPointer.allocate(byteCount: grown, alignment: 16)
+      larger.copyMemory(from: buffer, byteCount: end)
+      buffer.deallocate()
+      buffer = larger
+      capacity = grown
+    }
+    let count = try source.read(
+      into: UnsafeMutableRawBufferPointer(start: buffer + end, count: capacity - end))
+    if count == 0 { isAtEnd = true }
+    end += count
+  }
+
+  private func passMark() throws(IntakeError) {
+    while end < 3, !isAtEnd { try refill() }
+    let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+    if end >= 3, memcmp(buffer, mark, 3) == 0 {
+      start = 3
+      scanned = 3
+    }
+    isPastMark = true
+  }
+}

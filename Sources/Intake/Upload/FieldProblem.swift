@@ -1,0 +1,39 @@
+// What is wrong with one field of an upload, for people and for programs.
+
+/// One reason why an upload or an import line is refused or remarked upon. It never holds the field's
+/// value: receipts and user identifiers are secrets.
+package struct FieldProblem: Equatable, Sendable, CustomStringConvertible {
+  /// The kinds of problems, as programs read them.
+  package enum Code: String, Sendable {
+    case missing
+    case wrongType = "wrong_type"
+    case tooLong = "too_long"
+    case tooLarge = "too_large"
+    case tooDeep = "too_deep"
+    case notBase64 = "not_base64"
+    case receiptMalformed = "receipt_malformed"
+    case unknownCountry = "unknown_country"
+    case invalidAddress = "invalid_address"
+    case invalidTime = "invalid_time"
+    case invalidValue = "invalid_value"
+    case bundleNotRegistered = "bundle_not_registered"
+    case notJSON = "not_json"
+    case signatureInvalid = "signature_invalid"
+    case unknownProperty = "unknown_property"
+    case misspelled
+  }
+
+  /// The property's name, with a dot between levels; empty where the whole text is meant.
+  package let field: String
+  package let code: Code
+  /// A clause that continues the field's name: "is longer than 255 characters".
+  package let message: String
+
+  package init(_ field: String, _ code: Code, _ message: String) {
+    self.field = field
+    self.code = code
+    self.message = message
+  }
+
+  package var description: String { field.isEmpty ? message : "\(field) \(message)" }
+}

@@ -1,0 +1,47 @@
+// The result of checking a receipt's signature here, as it is recorded.
+package import AppStore
+package import Ledger
+
+/// What the local check of a signature came to.
+package struct LocalVerification: Equatable, Sendable {
+  package let outcome: Outcome
+  package let reason: String?
+
+  package static let valid = LocalVerification(outcome: .valid, reason: nil)
+  /// Forged or damaged.
+  package static let signatureInvalid = LocalVerification(
+    outcome: .invalid, reason: FieldProblem.Code.signatureInvalid.rawValue)
+
+  /// A chain that fails for time alone: no fraud, the App Store decides.
+  package static func timeOnly(_ anomaly: String) -> LocalVerification {
+    LocalVerification(outcome: .unreachable, reason: anomaly)
+  }
+
+  /// The data of the event, without the upload's position.
+  /// - Parameter occurredAtMs: when the check was made, in epoch milliseconds.
+  func data(environment: String?, occurredAtMs: Int64) -> [UInt8] {
+    var event = ReceiptVerified(
+      authority: .local, outcome: outcome, occurredAtMs: occurredAtMs)
+    event.environment = environment
+    event.reason = reason
+    return event.data(upload: nil, reply: .none)
+  }
+}
+
+/// Whoever can check a receipt's signature.
+package protocol SignatureChecker {
+  /// Checks the signature of a receipt file that was decoded as `receipt`.
+  func check(_ receiptFile: UnsafeRawBufferPointer, _ receipt: Receipt) -> LocalVerification
+}
+
+extension ReceiptVerifier: SignatureChecker {
+  package func check(
+    _ receiptFile: UnsafeRawBufferPointer, _ receipt: Receipt
+  ) -> LocalVerification {
+    switch verify(receiptFile, receipt: receipt) {
+    case .valid: .valid
+    case .invalid: .signatureInvalid
+    case .timeOnly(let fault), .undecided(let fault): .timeOnly(fault.rawValue)
+    }
+  }
+}

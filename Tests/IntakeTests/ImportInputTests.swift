@@ -1,0 +1,119 @@
+// Files that are no files, empty, compressed, damaged, or streams.
+import Foundation
+import Intake
+import JSON
+import Testing
+
+@Suite struct ImportInputTests {
+  private func fault(_ paths: [String], run: ImportRun = ImportRun()) -> String? {
+    do {
+      _ = try run.run(paths)
+      return nil
+    } catch {
+      #expect(run.appender.submissions.isEmpty)
+      return "\(error)"
+    }
+  }
+
+  @Test func whatCannotBeReadIsSaidBeforeAnythingIsAppended() throws {
+    let directory = try TemporaryDirectory()
+    let good = try directory.write("good", Sample.line())
+    let empty = try directory.write("empty", "")
+    let emptyGzip = try directory.write("empty.gz", Gzip.member([]))
+    let missing = directory.path + "/missing"
+    for (path, cause) in [
+      (missing, "open \(missing): No such file or directory"),
+      (directory.path, "read \(directory.path): is a directory"),
+      (empty, "read \(empty): is empty"),
+      (emptyGzip, "read \(emptyGzip): is empty"),
+      ("/dev/null", "read /dev/null: is empty"),
+      ("a\0b", "open input: the path holds a NUL"),
+    ] {
+      #expect(fault([good, path]) == cause)
+    }
+    #expect(fault(["-", good, "-"]) == "read standard input: is named twice")
+  }
+
+  @Test func anUnreadableFileIsSaid() throws {
+    let directory = try TemporaryDirectory()
+    let path = try directory.write("secret", Sample.line())
+    chmod(path, 0)
+    // The superuser may read anything.
+    if geteuid() != 0 { #expect(fault([path]) == "open \(path): Permission denied") }
+  }
+
+  @Test func aCutGzipFileAppendsNothing() throws {
+    let directory = try TemporaryDirectory()
+    let good = try directory.write("good", Sample.line())
+    let whole = Gzip.member(
+      Array((0..<50).map { Sample.line(transaction: $0) + "\n" }.joined().utf8))
+    for count in [3, 10, 100, whole.count / 2, whole.count - 1] {
+      let path = try directory.write("cut.gz", Array(whole[0..<count]))
+      #expect(fault([good, path]) == "inflate \(path): the gzip data is cut short")
+    }
+    var damaged = whole
+    damaged[whole.count / 2] ^= 1
+    let path = try directory.write("damaged.gz", damaged)
+    #expect(fault([good, path]) == "inflate \(path): the gzip data is damaged")
+  }
+
+  @Test func aGzipFileIsKnownByItsContent() throws {
+    let directory = try TemporaryDirectory()
+    let run = ImportRun()
+    let member = { Gzip.member(Array("\(Sample.line(transaction: $0))\n".utf8)) }
+    let path = try directory.write("history.ndjson", member(1) + member(2))
+    let (summary, _) = try run.run([path])
+    #expect(summary.uploads == 2)
+    #expect(run.appender.events.compactMap { $0.data["line"] } == [.number("1"), .number("2")])
+  }
+
+  /// Runs an import of a named pipe that is fed these bytes.
+  private func piped(
+    _ bytes: [UInt8], _ run: ImportRun
+  ) throws -> (summary: ImportSummary, problems: [ImportProblem]) {
+    let directory = try TemporaryDirectory()
+    let path = directory.path + "/pipe"
+    #expect(mkfifo(path, 0o600) == 0)
+    let writer = Thread {
+      guard let handle = FileHandle(forWritingAtPath: path) else { return }
+      try? handle.write(contentsOf: Data(bytes))
+      try? handle.close()
+    }
+    writer.start()
+    return try run.run([path])
+  }
+
+  @Test(arguments: [false, true])
+  func aStreamIsReadOnce(isStrict: Bool) throws {
+    var run = ImportRun()
+    run.options.isStrict = isStrict
+    let text = (0..<200).map { Sample.line(transaction: $0) + "\n" }.joined()
+    let (summary, _) = try piped(Array(text.utf8), run)
+    #expect(summary.uploads == 200)
+    #expect(summary.exitCode == 0)
+  }
+
+  @Test func aCutGzipStreamGivesItsWholeLinesAndAnError() throws {
+    let run = ImportRun()
+    let text = (0..<200).map { Sample.line(transaction: $0) + "\n" }.joined()
+    let whole = Gzip.member(Array(text.utf8))
+    let (summary, problems) = try piped(Array(whole[0..<whole.count / 2]), run)
+    #expect((90...110).contains(summary.uploads))
+    #expect(problems.isEmpty)
+    #expect(summary.exitCode == 1)
+    #expect(summary.failure?.description.hasSuffix("/pipe: the gzip data is cut short") == true)
+    #expect(summary.positions == 0...(summary.uploads * 2 - 1))
+  }
+
+  @Test func aStrictStreamThatIsCutAppendsNothing() throws {
+    var run = ImportRun()
+    run.options.isStrict = true
+    let whole = Gzip.member(Array((Sample.line() + "\n").utf8))
+    #expect(throws: IntakeError.self) { try piped(Array(whole.dropLast()), run) }
+    #expect(run.appender.submissions.isEmpty)
+  }
+
+  @Test func anEmptyStreamIsSaid() throws {
+    #expect(throws: IntakeError.self) { try piped([], ImportRun()) }
+  }
+}

@@ -1,0 +1,271 @@
+// Whole imports: known lines, app families, strictness, signatures, interruption, failures.
+import Foundation
+import Intake
+import JSON
+import Ledger
+import Testing
+
+@Suite struct ImporterTests {
+  private func ids(_ run: ImportRun, _ key: String) -> [JSONValue?] {
+    run.appender.events.map { $0.data[key] }
+  }
+
+  // MARK: Known lines
+
+  @Test func aKnownLineAppendsNothing() throws {
+    let run = ImportRun()
+    let line = Sample.line()
+    run.known.digests = [Array(line.utf8).withUnsafeBytes { SHA256.hash($0) }]
+    let (summary, _) = try run(Array("\(line)\r\n\(Sample.line(transaction: 2))\n".utf8))
+    #expect(summary.known == 1)
+    #expect(summary.uploads == 1)
+    #expect(summary.exitCode == 0)
+    #expect(run.appender.events[0].data["line"] == .number("2"))
+  }
+
+  @Test func aLineThatStandsTwiceIsImportedOnce() throws {
+    let run = ImportRun()
+    let lines = (0..<2000).map { Sample.line(transaction: $0 % 700) }
+    let (summary, _) = try run(Array(lines.joined(separator: "\n").utf8))
+    #expect(summary.uploads == 700)
+    #expect(summary.known == 1300)
+    #expect(Set(ids(run, "line_sha256").compactMap { $0?.stringValue }).count == 700)
+  }
+
+  @Test func aRefusedLineIsNotKnown() throws {
+    let bad = Sample.line(#""country_code":"UK""#)
+    let (summary, _) = try ImportRun()(lines: bad, bad)
+    #expect(summary.refused == 2)
+    #expect(summary.known == 0)
+  }
+
+  // MARK: App families
+
+  @Test func anAppIsRegisteredBeforeItsFirstUpload() throws {
+    var run = ImportRun()
+    run.families.bundles = []
+    run.options.registersApps = true
+    let (summary, _) = try run(
+      lines: Sample.recorded(), Sample.recorded(transaction: 2),
+      #"{"receipt":"AAAA","verification":{"reply":{"status":0}}}"#)
+    #expect(summary.registered == 2)
+    #expect(summary.uploads == 3)
+    #expect(
+      run.appender.submissions.map { $0.map(\.type) } == [
+        ["app.registered", "receipt.uploaded", "receipt.verified"],
+        ["receipt.uploaded", "receipt.verified"],
+        ["app.registered", "receipt.uploaded", "receipt.verified"],
+      ])
+    let events = run.appender.events.map(\.data)
+    #expect(events[0]["name"] == .string(Sample.bundleID))
+    #expect(events[0]["bundle_ids"] == .array([.string(Sample.bundleID)]))
+    #expect(events[1]["app_family_id"] == events[0]["app_family_id"])
+    #expect(events[3]["app_family_id"] == events[0]["app_family_id"])
+    #expect(events[2]["upload"] == .number("1"))
+    #expect(events[4]["upload"] == .number("3"))
+    #expect(events[5]["bundle_ids"] == .array([.string("")]))
+    #expect(events[7]["upload"] == .number("6"))
+    #expect(UUID16(events[0]["app_family_id"]?.stringValue ?? "") != nil)
+  }
+
+  @Test func aBadLineRegistersNothing() throws {
+    var run = ImportRun()
+    run.families.bundles = []
+    run.options.registersApps = true
+    let (summary, _) = try run(lines: Sample.line(#""country_code":"UK""#))
+    #expect(summary.registered == 0)
+    #expect(run.appender.events.isEmpty)
+  }
+
+  @Test func theSameReceiptHasTheSameIDAgain() throws {
+    let run = ImportRun()
+    _ = try run(lines: Sample.line(), Sample.line(#""user_identifier":"2""#))
+    #expect(run.appender.submissions.count == 2)
+    #expect(ids(run, "receipt_id")[0] == ids(run, "receipt_id")[2])
+  }
+
+  // MARK: Warnings
+
+  @Test func theMisspelledUserIsTakenWithAWarning() throws {
+    let run = ImportRun()
+    let (summary, problems) = try run(
+      lines: Sample.line(#""user_identifer":"7""#),
+      Sample.line(#""user_identifer":"7","user_identifier":"8""#, transaction: 2),
+      Sample.line(#""user_identifier":"8","user_identifer":"7""#, transaction: 3))
+    #expect(summary.uploads == 3)
+    #expect(summary.warnings == 1)
+    #expect(summary.exitCode == 3)
+    #expect(problems.map(\.severity) == [.warning])
+    #expect(
+      problems[0].description.hasSuffix(
+        ":1: warning: user_identifer was taken for user_identifier"))
+    let users = ids(run, "user_identifier").compactMap { $0?.stringValue }
+    #expect(users == ["7", "8", "8"])
+  }
+
+  @Test func anUnknownPropertyIsWarnedOfOnce() throws {
+    let run = ImportRun()
+    let (summary, problems) = try run(
+      lines: Sample.line(#""x\u001by":1,"a":2"#), Sample.line(#""a":{}"#),
+      Sample.recorded(#""a":[],"a":1"#.replacingOccurrences(of: #","a":1"#, with: "")))
+    #expect(summary.uploads == 3)
+    #expect(summary.warnings == 3)
+    #expect(
+      problems.flatMap(\.reasons).map(\.field) == ["x\u{FFFD}y", "a", "verification.a"])
+  }
+
+  @Test func endlessUnknownPropertiesAreNotAllReported() throws {
+    let names = (0..<500).map { #""p\#($0)":1"# }.joined(separator: ",")
+    let (summary, problems) = try ImportRun()(lines: Sample.line(names))
+    #expect(summary.uploads == 1)
+    #expect(problems.flatMap(\.reasons).count == 101)
+    #expect(
+      problems[0].reasons.last?.description == "further unknown properties are not reported")
+  }
+
+  // MARK: Signatures
+
+  @Test(
+    arguments: [
+      // (has a recorded reply, checks signatures, verdict, authorities and outcomes, warnings)
+      (false, false, LocalVerification.valid, ["local valid"], 0),
+      (false, false, .signatureInvalid, ["local invalid signature_invalid"], 1),
+      (
+        false, false, .timeOnly("certificate_expired"), ["local unreachable certificate_expired"], 0
+      ),
+      (true, false, .signatureInvalid, ["app_store valid"], 0),
+      (true, true, .valid, ["local valid", "app_store valid"], 0),
+      (true, true, .signatureInvalid, ["local invalid signature_invalid"], 1),
+      (
+        true, true, .timeOnly("certificate_expired"),
+        ["local unreachable certificate_expired", "app_store valid"], 0
+      ),
+    ] as [(Bool, Bool, LocalVerification, [String], Int)])
+  func signaturesAreCheckedWhereTheyMustBe(
+    _ isRecorded: Bool, _ checks: Bool, _ verdict: LocalVerification, _ expected: [String],
+    _ warnings: Int
+  ) throws {
+    for isStrict in [false, true] {
+      var run = ImportRun()
+      run.checker.verdict = verdict
+      run.options.checksSignatures = checks
+      run.options.isStrict = isStrict
+      let (summary, problems) = try run(lines: isRecorded ? Sample.recorded() : Sample.line())
+      let results = run.appender.events.dropFirst().map { event in
+        ["authority", "outcome", "reason"].compactMap { event.data[$0]?.stringValue }
+          .joined(separator: " ")
+      }
+      #expect(results == expected)
+      #expect(ids(run, "upload").dropFirst().allSatisfy { $0 == .number("0") })
+      #expect(run.appender.submissions.count == 1)
+      #expect(summary.uploads == 1)
+      #expect(summary.warnings == warnings)
+      #expect(problems.count == warnings)
+      #expect(summary.exitCode == (warnings > 0 ? 3 : 0))
+    }
+  }
+
+  @Test func whatCannotBeReadIsEvidenceWhereSignaturesAreChecked() throws {
+    var run = ImportRun()
+    run.options.checksSignatures = true
+    let (summary, problems) = try run(
+      lines: #"{"receipt":"AAAA","verification":{"reply":\#(Sample.reply)}}"#)
+    #expect(summary.uploads == 1)
+    #expect(run.appender.events.map(\.type) == ["receipt.uploaded", "receipt.verified"])
+    #expect(run.appender.events[1].data["outcome"] == .string("invalid"))
+    #expect(
+      problems[0].description.hasSuffix(
+        ":1: warning: receipt has an invalid signature and was imported as evidence; "
+          + "the reply recorded with it was left out"))
+  }
+
+  // MARK: Strict
+
+  @Test func strictAppendsNothingForOneBadLine() throws {
+    var run = ImportRun()
+    run.options.isStrict = true
+    let (summary, problems) = try run(
+      lines: Sample.line(), "nonsense", Sample.line(#""country_code":"UK""#))
+    #expect(problems.map(\.line) == [2, 3])
+    #expect(summary.refused == 2)
+    #expect(summary.uploads == 0)
+    #expect(summary.isRefusedAsWhole)
+    #expect(summary.exitCode == 1)
+    #expect(run.appender.submissions.isEmpty)
+  }
+
+  @Test func strictAppendsAllWhereAllIsGood() throws {
+    var run = ImportRun()
+    run.options.isStrict = true
+    run.options.registersApps = true
+    run.families.bundles = []
+    let (summary, problems) = try run(
+      lines: Sample.line(#""user_identifer":"7""#), Sample.line(transaction: 2),
+      Sample.line(transaction: 2))
+    #expect(summary.uploads == 2)
+    #expect(summary.known == 1)
+    #expect(summary.lines == 3)
+    #expect(summary.registered == 1)
+    #expect(summary.positions == 0...4)
+    #expect(summary.warnings == 1)
+    #expect(problems.count == 1)
+    #expect(!summary.isRefusedAsWhole)
+  }
+
+  // MARK: Ends before the end
+
+  @Test func anInterruptedImportKeepsWhatWasSubmitted() throws {
+    let run = ImportRun()
+    run.appender.onSubmit = { [stop = run.stop, appender = run.appender] in
+      if appender.submissions.count == 3 { stop.set() }
+    }
+    let lines = (0..<10).map { Sample.line(transaction: $0) }
+    let (summary, _) = try run(Array(lines.joined(separator: "\n").utf8))
+    #expect(summary.isInterrupted)
+    #expect(summary.uploads == 3)
+    #expect(summary.positions == 0...5)
+    #expect(summary.exitCode == 130)
+    #expect(summary.failure == nil)
+  }
+
+  @Test func aLedgerThatTakesNoMoreEndsTheImport() throws {
+    let run = ImportRun()
+    run.appender.failsAfter = 2
+    let lines = (0..<10).map { Sample.line(transaction: $0) }
+    let (summary, _) = try run(Array(lines.joined(separator: "\n").utf8))
+    #expect(summary.uploads == 2)
+    #expect(summary.positions == 0...3)
+    #expect(summary.failure?.description == "append: log: the disk is full")
+    #expect(summary.exitCode == 1)
+  }
+
+  // MARK: Progress
+
+  @Test func progressCountsBytesLinesAndUploads() throws {
+    let directory = try TemporaryDirectory()
+    let lines = (0..<100).map { Sample.line(transaction: $0) }.joined(separator: "\n")
+    let paths = [
+      try directory.write("a.ndjson", lines),
+      try directory.write("b.ndjson.gz", Gzip.member(Array("\(Sample.line())\n{}\n".utf8))),
+    ]
+    let stop = StopFlag()
+    let inputs = try ImportInput.openAll(paths, spoolDirectory: nil, stop: stop)
+    var seen: [ImportProgress] = []
+    let importer = Importer(
+      inputs, into: FakeAppender(), families: FakeFamilies(), known: FakeKnownLines(),
+      verifier: FakeChecker(), options: ImportOptions(), stop: stop, onProblem: { _ in },
+      onProgress: { seen.append($0) })
+    let summary = importer.run()
+    let last = try #require(seen.last)
+    #expect(seen.count >= 2)
+    #expect(last.readBytes == last.totalBytes)
+    #expect(last.lines == 102)
+    #expect(last.uploads == 100)
+    #expect(summary.known == 1)
+    #expect(summary.refused == 1)
+    for (earlier, later) in zip(seen, seen.dropFirst()) {
+      #expect(earlier.readBytes <= later.readBytes)
+      #expect(earlier.lines <= later.lines)
+    }
+  }
+}
