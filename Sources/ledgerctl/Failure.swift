@@ -71,6 +71,9 @@ struct ErrorReport: Equatable {
     case OutputError.writeFailed(let object, let code):
       exitCode = .failed
       lines = [Self.line("write", object, systemErrorText(code))]
+    case let error as LedgerError:
+      exitCode = ExitCode(rawValue: error.exitCode) ?? .failed
+      lines = [Self.line(error.description)]
     case let error as EventError:
       (exitCode, lines) = (.failed, [Self.line(command, "", error.description)])
     case let error as JSONError:
