@@ -1,0 +1,176 @@
+// What is printed for people: harmless text, aligned tables.
+// `@testable` needs a debug build.
+#if DEBUG
+  import Foundation
+  import Ledger
+  import Testing
+
+  @testable import ledgerctl
+
+  @Suite struct TerminalTests {
+    @Test(arguments: [
+      ("plain text, é 😀 日本", "plain text, é 😀 日本"), ("a\nb\rc\td", "a\\nb\\rc\\td"),
+      ("\u{1B}[2J", "\\u{1B}[2J"), ("\u{0}\u{7F}\u{9B}1m", "\\u{0}\\u{7F}\\u{9B}1m"),
+      ("a\u{202E}b\u{2066}c", "a\\u{202E}b\\u{2066}c"), ("\u{2028}\u{FEFF}", "\\u{2028}\\u{FEFF}"),
+      ("👩\u{200D}👩", "👩\u{200D}👩"), ("e\u{301}", "e\u{301}"),
+    ]) func hostileTextIsShownEscaped(_ text: String, _ expected: String) {
+      #expect(visible(text).unicodeScalars.elementsEqual(expected.unicodeScalars))
+    }
+
+    @Test func longTextIsCut() {
+      #expect(visible("abcdef", limit: 3) == "abc…")
+      #expect(visible("abc", limit: 3) == "abc")
+    }
+
+    @Test(arguments: [
+      ("abc", 3), ("日本", 4), ("e\u{301}", 1), ("😀", 2), ("", 0), ("é", 1), ("ｱ", 1),
+    ])
+    func widthCountsColumns(_ text: String, _ expected: Int) {
+      #expect(widthColumns(text) == expected)
+    }
+
+    @Test(arguments: [
+      ("abcdef", 6, "abcdef"), ("abcdef", 5, "abcd…"), ("日本語", 5, "日本…"), ("日本語", 4, "日…"),
+      ("abc", 1, "…"), ("abc", 0, ""), ("", 3, ""),
+    ]) func truncatedTextFits(_ text: String, _ limit: Int, _ expected: String) {
+      #expect(truncated(text, toColumns: limit) == expected)
+      #expect(widthColumns(truncated(text, toColumns: limit)) <= limit)
+    }
+
+    /// What a table prints into a pipe.
+    private func printed(_ body: (inout TextTable) -> Void) throws -> [String] {
+      var table = TextTable([.init("name"), .init("units", isNumber: true), .init("note")])
+      body(&table)
+      let pipe = Pipe()
+      let output = Output(descriptor: pipe.fileHandleForWriting.fileDescriptor, name: "pipe")
+      try table.write(
+        to: output, terminal: Terminal(descriptor: pipe.fileHandleForWriting.fileDescriptor))
+      try output.flush()
+      try pipe.fileHandleForWriting.close()
+      let data = try pipe.fileHandleForReading.readToEnd() ?? Data()
+      return String(decoding: data, as: UTF8.self).components(separatedBy: "\n")
+    }
+
+    @Test func columnsAreAlignedAndNumbersStandRight() throws {
+      let lines = try printed { table in
+        table.append(["a", "1", ""])
+        table.append(["日本", "1000", "x\u{1B}y"])
+        table.append(["e\u{301}e", "-20"])
+      }
+      #expect(
+        lines == [
+          "name  units  note", "a         1", "日本   1000  x\\u{1B}y", "e\u{301}e      -20", "",
+        ])
+    }
+
+    @Test func emptyTableHasItsHeadings() throws {
+      #expect(try printed { _ in } == ["name  units  note", ""])
+    }
+
+    @Test func narrowTerminalCutsTextAndNeverNumbers() {
+      var table = TextTable([.init("name"), .init("amount", isNumber: true), .init("note")])
+      table.append([
+        String(repeating: "n", count: 30), "123456789.00", String(repeating: "t", count: 20),
+      ])
+      #expect(table.fitted(to: nil) == [30, 12, 20])
+      #expect(table.fitted(to: 80) == [30, 12, 20])
+      #expect(table.fitted(to: 66) == [30, 12, 20])
+      #expect(table.fitted(to: 56) == [20, 12, 20])
+      #expect(table.fitted(to: 36).reduce(0, +) == 32)
+      #expect(table.fitted(to: 10) == [6, 12, 6])
+    }
+
+    @Test(
+      arguments: [
+        (50, 100, 1000, "import [############............] 50%  50 events  50 events/s  1 s left"),
+        (0, 100, 0, "import [........................] 0%  0 events  0 events/s"),
+        (100, 100, 2000, "import [########################] 100%  100 events  50 events/s"),
+        (200, 100, 1000, "import [########################] 100%  200 events  200 events/s"),
+        (10, nil, 1000, "import  10 events  10 events/s"),
+        (
+          1, 7322, 1000,
+          "import [........................] 0%  1 events  1 events/s  2 h 2 min left"
+        ),
+        (1, 62, 1000, "import [........................] 1%  1 events  1 events/s  1 min 1 s left"),
+        (1, Int.max, 1000, "import [........................] 0%  1 events  1 events/s  days left"),
+      ] as [(Int, Int?, Int64, String)]) func progressLineSaysPartRateAndTimeLeft(
+        _ done: Int, _ total: Int?, _ elapsedMs: Int64, _ expected: String
+      )
+    {
+      let line = Progress.line(
+        label: "import", unit: .count("events"), done: done, total: total, elapsedMs: elapsedMs)
+      #expect(line == expected)
+    }
+
+    @Test func progressOfBytesUsesBinaryUnitsAndStandsTheGreatest() {
+      func line(_ done: Int) -> String {
+        Progress.line(label: "", unit: .bytes, done: done, total: nil, elapsedMs: 1000)
+      }
+      #expect(line(1023) == "  1023 B  1023 B/s")
+      #expect(line(1536) == "  1.5 KiB  1.5 KiB/s")
+      #expect(line(5 << 30) == "  5.0 GiB  5.0 GiB/s")
+      #expect(!line(.max).isEmpty)
+    }
+
+    @Test(arguments: [
+      ("exprot", "export"), ("expo", "export"), ("xport", "export"), ("improt", "import"),
+      ("hepl", "help"),
+      ("EXPORT", "export"), ("zzz", nil), ("", nil), ("e", nil),
+    ]) func nearestNameIsSuggested(_ text: String, _ expected: String?) {
+      #expect(suggestion(for: text, among: ["import", "export", "help", "status"]) == expected)
+    }
+
+    @Test func everyExitCodeHasItsMeaning() {
+      let codes = ExitCode.allCases.map(\.rawValue)
+      #expect(codes == [0, 1, 2, 3, 10, 11, 12, 20, 21, 130])
+      for code in ExitCode.allCases { #expect(!code.meaning.isEmpty) }
+    }
+
+    /// An error that this program knows nothing of: its text might hold a secret.
+    private struct Stranger: Error, CustomStringConvertible {
+      var description: String { "SECRET" }
+    }
+
+    @Test func errorsBecomeLinesAndExitCodes() {
+      let cases: [(any Error, ExitCode, [String])] = [
+        (OutputError.closedPipe, .done, []),
+        (
+          OutputError.writeFailed(object: "a.csv", code: ENOSPC), .failed,
+          ["ledgerctl: write: a.csv: no space left on the device"]
+        ),
+        (Interrupted(), .interrupted, ["ledgerctl: import: interrupted"]),
+        (
+          UsageError("--by", "given twice", command: "export"), .usage,
+          ["ledgerctl: export: --by: given twice", "See 'ledgerctl help export'."]
+        ),
+        (
+          Failure(.mismatch, operation: "check", object: "a\u{1B}b", cause: "differs"), .mismatch,
+          ["ledgerctl: check: a\\u{1B}b: differs"]
+        ),
+        (
+          LedgerError(.noLedger, operation: "open ledger", object: "a", cause: "none"), .noLedger,
+          ["ledgerctl: open ledger: a: none"]
+        ),
+        (
+          LedgerError(.locked, operation: "o", object: "a", cause: "c"), .locked,
+          ["ledgerctl: o: a: c"]
+        ),
+        (
+          LedgerError(.newerFormat, operation: "o", object: "a", cause: "c"), .newerFormat,
+          ["ledgerctl: o: a: c"]
+        ),
+        (
+          LedgerError(
+            .init(verdict: .corrupt, file: "log/x", position: 7), operation: "read", cause: "crc"),
+          .corrupted, ["ledgerctl: read: log/x, position 7: corrupt: crc"]
+        ),
+        (Stranger(), .failed, ["ledgerctl: import: failed: Stranger"]),
+      ]
+      for (error, exitCode, lines) in cases {
+        let report = ErrorReport(error, command: "import")
+        #expect(report.exitCode == exitCode)
+        #expect(report.lines == lines)
+      }
+    }
+  }
+#endif
