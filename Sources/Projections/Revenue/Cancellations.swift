@@ -62,8 +62,9 @@ extension RevenueFold {
   /// R8: a Reversal, where a newer reply shows the sale without its cancellation.
   private func reverse(_ place: Int, _ verification: Verification) -> Bool {
     let sale = store.sales[place]
+    // Where no reply that showed the cancellation has a date, none can be known to be newer.
     guard sale.cancellationState == .returned, let request = verification.requestDateMs,
-      request > sale.newestCancellationRequestMs
+      sale.newestCancellationRequestMs != .min, request > sale.newestCancellationRequestMs
     else { return false }
     store.addLine(
       place,
