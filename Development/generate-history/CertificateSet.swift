@@ -6,8 +6,9 @@ struct CertificateSet: Sendable {
   let issuerName: [UInt8]
   let serial: [UInt8]
 
-  /// `fillerBytes`: how much the three hold beyond what a certificate needs.
-  init(seed: UInt64, usesSHA256: Bool, fillerBytes: [Int]) {
+  /// `keyBytes`: size of keys and signatures; `fillerBytes`: what the three hold beyond what a certificate
+  /// needs.
+  init(seed: UInt64, usesSHA256: Bool, keyBytes: Int, fillerBytes: [Int]) {
     var random = RandomSource(seed: seed, 20, usesSHA256 ? 1 : 0)
     let rootName = Self.name("Example Trust Root")
     let intermediateName = Self.name("Example Developer Relations Authority")
@@ -25,7 +26,7 @@ struct CertificateSet: Sendable {
       writer.raw(
         Self.certificate(
           subject: subject, issuer: issuer, serial: serial, algorithm: algorithm,
-          fillerBytes: fillerBytes[index], random: &random))
+          keyBytes: keyBytes, fillerBytes: fillerBytes[index], random: &random))
     }
     certificates = writer.bytes
     issuerName = intermediateName
@@ -37,7 +38,7 @@ struct CertificateSet: Sendable {
     writer.element(DERWriter.Tag.sequence) { name in
       let parts = [
         (ObjectIdentifier.commonName, commonName),
-        (ObjectIdentifier.organization, "Example Receipts Incorporated"),
+        (ObjectIdentifier.organization, "Example"),
       ]
       for (identifier, text) in parts {
         name.element(DERWriter.Tag.set) {
@@ -52,12 +53,12 @@ struct CertificateSet: Sendable {
   }
 
   static func certificate(
-    subject: [UInt8], issuer: [UInt8], serial: [UInt8], algorithm: [UInt8], fillerBytes: Int,
-    random: inout RandomSource
+    subject: [UInt8], issuer: [UInt8], serial: [UInt8], algorithm: [UInt8],
+    keyBytes: Int, fillerBytes: Int, random: inout RandomSource
   ) -> [UInt8] {
-    let key = publicKey(&random)
+    let key = publicKey(bytes: keyBytes, &random)
     let filler = random.bytes(fillerBytes)
-    let signature = random.bytes(256)
+    let signature = random.bytes(keyBytes)
     var writer = DERWriter()
     writer.element(DERWriter.Tag.sequence) { certificate in
       certificate.element(DERWriter.Tag.sequence) { body in
@@ -90,11 +91,11 @@ struct CertificateSet: Sendable {
     return writer.bytes
   }
 
-  /// An RSA key of 2048 bits whose modulus is nobody's.
-  private static func publicKey(_ random: inout RandomSource) -> [UInt8] {
-    var modulus = random.bytes(256)
+  /// An RSA key whose modulus is nobody's.
+  private static func publicKey(bytes count: Int, _ random: inout RandomSource) -> [UInt8] {
+    var modulus = random.bytes(count)
     modulus[0] |= 0x80
-    modulus[255] |= 1
+    modulus[count - 1] |= 1
     var key = DERWriter()
     key.element(DERWriter.Tag.sequence) {
       $0.element(DERWriter.Tag.integer, [0] + modulus)

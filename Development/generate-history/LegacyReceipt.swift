@@ -69,7 +69,7 @@ struct LegacyReceipt {
     let certificate = CertificateSet.certificate(
       subject: CertificateSet.name("Example Purchase Signing"),
       issuer: CertificateSet.name("Example Store Authority"), serial: [0x52, 0x0B, 0x31, 0x07],
-      algorithm: ObjectIdentifier.sha1WithRSA, fillerBytes: 40, random: &shared)
+      algorithm: ObjectIdentifier.sha1WithRSA, keyBytes: 256, fillerBytes: 40, random: &shared)
     for shift in [24, 16, 8, 0] {
       bytes.append(UInt8(truncatingIfNeeded: certificate.count >> shift))
     }

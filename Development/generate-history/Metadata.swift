@@ -69,7 +69,7 @@ struct Metadata {
     case 1:
       write(byProduct(purchase, random: &random), fault: fault, random: &random, to: &json)
     case 2:
-      form(purchase.unitMicros).write(fault: fault, random: &random, to: &json)
+      form(purchase.unitMicros, .any(&random)).write(fault: fault, random: &random, to: &json)
     case 3:
       if random.chance(500) {
         json.field("transaction_id", String(purchase.transaction))
@@ -77,7 +77,7 @@ struct Metadata {
         json.field("product_id", purchase.product.id)
         if let kind = kind(of: purchase.offer) { json.field("kind", kind) }
       }
-      form(purchase.unitMicros).write(fault: fault, random: &random, to: &json)
+      form(purchase.unitMicros, .any(&random)).write(fault: fault, random: &random, to: &json)
     default:
       write(wholeCatalogue, fault: fault, random: &random, to: &json)
     }
@@ -128,13 +128,14 @@ struct Metadata {
     }
   }
 
-  private func form(_ micros: Int64) -> PriceForm {
-    PriceForm(micros: micros, currency: customer.storefront.currency)
+  private func form(_ micros: Int64, _ style: PriceStyle) -> PriceForm {
+    PriceForm(micros: micros, currency: customer.storefront.currency, style: style)
   }
 
   private func write(
     _ entries: [Entry], fault: PriceFault?, random: inout RandomSource, to json: inout JSONWriter
   ) {
+    let style = PriceStyle.any(&random)
     json.key("prices")
     json.beginArray()
     for entry in entries {
@@ -144,7 +145,7 @@ struct Metadata {
       }
       if let productID = entry.productID { json.field("product_id", productID) }
       if let kind = entry.kind { json.field("kind", kind) }
-      form(entry.micros).write(fault: fault, random: &random, to: &json)
+      form(entry.micros, style).write(fault: fault, random: &random, to: &json)
       json.endObject()
     }
     json.endArray()

@@ -29,7 +29,8 @@ struct Options: Sendable {
       -o FILE         where the history goes; default standard output
       --prices FILE   write a price list (CSV) that fits the history
       --rates FILE    write daily exchange rates (CSV) that cover it
-      --small         short histories and small certificates: lines of about 5 KB
+      --small         short histories, small certificates, no latest_receipt: lines
+                      of about 5 KB
       --help          show this text
 
     Exit codes: 0 done, 1 failed, 2 wrong usage.

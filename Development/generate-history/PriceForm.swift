@@ -9,9 +9,25 @@ enum PriceFault: CaseIterable, Sendable {
   static let weights = [30, 12, 18, 10, 8, 3, 5, 8, 4, 2]
 }
 
+/// How a client's code writes prices; one upload keeps to one way.
+enum PriceStyle: CaseIterable, Sendable {
+  case text, number, micros, milliunits
+  /// A decimal number that was printed from a binary one.
+  case artefact
+  case decimalAndMicros
+
+  /// How often each is met.
+  static let weights = [44, 28, 14, 6, 5, 3]
+
+  static func any(_ random: inout RandomSource) -> PriceStyle {
+    allCases[random.index(weighted: weights)]
+  }
+}
+
 struct PriceForm {
   let micros: Int64
   let currency: Currency
+  let style: PriceStyle
 
   /// The price in decimals, with as many digits after the point as the currency has.
   private var decimal: String { Self.decimal(micros, digits: currency.digits) }
@@ -36,15 +52,15 @@ struct PriceForm {
   }
 
   private func writeGood(random: inout RandomSource, to json: inout JSONWriter) {
-    switch random.index(weighted: [44, 28, 14, 6, 5, 3]) {
-    case 0: json.field("price", decimal)
-    case 1: json.field("price", raw: decimal)
-    case 2: json.field("price_micros", raw: String(micros))
-    case 3: json.field("price_milliunits", raw: String(micros / 1000))
-    case 4:
+    switch style {
+    case .text: json.field("price", decimal)
+    case .number: json.field("price", raw: decimal)
+    case .micros: json.field("price_micros", raw: String(micros))
+    case .milliunits: json.field("price_milliunits", raw: String(micros / 1000))
+    case .artefact:
       let text = artefact(random: &random)
       if random.chance(500) { json.field("price", text) } else { json.field("price", raw: text) }
-    default:
+    case .decimalAndMicros:
       json.field("price", decimal)
       json.field("price_micros", raw: String(micros))
     }

@@ -93,7 +93,7 @@ struct Shopper {
     purchase.cancelledMs =
       purchase.purchasedMs + Int64(random.within(6 * 60...45 * 24 * 60)) * minuteMs
     purchase.cancellationReason = random.chance(350) ? 1 : 0
-    if random.chance(180) {
+    if random.chance(250) {
       purchase.reversedMs = purchase.cancelledMs + Int64(random.within(2 * 24...30 * 24)) * hourMs
     }
     return true
@@ -187,7 +187,7 @@ struct Shopper {
     let share = Int64(random.within(5...98))
     period.lapse = .voluntary(
       atMs: period.purchasedMs + lengthMs / secondMs * share / 100 * secondMs)
-    guard random.chance(260) else { return nil }
+    guard random.chance(350) else { return nil }
     let gapMs = customer.isSandbox ? hourMs : Int64(random.within(15...160)) * dayMs
     return (period.product, returningOffer(), period.expiresMs + gapMs)
   }

@@ -23,7 +23,7 @@ struct UnifiedReceipt {
       seed: simulation.seed, 21, UInt64(customer.index), UInt64(device),
       UInt64(bitPattern: receiptMs))
     let content = attributes(receiptMs: receiptMs, device: device, random: &random)
-    let signature = random.bytes(256)
+    let signature = random.bytes(simulation.isSmall ? 128 : 256)
     let digest = usesSHA256 ? ObjectIdentifier.sha256 : ObjectIdentifier.sha1
     var writer = DERWriter()
     writer.element(DERWriter.Tag.sequence) { message in

@@ -30,7 +30,7 @@ struct UnifiedReply {
       json.beginArray()
       for purchase in latest { rows.write(purchase, .latest, to: &json) }
       json.endArray()
-      json.field("latest_receipt", receipt(latestReceiptMs))
+      if !simulation.isSmall { json.field("latest_receipt", receipt(latestReceiptMs)) }
       writePendingRenewals(to: &json)
     }
     json.endObject()

@@ -70,9 +70,13 @@ struct UploadPlanner {
   private mutating func visit(atMs: Int64, isReinstall: Bool = false) {
     let freshMs = (atMs - Int64(random.within(500...4000))) / secondMs * secondMs
     let known = customer.purchases.filter { $0.purchasedMs + 1000 <= atMs }
-    let latestMs = known.map(\.purchasedMs).max().map { $0 + 1000 }
-    let isOld = !isReinstall && latestMs != nil && random.chance(350)
-    append(atMs: atMs, receiptMs: isOld ? latestMs ?? freshMs : freshMs)
+    guard !isReinstall, let latestMs = known.map(\.purchasedMs).max(), random.chance(350) else {
+      append(atMs: atMs, receiptMs: freshMs)
+      return
+    }
+    // Renewals reach the App Store without the device: its receipt may miss some.
+    let heldMs = random.chance(600) ? latestMs : random.pick(known).purchasedMs
+    append(atMs: atMs, receiptMs: heldMs + 1000)
   }
 
   private mutating func append(

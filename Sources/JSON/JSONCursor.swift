@@ -146,9 +146,10 @@ package struct JSONCursor {
 
   /// Reads an integer within 64 bits; another number is of the wrong kind.
   package mutating func readInteger() throws(JSONError) -> Int64 {
-    let place = offset
     let token = try readNumber()
-    guard let value = JSONNumber.integer(token) else { throw JSONError(.wrongKind, at: place) }
+    guard let value = JSONNumber.integer(token) else {
+      throw JSONError(.wrongKind, at: offset - token.count)
+    }
     return value
   }
 

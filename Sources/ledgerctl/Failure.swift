@@ -1,6 +1,8 @@
 // Errors, and the one place where they become a line on standard error and an exit code.
+import Intake
 import JSON
 import Ledger
+import Projections
 
 /// A command that could not do its work. None of the texts may hold a receipt, a token or a user identifier.
 struct Failure: Error, Equatable, Sendable {
@@ -52,7 +54,7 @@ struct ErrorReport: Equatable {
 
   /// - Parameter command: the words of the command that failed.
   init(_ error: any Error, command: String) {
-    switch error {
+    switch Self.root(of: error) {
     case OutputError.closedPipe:
       // Whoever reads our output has seen enough, as `head` has.
       (exitCode, lines) = (.done, [])
@@ -69,13 +71,42 @@ struct ErrorReport: Equatable {
     case OutputError.writeFailed(let object, let code):
       exitCode = .failed
       lines = [Self.line("write", object, systemErrorText(code))]
+    case let error as LedgerError:
+      exitCode = ExitCode(rawValue: error.exitCode) ?? .failed
+      lines = [Self.line(error.description)]
     case let error as EventError:
       (exitCode, lines) = (.failed, [Self.line(command, "", error.description)])
     case let error as JSONError:
       (exitCode, lines) = (.failed, [Self.line(command, "", error.description)])
+    case let error as LedgerError:
+      exitCode = ExitCode(rawValue: error.exitCode) ?? .failed
+      lines = [Self.line(error.operation, error.object, error.cause)]
+    case let error as ProjectionError:
+      (exitCode, lines) = (.failed, [Self.line(command, "", error.description)])
+    case let error as DatabaseError:
+      (exitCode, lines) = (.failed, [Self.line(command, "projections", error.description)])
+    case let error as IntakeError:
+      let isInterrupted = error.kind == .interrupted
+      exitCode = isInterrupted ? .interrupted : .failed
+      lines = [Self.line(error.operation, error.object, error.cause)]
+    case let error as DeclarationError:
+      exitCode = .failed
+      lines = error.description.split(separator: "\n").map { Self.line(command, String($0)) }
     default:
       // The error's own text is unknown here and might hold what must not be shown.
       (exitCode, lines) = (.failed, [Self.line(command, "", "failed: \(type(of: error))")])
+    }
+  }
+
+  /// The error that others carry on from where it arose.
+  private static func root(of error: any Error) -> any Error {
+    switch error {
+    case let error as ImportFailure: root(of: error.underlying)
+    case ProjectionError.ledger(let inner): root(of: inner)
+    case ProjectionError.output(let inner): root(of: inner)
+    case ProjectionError.interrupted: Interrupted()
+    case DeclarationError.input(let inner): root(of: inner)
+    default: error
     }
   }
 

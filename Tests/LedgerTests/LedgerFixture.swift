@@ -92,10 +92,31 @@ final class LedgerFixture {
   }
 }
 
+/// A frame of a tail, header line included.
+struct FrameBytes {
+  let first: Int
+  let bytes: [UInt8]
+
+  /// Splits a tail into its frames by nothing but their header lines.
+  static func split(_ tail: [UInt8]) -> [FrameBytes] {
+    var frames: [FrameBytes] = []
+    var rest = tail[...]
+    while !rest.isEmpty {
+      let header = rest.prefix { $0 != 0x0A }
+      let numbers = String(decoding: header, as: UTF8.self).split(separator: " ").dropFirst()
+        .compactMap { Int($0) }
+      let frame = rest.prefix(header.count + 1 + numbers[2])
+      frames.append(FrameBytes(first: numbers[0], bytes: Array(frame)))
+      rest = rest.dropFirst(frame.count)
+    }
+    return frames
+  }
+}
+
 /// The leaf of a line, by its definition: the text up to the digest's closing quote, and a brace.
 func leafHash(_ line: [UInt8]) -> Digest32 {
   let text = String(decoding: line, as: UTF8.self)
-  let end = text.range(of: "\",\"salt\":")!.lowerBound
+  let end = text.range(of: "\",\"salt\":")?.lowerBound ?? text.endIndex
   return hash([0] + Array(text[..<end].utf8) + Array("\"}".utf8))
 }
 

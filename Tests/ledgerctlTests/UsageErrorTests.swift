@@ -52,7 +52,7 @@ struct Mistake: Sendable, CustomTestStringConvertible {
     // Values.
     Mistake(
       "init a --origin 'b c'",
-      "init: --origin b c: must be 1 to 255 characters without white space, control characters and `+`"
+      "init: --origin b c: must be 1 to 255 bytes without white space, control characters, `+`, `\"` and `\\`"
     ),
     Mistake("app add --name a --bundle-id 'b c'", "app add: --bundle-id b c: is no bundle id"),
     Mistake(

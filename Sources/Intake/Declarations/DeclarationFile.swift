@@ -39,6 +39,8 @@ package enum DeclarationError: Error, Equatable, Sendable, CustomStringConvertib
 package struct Declaration: Sendable {
   /// The drafts of one append each, in order. One append, unless the file is very large.
   package var appends: [[EventDraft]]
+  /// SHA-256 of the file, in hex.
+  package var sourceSHA256Hex: String
   /// How many prices or rates it declares.
   package var entryCount: Int
   package var warnings: [DeclarationProblem]

@@ -62,7 +62,7 @@ package enum RateListFile {
         ).data)
     }
     return Declaration(
-      appends: appends(of: drafts), entryCount: collector.rateCount,
+      appends: appends(of: drafts), sourceSHA256Hex: file.sha256Hex, entryCount: collector.rateCount,
       warnings: collector.warnings)
   }
 }

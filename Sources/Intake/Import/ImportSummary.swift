@@ -8,12 +8,15 @@ package enum ImportFailure: Error, Equatable, Sendable, CustomStringConvertible 
   /// The ledger did not take the events.
   case ledger(LedgerError)
 
-  package var description: String {
+  /// What went wrong.
+  package var underlying: any Error {
     switch self {
-    case .input(let error): error.description
-    case .ledger(let error): error.description
+    case .input(let error): error
+    case .ledger(let error): error
     }
   }
+
+  package var description: String { "\(underlying)" }
 }
 
 /// The counts of an import. They hold also where it ended early.

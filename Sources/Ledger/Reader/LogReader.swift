@@ -50,13 +50,15 @@ package final class LogReader {
     state = try LogReader.settledState(directory, hasher, knowing: state)
   }
 
-  /// A writer at work can look like damage for a moment: only what stays is believed.
+  /// A writer at work can look like damage for a moment: only what is seen twice is believed.
   private static func settledState(
     _ directory: LedgerDirectory, _ hasher: SHA256, knowing earlier: LogState?
   ) throws(LedgerError) -> LogState {
     var state = try LogState(directory, hasher, knowing: earlier)
-    for _ in 1..<attemptCount where state.damage != nil {
+    for _ in 1..<attemptCount {
+      guard let damage = state.damage else { break }
       state = try LogState(directory, hasher)
+      if state.damage == damage { break }
     }
     return state
   }

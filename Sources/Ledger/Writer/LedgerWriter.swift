@@ -26,7 +26,7 @@ package final class LedgerWriter: @unchecked Sendable {
 
   private let monitor: Monitor<State>
   private let options: WriterOptions
-  private let lock: WriterLock
+  private let lock: Monitor<WriterLock?>
   private let sealer: Sealer
   // Used only by the thread that has set `isCommitting`.
   private let tailWriter: TailWriter
@@ -60,7 +60,7 @@ package final class LedgerWriter: @unchecked Sendable {
   ) throws(LedgerError) {
     self.directory = directory
     self.options = options
-    self.lock = lock
+    self.lock = Monitor(lock, conditionCount: 0)
     recovery = recovered.report
     sealer = try Sealer(
       recovered.segmentWriter, unsealedCountMax: options.unsealedTailCountMax)
@@ -139,6 +139,7 @@ package final class LedgerWriter: @unchecked Sendable {
     guard isFirst else { return }
     thread.withLock { $0.take() }?.join()
     sealer.close()
+    lock.withLock { $0 = nil }
     let failure = monitor.withLock { state in
       state.isClosed = true
       return state.failure

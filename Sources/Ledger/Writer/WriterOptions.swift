@@ -36,6 +36,12 @@ package struct RecoveryReport: Sendable, Equatable {
     package let offsetBytes: Int
     /// How many bytes were cut off.
     package let byteCount: Int
+
+    package init(file: String, offsetBytes: Int, byteCount: Int) {
+      self.file = file
+      self.offsetBytes = offsetBytes
+      self.byteCount = byteCount
+    }
   }
 
   /// The torn frame at the end of the newest tail.

@@ -75,21 +75,32 @@ final class SaleTable: SaleSource {
     while try statement.step() { try takeIn(statement, store) }
   }
 
+  /// All sales, by number, with texts in `arena`; without aliases and lines.
+  func all(_ arena: TextArena) throws(DatabaseError) -> [Sale] {
+    let rows = try database.prepare("SELECT \(Self.columns) FROM sales ORDER BY id")
+    var result: [Sale] = []
+    while try rows.step() { result.append(read(rows, arena)) }
+    return result
+  }
+
   private func takeIn(_ row: Statement, _ store: SaleStore) throws(DatabaseError) {
-    let keyText = store.arena.keep(row.bytes(4))
     let key = SaleKey(
       environment: Symbol(row.integer(1)), bundle: Symbol(row.integer(2)),
-      kind: row.integer(3) == 0 ? .lineItem : .transaction, text: keyText)
+      kind: row.integer(3) == 0 ? .lineItem : .transaction, text: row.bytes(4))
     if store.holds(key) { return }
+    try takeInParts(store.takeIn(read(row, store.arena)), store)
+  }
+
+  private func read(_ row: Statement, _ arena: TextArena) -> Sale {
     var sale = Sale(
-      id: Int(row.integer(0)), environment: key.environment, bundle: key.bundle,
-      keyKind: key.kind, key: keyText)
+      id: Int(row.integer(0)), environment: Symbol(row.integer(1)), bundle: Symbol(row.integer(2)),
+      keyKind: row.integer(3) == 0 ? .lineItem : .transaction, key: arena.keep(row.bytes(4)))
     sale.product = Symbol(row.integer(5))
     sale.quantity = row.integer(6)
     sale.saleDateMs = row.integer(7)
     sale.kind = SaleKind(rawValue: Int8(row.integer(8))) ?? .regular
-    sale.transactionID = store.arena.keep(row.bytes(9))
-    sale.originalTransactionID = store.arena.keep(row.bytes(10))
+    sale.transactionID = arena.keep(row.bytes(9))
+    sale.originalTransactionID = arena.keep(row.bytes(10))
     sale.firstPosition = Int(row.integer(11))
     sale.country = row.optionalInteger(12).map(Symbol.init) ?? .none
     sale.countryPosition = Int(row.optionalInteger(13) ?? -1)
@@ -112,7 +123,7 @@ final class SaleTable: SaleSource {
     sale.updatedAtMs = row.integer(27)
     sale.isChanged = false
     sale.isFirstObservation = false
-    try takeInParts(store.takeIn(sale), store)
+    return sale
   }
 
   private func takeInParts(_ place: Int, _ store: SaleStore) throws(DatabaseError) {

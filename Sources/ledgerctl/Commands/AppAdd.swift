@@ -1,5 +1,8 @@
 // `app add`: registers an app family.
+import Intake
+import JSON
 import Ledger
+import Projections
 
 let appAddCommand = Command(
   "app add", summary: "Register an app family and print its id",
@@ -91,5 +94,37 @@ struct AppAddOptions: Equatable, Sendable {
 private func addApp(
   _ options: AppAddOptions, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
-  throw Failure.notWired("app add")
+  let ledger = try OpenLedger(invocation, context)
+  let id = UUID16.random().description
+  let app = AppRegistered(
+    appFamilyID: id, name: options.name, bundleIDs: options.bundleIDs, products: options.products)
+  let result = try ledger.withWriter { writer in
+    // One bundle belongs to one family: a receipt must not change hands by a second registration.
+    let lookup = try IntakeLookup(try ledger.projections())
+    for bundleID in options.bundleIDs {
+      if let other = try lookup.appFamilyID(ofBundle: bundleID) {
+        throw Failure(
+          operation: "app add", object: bundleID, cause: "app family \(other) has it already")
+      }
+    }
+    return try writer.append([
+      EventDraft(
+        type: EventType.appRegistered.rawValue, version: EventType.appRegistered.currentVersion,
+        data: app.data)
+    ])
+  }
+  if options.isJSON {
+    var writer = JSONWriter()
+    writer.beginObject()
+    writer.key("app_family_id")
+    writer.string(id)
+    writer.key("position")
+    writer.integer(result.firstPosition)
+    writer.endObject()
+    try context.output.write(writer.bytes)
+    try context.output.writeLine()
+  } else {
+    try context.output.writeLine(id)
+  }
+  return .done
 }

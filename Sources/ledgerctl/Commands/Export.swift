@@ -1,4 +1,7 @@
 // `export`: the reports.
+import Ledger
+import Projections
+import Time
 
 let exportCommand = Command(
   "export", summary: "Write a report",
@@ -64,5 +67,56 @@ private let exportCommandOptions: [Option] = [
 private func export(
   _ options: ExportOptions, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
-  throw Failure.notWired("export")
+  let request = try options.request()
+  let ledger = try OpenLedger(invocation, context)
+  let database = try ledger.projections()
+  try withDestination(options.outputPath, context) { output in
+    let sink: (UnsafeRawBufferPointer) throws -> Void = { bytes in
+      try context.interruption.check()
+      try output.write(bytes)
+    }
+    let writer: any ReportWriter
+    switch options.format {
+    case .csv: writer = CSVReportWriter(sink)
+    case .ndjson: writer = JSONReportWriter(heading: nil, sink)
+    case .json:
+      let head = try Report.head(of: database)
+      writer = JSONReportWriter(
+        heading: ReportHeading(
+          request: request, ledger: ledger.directory.identity, size: head.size, root: head.root),
+        sink)
+    case .table:
+      writer = TableReportWriter(request.kind, to: output, context)
+    }
+    try Report.write(request, from: database, to: writer)
+  }
+  return .done
+}
+
+extension ExportOptions {
+  /// The request that the options make, once zone and currency are known to exist.
+  fileprivate func request() throws -> ReportRequest {
+    var request = ReportRequest(ReportKind(rawValue: report.rawValue) ?? .revenue)
+    request.dimensions = dimensions.compactMap { ReportDimension(rawValue: $0.rawValue) }
+    request.granularity = Projections.Period.Granularity(rawValue: period.rawValue) ?? .month
+    request.refunds = RefundDate(rawValue: refunds.rawValue) ?? .eventDate
+    request.from = from.flatMap { try? Projections.CivilDate(parsing: $0.text) }
+    request.to = to.flatMap { try? Projections.CivilDate(parsing: $0.text) }
+    request.includesPending = includesPending
+    switch environments {
+    case .all: request.environments = nil
+    case .named(let names): request.environments = names
+    }
+    do throws(TimeZoneError) { request.zone = try TimeZoneTable(timeZone) } catch {
+      throw UsageError("--timezone \(timeZone)", "\(error)", command: "export")
+    }
+    if let reportingCurrency {
+      guard let currency = Currency.parse(reportingCurrency) else {
+        throw UsageError(
+          "--in \(reportingCurrency)", "is no currency of ISO 4217", command: "export")
+      }
+      request.reportingCurrency = currency
+    }
+    return request
+  }
 }

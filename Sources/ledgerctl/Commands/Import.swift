@@ -1,4 +1,9 @@
 // `import`: uploads from files.
+import AppStore
+import Intake
+import JSON
+import Ledger
+import Projections
 
 let importCommand = Command(
   "import", summary: "Import uploads with the App Store's recorded replies",
@@ -48,5 +53,76 @@ struct ImportOptions: Equatable, Sendable {
 private func importUploads(
   _ options: ImportOptions, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
-  throw Failure.notWired("import")
+  let ledger = try OpenLedger(invocation, context)
+  let stop = StopFlag()
+  let spool = options.isStrict ? ledger.directory.path : nil
+  let inputs = try ImportInput.openAll(options.files, spoolDirectory: spool, stop: stop)
+  var importOptions = Intake.ImportOptions()
+  importOptions.registersApps = options.registersApps
+  importOptions.isStrict = options.isStrict
+  importOptions.checksSignatures = options.checksSignatures
+  let verifier = try ReceiptVerifier(configuration: .init())
+  let summary = try ledger.withWriter { writer in
+    // Under the lock nothing is appended beside, so that what is known stays all that is known.
+    let lookup = Lookup(try IntakeLookup(try ledger.projections()), stop: stop)
+    let progress = Progress("Importing", unit: .bytes, context: context)
+    let importer = Importer(
+      inputs, into: writer, families: lookup, known: lookup, verifier: verifier,
+      options: importOptions, stop: stop,
+      onProblem: { problem in
+        progress.erase()
+        context.diagnostics.writeLine("ledgerctl: \(problem)")
+      },
+      onProgress: { state in
+        if context.interruption.isRequested { stop.set() }
+        progress.update(state.readBytes, of: state.totalBytes)
+      })
+    let summary = importer.run()
+    if let failure = lookup.failure { throw failure }
+    return summary
+  }
+  // Whoever exports next finds the projections ready; an import that was cut short leaves that to later.
+  if !summary.isInterrupted, summary.failure == nil, summary.positions != nil {
+    _ = try ledger.projections()
+  }
+  try report(summary, options, context)
+  if let failure = summary.failure { throw failure }
+  return ExitCode(rawValue: summary.exitCode) ?? .failed
+}
+
+private func report(
+  _ summary: ImportSummary, _ options: ImportOptions, _ context: Context
+) throws {
+  if options.isJSON {
+    var writer = JSONWriter()
+    writer.beginObject()
+    for (key, count): (StaticString, Int) in [
+      ("lines", summary.lines), ("uploads", summary.uploads), ("known", summary.known),
+      ("refused", summary.refused), ("warnings", summary.warnings),
+      ("registered_apps", summary.registered),
+    ] {
+      writer.key(key)
+      writer.integer(count)
+    }
+    writer.key("first_position")
+    if let first = summary.positions?.lowerBound { writer.integer(first) } else { writer.null() }
+    writer.key("last_position")
+    if let last = summary.positions?.upperBound { writer.integer(last) } else { writer.null() }
+    writer.endObject()
+    try context.output.write(writer.bytes)
+    return try context.output.writeLine()
+  }
+  if summary.isRefusedAsWhole {
+    return try context.output.writeLine(
+      "Imported nothing: \(counted(summary.refused, "bad line")) of \(summary.lines)")
+  }
+  var parts = ["Imported \(counted(summary.uploads, "upload")) from \(counted(summary.lines, "line"))"]
+  if summary.known > 0 { parts.append("\(summary.known) known already") }
+  if summary.refused > 0 { parts.append("\(summary.refused) refused") }
+  if summary.warnings > 0 { parts.append(counted(summary.warnings, "warning")) }
+  if summary.registered > 0 { parts.append("\(counted(summary.registered, "app")) registered") }
+  if let positions = summary.positions {
+    parts.append("positions \(positions.lowerBound) to \(positions.upperBound)")
+  }
+  try context.output.writeLine(parts.joined(separator: ", "))
 }

@@ -1,4 +1,8 @@
 // `init`: a new, empty ledger.
+import Glibc
+import JSON
+import Ledger
+import Time
 
 let initCommand = Command(
   "init", summary: "Create a ledger",
@@ -6,7 +10,7 @@ let initCommand = Command(
     "Makes DIR a ledger without events. DIR is created where it does not exist; one that exists must be empty.",
     "The origin names the ledger wherever it is spoken of, in checkpoints above all, and can never be changed. "
       + "It looks like a web address without `https://`: a domain that is yours, then a path. It holds no white "
-      + "space and no `+`.",
+      + "space and none of `+`, `\"` and `\\`.",
     "A ledger holds receipts, which are secrets: its directory and files can be read by their owner alone.",
   ],
   positionals: [Positional("DIR", help: "the directory to become a ledger")],
@@ -32,20 +36,36 @@ struct InitOptions: Equatable, Sendable {
     path = invocation.positionals[0]
     origin =
       try invocation.value(
-        "origin", "must be 1 to 255 characters without white space, control characters and `+`"
-      ) { Self.isOrigin($0) ? $0 : nil } ?? ""
+        "origin",
+        "must be 1 to 255 bytes without white space, control characters, `+`, `\"` and `\\`"
+      ) { LedgerIdentity.isValidOrigin($0) && visible($0) == $0 ? $0 : nil } ?? ""
     isJSON = invocation.has("json")
-  }
-
-  /// Source: the C2SP checkpoint format, where the origin is a line and a key name.
-  private static func isOrigin(_ text: String) -> Bool {
-    guard (1...255).contains(text.utf8.count) else { return false }
-    return text.unicodeScalars.allSatisfy {
-      $0 != "+" && !$0.properties.isWhitespace && visible(String($0)) == String($0)
-    }
   }
 }
 
 private func createLedger(_ options: InitOptions, _ context: Context) throws -> ExitCode {
-  throw Failure.notWired("init")
+  var status = stat()
+  if stat(options.path, &status) == 0, status.st_mode & S_IFMT != S_IFDIR {
+    throw Failure(
+      operation: "create ledger", object: options.path, cause: "it exists and is no directory")
+  }
+  let ledger = try LedgerDirectory.create(path: options.path, origin: options.origin)
+  guard options.isJSON else {
+    try context.output.writeLine("Created ledger \(options.origin) in \(visible(options.path)).")
+    return .done
+  }
+  var writer = JSONWriter()
+  writer.beginObject()
+  writer.key("origin")
+  writer.string(ledger.identity.origin)
+  writer.key("id")
+  writer.string(ledger.identity.id.description)
+  writer.key("path")
+  writer.string(options.path)
+  writer.key("created_at")
+  writer.string(Timestamp.text(ledger.identity.createdAtMs))
+  writer.endObject()
+  try context.output.write(writer.bytes)
+  try context.output.writeLine()
+  return .done
 }

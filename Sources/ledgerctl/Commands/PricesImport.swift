@@ -1,4 +1,6 @@
 // `prices import`: a price list.
+import Intake
+import Ledger
 
 let pricesImportCommand = Command(
   "prices import", summary: "Declare a price list",
@@ -30,5 +32,7 @@ struct DeclarationOptions: Equatable, Sendable {
 private func importPrices(
   _ options: DeclarationOptions, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
-  throw Failure.notWired("prices import")
+  try declare(.pricesDeclared, options, invocation, context) { stop in
+    try PriceListFile.read(path: options.file, stop: stop)
+  }
 }

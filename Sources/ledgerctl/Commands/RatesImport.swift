@@ -1,4 +1,6 @@
 // `rates import`: exchange rates.
+import Intake
+import Ledger
 
 let ratesImportCommand = Command(
   "rates import", summary: "Declare exchange rates",
@@ -19,5 +21,7 @@ let ratesImportCommand = Command(
 private func importRates(
   _ options: DeclarationOptions, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
-  throw Failure.notWired("rates import")
+  try declare(.ratesDeclared, options, invocation, context) { stop in
+    try RateListFile.read(path: options.file, stop: stop)
+  }
 }

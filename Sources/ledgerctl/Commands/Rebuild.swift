@@ -1,4 +1,7 @@
 // `rebuild`: projections from nothing.
+import JSON
+import Ledger
+import Projections
 
 let rebuildCommand = Command(
   "rebuild", summary: "Build the projections again from the log",
@@ -25,5 +28,22 @@ struct RebuildOptions: Equatable, Sendable {
 private func rebuild(
   _ options: RebuildOptions, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
-  throw Failure.notWired("rebuild")
+  let ledger = try OpenLedger(invocation, context)
+  try ledger.projector().rebuild()
+  let database = try ledger.projections()
+  let head = try Report.head(of: database)
+  if options.isJSON {
+    var writer = JSONWriter()
+    writer.beginObject()
+    writer.key("events")
+    writer.integer(head.size)
+    writer.key("root")
+    writer.string(head.root.base64)
+    writer.endObject()
+    try context.output.write(writer.bytes)
+    try context.output.writeLine()
+  } else {
+    try context.output.writeLine("Rebuilt the projections from \(counted(head.size, "event"))")
+  }
+  return .done
 }

@@ -42,11 +42,13 @@ final class Progress {
 
   deinit { erase() }
 
-  private static func line(
+  /// What is drawn. Binary floating point is good enough here: nothing is counted with it.
+  static func line(
     label: String, unit: Unit, done: Int, total: Int?, elapsedMs: Int64
   ) -> String {
     let seconds = Double(max(elapsedMs, 1)) / 1000
-    let rate = Double(done) / seconds
+    // Bounded, since a conversion to an integer of what does not fit would end the program.
+    let rate = min(Double(done) / seconds, 1e15)
     var line = label
     if let total, total > 0 {
       let part = min(max(Double(done) / Double(total), 0), 1)

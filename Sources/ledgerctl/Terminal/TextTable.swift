@@ -54,7 +54,8 @@ struct TextTable {
     return line
   }
 
-  private func fitted(to limit: Int?) -> [Int] {
+  /// The columns' widths in a terminal of so many columns.
+  func fitted(to limit: Int?) -> [Int] {
     guard let limit else { return widths }
     var fitted = widths
     var surplus = widths.reduce(0, +) + Self.gap.count * (widths.count - 1) - limit

@@ -1,0 +1,163 @@
+// The exceptions: what a finance person must know beside the figures (rules R1–R10).
+import JSON
+
+struct ExceptionsReport {
+  /// One exception, its texts in the order of the columns but for the position.
+  struct Row {
+    var position: Int
+    var type: ExceptionType
+    var environment: Text
+    var bundle: Text
+    var saleKey: Text
+    var product: Text
+    var transaction: Text
+    var detail: Text
+
+    /// R9: sorted by position, then the columns.
+    func precedes(_ other: Row) -> Bool {
+      if position != other.position { return position < other.position }
+      if type != other.type {
+        return type.word.utf8.lexicographicallyPrecedes(other.type.word.utf8)
+      }
+      let mine = [environment, bundle, saleKey, product, transaction, detail]
+      let theirs = [
+        other.environment, other.bundle, other.saleKey, other.product, other.transaction,
+        other.detail,
+      ]
+      for (one, another) in zip(mine, theirs) {
+        let order = one.order(another)
+        if order != 0 { return order < 0 }
+      }
+      return false
+    }
+  }
+
+  private static let columns = [
+    ReportColumn("exception"), ReportColumn("environment"), ReportColumn("bundle_id"),
+    ReportColumn("sale_key"), ReportColumn("product_id"), ReportColumn("transaction_id"),
+    ReportColumn("position", .integer), ReportColumn("detail"),
+  ]
+
+  let source: ReportSource
+  private let nothing = Text(start: nil, count: 0)
+
+  init(_ source: ReportSource) { self.source = source }
+
+  /// Writes the report; returns what stands beside its rows.
+  func write(to writer: any ReportWriter) throws -> ReportSummary {
+    var rows = try recorded()
+    let unconverted = try derived(into: &rows)
+    rows.sort { $0.precedes($1) }
+    var summary = ReportSummary()
+    try writer.begin(Self.columns)
+    for row in rows {
+      try withText(row.type.word) { try writer.write(.text($0)) }
+      try writer.write(.text(row.environment))
+      try writer.write(.text(row.bundle))
+      try writer.write(.text(row.saleKey))
+      try writer.write(.text(row.product))
+      try writer.write(.text(row.transaction))
+      try writer.write(.integer(Int64(row.position)))
+      try writer.write(.text(row.detail))
+      try writer.endRow()
+    }
+    summary.rowCount = rows.count
+    summary.rateSources = unconverted
+    return summary
+  }
+
+  /// Those that the fold recorded.
+  private func recorded() throws -> [Row] {
+    let symbols = source.symbols
+    let arena = source.arena
+    var result: [Row] = []
+    let rows = try source.database.prepare(
+      """
+      SELECT e.type, e.environment, e.bundle, s.sale_key, s.product, s.transaction_id,
+      e.product_id, e.transaction_id, e.detail, e.position, e.sale
+      FROM exceptions e LEFT JOIN sales s ON s.id = e.sale
+      """)
+    while try rows.step() {
+      guard source.shows(environment: Symbol(rows.integer(1))),
+        let type = ExceptionType(rawValue: Int8(rows.integer(0)))
+      else { continue }
+      let isOfSale = !rows.isNull(10)
+      result.append(
+        Row(
+          position: Int(rows.integer(9)), type: type,
+          environment: symbols.text(Symbol(rows.integer(1))),
+          bundle: symbols.text(Symbol(rows.integer(2))),
+          saleKey: isOfSale ? arena.keep(rows.bytes(3)) : nothing,
+          product: isOfSale
+            ? symbols.text(Symbol(rows.integer(4))) : arena.keep(rows.bytes(6)),
+          transaction: arena.keep(rows.bytes(isOfSale ? 5 : 7)),
+          detail: arena.keep(rows.bytes(8))))
+    }
+    return result
+  }
+
+  /// Those that follow from sales at the report's position; returns the sources of the rates used.
+  private func derived(into rows: inout [Row]) throws -> [String] {
+    let list = try SaleList(source)
+    for sale in list.sales
+    where !sale.isPending && sale.priceBasis == .none && source.shows(environment: sale.environment)
+    {
+      // R7.6: with the sale's first price problem, else `no_price`.
+      rows.append(row(.unpriced, sale, sale.firstPosition, sale.priceProblem.word.text))
+    }
+    for sale in source.pending?.sales ?? [] where source.shows(environment: sale.environment) {
+      rows.append(row(.pendingSale, sale, sale.firstPosition, nothing))
+    }
+    guard let target = source.request.reportingCurrency else { return [] }
+    var conversion = try ReportingCurrency(target, source.database)
+    var seen: Set<[Int]> = []
+    var found: [Row] = []
+    try source.forEachLine { line throws(ProjectionError) in
+      var converted = line
+      guard let currency = line.currency, try !conversion.convert(&converted),
+        seen.insert([line.sale, Int(line.type.rawValue)]).inserted
+      else { return }
+      let detail = source.arena.keep(Array("\(line.type.word) \(currency)".utf8))
+      found.append(row(.unconverted, list.sale(line.sale), line.position, detail))
+    }
+    rows += found
+    return conversion.sources
+  }
+
+  private func row(_ type: ExceptionType, _ sale: Sale, _ position: Int, _ detail: Text) -> Row {
+    Row(
+      position: position, type: type, environment: source.symbols.text(sale.environment),
+      bundle: source.symbols.text(sale.bundle), saleKey: sale.key,
+      product: source.symbols.text(sale.product), transaction: sale.transactionID, detail: detail)
+  }
+}
+
+extension ReportSource {
+  /// How many exceptions there are of each type in the environments shown, by name.
+  func exceptionCounts() throws -> [(type: String, count: Int)] {
+    var counts: [String: Int] = [:]
+    let recorded = try database.prepare(
+      "SELECT type, environment, count(*) FROM exceptions GROUP BY type, environment")
+    while try recorded.step() {
+      guard shows(environment: Symbol(recorded.integer(1))),
+        let type = ExceptionType(rawValue: Int8(recorded.integer(0)))
+      else { continue }
+      counts[type.word, default: 0] += Int(recorded.integer(2))
+    }
+    let unpriced = try database.prepare(
+      "SELECT environment, count(*) FROM sales WHERE price_basis = ? GROUP BY environment")
+    unpriced.bind(1, Int(PriceBasis.none.rawValue))
+    while try unpriced.step() {
+      guard shows(environment: Symbol(unpriced.integer(0))) else { continue }
+      counts[ExceptionType.unpriced.word, default: 0] += Int(unpriced.integer(1))
+    }
+    let pendingCount = pending?.sales.count { shows(environment: $0.environment) } ?? 0
+    if pendingCount > 0 { counts[ExceptionType.pendingSale.word] = pendingCount }
+    return counts.keys.sorted().map { ($0, counts[$0] ?? 0) }
+  }
+}
+
+extension TextArena {
+  /// Copies bytes.
+  func keep(_ bytes: [UInt8]) -> Text { withText(bytes) { keep($0) } }
+}

@@ -1,0 +1,45 @@
+// What intake asks of the projections: known lines, app families, earlier declarations.
+package import Ledger
+
+/// Answers from one generation of the projections, as it was when it was opened.
+package final class IntakeLookup {
+  private let database: Database
+  private let selectLine: Statement
+  private let selectFamily: Statement
+  private let selectDeclaration: Statement
+
+  package init(_ database: Database) throws(ProjectionError) {
+    self.database = database
+    do throws(DatabaseError) {
+      selectLine = try database.prepare("SELECT 1 FROM import_lines WHERE digest = ?")
+      selectFamily = try database.prepare(
+        "SELECT app_family_id FROM app_bundles WHERE bundle_id = ?")
+      selectDeclaration = try database.prepare(
+        "SELECT position FROM declarations WHERE source_sha256 = ? AND type = ? LIMIT 1")
+    } catch { throw .database(error) }
+  }
+
+  /// Whether an import line with this digest is in the ledger.
+  package func containsLine(_ digest: Digest32) throws(DatabaseError) -> Bool {
+    defer { selectLine.reset() }
+    digest.withUnsafeBytes { selectLine.bind(1, blob: $0) }
+    return try selectLine.step()
+  }
+
+  /// The app family that has a bundle id.
+  package func appFamilyID(ofBundle bundleID: String) throws(DatabaseError) -> String? {
+    defer { selectFamily.reset() }
+    selectFamily.bind(1, text: bundleID)
+    return try selectFamily.step() ? selectFamily.text(0) : nil
+  }
+
+  /// The position of the declaration of a file with this SHA-256, if it was declared before.
+  package func declaration(
+    _ type: EventType, sha256Hex: String
+  ) throws(DatabaseError) -> Position? {
+    defer { selectDeclaration.reset() }
+    selectDeclaration.bind(1, text: sha256Hex)
+    selectDeclaration.bind(2, type == .pricesDeclared ? 0 : 1)
+    return try selectDeclaration.step() ? Int(selectDeclaration.integer(0)) : nil
+  }
+}

@@ -1,0 +1,211 @@
+// Reports as one JSON text, or as a line for each row. Amounts are strings, so that no reader rounds them.
+import AppStore
+import JSON
+package import Ledger
+
+/// What a JSON report says of itself before its rows.
+package struct ReportHeading: Sendable {
+  package var request: ReportRequest
+  package var ledger: LedgerIdentity
+  /// How many events the report rests on, and their tree's root.
+  package var size: Int
+  package var root: Digest32
+
+  package init(request: ReportRequest, ledger: LedgerIdentity, size: Int, root: Digest32) {
+    self.request = request
+    self.ledger = ledger
+    self.size = size
+    self.root = root
+  }
+}
+
+/// Writes a report as JSON.
+package final class JSONReportWriter: ReportWriter {
+  private var buffer: ReportBuffer
+  private let heading: ReportHeading?
+  private var columns: [ReportColumn] = []
+  private var writer = JSONWriter()
+  private var column = 0
+  private var rowCount = 0
+
+  /// - Parameter heading: what the one JSON text begins with; nil writes a line for each row.
+  package init(
+    heading: ReportHeading?, _ sink: @escaping (UnsafeRawBufferPointer) throws -> Void
+  ) {
+    self.heading = heading
+    buffer = ReportBuffer(sink)
+  }
+
+  package func begin(_ columns: [ReportColumn]) throws {
+    self.columns = columns
+    guard let heading else { return }
+    buffer.bytes.append("{\n\"report\":")
+    take { $0.string(heading.request.kind.rawValue) }
+    buffer.bytes.append(",\n\"ledger\":")
+    take { writer in
+      writer.beginObject()
+      writer.key("origin")
+      writer.string(heading.ledger.origin)
+      writer.key("id")
+      writer.string("\(heading.ledger.id)")
+      writer.endObject()
+    }
+    buffer.bytes.append(",\n\"head\":")
+    take { writer in
+      writer.beginObject()
+      writer.key("size")
+      writer.integer(heading.size)
+      writer.key("root")
+      Base64.encode(heading.root.bytes).withUnsafeBytes { writer.string($0) }
+      writer.endObject()
+    }
+    buffer.bytes.append(",\n\"filters\":")
+    take { heading.request.write(to: &$0) }
+    buffer.bytes.append(",\n\"rows\":[")
+  }
+
+  private func take(_ body: (inout JSONWriter) -> Void) {
+    writer.removeAll()
+    body(&writer)
+    buffer.bytes.append(contentsOf: writer.bytes)
+  }
+
+  package func write(_ cell: ReportCell) throws {
+    if column == 0 {
+      writer.removeAll()
+      writer.beginObject()
+    }
+    writer.key(columns[column].name)
+    column += 1
+    switch cell {
+    case .empty: writer.null()
+    case .text(let text): writer.string(text)
+    case .word(let word): writer.string(word.text)
+    case .currency(let currency): writer.string(currency.description)
+    case .integer(let value): writer.integer(value)
+    case .amount(let micros, let currency):
+      writer.string(Amount.text(micros: micros, currency: currency))
+    case .time(let epochMs): writer.string(Timestamp.text(ms: epochMs))
+    case .flag(let value): writer.boolean(value)
+    case .list(let texts):
+      writer.beginArray()
+      for text in texts { writer.string(text) }
+      writer.endArray()
+    case .integers(let values):
+      writer.beginArray()
+      for value in values { writer.integer(value) }
+      writer.endArray()
+    }
+  }
+
+  package func endRow() throws {
+    writer.endObject()
+    if heading != nil {
+      if rowCount > 0 { buffer.bytes.append(UInt8(ascii: ",")) }
+      buffer.bytes.append(0x0A)
+    }
+    buffer.bytes.append(contentsOf: writer.bytes)
+    if heading == nil { buffer.bytes.append(0x0A) }
+    column = 0
+    rowCount += 1
+    try buffer.flushIfFull()
+  }
+
+  package func end(_ summary: ReportSummary) throws {
+    if heading != nil {
+      if rowCount > 0 { buffer.bytes.append(0x0A) }
+      buffer.bytes.append("],\n\"totals\":")
+      take { Self.write(summary.totals, to: &$0) }
+      buffer.bytes.append(",\n\"exceptions\":")
+      take { writer in
+        writer.beginObject()
+        for exception in summary.exceptions {
+          writer.key(exception.type)
+          writer.integer(exception.count)
+        }
+        writer.endObject()
+      }
+      if !summary.rateSources.isEmpty {
+        buffer.bytes.append(",\n\"rate_sources\":")
+        take { writer in
+          writer.beginArray()
+          for source in summary.rateSources { writer.string(source) }
+          writer.endArray()
+        }
+      }
+      buffer.bytes.append(",\n\"note\":")
+      take { $0.string(reportNote) }
+      buffer.bytes.append("\n}\n")
+    }
+    try buffer.flush()
+  }
+
+  private static func write(_ totals: [ReportTotal], to writer: inout JSONWriter) {
+    writer.beginArray()
+    for total in totals {
+      writer.beginObject()
+      writer.key("currency")
+      if let currency = total.currency {
+        writer.string(currency.description)
+      } else {
+        writer.null()
+      }
+      for sum in total.sums {
+        writer.key(sum.column.name)
+        if sum.column.content == .amount {
+          if total.currency == nil {
+            writer.null()
+          } else {
+            writer.string(Amount.text(micros: sum.value, currency: total.currency))
+          }
+        } else {
+          writer.integer(sum.value)
+        }
+      }
+      writer.endObject()
+    }
+    writer.endArray()
+  }
+}
+
+extension ReportRequest {
+  /// Writes what was asked for, as far as it bears on the report.
+  func write(to writer: inout JSONWriter) {
+    writer.beginObject()
+    if kind == .revenue {
+      writer.key("by")
+      writer.beginArray()
+      for dimension in dimensions { writer.string(dimension.rawValue) }
+      writer.endArray()
+      writer.key("period")
+      writer.string(granularity.rawValue)
+    }
+    if kind == .revenue || kind == .journal {
+      writer.key("refunds")
+      writer.string(refunds.rawValue)
+    }
+    if kind == .revenue || kind == .journal || kind == .sales {
+      writer.key("timezone")
+      writer.string(zone.name)
+      for (key, day) in [("from", from), ("to", to)] {
+        writer.key(key)
+        if let day { writer.string(day.description) } else { writer.null() }
+      }
+    }
+    writer.key("environment")
+    if let environments {
+      writer.beginArray()
+      for name in environments { writer.string(name) }
+      writer.endArray()
+    } else {
+      writer.string("all")
+    }
+    writer.key("include_pending")
+    writer.boolean(includesPending)
+    if let reportingCurrency {
+      writer.key("in")
+      writer.string(reportingCurrency.description)
+    }
+    writer.endObject()
+  }
+}

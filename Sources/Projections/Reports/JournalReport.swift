@@ -1,0 +1,104 @@
+// The journal: every line, in its order, with its sale's particulars (rules R8 and R9).
+
+struct JournalReport {
+  private static let columns = [
+    ReportColumn("date", .time), ReportColumn("line"), ReportColumn("environment"),
+    ReportColumn("bundle_id"), ReportColumn("sale_key"), ReportColumn("transaction_id"),
+    ReportColumn("product_id"), ReportColumn("country_code"), ReportColumn("user_identifier"),
+    ReportColumn("kind"), ReportColumn("quantity", .integer), ReportColumn("currency"),
+    ReportColumn("unit_price", .amount), ReportColumn("amount", .amount),
+    ReportColumn("price_basis"), ReportColumn("reason"), ReportColumn("position", .integer),
+  ]
+
+  let source: ReportSource
+
+  /// Writes the report; returns what stands beside its rows.
+  func write(to writer: any ReportWriter) throws -> ReportSummary {
+    let list = try SaleList(source)
+    let users = try source.userIdentifiers()
+    var conversion = try source.request.reportingCurrency.map { target in
+      try ReportingCurrency(target, source.database)
+    }
+    var summary = ReportSummary()
+    var totals: [Currency?: (quantity: Int64, amount: Int128)] = [:]
+    try writer.begin(Self.columns)
+    for line in try sortedLines(list) {
+      let sale = list.sale(line.sale)
+      var shown = line
+      var unitPrice = sale.price?.micros
+      if let price = sale.price, try conversion?.convert(&shown) ?? false {
+        unitPrice = try conversion?.convert(
+          price.micros, from: price.currency, atMs: line.dateMs)
+      }
+      try write(shown, sale, unitPrice, users, writer)
+      totals[shown.currency, default: (0, 0)].quantity += shown.quantity
+      totals[shown.currency, default: (0, 0)].amount += Int128(shown.amountMicros ?? 0)
+      summary.rowCount += 1
+    }
+    summary.totals = totals.keys.sorted { ($0?.description ?? "") < ($1?.description ?? "") }
+      .map { currency in
+        let sums = totals[currency] ?? (0, 0)
+        return ReportTotal(
+          currency: currency,
+          sums: [
+            (ReportColumn("quantity", .integer), Int128(sums.quantity)),
+            (ReportColumn("amount", .amount), sums.amount),
+          ])
+      }
+    summary.rateSources = conversion?.sources ?? []
+    return summary
+  }
+
+  /// R8: the order of the journal: (date, environment, bundle, key, position, Sale < Return < Reversal).
+  private func sortedLines(_ list: SaleList) throws -> [ReportLine] {
+    var lines: [ReportLine] = []
+    try source.forEachLine { line throws(ProjectionError) in
+      guard source.isWithinDays(source.decidingDateMs(line)) else { return }
+      var kept = line
+      kept.reason = source.arena.keep(line.reason)
+      lines.append(kept)
+    }
+    let symbols = source.symbols
+    lines.sort { left, right in
+      if left.dateMs != right.dateMs { return left.dateMs < right.dateMs }
+      if left.environment != right.environment {
+        return symbols.text(left.environment).precedes(symbols.text(right.environment))
+      }
+      if left.bundle != right.bundle {
+        return symbols.text(left.bundle).precedes(symbols.text(right.bundle))
+      }
+      let (one, other) = (list.sale(left.sale), list.sale(right.sale))
+      let keys = one.key.order(other.key)
+      if keys != 0 { return keys < 0 }
+      if left.position != right.position { return left.position < right.position }
+      if left.type != right.type { return left.type.rawValue < right.type.rawValue }
+      return one.keyKind.rawValue < other.keyKind.rawValue
+    }
+    return lines
+  }
+
+  private func write(
+    _ line: ReportLine, _ sale: Sale, _ unitPrice: Int64?, _ users: [Int32: Text],
+    _ writer: any ReportWriter
+  ) throws {
+    let symbols = source.symbols
+    try writer.write(.time(line.dateMs))
+    try writer.write(.word(line.type.word))
+    try writer.write(.text(symbols.text(line.environment)))
+    try writer.write(.text(symbols.text(line.bundle)))
+    try writer.write(.text(sale.key))
+    try writer.write(.text(sale.transactionID))
+    try writer.write(.text(symbols.text(line.product)))
+    try writer.write(.text(symbols.country(line.country)))
+    try writer.write(users[sale.user].map(ReportCell.text) ?? .empty)
+    try writer.write(.word(line.kind.word))
+    try writer.write(.integer(line.quantity))
+    try writer.write(line.currency.map(ReportCell.currency) ?? .empty)
+    try writer.write(unitPrice.map { .amount(Int128($0), line.currency) } ?? .empty)
+    try writer.write(line.amountMicros.map { .amount(Int128($0), line.currency) } ?? .empty)
+    try writer.write(line.basis == .notApplicable ? .empty : .word(line.basis.word))
+    try writer.write(line.reason.isEmpty ? .empty : .text(line.reason))
+    try writer.write(.integer(Int64(line.position)))
+    try writer.endRow()
+  }
+}

@@ -1,0 +1,90 @@
+// Sales of receipts that the App Store still owes an answer for: folded beside the confirmed ones (rule R1).
+import AppStore
+import JSON
+
+/// The pending sales as they stand now. They never change a confirmed sale and are never stored.
+final class PendingSales {
+  /// In the order of first observation; all are pending.
+  let sales: [Sale]
+  let store: SaleStore
+  private(set) var lines: [ReportLine] = []
+
+  init(
+    _ database: Database, _ symbols: SymbolTable, _ arena: TextArena
+  ) throws(ProjectionError) {
+    do throws(DatabaseError) {
+      let table = SaleTable(database, symbols, isFresh: false)
+      let nextSale = Int(try database.integer("SELECT max(id) + 1 FROM sales") ?? 0)
+      store = SaleStore(arena, source: table, nextID: nextSale)
+      let revenue = RevenueFold(
+        store: store, symbols: symbols, exceptions: NoExceptions(),
+        userIdentifier: { _ in Text(start: nil, count: 0) })
+      try Self.fold(database, symbols, arena, into: revenue)
+      let declarations = DeclarationTable(database, symbols, isFresh: false)
+      let derived = DerivedPrices(
+        store: store, symbols: symbols, priceList: try declarations.sortedPriceList())
+      try derived.settle { $0.isPending }
+      sales = store.sales.filter(\.isPending)
+      for place in store.sales.indices where store.sales[place].isPending {
+        let sale = store.sales[place]
+        try store.forEachJournalLine(of: sale) { line throws(DatabaseError) in
+          lines.append(Self.line(line, sale))
+        }
+      }
+      // The table belongs to this scope; nothing is fetched after it.
+      withExtendedLifetime(table) {}
+    } catch { throw .database(error) }
+  }
+
+  private static func line(_ line: JournalLine, _ sale: Sale) -> ReportLine {
+    ReportLine(
+      type: line.type, dateMs: line.dateMs, saleDateMs: sale.saleDateMs,
+      environment: sale.environment, bundle: sale.bundle, product: sale.product,
+      country: sale.country, kind: sale.kind, basis: sale.priceBasis, quantity: line.quantity,
+      currency: sale.price?.currency, amountMicros: line.amountMicros, position: line.position,
+      sale: sale.id, reason: line.reason)
+  }
+
+  /// Each local verification of a pending receipt is an observation of what its file holds.
+  private static func fold(
+    _ database: Database, _ symbols: SymbolTable, _ arena: TextArena, into revenue: RevenueFold
+  ) throws(DatabaseError) {
+    let rows = try database.prepare(
+      """
+      SELECT v.position, v.occurred_at_ms, p.environment, p.purchases, u.position,
+      u.occurred_at_ms, u.country, u.user, u.metadata, u.recorded_at_ms
+      FROM pending_receipts p JOIN verifications v ON v.receipt = p.receipt
+      JOIN uploads u ON u.position = v.upload
+      WHERE v.authority = 0 AND v.outcome = 0 ORDER BY v.position
+      """)
+    let keeper = TextKeeper()
+    while try rows.step() {
+      keeper.removeAll()
+      // What the file held was written by this program: it reads.
+      guard let reply = try? Reply(rows.bytes(3), keeper) else { continue }
+      let verification = Verification(
+        position: Int(rows.integer(0)), occurredAtMs: rows.integer(1),
+        recordedAtMs: rows.integer(9), requestDateMs: nil,
+        environment: symbols.symbol(rows.bytes(2)),
+        bundle: symbols.symbol(reply.bundleID ?? Text(start: nil, count: 0)),
+        upload: UploadEvidence(
+          position: Int(rows.integer(4)), occurredAtMs: rows.integer(5),
+          country: rows.optionalInteger(6).map(Symbol.init) ?? .none,
+          user: rows.optionalInteger(7).map(Int32.init) ?? -1, metadata: rows.bytes(8)),
+        isPending: true)
+      try revenue.fold(verification, rows: reply.rows)
+    }
+  }
+}
+
+/// Drops exceptions: those of pending sales are no facts yet.
+private final class NoExceptions: ExceptionSink {
+  func add(_ type: ExceptionType, sale: Sale, detail: Text, position: Int) {}
+  func add(
+    _ type: ExceptionType, environment: Symbol, bundle: Symbol, product: Text, transaction: Text,
+    detail: Text, position: Int
+  ) {}
+  func add(
+    _ type: ExceptionType, environment: Symbol, bundle: Symbol, detail: String, position: Int
+  ) {}
+}

@@ -1,0 +1,59 @@
+// The receipts, and what became of each (rule R9).
+import JSON
+
+struct ReceiptsReport {
+  private static let columns = [
+    ReportColumn("receipt_id"), ReportColumn("app_family_id"), ReportColumn("bundle_id"),
+    ReportColumn("style"), ReportColumn("environment"), ReportColumn("state"),
+    ReportColumn("is_fraud", .flag), ReportColumn("fraud_reason"), ReportColumn("country_code"),
+    ReportColumn("user_identifier"), ReportColumn("uploads", .integer),
+    ReportColumn("purchases", .integer), ReportColumn("first_position", .integer),
+    ReportColumn("last_position", .integer), ReportColumn("created_at", .time),
+    ReportColumn("updated_at", .time),
+  ]
+
+  let source: ReportSource
+
+  /// Writes the report, sorted by first position.
+  func write(to writer: any ReportWriter) throws -> ReportSummary {
+    var summary = ReportSummary()
+    try writer.begin(Self.columns)
+    let rows = try source.database.prepare(
+      """
+      SELECT r.receipt_id, r.app_family, r.bundle, r.style, r.environment, r.state,
+      r.fraud_reason, r.country, u.user_identifier, r.uploads, r.purchases, r.first_position,
+      r.last_position, r.created_at_ms, r.updated_at_ms
+      FROM receipts r LEFT JOIN users u ON u.id = r.user ORDER BY r.first_position
+      """)
+    while try rows.step() {
+      // A receipt that nothing has placed in an environment is in none that could be left out.
+      if let environment = rows.optionalInteger(4).map(Symbol.init),
+        !source.shows(environment: environment)
+      {
+        continue
+      }
+      try write(rows, writer)
+      summary.rowCount += 1
+    }
+    return summary
+  }
+
+  private func write(_ row: Statement, _ writer: any ReportWriter) throws {
+    func symbol(_ index: Int32) -> ReportCell {
+      row.optionalInteger(index).map { .text(source.symbols.text(Symbol($0))) } ?? .empty
+    }
+    try writer.write(.text(row.bytes(0)))
+    try writer.write(symbol(1))
+    try writer.write(symbol(2))
+    try writer.write(.word(row.integer(3) == 1 ? "transaction" : "unified"))
+    try writer.write(symbol(4))
+    try writer.write(.word((ReceiptState(rawValue: Int8(row.integer(5))) ?? .pending).word))
+    try writer.write(.flag(!row.isNull(6)))
+    try writer.write(symbol(6))
+    try writer.write(symbol(7))
+    try writer.write(row.isNull(8) ? .empty : .text(row.bytes(8)))
+    for index: Int32 in 9...12 { try writer.write(.integer(row.integer(index))) }
+    for index: Int32 in 13...14 { try writer.write(.time(row.integer(index))) }
+    try writer.endRow()
+  }
+}

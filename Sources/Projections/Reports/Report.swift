@@ -1,0 +1,39 @@
+// Runs a report against one generation of the projections.
+package import Ledger
+
+/// The reports of a database.
+package enum Report {
+  /// How many events a database has folded, and their tree's root.
+  package static func head(
+    of database: Database
+  ) throws(ProjectionError) -> (size: Int, root: Digest32) {
+    do throws(DatabaseError) {
+      let progress = try Progress(database)
+      return (progress.position, progress.root)
+    } catch { throw .database(error) }
+  }
+
+  /// Writes one report.
+  package static func write(
+    _ request: ReportRequest, from database: Database, to writer: any ReportWriter
+  ) throws {
+    // The figures and what stands beside them must be of one moment.
+    try database.execute("BEGIN")
+    defer { try? database.execute("COMMIT") }
+    let source = try ReportSource(database, request)
+    if request.kind != .receipts { try source.loadPending() }
+    var summary: ReportSummary
+    switch request.kind {
+    case .revenue:
+      var report = try RevenueReport(source)
+      summary = try report.write(to: writer)
+    case .journal: summary = try JournalReport(source: source).write(to: writer)
+    case .sales: summary = try SalesReport(source: source).write(to: writer)
+    case .exceptions: summary = try ExceptionsReport(source).write(to: writer)
+    case .receipts: summary = try ReceiptsReport(source: source).write(to: writer)
+    case .users: summary = try UsersReport(source: source).write(to: writer)
+    }
+    summary.exceptions = try source.exceptionCounts()
+    try writer.end(summary)
+  }
+}

@@ -1,0 +1,56 @@
+// What a report is asked for (rule R9).
+
+/// The reports.
+package enum ReportKind: String, CaseIterable, Sendable {
+  case revenue, journal, sales, exceptions, receipts, users
+}
+
+/// What revenue may be split by.
+package enum ReportDimension: String, CaseIterable, Sendable {
+  case period, app, product, country, environment, basis
+
+  /// The column that bears it.
+  var column: StaticString {
+    switch self {
+    case .period: "period"
+    case .app: "bundle_id"
+    case .product: "product_id"
+    case .country: "country_code"
+    case .environment: "environment"
+    case .basis: "price_basis"
+    }
+  }
+}
+
+/// The date that decides where a Return or Reversal stands.
+package enum RefundDate: String, CaseIterable, Sendable {
+  /// Its own: a closed period never changes by it.
+  case eventDate = "event-date"
+  /// The sale's: it restates the sale's period.
+  case saleDate = "sale-date"
+}
+
+/// A report and how it is wanted.
+package struct ReportRequest: Sendable {
+  package var kind: ReportKind
+  /// What revenue is split by, in this order.
+  package var dimensions: [ReportDimension] = [.country]
+  package var granularity: Period.Granularity = .month
+  package var zone: TimeZoneTable = .utc
+  package var refunds: RefundDate = .eventDate
+  /// The first and the last day in the zone, both inclusive, on the date that decides the period.
+  package var from: CivilDate?
+  package var to: CivilDate?
+  /// Names of environments; nil is all.
+  package var environments: [String]? = ["Production"]
+  /// Whether sales are shown that the App Store has not confirmed.
+  package var includesPending = false
+  /// Rule R10.
+  package var reportingCurrency: Currency?
+
+  package init(_ kind: ReportKind) { self.kind = kind }
+}
+
+/// What a figure is not (rule R11). These words stand with every report that has room for them.
+package let reportNote =
+  "Operational gross at customer prices as clients reported them, not settlement."

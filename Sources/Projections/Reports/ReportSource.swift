@@ -1,0 +1,157 @@
+// What all reports read from: one generation of the projections, as the request filters it.
+import JSON
+
+/// The journal's line as reports see it.
+struct ReportLine {
+  var type: LineType
+  var dateMs: Int64
+  var saleDateMs: Int64
+  var environment: Symbol
+  var bundle: Symbol
+  var product: Symbol
+  var country: Symbol
+  var kind: SaleKind
+  var basis: PriceBasis
+  var quantity: Int64
+  var currency: Currency?
+  var amountMicros: Int64?
+  var position: Int
+  /// Its sale's place in `ReportSource.sales`, where those were loaded; a sale's number before.
+  var sale: Int
+  var reason: Text
+}
+
+/// Reads a database for one report.
+final class ReportSource {
+  let database: Database
+  let request: ReportRequest
+  let arena = TextArena()
+  let symbols: SymbolTable
+  private var currencies: [Currency?] = []
+  /// For each symbol whether it is an environment that the request shows; nil shows all.
+  private var shownEnvironments: Set<Symbol>?
+  /// Pending sales and their lines (rule R1); empty unless they are asked for or counted.
+  private(set) var pending: PendingSales?
+  private var calendar: PeriodCalendar
+  private let firstDay: Int
+  private let lastDay: Int
+
+  init(_ database: Database, _ request: ReportRequest) throws(ProjectionError) {
+    self.database = database
+    self.request = request
+    symbols = SymbolTable(arena)
+    calendar = PeriodCalendar(request.granularity, in: request.zone)
+    firstDay = request.from?.dayNumber ?? .min
+    lastDay = request.to?.dayNumber ?? .max
+    do throws(DatabaseError) { try symbols.load(from: database) } catch {
+      throw .database(error)
+    }
+    if let names = request.environments {
+      shownEnvironments = Set(names.compactMap { symbols.known($0) })
+    }
+  }
+
+  /// Folds the pending receipts beside the confirmed sales.
+  func loadPending() throws(ProjectionError) {
+    pending = try PendingSales(database, symbols, arena)
+    // Pending receipts may show environments that no confirmed sale has.
+    if let names = request.environments {
+      shownEnvironments = Set(names.compactMap { symbols.known($0) })
+    }
+  }
+
+  // MARK: Filters
+
+  @inline(__always)
+  func shows(environment: Symbol) -> Bool {
+    shownEnvironments?.contains(environment) ?? true
+  }
+
+  /// R9: the date that decides the period of a line.
+  @inline(__always)
+  func decidingDateMs(_ line: ReportLine) -> Int64 {
+    request.refunds == .saleDate ? line.saleDateMs : line.dateMs
+  }
+
+  /// R9: whether a date lies within `--from` and `--to`.
+  func isWithinDays(_ epochMs: Int64) -> Bool {
+    if firstDay == .min, lastDay == .max { return true }
+    let day = calendar.dayNumber(atMs: epochMs)
+    return firstDay <= day && day <= lastDay
+  }
+
+  /// R9: the period of a date.
+  func period(_ epochMs: Int64) -> Period { calendar.period(atMs: epochMs) }
+
+  /// The currency of a symbol.
+  @inline(__always)
+  func currency(_ symbol: Int64) -> Currency? {
+    let index = Int(symbol)
+    while currencies.count <= index {
+      currencies.append(Currency.parse(symbols.text(Symbol(currencies.count))))
+    }
+    return currencies[index]
+  }
+
+  // MARK: Rows
+
+  /// Calls `body` with the lines of the confirmed sales, by sale, in each sale's order.
+  func forEachConfirmedLine(
+    _ body: (ReportLine) throws(ProjectionError) -> Void
+  ) throws(ProjectionError) {
+    do {
+      let rows = try database.prepare(
+        """
+        SELECT line, date_ms, sale_date_ms, environment, bundle, product, country, kind,
+        price_basis, quantity, currency, amount_micros, position, sale, reason FROM journal
+        ORDER BY sale, ordinal
+        """)
+      while try rows.step() {
+        let environment = Symbol(rows.integer(3))
+        guard shows(environment: environment) else { continue }
+        try body(
+          ReportLine(
+            type: LineType(rawValue: Int8(rows.integer(0))) ?? .sale, dateMs: rows.integer(1),
+            saleDateMs: rows.integer(2), environment: environment,
+            bundle: Symbol(rows.integer(4)), product: Symbol(rows.integer(5)),
+            country: rows.optionalInteger(6).map(Symbol.init) ?? .none,
+            kind: SaleKind(rawValue: Int8(rows.integer(7))) ?? .regular,
+            basis: PriceBasis(rawValue: Int8(rows.integer(8))) ?? .none,
+            quantity: rows.integer(9), currency: rows.optionalInteger(10).flatMap(currency),
+            amountMicros: rows.optionalInteger(11), position: Int(rows.integer(12)),
+            sale: Int(rows.integer(13)), reason: rows.bytes(14)))
+      }
+    } catch let error as DatabaseError {
+      throw .database(error)
+    } catch let error as ProjectionError {
+      throw error
+    } catch { throw .output(error) }
+  }
+
+  /// Calls `body` with every line that the request's environment shows: those of pending sales last, where
+  /// they are asked for.
+  func forEachLine(
+    _ body: (ReportLine) throws(ProjectionError) -> Void
+  ) throws(ProjectionError) {
+    try forEachConfirmedLine(body)
+    guard request.includesPending, let pending else { return }
+    for line in pending.lines where shows(environment: line.environment) { try body(line) }
+  }
+
+  /// All users' identifiers by their numbers.
+  func userIdentifiers() throws(ProjectionError) -> [Int32: Text] {
+    var result: [Int32: Text] = [:]
+    do throws(DatabaseError) {
+      let rows = try database.prepare("SELECT id, user_identifier FROM users")
+      while try rows.step() { result[Int32(rows.integer(0))] = arena.keep(rows.bytes(1)) }
+    } catch { throw .database(error) }
+    return result
+  }
+}
+
+/// The country column's text: `ZZ` where no upload has named one (rule R6).
+extension SymbolTable {
+  func country(_ symbol: Symbol) -> Text {
+    symbol == .none ? ("ZZ" as StaticString).text : text(symbol)
+  }
+}

@@ -1,0 +1,54 @@
+// Rule R10: lines in a reporting currency, where rates allow it.
+
+/// Converts lines by the declared rates.
+struct ReportingCurrency {
+  let target: Currency
+  private var converter: RateConverter
+
+  /// Reads the rates of a database.
+  init(_ target: Currency, _ database: Database) throws(ProjectionError) {
+    self.target = target
+    var rates: [DeclaredRate] = []
+    do throws(DatabaseError) {
+      let rows = try database.prepare(
+        """
+        SELECT d.source, r.day, r.base, r.quote, r.rate, r.position, r.ordinal
+        FROM rates r JOIN declarations d ON d.position = r.position
+        """)
+      while try rows.step() {
+        guard let base = Currency.parse(rows.bytes(2)), let quote = Currency.parse(rows.bytes(3)),
+          let rate = try? Decimal18(parsing: rows.bytes(4))
+        else { continue }
+        rates.append(
+          DeclaredRate(
+            source: rows.text(0), dateDay: Int(rows.integer(1)), base: base, quote: quote,
+            rate: rate, position: rows.integer(5), orderInFile: Int(rows.integer(6))))
+      }
+    } catch { throw .database(error) }
+    converter = RateConverter(RateTable(rates), to: target)
+  }
+
+  /// R10: micros of a currency on the UTC day of an instant; nil without a rate.
+  mutating func convert(
+    _ micros: Int64, from currency: Currency, atMs epochMs: Int64
+  ) throws(ProjectionError) -> Int64? {
+    do throws(ConversionError) {
+      return try converter.convert(
+        micros: micros, from: currency, utcDay: Timestamp.utcDay(ms: epochMs))
+    } catch { throw .conversion(error) }
+  }
+
+  /// R10: changes a line into the reporting currency; false where no rate allows it.
+  mutating func convert(_ line: inout ReportLine) throws(ProjectionError) -> Bool {
+    guard let currency = line.currency, let amount = line.amountMicros else { return true }
+    guard let converted = try convert(amount, from: currency, atMs: line.dateMs) else {
+      return false
+    }
+    line.amountMicros = converted
+    line.currency = target
+    return true
+  }
+
+  /// The sources of the rates that were used.
+  var sources: [String] { converter.sourcesUsed }
+}

@@ -1,0 +1,47 @@
+// All sales that a report shows, confirmed and pending ones, with what it needs of each.
+
+/// Sales in memory, found by their numbers.
+final class SaleList {
+  /// Confirmed sales by number, then pending ones.
+  private(set) var sales: [Sale]
+  private let source: ReportSource
+  private let pendingFirstID: Int
+
+  init(_ source: ReportSource) throws(ProjectionError) {
+    self.source = source
+    do throws(DatabaseError) {
+      sales = try SaleTable(source.database, source.symbols, isFresh: true).all(source.arena)
+    } catch { throw .database(error) }
+    // Numbers are given without gaps, from 0, in the order of first observation.
+    precondition(sales.isEmpty || sales[sales.count - 1].id == sales.count - 1)
+    pendingFirstID = sales.count
+    if source.request.includesPending, let pending = source.pending { sales += pending.sales }
+  }
+
+  /// The sale of a number.
+  func sale(_ id: Int) -> Sale {
+    if id < pendingFirstID { return sales[id] }
+    guard let sale = sales[pendingFirstID...].first(where: { $0.id == id }) else {
+      preconditionFailure("a line of a sale that is not there")
+    }
+    return sale
+  }
+
+  /// The transaction ids of each sale, sorted as bytes.
+  func transactions() throws(ProjectionError) -> [Int: [Text]] {
+    var result: [Int: [Text]] = [:]
+    do throws(DatabaseError) {
+      let rows = try source.database.prepare(
+        "SELECT sale, transaction_id FROM sale_transactions ORDER BY sale, transaction_id")
+      while try rows.step() {
+        result[Int(rows.integer(0)), default: []].append(source.arena.keep(rows.bytes(1)))
+      }
+    } catch { throw .database(error) }
+    if let pending = source.pending {
+      for place in pending.store.sales.indices where pending.store.sales[place].isPending {
+        result[pending.store.sales[place].id] = pending.store.sortedAliases(place)
+      }
+    }
+    return result
+  }
+}

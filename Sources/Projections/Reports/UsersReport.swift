@@ -1,0 +1,105 @@
+// The users: what each uploaded, bought and gave back (rule R9).
+import JSON
+
+struct UsersReport {
+  private static let columns = [
+    ReportColumn("user_identifier"), ReportColumn("receipts", .integer),
+    ReportColumn("uploads", .integer), ReportColumn("sales", .integer),
+    ReportColumn("returns", .integer), ReportColumn("trials", .integer),
+    ReportColumn("countries", .list), ReportColumn("net"), ReportColumn("first_seen_at", .time),
+    ReportColumn("last_seen_at", .time),
+  ]
+
+  private struct User {
+    var identifier: Text
+    var receipts = 0
+    var uploads = 0
+    var sales = 0
+    var returns = 0
+    var trials = 0
+    var countries: [Text] = []
+    var net: [Currency: Int128] = [:]
+    var firstSeenAtMs: Int64
+    var lastSeenAtMs: Int64
+  }
+
+  let source: ReportSource
+
+  /// Writes the report, sorted by user as bytes.
+  func write(to writer: any ReportWriter) throws -> ReportSummary {
+    var users = try loadUsers()
+    try addUploads(to: &users)
+    try addSales(to: &users)
+    var summary = ReportSummary()
+    try writer.begin(Self.columns)
+    for user in users.values.sorted(by: { $0.identifier.precedes($1.identifier) }) {
+      try write(user, writer)
+      summary.rowCount += 1
+    }
+    return summary
+  }
+
+  private func loadUsers() throws -> [Int: User] {
+    var result: [Int: User] = [:]
+    let rows = try source.database.prepare(
+      "SELECT id, user_identifier, uploads, first_seen_at_ms, last_seen_at_ms FROM users")
+    while try rows.step() {
+      var user = User(
+        identifier: source.arena.keep(rows.bytes(1)), firstSeenAtMs: rows.integer(3),
+        lastSeenAtMs: rows.integer(4))
+      user.uploads = Int(rows.integer(2))
+      result[Int(rows.integer(0))] = user
+    }
+    return result
+  }
+
+  private func addUploads(to users: inout [Int: User]) throws {
+    let receipts = try source.database.prepare(
+      """
+      SELECT user, count(DISTINCT receipt) FROM uploads WHERE user IS NOT NULL GROUP BY user
+      """)
+    while try receipts.step() {
+      users[Int(receipts.integer(0))]?.receipts = Int(receipts.integer(1))
+    }
+    let countries = try source.database.prepare(
+      """
+      SELECT DISTINCT u.user, s.text FROM uploads u JOIN symbols s ON s.id = u.country
+      WHERE u.user IS NOT NULL ORDER BY 1, 2
+      """)
+    while try countries.step() {
+      users[Int(countries.integer(0))]?.countries.append(source.arena.keep(countries.bytes(1)))
+    }
+  }
+
+  private func addSales(to users: inout [Int: User]) throws {
+    let list = try SaleList(source)
+    try source.forEachLine { line throws(ProjectionError) in
+      guard var user = users[Int(list.sale(line.sale).user)] else { return }
+      if line.kind.isPaid {
+        if line.type == .sale { user.sales += 1 }
+        if line.type == .return { user.returns += 1 }
+      } else if line.kind == .trial, line.type == .sale {
+        user.trials += 1
+      }
+      if let currency = line.currency, let amount = line.amountMicros {
+        user.net[currency, default: 0] += Int128(amount)
+      }
+      users[Int(list.sale(line.sale).user)] = user
+    }
+  }
+
+  private func write(_ user: User, _ writer: any ReportWriter) throws {
+    try writer.write(.text(user.identifier))
+    for count in [user.receipts, user.uploads, user.sales, user.returns, user.trials] {
+      try writer.write(.integer(Int64(count)))
+    }
+    try writer.write(.list(user.countries))
+    let net = user.net.keys.sorted().map { currency in
+      "\(Amount.text(micros: user.net[currency] ?? 0, currency: currency)) \(currency)"
+    }.joined(separator: " ")
+    try withText(net) { try writer.write($0.isEmpty ? .empty : .text($0)) }
+    try writer.write(.time(user.firstSeenAtMs))
+    try writer.write(.time(user.lastSeenAtMs))
+    try writer.endRow()
+  }
+}

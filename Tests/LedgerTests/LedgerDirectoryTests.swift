@@ -1,0 +1,122 @@
+// How a ledger comes into being, who may open it, and the words that refuse.
+import Foundation
+import Ledger
+import Testing
+
+@Suite("The ledger's directory")
+struct LedgerDirectoryTests {
+  @Test("Directories are 0700, files 0600, sealed segments 0400")
+  func permissions() throws {
+    let fixture = try LedgerFixture()
+    try fixture.fill(60)
+    func mode(_ name: String) throws -> Int? {
+      let path = name.isEmpty ? fixture.path : fixture.path + "/" + name
+      let attributes = try FileManager.default.attributesOfItem(atPath: path)
+      return (attributes[.posixPermissions] as? NSNumber)?.intValue
+    }
+    #expect(try mode("") == 0o700)
+    #expect(try mode("log") == 0o700)
+    for name in ["ledger.json", "lock"] { #expect(try mode(name) == 0o600) }
+    for name in fixture.tailNames { #expect(try mode("log/" + name) == 0o600) }
+    for name in fixture.segmentNames {
+      #expect(try mode("log/" + name) == (name == fixture.segmentNames.last ? 0o600 : 0o400))
+    }
+  }
+
+  @Test("What was created is opened with the same identity")
+  func identity() throws {
+    let fixture = try LedgerFixture()
+    let opened = try LedgerDirectory.open(path: fixture.path)
+    #expect(opened.identity == fixture.directory.identity)
+    let id = Array(opened.identity.id.description)
+    #expect(id.count == 36 && id[14] == "4" && "89ab".contains(id[19]))
+    let key = "receipts.example/test+ad516c7e+AQOhB7=="
+    let changed = try opened.withPublicKeys([key])
+    #expect(changed.identity.publicKeys == [key])
+    #expect(try LedgerDirectory.open(path: fixture.path).identity == changed.identity)
+  }
+
+  @Test("A path without a ledger is told from a newer and from a damaged one")
+  func refusals() throws {
+    let fixture = try LedgerFixture()
+    let file = fixture.path + "/ledger.json"
+    let original = try String(contentsOfFile: file, encoding: .utf8)
+    let cases: [(String, Int32, String)] = [
+      ("{\"format_version\":2,\"anything\":{}}", 12, "format version 2"),
+      ("", 20, "does not begin with a format_version"),
+      ("{\"format_version\":0", 20, "no format version 0"),
+      ("{\"format_version\":99999999999999999999999}", 20, "format_version"),
+      (original.replacingOccurrences(of: "receipts", with: "re ceipts"), 20, "origin"),
+      (original.replacingOccurrences(of: "-", with: ""), 20, "id is missing"),
+      (original + "x", 20, "something follows"),
+      (String(original.dropLast(3)), 20, "public_keys"),
+    ]
+    for (text, exitCode, part) in cases {
+      try text.write(toFile: file, atomically: false, encoding: .utf8)
+      let error = #expect(throws: LedgerError.self) {
+        try LedgerDirectory.open(path: fixture.path)
+      }
+      #expect(error?.exitCode == exitCode && error?.description.contains(part) == true, "\(text)")
+    }
+    try FileManager.default.removeItem(atPath: file)
+    for path in [fixture.path, fixture.path + "/nowhere", "/dev/null"] {
+      let error = #expect(throws: LedgerError.self) { try LedgerDirectory.open(path: path) }
+      #expect(error?.kind == .noLedger && error?.exitCode == 10)
+      #expect(
+        error?.description == "open ledger: \(path): there is no ledger.json in it")
+    }
+  }
+
+  @Test("White space in ledger.json does no harm")
+  func whiteSpace() throws {
+    let fixture = try LedgerFixture()
+    let file = fixture.path + "/ledger.json"
+    let text = try String(contentsOfFile: file, encoding: .utf8)
+      .replacingOccurrences(of: ",\"", with: " ,\n  \"")
+    try text.write(toFile: file, atomically: false, encoding: .utf8)
+    #expect(
+      try LedgerDirectory.open(path: fixture.path).identity == fixture.directory.identity)
+  }
+
+  @Test("Only new or empty directories become ledgers")
+  func createTwice() throws {
+    let fixture = try LedgerFixture()
+    func creationError() -> LedgerError? {
+      #expect(throws: LedgerError.self) {
+        try LedgerDirectory.create(path: fixture.path, origin: "other.example")
+      }
+    }
+    #expect(creationError()?.cause == "there is a ledger already")
+    try fixture.fill(1)
+    try FileManager.default.removeItem(atPath: fixture.path + "/ledger.json")
+    #expect(creationError()?.cause == "the directory is not empty")
+    try fixture.remove(fixture.tailNames[0])
+    // What is left is what an attempt that was cut short leaves.
+    _ = try LedgerDirectory.create(path: fixture.path, origin: "other.example")
+  }
+
+  @Test(
+    "A name with white space, + or quotes is no origin",
+    arguments: [
+      "", "a b", "a+b", "a\"b", "a\\b", "a\n", "a\u{a0}b", String(repeating: "a", count: 256),
+    ])
+  func badOrigin(_ origin: String) {
+    let path = NSTemporaryDirectory() + "ledger-test-" + UUID().uuidString
+    let error = #expect(throws: LedgerError.self) {
+      try LedgerDirectory.create(path: path, origin: origin)
+    }
+    #expect(error?.kind == .invalidInput)
+    #expect(!FileManager.default.fileExists(atPath: path))
+  }
+
+  @Test("A second writer is told who holds the lock")
+  func lock() throws {
+    let fixture = try LedgerFixture()
+    let writer = try LedgerWriter.open(fixture.directory)
+    let error = #expect(throws: LedgerError.self) { try LedgerWriter.open(fixture.directory) }
+    #expect(error?.exitCode == 11)
+    #expect(error?.cause == "locked by process \(ProcessInfo.processInfo.processIdentifier)")
+    try writer.close()
+    try fixture.fill(1)
+  }
+}
