@@ -12,6 +12,8 @@ final class FakeAppender: EventAppender {
   /// The data of all events, with positions in place.
   private(set) var events: [(type: String, data: JSONValue)] = []
   var failsAfter = Int.max
+  /// Waiting for events at or after this position fails.
+  var isDurableBefore = Int.max
   var onSubmit: () -> Void = {}
 
   func submit(_ drafts: [EventDraft]) throws(LedgerError) -> Range<Position> {
@@ -39,7 +41,12 @@ final class FakeAppender: EventAppender {
     return first..<events.count
   }
 
-  func positions(of ticket: Range<Position>) throws(LedgerError) -> Range<Position> { ticket }
+  func positions(of ticket: Range<Position>) throws(LedgerError) -> Range<Position> {
+    if ticket.upperBound > isDurableBefore {
+      throw LedgerError(.inputOutput, operation: "append", object: "log", cause: "the sync failed")
+    }
+    return ticket
+  }
   func flush() throws(LedgerError) {}
 }
 

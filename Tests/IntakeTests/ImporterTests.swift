@@ -269,3 +269,105 @@ import Testing
     }
   }
 }
+
+/// Imports into a real ledger, read back from its log.
+@Suite struct LedgerImportTests {
+  /// All event lines of a ledger.
+  private func lines(of path: String) throws -> [JSONValue] {
+    let reader = try LogReader(try LedgerDirectory.open(path: path))
+    var lines: [JSONValue] = []
+    try reader.read(from: 0) { chunk in
+      for line in Array(chunk.bytes).split(separator: 0x0A) {
+        lines.append(try JSONValue(Array(line)))
+      }
+      return true
+    }
+    return lines
+  }
+
+  private func importLines(
+    _ text: String, to path: String, known: FakeKnownLines = FakeKnownLines()
+  ) throws -> ImportSummary {
+    let directory = try TemporaryDirectory()
+    let stop = StopFlag()
+    let inputs = try ImportInput.openAll(
+      [try directory.write("import", text)], spoolDirectory: nil, stop: stop)
+    let writer = try LedgerWriter.open(try LedgerDirectory.open(path: path))
+    var options = ImportOptions()
+    options.registersApps = true
+    let importer = Importer(
+      inputs, into: writer, families: FakeFamilies(bundles: []), known: known,
+      verifier: FakeChecker(), options: options, stop: stop, onProblem: { _ in })
+    let summary = importer.run()
+    try writer.close()
+    return summary
+  }
+
+  @Test func eventsStandInTheLogWithTheirReferences() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.path + "/ledger"
+    _ = try LedgerDirectory.create(path: path, origin: "test")
+    let text = (0..<1000).map { Sample.recorded(transaction: $0) + "\n" }.joined()
+    let summary = try importLines(text, to: path)
+    #expect(summary.failure == nil)
+    #expect(summary.uploads == 1000)
+    #expect(summary.positions == 0...2000)
+    let events = try lines(of: path)
+    #expect(events.count == 2001)
+    #expect(events[0]["type"] == .string("app.registered"))
+    for index in stride(from: 1, to: 2001, by: 2) {
+      #expect(events[index]["type"] == .string("receipt.uploaded"))
+      #expect(events[index + 1]["type"] == .string("receipt.verified"))
+      #expect(events[index + 1]["data"]?["upload"] == .number(String(index)))
+    }
+    let known = FakeKnownLines()
+    for line in text.split(separator: "\n") {
+      known.digests.insert(Array(line.utf8).withUnsafeBytes { SHA256.hash($0) })
+    }
+    let again = try importLines(text, to: path, known: known)
+    #expect(again.known == 1000)
+    #expect(again.positions == nil)
+    #expect(try lines(of: path).count == 2001)
+  }
+
+  @Test func aLineOfAlmost16MiBIsTaken() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.path + "/ledger"
+    _ = try LedgerDirectory.create(path: path, origin: "test")
+    let filler = String(repeating: "x", count: (16 << 20) - 4096)
+    let summary = try importLines(
+      Sample.recorded(reply: #"{"status":0,"filler":"\#(filler)"}"#), to: path)
+    #expect(summary.failure == nil)
+    #expect(summary.uploads == 1)
+    #expect(try lines(of: path).count == 3)
+  }
+
+  @Test func aReplyThatFitsNoEventIsRefused() throws {
+    let start = Sample.line(transaction: 7).count
+    let filler = String(repeating: "x", count: (16 << 20) - start - 60)
+    let line = Sample.recorded(reply: #"{"filler":"\#(filler)"}"#, transaction: 7)
+    #expect(line.utf8.count <= 16 << 20)
+    let receiptless = line.replacingOccurrences(of: Sample.receipt(transaction: 7), with: "AAAA")
+    let padding = String(repeating: "x", count: (16 << 20) - receiptless.utf8.count)
+    let longest = receiptless.replacingOccurrences(
+      of: #"{"filler":""#, with: #"{"filler":"\#(padding)"#)
+    #expect(longest.utf8.count == 16 << 20)
+    var run = ImportRun()
+    run.options.registersApps = true
+    let (summary, problems) = try run(lines: longest)
+    #expect(summary.refused == 1)
+    #expect(problems[0].description.hasSuffix(":1: is too large for an event of 16 MiB"))
+  }
+
+  @Test func countsGoBackToWhatIsDurable() throws {
+    let run = ImportRun()
+    run.appender.isDurableBefore = 600
+    let text = (0..<1000).map { Sample.line(transaction: $0) + "\n" }.joined()
+    let (summary, _) = try run(Array(text.utf8))
+    // The marks after 1, 257 and 513 uploads: the last that is durable counts 257.
+    #expect(summary.uploads == 257)
+    #expect(summary.positions == 0...513)
+    #expect(summary.failure?.description == "append: log: the sync failed")
+    #expect(summary.exitCode == 1)
+  }
+}

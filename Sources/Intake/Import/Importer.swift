@@ -37,8 +37,20 @@ package final class Importer<Appender: EventAppender> {
   private var readBytes = 0
   private var ownLines = DigestSet()
   private var familyIDs: [String: UUID16] = [:]
-  private var firstTicket: Appender.Ticket?
   private var lastTicket: Appender.Ticket?
+  /// Some tickets on the way, the oldest first, and the counts after them.
+  private var marks: [Mark] = []
+  private var durable = ImportSummary()
+
+  private struct Mark {
+    var ticket: Appender.Ticket
+    var uploads: Int
+    var registered: Int
+  }
+
+  /// Uploads between two marks, and how many marks may be outstanding.
+  private static var uploadsPerMark: Int { 256 }
+  private static var marksMax: Int { 8 }
 
   /// Lines between two reports of progress.
   private static var linesPerReport: Int { 64 }
@@ -97,18 +109,31 @@ package final class Importer<Appender: EventAppender> {
     }
   }
 
-  /// Makes durable what was submitted, and finds out where it stands.
+  /// Makes durable what was submitted, and finds out where it stands. Where the ledger failed, the
+  /// counts go back to what is known to be durable.
   private func settle() {
-    guard let firstTicket, let lastTicket else { return }
+    guard let lastTicket else { return }
     do throws(LedgerError) {
-      let first = try appender.positions(of: firstTicket)
-      summary.positions = first.lowerBound...(first.upperBound - 1)
-      let last = try appender.positions(of: lastTicket)
-      summary.positions = first.lowerBound...(last.upperBound - 1)
+      while let mark = marks.first {
+        try confirm(mark)
+        marks.removeFirst()
+      }
+      try confirm(
+        Mark(ticket: lastTicket, uploads: summary.uploads, registered: summary.registered))
       try appender.flush()
     } catch {
+      summary.uploads = durable.uploads
+      summary.registered = durable.registered
       note(.ledger(error))
     }
+    summary.positions = durable.positions
+  }
+
+  private func confirm(_ mark: Mark) throws(LedgerError) {
+    let last = try appender.positions(of: mark.ticket)
+    durable.positions = (durable.positions?.lowerBound ?? last.lowerBound)...(last.upperBound - 1)
+    durable.uploads = mark.uploads
+    durable.registered = mark.registered
   }
 
   // MARK: One pass
@@ -182,13 +207,18 @@ package final class Importer<Appender: EventAppender> {
   private func submit(_ accepted: Accepted, _ digest: Digest32) throws(ImportFailure) {
     do throws(LedgerError) {
       let ticket = try appender.submit(accepted.drafts)
-      if firstTicket == nil { firstTicket = ticket }
       lastTicket = ticket
+      ownLines.insert(digest)
+      familyIDs[accepted.bundleID] = accepted.appFamily
+      if accepted.isNewFamily { summary.registered += 1 }
+      summary.uploads += 1
+      // The first upload is marked too: with it begins the range of positions.
+      if summary.uploads % Self.uploadsPerMark == 1 {
+        marks.append(
+          Mark(ticket: ticket, uploads: summary.uploads, registered: summary.registered))
+        if marks.count > Self.marksMax { try confirm(marks.removeFirst()) }
+      }
     } catch { throw .ledger(error) }
-    ownLines.insert(digest)
-    summary.uploads += 1
-    if accepted.isNewFamily { summary.registered += 1 }
-    familyIDs[accepted.bundleID] = accepted.appFamily
   }
 
   private func warn(_ number: Int, _ warnings: [FieldProblem]) {

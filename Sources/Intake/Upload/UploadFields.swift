@@ -124,19 +124,24 @@ package struct UploadFieldReader {
       return
     }
     isReceiptSeen = true
-    let sent = content.bytes
-    let normalised = sent.withUnsafeBytes { ReceiptText.normalized($0) } ?? sent
-    if normalised.isEmpty {
+    var text = content.bytes
+    do throws(Base64Error) {
+      // Nearly all texts are whole: looking for damage first would cost more than decoding.
+      if let file = try? Base64.decode(text) {
+        receiptFile = file
+      } else {
+        text = ReceiptText.normalize(text)
+        receiptFile = try Base64.decode(text)
+      }
+    } catch {
+      return note(FieldProblem("receipt", .notBase64, "is not base64 (\(error))"))
+    }
+    if text.isEmpty {
       note(FieldProblem("receipt", .missing, "is empty"))
-    } else if normalised.count > UploadLimits.receiptTextBytes {
+    } else if text.count > UploadLimits.receiptTextBytes {
       note(FieldProblem("receipt", .tooLarge, "is larger than 4 MiB"))
     } else {
-      do throws(Base64Error) {
-        receiptFile = try Base64.decode(normalised)
-        receiptText = normalised
-      } catch {
-        note(FieldProblem("receipt", .notBase64, "is not base64 (\(error))"))
-      }
+      receiptText = text
     }
   }
 
