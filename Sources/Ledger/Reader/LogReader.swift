@@ -42,8 +42,9 @@ package final class LogReader {
 
   /// Takes in what a writer has added since.
   package func refresh() throws(LedgerError) {
-    if state.damage == nil, let newest = state.newest,
-      try newest.file.sizeBytes() == newest.walkedByteCount, try extendTails()
+    // The segment is looked at last: a tail that was sealed meanwhile has made it grow.
+    if state.damage == nil, let newest = state.newest, try extendTails(),
+      try newest.file.sizeBytes() == newest.walkedByteCount
     {
       return
     }
