@@ -1,7 +1,6 @@
 // The small log that docs/format.md shows byte by byte, made again from fixed salts, clock and id.
 import Foundation
 import Ledger
-import Synchronization
 
 /// Everything random is fixed: the same bytes come out, up to the compressor's version.
 enum DocumentedLog {
@@ -18,8 +17,8 @@ enum DocumentedLog {
   static func make(in path: String) throws {
     let directory = try LedgerDirectory.create(
       path: path, origin: "receipts.example/doc", id: id, createdAtMs: createdAtMs)
-    let time = Mutex(createdAtMs)
-    let salt = Mutex<UInt8>(0)
+    let time = Locked(createdAtMs)
+    let salt = Locked<UInt8>(0)
     var options = WriterOptions()
     options.clock = {
       time.withLock { time in

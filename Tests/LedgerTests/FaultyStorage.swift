@@ -1,7 +1,6 @@
 // Files in memory that forget what was not synced, fail where told, and crash at the n-th call.
 import Glibc
 import Ledger
-import Synchronization
 
 /// Storage whose unsynced state a crash may lose, wholly or in part.
 final class FaultyStorage: Storage {
@@ -46,11 +45,11 @@ final class FaultyStorage: Storage {
     var random = SeededRandom(0)
   }
 
-  private let state: Mutex<State>
+  private let state: Locked<State>
 
-  init() { state = Mutex(State()) }
+  init() { state = Locked(State()) }
 
-  private init(_ initial: State) { state = Mutex(initial) }
+  private init(_ initial: State) { state = Locked(initial) }
 
   var callCount: Int { state.withLock { $0.callCount } }
   var syncCount: Int { state.withLock { $0.syncCount } }

@@ -12,7 +12,7 @@ struct WriterTests {
     let fixture = try LedgerFixture()
     let writer = try LedgerWriter.open(
       fixture.directory, options: LedgerFixture.smallOptions(block: 5000, segment: 20_000))
-    let firsts = Mutex<[Int: Int]>([:])
+    let firsts = Locked<[Int: Int]>([:])
     DispatchQueue.concurrentPerform(iterations: 8) { thread in
       for round in 0..<40 {
         let number = thread * 1000 + round
@@ -83,7 +83,7 @@ struct WriterTests {
   @Test("Event times never decrease, whatever the clock does")
   func clock() throws {
     let fixture = try LedgerFixture()
-    let times = Mutex<[Int64]>([5000, 3000, 7000, -5, .max, 8000])
+    let times = Locked<[Int64]>([5000, 3000, 7000, -5, .max, 8000])
     var options = LedgerFixture.smallOptions()
     options.clock = { times.withLock { $0.isEmpty ? 0 : $0.removeFirst() } }
     let writer = try LedgerWriter.open(fixture.directory, options: options)
