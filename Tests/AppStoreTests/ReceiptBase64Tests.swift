@@ -2,6 +2,7 @@
 
 import AppStore
 import Foundation
+import TestSupport
 import Testing
 
 @Suite("Base64 of receipts")
@@ -40,7 +41,7 @@ struct ReceiptBase64Tests {
 
   @Test("bytes come back as they were, and as Foundation writes them")
   func roundTrip() throws {
-    var random = SeededGenerator()
+    var random = SeededRandom()
     for count in 0..<300 {
       let bytes = random.bytes(count: count)
       let encoded = Base64.encode(bytes)
@@ -51,7 +52,7 @@ struct ReceiptBase64Tests {
 
   @Test("what decodes is what encoding gives: no second text for the same bytes")
   func canonical() {
-    var random = SeededGenerator()
+    var random = SeededRandom()
     let letters = Array("AQgwZ0+/==".utf8)
     var decodedCount = 0
     for _ in 0..<20_000 {

@@ -1,6 +1,7 @@
 // The ASN.1 reader: corner cases of lengths, nesting and BER, and random bytes.
 
 import AppStore
+import TestSupport
 import Testing
 
 @Suite("ASN.1 reader")
@@ -130,7 +131,7 @@ struct ReceiptDERTests {
 
   @Test("random bytes never crash the reader or the decoder")
   func randomBytes() {
-    var random = SeededGenerator()
+    var random = SeededRandom()
     // Identifiers and lengths that lead somewhere are drawn more often than others.
     let likely: [UInt8] = [0x30, 0x31, 0x80, 0x24, 0x04, 0x02, 0x00, 0xA0, 0x06, 0x81, 0x82]
     for _ in 0..<20_000 {

@@ -2,6 +2,7 @@
 
 import AppStore
 import Foundation
+import TestSupport
 import Testing
 
 @Suite("Receipt files")
@@ -218,7 +219,7 @@ struct ReceiptDateTests {
 
   @Test("random times agree with Foundation's calendar")
   func agreesWithFoundation() {
-    var random = SeededGenerator()
+    var random = SeededRandom()
     let formatter = ISO8601DateFormatter()
     for _ in 0..<2_000 {
       let seconds = Int64.random(in: -2_000_000_000...100_000_000_000, using: &random)

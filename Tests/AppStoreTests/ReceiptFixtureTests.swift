@@ -2,6 +2,7 @@
 
 import AppStore
 import Foundation
+import TestSupport
 import Testing
 
 /// The shared fixtures beside the repository, nil in a clone that has none.
@@ -92,7 +93,7 @@ struct ReceiptFixtureTests {
     let file = try Fixtures.receipt(name)
     let verifier = try Self.verifier()
     let isUnified = try ReceiptFile.decode(file).style == .unified
-    var random = SeededGenerator()
+    var random = SeededRandom()
     // In the list of a transaction receipt the lines outside the signature may change.
     let end = isUnified ? file.count : file.count - 90
     for offset in stride(from: isUnified ? 0 : 20, to: end, by: 7) {

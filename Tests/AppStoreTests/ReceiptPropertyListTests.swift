@@ -1,6 +1,7 @@
 // The property list reader: its grammar, its bounds, and lists cut anywhere.
 
 import AppStore
+import TestSupport
 import Testing
 
 @Suite("Property lists of receipts")
@@ -102,7 +103,7 @@ struct ReceiptPropertyListTests {
 
   @Test("random characters never crash the reader")
   func randomCharacters() {
-    var random = SeededGenerator()
+    var random = SeededRandom()
     let characters = Array("{}()<>=;,\"'\\/* \nabU0189".utf8)
     for _ in 0..<20_000 {
       let count = Int.random(in: 0..<40, using: &random)

@@ -1,6 +1,7 @@
 // Whatever is done to a signed unified receipt, it is refused and nothing crashes.
 
 import AppStore
+import TestSupport
 import Testing
 
 @Suite("Tampering with unified receipts")
@@ -32,7 +33,7 @@ struct SignatureTamperingTests {
 
   @Test("a flipped bit in any byte of the file is refused")
   func flippedBits() {
-    var random = SeededGenerator()
+    var random = SeededRandom()
     for offset in file.indices {
       var altered = file
       altered[offset] ^= 1 << UInt8.random(in: 0..<8, using: &random)
@@ -83,7 +84,7 @@ struct SignatureTamperingTests {
 
   @Test("random damage of every kind is refused, and nothing crashes")
   func randomDamage() {
-    var random = SeededGenerator()
+    var random = SeededRandom()
     for round in 0..<2_000 {
       var altered = file
       let place = Int.random(in: altered.indices, using: &random)
@@ -101,7 +102,7 @@ struct SignatureTamperingTests {
 
   @Test("damaged certificates are never remembered as a known signer")
   func damageBeforeFirstUse() throws {
-    var random = SeededGenerator()
+    var random = SeededRandom()
     let fresh = try authority.verifier()
     let receipt = try ReceiptFile.decode(file)
     let certificates = authority.chain.flatMap { $0 }

@@ -1,6 +1,7 @@
 // Signatures of transaction receipts, whose intermediate comes from the configuration.
 
 import AppStore
+import TestSupport
 import Testing
 
 @Suite("Signatures of transaction receipts")
@@ -134,7 +135,7 @@ struct SignatureTransactionTests {
     let info = plan.purchaseInfo
     let signature = try authority.purchaseSigner.key.sign([2] + info, .sha1)
     let certificate = authority.purchaseSigner.der
-    var random = SeededGenerator()
+    var random = SeededRandom()
     func check(_ file: [UInt8], _ place: String) {
       guard let receipt = try? ReceiptFile.decode(file) else { return }
       let verdict = verifier.verify(file, receipt: receipt)

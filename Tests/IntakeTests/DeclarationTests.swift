@@ -3,6 +3,7 @@ import Foundation
 import Intake
 import JSON
 import Ledger
+import TestSupport
 import Testing
 
 @Suite struct DeclarationTests {
@@ -300,7 +301,7 @@ import Testing
 
   @Test(arguments: [5, 6] as [UInt64])
   func noBytesCrashTheReaders(seed: UInt64) {
-    var random = SeededGenerator(seed: seed)
+    var random = SeededRandom(seed: seed)
     let alphabet = Array("date,base\"\r\n\tproduct_idUSD1.0-\0".utf8) + [0xEF, 0xFF]
     for _ in 0..<3000 {
       let header = Bool.random(using: &random) ? Self.rateHeader : "Date,USD,\n"

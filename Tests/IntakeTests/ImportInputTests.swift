@@ -2,6 +2,7 @@
 import Foundation
 import Intake
 import JSON
+import TestSupport
 import Testing
 
 @Suite struct ImportInputTests {

@@ -4,6 +4,7 @@ import Foundation
 import Intake
 import JSON
 import Ledger
+import TestSupport
 import Testing
 
 /// Takes drafts, gives them positions, and puts the references in.
@@ -113,19 +114,9 @@ enum Sample {
   }
 }
 
-/// A directory that is gone when this is.
-final class TemporaryDirectory {
-  let path: String
-
-  init() throws {
-    path = NSTemporaryDirectory() + "intake-\(UUID().uuidString)"
-    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-  }
-
-  deinit { try? FileManager.default.removeItem(atPath: path) }
-
+extension TemporaryDirectory {
   func write(_ name: String, _ bytes: [UInt8]) throws -> String {
-    let file = path + "/" + name
+    let file = path(name)
     try Data(bytes).write(to: URL(fileURLWithPath: file))
     return file
   }
@@ -215,20 +206,5 @@ final class MemorySource: ByteSource {
     buffer.copyBytes(from: bytes[place..<place + count])
     place += count
     return count
-  }
-}
-
-/// A generator whose seed is printed with each failure.
-struct SeededGenerator: RandomNumberGenerator {
-  private var state: UInt64
-
-  init(seed: UInt64) { state = seed }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = state
-    mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ mixed >> 31
   }
 }

@@ -3,6 +3,7 @@ import Foundation
 import Intake
 import JSON
 import Ledger
+import TestSupport
 import Testing
 
 @Suite struct ImporterTests {

@@ -1,5 +1,6 @@
 // Lines out of streams: wherever the pieces end, however long the lines are.
 import Intake
+import TestSupport
 import Testing
 
 @Suite struct LineReaderTests {
@@ -67,13 +68,13 @@ import Testing
 
   @Test(arguments: [3, 17, 92] as [UInt64])
   func anyPiecesGiveTheSameLines(seed: UInt64) throws {
-    var random = SeededGenerator(seed: seed)
+    var random = SeededRandom(seed: seed)
     for round in 0..<200 {
       let lines = (0..<Int.random(in: 1...20, using: &random)).map { _ in
         String(repeating: "x", count: Int.random(in: 1...90, using: &random))
       }
       let text = lines.joined(separator: "\n")
-      var pieces = SeededGenerator(seed: seed ^ UInt64(round))
+      var pieces = SeededRandom(seed: seed ^ UInt64(round))
       let source = MemorySource(
         Array(text.utf8), pieceBytes: { Int.random(in: 1...70, using: &pieces) })
       let expected = lines.enumerated().map { Seen.line($0 + 1, $1) }

@@ -1,5 +1,6 @@
 // Starts the built program, as a user's shell would.
 import Foundation
+import TestSupport
 
 /// What one command line did.
 struct Outcome: Equatable {
@@ -10,17 +11,14 @@ struct Outcome: Equatable {
 
 /// A directory of its own, and command lines that run in it.
 final class Sandbox {
+  private let temporary: TemporaryDirectory
   let path: String
 
   init() throws {
-    let template = NSTemporaryDirectory() + "/ledgerctl-tests-XXXXXX"
-    var bytes = Array(template.utf8CString)
-    guard let pointer = mkdtemp(&bytes) else { throw POSIXError(.EIO) }
+    temporary = try TemporaryDirectory("ledgerctl-tests")
     // Resolved, so that the program's own view of it reads the same.
-    path = URL(fileURLWithPath: String(cString: pointer)).resolvingSymlinksInPath().path
+    path = URL(fileURLWithPath: temporary.path).resolvingSymlinksInPath().path
   }
-
-  deinit { try? FileManager.default.removeItem(atPath: path) }
 
   /// Runs a line of shell in the directory, with the program on its path.
   func run(_ line: String) throws -> Outcome {
@@ -54,23 +52,21 @@ final class Sandbox {
 
 /// Files for what a process prints: a pipe would have to be emptied while it runs.
 private final class Scratch {
-  private let path = NSTemporaryDirectory() + "/ledgerctl-output-" + UUID().uuidString
+  private let temporary: TemporaryDirectory
   let output: FileHandle
   let diagnostics: FileHandle
 
   init() throws {
-    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    temporary = try TemporaryDirectory("ledgerctl-output")
     for name in ["output", "diagnostics"] {
-      _ = FileManager.default.createFile(atPath: "\(path)/\(name)", contents: nil)
+      _ = FileManager.default.createFile(atPath: temporary.path(name), contents: nil)
     }
-    output = try FileHandle(forWritingTo: URL(fileURLWithPath: "\(path)/output"))
-    diagnostics = try FileHandle(forWritingTo: URL(fileURLWithPath: "\(path)/diagnostics"))
+    output = try FileHandle(forWritingTo: URL(fileURLWithPath: temporary.path("output")))
+    diagnostics = try FileHandle(forWritingTo: URL(fileURLWithPath: temporary.path("diagnostics")))
   }
 
-  deinit { try? FileManager.default.removeItem(atPath: path) }
-
   func text(_ name: String) throws -> String {
-    let data = try Data(contentsOf: URL(fileURLWithPath: "\(path)/\(name)"))
+    let data = try Data(contentsOf: URL(fileURLWithPath: temporary.path(name)))
     return String(decoding: data, as: UTF8.self)
   }
 }
