@@ -55,7 +55,8 @@ let package = Package(
     .target(
       name: "TestSupport", dependencies: ["JSON", "Ledger"], path: "Tests/TestSupport",
       swiftSettings: strict),
-    tests("JSONTests", of: ["JSON", "Time"]),
+    tests("TimeTests", of: ["Time"]),
+    tests("JSONTests", of: ["JSON"]),
     tests("LedgerTests", of: ["Ledger", "Time", "JSON", "CCrypto"]),
     tests("AppStoreTests", of: ["AppStore", "Time", "JSON", "CCrypto"]),
     tests("ProjectionTests", of: ["Projections", "AppStore", "Ledger", "Time", "JSON"]),

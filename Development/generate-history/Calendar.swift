@@ -8,29 +8,28 @@ let dayMs: Int64 = 86_400_000
 
 enum StoreTime {
   static func day(_ epochMs: Int64) -> CivilDate {
-    let days = epochMs / dayMs - (epochMs % dayMs < 0 ? 1 : 0)
-    return CivilDate(daysSince1970: Int(days))
+    CivilDate(dayNumber: Timestamp.utcDay(ms: epochMs))
   }
 
   /// The same time of day so many months later; a day that the month lacks becomes its last.
   static func adding(months: Int, to epochMs: Int64) -> Int64 {
     let date = day(epochMs)
-    let timeMs = epochMs - Int64(date.daysSince1970) * dayMs
+    let timeMs = epochMs - Int64(date.dayNumber) * dayMs
     let index = date.year * 12 + date.month - 1 + months
     var lastDay = date.day
     while lastDay > 28 {
       if let later = CivilDate(year: index / 12, month: index % 12 + 1, day: lastDay) {
-        return Int64(later.daysSince1970) * dayMs + timeMs
+        return Int64(later.dayNumber) * dayMs + timeMs
       }
       lastDay -= 1
     }
     let later = CivilDate(year: index / 12, month: index % 12 + 1, day: lastDay) ?? date
-    return Int64(later.daysSince1970) * dayMs + timeMs
+    return Int64(later.dayNumber) * dayMs + timeMs
   }
 
   /// The `ordinal`th Sunday of a month, in days since 1970.
   private static func sunday(_ ordinal: Int, year: Int, month: Int) -> Int {
-    let first = CivilDate(year: year, month: month, day: 1)?.daysSince1970 ?? 0
+    let first = CivilDate(year: year, month: month, day: 1)?.dayNumber ?? 0
     // 1970-01-01 was a Thursday: day 3 is the first Sunday.
     let untilSunday = ((3 - first) % 7 + 7) % 7
     return first + untilSunday + (ordinal - 1) * 7
@@ -49,7 +48,7 @@ enum StoreTime {
   private static func plain(_ localMs: Int64, _ zone: StaticString) -> String {
     var text: [UInt8] = []
     text.reserveCapacity(40)
-    Timestamp.append(localMs, to: &text)
+    Timestamp.append(ms: localMs, to: &text)
     text.removeLast(5)
     text[10] = UInt8(ascii: " ")
     text.append(
@@ -65,6 +64,6 @@ enum StoreTime {
 
   /// `2026-01-02T03:04:05Z`, as receipts write dates.
   static func receiptDate(_ epochMs: Int64) -> String {
-    String(Timestamp.text(epochMs).prefix(19)) + "Z"
+    String(Timestamp.text(ms: epochMs).prefix(19)) + "Z"
   }
 }

@@ -23,7 +23,7 @@ struct PriceListFile {
   private func write(
     _ product: Product, sinceMs: Int64, to output: inout Output
   ) throws(OutputError) {
-    let since = StoreTime.day(sinceMs).text
+    let since = StoreTime.day(sinceMs).description
     func line(_ country: String, _ currency: Currency) -> String {
       let tierCents =
         sinceMs >= simulation.priceRiseMs ? product.raisedTierCents : product.tierCents

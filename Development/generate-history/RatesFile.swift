@@ -10,13 +10,13 @@ struct RatesFile {
     var random = RandomSource(seed: simulation.seed, 60)
     var rates = currencies.map(\.microsPerEuro)
     // Sales may lie months before the first upload.
-    let first = StoreTime.day(simulation.fromMs - 125 * dayMs).daysSince1970
-    let last = StoreTime.day(simulation.toMs - 1).daysSince1970
+    let first = StoreTime.day(simulation.fromMs - 125 * dayMs).dayNumber
+    let last = StoreTime.day(simulation.toMs - 1).dayNumber
     for day in first...last {
       // 1970-01-01 was a Thursday; 2 and 3 are a Saturday and a Sunday.
       let weekday = day % 7
       if weekday == 2 || weekday == 3 { continue }
-      let date = CivilDate(daysSince1970: day).text
+      let date = CivilDate(dayNumber: day).description
       for (index, currency) in currencies.enumerated() {
         let usual = currency.microsPerEuro
         let step = usual / 1000 * random.within(-5...5) / 2

@@ -105,7 +105,7 @@ struct LineWriter {
     if random.chance(120) {
       json.field("occurred_at", raw: String(epochMs))
     } else {
-      json.field("occurred_at", Timestamp.text(epochMs))
+      json.field("occurred_at", Timestamp.text(ms: epochMs))
     }
   }
 
@@ -136,7 +136,7 @@ struct LineWriter {
     json.key("verification")
     json.beginObject()
     if saysWhen {
-      json.field("occurred_at", Timestamp.text(requestMs + Int64(random.within(40...400))))
+      json.field("occurred_at", Timestamp.text(ms: requestMs + Int64(random.within(40...400))))
     }
     json.field("endpoint", customer.isSandbox ? "sandbox" : "production")
     if case .statusOnly(let status) = verification {

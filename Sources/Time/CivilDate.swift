@@ -1,89 +1,145 @@
-// Days of the proleptic Gregorian calendar.
+// Days of the proleptic Gregorian calendar, and the day numbers behind them.
 
-/// A day of the calendar, years 0001 to 9999.
-package struct CivilDate: Equatable, Hashable, Comparable, Sendable {
+/// A day of the proleptic Gregorian calendar.
+package struct CivilDate: Hashable, Comparable, Sendable, CustomStringConvertible {
   package let year: Int
   /// 1 to 12.
   package let month: Int
   /// 1 to 31.
   package let day: Int
 
-  /// Nil where the calendar has no such day.
+  /// Years that can be written with four digits; 0 is left out, as no calendar people use has it.
+  package static let years = 1...9999
+
+  /// A date from its parts.
+  /// - Returns: nil where there is no such day in the years 0001 to 9999.
   package init?(year: Int, month: Int, day: Int) {
-    guard (1...9999).contains(year), (1...12).contains(month), day >= 1,
-      day <= Self.dayCount(year: year, month: month)
+    guard Self.years.contains(year), (1...12).contains(month),
+      (1...Self.dayCount(year: year, month: month)).contains(day)
     else { return nil }
-    (self.year, self.month, self.day) = (year, month, day)
+    self.year = year
+    self.month = month
+    self.day = day
   }
 
-  /// The day that lies so many days after 1970-01-01.
-  package init(daysSince1970: Int) {
-    // Years are counted from 1 March, so that a leap day is a year's last; 400 years have 146,097 days.
-    let shifted = daysSince1970 + 719_468
-    let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
+  /// The date of a day number.
+  /// - Parameter dayNumber: days since 1970-01-01, of at most 2⁵³ either way; years beyond four
+  ///   digits are computed too.
+  package init(dayNumber: Int) {
+    precondition(dayNumber.magnitude <= 1 << 53, "a day number beyond every instant")
+    // Years begin in March here, so that the leap day is a year's last; 146,097 days are 400 years.
+    let shifted = dayNumber + 719_468
+    let era = floorDivide(shifted, 146_097)
     let dayOfEra = shifted - era * 146_097
     let yearOfEra =
       (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
     let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-    let shiftedMonth = (5 * dayOfYear + 2) / 153
-    day = dayOfYear - (153 * shiftedMonth + 2) / 5 + 1
-    month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
+    let marchMonth = (5 * dayOfYear + 2) / 153
+    day = dayOfYear - (153 * marchMonth + 2) / 5 + 1
+    month = marchMonth < 10 ? marchMonth + 3 : marchMonth - 9
     year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
   }
 
-  /// Reads `YYYY-MM-DD`; nil for anything else.
-  package init?(_ text: String) {
+  /// Reads `YYYY-MM-DD`, a day that exists in the years 0001 to 9999.
+  package init(parsing text: UnsafeRawBufferPointer) throws(DateError) {
+    guard text.count == 10, text[4] == UInt8(ascii: "-"), text[7] == UInt8(ascii: "-"),
+      let year = decimalValue(text, 0..<4), let month = decimalValue(text, 5..<7),
+      let day = decimalValue(text, 8..<10)
+    else { throw .notDate }
+    guard let date = CivilDate(year: year, month: month, day: day) else { throw .noSuchDay }
+    self = date
+  }
+
+  /// Reads `YYYY-MM-DD` out of a string; the same rules as for bytes.
+  package init(parsing text: String) throws(DateError) {
     var text = text
-    let parsed: CivilDate? = text.withUTF8 { buffer in
-      let bytes = UnsafeRawBufferPointer(buffer)
-      guard bytes.count == 10, bytes[4] == 0x2D, bytes[7] == 0x2D,
-        let year = Timestamp.digits(bytes, 0, 4), let month = Timestamp.digits(bytes, 5, 2),
-        let day = Timestamp.digits(bytes, 8, 2)
-      else { return nil }
-      return CivilDate(year: year, month: month, day: day)
+    let result = text.withUTF8 { bytes in
+      Result { () throws(DateError) in try CivilDate(parsing: UnsafeRawBufferPointer(bytes)) }
     }
-    guard let parsed else { return nil }
-    self = parsed
+    self = try result.get()
   }
 
-  /// Days since 1970-01-01, negative before it.
-  package var daysSince1970: Int {
+  /// Days since 1970-01-01.
+  package var dayNumber: Int { Self.dayNumber(year: year, month: month, day: day) }
+
+  /// Days since 1970-01-01 of a day of any year; `month` is 1 to 12.
+  package static func dayNumber(year: Int, month: Int, day: Int) -> Int {
     let shiftedYear = month <= 2 ? year - 1 : year
-    let era = (shiftedYear >= 0 ? shiftedYear : shiftedYear - 399) / 400
+    let era = floorDivide(shiftedYear, 400)
     let yearOfEra = shiftedYear - era * 400
-    let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
-    return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
+    let marchMonth = month > 2 ? month - 3 : month + 9
+    let dayOfYear = (153 * marchMonth + 2) / 5 + day - 1
+    let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
+    return era * 146_097 + dayOfEra - 719_468
   }
 
-  package static func isLeap(_ year: Int) -> Bool {
-    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+  /// The year of ISO 8601's week calendar and its week, 1 to 53.
+  package var isoWeek: (year: Int, week: Int) {
+    Self.isoWeek(index: Self.weekIndex(dayNumber: dayNumber))
   }
 
-  private static func dayCount(year: Int, month: Int) -> Int {
-    switch month {
-    case 2: isLeap(year) ? 29 : 28
-    case 4, 6, 9, 11: 30
-    default: 31
-    }
+  /// `2026-03-14`.
+  package var description: String {
+    var bytes: [UInt8] = []
+    append(to: &bytes)
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// Appends `2026-03-14`; a year outside 0000 to 9999 with its sign and at least six digits.
+  package func append(to output: inout [UInt8]) {
+    appendYear(year, to: &output)
+    output.append(UInt8(ascii: "-"))
+    appendTwoDigits(month, to: &output)
+    output.append(UInt8(ascii: "-"))
+    appendTwoDigits(day, to: &output)
   }
 
   package static func < (left: CivilDate, right: CivilDate) -> Bool {
     (left.year, left.month, left.day) < (right.year, right.month, right.day)
   }
 
-  /// Appends `YYYY-MM-DD`.
-  package func append(to bytes: inout [UInt8]) {
-    Timestamp.appendDigits(year, 4, to: &bytes)
-    bytes.append(UInt8(ascii: "-"))
-    Timestamp.appendDigits(month, 2, to: &bytes)
-    bytes.append(UInt8(ascii: "-"))
-    Timestamp.appendDigits(day, 2, to: &bytes)
+  /// Weeks from Monday to Sunday, counted from the one that holds 1970-01-01.
+  package static func weekIndex(dayNumber: Int) -> Int { floorDivide(dayNumber + 3, 7) }
+
+  /// A week belongs to the year that holds its Thursday; 1970-01-01 was one.
+  package static func isoWeek(index: Int) -> (year: Int, week: Int) {
+    let thursdayDay = index * 7
+    let year = CivilDate(dayNumber: thursdayDay).year
+    let newYearDay = CivilDate(firstOf: year).dayNumber
+    return (year, (thursdayDay - newYearDay) / 7 + 1)
   }
 
-  /// `YYYY-MM-DD`.
-  package var text: String {
-    var bytes: [UInt8] = []
-    append(to: &bytes)
-    return String(decoding: bytes, as: UTF8.self)
+  /// Whether a year has a 29 February.
+  package static func isLeap(year: Int) -> Bool {
+    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+  }
+
+  /// How many days a month has; `month` is 1 to 12.
+  package static func dayCount(year: Int, month: Int) -> Int {
+    switch month {
+    case 2: isLeap(year: year) ? 29 : 28
+    case 4, 6, 9, 11: 30
+    default: 31
+    }
+  }
+
+  /// The first day of a year or of one of its months, of any year.
+  package init(firstOf year: Int, month: Int = 1) {
+    self.year = year
+    self.month = month
+    day = 1
+  }
+}
+
+/// Why a text is no date.
+package enum DateError: Error, Equatable, CustomStringConvertible {
+  case notDate
+  case noSuchDay
+
+  package var description: String {
+    switch self {
+    case .notDate: "not a date of the form YYYY-MM-DD"
+    case .noSuchDay: "no such day in the years 0001 to 9999"
+    }
   }
 }

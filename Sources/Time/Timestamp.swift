@@ -1,10 +1,14 @@
-// Instants as epoch milliseconds, read from and written as RFC 3339.
+// Instants in epoch milliseconds, read and written as RFC 3339.
 import Glibc
 
-/// Instants in milliseconds since 1970-01-01T00:00:00Z, without leap seconds.
+/// Instants are milliseconds since 1970-01-01T00:00:00Z without leap seconds.
 package enum Timestamp {
-  /// The instants that RFC 3339 can write: years 0001 to 9999.
-  package static let range: ClosedRange<Int64> = -62_135_596_800_000...253_402_300_799_999
+  /// The instants of the years 0001 to 9999 in UTC: those that RFC 3339 can write. An instant that
+  /// someone else's data gives outside this range is no date.
+  package static let rangeMs: ClosedRange<Int64> = -62_135_596_800_000...253_402_300_799_999
+
+  /// How many milliseconds a day has.
+  package static let dayMs: Int64 = 86_400_000
 
   /// The system's clock, in epoch milliseconds.
   package static func now() -> Int64 {
@@ -13,100 +17,142 @@ package enum Timestamp {
     return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
   }
 
-  /// `2026-01-02T03:04:05.678Z`. The instant must lie within `range`.
-  package static func text(_ epochMs: Int64) -> String {
+  /// Reads RFC 3339: `YYYY-MM-DDTHH:MM:SS`, at most three decimals, then `Z` or `±HH:MM`; `t` and
+  /// `z` in either case. No leap second, no hour 24, nothing outside `rangeMs`.
+  /// - Returns: epoch milliseconds.
+  package static func parse(_ text: UnsafeRawBufferPointer) throws(TimestampError) -> Int64 {
+    guard text.count >= 20, text[4] == UInt8(ascii: "-"), text[7] == UInt8(ascii: "-"),
+      text[10] | 0x20 == UInt8(ascii: "t"), text[13] == UInt8(ascii: ":"),
+      text[16] == UInt8(ascii: ":"), let year = decimalValue(text, 0..<4),
+      let month = decimalValue(text, 5..<7), let day = decimalValue(text, 8..<10),
+      let hour = decimalValue(text, 11..<13), let minute = decimalValue(text, 14..<16),
+      let second = decimalValue(text, 17..<19)
+    else { throw .notTimestamp }
+    var place = 19
+    let fractionMs = try parseFraction(text, &place)
+    let offsetSeconds = try parseOffset(text, place)
+    guard let date = CivilDate(year: year, month: month, day: day) else { throw .noSuchDay }
+    if second == 60 { throw .leapSecond }
+    guard hour < 24, minute < 60, second < 60 else { throw .noSuchTime }
+    let seconds = Int64(date.dayNumber) * 86_400 + Int64(hour * 3600 + minute * 60 + second)
+    let ms = (seconds - Int64(offsetSeconds)) * 1000 + fractionMs
+    guard rangeMs.contains(ms) else { throw .outsideYears }
+    return ms
+  }
+
+  /// Reads RFC 3339 out of a string; the same rules as for bytes.
+  package static func parse(_ text: String) throws(TimestampError) -> Int64 {
+    var text = text
+    let result = text.withUTF8 { bytes in
+      Result { () throws(TimestampError) in try parse(UnsafeRawBufferPointer(bytes)) }
+    }
+    return try result.get()
+  }
+
+  /// Appends `2026-01-02T03:04:05.678Z`; a year outside 0000 to 9999 with sign and six digits.
+  package static func append(ms: Int64, to output: inout [UInt8]) {
+    let dayNumber = floorDivide(ms, dayMs)
+    let timeMs = timeOfDayMs(ms)
+    CivilDate(dayNumber: Int(dayNumber)).append(to: &output)
+    output.append(UInt8(ascii: "T"))
+    appendTime(seconds: timeMs / 1000, to: &output)
+    output.append(UInt8(ascii: "."))
+    output.append(UInt8(ascii: "0") + UInt8(timeMs % 1000 / 100))
+    appendTwoDigits(timeMs % 100, to: &output)
+    output.append(UInt8(ascii: "Z"))
+  }
+
+  /// Appends `2018-02-26 10:35:47 UTC`, the App Store's way; milliseconds are cut off.
+  package static func appendAppStore(ms: Int64, to output: inout [UInt8]) {
+    let dayNumber = floorDivide(ms, dayMs)
+    CivilDate(dayNumber: Int(dayNumber)).append(to: &output)
+    output.append(UInt8(ascii: " "))
+    appendTime(seconds: timeOfDayMs(ms) / 1000, to: &output)
+    output.append(contentsOf: " UTC".utf8)
+  }
+
+  /// `2026-01-02T03:04:05.678Z`.
+  package static func text(ms: Int64) -> String {
     var bytes: [UInt8] = []
-    bytes.reserveCapacity(24)
-    append(epochMs, to: &bytes)
+    append(ms: ms, to: &bytes)
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// Appends `2026-01-02T03:04:05.678Z`. The instant must lie within `range`.
-  package static func append(_ epochMs: Int64, to bytes: inout [UInt8]) {
-    precondition(range.contains(epochMs), "an instant outside the years 0001 to 9999")
-    let day = floorDivide(epochMs, by: 86_400_000)
-    let time = Int(epochMs - day * 86_400_000)
-    CivilDate(daysSince1970: Int(day)).append(to: &bytes)
-    bytes.append(UInt8(ascii: "T"))
-    appendDigits(time / 3_600_000, 2, to: &bytes)
-    bytes.append(UInt8(ascii: ":"))
-    appendDigits(time / 60_000 % 60, 2, to: &bytes)
-    bytes.append(UInt8(ascii: ":"))
-    appendDigits(time / 1000 % 60, 2, to: &bytes)
-    bytes.append(UInt8(ascii: "."))
-    appendDigits(time % 1000, 3, to: &bytes)
-    bytes.append(UInt8(ascii: "Z"))
+  /// `2018-02-26 10:35:47 UTC`.
+  package static func appStoreText(ms: Int64) -> String {
+    var bytes: [UInt8] = []
+    appendAppStore(ms: ms, to: &bytes)
+    return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// Reads RFC 3339 with up to three digits of a second's fraction; nil for anything else, a leap second
-  /// or an instant outside `range` included.
-  package static func parse(_ bytes: UnsafeRawBufferPointer) -> Int64? {
-    guard bytes.count >= 20, bytes[4] == 0x2D, bytes[7] == 0x2D, bytes[10] | 0x20 == 0x74,
-      bytes[13] == 0x3A, bytes[16] == 0x3A,
-      let year = digits(bytes, 0, 4), let month = digits(bytes, 5, 2),
-      let day = digits(bytes, 8, 2), let hour = digits(bytes, 11, 2),
-      let minute = digits(bytes, 14, 2), let second = digits(bytes, 17, 2),
-      let date = CivilDate(year: year, month: month, day: day),
-      hour < 24, minute < 60, second < 60
-    else { return nil }
-    var place = 19
-    var fractionMs = 0
-    if bytes[place] == 0x2E {
-      var scale = 100
+  /// The instant's day in UTC, as days since 1970-01-01.
+  package static func utcDay(ms: Int64) -> Int { Int(floorDivide(ms, dayMs)) }
+
+  /// By the remainder, as the earliest instant's midnight does not fit into 64 bits.
+  private static func timeOfDayMs(_ ms: Int64) -> Int {
+    let remainder = ms % dayMs
+    return Int(remainder < 0 ? remainder + dayMs : remainder)
+  }
+
+  private static func appendTime(seconds: Int, to output: inout [UInt8]) {
+    appendTwoDigits(seconds / 3600, to: &output)
+    output.append(UInt8(ascii: ":"))
+    appendTwoDigits(seconds / 60 % 60, to: &output)
+    output.append(UInt8(ascii: ":"))
+    appendTwoDigits(seconds % 60, to: &output)
+  }
+
+  private static func parseFraction(
+    _ text: UnsafeRawBufferPointer, _ place: inout Int
+  ) throws(TimestampError) -> Int64 {
+    guard text[place] == UInt8(ascii: ".") else { return 0 }
+    place += 1
+    var fractionMs: Int64 = 0
+    var unitMs: Int64 = 100
+    while place < text.count, let digit = decimalValue(text, place..<place + 1) {
+      guard unitMs > 0 else { throw .tooManyDecimals }
+      fractionMs += Int64(digit) * unitMs
+      unitMs /= 10
       place += 1
-      let first = place
-      while place < bytes.count, let digit = digits(bytes, place, 1) {
-        if scale == 0 { return nil }
-        fractionMs += digit * scale
-        scale /= 10
-        place += 1
-      }
-      if place == first { return nil }
     }
-    guard let offsetMinutes = zoneOffset(bytes, at: place) else { return nil }
-    let seconds = date.daysSince1970 * 86400 + hour * 3600 + (minute - offsetMinutes) * 60 + second
-    let epochMs = Int64(seconds) * 1000 + Int64(fractionMs)
-    return range.contains(epochMs) ? epochMs : nil
+    guard unitMs < 100 else { throw .notTimestamp }
+    return fractionMs
   }
 
-  /// Reads RFC 3339, as the other form does.
-  package static func parse(_ text: String) -> Int64? {
-    var text = text
-    return text.withUTF8 { parse(UnsafeRawBufferPointer($0)) }
-  }
-
-  private static func zoneOffset(_ bytes: UnsafeRawBufferPointer, at place: Int) -> Int? {
-    guard place < bytes.count else { return nil }
-    if bytes[place] | 0x20 == 0x7A { return place + 1 == bytes.count ? 0 : nil }
-    guard bytes[place] == 0x2B || bytes[place] == 0x2D, place + 6 == bytes.count,
-      bytes[place + 3] == 0x3A, let hours = digits(bytes, place + 1, 2),
-      let minutes = digits(bytes, place + 4, 2), hours < 24, minutes < 60
-    else { return nil }
-    return (hours * 60 + minutes) * (bytes[place] == 0x2D ? -1 : 1)
-  }
-
-  static func digits(_ bytes: UnsafeRawBufferPointer, _ from: Int, _ count: Int) -> Int? {
-    guard from + count <= bytes.count else { return nil }
-    var value = 0
-    for index in from..<from + count {
-      guard (0x30...0x39).contains(bytes[index]) else { return nil }
-      value = value * 10 + Int(bytes[index] - 0x30)
-    }
-    return value
-  }
-
-  static func appendDigits(_ value: Int, _ count: Int, to bytes: inout [UInt8]) {
-    var divisor = 1
-    for _ in 1..<count { divisor *= 10 }
-    while divisor > 0 {
-      bytes.append(UInt8(0x30 + value / divisor % 10))
-      divisor /= 10
+  private static func parseOffset(
+    _ text: UnsafeRawBufferPointer, _ place: Int
+  ) throws(TimestampError) -> Int {
+    if text.count == place + 1, text[place] | 0x20 == UInt8(ascii: "z") { return 0 }
+    guard text.count == place + 6, text[place + 3] == UInt8(ascii: ":"),
+      let hours = decimalValue(text, place + 1..<place + 3),
+      let minutes = decimalValue(text, place + 4..<place + 6)
+    else { throw .notTimestamp }
+    guard hours < 24, minutes < 60 else { throw .noSuchTime }
+    switch text[place] {
+    case UInt8(ascii: "+"): return hours * 3600 + minutes * 60
+    case UInt8(ascii: "-"): return -(hours * 3600 + minutes * 60)
+    default: throw .notTimestamp
     }
   }
+}
 
-  /// The quotient rounded towards negative infinity, so that instants before 1970 fall on their own day.
-  package static func floorDivide(_ value: Int64, by divisor: Int64) -> Int64 {
-    let quotient = value / divisor
-    return value % divisor < 0 ? quotient - 1 : quotient
+/// Why a text is no timestamp.
+package enum TimestampError: Error, Equatable, CustomStringConvertible {
+  case notTimestamp
+  case tooManyDecimals
+  case noSuchDay
+  case noSuchTime
+  case leapSecond
+  case outsideYears
+
+  package var description: String {
+    switch self {
+    case .notTimestamp: "not a time of the form 2026-01-02T03:04:05.678Z (RFC 3339)"
+    case .tooManyDecimals: "more than three decimals of a second"
+    case .noSuchDay: "no such day in the years 0001 to 9999"
+    case .noSuchTime: "no such time of day or offset"
+    case .leapSecond: "a leap second, which a timestamp here cannot hold"
+    case .outsideYears: "outside the years 0001 to 9999 in UTC"
+    }
   }
 }

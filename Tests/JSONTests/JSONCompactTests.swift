@@ -1,5 +1,6 @@
 // Compacting: white space goes, everything else stays; after an error nothing has happened.
 import JSON
+import TestSupport
 import Testing
 
 @Suite struct JSONCompactTests {

@@ -1,5 +1,6 @@
 // The cursor: reads what was validated, and comes to no harm on anything else.
 import JSON
+import TestSupport
 import Testing
 
 @Suite struct JSONCursorTests {

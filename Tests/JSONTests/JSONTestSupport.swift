@@ -1,5 +1,6 @@
 // Helpers of the JSON tests: texts as bytes, and random values from a seed.
 import JSON
+import TestSupport
 
 /// A text, what must be said of it, and where.
 struct RefusedText: Sendable, CustomStringConvertible {
@@ -52,25 +53,6 @@ func withCursor<Value>(
   _ text: String, _ body: (inout JSONCursor) throws -> Value
 ) rethrows -> Value {
   try withCursor(Array(text.utf8), body)
-}
-
-/// SplitMix64: the same numbers for the same seed, everywhere.
-struct SeededRandom: RandomNumberGenerator {
-  private var state: UInt64
-
-  init(seed: UInt64) { state = seed }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var word = state
-    word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
-    return word ^ (word >> 31)
-  }
-
-  mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &self) }
-
-  mutating func pick<Element>(_ elements: [Element]) -> Element { elements[below(elements.count)] }
 }
 
 extension JSONValue {

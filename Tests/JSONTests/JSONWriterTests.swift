@@ -1,5 +1,6 @@
 // The writer and the value: what is written is read back the same.
 import JSON
+import TestSupport
 import Testing
 
 @Suite struct JSONWriterTests {

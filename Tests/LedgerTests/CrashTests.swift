@@ -1,6 +1,7 @@
 // A crash at every call, failed syncs, a full disk: what was acknowledged is there, in order, once.
 import Glibc
 import Ledger
+import TestSupport
 import Testing
 
 @Suite("Crashes and failing storage")
@@ -91,7 +92,7 @@ struct CrashTests {
 
   @Test("A crash at every call of the recovery after a crash", arguments: 0..<12 as Range<UInt64>)
   func duringRecovery(_ seed: UInt64) throws {
-    var random = SeededRandom(seed)
+    var random = SeededRandom(seed: seed)
     let storage = try newLedger()
     storage.setFaults(.init(crashAtCall: Int.random(in: 60...200, using: &random)))
     let acknowledged = (try? work(storage)) ?? 0

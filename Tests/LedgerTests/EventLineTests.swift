@@ -87,28 +87,4 @@ struct EventLineTests {
       }
     }
   }
-
-  @Test(
-    "Times are written and read alike",
-    arguments: [
-      (0, "1970-01-01T00:00:00.000Z"), (951_782_400_000, "2000-02-29T00:00:00.000Z"),
-      (951_868_799_999, "2000-02-29T23:59:59.999Z"),
-      (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
-      (1_767_323_045_678, "2026-01-02T03:04:05.678Z"),
-      (253_402_300_799_999, "9999-12-31T23:59:59.999Z"),
-    ] as [(Int64, String)])
-  func times(_ timeMs: Int64, _ text: String) {
-    #expect(Timestamp.string(timeMs) == text)
-    #expect(Array(text.utf8).withUnsafeBytes { Timestamp.parse($0) } == timeMs)
-  }
-
-  @Test("Random times come back")
-  func randomTimes() {
-    var random = SeededRandom(11)
-    for _ in 0..<2000 {
-      let timeMs = Int64.random(in: 0...Timestamp.maxMs, using: &random)
-      let text = Array(Timestamp.string(timeMs).utf8)
-      #expect(text.withUnsafeBytes { Timestamp.parse($0) } == timeMs, "\(timeMs)")
-    }
-  }
 }

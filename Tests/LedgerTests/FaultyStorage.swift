@@ -1,6 +1,7 @@
 // Files in memory that forget what was not synced, fail where told, and crash at the n-th call.
 import Glibc
 import Ledger
+import TestSupport
 
 /// Storage whose unsynced state a crash may lose, wholly or in part.
 final class FaultyStorage: Storage {
@@ -42,7 +43,7 @@ final class FaultyStorage: Storage {
     var callCount = 0
     var syncCount = 0
     var faults = Faults()
-    var random = SeededRandom(0)
+    var random = SeededRandom(seed: 0)
   }
 
   private let state: Locked<State>
@@ -66,7 +67,7 @@ final class FaultyStorage: Storage {
   /// so many changes of names.
   func afterCrash(seed: UInt64) -> FaultyStorage {
     state.withLock { state in
-      var random = SeededRandom(seed)
+      var random = SeededRandom(seed: seed)
       var after = State()
       after.directories = state.directories
       after.entries = state.durableEntries

@@ -1,6 +1,7 @@
 // docs/format.md and the code say the same: the dump in it is decoded, and made again.
 import Foundation
 import Ledger
+import TestSupport
 import Testing
 
 @Suite("The format document")
@@ -30,14 +31,10 @@ struct FormatDocumentTests {
   private static let segmentName = "00000000000000000000.jsonl.gz"
   private static let tailName = "tail-00000000000000000002.log"
 
-  private func temporaryPath() -> String {
-    NSTemporaryDirectory() + "ledger-test-" + UUID().uuidString
-  }
-
   @Test("The dumped bytes are a log whose events are those the document lists")
   func decode() throws {
-    let path = temporaryPath()
-    defer { try? FileManager.default.removeItem(atPath: path) }
+    let temporary = try TemporaryDirectory()
+    let path = temporary.path("ledger")
     let directory = try LedgerDirectory.create(
       path: path, origin: "receipts.example/doc", id: DocumentedLog.id)
     let dumps = FormatDocumentTests.parts("hex").map(FormatDocumentTests.bytes)
@@ -63,8 +60,8 @@ struct FormatDocumentTests {
 
   @Test("The same log made again has the same events, tail bytes and opening")
   func makeAgain() throws {
-    let path = temporaryPath()
-    defer { try? FileManager.default.removeItem(atPath: path) }
+    let temporary = try TemporaryDirectory()
+    let path = temporary.path("ledger")
     try DocumentedLog.make(in: path)
     func content(_ name: String) throws -> [UInt8] {
       Array(try Data(contentsOf: URL(fileURLWithPath: "\(path)/log/\(name)")))

@@ -1,6 +1,7 @@
 // How a ledger comes into being, who may open it, and the words that refuse.
 import Foundation
 import Ledger
+import TestSupport
 import Testing
 
 @Suite("The ledger's directory")
@@ -100,8 +101,9 @@ struct LedgerDirectoryTests {
     arguments: [
       "", "a b", "a+b", "a\"b", "a\\b", "a\n", "a\u{a0}b", String(repeating: "a", count: 256),
     ])
-  func badOrigin(_ origin: String) {
-    let path = NSTemporaryDirectory() + "ledger-test-" + UUID().uuidString
+  func badOrigin(_ origin: String) throws {
+    let temporary = try TemporaryDirectory()
+    let path = temporary.path("ledger")
     let error = #expect(throws: LedgerError.self) {
       try LedgerDirectory.create(path: path, origin: origin)
     }

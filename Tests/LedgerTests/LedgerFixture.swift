@@ -1,20 +1,8 @@
 // A ledger in a temporary directory, deterministic where a test wants it, and random events.
 import Foundation
 import Ledger
+import TestSupport
 import Testing
-
-/// Numbers that a printed seed repeats (SplitMix64).
-struct SeededRandom: RandomNumberGenerator {
-  private var state: UInt64
-  init(_ seed: UInt64) { state = seed }
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-    return z ^ (z >> 31)
-  }
-}
 
 /// A value behind a lock that the thread sanitizer understands (it does not know `Mutex`).
 final class Locked<Value>: @unchecked Sendable {
@@ -34,17 +22,14 @@ final class Locked<Value>: @unchecked Sendable {
 
 /// A temporary directory with a ledger in it; removed with the value.
 final class LedgerFixture {
+  private let temporary: TemporaryDirectory
   let path: String
   let directory: LedgerDirectory
 
   init(origin: String = "receipts.example/test") throws {
-    path = NSTemporaryDirectory() + "ledger-test-" + UUID().uuidString
+    temporary = try TemporaryDirectory("ledger-test")
+    path = temporary.path("ledger")
     directory = try LedgerDirectory.create(path: path, origin: origin)
-  }
-
-  deinit {
-    // Sealed segments are read-only, which does not keep their owner from removing them.
-    try? FileManager.default.removeItem(atPath: path)
   }
 
   var logPath: String { path + "/log" }

@@ -1,6 +1,7 @@
 // What is appended is read again: in order, once, with the right tree.
 import Foundation
 import Ledger
+import TestSupport
 import Testing
 
 @Suite("The log gives back what was appended")
@@ -37,7 +38,7 @@ struct LogRoundTripTests {
 
   @Test("Random appends, sizes and reopenings", arguments: 0..<12)
   func random(_ seed: Int) throws {
-    var random = SeededRandom(UInt64(seed))
+    var random = SeededRandom(seed: UInt64(seed))
     let fixture = try LedgerFixture()
     var expected: [(first: Int, data: String)] = []
     for _ in 0..<Int.random(in: 1...4, using: &random) {

@@ -1,6 +1,7 @@
 // What a crash leaves is put right; what no crash can have done is reported.
 import Foundation
 import Ledger
+import TestSupport
 import Testing
 
 private func tailName(_ first: Int) -> String { String(format: "tail-%020d.log", first) }
@@ -282,7 +283,7 @@ struct SegmentRecoveryTests {
   func bitFlips() throws {
     let fixture = try LedgerFixture()
     try fixture.fill(25)
-    var random = SeededRandom(4)
+    var random = SeededRandom(seed: 4)
     for name in fixture.segmentNames {
       let content = try fixture.content(name)
       for index in content.indices {

@@ -1,5 +1,6 @@
 // Prices read from raw tokens, and amounts written as text.
 import Projections
+import TestSupport
 import Testing
 
 @Suite struct MoneyPriceTests {
@@ -35,7 +36,7 @@ import Testing
   /// The slow way: the whole number in 128 bits, divided once.
   @Test(arguments: [UInt64(1), 2, 3])
   func decimalsAgreeWithLongDivision(seed: UInt64) {
-    var random = MoneyTestRandom(seed: seed)
+    var random = SeededRandom(seed: seed)
     for _ in 0..<2000 {
       let whole = random.digits(Int.random(in: 1...11, using: &random))
       var fraction = random.digits(Int.random(in: 1...20, using: &random))
@@ -118,7 +119,7 @@ import Testing
 
   @Test(arguments: [UInt64(7), 8])
   func writtenAmountReadsBackAndIsShortest(seed: UInt64) throws {
-    var random = MoneyTestRandom(seed: seed)
+    var random = SeededRandom(seed: seed)
     for _ in 0..<2000 {
       let digits = Int.random(in: 1...17, using: &random)
       let zeros = Int.random(in: 0...6, using: &random)

@@ -1,6 +1,8 @@
 // Periods: labels of instants in a zone, their order, and days for filters.
 import Projections
+import TestSupport
 import Testing
+import Time
 
 @Suite struct PeriodTests {
   @Test(arguments: [
@@ -62,7 +64,7 @@ import Testing
   /// not show. And labels order as periods do.
   @Test(arguments: [UInt64(31), 32])
   func rememberedDaysDoNotShow(seed: UInt64) throws {
-    var random = MoneyTestRandom(seed: seed)
+    var random = SeededRandom(seed: seed)
     let zone = try TimeZoneTable("Australia/Lord_Howe")
     for granularity in Period.Granularity.allCases {
       var calendar = PeriodCalendar(granularity, in: zone)

@@ -1,7 +1,9 @@
 // Time zones: offsets of the past and the future, rules, and files and names that are refused.
 import Foundation
 import Projections
+import TestSupport
 import Testing
+import Time
 
 @Suite struct PeriodTimeZoneTests {
   @Test(arguments: [
@@ -50,7 +52,7 @@ import Testing
   ])
   func offsetsAgreeWithTheCLibrary(zone: String) throws {
     let seed: UInt64 = 41
-    var random = MoneyTestRandom(seed: seed)
+    var random = SeededRandom(seed: seed)
     let table = try TimeZoneTable(zone)
     var seconds: [Int64] = []
     for _ in 0..<800 {
@@ -75,9 +77,9 @@ import Testing
   }
 
   private static func dateOutput(zone: String, seconds: [Int64]) throws -> [String] {
-    let input = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+    let temporary = try TemporaryDirectory()
+    let input = URL(fileURLWithPath: temporary.path("seconds"))
     try Data(seconds.map { "@\($0)\n" }.joined().utf8).write(to: input)
-    defer { try? FileManager.default.removeItem(at: input) }
     let process = Process()
     process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
     process.arguments = ["TZ=\(zone)", "LC_ALL=C", "date", "-f", input.path, "+%::z"]
@@ -240,7 +242,7 @@ import Testing
   /// Any damage is refused or read as some zone; it never traps and never runs on.
   @Test(arguments: [UInt64(51), 52])
   func damagedFileNeverTraps(seed: UInt64) throws {
-    var random = MoneyTestRandom(seed: seed)
+    var random = SeededRandom(seed: seed)
     let whole = Self.zoneFile(footer: "CET-1CEST,M3.5.0,M10.5.0/3")
     var refusedCount = 0
     for _ in 0..<1500 {
@@ -289,10 +291,7 @@ import Testing
   }
 
   private static func withDirectory<Value>(_ body: (URL) throws -> Value) throws -> Value {
-    let directory = FileManager.default.temporaryDirectory
-      .appendingPathComponent(UUID().uuidString)
-    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(at: directory) }
-    return try body(directory)
+    let temporary = try TemporaryDirectory()
+    return try body(URL(fileURLWithPath: temporary.path))
   }
 }

@@ -1,5 +1,6 @@
 // Conversion: which rate is taken, and exact results rounded once.
 import Projections
+import TestSupport
 import Testing
 
 @Suite struct RatesConversionTests {
@@ -179,7 +180,7 @@ import Testing
   /// The slow way: every rate looked at for each question, and products kept within 128 bits.
   @Test(arguments: [UInt64(11), 12, 13])
   func conversionAgreesWithALinearSearch(seed: UInt64) throws {
-    var random = MoneyTestRandom(seed: seed)
+    var random = SeededRandom(seed: seed)
     let currencies = try ["AUD", "EUR", "GBP", "JPY", "USD"].map {
       try #require(Currency.parse($0))
     }

@@ -97,7 +97,7 @@ package struct ReplyRow {
 extension LenientValue {
   /// Epoch milliseconds between the years 0001 and 9999, which is what RFC 3339 can write.
   var instantMs: Int64? {
-    guard let value = integer, Timestamp.range.contains(value) else { return nil }
+    guard let value = integer, Timestamp.rangeMs.contains(value) else { return nil }
     return value
   }
 }

@@ -2,6 +2,7 @@
 
 internal import CCrypto
 internal import Glibc
+private import Time
 
 /// An X.509 certificate. Read-only once made.
 final class Certificate: @unchecked Sendable {
@@ -78,9 +79,9 @@ final class Certificate: @unchecked Sendable {
   private static func epochSeconds(_ time: UnsafePointer<ASN1_TIME>?) -> Int64? {
     var parts = tm()
     guard let time, ASN1_TIME_to_tm(time, &parts) == 1 else { return nil }
-    let days = ReceiptDate.daysSinceEpoch(
-      year: Int64(parts.tm_year) + 1900, month: Int64(parts.tm_mon) + 1, day: Int64(parts.tm_mday))
-    return days * 86_400 + Int64(parts.tm_hour) * 3_600 + Int64(parts.tm_min) * 60
+    let dayNumber = CivilDate.dayNumber(
+      year: Int(parts.tm_year) + 1900, month: Int(parts.tm_mon) + 1, day: Int(parts.tm_mday))
+    return Int64(dayNumber) * 86_400 + Int64(parts.tm_hour) * 3_600 + Int64(parts.tm_min) * 60
       + Int64(parts.tm_sec)
   }
 }

@@ -101,7 +101,9 @@ package enum PriceListFile {
     if micros == nil {
       reasons.append("price is not digits with or without decimals, such as 9.99")
     }
-    if Time.CivilDate(day) == nil { reasons.append("effective_from is not a day as YYYY-MM-DD") }
+    if (try? CivilDate(parsing: day)) == nil {
+      reasons.append("effective_from is not a day as YYYY-MM-DD")
+    }
     guard reasons.isEmpty, let knownCurrency, let micros else {
       problems.add(line: line, reasons.joined(separator: "; "))
       return nil
@@ -126,7 +128,9 @@ package enum PriceListFile {
           source: file.source, sourceSHA256Hex: file.sha256Hex, entries: Array(part)
         ).data)
     }
-    return Declaration(appends: appends(of: drafts), sourceSHA256Hex: file.sha256Hex, entryCount: entries.count, warnings: [])
+    return Declaration(
+      appends: appends(of: drafts), sourceSHA256Hex: file.sha256Hex, entryCount: entries.count,
+      warnings: [])
   }
 }
 

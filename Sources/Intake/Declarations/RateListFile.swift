@@ -62,7 +62,8 @@ package enum RateListFile {
         ).data)
     }
     return Declaration(
-      appends: appends(of: drafts), sourceSHA256Hex: file.sha256Hex, entryCount: collector.rateCount,
+      appends: appends(of: drafts), sourceSHA256Hex: file.sha256Hex,
+      entryCount: collector.rateCount,
       warnings: collector.warnings)
   }
 }
@@ -75,7 +76,7 @@ private struct RateCollector {
   }
 
   struct DayKey: Hashable {
-    var date: Time.CivilDate
+    var date: CivilDate
     var base: Currency
   }
 
@@ -88,7 +89,7 @@ private struct RateCollector {
 
   /// Adds a rate; says what is wrong with it, if anything is.
   mutating func add(
-    _ date: Time.CivilDate, _ base: Currency, _ quote: Currency, _ text: String, line: Int
+    _ date: CivilDate, _ base: Currency, _ quote: Currency, _ text: String, line: Int
   ) -> String? {
     let rate: Decimal18
     do throws(DecimalError) { rate = try Decimal18(parsing: text) } catch {
@@ -98,7 +99,7 @@ private struct RateCollector {
     let index = dayIndexes[key] ?? days.count
     if index == days.count {
       dayIndexes[key] = index
-      days.append(RatesDeclared.Day(date: date.text, base: base.description, rates: []))
+      days.append(RatesDeclared.Day(date: date.description, base: base.description, rates: []))
     }
     let pair = Pair(dayIndex: index, quote: quote)
     if let earlier = seen[pair] {
@@ -178,7 +179,7 @@ private enum RateLayout {
 
   private func takePlain(_ cells: [String], _ line: Int, _ collector: inout RateCollector) {
     var reasons: [String] = []
-    let date = Time.CivilDate(cells[0])
+    let date = try? CivilDate(parsing: cells[0])
     let (base, quote) = (Currency.parse(cells[1]), Currency.parse(cells[2]))
     if date == nil { reasons.append("date is not a day as YYYY-MM-DD") }
     if base == nil { reasons.append("base is no known ISO 4217 code") }
@@ -210,7 +211,7 @@ private enum RateLayout {
         "\(cells.count - 1) cells after the date, where the header has \(columns.count)")
       return
     }
-    guard let date = Time.CivilDate(cells[0]) else {
+    guard let date = try? CivilDate(parsing: cells[0]) else {
       collector.problems.add(line: record.line, "Date is not a day as YYYY-MM-DD")
       return
     }

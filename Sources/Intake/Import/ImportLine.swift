@@ -120,7 +120,8 @@ final class ImportLineParser {
       try cursor.skipValue()
       return nil
     case .string:
-      epochMs = try cursor.readString().bytes.withUnsafeBytes { Time.Timestamp.parse($0) }
+      let text = try cursor.readString().bytes
+      epochMs = text.withUnsafeBytes { try? Timestamp.parse($0) }
     case .number:
       epochMs = JSONNumber.integer(try cursor.readNumber())
     default: try cursor.skipValue()
@@ -134,7 +135,7 @@ final class ImportLineParser {
   }
 
   /// No App Store sent anything before 1970, and no event can say so.
-  private static let times = 0...Time.Timestamp.range.upperBound
+  private static let times = 0...Timestamp.rangeMs.upperBound
 
   // MARK: The recorded verification
 

@@ -62,7 +62,7 @@ package final class Importer<Appender: EventAppender> {
   package init(
     _ inputs: [ImportInput], into appender: Appender, families: any AppFamilies,
     known: any KnownLines, verifier: any SignatureChecker, options: ImportOptions,
-    stop: StopFlag, nowMs: @escaping () -> Int64 = Time.Timestamp.now,
+    stop: StopFlag, nowMs: @escaping () -> Int64 = Timestamp.now,
     onProblem: @escaping (ImportProblem) -> Void,
     onProgress: @escaping (ImportProgress) -> Void = { _ in }
   ) {

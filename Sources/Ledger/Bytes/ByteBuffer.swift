@@ -1,5 +1,6 @@
 // A reusable run of raw bytes: what lines, frames and members are encoded into.
 import Glibc
+import Time
 
 /// A growable run of bytes on the heap, never zeroed and never shrunk.
 ///
@@ -65,6 +66,13 @@ package final class ByteBuffer: @unchecked Sendable {
 
   func append<Integer: FixedWidthInteger>(littleEndian value: Integer) {
     withUnsafeBytes(of: value.littleEndian) { append($0) }
+  }
+
+  /// Appends a time as events carry it.
+  func append(fixedTimestampMs ms: Int64) {
+    reserve(Timestamp.fixedByteCount)
+    Timestamp.writeFixed(ms: ms, to: base + count)
+    count += Timestamp.fixedByteCount
   }
 
   /// Appends the decimal digits of a number that is not negative.

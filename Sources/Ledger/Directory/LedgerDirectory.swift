@@ -1,6 +1,7 @@
 // A ledger's directory: how it comes into being, and the files in it by their names.
 import CCrypto
 import Glibc
+import Time
 
 /// An existing ledger. Holds no descriptor and no lock.
 package struct LedgerDirectory: Sendable {
@@ -30,7 +31,8 @@ package struct LedgerDirectory: Sendable {
         .inputOutput, operation: "create ledger", object: path, cause: "no random numbers")
     }
     let identity = LedgerIdentity(
-      origin: origin, id: newID, createdAtMs: min(max(createdAtMs, 0), Timestamp.maxMs))
+      origin: origin, id: newID,
+      createdAtMs: min(max(createdAtMs, 0), Timestamp.fixedRangeMs.upperBound))
     let directory = LedgerDirectory(path: path, identity: identity, storage: storage)
     try directory.prepare()
     try directory.replaceFile(Format.lockName, with: [])

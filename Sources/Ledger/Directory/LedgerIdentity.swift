@@ -1,4 +1,5 @@
 // Who a ledger is: the content of ledger.json, read strictly and written in one form.
+import Time
 
 /// A ledger's id: the 16 bytes of a random UUID (version 4).
 package struct LedgerID: Sendable, Hashable, CustomStringConvertible {
@@ -74,7 +75,7 @@ package struct LedgerIdentity: Sendable, Equatable {
   var text: String {
     let keys = publicKeys.map { "\"\($0)\"" }.joined(separator: ",")
     return "{\"format_version\":\(Format.version),\"origin\":\"\(origin)\",\"id\":\"\(id)\","
-      + "\"created_at\":\"\(Timestamp.string(createdAtMs))\",\"public_keys\":[\(keys)]}\n"
+      + "\"created_at\":\"\(Timestamp.fixedText(ms: createdAtMs))\",\"public_keys\":[\(keys)]}\n"
   }
 
   /// Why a `ledger.json` can't be used.
@@ -106,7 +107,7 @@ package struct LedgerIdentity: Sendable, Equatable {
   }
 
   private static func time(_ text: String) -> Int64? {
-    Array(text.utf8).withUnsafeBytes { Timestamp.parse($0) }
+    Array(text.utf8).withUnsafeBytes { Timestamp.parseFixed($0) }
   }
 }
 

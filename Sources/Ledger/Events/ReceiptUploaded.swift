@@ -1,5 +1,6 @@
 // receipt.uploaded: one upload of a receipt, with the request's optional fields.
 package import JSON
+import Time
 
 /// What an upload is made of when it is recorded.
 package struct ReceiptUploaded {
@@ -59,7 +60,7 @@ package struct ReceiptUploaded {
     writer.key("receipt_sha256")
     writer.string(receiptSHA256Hex)
     writer.key("occurred_at")
-    writer.string(Timestamp.string(occurredAtMs))
+    writer.string(Timestamp.fixedText(ms: occurredAtMs))
     switch origin {
     case .http:
       writer.key("via")
@@ -154,7 +155,7 @@ package struct ReceiptUploadedView {
     case 9 where key == "bundle_id": bundleID = text
     case 10 where key == "receipt_id": receiptID = text
     case 10 where key == "ip_address": ipAddress = text
-    case 11 where key == "occurred_at": occurredAtMs = Timestamp.parse(text.raw)
+    case 11 where key == "occurred_at": occurredAtMs = Timestamp.parseFixed(text.raw)
     case 11 where key == "line_sha256": lineSHA256Hex = text
     case 12 where key == "country_code": countryCode = text
     case 13 where key == "app_family_id": appFamilyID = text

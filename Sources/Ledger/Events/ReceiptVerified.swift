@@ -1,5 +1,6 @@
 // receipt.verified: one result of one verification of an upload.
 package import JSON
+import Time
 
 /// Who gave a verification's result.
 package enum Authority: String, Sendable {
@@ -83,7 +84,7 @@ package struct ReceiptVerified {
       writer.string(endpoint.rawValue)
     }
     writer.key("occurred_at")
-    writer.string(Timestamp.string(occurredAtMs))
+    writer.string(Timestamp.fixedText(ms: occurredAtMs))
     write(reply, to: &writer)
     writer.endObject()
     return writer.bytes
@@ -161,7 +162,7 @@ package struct ReceiptVerifiedView {
       authority = try cursor.readString() == "app_store" ? .appStore : .local
     case 11 where key == "environment": environment = try cursor.readString()
     case 11 where key == "occurred_at":
-      occurredAtMs = Timestamp.parse(try cursor.readString().raw)
+      occurredAtMs = Timestamp.parseFixed(try cursor.readString().raw)
     case 12 where key == "reply_base64":
       hasOtherReply = true
       try cursor.skipValue()

@@ -88,7 +88,7 @@ final class EventEncoder {
       buffer.append("\",\"v\":")
       buffer.appendDecimal(draft.version)
       buffer.append(",\"at\":\"")
-      Timestamp.append(timeMs, to: buffer)
+      buffer.append(fixedTimestampMs: timeMs)
       buffer.append("\",\"digest\":\"")
       digest.withUnsafeBytes { Hex.write($0, to: buffer) }
       buffer.append("\",\"salt\":\"")

@@ -1,5 +1,6 @@
 // An event's line: parsed in place, strictly, without allocating.
 import Glibc
+import Time
 
 /// One event as it stands in the log. Points into someone else's bytes: valid as long as they are.
 package struct EventLine {
@@ -27,8 +28,8 @@ package struct EventLine {
     guard scanner.skip("{\"seq\":"), let position = scanner.decimal(),
       scanner.skip(",\"type\":\""), let typeRange = scanner.eventType(),
       scanner.skip("\",\"v\":"), let version = scanner.decimal(), version > 0,
-      scanner.skip(",\"at\":\""), let time = scanner.take(Timestamp.characterCount),
-      let recordedAtMs = Timestamp.parse(time), scanner.skip("\",\"digest\":\"")
+      scanner.skip(",\"at\":\""), let time = scanner.take(Timestamp.fixedByteCount),
+      let recordedAtMs = Timestamp.parseFixed(time), scanner.skip("\",\"digest\":\"")
     else { return nil }
     digestOffset = scanner.offset
     guard let digest = scanner.take(64), digest.allSatisfy({ Hex.value($0) != nil }),

@@ -1,5 +1,6 @@
 // The gzip members of a segment: opening, block and closing, with their RL subfield.
 import CDeflate
+import Time
 
 /// What a member is.
 enum MemberKind: UInt8 {
@@ -67,7 +68,7 @@ struct MemberHeader: Equatable {
     lastEventAtMs = load(48, as: Int64.self)
     headerByteCount = prefixByteCount + subfieldByteCount
     let detailBytes = UnsafeRawBufferPointer(rebasing: bytes[56..<headerByteCount])
-    guard 0...Timestamp.maxMs ~= lastEventAtMs,
+    guard Timestamp.fixedRangeMs ~= lastEventAtMs,
       let detail = MemberHeader.detail(
         kind, detailBytes, first: self.first, eventCount: self.eventCount)
     else { return nil }

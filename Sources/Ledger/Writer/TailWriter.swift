@@ -1,5 +1,6 @@
 // The append path: submissions become one frame of the current tail, synced.
 import Glibc
+import Time
 
 /// Writes frames; one thread at a time.
 final class TailWriter {
@@ -92,7 +93,7 @@ final class TailWriter {
   }
 
   private func encode(_ tickets: [AppendTicket]) throws(LedgerError) -> [AppendResult] {
-    let timeMs = min(max(options.clock(), lastEventAtMs), Timestamp.maxMs)
+    let timeMs = min(max(options.clock(), lastEventAtMs), Timestamp.fixedRangeMs.upperBound)
     var results: [AppendResult] = []
     results.reserveCapacity(tickets.count)
     for ticket in tickets {

@@ -1,6 +1,7 @@
 // Apps, price lists and exchange rates: what operators have declared.
 import JSON
 import Ledger
+import Time
 
 /// Writes declarations, and keeps the price lists that the rules ask for.
 final class DeclarationTable {

@@ -1,4 +1,5 @@
 // RateConverter: amounts into one reporting currency, and the sources of the rates it used.
+import Time
 
 /// Converts amounts into a reporting currency by revenue rule R10.
 package struct RateConverter: Sendable {

@@ -2,6 +2,7 @@
 import AppStore
 import JSON
 package import Ledger
+import Time
 
 /// What a JSON report says of itself before its rows.
 package struct ReportHeading: Sendable {

@@ -1,4 +1,5 @@
 // Rule R10: lines in a reporting currency, where rates allow it.
+import Time
 
 /// Converts lines by the declared rates.
 struct ReportingCurrency {

@@ -100,8 +100,8 @@ extension ExportOptions {
     request.dimensions = dimensions.compactMap { ReportDimension(rawValue: $0.rawValue) }
     request.granularity = Projections.Period.Granularity(rawValue: period.rawValue) ?? .month
     request.refunds = RefundDate(rawValue: refunds.rawValue) ?? .eventDate
-    request.from = from.flatMap { try? Projections.CivilDate(parsing: $0.text) }
-    request.to = to.flatMap { try? Projections.CivilDate(parsing: $0.text) }
+    request.from = from
+    request.to = to
     request.includesPending = includesPending
     switch environments {
     case .all: request.environments = nil

@@ -62,7 +62,7 @@ struct ExportOptions: Equatable, Sendable {
     from = try invocation.day("from")
     to = try invocation.day("to")
     if let from, let to, to < from {
-      throw invocation.wrong("to", to.text, "comes before --from \(from.text)")
+      throw invocation.wrong("to", to.description, "comes before --from \(from)")
     }
     environments =
       try invocation.value("environment", "is no list of environments", read: Self.environments)

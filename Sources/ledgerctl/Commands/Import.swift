@@ -116,7 +116,9 @@ private func report(
     return try context.output.writeLine(
       "Imported nothing: \(counted(summary.refused, "bad line")) of \(summary.lines)")
   }
-  var parts = ["Imported \(counted(summary.uploads, "upload")) from \(counted(summary.lines, "line"))"]
+  var parts = [
+    "Imported \(counted(summary.uploads, "upload")) from \(counted(summary.lines, "line"))"
+  ]
   if summary.known > 0 { parts.append("\(summary.known) known already") }
   if summary.refused > 0 { parts.append("\(summary.refused) refused") }
   if summary.warnings > 0 { parts.append(counted(summary.warnings, "warning")) }

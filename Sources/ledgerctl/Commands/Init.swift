@@ -63,7 +63,7 @@ private func createLedger(_ options: InitOptions, _ context: Context) throws -> 
   writer.key("path")
   writer.string(options.path)
   writer.key("created_at")
-  writer.string(Timestamp.text(ledger.identity.createdAtMs))
+  writer.string(Timestamp.text(ms: ledger.identity.createdAtMs))
   writer.endObject()
   try context.output.write(writer.bytes)
   try context.output.writeLine()

@@ -63,11 +63,11 @@ struct ReplayOptions: Equatable, Sendable {
 
   private static func bound(_ text: String, isUpper: Bool) -> Bound? {
     if let position = positionValue(text) { return .position(position) }
-    if let day = CivilDate(text) {
-      let startMs = Int64(day.daysSince1970) * 86_400_000
-      return .recordedAtMs(isUpper ? startMs + 86_399_999 : startMs)
+    if let day = try? CivilDate(parsing: text) {
+      let startMs = Int64(day.dayNumber) * Timestamp.dayMs
+      return .recordedAtMs(isUpper ? startMs + Timestamp.dayMs - 1 : startMs)
     }
-    return Timestamp.parse(text).map { .recordedAtMs($0) }
+    return (try? Timestamp.parse(text)).map { .recordedAtMs($0) }
   }
 
   private static func isEmpty(_ from: Bound?, _ until: Bound?) -> Bool {

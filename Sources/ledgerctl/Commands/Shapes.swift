@@ -25,6 +25,6 @@ func positionValue(_ text: String) -> Int? {
 extension Invocation {
   /// The day that an option names.
   func day(_ name: String) throws(UsageError) -> CivilDate? {
-    try value(name, "is no day of the calendar, as in 2026-03-14") { CivilDate($0) }
+    try value(name, "is no day of the calendar, as in 2026-03-14") { try? CivilDate(parsing: $0) }
   }
 }

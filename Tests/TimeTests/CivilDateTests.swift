@@ -1,8 +1,8 @@
 // Civil dates: day numbers, ISO weeks, and which texts are dates.
-import Projections
 import Testing
+import Time
 
-@Suite struct PeriodCivilDateTests {
+@Suite struct CivilDateTests {
   @Test(arguments: [
     (0, "1970-01-01"), (-1, "1969-12-31"), (59, "1970-03-01"), (20_526, "2026-03-14"),
     (11_016, "2000-02-29"), (11_017, "2000-03-01"), (-719_162, "0001-01-01"),
@@ -84,5 +84,78 @@ import Testing
       }
     }
     #expect(mismatches.isEmpty, "\(mismatches.count) days, first \(mismatches.first ?? "")")
+  }
+
+  @Test(arguments: [
+    ("1970-01-01", 0), ("1969-12-31", -1), ("2000-02-29", 11_016), ("2000-03-01", 11_017),
+    ("2026-03-14", 20_526), ("0001-01-01", -719_162), ("9999-12-31", 2_932_896),
+    ("1600-02-29", -135_081),
+    ("1900-03-01", -25_508), ("2100-02-28", 47_540), ("2100-03-01", 47_541),
+  ]) func dayIsReadCountedAndWritten(_ text: String, _ days: Int) throws {
+    let date = try CivilDate(parsing: text)
+    #expect(date.dayNumber == days)
+    #expect(CivilDate(dayNumber: days) == date)
+    #expect(date.description == text)
+  }
+
+  @Test(arguments: [
+    "", "2026", "2026-3-14", "2026-03-1", "2026-03-140", "2026-03-14 ", " 2026-03-14", "2026/03/14",
+    "20260314", "2026-02-29", "1900-02-29", "2100-02-29", "2026-04-31", "2026-06-31", "2026-09-31",
+    "2026-11-31", "2026-01-32", "2026-13-01", "2026-00-01", "2026-01-00", "0000-01-01",
+    "-001-01-01",
+    "２０２６-03-14", "2026-03-1x", "today",
+  ]) func textThatIsNoDayIsRefused(_ text: String) {
+    #expect(throws: DateError.self) { try CivilDate(parsing: text) }
+  }
+
+  @Test(arguments: [
+    (2000, true), (1900, false), (2100, false), (2024, true), (2023, false), (4, true), (400, true),
+    (100, false), (9996, true),
+  ]) func leapYearsFollowTheGregorianRule(_ year: Int, _ isLeap: Bool) {
+    #expect(CivilDate.isLeap(year: year) == isLeap)
+    #expect((CivilDate(year: year, month: 2, day: 29) != nil) == isLeap)
+  }
+
+  /// The calendar walked day by day, by nothing but the lengths of months.
+  @Test func everyDayFromTheFirstToTheLastYearFollowsTheOneBefore() {
+    let lengths = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+    var days = -719_162
+    for year in 1...9999 {
+      let isLeap = year % 400 == 0 || year % 4 == 0 && year % 100 != 0
+      for month in 1...12 {
+        let length = lengths[month - 1] + (month == 2 && isLeap ? 1 : 0)
+        // The first and the last day of each month: between them only the day's number counts on.
+        for day in [1, length] {
+          let date = CivilDate(year: year, month: month, day: day)
+          guard date?.dayNumber == days + day - 1,
+            CivilDate(dayNumber: days + day - 1) == date
+          else {
+            Issue.record("\(year)-\(month)-\(day)")
+            return
+          }
+        }
+        #expect(CivilDate(year: year, month: month, day: length + 1) == nil)
+        days += length
+      }
+    }
+    #expect(days == 2_932_897)
+  }
+
+  @Test func daysAreOrderedAsTheyFollow() throws {
+    let days = ["0001-12-31", "1999-12-31", "2000-01-01", "2000-01-31", "2000-02-01", "2001-01-01"]
+    let dates = try days.map { try CivilDate(parsing: $0) }
+    for (earlier, later) in zip(dates, dates.dropFirst()) {
+      #expect(earlier < later)
+      #expect(!(later < earlier))
+    }
+  }
+}
+
+/// Day numbers of years that `CivilDate` leaves out, as others' data may name them.
+@Suite struct DayNumberTests {
+  @Test(arguments: [(0, 1, 1, -719_528), (0, 12, 31, -719_163), (0, 2, 29, -719_469)])
+  func dayOfTheYearZeroIsCounted(year: Int, month: Int, day: Int, dayNumber: Int) {
+    #expect(CivilDate.dayNumber(year: year, month: month, day: day) == dayNumber)
+    #expect(CivilDate(year: year, month: month, day: day) == nil)
   }
 }

@@ -1,0 +1,48 @@
+// Digits of times and dates, and divisions that round down.
+
+/// The quotient rounded towards negative infinity; `divisor` is above 0. Not generic, as every
+/// instant of a report passes through it.
+@inlinable @inline(__always)
+package func floorDivide(_ dividend: Int64, _ divisor: Int64) -> Int64 {
+  let (quotient, remainder) = dividend.quotientAndRemainder(dividingBy: divisor)
+  return remainder < 0 ? quotient - 1 : quotient
+}
+
+/// The same for day and year numbers.
+@inlinable @inline(__always)
+package func floorDivide(_ dividend: Int, _ divisor: Int) -> Int {
+  let (quotient, remainder) = dividend.quotientAndRemainder(dividingBy: divisor)
+  return remainder < 0 ? quotient - 1 : quotient
+}
+
+/// Appends four digits, or, outside 0000 to 9999, ISO 8601's expanded form with sign and six.
+package func appendYear(_ year: Int, to output: inout [UInt8]) {
+  if (0...9999).contains(year) {
+    appendTwoDigits(year / 100, to: &output)
+    appendTwoDigits(year % 100, to: &output)
+    return
+  }
+  output.append(year < 0 ? UInt8(ascii: "-") : UInt8(ascii: "+"))
+  let digits = String(year.magnitude)
+  for _ in digits.utf8.count..<max(6, digits.utf8.count) { output.append(UInt8(ascii: "0")) }
+  output.append(contentsOf: digits.utf8)
+}
+
+/// Appends a number from 0 to 99 with two digits.
+package func appendTwoDigits(_ value: Int, to output: inout [UInt8]) {
+  output.append(UInt8(ascii: "0") + UInt8(value / 10))
+  output.append(UInt8(ascii: "0") + UInt8(value % 10))
+}
+
+/// The number that ASCII digits stand for; nil where a byte of the range is no digit. The range
+/// lies within the text.
+@inline(__always)
+func decimalValue(_ text: UnsafeRawBufferPointer, _ range: Range<Int>) -> Int? {
+  var value = 0
+  for place in range {
+    let digit = text[place] &- UInt8(ascii: "0")
+    guard digit < 10 else { return nil }
+    value = value * 10 + Int(digit)
+  }
+  return value
+}
