@@ -1,7 +1,9 @@
 // What can be wrong with a JSON text, and where.
 
 /// A fault in a JSON text. It names a place and a cause, never the text itself, which may hold secrets.
+@frozen
 package struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
+  @frozen
   package enum Cause: String, Sendable {
     case unexpectedEnd = "it ends too early"
     case unexpectedByte = "a byte that does not belong there"
@@ -20,6 +22,7 @@ package struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
   /// Place of the fault, in bytes from the beginning of the text.
   package let offsetBytes: Int
 
+  @inlinable
   package init(_ cause: Cause, at offsetBytes: Int) {
     self.cause = cause
     self.offsetBytes = offsetBytes

@@ -7,26 +7,23 @@ package struct JSONString {
   /// Whether `raw` holds a backslash: without one, `raw` is the string itself.
   package let hasEscapes: Bool
 
+  @inlinable
   package init(raw: JSONBytes, hasEscapes: Bool) {
     self.raw = raw
     self.hasEscapes = hasEscapes
   }
 
   /// Compares with a literal; a string with escapes is unescaped first.
-  @inline(__always)
+  @inlinable @inline(__always)
   package static func == (left: JSONString, right: StaticString) -> Bool {
     if left.hasEscapes { return left.equalsUnescaped(right) }
     guard left.raw.count == right.utf8CodeUnitCount else { return false }
-    let other = right.utf8Start
-    var index = 0
-    while index < left.raw.count {
-      if left.raw[index] != other[index] { return false }
-      index &+= 1
-    }
-    return true
+    guard let start = left.raw.baseAddress else { return true }
+    return Scan.equals(start, right.utf8Start, left.raw.count)
   }
 
-  private func equalsUnescaped(_ literal: StaticString) -> Bool {
+  @usableFromInline
+  func equalsUnescaped(_ literal: StaticString) -> Bool {
     bytes.elementsEqual(
       UnsafeBufferPointer(start: literal.utf8Start, count: literal.utf8CodeUnitCount))
   }
