@@ -2,21 +2,22 @@
 
 /// The kinds of JSON values.
 @frozen
-package enum JSONKind: Sendable {
+public enum JSONKind: Sendable {
   case object, array, string, number, boolean, null
 }
 
 /// A cursor over one JSON text. It never reads outside its bytes, whatever they are, but it does not
 /// refuse all that `JSONValidator` refuses. The bytes must outlive it and what it returns.
 @frozen
-package struct JSONCursor {
+public struct JSONCursor {
   @usableFromInline let start: UnsafePointer<UInt8>
   @usableFromInline let end: Int
   /// Where the cursor stands, in bytes from the beginning.
-  package var offset: Int
+  public var offset: Int
 
+  /// A cursor at the text's beginning.
   @inlinable
-  package init(_ bytes: JSONBytes) {
+  public init(_ bytes: JSONBytes) {
     if let base = bytes.baseAddress {
       start = base.assumingMemoryBound(to: UInt8.self)
       end = bytes.count
@@ -43,7 +44,7 @@ package struct JSONCursor {
 
   /// The kind of the value that comes next.
   @inlinable @inline(__always)
-  package mutating func kind() throws(JSONError) -> JSONKind {
+  public mutating func kind() throws(JSONError) -> JSONKind {
     skipSpace()
     guard offset < end else { throw fault(.unexpectedEnd) }
     switch start[offset] {
@@ -61,11 +62,11 @@ package struct JSONCursor {
 
   /// Enters an object.
   @inlinable @inline(__always)
-  package mutating func beginObject() throws(JSONError) { try enter(0x7B) }
+  public mutating func beginObject() throws(JSONError) { try enter(0x7B) }
 
   /// Enters an array.
   @inlinable @inline(__always)
-  package mutating func beginArray() throws(JSONError) { try enter(0x5B) }
+  public mutating func beginArray() throws(JSONError) { try enter(0x5B) }
 
   @inlinable @inline(__always)
   mutating func enter(_ bracket: UInt8) throws(JSONError) {
@@ -77,7 +78,7 @@ package struct JSONCursor {
   /// The next key of the object that the cursor is in, or nil, having left it. After a key its value
   /// must be read or skipped.
   @inlinable @inline(__always)
-  package mutating func nextKey() throws(JSONError) -> JSONString? {
+  public mutating func nextKey() throws(JSONError) -> JSONString? {
     skipSpace()
     if offset < end, start[offset] == 0x2C {
       offset &+= 1
@@ -97,7 +98,7 @@ package struct JSONCursor {
 
   /// Whether the array that the cursor is in has a next element; if not, the cursor has left it.
   @inlinable @inline(__always)
-  package mutating func nextElement() throws(JSONError) -> Bool {
+  public mutating func nextElement() throws(JSONError) -> Bool {
     skipSpace()
     if offset < end, start[offset] == 0x2C {
       offset &+= 1
@@ -115,7 +116,7 @@ package struct JSONCursor {
 
   /// Reads a string.
   @inlinable @inline(__always)
-  package mutating func readString() throws(JSONError) -> JSONString {
+  public mutating func readString() throws(JSONError) -> JSONString {
     skipSpace()
     guard offset < end, start[offset] == 0x22 else { throw fault(.wrongKind) }
     let first = offset &+ 1
@@ -136,7 +137,7 @@ package struct JSONCursor {
 
   /// Reads a number's token, as written.
   @inlinable
-  package mutating func readNumber() throws(JSONError) -> JSONBytes {
+  public mutating func readNumber() throws(JSONError) -> JSONBytes {
     guard try kind() == .number else { throw fault(.wrongKind) }
     let first = offset
     while offset < end, isNumberByte(start[offset]) { offset &+= 1 }
@@ -151,7 +152,7 @@ package struct JSONCursor {
 
   /// Reads an integer within 64 bits; another number is of the wrong kind.
   @inlinable
-  package mutating func readInteger() throws(JSONError) -> Int64 {
+  public mutating func readInteger() throws(JSONError) -> Int64 {
     let token = try readNumber()
     guard let value = JSONNumber.integer(token) else {
       throw JSONError(.wrongKind, at: offset - token.count)
@@ -161,7 +162,7 @@ package struct JSONCursor {
 
   /// Reads `true` or `false`.
   @inlinable
-  package mutating func readBoolean() throws(JSONError) -> Bool {
+  public mutating func readBoolean() throws(JSONError) -> Bool {
     guard try kind() == .boolean else { throw fault(.wrongKind) }
     let value = start[offset] == 0x74
     try skipWord(value ? 4 : 5)
@@ -170,7 +171,7 @@ package struct JSONCursor {
 
   /// Takes a `null` if one comes next; says whether it did.
   @inlinable
-  package mutating func takeNull() throws(JSONError) -> Bool {
+  public mutating func takeNull() throws(JSONError) -> Bool {
     guard try kind() == .null else { return false }
     try skipWord(4)
     return true
@@ -184,7 +185,7 @@ package struct JSONCursor {
 
   /// Reads any value as the bytes in which it is written.
   @inlinable @inline(__always)
-  package mutating func readRaw() throws(JSONError) -> JSONBytes {
+  public mutating func readRaw() throws(JSONError) -> JSONBytes {
     skipSpace()
     let first = offset
     try skipValue()
@@ -194,7 +195,7 @@ package struct JSONCursor {
   /// The value of the last member of the outermost object, without a look at it: everything up to the
   /// text's last byte, which must be that object's end. Whoever reads the value finds out if more follows.
   @inlinable
-  package mutating func readRest() throws(JSONError) -> JSONBytes {
+  public mutating func readRest() throws(JSONError) -> JSONBytes {
     skipSpace()
     guard offset < end, start[end &- 1] == 0x7D else { throw fault(.unexpectedEnd) }
     let first = offset
@@ -204,7 +205,7 @@ package struct JSONCursor {
 
   /// Passes over one value of any kind.
   @inlinable
-  package mutating func skipValue() throws(JSONError) {
+  public mutating func skipValue() throws(JSONError) {
     switch try kind() {
     case .string: _ = try readString()
     case .number: _ = try readNumber()
@@ -235,7 +236,7 @@ package struct JSONCursor {
 
   /// Throws unless nothing but white space is left.
   @inlinable
-  package mutating func expectEnd() throws(JSONError) {
+  public mutating func expectEnd() throws(JSONError) {
     skipSpace()
     if offset < end { throw JSONError(.trailingBytes, at: offset) }
   }
@@ -243,10 +244,10 @@ package struct JSONCursor {
 
 /// Reads numbers from their tokens, without binary floating point.
 @frozen
-package enum JSONNumber {
+public enum JSONNumber {
   /// The value of an integer's token (digits, with `-` or not) within 64 bits; nil for all else.
   @inlinable
-  package static func integer(_ token: JSONBytes) -> Int64? {
+  public static func integer(_ token: JSONBytes) -> Int64? {
     var index = 0
     let isNegative = token.first == 0x2D
     if isNegative { index = 1 }

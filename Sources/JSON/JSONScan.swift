@@ -1,7 +1,7 @@
 // Finds the end of runs of plain string bytes, eight at a time.
 
 /// The bytes of a JSON text.
-package typealias JSONBytes = UnsafeRawBufferPointer
+public typealias JSONBytes = UnsafeRawBufferPointer
 
 @usableFromInline
 enum Scan {

@@ -1,21 +1,22 @@
 // A string as it stands in a JSON text: raw bytes between the quotes, unescaped on demand.
 
 /// The bytes between a JSON string's quotes. Valid as long as the text that it points into.
-package struct JSONString {
+public struct JSONString {
   /// The bytes as written, escapes included.
-  package let raw: JSONBytes
+  public let raw: JSONBytes
   /// Whether `raw` holds a backslash: without one, `raw` is the string itself.
-  package let hasEscapes: Bool
+  public let hasEscapes: Bool
 
+  /// A string of raw bytes.
   @inlinable
-  package init(raw: JSONBytes, hasEscapes: Bool) {
+  public init(raw: JSONBytes, hasEscapes: Bool) {
     self.raw = raw
     self.hasEscapes = hasEscapes
   }
 
   /// Compares with a literal; a string with escapes is unescaped first.
   @inlinable @inline(__always)
-  package static func == (left: JSONString, right: StaticString) -> Bool {
+  public static func == (left: JSONString, right: StaticString) -> Bool {
     if left.hasEscapes { return left.equalsUnescaped(right) }
     guard left.raw.count == right.utf8CodeUnitCount else { return false }
     guard let start = left.raw.baseAddress else { return true }
@@ -29,19 +30,19 @@ package struct JSONString {
   }
 
   /// The string's UTF-8 bytes, unescaped.
-  package var bytes: [UInt8] {
+  public var bytes: [UInt8] {
     var result: [UInt8] = []
     append(to: &result)
     return result
   }
 
   /// The string, unescaped.
-  package var string: String {
+  public var string: String {
     hasEscapes ? String(decoding: bytes, as: UTF8.self) : String(decoding: raw, as: UTF8.self)
   }
 
   /// Appends the unescaped bytes. A lone surrogate, which validated text cannot hold, becomes U+FFFD.
-  package func append(to result: inout [UInt8]) {
+  public func append(to result: inout [UInt8]) {
     guard hasEscapes else {
       result.append(contentsOf: raw)
       return
