@@ -38,30 +38,33 @@ let package = Package(
     systemLibrary("CDeflate", pkgConfig: "libdeflate", debian: "libdeflate-dev"),
     systemLibrary("CCrypto", pkgConfig: "libcrypto", debian: "libssl-dev"),
     library("Time", knows: []),
+    library("Bytes", knows: ["CCrypto"]),
     library("JSON", knows: []),
-    library("Ledger", knows: ["Time", "JSON", "CDeflate", "CCrypto"]),
-    library("AppStore", knows: ["Time", "JSON", "CCrypto"]),
-    library("Projections", knows: ["Time", "JSON", "Ledger", "AppStore", "CSQLite"]),
+    library("Ledger", knows: ["Time", "Bytes", "JSON", "CDeflate", "CCrypto"]),
+    library("AppStore", knows: ["Time", "Bytes", "JSON", "CCrypto"]),
+    library("Projections", knows: ["Time", "Bytes", "JSON", "Ledger", "AppStore", "CSQLite"]),
     library(
-      "Intake", knows: ["Time", "JSON", "Ledger", "AppStore", "Projections", "CZlib", "CCrypto"]),
+      "Intake", knows: ["Time", "Bytes", "JSON", "Ledger", "AppStore", "Projections", "CZlib"]),
     .executableTarget(
       name: "ledgerctl",
-      dependencies: ["Time", "JSON", "Ledger", "AppStore", "Projections", "Intake"],
+      dependencies: ["Time", "Bytes", "JSON", "Ledger", "AppStore", "Projections", "Intake"],
       swiftSettings: strict),
     // For the demo, tests and measurements; never part of what is shipped.
     .executableTarget(
-      name: "generate-history", dependencies: ["Time", "JSON"],
+      name: "generate-history", dependencies: ["Time", "Bytes", "JSON"],
       path: "Development/generate-history", swiftSettings: strict),
     .target(
       name: "TestSupport", dependencies: ["JSON", "Ledger"], path: "Tests/TestSupport",
       swiftSettings: strict),
     tests("TimeTests", of: ["Time"]),
+    tests("BytesTests", of: ["Bytes"]),
     tests("JSONTests", of: ["JSON"]),
-    tests("LedgerTests", of: ["Ledger", "Time", "JSON", "CCrypto"]),
-    tests("AppStoreTests", of: ["AppStore", "Time", "JSON", "CCrypto"]),
-    tests("ProjectionTests", of: ["Projections", "AppStore", "Ledger", "Time", "JSON"]),
-    tests("IntakeTests", of: ["Intake", "Projections", "AppStore", "Ledger", "Time", "JSON"]),
+    tests("LedgerTests", of: ["Ledger", "Time", "Bytes", "JSON", "CCrypto"]),
+    tests("AppStoreTests", of: ["AppStore", "Time", "Bytes", "JSON", "CCrypto"]),
+    tests("ProjectionTests", of: ["Projections", "AppStore", "Ledger", "Time", "Bytes", "JSON"]),
     tests(
-      "ledgerctlTests", of: ["ledgerctl", "Ledger", "Time", "JSON"], data: ["Transcripts"]),
+      "IntakeTests", of: ["Intake", "Projections", "AppStore", "Ledger", "Time", "Bytes", "JSON"]),
+    tests(
+      "ledgerctlTests", of: ["ledgerctl", "Ledger", "Time", "Bytes", "JSON"], data: ["Transcripts"]),
   ]
 )

@@ -1,4 +1,5 @@
 // Transaction receipts of old: base64 of a NeXT property list that holds two more pieces of base64.
+import Bytes
 
 struct LegacyReceipt {
   let simulation: Simulation
@@ -50,13 +51,13 @@ struct LegacyReceipt {
       atMs: receiptMs
     ).map { (key: String($0.key.map { $0 == "_" ? "-" : $0 }), value: $0.value) }
     let outer = [
-      (key: "signature", value: Base64.encode(signature(of: purchase, receiptMs: receiptMs))),
-      (key: "purchase-info", value: Base64.encode(Self.propertyList(entries))),
+      (key: "signature", value: Base64.text(signature(of: purchase, receiptMs: receiptMs))),
+      (key: "purchase-info", value: Base64.text(Self.propertyList(entries))),
       (key: "environment", value: customer.isSandbox ? "Sandbox" : "Production"),
       (key: "pod", value: customer.isSandbox ? "100" : String(customer.index % 70 + 1)),
       (key: "signing-status", value: "0"),
     ]
-    return Base64.encode(Self.propertyList(outer))
+    return Base64.text(Self.propertyList(outer))
   }
 
   /// Version 2, 128 bytes that sign nothing, and a certificate that is the same everywhere.

@@ -1,4 +1,5 @@
 // Unified receipts: PKCS#7 SignedData over a SET of attributes. They carry a signature that nobody made.
+import Bytes
 
 struct UnifiedReceipt {
   let simulation: Simulation
@@ -43,7 +44,7 @@ struct UnifiedReceipt {
         }
       }
     }
-    return Base64.encode(writer.bytes)
+    return Base64.text(writer.bytes)
   }
 
   private func appendSigner(

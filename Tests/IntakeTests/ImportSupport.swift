@@ -1,5 +1,6 @@
 // What the tests of imports have in common: inputs, a ledger that only listens, lines.
 import AppStore
+import Bytes
 import Foundation
 import Intake
 import JSON

@@ -1,4 +1,5 @@
 // Whole imports: known lines, app families, strictness, signatures, interruption, failures.
+import Bytes
 import Foundation
 import Intake
 import JSON

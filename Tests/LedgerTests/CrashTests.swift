@@ -1,4 +1,5 @@
 // A crash at every call, failed syncs, a full disk: what was acknowledged is there, in order, once.
+import Bytes
 import Glibc
 import Ledger
 import TestSupport

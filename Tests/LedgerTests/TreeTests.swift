@@ -1,4 +1,5 @@
 // SHA-256 and the Merkle tree against published vectors and the recursive definition.
+import Bytes
 import Ledger
 import Testing
 

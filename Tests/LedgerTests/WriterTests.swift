@@ -1,4 +1,5 @@
 // The writer beside others: threads, readers, a clock that jumps, a process that is killed.
+import Bytes
 import Foundation
 import Glibc
 import Ledger

@@ -1,4 +1,5 @@
 // Golden transcripts: command lines, and what they must print.
+import Bytes
 import Foundation
 import Testing
 

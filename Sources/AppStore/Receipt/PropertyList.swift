@@ -1,4 +1,5 @@
 // A bounded reader for property lists in the NeXT (OpenStep) text form.
+import Bytes
 
 /// Why bytes are no property list. Offsets are bytes from the list's beginning.
 package struct PropertyListError: Error, Equatable, Sendable, CustomStringConvertible {
@@ -154,7 +155,7 @@ package struct PropertyList {
     while true {
       let byte = try peek()
       if byte == UInt8(ascii: ">") { break }
-      guard Self.hexValue(byte) != nil else { throw fault(.unexpectedCharacter, offset) }
+      guard Hex.value(anyCase: byte) != nil else { throw fault(.unexpectedCharacter, offset) }
       digitCount += 1
       offset += 1
     }
@@ -258,8 +259,10 @@ package struct PropertyList {
     guard bytes.count - offset >= 4 else { throw fault(.truncated, bytes.count) }
     var value: UInt32 = 0
     for _ in 0..<4 {
-      guard let digit = Self.hexValue(bytes[offset]) else { throw fault(.invalidEscape, offset) }
-      value = value << 4 | digit
+      guard let digit = Hex.value(anyCase: bytes[offset]) else {
+        throw fault(.invalidEscape, offset)
+      }
+      value = value << 4 | UInt32(digit)
       offset += 1
     }
     return value
@@ -329,15 +332,6 @@ package struct PropertyList {
     case UInt8(ascii: "f"): 0x0C
     case UInt8(ascii: "r"): 0x0D
     case UInt8(ascii: "\""), UInt8(ascii: "'"), UInt8(ascii: "\\"), 0x0A: byte
-    default: nil
-    }
-  }
-
-  private static func hexValue(_ byte: UInt8) -> UInt32? {
-    switch byte {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt32(byte - UInt8(ascii: "0"))
-    case UInt8(ascii: "a")...UInt8(ascii: "f"): UInt32(byte - UInt8(ascii: "a") + 10)
-    case UInt8(ascii: "A")...UInt8(ascii: "F"): UInt32(byte - UInt8(ascii: "A") + 10)
     default: nil
     }
   }

@@ -1,4 +1,5 @@
 // Why bytes are no receipt. No text here ever shows a byte of the receipt.
+package import Bytes
 
 /// Why a receipt file cannot be decoded.
 package enum ReceiptError: Error, Equatable, Sendable, CustomStringConvertible {

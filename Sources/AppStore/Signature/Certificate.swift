@@ -1,5 +1,6 @@
 // One X.509 certificate, parsed by libcrypto and owned by a Swift object.
 
+import Bytes
 internal import CCrypto
 internal import Glibc
 private import Time
@@ -8,7 +9,7 @@ private import Time
 final class Certificate: @unchecked Sendable {
   // Unchecked: libcrypto locks what it computes late inside an X509; nothing else changes it.
   let handle: OpaquePointer
-  let fingerprint: SHA256Digest
+  let fingerprint: Digest32
   /// First and last second of validity, in epoch seconds.
   let validity: ClosedRange<Int64>
   /// The issuer and serial number as SignerInfo gives them.
@@ -37,7 +38,7 @@ final class Certificate: @unchecked Sendable {
     }
     self.handle = handle
     self.signerName = signerName
-    fingerprint = SHA256Digest(of: der)
+    fingerprint = SHA256.hash(der)
     validity = notBefore...notAfter
   }
 

@@ -1,6 +1,7 @@
 // Checks receipts of both styles against pinned roots: the whole recipe, and the quick path for
 // signers whose chain has been proven before.
 
+package import Bytes
 internal import Synchronization
 
 /// Checks receipts' signatures. Safe to use from several threads at once.
@@ -9,18 +10,18 @@ package final class ReceiptVerifier: Sendable {
   package struct Configuration: Sendable {
     /// SHA-256 fingerprints of trusted root certificates. A root that travels inside a receipt is
     /// used if and only if its fingerprint is here.
-    package var pinnedRoots: Set<SHA256Digest>
+    package var pinnedRoots: Set<Digest32>
     /// DER certificates for transaction receipts, which embed their signer alone: the
     /// intermediates (trusted as configured), and the root if the chain is to be checked up to it
     /// (its fingerprint must be pinned).
     package var transactionIntermediates: [[UInt8]]
     /// SHA-256 fingerprints of self-signed certificates whose receipts are accepted with the
     /// environment `Xcode` or `LocalTesting`. Empty: such receipts are refused.
-    package var localTestingSigners: Set<SHA256Digest>
+    package var localTestingSigners: Set<Digest32>
 
     package init(
-      pinnedRoots: Set<SHA256Digest> = [.appleRoot], transactionIntermediates: [[UInt8]] = [],
-      localTestingSigners: Set<SHA256Digest> = []
+      pinnedRoots: Set<Digest32> = [.appleRoot], transactionIntermediates: [[UInt8]] = [],
+      localTestingSigners: Set<Digest32> = []
     ) {
       self.pinnedRoots = pinnedRoots
       self.transactionIntermediates = transactionIntermediates
@@ -62,7 +63,7 @@ package final class ReceiptVerifier: Sendable {
   private struct SignerKey: Hashable {
     enum Use: Hashable { case unified, localTesting, transaction(TransactionSignature.Version) }
     let use: Use
-    let certificates: SHA256Digest
+    let certificates: Digest32
   }
 
   /// Makes a verifier; the configured certificates are parsed here.
@@ -277,7 +278,7 @@ package final class ReceiptVerifier: Sendable {
     _ use: SignerKey.Use, _ certificates: UnsafeRawBufferPointer,
     prove: () throws(SignatureFault) -> KnownSigner
   ) throws(SignatureFault) -> KnownSigner {
-    let key = SignerKey(use: use, certificates: SHA256Digest(of: certificates))
+    let key = SignerKey(use: use, certificates: SHA256.hash(certificates))
     if let known = knownSigners.withLock({ $0[key] }) { return known }
     let proven = try prove()
     knownSigners.withLock { signers in

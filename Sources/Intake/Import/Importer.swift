@@ -1,5 +1,6 @@
 // Import: lines of recorded uploads become events.
 import AppStore
+import Bytes
 import Ledger
 import Time
 

@@ -1,5 +1,6 @@
 // The events of one good import line.
 import AppStore
+import Bytes
 import JSON
 import Ledger
 

@@ -1,4 +1,5 @@
 // A reusable run of raw bytes: what lines, frames and members are encoded into.
+import Bytes
 import Glibc
 import Time
 
@@ -62,6 +63,13 @@ package final class ByteBuffer: @unchecked Sendable {
 
   func append(_ digest: Digest32) {
     digest.withUnsafeBytes { append($0) }
+  }
+
+  /// Appends two lower-case hexadecimal digits for each byte.
+  func append(hexOf bytes: UnsafeRawBufferPointer) {
+    reserve(2 * bytes.count)
+    Hex.write(bytes, to: base + count)
+    count += 2 * bytes.count
   }
 
   func append<Integer: FixedWidthInteger>(littleEndian value: Integer) {

@@ -1,46 +1,33 @@
 // Who a ledger is: the content of ledger.json, read strictly and written in one form.
+import Bytes
 import Time
 
-/// A ledger's id: the 16 bytes of a random UUID (version 4).
+/// A ledger's id: a random UUID (version 4).
 package struct LedgerID: Sendable, Hashable, CustomStringConvertible {
-  static let byteCount = 16
-  private let bytes: [UInt8]
+  static let byteCount = UUID16.byteCount
+  private let uuid: UUID16
 
   /// Copies an id; nil unless there are exactly 16 bytes.
   package init?(_ bytes: UnsafeRawBufferPointer) {
-    guard bytes.count == LedgerID.byteCount else { return nil }
-    self.bytes = Array(bytes)
+    guard let uuid = UUID16(bytes) else { return nil }
+    self.uuid = uuid
   }
 
   /// Makes a version 4 UUID of 16 random bytes; nil unless there are 16.
   package init?(random bytes: [UInt8]) {
-    guard bytes.count == LedgerID.byteCount else { return nil }
-    var bytes = bytes
-    bytes[6] = bytes[6] & 0x0F | 0x40
-    bytes[8] = bytes[8] & 0x3F | 0x80
-    self.bytes = bytes
+    guard let uuid = UUID16(random: bytes) else { return nil }
+    self.uuid = uuid
   }
 
   /// Reads the written form: 8-4-4-4-12 lower-case hexadecimal digits.
   package init?(_ text: String) {
-    let groups = text.utf8.split(separator: 0x2D, omittingEmptySubsequences: false)
-    guard groups.map(\.count) == [8, 4, 4, 4, 12] else { return nil }
-    let digits = groups.joined().compactMap { Hex.value($0) }
-    guard digits.count == 32 else { return nil }
-    bytes = (0..<16).map { digits[2 * $0] << 4 | digits[2 * $0 + 1] }
+    guard let uuid = UUID16(text), uuid.description == text else { return nil }
+    self.uuid = uuid
   }
 
-  func withUnsafeBytes(_ body: (UnsafeRawBufferPointer) -> Void) { bytes.withUnsafeBytes(body) }
+  func withUnsafeBytes(_ body: (UnsafeRawBufferPointer) -> Void) { uuid.withUnsafeBytes(body) }
 
-  package var description: String {
-    let hex = bytes.withUnsafeBytes { Hex.string($0) }
-    var text = ""
-    for (index, digit) in hex.enumerated() {
-      if [8, 12, 16, 20].contains(index) { text += "-" }
-      text.append(digit)
-    }
-    return text
-  }
+  package var description: String { uuid.description }
 }
 
 /// What `ledger.json` says.

@@ -1,4 +1,5 @@
 // From drafts to event lines: salt, digest, position references.
+import Bytes
 import Glibc
 
 /// A reference to the position of an event of the same append, known only when it is written.
@@ -90,7 +91,7 @@ final class EventEncoder {
       buffer.append(",\"at\":\"")
       buffer.append(fixedTimestampMs: timeMs)
       buffer.append("\",\"digest\":\"")
-      digest.withUnsafeBytes { Hex.write($0, to: buffer) }
+      digest.withUnsafeBytes { buffer.append(hexOf: $0) }
       buffer.append("\",\"salt\":\"")
       SaltText.append(salt, to: buffer)
       buffer.append("\",\"data\":")

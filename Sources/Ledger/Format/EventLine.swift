@@ -1,4 +1,5 @@
 // An event's line: parsed in place, strictly, without allocating.
+package import Bytes
 import Glibc
 import Time
 
@@ -96,12 +97,12 @@ package struct EventLine {
 
   /// Whether the digest is that of salt and data.
   package func verifyDigest(_ hasher: SHA256) -> Bool {
-    withUnsafeTemporaryAllocation(byteCount: SaltText.byteCount, alignment: 1) { salt in
-      guard SaltText.decode(saltText, into: salt) else { return false }
-      hasher.update(UnsafeRawBufferPointer(salt))
+    let isSame = SaltText.withDecoded(saltText) { salt in
+      hasher.update(salt)
       hasher.update(data)
       return Digest32(hex: digestHex) == hasher.finish()
     }
+    return isSame ?? false
   }
 }
 

@@ -1,4 +1,5 @@
 // The gzip members of a segment: opening, block and closing, with their RL subfield.
+import Bytes
 import CDeflate
 import Time
 

@@ -1,4 +1,5 @@
 // One segment, member by member: its opening, its blocks, its closing.
+import Bytes
 
 /// What is known of a segment after walking over its members' headers.
 struct SegmentIndex {

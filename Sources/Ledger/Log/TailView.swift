@@ -1,4 +1,5 @@
 // One tail, frame by frame.
+import Bytes
 import Glibc
 
 /// A frame's place in its tail.

@@ -1,4 +1,5 @@
 // Opening for writing: what a crash left is cut, removed, sealed or copied, and told.
+import Bytes
 
 /// What recovery hands to the writer.
 struct RecoveredLog {

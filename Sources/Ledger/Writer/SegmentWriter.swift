@@ -1,4 +1,5 @@
 // Appends blocks to the newest segment, and rolls it.
+import Bytes
 import CDeflate
 
 /// A tail whose events wait to become a block.

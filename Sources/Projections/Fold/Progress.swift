@@ -1,4 +1,5 @@
 // How far a database has folded the log, and with which code.
+import Bytes
 import Ledger
 
 /// The position up to which a database has folded, and the history that it rests on.

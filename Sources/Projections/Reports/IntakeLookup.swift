@@ -1,4 +1,5 @@
 // What intake asks of the projections: known lines, app families, earlier declarations.
+package import Bytes
 package import Ledger
 
 /// Answers from one generation of the projections, as it was when it was opened.
@@ -11,7 +12,8 @@ package final class IntakeLookup {
   package init(_ database: Database) throws(ProjectionError) {
     self.database = database
     do throws(DatabaseError) {
-      selectLine = try database.prepare("SELECT 1 FROM uploads WHERE line_hash = ? AND line_sha256 = ?")
+      selectLine = try database.prepare(
+        "SELECT 1 FROM uploads WHERE line_hash = ? AND line_sha256 = ?")
       selectFamily = try database.prepare(
         "SELECT app_family_id FROM app_bundles WHERE bundle_id = ?")
       selectDeclaration = try database.prepare(

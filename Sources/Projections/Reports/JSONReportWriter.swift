@@ -1,5 +1,5 @@
 // Reports as one JSON text, or as a line for each row. Amounts are strings, so that no reader rounds them.
-import AppStore
+package import Bytes
 import JSON
 package import Ledger
 import Time

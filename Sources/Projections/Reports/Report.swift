@@ -1,5 +1,6 @@
 // Runs a report against one generation of the projections.
-package import Ledger
+package import Bytes
+import Ledger
 
 /// The reports of a database.
 package enum Report {

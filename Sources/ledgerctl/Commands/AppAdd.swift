@@ -1,4 +1,5 @@
 // `app add`: registers an app family.
+import Bytes
 import Intake
 import JSON
 import Ledger

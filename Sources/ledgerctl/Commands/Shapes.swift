@@ -1,20 +1,9 @@
 // Shapes of values that several commands read.
+import Bytes
 import Time
 
 /// A UUID in lower case; nil where `text` is none.
-func uuidText(_ text: String) -> String? {
-  let bytes = Array(text.utf8)
-  guard bytes.count == 36 else { return nil }
-  for (index, byte) in bytes.enumerated() {
-    let isHyphen = [8, 13, 18, 23].contains(index)
-    guard isHyphen ? byte == UInt8(ascii: "-") : isHexDigit(byte) else { return nil }
-  }
-  return text.lowercased()
-}
-
-private func isHexDigit(_ byte: UInt8) -> Bool {
-  (0x30...0x39).contains(byte) || (0x61...0x66).contains(byte | 0x20)
-}
+func uuidText(_ text: String) -> String? { UUID16(text)?.description }
 
 /// A position: decimal digits alone, within the range of `Int`.
 func positionValue(_ text: String) -> Int? {

@@ -1,4 +1,5 @@
 // The projections as intake asks them.
+import Bytes
 import Intake
 import Ledger
 import Projections

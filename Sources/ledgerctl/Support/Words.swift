@@ -1,6 +1,5 @@
 // Small words of output.
-import AppStore
-import Ledger
+import Bytes
 
 /// `1 event`, `2 events`.
 func counted(_ count: Int, _ noun: String) -> String {
@@ -9,5 +8,5 @@ func counted(_ count: Int, _ noun: String) -> String {
 
 extension Digest32 {
   /// In base64, as checkpoints write it.
-  var base64: String { String(decoding: Base64.encode(bytes), as: UTF8.self) }
+  var base64: String { Base64.text(bytes) }
 }

@@ -1,6 +1,7 @@
 // A certificate authority made at test run time: keys, certificates, and receipts signed by them.
 
 import AppStore
+import Bytes
 import CCrypto
 import Testing
 
@@ -65,7 +66,7 @@ struct TestCertificate: Sendable {
   let serial: Int64
   let key: TestKey
 
-  var fingerprint: SHA256Digest { der.withUnsafeBytes { SHA256Digest(of: $0) } }
+  var fingerprint: Digest32 { der.withUnsafeBytes { SHA256.hash($0) } }
 }
 
 /// What one certificate is to say.

@@ -1,6 +1,7 @@
 // Transaction receipts for tests: a signed property list in a property list.
 
 import AppStore
+import Bytes
 
 struct TransactionReceiptPlan {
   var fields: [(String, String)] = [

@@ -1,6 +1,6 @@
-// A SHA-256 digest as a value, and hexadecimal both ways.
+// A SHA-256 digest as a value.
 
-/// 32 bytes: a SHA-256 digest, a leaf or a node of the tree.
+/// 32 bytes: a SHA-256 digest, a certificate's fingerprint, a leaf or a node of the tree.
 package struct Digest32: Sendable, Hashable {
   private var words: (UInt64, UInt64, UInt64, UInt64)
 
@@ -15,6 +15,12 @@ package struct Digest32: Sendable, Hashable {
     guard bytes.count == Digest32.byteCount else { return nil }
     words = (0, 0, 0, 0)
     Swift.withUnsafeMutableBytes(of: &words) { $0.copyMemory(from: bytes) }
+  }
+
+  /// A digest that the program itself names, as four numbers of 16 digits in the order in which
+  /// its hexadecimal form is read.
+  package init(_ first: UInt64, _ second: UInt64, _ third: UInt64, _ fourth: UInt64) {
+    words = (first.bigEndian, second.bigEndian, third.bigEndian, fourth.bigEndian)
   }
 
   /// Reads 64 lower-case hexadecimal digits; nil for anything else.
@@ -50,7 +56,7 @@ package struct Digest32: Sendable, Hashable {
   package var bytes: [UInt8] { withUnsafeBytes { Array($0) } }
 
   /// 64 lower-case hexadecimal digits.
-  package var hex: String { withUnsafeBytes { Hex.string($0) } }
+  package var hex: String { withUnsafeBytes { Hex.text($0) } }
 
   package static func == (left: Digest32, right: Digest32) -> Bool {
     left.words.0 == right.words.0 && left.words.1 == right.words.1
@@ -62,41 +68,5 @@ package struct Digest32: Sendable, Hashable {
     hasher.combine(words.1)
     hasher.combine(words.2)
     hasher.combine(words.3)
-  }
-}
-
-/// Lower-case hexadecimal.
-enum Hex {
-  static func value(_ character: UInt8) -> UInt8? {
-    switch character {
-    case 0x30...0x39: character - 0x30
-    case 0x61...0x66: character - 0x61 + 10
-    default: nil
-    }
-  }
-
-  static func digit(_ value: UInt8) -> UInt8 {
-    value < 10 ? 0x30 + value : 0x61 + value - 10
-  }
-
-  static func write(_ bytes: UnsafeRawBufferPointer, to buffer: ByteBuffer) {
-    buffer.reserve(2 * bytes.count)
-    for byte in bytes {
-      buffer.base.storeBytes(
-        of: digit(byte >> 4), toByteOffset: buffer.count, as: UInt8.self)
-      buffer.base.storeBytes(
-        of: digit(byte & 15), toByteOffset: buffer.count + 1, as: UInt8.self)
-      buffer.count += 2
-    }
-  }
-
-  static func string(_ bytes: UnsafeRawBufferPointer) -> String {
-    String(unsafeUninitializedCapacity: 2 * bytes.count) { target in
-      for (index, byte) in bytes.enumerated() {
-        target[2 * index] = digit(byte >> 4)
-        target[2 * index + 1] = digit(byte & 15)
-      }
-      return 2 * bytes.count
-    }
   }
 }

@@ -29,17 +29,31 @@ package enum Base64Error: Error, Equatable, Sendable, CustomStringConvertible {
 package enum Base64 {
   /// Decodes a whole text. The empty text is the empty sequence of bytes.
   package static func decode(_ text: UnsafeRawBufferPointer) throws(Base64Error) -> [UInt8] {
-    guard text.count % 4 == 0 else { throw .invalidLength(characterCount: text.count) }
-    if text.isEmpty { return [] }
-    let padding = paddingCount(text)
+    let capacity = text.count / 4 * 3
     var failure: Base64Error?
-    let decoded = [UInt8](unsafeUninitializedCapacity: text.count / 4 * 3) { output, count in
-      count = values.withUnsafeBufferPointer { values in
-        decodeQuartets(text, padding: padding, values: values, into: output, failure: &failure)
-      }
+    let decoded = [UInt8](unsafeUninitializedCapacity: capacity) { output, count in
+      do throws(Base64Error) { count = try decode(text, into: output) } catch { failure = error }
     }
     if let failure { throw failure }
     return decoded
+  }
+
+  /// Decodes a whole text into memory that holds three bytes for each four characters, without
+  /// an allocation.
+  /// - Returns: how many bytes were written.
+  package static func decode(
+    _ text: UnsafeRawBufferPointer, into target: UnsafeMutableBufferPointer<UInt8>
+  ) throws(Base64Error) -> Int {
+    guard text.count % 4 == 0 else { throw .invalidLength(characterCount: text.count) }
+    if text.isEmpty { return 0 }
+    precondition(target.count >= text.count / 4 * 3, "no room for what the text holds")
+    var failure: Base64Error?
+    let count = values.withUnsafeBufferPointer { values in
+      decodeQuartets(
+        text, padding: paddingCount(text), values: values, into: target, failure: &failure)
+    }
+    if let failure { throw failure }
+    return count
   }
 
   /// Decodes a whole text held in an array.
@@ -49,33 +63,54 @@ package enum Base64 {
     }
   }
 
+  /// How many characters so many bytes have, padding included.
+  package static func characterCount(byteCount: Int) -> Int { (byteCount + 2) / 3 * 4 }
+
   /// Encodes bytes, with padding and without line breaks.
   package static func encode(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
-    let capacity = (bytes.count + 2) / 3 * 4
-    return [UInt8](unsafeUninitializedCapacity: capacity) { output, count in
-      alphabet.withUnsafeBufferPointer { alphabet in
-        var read = 0
-        while read + 3 <= bytes.count {
-          let bits =
-            UInt32(bytes[read]) << 16 | UInt32(bytes[read + 1]) << 8 | UInt32(bytes[read + 2])
-          output.initializeElement(at: count, to: alphabet[Int(bits >> 18)])
-          output.initializeElement(at: count + 1, to: alphabet[Int(bits >> 12 & 63)])
-          output.initializeElement(at: count + 2, to: alphabet[Int(bits >> 6 & 63)])
-          output.initializeElement(at: count + 3, to: alphabet[Int(bits & 63)])
-          read += 3
-          count += 4
-        }
-        let rest = bytes.count - read
-        guard rest > 0 else { return }
-        let bits = UInt32(bytes[read]) << 16 | (rest == 2 ? UInt32(bytes[read + 1]) << 8 : 0)
-        for place in 0..<4 {
-          let character =
-            place <= rest
-            ? alphabet[Int(bits >> UInt32(18 - 6 * place) & 63)] : UInt8(ascii: "=")
-          output.initializeElement(at: count, to: character)
-          count += 1
-        }
+    [UInt8](unsafeUninitializedCapacity: characterCount(byteCount: bytes.count)) { output, count in
+      count = encode(bytes, into: output)
+    }
+  }
+
+  /// Encodes bytes as a text.
+  package static func text(_ bytes: [UInt8]) -> String {
+    String(unsafeUninitializedCapacity: characterCount(byteCount: bytes.count)) { output in
+      bytes.withUnsafeBytes { encode($0, into: output) }
+    }
+  }
+
+  /// Encodes bytes into memory that holds their `characterCount`, without an allocation.
+  /// - Returns: how many characters were written.
+  @discardableResult
+  package static func encode(
+    _ bytes: UnsafeRawBufferPointer, into target: UnsafeMutableBufferPointer<UInt8>
+  ) -> Int {
+    precondition(
+      target.count >= characterCount(byteCount: bytes.count), "no room for the characters")
+    return alphabet.withUnsafeBufferPointer { alphabet in
+      var count = 0
+      var read = 0
+      while read + 3 <= bytes.count {
+        let bits =
+          UInt32(bytes[read]) << 16 | UInt32(bytes[read + 1]) << 8 | UInt32(bytes[read + 2])
+        target.initializeElement(at: count, to: alphabet[Int(bits >> 18)])
+        target.initializeElement(at: count + 1, to: alphabet[Int(bits >> 12 & 63)])
+        target.initializeElement(at: count + 2, to: alphabet[Int(bits >> 6 & 63)])
+        target.initializeElement(at: count + 3, to: alphabet[Int(bits & 63)])
+        read += 3
+        count += 4
       }
+      let rest = bytes.count - read
+      guard rest > 0 else { return count }
+      let bits = UInt32(bytes[read]) << 16 | (rest == 2 ? UInt32(bytes[read + 1]) << 8 : 0)
+      for place in 0..<4 {
+        let character =
+          place <= rest
+          ? alphabet[Int(bits >> UInt32(18 - 6 * place) & 63)] : UInt8(ascii: "=")
+        target.initializeElement(at: count + place, to: character)
+      }
+      return count + 4
     }
   }
 

@@ -19,7 +19,7 @@ package final class SHA256 {
 
   /// Adds bytes to the digest under way.
   package func update(_ bytes: UnsafeRawBufferPointer) {
-    check(EVP_DigestUpdate(context, bytes.baseAddress, bytes.count))
+    Self.check(EVP_DigestUpdate(context, bytes.baseAddress, bytes.count))
   }
 
   /// Ends the digest under way and starts an empty one.
@@ -29,7 +29,7 @@ package final class SHA256 {
       EVP_DigestFinal_ex(
         context, target.baseAddress?.assumingMemoryBound(to: UInt8.self), nil)
     }
-    check(status)
+    Self.check(status)
     start()
     return digest
   }
@@ -40,14 +40,21 @@ package final class SHA256 {
     return finish()
   }
 
-  /// The digest of these bytes; for one-off use, since it makes a context.
+  /// The digest of these bytes; for one-off use, since libcrypto makes a context for it.
   package static func hash(_ bytes: UnsafeRawBufferPointer) -> Digest32 {
-    SHA256().hash(bytes)
+    var digest = Digest32()
+    let status = digest.withUnsafeMutableBytes { target in
+      EVP_Digest(
+        bytes.baseAddress, bytes.count,
+        target.baseAddress?.assumingMemoryBound(to: UInt8.self), nil, algorithm, nil)
+    }
+    check(status)
+    return digest
   }
 
-  private func start() { check(EVP_DigestInit_ex(context, SHA256.algorithm, nil)) }
+  private func start() { Self.check(EVP_DigestInit_ex(context, SHA256.algorithm, nil)) }
 
-  private func check(_ status: Int32) {
+  private static func check(_ status: Int32) {
     // The calls fail for want of memory only, never because of the bytes.
     if status != 1 { fatalError("SHA-256: libcrypto failed") }
   }

@@ -1,12 +1,12 @@
-// Base64: canonical texts and no others; the two kinds of damage that are mended.
+// Base64: canonical texts and no others.
 
-import AppStore
+import Bytes
 import Foundation
 import TestSupport
 import Testing
 
-@Suite("Base64 of receipts")
-struct ReceiptBase64Tests {
+@Suite("Base64")
+struct Base64Tests {
   @Test(
     "the standard's own examples decode and encode",
     arguments: [
@@ -64,26 +64,6 @@ struct ReceiptBase64Tests {
     #expect(decodedCount > 100, "seed \(random.seed)")
   }
 
-  @Test(
-    "line breaks and tabs go, a space is a plus again, nothing else changes",
-    arguments: [
-      ("Zm9v", "Zm9v"), ("Zm9v\r\nYmFy\r\n", "Zm9vYmFy"), ("Z\tm9v", "Zm9v"), ("a b ", "a+b+"),
-      ("\n", ""), ("", ""), ("a~b&", "a~b&"), ("-_ \n", "-_+"),
-    ])
-  func normalized(text: String, expected: String) {
-    #expect(ReceiptText.normalize(Array(text.utf8)) == Array(expected.utf8))
-    let isUntouched = Array(text.utf8).withUnsafeBytes { ReceiptText.normalized($0) == nil }
-    #expect(isUntouched == (text == expected))
-  }
-
-  @Test("a receipt that a form has damaged decodes to the same bytes")
-  func damagedByForm() throws {
-    let bytes = [UInt8](repeating: 0xFB, count: 100)
-    let text = String(decoding: Base64.encode(bytes), as: UTF8.self)
-    let damaged = Array(text.replacingOccurrences(of: "+", with: " ").utf8) + [0x0D, 0x0A]
-    #expect(try damaged.withUnsafeBytes { try ReceiptText.decode($0) } == bytes)
-  }
-
   @Test("an error says what is wrong and shows no character of the text")
   func messages() {
     #expect(
@@ -92,5 +72,23 @@ struct ReceiptBase64Tests {
     #expect(
       Base64Error.invalidCharacter(offsetBytes: 3).description
         == "base64: character at offset 3 is outside the standard alphabet")
+  }
+
+  @Test("memory of the exact size is enough, and what is decoded there is what an array holds")
+  func decodeInPlace() throws {
+    var random = SeededRandom()
+    for byteCount in 0..<50 {
+      let bytes = random.bytes(count: byteCount)
+      let text = Base64.encode(bytes)
+      #expect(text.count == Base64.characterCount(byteCount: byteCount))
+      #expect(Array(Base64.text(bytes).utf8) == text, "seed \(random.seed)")
+      let decoded = try withUnsafeTemporaryAllocation(of: UInt8.self, capacity: text.count / 4 * 3)
+      {
+        room in
+        let count = try text.withUnsafeBytes { try Base64.decode($0, into: room) }
+        return Array(room.prefix(count))
+      }
+      #expect(decoded == bytes, "seed \(random.seed)")
+    }
   }
 }

@@ -3,6 +3,7 @@ import CCrypto
 
 /// The 16 bytes of a UUID.
 package struct UUID16: Hashable, Sendable, CustomStringConvertible {
+  package static let byteCount = 16
   private let high: UInt64
   private let low: UInt64
 
@@ -17,6 +18,19 @@ package struct UUID16: Hashable, Sendable, CustomStringConvertible {
     self.low = low & ~(0b11 << 62) | 0b10 << 62
   }
 
+  /// Copies a UUID; nil unless there are exactly 16 bytes.
+  package init?(_ bytes: UnsafeRawBufferPointer) {
+    guard bytes.count == Self.byteCount else { return nil }
+    high = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 0, as: UInt64.self))
+    low = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+  }
+
+  /// Makes a version 4 UUID of 16 random bytes; nil unless there are 16.
+  package init?(random bytes: [UInt8]) {
+    guard let plain = bytes.withUnsafeBytes({ UUID16($0) }) else { return nil }
+    self.init(high: plain.high, low: plain.low, version: 4)
+  }
+
   /// Reads the form `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`, in either case; nil for anything else.
   package init?(_ text: String) {
     var digits: (high: UInt64, low: UInt64) = (0, 0)
@@ -26,7 +40,7 @@ package struct UUID16: Hashable, Sendable, CustomStringConvertible {
         guard byte == UInt8(ascii: "-") else { return nil }
         continue
       }
-      guard let digit = Self.hexValue(byte) else { return nil }
+      guard let digit = Hex.value(anyCase: byte).map(UInt64.init) else { return nil }
       if count < 16 { digits.high = digits.high << 4 | digit }
       if count >= 16 { digits.low = digits.low << 4 | digit }
       count += 1
@@ -34,14 +48,6 @@ package struct UUID16: Hashable, Sendable, CustomStringConvertible {
     }
     guard count == 32 else { return nil }
     (high, low) = digits
-  }
-
-  private static func hexValue(_ byte: UInt8) -> UInt64? {
-    switch byte {
-    case 0x30...0x39: UInt64(byte - 0x30)
-    case 0x41...0x46, 0x61...0x66: UInt64((byte | 0x20) - 0x61 + 10)
-    default: nil
-    }
   }
 
   /// A random UUID (version 4).
@@ -54,47 +60,46 @@ package struct UUID16: Hashable, Sendable, CustomStringConvertible {
   package static func named(_ name: UnsafeRawBufferPointer, in namespace: UUID16) -> UUID16 {
     var input: [UInt8] = []
     input.reserveCapacity(16 + name.count)
-    namespace.append(to: &input)
+    namespace.withUnsafeBytes { input.append(contentsOf: $0) }
     input.append(contentsOf: name)
     var digest = [UInt8](repeating: 0, count: 20)
     guard EVP_Digest(input, input.count, &digest, nil, sha1, nil) == 1 else {
       fatalError("SHA-1: libcrypto failed")
     }
-    let words = digest.withUnsafeBytes {
+    let (high, low) = digest.withUnsafeBytes {
       (
         UInt64(bigEndian: $0.loadUnaligned(fromByteOffset: 0, as: UInt64.self)),
         UInt64(bigEndian: $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
       )
     }
-    return UUID16(high: words.0, low: words.1, version: 5)
+    return UUID16(high: high, low: low, version: 5)
   }
 
   // Fetched once: a fetch costs more than the digest.
   nonisolated(unsafe) private static let sha1: OpaquePointer? =
     EVP_MD_fetch(nil, "SHA1", nil) ?? EVP_sha1()
 
-  private func append(to bytes: inout [UInt8]) {
-    for word in [high, low] {
-      for shift in stride(from: 56, through: 0, by: -8) {
-        bytes.append(UInt8(truncatingIfNeeded: word >> UInt64(shift)))
-      }
-    }
+  /// Lends the 16 bytes.
+  package func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+    Swift.withUnsafeBytes(of: (high.bigEndian, low.bigEndian), body)
   }
 
   /// Lower case, in the form that `init(_:)` reads.
   package var description: String {
-    let digits = Array("0123456789abcdef".utf8)
-    var bytes: [UInt8] = []
-    append(to: &bytes)
-    var text: [UInt8] = []
-    text.reserveCapacity(36)
-    for (index, byte) in bytes.enumerated() {
-      if index == 4 || index == 6 || index == 8 || index == 10 {
-        text.append(UInt8(ascii: "-"))
+    withUnsafeBytes { bytes in
+      String(unsafeUninitializedCapacity: 36) { text in
+        var place = 0
+        for (index, byte) in bytes.enumerated() {
+          if index == 4 || index == 6 || index == 8 || index == 10 {
+            text[place] = UInt8(ascii: "-")
+            place += 1
+          }
+          text[place] = Hex.digit(byte >> 4)
+          text[place + 1] = Hex.digit(byte & 15)
+          place += 2
+        }
+        return place
       }
-      text.append(digits[Int(byte >> 4)])
-      text.append(digits[Int(byte & 15)])
     }
-    return String(decoding: text, as: UTF8.self)
   }
 }
