@@ -64,7 +64,7 @@ private func importUploads(
   let verifier = try ReceiptVerifier(configuration: .init())
   let summary = try ledger.withWriter { writer in
     // Under the lock nothing is appended beside, so that what is known stays all that is known.
-    let lookup = Lookup(try IntakeLookup(try ledger.projections()), stop: stop)
+    let lookup = Lookup(try IntakeLookup(try ledger.projections(isFrugal: true)), stop: stop)
     let progress = Progress("Importing", unit: .bytes, context: context)
     let importer = Importer(
       inputs, into: writer, families: lookup, known: lookup, verifier: verifier,
@@ -83,7 +83,7 @@ private func importUploads(
   }
   // Whoever exports next finds the projections ready; an import that was cut short leaves that to later.
   if !summary.isInterrupted, summary.failure == nil, summary.positions != nil {
-    _ = try ledger.projections()
+    _ = try ledger.projections(isFrugal: true)
   }
   try report(summary, options, context)
   if let failure = summary.failure { throw failure }

@@ -15,9 +15,10 @@ struct OpenLedger {
   }
 
   /// The projections, brought up to date with the log.
-  func projections() throws -> Database {
+  /// - Parameter isFrugal: in memory that does not grow with what is new.
+  func projections(isFrugal: Bool = false) throws -> Database {
     try reader.refresh()
-    return try projector().current()
+    return try projector().current(isFrugal: isFrugal)
   }
 
   /// Works on the projections with progress on a terminal; a signal ends the work.
