@@ -5,7 +5,7 @@ package import Projections
 private import Synchronization
 
 /// A ledger in a temporary directory, removed with the value. Its clock advances by a second a step, from
-/// 1 February 2026, and its salts count up.
+/// 1 February 2026, and all salts are one.
 package final class LedgerFixture {
   package let path: String
   package let directory: LedgerDirectory
@@ -15,7 +15,6 @@ package final class LedgerFixture {
   package private(set) var eventCount = 0
   private let options: WriterOptions
   private let clockMs = Counter(ms("2026-02-01"))
-  private let salt = Counter(0)
 
   /// - Parameter id: the byte that the ledger's id is made of.
   package init(id: UInt8 = 1, blockByteCount: Int = 16 << 10) throws {
@@ -26,12 +25,9 @@ package final class LedgerFixture {
     var options = WriterOptions()
     options.blockByteCount = blockByteCount
     options.clock = { [clockMs] in clockMs.value }
-    options.random = { [salt] buffer in
-      let number = UInt64(salt.next())
-      for index in buffer.indices {
-        buffer[index] =
-          UInt8(truncatingIfNeeded: number >> UInt64(8 * (index % 8))) ^ UInt8(index % 251)
-      }
+    // One salt for all: those that a writer takes beforehand would depend on how often it is opened.
+    options.random = { buffer in
+      buffer.initializeMemory(as: UInt8.self, repeating: 0x5A)
       return true
     }
     self.options = options
@@ -47,7 +43,7 @@ package final class LedgerFixture {
     private let number: Atomic<Int64>
     init(_ first: Int64) { number = Atomic(first) }
     var value: Int64 { number.load(ordering: .relaxed) }
-    func next(_ step: Int64 = 1) -> Int64 { number.add(step, ordering: .relaxed).newValue }
+    func advance(by step: Int64) { number.add(step, ordering: .relaxed) }
   }
 
   // MARK: Events
@@ -58,7 +54,7 @@ package final class LedgerFixture {
     for step in steps {
       _ = try writer.append(step.drafts)
       eventCount += step.count
-      _ = clockMs.next(1000)
+      clockMs.advance(by: 1000)
     }
     try writer.close()
   }
