@@ -103,7 +103,12 @@ package final class Projector {
       try database.execute("COMMIT")
     } catch {
       try? database.execute("ROLLBACK")
-      throw Self.projectionError(error)
+      let failure = Self.projectionError(error)
+      if case .database(let error) = failure, error.isCorrupt {
+        observer.notice("the projections cannot be read: rebuilding")
+        return nil
+      }
+      throw failure
     }
     return database
   }
