@@ -15,8 +15,8 @@ final class SaleTable: SaleSource {
   private lazy var selectChain = Result { () throws(DatabaseError) in
     try database.prepare(
       """
-      SELECT \(Self.columns) FROM sales WHERE original_transaction_id = ? AND environment = ?
-      AND bundle = ? AND product = ? AND kind = 0
+      SELECT \(Self.columns) FROM sales WHERE chain_hash = ? AND original_transaction_id = ?
+      AND environment = ? AND bundle = ? AND product = ? AND kind = 0
       """)
   }
   private lazy var selectTransactions = Result { () throws(DatabaseError) in
@@ -35,7 +35,7 @@ final class SaleTable: SaleSource {
     transaction_id, original_transaction_id, first_position, country, country_position, user, \
     user_position, unit_price_micros, currency, price_basis, price_position, price_problem, \
     is_upgraded, cancellation_state, newest_cancellation_request_ms, reversal_request_ms, \
-    version, created_at_ms, updated_at_ms
+    version, created_at_ms, updated_at_ms, chain_hash
     """
 
   init(_ database: Database, _ symbols: SymbolTable, isFresh: Bool) {
@@ -59,10 +59,11 @@ final class SaleTable: SaleSource {
   func fetchChain(of sale: Sale, into store: SaleStore) throws(DatabaseError) {
     let statement = try selectChain.get()
     defer { statement.reset() }
-    statement.bind(1, text: sale.originalTransactionID)
-    statement.bind(2, Int(sale.environment))
-    statement.bind(3, Int(sale.bundle))
-    statement.bind(4, Int(sale.product))
+    statement.bind(1, sale.originalTransactionID.indexHash)
+    statement.bind(2, text: sale.originalTransactionID)
+    statement.bind(3, Int(sale.environment))
+    statement.bind(4, Int(sale.bundle))
+    statement.bind(5, Int(sale.product))
     while try statement.step() { try takeIn(statement, store) }
   }
 
@@ -149,94 +150,104 @@ final class SaleTable: SaleSource {
   // MARK: Writing
 
   /// Writes the sales that have changed, with their transactions and their lines.
-  func store(_ sales: SaleStore) throws(DatabaseError) {
-    let values = Array(repeating: "?", count: 28).joined(separator: ", ")
-    let insert = try database.prepare(
+  func store(_ sales: SaleStore, _ rows: RowWriter) throws(DatabaseError) {
+    let values = Array(repeating: "?", count: 29).joined(separator: ", ")
+    let target = try rows.target(
       "INSERT OR REPLACE INTO sales(\(Self.columns)) VALUES(\(values))")
     for place in sales.sales.indices where sales.sales[place].isChanged {
-      bind(sales.sales[place], insert)
-      try insert.run()
+      rows.begin(target)
+      add(sales.sales[place], rows)
+      try rows.end()
     }
-    try storeTransactions(sales)
-    try storeJournal(sales)
+    try storeTransactions(sales, rows)
+    try storeJournal(sales, rows)
     for place in sales.sales.indices where sales.sales[place].isChanged {
       sales.update(place) { $0.isChanged = false }
     }
   }
 
-  private func bind(_ sale: Sale, _ insert: Statement) {
-    insert.bind(1, sale.id)
-    insert.bind(2, Int(sale.environment))
-    insert.bind(3, Int(sale.bundle))
-    insert.bind(4, Int(sale.keyKind.rawValue))
-    insert.bind(5, text: sale.key)
-    insert.bind(6, Int(sale.product))
-    insert.bind(7, sale.quantity)
-    insert.bind(8, sale.saleDateMs)
-    insert.bind(9, Int(sale.kind.rawValue))
-    insert.bind(10, text: sale.transactionID)
-    insert.bind(11, text: sale.originalTransactionID)
-    insert.bind(12, sale.firstPosition)
-    insert.bind(13, symbol: sale.country)
-    insert.bind(14, position: sale.countryPosition)
-    insert.bind(15, symbol: sale.user)
-    insert.bind(16, position: sale.userPosition)
-    insert.bind(17, sale.price?.micros)
-    insert.bind(18, symbol: sale.price.map { symbols.symbol($0.currency) } ?? .none)
-    insert.bind(19, Int(sale.priceBasis.rawValue))
-    insert.bind(20, position: sale.pricePosition)
-    insert.bind(21, Int(sale.priceProblem.rawValue))
-    insert.bind(22, sale.isUpgraded ? 1 : 0)
-    insert.bind(23, Int(sale.cancellationState.rawValue))
-    insert.bind(24, unlessLeast(sale.newestCancellationRequestMs))
-    insert.bind(25, unlessLeast(sale.reversalRequestMs))
-    insert.bind(26, sale.version)
-    insert.bind(27, sale.createdAtMs)
-    insert.bind(28, sale.updatedAtMs)
+  private func add(_ sale: Sale, _ rows: RowWriter) {
+    rows.add(sale.id)
+    rows.add(Int(sale.environment))
+    rows.add(Int(sale.bundle))
+    rows.add(Int(sale.keyKind.rawValue))
+    rows.add(text: sale.key)
+    rows.add(Int(sale.product))
+    rows.add(sale.quantity)
+    rows.add(sale.saleDateMs)
+    rows.add(Int(sale.kind.rawValue))
+    rows.add(text: sale.transactionID)
+    rows.add(text: sale.originalTransactionID)
+    rows.add(sale.firstPosition)
+    rows.add(symbol: sale.country)
+    rows.add(position: sale.countryPosition)
+    rows.add(symbol: sale.user)
+    rows.add(position: sale.userPosition)
+    rows.add(sale.price?.micros)
+    rows.add(symbol: sale.price.map { symbols.symbol($0.currency) } ?? .none)
+    rows.add(Int(sale.priceBasis.rawValue))
+    rows.add(position: sale.pricePosition)
+    rows.add(Int(sale.priceProblem.rawValue))
+    rows.add(sale.isUpgraded ? 1 : 0)
+    rows.add(Int(sale.cancellationState.rawValue))
+    rows.add(unlessLeast(sale.newestCancellationRequestMs))
+    rows.add(unlessLeast(sale.reversalRequestMs))
+    rows.add(sale.version)
+    rows.add(sale.createdAtMs)
+    rows.add(sale.updatedAtMs)
+    // Only regular sales stand in chains (rule R7.4).
+    let isOfChain = sale.kind == .regular && !sale.originalTransactionID.isEmpty
+    rows.add(isOfChain ? sale.originalTransactionID.indexHash : nil)
   }
 
   private func unlessLeast(_ value: Int64) -> Int64? { value == .min ? nil : value }
 
-  private func storeTransactions(_ sales: SaleStore) throws(DatabaseError) {
-    let insert = try database.prepare("INSERT OR IGNORE INTO sale_transactions VALUES(?, ?)")
+  private func storeTransactions(
+    _ sales: SaleStore, _ rows: RowWriter
+  ) throws(DatabaseError) {
+    let target = try rows.target("INSERT OR IGNORE INTO sale_transactions VALUES(?, ?)")
     for place in sales.sales.indices where sales.sales[place].isChanged {
       for transaction in sales.sortedAliases(place) {
-        insert.bind(1, sales.sales[place].id)
-        insert.bind(2, text: transaction)
-        try insert.run()
+        rows.begin(target)
+        rows.add(sales.sales[place].id)
+        rows.add(text: transaction)
+        try rows.end()
       }
     }
   }
 
-  private func storeJournal(_ sales: SaleStore) throws(DatabaseError) {
-    let remove = try database.prepare("DELETE FROM journal WHERE sale = ?")
+  private func storeJournal(_ sales: SaleStore, _ rows: RowWriter) throws(DatabaseError) {
+    let remove = try rows.target("DELETE FROM journal WHERE sale = ?")
     let values = Array(repeating: "?", count: 16).joined(separator: ", ")
-    let insert = try database.prepare("INSERT INTO journal VALUES(\(values))")
+    let insert = try rows.target("INSERT INTO journal VALUES(\(values))")
     for place in sales.sales.indices where sales.sales[place].isChanged {
       let sale = sales.sales[place]
       if !isFresh {
-        remove.bind(1, sale.id)
-        try remove.run()
+        rows.begin(remove)
+        rows.add(sale.id)
+        try rows.end()
       }
-      insert.bind(1, sale.id)
-      insert.bind(5, sale.saleDateMs)
-      insert.bind(6, Int(sale.environment))
-      insert.bind(7, Int(sale.bundle))
-      insert.bind(8, Int(sale.product))
-      insert.bind(9, symbol: sale.country)
-      insert.bind(10, Int(sale.kind.rawValue))
-      insert.bind(11, Int(sale.priceBasis.rawValue))
-      insert.bind(13, symbol: sale.price.map { symbols.symbol($0.currency) } ?? .none)
+      let currency = sale.price.map { symbols.symbol($0.currency) } ?? .none
       var ordinal = 0
       try sales.forEachJournalLine(of: sale) { line throws(DatabaseError) in
-        insert.bind(2, ordinal)
-        insert.bind(3, Int(line.type.rawValue))
-        insert.bind(4, line.dateMs)
-        insert.bind(12, line.quantity)
-        insert.bind(14, line.amountMicros)
-        insert.bind(15, line.position)
-        insert.bind(16, text: line.reason)
-        try insert.run()
+        rows.begin(insert)
+        rows.add(sale.id)
+        rows.add(ordinal)
+        rows.add(Int(line.type.rawValue))
+        rows.add(line.dateMs)
+        rows.add(sale.saleDateMs)
+        rows.add(Int(sale.environment))
+        rows.add(Int(sale.bundle))
+        rows.add(Int(sale.product))
+        rows.add(symbol: sale.country)
+        rows.add(Int(sale.kind.rawValue))
+        rows.add(Int(sale.priceBasis.rawValue))
+        rows.add(line.quantity)
+        rows.add(symbol: currency)
+        rows.add(line.amountMicros)
+        rows.add(line.position)
+        rows.add(text: line.reason)
+        try rows.end()
         ordinal += 1
       }
     }
