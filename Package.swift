@@ -53,7 +53,8 @@ let package = Package(
       name: "generate-history", dependencies: ["Time", "JSON"],
       path: "Development/generate-history", swiftSettings: strict),
     .target(
-      name: "TestSupport", dependencies: ["JSON", "Ledger"], path: "Tests/TestSupport",
+      name: "TestSupport", dependencies: ["Time", "JSON", "Ledger", "Projections"],
+      path: "Tests/TestSupport",
       swiftSettings: strict),
     tests("JSONTests", of: ["JSON", "Time"]),
     tests("LedgerTests", of: ["Ledger", "Time", "JSON", "CCrypto"]),

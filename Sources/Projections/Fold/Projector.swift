@@ -128,7 +128,12 @@ package final class Projector {
       return true
     } catch {
       try? database.execute("ROLLBACK")
-      throw Self.projectionError(error)
+      let failure = Self.projectionError(error)
+      if case .database(let error) = failure, error.isCorrupt {
+        observer.notice("the projections cannot be read: rebuilding")
+        return nil
+      }
+      throw failure
     }
   }
 

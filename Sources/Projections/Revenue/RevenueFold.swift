@@ -14,6 +14,8 @@ final class RevenueFold {
   /// A row of the verification at hand and the place of its sale.
   struct Shown {
     var sale: Int
+    /// The sale's number: places differ between runs, numbers don't.
+    var saleID: Int
     var row: Int
   }
 
@@ -37,7 +39,7 @@ final class RevenueFold {
     shownSaleCount = 0
     for (index, row) in rows.enumerated() {
       if let place = try place(of: row, verification) {
-        shown.append(Shown(sale: place, row: index))
+        shown.append(Shown(sale: place, saleID: store.sales[place].id, row: index))
       }
     }
     if shown.isEmpty { return }
@@ -111,7 +113,7 @@ final class RevenueFold {
   /// date, the smaller transaction id, and the order in which they came.
   private func order(_ rows: [ReplyRow]) {
     shown.sort { left, right in
-      if left.sale != right.sale { return left.sale < right.sale }
+      if left.saleID != right.saleID { return left.saleID < right.saleID }
       let (one, other) = (rows[left.row], rows[right.row])
       let isLatest = one.source == .latestReceiptInfo
       if isLatest != (other.source == .latestReceiptInfo) { return isLatest }

@@ -1,0 +1,26 @@
+// Random numbers that a printed seed brings back (SplitMix64).
+
+/// A generator whose seed a failing test names.
+package struct SeededRandom: RandomNumberGenerator, Sendable {
+  private var state: UInt64
+
+  package init(seed: UInt64) { state = seed }
+
+  package mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var mixed = state
+    mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
+    return mixed ^ mixed >> 31
+  }
+
+  /// Whether something happens that does in so many of a hundred cases.
+  package mutating func chance(percent: Int) -> Bool {
+    Int.random(in: 0..<100, using: &self) < percent
+  }
+
+  /// One of these.
+  package mutating func pick<Element>(_ elements: [Element]) -> Element {
+    elements[Int.random(in: 0..<elements.count, using: &self)]
+  }
+}

@@ -1,1 +1,0 @@
-// helpers for tests
