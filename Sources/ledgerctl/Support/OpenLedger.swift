@@ -14,10 +14,18 @@ struct OpenLedger {
     self.context = context
   }
 
-  /// The projections, brought up to date with the log.
+  /// The projections, brought up to date with the log. A log that is not whole gives none: figures from a part
+  /// of it would be wrong, and those that were folded before the damage are not thrown away for them.
   func projections() throws -> Database {
     try reader.refresh()
+    if let damage = reader.damage { throw damage }
     return try projector().current()
+  }
+
+  /// Questions to the projections, which are brought up to date first.
+  func queries() throws -> LedgerQueries {
+    let database = try projections()
+    return try LedgerQueries(database, readEvent: reader.event(at:))
   }
 
   /// Works on the projections with progress on a terminal; a signal ends the work.

@@ -25,6 +25,9 @@ struct TextTable {
     widths = columns.map { ledgerctl.widthColumns($0.heading) }
   }
 
+  /// Whether there is no row.
+  var isEmpty: Bool { rows.isEmpty }
+
   /// Adds a row; missing cells are empty, surplus ones are a mistake of the program.
   mutating func append(_ cells: [String]) {
     precondition(cells.count <= columns.count)
