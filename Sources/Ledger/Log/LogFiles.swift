@@ -56,7 +56,9 @@ extension LogReader {
     while low < high {
       let middle = (low + high) / 2
       let line = try event(at: middle)
-      let isBefore = line.withUnsafeBytes { EventLine($0).map { $0.recordedAtMs < timeMs } ?? false }
+      let isBefore = line.withUnsafeBytes {
+        EventLine($0).map { $0.recordedAtMs < timeMs } ?? false
+      }
       if isBefore { low = middle + 1 } else { high = middle }
     }
     return low

@@ -19,15 +19,14 @@ package struct ProjectionStatus: Equatable, Sendable {
     package let verifications: Int
     package let sales: Int
     package let exceptions: Int
-    /// Receipts that the App Store owes a final answer for.
-    package let pendingReceipts: Int
+    /// Sales that the App Store has not confirmed (rule R1), beside those in `sales`.
+    package let pendingSales: Int
 
     package static func == (left: Counts, right: Counts) -> Bool {
       left.receipts.elementsEqual(right.receipts) { $0 == $1 }
-        && [left.uploads, left.verifications, left.sales, left.exceptions, left.pendingReceipts]
+        && [left.uploads, left.verifications, left.sales, left.exceptions, left.pendingSales]
           == [
-            right.uploads, right.verifications, right.sales, right.exceptions,
-            right.pendingReceipts,
+            right.uploads, right.verifications, right.sales, right.exceptions, right.pendingSales,
           ]
     }
   }
@@ -47,8 +46,9 @@ extension Projector {
   /// How the projections were left; nil where there are none. Changes nothing.
   package func status() throws(ProjectionError) -> ProjectionStatus? {
     guard let path = generations.current else { return nil }
-    do throws(DatabaseError) {
+    do {
       let database = try Database(path: path, mode: .read)
+      // All of one moment.
       try database.execute("BEGIN")
       let progress = try Progress(database)
       let versions = try Self.versions(database)
@@ -56,7 +56,11 @@ extension Projector {
       return ProjectionStatus(
         position: progress.position, isOfThisLog: rests(progress), versions: versions,
         counts: isCurrent ? try Self.counts(database) : nil)
-    } catch { throw .database(error) }
+    } catch let error as DatabaseError {
+      throw .database(error)
+    } catch let error as ProjectionError {
+      throw error
+    } catch { throw .output(error) }
   }
 
   private func rests(_ progress: Progress) -> Bool {
@@ -81,8 +85,7 @@ extension Projector {
     return result
   }
 
-  private static func counts(_ database: Database) throws(DatabaseError) -> ProjectionStatus.Counts
-  {
+  private static func counts(_ database: Database) throws -> ProjectionStatus.Counts {
     func count(_ rest: String) throws(DatabaseError) -> Int {
       Int(try database.integer("SELECT count(*) FROM \(rest)") ?? 0)
     }
@@ -96,6 +99,14 @@ extension Projector {
       receipts: receipts, uploads: try count("uploads"),
       verifications: try count("verifications"), sales: try count("sales"),
       exceptions: try count("exceptions") + unpriced,
-      pendingReceipts: try count("pending_receipts"))
+      pendingSales: try pendingSaleCount(database))
+  }
+
+  private static func pendingSaleCount(_ database: Database) throws -> Int {
+    guard try database.integer("SELECT 1 FROM pending_receipts LIMIT 1") != nil else { return 0 }
+    let arena = TextArena()
+    let symbols = SymbolTable(arena)
+    try symbols.load(from: database)
+    return try PendingSales(database, symbols, arena).sales.count
   }
 }

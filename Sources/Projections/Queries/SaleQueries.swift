@@ -48,7 +48,9 @@ extension LedgerQueries {
     else { return [] }
     let line = try readEvent(position)
     return try withText(line) { line in
-      guard let event = EventLine(line), EventType(event.type) == .receiptVerified else { return [] }
+      guard let event = EventLine(line), EventType(event.type) == .receiptVerified else {
+        return []
+      }
       let upcast = try Upcasters.standard.upcast(
         .receiptVerified, version: event.version, data: event.data)
       return try withText(upcast ?? Array(event.data)) { data in

@@ -8,7 +8,8 @@ let statusCommand = Command(
   details: [
     "Prints the ledger's origin and id, how many events it holds and their root, the files of the log, and how "
       + "far the projections have come. It changes nothing and needs no lock. Damage that opening the log shows "
-      + "is named, and the exit code is then 20."
+      + "is named, and the exit code is then 20; projections that rest on another history than the log has make "
+      + "it 21."
   ],
   options: [.json],
   examples: [Example("ledgerctl status --json", "Give the figures to a program")]
@@ -56,6 +57,7 @@ private func showStatus(
     try write(standing, context)
   }
   if let damage = reader.damage { throw damage }
+  if case .success(let status?) = projections, !status.isOfThisLog { return .mismatch }
   return .done
 }
 
@@ -102,12 +104,19 @@ private func fileTable(_ files: [LogFile]) -> TextTable {
 private func projectionFields(_ standing: Standing) -> [(name: String, value: String)] {
   let status: ProjectionStatus
   switch standing.projections {
+  case .failure(.database(let error)):
+    return [("state", "cannot be read: \(error.cause); they will be built anew")]
   case .failure(let error): return [("state", "cannot be read: \(error)")]
   case .success(nil): return [("state", "none yet: the next command that needs them builds them")]
   case .success(let found?): status = found
   }
   var fields = [("events folded", "\(status.position)")]
-  if !status.isOfThisLog {
+  if standing.damage != nil {
+    fields.append(("state", "left as they are as long as the log is damaged"))
+  } else if status.position > standing.head.size {
+    fields.append(
+      ("state", "ahead of the log: events are missing from its end; they will be built anew"))
+  } else if !status.isOfThisLog {
     fields.append(("state", "of another history than this log: they will be built anew"))
   } else if status.counts == nil {
     fields.append(("state", "of another version of this program: they will be built anew"))
@@ -122,9 +131,9 @@ private func projectionFields(_ standing: Standing) -> [(name: String, value: St
   fields.append(("receipts", "\(counts.receipts.reduce(0) { $0 + $1.count }): \(states)"))
   fields.append(("uploads", "\(counts.uploads)"))
   fields.append(("verifications", "\(counts.verifications)"))
-  fields.append(("sales", "\(counts.sales)"))
+  let pending = counts.pendingSales == 0 ? "" : ", and \(counts.pendingSales) pending"
+  fields.append(("sales", "\(counts.sales)\(pending)"))
   fields.append(("exceptions", "\(counts.exceptions)"))
-  fields.append(("awaiting the App Store", counted(counts.pendingReceipts, "receipt")))
   return fields
 }
 
@@ -206,6 +215,6 @@ private func write(_ status: ProjectionStatus, lag: Int, _ writer: inout JSONWri
     writer.member("verifications", counts.verifications)
     writer.member("sales", counts.sales)
     writer.member("exceptions", counts.exceptions)
-    writer.member("pending_receipts", counts.pendingReceipts)
+    writer.member("pending_sales", counts.pendingSales)
   }
 }

@@ -52,7 +52,9 @@ enum Consequences {
       }
       try sheet.table("Verifications", VerificationDetail.table(verifications))
       try sheet.table("Sales that it first showed or gave something to", SaleDetail.table(sales))
-      if sales.isEmpty { try sheet.heading("Sales that it first showed or gave something to: none") }
+      if sales.isEmpty {
+        try sheet.heading("Sales that it first showed or gave something to: none")
+      }
     case .verification(let verification, let sales, let exceptions):
       guard let verification else { return try sheet.heading("It led to nothing.") }
       try write(verification, sales, exceptions, &sheet)
@@ -134,7 +136,8 @@ enum Consequences {
         let (new, known) = Self.split(sales, at: verification?.position ?? -1)
         writer.array("new_sales", new) { $0.write(to: &$1) }
         writer.array("known_sales", known) { $0.write(to: &$1) }
-        writer.array("lines", Self.lines(sales, at: verification?.position ?? -1)) { entry, writer in
+        writer.array("lines", Self.lines(sales, at: verification?.position ?? -1)) {
+          entry, writer in
           writer.object { writer in
             writer.member("line", entry.line.line)
             writer.member("date", atMs: entry.line.dateMs)

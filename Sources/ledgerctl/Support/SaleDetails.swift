@@ -56,7 +56,8 @@ extension SaleDetail {
     guard let unitPriceText, let currency else {
       return priceProblem.map { "unpriced: \($0)" } ?? kind
     }
-    return quantity == 1 ? "\(unitPriceText) \(currency)" : "\(quantity) × \(unitPriceText) \(currency)"
+    return quantity == 1
+      ? "\(unitPriceText) \(currency)" : "\(quantity) × \(unitPriceText) \(currency)"
   }
 
   /// What became of the sale, in a word or two.
