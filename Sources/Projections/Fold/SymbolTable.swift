@@ -25,8 +25,16 @@ final class SymbolTable {
     storedCount = texts.count
   }
 
-  /// The symbol of `text`, a new one where it has none.
+  /// The symbol of `text`, a new one where it has none. Most texts are those of the event before:
+  /// `recent` keeps the last answer at one place of use.
   @inline(__always)
+  func symbol(_ text: Text, recent: inout Symbol) -> Symbol {
+    if recent >= 0, texts[Int(recent)].equals(text) { return recent }
+    recent = symbol(text)
+    return recent
+  }
+
+  /// The symbol of `text`, a new one where it has none.
   func symbol(_ text: Text) -> Symbol {
     if let known = numbers[TextKey(text: text)] { return known }
     return add(text)
@@ -65,13 +73,14 @@ final class SymbolTable {
   func string(_ symbol: Symbol) -> String { String(decoding: text(symbol), as: UTF8.self) }
 
   /// Writes those that the database doesn't have.
-  func store(to database: Database) throws(DatabaseError) {
+  func store(_ rows: RowWriter) throws(DatabaseError) {
     guard storedCount < texts.count else { return }
-    let insert = try database.prepare("INSERT INTO symbols(id, text) VALUES(?, ?)")
+    let target = try rows.target("INSERT INTO symbols(id, text) VALUES(?, ?)")
     for number in storedCount..<texts.count {
-      insert.bind(1, number)
-      insert.bind(2, text: texts[number])
-      try insert.run()
+      rows.begin(target)
+      rows.add(number)
+      rows.add(text: texts[number])
+      try rows.end()
     }
     storedCount = texts.count
   }
