@@ -27,6 +27,6 @@ struct Sheet {
   mutating func table(_ title: String, _ table: TextTable) throws {
     if table.isEmpty { return }
     try heading(title)
-    try table.write(to: context.output, terminal: context.terminal)
+    try table.write(to: context.output, terminal: context.terminal, isCut: false)
   }
 }
