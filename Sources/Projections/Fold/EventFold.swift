@@ -118,9 +118,10 @@ final class EventFold {
     else { throw EventError.badField(.receiptUploaded, field: "receipt identity") }
     let occurredAtMs = upload.occurredAtMs ?? event.recordedAtMs
     keeper.removeAll()
-    let country = upload.countryCode.map {
-      symbols.symbol(keeper.bytes(of: $0), recent: &recentCountry)
-    } ?? .none
+    let country =
+      upload.countryCode.map {
+        symbols.symbol(keeper.bytes(of: $0), recent: &recentCountry)
+      } ?? .none
     var user: Int32 = -1
     if let identifier = upload.userIdentifier, !identifier.raw.isEmpty {
       user = try users.number(of: keeper.bytes(of: identifier))

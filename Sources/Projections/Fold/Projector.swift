@@ -29,8 +29,8 @@ package final class Projector {
     }
   }
 
-  private let reader: LogReader
-  private let generations: Generations
+  let reader: LogReader
+  let generations: Generations
   private let observer: Observer
 
   package init(_ reader: LogReader, observer: Observer = Observer()) {

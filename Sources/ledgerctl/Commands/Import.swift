@@ -54,7 +54,8 @@ private func importUploads(
   _ options: ImportOptions, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
   let ledger = try OpenLedger(invocation, context)
-  let stop = StopFlag()
+  let interruption = context.interruption
+  let stop = StopFlag { interruption.isRequested }
   let spool = options.isStrict ? ledger.directory.path : nil
   let inputs = try ImportInput.openAll(options.files, spoolDirectory: spool, stop: stop)
   var importOptions = Intake.ImportOptions()
@@ -74,7 +75,6 @@ private func importUploads(
         context.diagnostics.writeLine("ledgerctl: \(problem)")
       },
       onProgress: { state in
-        if context.interruption.isRequested { stop.set() }
         progress.update(state.readBytes, of: state.totalBytes)
       })
     let summary = importer.run()
@@ -87,6 +87,10 @@ private func importUploads(
   }
   try report(summary, options, context)
   if let failure = summary.failure { throw failure }
+  if summary.isInterrupted {
+    context.diagnostics.writeLine(
+      "ledgerctl: import: interrupted; the same import again brings what is missing")
+  }
   return ExitCode(rawValue: summary.exitCode) ?? .failed
 }
 
@@ -116,7 +120,9 @@ private func report(
     return try context.output.writeLine(
       "Imported nothing: \(counted(summary.refused, "bad line")) of \(summary.lines)")
   }
-  var parts = ["Imported \(counted(summary.uploads, "upload")) from \(counted(summary.lines, "line"))"]
+  var parts = [
+    "Imported \(counted(summary.uploads, "upload")) from \(counted(summary.lines, "line"))"
+  ]
   if summary.known > 0 { parts.append("\(summary.known) known already") }
   if summary.refused > 0 { parts.append("\(summary.refused) refused") }
   if summary.warnings > 0 { parts.append(counted(summary.warnings, "warning")) }
