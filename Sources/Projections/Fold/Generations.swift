@@ -71,6 +71,13 @@ struct Generations {
     return ("\(directory)/\(number).sqlite.building", "\(directory)/\(number).sqlite")
   }
 
+  /// Makes an empty file that only its owner reads; SQLite gives its companions the same mode.
+  func createFile(_ path: String) throws(ProjectionError) {
+    let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw failure("making", "a new generation") }
+    close(descriptor)
+  }
+
   /// Removes a file that was not finished.
   func remove(_ path: String) { unlink(path) }
 

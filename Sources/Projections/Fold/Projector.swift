@@ -148,6 +148,7 @@ package final class Projector {
   }
 
   private func build(_ path: String) throws {
+    try generations.createFile(path)
     let database = try Database(path: path, mode: .create)
     try database.execute(
       """
@@ -159,6 +160,7 @@ package final class Projector {
     try Progress.storeVersions(database)
     try fold(into: database, from: Progress(), isFresh: true)
     try database.execute(Schema.indexes)
+    try database.execute(Schema.views)
     try database.execute("COMMIT")
   }
 
