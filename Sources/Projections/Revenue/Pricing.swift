@@ -22,7 +22,9 @@ extension RevenueFold {
     try forEachSale { place, group throws(DatabaseError) in
       guard store.sales[place].kind.isPaid, let primary = group.first else { return }
       if try priceByTransaction(place, verification) { return }
-      guard store.sales[place].isFirstObservation, store.sales[place].price == nil else { return }
+      guard store.sales[place].isFirstObservation, store.sales[place].clientPrice == nil else {
+        return
+      }
       if try priceByProduct(place, rows[primary.row], verification) { return }
       if newRegularSales == 1, store.sales[place].kind == .regular {
         try priceByShorthand(place, verification)
@@ -39,7 +41,7 @@ extension RevenueFold {
     }
     guard let fitting else { return false }
     let reading = fitting.read()
-    if let price = store.sales[place].price {
+    if let price = store.sales[place].clientPrice {
       switch reading {
       case .price(let micros, let currency):
         if price != UnitPrice(micros: micros, currency: currency) {

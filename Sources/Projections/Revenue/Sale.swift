@@ -158,6 +158,9 @@ struct Sale {
   /// Whether the verification at hand is the first that shows it.
   var isFirstObservation = true
 
+  /// The price that a client sent. One that was derived gives way to it.
+  var clientPrice: UnitPrice? { priceBasis.isFromClient ? price : nil }
+
   init(id: Int, environment: Symbol, bundle: Symbol, keyKind: KeyKind, key: Text) {
     (self.id, self.environment, self.bundle) = (id, environment, bundle)
     (self.keyKind, self.key) = (keyKind, key)
