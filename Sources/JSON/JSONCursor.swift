@@ -182,6 +182,16 @@ package struct JSONCursor {
     return JSONBytes(start: start + first, count: offset &- first)
   }
 
+  /// The value of the last member of the outermost object, without a look at it: everything up to the
+  /// text's last byte, which must be that object's end. Whoever reads the value finds out if more follows.
+  package mutating func readRest() throws(JSONError) -> JSONBytes {
+    skipSpace()
+    guard offset < end, start[end &- 1] == 0x7D else { throw fault(.unexpectedEnd) }
+    let first = offset
+    offset = end
+    return JSONBytes(start: start + first, count: end &- 1 &- first)
+  }
+
   /// Passes over one value of any kind.
   package mutating func skipValue() throws(JSONError) {
     switch try kind() {

@@ -23,7 +23,11 @@ package struct Reply {
   /// - Parameter keeper: keeps unescaped strings; what the reply holds is valid as long as it and `bytes`.
   package init(_ bytes: JSONBytes, _ keeper: TextKeeper) throws(JSONError) {
     var cursor = JSONCursor(bytes)
-    guard try cursor.kind() == .object else { return }
+    guard try cursor.kind() == .object else {
+      try cursor.skipValue()
+      try cursor.expectEnd()
+      return
+    }
     var isOrdered = true
     try cursor.beginObject()
     while let key = try cursor.nextKey() {
@@ -48,6 +52,7 @@ package struct Reply {
         isOrdered = false
       }
     }
+    try cursor.expectEnd()
     if bundleID == nil { bundleID = bid }
     if !isOrdered { orderRows() }
   }
@@ -87,6 +92,7 @@ package struct Reply {
     var hasInApp = false
     try cursor.beginObject()
     while let key = try cursor.nextKey() {
+      // Only the flat receipt of the legacy shape has a purchase's own fields, and most have not.
       if key == "in_app" {
         if try cursor.takeNull() { continue }
         hasInApp = true

@@ -3,7 +3,7 @@ import Glibc
 
 /// A growable run of bytes on the heap, never zeroed and never shrunk.
 ///
-/// Sendable only because ownership is handed from thread to thread under a lock; it is never shared.
+/// Sendable only because ownership is handed from thread to thread under a lock, never shared.
 package final class ByteBuffer: @unchecked Sendable {
   private(set) var base: UnsafeMutableRawPointer
   private(set) var capacity: Int

@@ -122,11 +122,18 @@ package struct ReceiptUploadedView {
     var cursor = JSONCursor(data)
     try cursor.beginObject()
     while let key = try cursor.nextKey() {
-      if key == "receipt" {
-        receipt = try cursor.readString()
-      } else if key == "metadata" {
+      let length = key.raw.count
+      if length == 7, key == "receipt" {
+        // It stands last and is base64: whoever wants it decodes it strictly.
+        let rest = try cursor.readRest()
+        guard rest.count >= 2, rest.first == 0x22, rest.last == 0x22 else {
+          throw JSONError(.wrongKind, at: cursor.offset)
+        }
+        receipt = JSONString(raw: JSONBytes(rebasing: rest[1..<rest.count - 1]), hasEscapes: false)
+        return
+      } else if length == 8, key == "metadata" {
         metadata = try cursor.readRaw()
-      } else if key == "line" {
+      } else if length == 4, key == "line" {
         line = try cursor.readInteger()
       } else if try cursor.kind() == .string {
         try readText(key, &cursor)
@@ -140,30 +147,21 @@ package struct ReceiptUploadedView {
     _ key: JSONString, _ cursor: inout JSONCursor
   ) throws(JSONError) {
     let text = try cursor.readString()
-    if key == "receipt_id" {
-      receiptID = text
-    } else if key == "app_family_id" {
-      appFamilyID = text
-    } else if key == "style" {
-      style = text
-    } else if key == "bundle_id" {
-      bundleID = text
-    } else if key == "receipt_sha256" {
-      receiptSHA256Hex = text
-    } else if key == "occurred_at" {
-      occurredAtMs = Timestamp.parse(text.raw)
-    } else if key == "via" {
-      isImport = text == "import"
-    } else if key == "line_sha256" {
-      lineSHA256Hex = text
-    } else if key == "country_code" {
-      countryCode = text
-    } else if key == "identifier_for_vendor" {
-      identifierForVendor = text
-    } else if key == "user_identifier" {
-      userIdentifier = text
-    } else if key == "ip_address" {
-      ipAddress = text
+    // A key's length tells most of them apart.
+    switch key.raw.count {
+    case 3 where key == "via": isImport = text == "import"
+    case 5 where key == "style": style = text
+    case 9 where key == "bundle_id": bundleID = text
+    case 10 where key == "receipt_id": receiptID = text
+    case 10 where key == "ip_address": ipAddress = text
+    case 11 where key == "occurred_at": occurredAtMs = Timestamp.parse(text.raw)
+    case 11 where key == "line_sha256": lineSHA256Hex = text
+    case 12 where key == "country_code": countryCode = text
+    case 13 where key == "app_family_id": appFamilyID = text
+    case 14 where key == "receipt_sha256": receiptSHA256Hex = text
+    case 15 where key == "user_identifier": userIdentifier = text
+    case 21 where key == "identifier_for_vendor": identifierForVendor = text
+    default: break
     }
   }
 }

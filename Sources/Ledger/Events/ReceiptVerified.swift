@@ -52,7 +52,7 @@ package struct ReceiptVerified {
   /// The place in `data(upload: nil, …)` where the digits of the upload's position belong.
   package static let uploadOffsetBytes = #"{"upload":"#.utf8.count
 
-  /// The event's data.
+  /// The event's data. The reply stands last, so that a reader need not walk through it to find its end.
   /// - Parameter upload: the upload's position; nil leaves it out, to be put in at `uploadOffsetBytes`.
   package func data(upload: Int?, reply: Reply) -> [UInt8] {
     var writer = JSONWriter()
@@ -133,6 +133,10 @@ package struct ReceiptVerifiedView {
         if key == "upload" {
           upload = Int(try cursor.readInteger())
           hasUpload = true
+        } else if key.raw.count == 5, key == "reply" {
+          // It stands last, and whoever decodes it walks through it: it need not be passed over here.
+          reply = try cursor.readRest()
+          break
         } else {
           try read(key, &cursor)
         }
@@ -142,30 +146,26 @@ package struct ReceiptVerifiedView {
   }
 
   private mutating func read(_ key: JSONString, _ cursor: inout JSONCursor) throws(JSONError) {
-    if key == "reply" {
-      reply = try cursor.readRaw()
-    } else if key == "authority" {
-      authority = try cursor.readString() == "app_store" ? .appStore : .local
-    } else if key == "outcome" {
+    // A key's length tells most of them apart.
+    switch key.raw.count {
+    case 6 where key == "status": status = try cursor.readInteger()
+    case 6 where key == "reason": reason = try cursor.readString()
+    case 7 where key == "outcome":
       let text = try cursor.readString()
       outcome = text == "valid" ? .valid : text == "invalid" ? .invalid : .unreachable
-    } else if key == "environment" {
-      environment = try cursor.readString()
-    } else if key == "status" {
-      status = try cursor.readInteger()
-    } else if key == "reason" {
-      reason = try cursor.readString()
-    } else if key == "attempt" {
-      attempt = try cursor.readInteger()
-    } else if key == "endpoint" {
+    case 7 where key == "attempt": attempt = try cursor.readInteger()
+    case 8 where key == "endpoint":
       endpoint = try cursor.readString() == "sandbox" ? .sandbox : .production
-    } else if key == "occurred_at" {
+    case 8 where key == "reply_of": replyOf = try cursor.readInteger()
+    case 9 where key == "authority":
+      authority = try cursor.readString() == "app_store" ? .appStore : .local
+    case 11 where key == "environment": environment = try cursor.readString()
+    case 11 where key == "occurred_at":
       occurredAtMs = Timestamp.parse(try cursor.readString().raw)
-    } else if key == "reply_of" {
-      replyOf = try cursor.readInteger()
-    } else {
-      if key == "reply_base64" { hasOtherReply = true }
+    case 12 where key == "reply_base64":
+      hasOtherReply = true
       try cursor.skipValue()
+    default: try cursor.skipValue()
     }
   }
 }

@@ -42,12 +42,19 @@ package final class LogReader {
 
   /// Takes in what a writer has added since.
   package func refresh() throws(LedgerError) {
-    if state.damage == nil, let newest = state.newest,
-      try newest.file.sizeBytes() == newest.walkedByteCount, try extendTails()
-    {
+    // The segment is looked at last: a tail that was sealed meanwhile has made it grow.
+    if state.damage == nil, let newest = state.newest, try extendTails(), try !hasGrown(newest) {
       return
     }
     state = try LogReader.settledState(directory, hasher, knowing: state)
+  }
+
+  private func hasGrown(_ newest: SegmentIndex) throws(LedgerError) -> Bool {
+    if newest.isClosed {
+      let next = directory.logPath(Format.segmentName(newest.endPosition))
+      return try directory.statusIfPresent(next) != nil
+    }
+    return try newest.file.sizeBytes() != newest.walkedByteCount
   }
 
   /// A writer at work can look like damage for a moment: only what is seen twice is believed.

@@ -8,6 +8,10 @@ package final class LedgerWriter: @unchecked Sendable {
   private struct State {
     var queue: [AppendTicket] = []
     var queueByteCount = 0
+    /// Turns given to submitters and turns that were used: they enter the queue as they came, so
+    /// that none waits for ever beside others that are quicker.
+    var givenTurnCount = 0
+    var usedTurnCount = 0
     /// Whether some thread is using `tailWriter`.
     var isCommitting = false
     /// How many submissions the last commit took: above 1 there is company to wait for.
@@ -164,12 +168,20 @@ package final class LedgerWriter: @unchecked Sendable {
   }
 
   private func enqueue(_ ticket: AppendTicket) throws(LedgerError) {
+    var turn: Int?
     try monitor.wait(on: Condition.room) { state throws(LedgerError) -> Void? in
       try refuseIfEnded(state)
+      if turn == nil {
+        turn = state.givenTurnCount
+        state.givenTurnCount += 1
+      }
+      guard turn == state.usedTurnCount else { return nil }
       let isFull =
         !state.queue.isEmpty
         && state.queueByteCount + ticket.byteCountLimit > options.queueByteCount
       if isFull { return nil }
+      state.usedTurnCount += 1
+      if state.usedTurnCount < state.givenTurnCount { monitor.broadcast(Condition.room) }
       state.queue.append(ticket)
       state.queueByteCount += ticket.byteCountLimit
       if !state.isCommitting { monitor.signal(Condition.work) }

@@ -2,12 +2,12 @@
 import Glibc
 
 /// A value behind a mutex, with numbered conditions to wait on.
-final class Monitor<State>: @unchecked Sendable {
+package final class Monitor<State>: @unchecked Sendable {
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private let conditions: UnsafeMutableBufferPointer<pthread_cond_t>
   private let state: UnsafeMutablePointer<State>
 
-  init(_ initial: State, conditionCount: Int) {
+  package init(_ initial: State, conditionCount: Int) {
     mutex = .allocate(capacity: 1)
     mutex.initialize(to: pthread_mutex_t())
     pthread_mutex_init(mutex, nil)
@@ -27,7 +27,8 @@ final class Monitor<State>: @unchecked Sendable {
     state.deallocate()
   }
 
-  func withLock<Result, Failure: Error>(
+  /// Calls `body` with the state, under the lock.
+  package func withLock<Result, Failure: Error>(
     _ body: (inout State) throws(Failure) -> Result
   ) throws(Failure) -> Result {
     pthread_mutex_lock(mutex)
@@ -36,7 +37,7 @@ final class Monitor<State>: @unchecked Sendable {
   }
 
   /// Waits on a condition until the body returns something; the body runs under the lock.
-  func wait<Result, Failure: Error>(
+  package func wait<Result, Failure: Error>(
     on condition: Int, until body: (inout State) throws(Failure) -> Result?
   ) throws(Failure) -> Result {
     pthread_mutex_lock(mutex)
@@ -47,12 +48,14 @@ final class Monitor<State>: @unchecked Sendable {
     }
   }
 
-  func signal(_ condition: Int) { pthread_cond_signal(&conditions[condition]) }
-  func broadcast(_ condition: Int) { pthread_cond_broadcast(&conditions[condition]) }
+  /// Wakes one who waits on a condition.
+  package func signal(_ condition: Int) { pthread_cond_signal(&conditions[condition]) }
+  /// Wakes all who wait on a condition.
+  package func broadcast(_ condition: Int) { pthread_cond_broadcast(&conditions[condition]) }
 }
 
 /// A thread of the operating system.
-struct WorkerThread: @unchecked Sendable {
+package struct WorkerThread: @unchecked Sendable {
   private let handle: pthread_t
 
   private final class Body: Sendable {
@@ -61,7 +64,7 @@ struct WorkerThread: @unchecked Sendable {
   }
 
   /// Starts a thread; whoever starts it must join it.
-  init(_ run: @escaping @Sendable () -> Void) throws(LedgerError) {
+  package init(_ run: @escaping @Sendable () -> Void) throws(LedgerError) {
     let body = Unmanaged.passRetained(Body(run))
     var handle = pthread_t()
     let code = pthread_create(
@@ -77,5 +80,6 @@ struct WorkerThread: @unchecked Sendable {
     self.handle = handle
   }
 
-  func join() { pthread_join(handle, nil) }
+  /// Waits for its end.
+  package func join() { pthread_join(handle, nil) }
 }

@@ -106,7 +106,7 @@ package final class Statement {
     if let value { bind(index, value) } else { sqlite3_bind_null(handle, index) }
   }
 
-  /// Binds UTF-8 bytes, which are copied.
+  /// Binds UTF-8 bytes, which must stay where they are until the statement was run.
   package func bind(_ index: Int32, text: UnsafeRawBufferPointer?) {
     guard let text else {
       sqlite3_bind_null(handle, index)
@@ -116,18 +116,23 @@ package final class Statement {
     let start = text.baseAddress?.assumingMemoryBound(to: CChar.self)
     if let start {
       sqlite3_bind_text64(
-        handle, index, start, UInt64(text.count), csqlite_transient(), UInt8(SQLITE_UTF8))
+        handle, index, start, UInt64(text.count), nil, UInt8(SQLITE_UTF8))
     } else {
       sqlite3_bind_text(handle, index, "", 0, csqlite_transient())
     }
   }
 
+  /// Binds a text, which is copied.
   package func bind(_ index: Int32, text: String?) {
     guard var text else {
       sqlite3_bind_null(handle, index)
       return
     }
-    text.withUTF8 { bind(index, text: UnsafeRawBufferPointer($0)) }
+    text.withUTF8 { bytes in
+      _ = sqlite3_bind_text64(
+        handle, index, bytes.baseAddress, UInt64(bytes.count), csqlite_transient(),
+        UInt8(SQLITE_UTF8))
+    }
   }
 
   /// Binds bytes, which are copied.

@@ -27,9 +27,7 @@ enum Schema {
     CREATE TABLE uploads(
       position INTEGER PRIMARY KEY, receipt INTEGER NOT NULL, occurred_at_ms INTEGER NOT NULL,
       recorded_at_ms INTEGER NOT NULL, country INTEGER, user INTEGER, ip_address TEXT,
-      identifier_for_vendor TEXT, metadata TEXT, line INTEGER);
-    CREATE TABLE import_lines(
-      digest BLOB PRIMARY KEY, position INTEGER NOT NULL) WITHOUT ROWID;
+      identifier_for_vendor TEXT, metadata TEXT, line INTEGER, line_sha256 BLOB);
     CREATE TABLE verifications(
       position INTEGER PRIMARY KEY, upload INTEGER NOT NULL, receipt INTEGER,
       authority INTEGER NOT NULL, outcome INTEGER NOT NULL, status INTEGER, environment INTEGER,
@@ -85,16 +83,12 @@ enum Schema {
 
   /// Made after a load from nothing, when the rows stand in their order already.
   static let indexes = """
-    CREATE UNIQUE INDEX symbols_text ON symbols(text);
     CREATE UNIQUE INDEX users_identifier ON users(user_identifier);
     CREATE UNIQUE INDEX receipts_receipt_id ON receipts(receipt_id);
     CREATE INDEX receipts_pending ON receipts(id) WHERE is_final = 0;
-    CREATE INDEX uploads_receipt ON uploads(receipt);
-    CREATE INDEX uploads_user ON uploads(user) WHERE user IS NOT NULL;
-    CREATE INDEX verifications_receipt ON verifications(receipt);
+    CREATE INDEX uploads_line_sha256 ON uploads(line_sha256) WHERE line_sha256 IS NOT NULL;
     CREATE INDEX sales_key ON sales(sale_key);
     CREATE INDEX sales_original_transaction_id ON sales(original_transaction_id);
-    CREATE INDEX sales_user ON sales(user) WHERE user IS NOT NULL;
     CREATE INDEX exceptions_sale ON exceptions(sale) WHERE sale IS NOT NULL;
     CREATE INDEX exceptions_transaction_id ON exceptions(transaction_id) WHERE sale IS NULL;
     """

@@ -6,13 +6,16 @@ import Ledger
 final class DeclarationTable {
   private let database: Database
   private let symbols: SymbolTable
+  /// Where rows go; nil where declarations are only read.
+  private let rows: RowWriter?
   private(set) var priceList = PriceList()
   /// Whether a price list was declared in this run, so that earlier sales may get a price.
   private(set) var hasNewPrices = false
   private var isLoaded: Bool
 
-  init(_ database: Database, _ symbols: SymbolTable, isFresh: Bool) {
+  init(_ database: Database, _ rows: RowWriter?, _ symbols: SymbolTable, isFresh: Bool) {
     self.database = database
+    self.rows = rows
     self.symbols = symbols
     isLoaded = isFresh
   }
@@ -23,6 +26,7 @@ final class DeclarationTable {
   func add(
     _ app: AppRegistered, data: Text, position: Int
   ) throws(DatabaseError) {
+    try rows?.drain()
     let removeBundles = try database.prepare("DELETE FROM app_bundles WHERE app_family_id = ?")
     removeBundles.bind(1, text: app.appFamilyID)
     try removeBundles.run()
@@ -45,8 +49,10 @@ final class DeclarationTable {
   /// Writes a price list. Entries that no rule can read are left out: the importer refuses them.
   func add(_ prices: PricesDeclared, position: Int) throws(DatabaseError) {
     try load()
+    guard let rows else { return }
+    try rows.drain()
     try addDeclaration(.pricesDeclared, prices.source, prices.sourceSHA256Hex, position)
-    let insert = try database.prepare("INSERT INTO price_list VALUES(?, ?, ?, ?, ?, ?, ?)")
+    let target = try rows.target("INSERT INTO price_list VALUES(?, ?, ?, ?, ?, ?, ?)")
     for (ordinal, entry) in prices.entries.enumerated() {
       var price = entry.price
       let micros = price.withUTF8 { PriceForms.micros(decimal: UnsafeRawBufferPointer($0)) }
@@ -56,14 +62,15 @@ final class DeclarationTable {
       let product = symbols.symbol(entry.productID)
       let country = entry.countryCode.map { symbols.symbol($0) } ?? .none
       let effectiveFromMs = Int64(date.dayNumber) * 86_400_000
-      insert.bind(1, position)
-      insert.bind(2, ordinal)
-      insert.bind(3, Int(product))
-      insert.bind(4, symbol: country)
-      insert.bind(5, Int(symbols.symbol(currency)))
-      insert.bind(6, micros)
-      insert.bind(7, effectiveFromMs)
-      try insert.run()
+      rows.begin(target)
+      rows.add(position)
+      rows.add(ordinal)
+      rows.add(Int(product))
+      rows.add(symbol: country)
+      rows.add(Int(symbols.symbol(currency)))
+      rows.add(micros)
+      rows.add(effectiveFromMs)
+      try rows.end()
       priceList.add(
         product,
         PriceList.Entry(
@@ -104,19 +111,22 @@ final class DeclarationTable {
 
   /// Writes exchange rates; they are read when a report asks for a currency (rule R10).
   func add(_ rates: RatesDeclared, position: Int) throws(DatabaseError) {
+    guard let rows else { return }
+    try rows.drain()
     try addDeclaration(.ratesDeclared, rates.source, rates.sourceSHA256Hex, position)
-    let insert = try database.prepare("INSERT INTO rates VALUES(?, ?, ?, ?, ?, ?)")
+    let target = try rows.target("INSERT INTO rates VALUES(?, ?, ?, ?, ?, ?)")
     var ordinal = 0
     for day in rates.days {
       guard let date = try? CivilDate(parsing: day.date) else { continue }
       for rate in day.rates {
-        insert.bind(1, position)
-        insert.bind(2, ordinal)
-        insert.bind(3, date.dayNumber)
-        insert.bind(4, text: day.base)
-        insert.bind(5, text: rate.quote)
-        insert.bind(6, text: rate.rate)
-        try insert.run()
+        rows.begin(target)
+        rows.add(position)
+        rows.add(ordinal)
+        rows.add(date.dayNumber)
+        withText(day.base) { rows.add(text: $0) }
+        withText(rate.quote) { rows.add(text: $0) }
+        withText(rate.rate) { rows.add(text: $0) }
+        try rows.end()
         ordinal += 1
       }
     }

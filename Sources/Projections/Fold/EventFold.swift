@@ -22,7 +22,8 @@ final class EventFold {
   private let revenue: RevenueFold
   private let declarations: DeclarationTable
   private let keeper = TextKeeper()
-  private let insertVerification: Statement
+  private let rows: RowWriter
+  private let verificationTarget: RowTarget
   /// The position of the event that comes next.
   private(set) var nextPosition: Int
 
@@ -34,21 +35,23 @@ final class EventFold {
     self.isFresh = isFresh
     self.nextPosition = nextPosition
     self.readEvent = readEvent
+    let rows = RowWriter(database, isThreaded: isFresh)
+    self.rows = rows
     symbols = SymbolTable(arena)
     if !isFresh { try symbols.load(from: database) }
     let users = try UserTable(database, arena, isFresh: isFresh)
     self.users = users
     receipts = try ReceiptTable(database, arena, isFresh: isFresh)
-    uploads = try UploadTable(database, isFresh: isFresh)
-    exceptions = try ExceptionTable(database, arena, isFresh: isFresh)
+    uploads = try UploadTable(database, rows)
+    exceptions = try ExceptionTable(database, rows, arena, isFresh: isFresh)
     saleTable = SaleTable(database, symbols, isFresh: isFresh)
     let nextSale = isFresh ? 0 : Int(try database.integer("SELECT max(id) + 1 FROM sales") ?? 0)
     sales = SaleStore(arena, source: isFresh ? nil : saleTable, nextID: nextSale)
     revenue = RevenueFold(
       store: sales, symbols: symbols, exceptions: exceptions,
       userIdentifier: { (number) throws(DatabaseError) in try users.identifier(number) })
-    declarations = DeclarationTable(database, symbols, isFresh: isFresh)
-    insertVerification = try database.prepare(
+    declarations = DeclarationTable(database, rows, symbols, isFresh: isFresh)
+    verificationTarget = try rows.target(
       "INSERT INTO verifications VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
   }
 
@@ -112,7 +115,7 @@ final class EventFold {
     keeper.removeAll()
     let country = upload.countryCode.map { symbols.symbol(keeper.bytes(of: $0)) } ?? .none
     var user: Int32 = -1
-    if let identifier = upload.userIdentifier {
+    if let identifier = upload.userIdentifier, !identifier.raw.isEmpty {
       user = try users.number(of: keeper.bytes(of: identifier))
       users.noteUpload(user, atMs: occurredAtMs)
     }
@@ -234,21 +237,21 @@ final class EventFold {
     _ result: ReceiptVerifiedView, _ event: EventLine, receipt: Int32, environment: Symbol,
     occurredAtMs: Int64, requestDateMs: Int64?, replyPosition: Int
   ) throws(DatabaseError) {
-    let insert = insertVerification
-    insert.bind(1, event.position)
-    insert.bind(2, result.upload)
-    insert.bind(3, Int(receipt))
-    insert.bind(4, result.authority == .appStore ? 1 : 0)
-    insert.bind(5, Int(OutcomeCode(result.outcome).rawValue))
-    insert.bind(6, result.status)
-    insert.bind(7, Int(environment))
-    insert.bind(8, text: result.reason?.string)
-    insert.bind(9, result.attempt)
-    insert.bind(10, result.endpoint.map { $0 == .sandbox ? 1 : 0 })
-    insert.bind(11, occurredAtMs)
-    insert.bind(12, requestDateMs)
-    insert.bind(13, position: replyPosition)
-    try insert.run()
+    rows.begin(verificationTarget)
+    rows.add(event.position)
+    rows.add(result.upload)
+    rows.add(Int(receipt))
+    rows.add(result.authority == .appStore ? 1 : 0)
+    rows.add(Int(OutcomeCode(result.outcome).rawValue))
+    rows.add(result.status)
+    rows.add(Int(environment))
+    rows.add(text: result.reason.map { keeper.bytes(of: $0) })
+    rows.add(result.attempt)
+    rows.add(result.endpoint.map { $0 == .sandbox ? 1 : 0 })
+    rows.add(occurredAtMs)
+    rows.add(requestDateMs)
+    rows.add(position: replyPosition)
+    try rows.end()
   }
 
   /// What a verification's result means for its receipt.
@@ -301,16 +304,17 @@ final class EventFold {
   func finish() throws(ProjectionError) {
     do throws(DatabaseError) {
       let hasNewPrices = declarations.hasNewPrices
+      try rows.drain()
       if hasNewPrices, !isFresh { try saleTable.fetchUnpriced(into: sales) }
       let derived = DerivedPrices(
         store: sales, symbols: symbols, priceList: try declarations.sortedPriceList())
       let isFresh = isFresh
       try derived.settle { isFresh || $0.isChanged || hasNewPrices }
-      try saleTable.store(sales)
-      try users.store()
-      try receipts.store()
-      try uploads.storeLines()
-      try symbols.store(to: database)
+      try saleTable.store(sales, rows)
+      try users.store(rows)
+      try receipts.store(rows)
+      try symbols.store(rows)
+      try rows.drain()
     } catch { throw .database(error) }
     try PendingReceipts(database, readEvent).refresh()
   }

@@ -17,7 +17,8 @@ final class ExceptionTable: ExceptionSink {
   private let arena: TextArena
   private let isFresh: Bool
   private var seen: Set<Key> = []
-  private let insert: Statement
+  private let rows: RowWriter
+  private let target: RowTarget
   private lazy var selectOfSale = Result { () throws(DatabaseError) in
     try database.prepare("SELECT 1 FROM exceptions WHERE sale = ? AND type = ? AND detail = ?")
   }
@@ -29,11 +30,14 @@ final class ExceptionTable: ExceptionSink {
       """)
   }
 
-  init(_ database: Database, _ arena: TextArena, isFresh: Bool) throws(DatabaseError) {
+  init(
+    _ database: Database, _ rows: RowWriter, _ arena: TextArena, isFresh: Bool
+  ) throws(DatabaseError) {
+    self.rows = rows
     self.database = database
     self.arena = arena
     self.isFresh = isFresh
-    insert = try database.prepare("INSERT INTO exceptions VALUES(?, ?, ?, ?, ?, ?, ?, ?)")
+    target = try rows.target("INSERT INTO exceptions VALUES(?, ?, ?, ?, ?, ?, ?, ?)")
   }
 
   private let nothing = Text(start: nil, count: 0)
@@ -118,14 +122,15 @@ final class ExceptionTable: ExceptionSink {
     _ type: ExceptionType, _ sale: Int, _ environment: Symbol, _ bundle: Symbol, _ product: Text,
     _ transaction: Text, _ detail: Text, _ position: Int
   ) throws(DatabaseError) {
-    insert.bind(1, Int(type.rawValue))
-    insert.bind(2, position: sale)
-    insert.bind(3, Int(environment))
-    insert.bind(4, Int(bundle))
-    insert.bind(5, text: product)
-    insert.bind(6, text: transaction)
-    insert.bind(7, text: detail)
-    insert.bind(8, position)
-    try insert.run()
+    rows.begin(target)
+    rows.add(Int(type.rawValue))
+    rows.add(position: sale)
+    rows.add(Int(environment))
+    rows.add(Int(bundle))
+    rows.add(text: product)
+    rows.add(text: transaction)
+    rows.add(text: detail)
+    rows.add(position)
+    try rows.end()
   }
 }

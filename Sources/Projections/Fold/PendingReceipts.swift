@@ -53,8 +53,7 @@ struct PendingReceipts {
       let insert = try database.prepare("INSERT INTO pending_receipts VALUES(?, ?, ?)")
       insert.bind(1, receipt)
       insert.bind(2, text: Self.environment(of: file))
-      let reply = Self.reply(of: file)
-      reply.withUnsafeBytes { insert.bind(3, text: $0) }
+      insert.bind(3, text: String(decoding: Self.reply(of: file), as: UTF8.self))
       try insert.run()
     } catch { throw .database(error) }
   }

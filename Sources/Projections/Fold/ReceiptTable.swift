@@ -19,6 +19,8 @@ enum ReceiptState: Int8, CaseIterable {
 
 /// A receipt. Texts belong to the fold's arena.
 struct ReceiptRecord {
+  /// Its number, from 0 in the order of first upload.
+  var number: Int32 = -1
   var receiptID: Text
   var sha256Hex: Text
   var appFamily: Symbol
@@ -48,8 +50,10 @@ final class ReceiptTable {
   private let arena: TextArena
   private let database: Database
   private let isFresh: Bool
-  private var receipts: [Int32: ReceiptRecord] = [:]
-  private var numbers: [TextKey: Int32] = [:]
+  private var receipts: [ReceiptRecord] = []
+  /// Places in `receipts` by id and, where they differ, by number.
+  private var places: [TextKey: Int] = [:]
+  private var placesByNumber: [Int32: Int] = [:]
   private var nextNumber: Int32
   private lazy var selectByID = Result { () throws(DatabaseError) in
     try database.prepare("SELECT \(Self.columns) FROM receipts WHERE receipt_id = ?")
@@ -73,43 +77,58 @@ final class ReceiptTable {
 
   /// The number of the receipt with this id, if it was seen before.
   func find(_ receiptID: Text) throws(DatabaseError) -> Int32? {
-    if let known = numbers[TextKey(text: receiptID)] { return known }
+    if let place = places[TextKey(text: receiptID)] { return receipts[place].number }
     if isFresh { return nil }
     let statement = try selectByID.get()
     statement.bind(1, text: receiptID)
     defer { statement.reset() }
-    return try statement.step() ? takeIn(statement) : nil
+    return try statement.step() ? receipts[takeIn(statement)].number : nil
   }
 
   /// Adds a receipt; its texts must be of the arena.
   func add(_ receipt: ReceiptRecord) -> Int32 {
-    let number = nextNumber
+    var receipt = receipt
+    receipt.number = nextNumber
     nextNumber += 1
-    numbers[TextKey(text: receipt.receiptID)] = number
-    receipts[number] = receipt
-    return number
+    _ = place(receipt)
+    return receipt.number
+  }
+
+  private func place(_ receipt: ReceiptRecord) -> Int {
+    places[TextKey(text: receipt.receiptID)] = receipts.count
+    // A fold from nothing meets receipts in the order of their numbers.
+    if !isFresh { placesByNumber[receipt.number] = receipts.count }
+    receipts.append(receipt)
+    return receipts.count - 1
   }
 
   /// Changes a receipt that was seen before.
   func update(
     _ number: Int32, _ change: (inout ReceiptRecord) -> Void
   ) throws(DatabaseError) {
-    if receipts[number] == nil {
-      let statement = try selectByNumber.get()
-      statement.bind(1, Int(number))
-      defer { statement.reset() }
-      if try statement.step() { _ = takeIn(statement) }
+    let place: Int
+    if isFresh {
+      place = Int(number)
+    } else if let known = placesByNumber[number] {
+      place = known
+    } else {
+      place = try fetch(number)
     }
-    guard var receipt = receipts[number] else {
-      preconditionFailure("an upload of a receipt that is not there")
-    }
-    change(&receipt)
-    receipt.isChanged = true
-    receipts[number] = receipt
+    change(&receipts[place])
+    receipts[place].isChanged = true
   }
 
-  private func takeIn(_ row: Statement) -> Int32 {
-    let number = Int32(row.integer(0))
+  private func fetch(_ number: Int32) throws(DatabaseError) -> Int {
+    let statement = try selectByNumber.get()
+    statement.bind(1, Int(number))
+    defer { statement.reset() }
+    guard try statement.step() else {
+      preconditionFailure("an upload of a receipt that is not there")
+    }
+    return takeIn(statement)
+  }
+
+  private func takeIn(_ row: Statement) -> Int {
     func symbol(_ index: Int32) -> Symbol { row.optionalInteger(index).map(Symbol.init) ?? .none }
     var receipt = ReceiptRecord(
       receiptID: arena.keep(row.bytes(1)), sha256Hex: arena.keep(row.bytes(2)),
@@ -117,6 +136,7 @@ final class ReceiptTable {
       firstPosition: Int(row.integer(13)), lastPosition: Int(row.integer(14)),
       createdAtMs: row.integer(18), updatedAtMs: row.integer(19))
     receipt.environment = symbol(6)
+    receipt.number = Int32(row.integer(0))
     receipt.state = ReceiptState(rawValue: Int8(row.integer(7))) ?? .pending
     receipt.fraudReason = symbol(8)
     receipt.country = symbol(9)
@@ -127,58 +147,44 @@ final class ReceiptTable {
     receipt.isLocallyValid = row.integer(16) != 0
     receipt.isFinal = row.integer(17) != 0
     receipt.isChanged = false
-    numbers[TextKey(text: receipt.receiptID)] = number
-    receipts[number] = receipt
-    return number
+    return place(receipt)
   }
 
   /// Writes what has changed.
-  func store() throws(DatabaseError) {
-    let insert = try database.prepare(
+  func store(_ rows: RowWriter) throws(DatabaseError) {
+    let target = try rows.target(
       """
       INSERT OR REPLACE INTO receipts(\(Self.columns))
       VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       """)
-    for number in receipts.keys.sorted() {
-      guard let receipt = receipts[number], receipt.isChanged else { continue }
-      bind(receipt, number, insert)
-      try insert.run()
-      receipts[number]?.isChanged = false
+    for place in receipts.indices where receipts[place].isChanged {
+      rows.begin(target)
+      add(receipts[place], rows)
+      try rows.end()
+      receipts[place].isChanged = false
     }
   }
 
-  private func bind(_ receipt: ReceiptRecord, _ number: Int32, _ insert: Statement) {
-    insert.bind(1, Int(number))
-    insert.bind(2, text: receipt.receiptID)
-    insert.bind(3, text: receipt.sha256Hex)
-    insert.bind(4, Int(receipt.appFamily))
-    insert.bind(5, Int(receipt.bundle))
-    insert.bind(6, receipt.isTransactionStyle ? 1 : 0)
-    insert.bind(7, symbol: receipt.environment)
-    insert.bind(8, Int(receipt.state.rawValue))
-    insert.bind(9, symbol: receipt.fraudReason)
-    insert.bind(10, symbol: receipt.country)
-    insert.bind(11, symbol: receipt.user)
-    insert.bind(12, receipt.uploads)
-    insert.bind(13, receipt.purchases)
-    insert.bind(14, receipt.firstPosition)
-    insert.bind(15, receipt.lastPosition)
-    insert.bind(16, position: receipt.replyPosition)
-    insert.bind(17, receipt.isLocallyValid ? 1 : 0)
-    insert.bind(18, receipt.isFinal ? 1 : 0)
-    insert.bind(19, receipt.createdAtMs)
-    insert.bind(20, receipt.updatedAtMs)
-  }
-}
-
-extension Statement {
-  /// Binds a symbol; none is null.
-  func bind(_ index: Int32, symbol: Symbol) {
-    bind(index, symbol >= 0 ? Int64(symbol) : nil)
-  }
-
-  /// Binds a position; a negative one is null.
-  func bind(_ index: Int32, position: Int) {
-    bind(index, position >= 0 ? Int64(position) : nil)
+  private func add(_ receipt: ReceiptRecord, _ rows: RowWriter) {
+    rows.add(Int(receipt.number))
+    rows.add(text: receipt.receiptID)
+    rows.add(text: receipt.sha256Hex)
+    rows.add(Int(receipt.appFamily))
+    rows.add(Int(receipt.bundle))
+    rows.add(receipt.isTransactionStyle ? 1 : 0)
+    rows.add(symbol: receipt.environment)
+    rows.add(Int(receipt.state.rawValue))
+    rows.add(symbol: receipt.fraudReason)
+    rows.add(symbol: receipt.country)
+    rows.add(symbol: receipt.user)
+    rows.add(receipt.uploads)
+    rows.add(receipt.purchases)
+    rows.add(receipt.firstPosition)
+    rows.add(receipt.lastPosition)
+    rows.add(position: receipt.replyPosition)
+    rows.add(receipt.isLocallyValid ? 1 : 0)
+    rows.add(receipt.isFinal ? 1 : 0)
+    rows.add(receipt.createdAtMs)
+    rows.add(receipt.updatedAtMs)
   }
 }

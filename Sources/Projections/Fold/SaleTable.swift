@@ -149,94 +149,101 @@ final class SaleTable: SaleSource {
   // MARK: Writing
 
   /// Writes the sales that have changed, with their transactions and their lines.
-  func store(_ sales: SaleStore) throws(DatabaseError) {
+  func store(_ sales: SaleStore, _ rows: RowWriter) throws(DatabaseError) {
     let values = Array(repeating: "?", count: 28).joined(separator: ", ")
-    let insert = try database.prepare(
+    let target = try rows.target(
       "INSERT OR REPLACE INTO sales(\(Self.columns)) VALUES(\(values))")
     for place in sales.sales.indices where sales.sales[place].isChanged {
-      bind(sales.sales[place], insert)
-      try insert.run()
+      rows.begin(target)
+      add(sales.sales[place], rows)
+      try rows.end()
     }
-    try storeTransactions(sales)
-    try storeJournal(sales)
+    try storeTransactions(sales, rows)
+    try storeJournal(sales, rows)
     for place in sales.sales.indices where sales.sales[place].isChanged {
       sales.update(place) { $0.isChanged = false }
     }
   }
 
-  private func bind(_ sale: Sale, _ insert: Statement) {
-    insert.bind(1, sale.id)
-    insert.bind(2, Int(sale.environment))
-    insert.bind(3, Int(sale.bundle))
-    insert.bind(4, Int(sale.keyKind.rawValue))
-    insert.bind(5, text: sale.key)
-    insert.bind(6, Int(sale.product))
-    insert.bind(7, sale.quantity)
-    insert.bind(8, sale.saleDateMs)
-    insert.bind(9, Int(sale.kind.rawValue))
-    insert.bind(10, text: sale.transactionID)
-    insert.bind(11, text: sale.originalTransactionID)
-    insert.bind(12, sale.firstPosition)
-    insert.bind(13, symbol: sale.country)
-    insert.bind(14, position: sale.countryPosition)
-    insert.bind(15, symbol: sale.user)
-    insert.bind(16, position: sale.userPosition)
-    insert.bind(17, sale.price?.micros)
-    insert.bind(18, symbol: sale.price.map { symbols.symbol($0.currency) } ?? .none)
-    insert.bind(19, Int(sale.priceBasis.rawValue))
-    insert.bind(20, position: sale.pricePosition)
-    insert.bind(21, Int(sale.priceProblem.rawValue))
-    insert.bind(22, sale.isUpgraded ? 1 : 0)
-    insert.bind(23, Int(sale.cancellationState.rawValue))
-    insert.bind(24, unlessLeast(sale.newestCancellationRequestMs))
-    insert.bind(25, unlessLeast(sale.reversalRequestMs))
-    insert.bind(26, sale.version)
-    insert.bind(27, sale.createdAtMs)
-    insert.bind(28, sale.updatedAtMs)
+  private func add(_ sale: Sale, _ rows: RowWriter) {
+    rows.add(sale.id)
+    rows.add(Int(sale.environment))
+    rows.add(Int(sale.bundle))
+    rows.add(Int(sale.keyKind.rawValue))
+    rows.add(text: sale.key)
+    rows.add(Int(sale.product))
+    rows.add(sale.quantity)
+    rows.add(sale.saleDateMs)
+    rows.add(Int(sale.kind.rawValue))
+    rows.add(text: sale.transactionID)
+    rows.add(text: sale.originalTransactionID)
+    rows.add(sale.firstPosition)
+    rows.add(symbol: sale.country)
+    rows.add(position: sale.countryPosition)
+    rows.add(symbol: sale.user)
+    rows.add(position: sale.userPosition)
+    rows.add(sale.price?.micros)
+    rows.add(symbol: sale.price.map { symbols.symbol($0.currency) } ?? .none)
+    rows.add(Int(sale.priceBasis.rawValue))
+    rows.add(position: sale.pricePosition)
+    rows.add(Int(sale.priceProblem.rawValue))
+    rows.add(sale.isUpgraded ? 1 : 0)
+    rows.add(Int(sale.cancellationState.rawValue))
+    rows.add(unlessLeast(sale.newestCancellationRequestMs))
+    rows.add(unlessLeast(sale.reversalRequestMs))
+    rows.add(sale.version)
+    rows.add(sale.createdAtMs)
+    rows.add(sale.updatedAtMs)
   }
 
   private func unlessLeast(_ value: Int64) -> Int64? { value == .min ? nil : value }
 
-  private func storeTransactions(_ sales: SaleStore) throws(DatabaseError) {
-    let insert = try database.prepare("INSERT OR IGNORE INTO sale_transactions VALUES(?, ?)")
+  private func storeTransactions(
+    _ sales: SaleStore, _ rows: RowWriter
+  ) throws(DatabaseError) {
+    let target = try rows.target("INSERT OR IGNORE INTO sale_transactions VALUES(?, ?)")
     for place in sales.sales.indices where sales.sales[place].isChanged {
       for transaction in sales.sortedAliases(place) {
-        insert.bind(1, sales.sales[place].id)
-        insert.bind(2, text: transaction)
-        try insert.run()
+        rows.begin(target)
+        rows.add(sales.sales[place].id)
+        rows.add(text: transaction)
+        try rows.end()
       }
     }
   }
 
-  private func storeJournal(_ sales: SaleStore) throws(DatabaseError) {
-    let remove = try database.prepare("DELETE FROM journal WHERE sale = ?")
+  private func storeJournal(_ sales: SaleStore, _ rows: RowWriter) throws(DatabaseError) {
+    let remove = try rows.target("DELETE FROM journal WHERE sale = ?")
     let values = Array(repeating: "?", count: 16).joined(separator: ", ")
-    let insert = try database.prepare("INSERT INTO journal VALUES(\(values))")
+    let insert = try rows.target("INSERT INTO journal VALUES(\(values))")
     for place in sales.sales.indices where sales.sales[place].isChanged {
       let sale = sales.sales[place]
       if !isFresh {
-        remove.bind(1, sale.id)
-        try remove.run()
+        rows.begin(remove)
+        rows.add(sale.id)
+        try rows.end()
       }
-      insert.bind(1, sale.id)
-      insert.bind(5, sale.saleDateMs)
-      insert.bind(6, Int(sale.environment))
-      insert.bind(7, Int(sale.bundle))
-      insert.bind(8, Int(sale.product))
-      insert.bind(9, symbol: sale.country)
-      insert.bind(10, Int(sale.kind.rawValue))
-      insert.bind(11, Int(sale.priceBasis.rawValue))
-      insert.bind(13, symbol: sale.price.map { symbols.symbol($0.currency) } ?? .none)
+      let currency = sale.price.map { symbols.symbol($0.currency) } ?? .none
       var ordinal = 0
       try sales.forEachJournalLine(of: sale) { line throws(DatabaseError) in
-        insert.bind(2, ordinal)
-        insert.bind(3, Int(line.type.rawValue))
-        insert.bind(4, line.dateMs)
-        insert.bind(12, line.quantity)
-        insert.bind(14, line.amountMicros)
-        insert.bind(15, line.position)
-        insert.bind(16, text: line.reason)
-        try insert.run()
+        rows.begin(insert)
+        rows.add(sale.id)
+        rows.add(ordinal)
+        rows.add(Int(line.type.rawValue))
+        rows.add(line.dateMs)
+        rows.add(sale.saleDateMs)
+        rows.add(Int(sale.environment))
+        rows.add(Int(sale.bundle))
+        rows.add(Int(sale.product))
+        rows.add(symbol: sale.country)
+        rows.add(Int(sale.kind.rawValue))
+        rows.add(Int(sale.priceBasis.rawValue))
+        rows.add(line.quantity)
+        rows.add(symbol: currency)
+        rows.add(line.amountMicros)
+        rows.add(line.position)
+        rows.add(text: line.reason)
+        try rows.end()
         ordinal += 1
       }
     }

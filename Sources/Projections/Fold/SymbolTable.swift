@@ -65,13 +65,14 @@ final class SymbolTable {
   func string(_ symbol: Symbol) -> String { String(decoding: text(symbol), as: UTF8.self) }
 
   /// Writes those that the database doesn't have.
-  func store(to database: Database) throws(DatabaseError) {
+  func store(_ rows: RowWriter) throws(DatabaseError) {
     guard storedCount < texts.count else { return }
-    let insert = try database.prepare("INSERT INTO symbols(id, text) VALUES(?, ?)")
+    let target = try rows.target("INSERT INTO symbols(id, text) VALUES(?, ?)")
     for number in storedCount..<texts.count {
-      insert.bind(1, number)
-      insert.bind(2, text: texts[number])
-      try insert.run()
+      rows.begin(target)
+      rows.add(number)
+      rows.add(text: texts[number])
+      try rows.end()
     }
     storedCount = texts.count
   }

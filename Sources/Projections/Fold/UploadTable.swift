@@ -13,23 +13,22 @@ final class UploadTable {
   }
 
   private let database: Database
-  private let insert: Statement
+  private let rows: RowWriter
+  private let target: RowTarget
   private lazy var select = Result { () throws(DatabaseError) in
     try database.prepare(
       "SELECT receipt, occurred_at_ms, country, user, metadata FROM uploads WHERE position = ?")
   }
-  private let insertLine: Statement
-  private let isFresh: Bool
   /// Uploads that await their first verification: most are followed by it at once.
   private var recent: [Int: Recent] = [:]
   private static let recentLimit = 4096
-  private var lines: [(digest: [UInt8], position: Int)] = []
+  /// The upload that came last, which need not go through the dictionary.
+  private var last: (position: Int, upload: Recent)?
 
-  init(_ database: Database, isFresh: Bool) throws(DatabaseError) {
+  init(_ database: Database, _ rows: RowWriter) throws(DatabaseError) {
     self.database = database
-    self.isFresh = isFresh
-    insert = try database.prepare("INSERT INTO uploads VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
-    insertLine = try database.prepare("INSERT OR IGNORE INTO import_lines VALUES(?, ?)")
+    self.rows = rows
+    target = try rows.target("INSERT INTO uploads VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
   }
 
   /// Writes an upload.
@@ -37,52 +36,41 @@ final class UploadTable {
     _ view: ReceiptUploadedView, position: Int, receipt: Int32, occurredAtMs: Int64,
     recordedAtMs: Int64, country: Symbol, user: Int32
   ) throws(DatabaseError) {
-    insert.bind(1, position)
-    insert.bind(2, Int(receipt))
-    insert.bind(3, occurredAtMs)
-    insert.bind(4, recordedAtMs)
-    insert.bind(5, symbol: country)
-    insert.bind(6, symbol: user)
-    insert.bind(7, text: view.ipAddress?.string)
-    insert.bind(8, text: view.identifierForVendor?.string)
-    insert.bind(9, text: view.metadata)
-    insert.bind(10, view.line)
-    try insert.run()
-    if recent.count >= Self.recentLimit { recent.removeAll(keepingCapacity: true) }
-    recent[position] = Recent(
-      receipt: receipt, occurredAtMs: occurredAtMs, country: country, user: user,
-      metadata: view.metadata.map(Array.init) ?? [])
+    rows.begin(target)
+    rows.add(position)
+    rows.add(Int(receipt))
+    rows.add(occurredAtMs)
+    rows.add(recordedAtMs)
+    rows.add(symbol: country)
+    rows.add(symbol: user)
+    rows.add(text: view.ipAddress)
+    rows.add(text: view.identifierForVendor)
+    rows.add(text: view.metadata)
+    rows.add(view.line)
     if let digest = view.lineSHA256Hex.flatMap({ Digest32(hex: $0.raw) }) {
-      try addLine(digest.bytes, position)
-    }
-  }
-
-  private func addLine(_ digest: [UInt8], _ position: Int) throws(DatabaseError) {
-    if isFresh {
-      lines.append((digest, position))
+      digest.withUnsafeBytes { rows.add(blob: $0) }
     } else {
-      try store(digest, position)
+      rows.add(blob: nil)
     }
+    try rows.end()
+    if let last {
+      if recent.count >= Self.recentLimit { recent.removeAll(keepingCapacity: true) }
+      recent[last.position] = last.upload
+    }
+    last = (
+      position,
+      Recent(
+        receipt: receipt, occurredAtMs: occurredAtMs, country: country, user: user,
+        metadata: view.metadata.map(Array.init) ?? [])
+    )
   }
 
-  private func store(_ digest: [UInt8], _ position: Int) throws(DatabaseError) {
-    digest.withUnsafeBytes { insertLine.bind(1, blob: $0) }
-    insertLine.bind(2, position)
-    try insertLine.run()
-  }
-
-  /// Writes the digests of import lines, sorted, as they make the least work for the tree they go into.
-  func storeLines() throws(DatabaseError) {
-    lines.sort { left, right in
-      left.digest.withUnsafeBytes { one in
-        right.digest.withUnsafeBytes { other in
-          let order = one.order(other)
-          return order != 0 ? order < 0 : left.position < right.position
-        }
-      }
+  private func takeRecent(_ position: Int) -> Recent? {
+    if let last, last.position == position {
+      self.last = nil
+      return last.upload
     }
-    for line in lines { try store(line.digest, line.position) }
-    lines = []
+    return recent.isEmpty ? nil : recent.removeValue(forKey: position)
   }
 
   /// Calls `body` with the receipt and the evidence of an upload; nil where there is no such upload.
@@ -90,7 +78,7 @@ final class UploadTable {
     at position: Int,
     _ body: (Int32, UploadEvidence) throws(ProjectionError) -> Result
   ) throws(ProjectionError) -> Result? {
-    if let upload = recent.removeValue(forKey: position) {
+    if let upload = takeRecent(position) {
       return try withText(upload.metadata) { (metadata) throws(ProjectionError) in
         try body(
           upload.receipt,
@@ -100,6 +88,7 @@ final class UploadTable {
       }
     }
     do throws(DatabaseError) {
+      try rows.drain()
       let statement = try select.get()
       statement.bind(1, position)
       guard try statement.step() else {
@@ -116,5 +105,16 @@ final class UploadTable {
         position: position, occurredAtMs: statement.integer(1),
         country: statement.optionalInteger(2).map(Symbol.init) ?? .none,
         user: statement.optionalInteger(3).map(Int32.init) ?? -1, metadata: statement.bytes(4)))
+  }
+}
+
+extension RowWriter {
+  /// Adds a string of an event, unescaped.
+  fileprivate func add(text: JSONString?) {
+    if let text, text.hasEscapes {
+      withText(text.bytes) { add(text: $0) }
+    } else {
+      add(text: text?.raw)
+    }
   }
 }

@@ -3,6 +3,7 @@
 /// Users by their identifiers. Those that the database has are fetched when they are met.
 final class UserTable {
   private struct User {
+    var number: Int32
     var identifier: Text
     var uploads = 0
     var firstSeenAtMs = Int64.max
@@ -13,8 +14,10 @@ final class UserTable {
   private let arena: TextArena
   private let database: Database
   private let isFresh: Bool
-  private var users: [Int32: User] = [:]
-  private var numbers: [TextKey: Int32] = [:]
+  private var users: [User] = []
+  /// Places in `users` by identifier and, where they differ, by number.
+  private var places: [TextKey: Int] = [:]
+  private var placesByNumber: [Int32: Int] = [:]
   private var nextNumber: Int32
   private lazy var selectByIdentifier = Result { () throws(DatabaseError) in
     try database.prepare(
@@ -32,41 +35,46 @@ final class UserTable {
 
   /// The number of a user, a new one where it has none.
   func number(of identifier: Text) throws(DatabaseError) -> Int32 {
-    if let known = numbers[TextKey(text: identifier)] { return known }
+    if let place = places[TextKey(text: identifier)] { return users[place].number }
     let kept = arena.keep(identifier)
-    var user = User(identifier: kept)
-    var number = nextNumber
-    if let stored = try fetch(kept, &user) { number = stored } else { nextNumber += 1 }
-    numbers[TextKey(text: kept)] = number
-    users[number] = user
-    return number
+    var user = User(number: nextNumber, identifier: kept)
+    if try !fetch(&user) { nextNumber += 1 }
+    places[TextKey(text: kept)] = users.count
+    // A fold from nothing meets users in the order of their numbers.
+    if !isFresh { placesByNumber[user.number] = users.count }
+    users.append(user)
+    return user.number
   }
 
-  private func fetch(_ identifier: Text, _ user: inout User) throws(DatabaseError) -> Int32? {
-    if isFresh { return nil }
+  private func place(of number: Int32) -> Int? {
+    isFresh ? Int(number) : placesByNumber[number]
+  }
+
+  private func fetch(_ user: inout User) throws(DatabaseError) -> Bool {
+    if isFresh { return false }
     let statement = try selectByIdentifier.get()
-    statement.bind(1, text: identifier)
+    statement.bind(1, text: user.identifier)
     defer { statement.reset() }
-    guard try statement.step() else { return nil }
+    guard try statement.step() else { return false }
+    user.number = Int32(statement.integer(0))
     user.uploads = Int(statement.integer(1))
     user.firstSeenAtMs = statement.integer(2)
     user.lastSeenAtMs = statement.integer(3)
-    return Int32(statement.integer(0))
+    return true
   }
 
   /// Counts an upload of a user.
   func noteUpload(_ number: Int32, atMs: Int64) {
-    guard var user = users[number] else { return }
-    user.uploads += 1
-    user.firstSeenAtMs = min(user.firstSeenAtMs, atMs)
-    user.lastSeenAtMs = max(user.lastSeenAtMs, atMs)
-    user.isChanged = true
-    users[number] = user
+    guard let place = place(of: number) else { return }
+    users[place].uploads += 1
+    users[place].firstSeenAtMs = min(users[place].firstSeenAtMs, atMs)
+    users[place].lastSeenAtMs = max(users[place].lastSeenAtMs, atMs)
+    users[place].isChanged = true
   }
 
   /// The identifier of a user.
   func identifier(_ number: Int32) throws(DatabaseError) -> Text {
-    if let user = users[number] { return user.identifier }
+    if let place = place(of: number) { return users[place].identifier }
     let statement = try database.prepare("SELECT user_identifier FROM users WHERE id = ?")
     statement.bind(1, Int(number))
     guard try statement.step() else { return Text(start: nil, count: 0) }
@@ -75,17 +83,18 @@ final class UserTable {
   }
 
   /// Writes what has changed.
-  func store() throws(DatabaseError) {
-    let insert = try database.prepare("INSERT OR REPLACE INTO users VALUES(?, ?, ?, ?, ?)")
-    for number in users.keys.sorted() {
-      guard let user = users[number], user.isChanged else { continue }
-      insert.bind(1, Int(number))
-      insert.bind(2, text: user.identifier)
-      insert.bind(3, user.uploads)
-      insert.bind(4, user.firstSeenAtMs)
-      insert.bind(5, user.lastSeenAtMs)
-      try insert.run()
-      users[number]?.isChanged = false
+  func store(_ rows: RowWriter) throws(DatabaseError) {
+    let target = try rows.target("INSERT OR REPLACE INTO users VALUES(?, ?, ?, ?, ?)")
+    for place in users.indices where users[place].isChanged {
+      let user = users[place]
+      rows.begin(target)
+      rows.add(Int(user.number))
+      rows.add(text: user.identifier)
+      rows.add(user.uploads)
+      rows.add(user.firstSeenAtMs)
+      rows.add(user.lastSeenAtMs)
+      try rows.end()
+      users[place].isChanged = false
     }
   }
 }

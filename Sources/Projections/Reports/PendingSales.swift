@@ -20,7 +20,7 @@ final class PendingSales {
         store: store, symbols: symbols, exceptions: NoExceptions(),
         userIdentifier: { _ in Text(start: nil, count: 0) })
       try Self.fold(database, symbols, arena, into: revenue)
-      let declarations = DeclarationTable(database, symbols, isFresh: false)
+      let declarations = DeclarationTable(database, nil, symbols, isFresh: false)
       let derived = DerivedPrices(
         store: store, symbols: symbols, priceList: try declarations.sortedPriceList())
       try derived.settle { $0.isPending }

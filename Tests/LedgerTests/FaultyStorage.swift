@@ -1,0 +1,304 @@
+// Files in memory that forget what was not synced, fail where told, and crash at the n-th call.
+import Glibc
+import Ledger
+
+/// Storage whose unsynced state a crash may lose, wholly or in part.
+final class FaultyStorage: Storage {
+  /// What goes wrong, counted over all calls that can fail.
+  struct Faults: Sendable {
+    /// From this call on everything fails: the machine is dead.
+    var crashAtCall: Int?
+    /// The sync with this ordinal fails, once.
+    var failSync: Int?
+    /// Writes fail for want of space while this is set.
+    var isFull = false
+    /// Calls are interrupted, reads and writes take half, now and then.
+    var isFlaky = false
+  }
+
+  private struct File {
+    var content: [UInt8] = []
+    var durable: [UInt8] = []
+    var permissions: UInt32
+  }
+
+  private enum EntryChange {
+    case link(String, UInt64)
+    case unlink(String)
+    case rename(String, String)
+  }
+
+  private struct State {
+    var files: [UInt64: File] = [:]
+    var entries: [String: UInt64] = [:]
+    var durableEntries: [String: UInt64] = [:]
+    /// Changes to entries since the last sync of their directory; one log, as in a journal.
+    var pending: [EntryChange] = []
+    var directories: Set<String> = []
+    var descriptors: [Int32: UInt64] = [:]
+    var lockHolders: [UInt64: Int32] = [:]
+    var nextNumber: UInt64 = 1
+    var nextDescriptor: Int32 = 3
+    var callCount = 0
+    var syncCount = 0
+    var faults = Faults()
+    var random = SeededRandom(0)
+  }
+
+  private let state: Locked<State>
+
+  init() { state = Locked(State()) }
+
+  private init(_ initial: State) { state = Locked(initial) }
+
+  var callCount: Int { state.withLock { $0.callCount } }
+  var syncCount: Int { state.withLock { $0.syncCount } }
+
+  func setFaults(_ faults: Faults) {
+    state.withLock { state in
+      state.faults = faults
+      state.callCount = 0
+      state.syncCount = 0
+    }
+  }
+
+  /// What is on disk after the power went: synced bytes, any sectors of the others, and the first
+  /// so many changes of names.
+  func afterCrash(seed: UInt64) -> FaultyStorage {
+    state.withLock { state in
+      var random = SeededRandom(seed)
+      var after = State()
+      after.directories = state.directories
+      after.entries = state.durableEntries
+      let kept = Int.random(in: 0...state.pending.count, using: &random)
+      for change in state.pending[..<kept] { FaultyStorage.apply(change, to: &after.entries) }
+      after.durableEntries = after.entries
+      after.nextNumber = state.nextNumber
+      for (number, file) in state.files {
+        let content = FaultyStorage.torn(file, &random)
+        after.files[number] = File(
+          content: content, durable: content, permissions: file.permissions)
+      }
+      return FaultyStorage(after)
+    }
+  }
+
+  /// Sector by sector the old or the new bytes, and a size in between.
+  private static func torn(_ file: File, _ random: inout SeededRandom) -> [UInt8] {
+    if file.content == file.durable { return file.durable }
+    switch Int.random(in: 0..<4, using: &random) {
+    case 0: return file.durable
+    case 1: return file.content
+    default:
+      let (old, new) = (file.durable, file.content)
+      let size = Int.random(
+        in: min(old.count, new.count)...max(old.count, new.count), using: &random)
+      var result = [UInt8](repeating: 0, count: size)
+      for sector in stride(from: 0, to: size, by: 512) {
+        let source = Bool.random(using: &random) ? new : old
+        let end = min(sector + 512, size, source.count)
+        if sector < end { result.replaceSubrange(sector..<end, with: source[sector..<end]) }
+      }
+      return result
+    }
+  }
+
+  private static func apply(_ change: EntryChange, to entries: inout [String: UInt64]) {
+    switch change {
+    case .link(let path, let number): entries[path] = number
+    case .unlink(let path): entries[path] = nil
+    case .rename(let old, let new):
+      entries[new] = entries[old]
+      entries[old] = nil
+    }
+  }
+
+  private func call<Result>(
+    _ body: (inout State) throws(SystemError) -> Result
+  ) throws(SystemError) -> Result {
+    try state.withLock { state throws(SystemError) in
+      state.callCount += 1
+      if let crash = state.faults.crashAtCall, state.callCount >= crash {
+        throw SystemError(code: EIO)
+      }
+      if state.faults.isFlaky, Int.random(in: 0..<5, using: &state.random) == 0 {
+        throw SystemError(code: EINTR)
+      }
+      return try body(&state)
+    }
+  }
+
+  private static func change(_ change: EntryChange, _ state: inout State) {
+    apply(change, to: &state.entries)
+    state.pending.append(change)
+  }
+
+  func open(
+    _ path: String, _ access: FileAccess, permissions: UInt32
+  ) throws(SystemError) -> Int32 {
+    try call { state throws(SystemError) in
+      let number: UInt64
+      if state.directories.contains(path) || path.hasSuffix("/.") {
+        number = 0
+      } else if let existing = state.entries[path] {
+        number = existing
+        if access == .replace { state.files[number]?.content = [] }
+      } else {
+        guard access == .replace || access == .readWriteOrCreate
+        else { throw SystemError(code: ENOENT) }
+        number = state.nextNumber
+        state.nextNumber += 1
+        state.files[number] = File(permissions: permissions)
+        FaultyStorage.change(.link(path, number), &state)
+      }
+      let descriptor = state.nextDescriptor
+      state.nextDescriptor += 1
+      state.descriptors[descriptor] = number
+      return descriptor
+    }
+  }
+
+  func close(_ descriptor: Int32) {
+    state.withLock { state in
+      guard let number = state.descriptors.removeValue(forKey: descriptor) else { return }
+      if state.lockHolders[number] == descriptor { state.lockHolders[number] = nil }
+    }
+  }
+
+  func read(
+    _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, offsetBytes: Int
+  ) throws(SystemError) -> Int {
+    try call { state throws(SystemError) in
+      guard let content = state.descriptors[descriptor].flatMap({ state.files[$0]?.content })
+      else { throw SystemError(code: EBADF) }
+      var count = max(0, min(buffer.count, content.count - offsetBytes))
+      if state.faults.isFlaky, count > 1 { count = (count + 1) / 2 }
+      if count > 0 { buffer.copyBytes(from: content[offsetBytes..<offsetBytes + count]) }
+      return count
+    }
+  }
+
+  func write(
+    _ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, offsetBytes: Int
+  ) throws(SystemError) -> Int {
+    try call { state throws(SystemError) in
+      guard let number = state.descriptors[descriptor], var file = state.files[number]
+      else { throw SystemError(code: EBADF) }
+      var count = bytes.count
+      if state.faults.isFlaky || state.faults.isFull, count > 1 { count = (count + 1) / 2 }
+      if state.faults.isFull, bytes.count < 100 { throw SystemError(code: ENOSPC) }
+      let end = offsetBytes + count
+      if file.content.count < end {
+        file.content += [UInt8](repeating: 0, count: end - file.content.count)
+      }
+      file.content.replaceSubrange(offsetBytes..<end, with: bytes[..<count])
+      state.files[number] = file
+      return count
+    }
+  }
+
+  private func sync(_ body: (inout State) throws(SystemError) -> Void) throws(SystemError) {
+    // A sync is not interrupted: the seam promises that it is never made twice.
+    let wasFlaky = state.withLock { state in
+      defer { state.faults.isFlaky = false }
+      return state.faults.isFlaky
+    }
+    defer { state.withLock { $0.faults.isFlaky = wasFlaky } }
+    try call { state throws(SystemError) in
+      state.syncCount += 1
+      if state.syncCount == state.faults.failSync { throw SystemError(code: EIO) }
+      try body(&state)
+    }
+  }
+
+  func syncData(_ descriptor: Int32) throws(SystemError) {
+    try sync { state throws(SystemError) in
+      guard let number = state.descriptors[descriptor], var file = state.files[number]
+      else { throw SystemError(code: EBADF) }
+      file.durable = file.content
+      state.files[number] = file
+    }
+  }
+
+  func syncDirectory(_ path: String) throws(SystemError) {
+    // As on a journalling file system, the changes of all directories go together.
+    try sync { state throws(SystemError) in
+      state.durableEntries = state.entries
+      state.pending = []
+    }
+  }
+
+  func truncate(_ descriptor: Int32, sizeBytes: Int) throws(SystemError) {
+    try call { state throws(SystemError) in
+      guard let number = state.descriptors[descriptor], var file = state.files[number]
+      else { throw SystemError(code: EBADF) }
+      let missing = max(0, sizeBytes - file.content.count)
+      file.content =
+        Array(file.content.prefix(sizeBytes)) + [UInt8](repeating: 0, count: missing)
+      state.files[number] = file
+    }
+  }
+
+  func changePermissions(_ descriptor: Int32, _ permissions: UInt32) throws(SystemError) {
+    try call { state throws(SystemError) in
+      if let number = state.descriptors[descriptor] {
+        state.files[number]?.permissions = permissions
+      }
+    }
+  }
+
+  func status(_ descriptor: Int32) throws(SystemError) -> FileStatus {
+    try call { state throws(SystemError) in
+      guard let number = state.descriptors[descriptor], let file = state.files[number]
+      else { throw SystemError(code: EBADF) }
+      return FileStatus(
+        sizeBytes: file.content.count, permissions: file.permissions, fileNumber: number)
+    }
+  }
+
+  func status(path: String) throws(SystemError) -> FileStatus {
+    try call { state throws(SystemError) in
+      guard let number = state.entries[path], let file = state.files[number]
+      else { throw SystemError(code: ENOENT) }
+      return FileStatus(
+        sizeBytes: file.content.count, permissions: file.permissions, fileNumber: number)
+    }
+  }
+
+  func rename(_ oldPath: String, to newPath: String) throws(SystemError) {
+    try call { state throws(SystemError) in
+      guard state.entries[oldPath] != nil else { throw SystemError(code: ENOENT) }
+      FaultyStorage.change(.rename(oldPath, newPath), &state)
+    }
+  }
+
+  func unlink(_ path: String) throws(SystemError) {
+    try call { state throws(SystemError) in
+      guard state.entries[path] != nil else { throw SystemError(code: ENOENT) }
+      FaultyStorage.change(.unlink(path), &state)
+    }
+  }
+
+  func makeDirectory(_ path: String, permissions: UInt32) throws(SystemError) {
+    try call { state throws(SystemError) in
+      if !state.directories.insert(path).inserted { throw SystemError(code: EEXIST) }
+    }
+  }
+
+  func list(_ path: String) throws(SystemError) -> [String] {
+    try call { state throws(SystemError) in
+      let prefix = (path.hasSuffix("/.") ? String(path.dropLast(2)) : path) + "/"
+      return state.entries.keys.filter { $0.hasPrefix(prefix) }
+        .map { String($0.dropFirst(prefix.count)) }.filter { !$0.contains("/") }
+    }
+  }
+
+  func lock(_ descriptor: Int32) throws(SystemError) -> Bool {
+    try call { state throws(SystemError) in
+      guard let number = state.descriptors[descriptor] else { throw SystemError(code: EBADF) }
+      if let holder = state.lockHolders[number], holder != descriptor { return false }
+      state.lockHolders[number] = descriptor
+      return true
+    }
+  }
+}

@@ -1,0 +1,178 @@
+// The writer beside others: threads, readers, a clock that jumps, a process that is killed.
+import Foundation
+import Glibc
+import Ledger
+import Synchronization
+import Testing
+
+@Suite("The writer")
+struct WriterTests {
+  @Test("Many threads append at once: every event once, each append together")
+  func manyThreads() throws {
+    let fixture = try LedgerFixture()
+    let writer = try LedgerWriter.open(
+      fixture.directory, options: LedgerFixture.smallOptions(block: 5000, segment: 20_000))
+    let firsts = Locked<[Int: Int]>([:])
+    DispatchQueue.concurrentPerform(iterations: 8) { thread in
+      for round in 0..<40 {
+        let number = thread * 1000 + round
+        let drafts = (0..<2).map { part in
+          EventDraft(
+            type: "test.part", version: 1, data: Array("{\"n\":\(number),\"p\":\(part)}".utf8))
+        }
+        let result = try? writer.append(drafts)
+        firsts.withLock { $0[number] = result?.firstPosition }
+      }
+    }
+    try writer.close()
+    let lines = try fixture.lines()
+    #expect(lines.count == 640)
+    let found = firsts.withLock { $0 }
+    #expect(found.count == 320)
+    for (number, first) in found {
+      for part in 0..<2 {
+        let line = String(decoding: lines[first + part], as: UTF8.self)
+        #expect(line.hasSuffix("\"data\":{\"n\":\(number),\"p\":\(part)}}"))
+      }
+    }
+  }
+
+  @Test("A reader beside a writer sees a growing whole, through hand-over and roll-over")
+  func readerBesideWriter() throws {
+    let fixture = try LedgerFixture()
+    let writer = try LedgerWriter.open(
+      fixture.directory, options: LedgerFixture.smallOptions(block: 2000, segment: 6000))
+    let acknowledged = Atomic<Int>(0)
+    let isDone = Atomic<Bool>(false)
+    let draft = fixture.draft(1)
+    let thread = Thread {
+      for _ in 0..<1500 {
+        if let result = try? writer.append([draft]) {
+          acknowledged.store(result.firstPosition + 1, ordering: .sequentiallyConsistent)
+        }
+      }
+      isDone.store(true, ordering: .sequentiallyConsistent)
+    }
+    thread.start()
+    let reader = try LogReader(fixture.directory)
+    var next = 0
+    var frontier = Frontier()
+    let hasher = SHA256()
+    repeat {
+      let atLeast = acknowledged.load(ordering: .sequentiallyConsistent)
+      try reader.refresh()
+      #expect(reader.damage == nil)
+      #expect(reader.head.size >= atLeast)
+      let opened = try LogReader(fixture.directory)
+      #expect(opened.damage == nil)
+      #expect(opened.head.size >= reader.head.size)
+      try reader.read(from: next, syncTails: true) { chunk in
+        #expect(chunk.firstPosition == next)
+        try chunk.forEachEvent { frontier.append(leafHash: $0.leafHash(hasher), hasher) }
+        next = chunk.endPosition
+        #expect(chunk.frontierAfter == frontier)
+        return true
+      }
+      #expect(next == reader.head.size)
+      #expect(reader.head.frontier == frontier)
+    } while !isDone.load(ordering: .sequentiallyConsistent) || next < 1500
+    try writer.close()
+    #expect(next == 1500)
+  }
+
+  @Test("Event times never decrease, whatever the clock does")
+  func clock() throws {
+    let fixture = try LedgerFixture()
+    let times = Locked<[Int64]>([5000, 3000, 7000, -5, .max, 8000])
+    var options = LedgerFixture.smallOptions()
+    options.clock = { times.withLock { $0.isEmpty ? 0 : $0.removeFirst() } }
+    let writer = try LedgerWriter.open(fixture.directory, options: options)
+    var found: [Int64] = []
+    for index in 0..<6 { found.append(try writer.append([fixture.draft(index)]).recordedAtMs) }
+    try writer.close()
+    #expect(found == [5000, 5000, 7000, 7000, Timestamp.maxMs, Timestamp.maxMs])
+    let again = try LedgerWriter.open(fixture.directory, options: options)
+    #expect(try again.append([fixture.draft(6)]).recordedAtMs == Timestamp.maxMs)
+    try again.close()
+    #expect(try LogReader(fixture.directory).head.lastEventAtMs == Timestamp.maxMs)
+  }
+
+  @Test(
+    "Drafts that can't become events are refused, and nothing is appended",
+    arguments: [
+      ("Type", 1, "{}", "type"), ("", 1, "{}", "type"), ("a b", 1, "{}", "type"),
+      ("a", 0, "{}", "version"), ("a", 1, "", "JSON object"), ("a", 1, "[]", "JSON object"),
+      ("a", 1, "{\n}", "line feed"),
+    ])
+  func refusedDrafts(_ type: String, _ version: Int, _ data: String, _ part: String) throws {
+    let fixture = try LedgerFixture()
+    let writer = try LedgerWriter.open(fixture.directory)
+    let bad = EventDraft(type: type, version: version, data: Array(data.utf8))
+    let error = #expect(throws: LedgerError.self) {
+      try writer.append([fixture.draft(0), bad])
+    }
+    #expect(error?.kind == .invalidInput && error?.cause.contains(part) == true)
+    #expect(writer.nextPosition == 0)
+    try writer.close()
+  }
+
+  @Test("Nothing, and references to nowhere, are refused")
+  func refusedReferences() throws {
+    let fixture = try LedgerFixture()
+    let writer = try LedgerWriter.open(fixture.directory)
+    #expect(throws: LedgerError.self) { try writer.append([]) }
+    for (offset, index) in [(0, 0), (2, 0), (1, 1), (1, -1), (99, 0)] {
+      let draft = EventDraft(
+        type: "a", version: 1, data: Array("{}".utf8),
+        references: [PositionReference(offsetBytes: offset, eventIndex: index)])
+      #expect(throws: LedgerError.self, "\(offset) \(index)") { try writer.append([draft]) }
+    }
+    try writer.close()
+  }
+
+  @Test("A closed writer refuses, and closing twice is closing once")
+  func closed() throws {
+    let fixture = try LedgerFixture()
+    let writer = try LedgerWriter.open(fixture.directory)
+    try writer.close()
+    try writer.close()
+    let error = #expect(throws: LedgerError.self) { try writer.append([fixture.draft(0)]) }
+    #expect(error?.kind == .closed)
+  }
+
+  @Test("A process killed while appending loses nothing that was acknowledged", arguments: 0..<5)
+  func killed(_ seed: Int) async throws {
+    let fixture = try LedgerFixture()
+    let path = fixture.path
+    for round in 0..<2 {
+      let count = 40 + 61 * seed + 17 * round
+      await #expect(processExitsWith: .signal(SIGKILL)) {
+        [path = path as String, count = count as Int] in
+        let directory = try LedgerDirectory.open(path: path)
+        var options = LedgerFixture.smallOptions(block: 3000, segment: 9000)
+        options.queueByteCount = 4000
+        let writer = try LedgerWriter.open(directory, options: options)
+        let acknowledged = open(path + "/acknowledged", O_WRONLY | O_CREAT | O_APPEND, 0o600)
+        let draft = EventDraft(
+          type: "test.happened", version: 1, data: Array("{\"pad\":\"0123456789\"}".utf8))
+        for _ in 0..<3 {
+          Thread { while true { _ = try? writer.submit([draft]) } }.start()
+        }
+        for index in 0... {
+          let result = try writer.append([draft, draft])
+          let text = Array("\(result.firstPosition)\n".utf8)
+          _ = Glibc.write(acknowledged, text, text.count)
+          if index == count { kill(getpid(), SIGKILL) }
+        }
+      }
+      let text = try String(contentsOfFile: path + "/acknowledged", encoding: .utf8)
+      let last = try #require(text.split(separator: "\n").compactMap { Int($0) }.last)
+      let before = try fixture.lines()
+      #expect(before.count >= last + 2)
+      let writer = try LedgerWriter.open(fixture.directory)
+      #expect(writer.nextPosition == before.count)
+      try writer.close()
+      #expect(try fixture.lines() == before)
+    }
+  }
+}
