@@ -23,9 +23,12 @@ import Time
         INSERT INTO users VALUES(0, 'u-1', 1, 0, 1);
         INSERT INTO apps VALUES('family-1', 'Example', '{}', 0);
         INSERT INTO app_bundles VALUES('b.two', 'family-1'), ('b.one', 'family-1');
-        INSERT INTO receipts VALUES(0, 'receipt-1', 'ab', 7, 2, 0, 1, 2, 6, 4, 0, 1, 1, 1, 2, 2,
-          1, 1, 0, 1);
-        INSERT INTO uploads VALUES(1, 0, 0, 1, 4, 0, NULL, NULL, '{}', 9);
+        INSERT INTO receipts(id, receipt_id, sha256, app_family, bundle, style, environment, state,
+          fraud_reason, country, user, uploads, purchases, first_position, last_position,
+          reply_position, is_locally_valid, is_final, created_at_ms, updated_at_ms)
+          VALUES(0, 'receipt-1', 'ab', 7, 2, 0, 1, 2, 6, 4, 0, 1, 1, 1, 2, 2, 1, 1, 0, 1);
+        INSERT INTO uploads(position, receipt, occurred_at_ms, recorded_at_ms, country, user,
+          metadata, line) VALUES(1, 0, 0, 1, 4, 0, '{}', 9);
         INSERT INTO declarations VALUES(5, 0, 'prices.csv', 'cd'), (6, 1, 'rates.csv', 'ef');
         INSERT INTO price_list VALUES(5, 0, 3, NULL, 5, 9990000, 86400000);
         INSERT INTO rates VALUES(6, 0, 20454, 'EUR', 'USD', '1.17');
@@ -48,9 +51,12 @@ import Time
     ) throws {
       try database.execute(
         """
-        INSERT INTO sales VALUES(\(id), 1, 2, 0, 'key-\(id)', 3, 1, 0, \(kind.rawValue), 't', 'o',
-          1, \(country), NULL, 0, 1, 9990000, 5, \(basis.rawValue), 1, \(problem.rawValue), 0, 0,
-          NULL, NULL, 1, 0, 0);
+        INSERT INTO sales(id, environment, bundle, key_kind, sale_key, product, quantity,
+          sale_date_ms, kind, transaction_id, original_transaction_id, first_position, country,
+          user, user_position, unit_price_micros, currency, price_basis, price_position,
+          price_problem, is_upgraded, cancellation_state, version, created_at_ms, updated_at_ms)
+          VALUES(\(id), 1, 2, 0, 'key-\(id)', 3, 1, 0, \(kind.rawValue), 't', 'o', 1, \(country),
+          0, 1, 9990000, 5, \(basis.rawValue), 1, \(problem.rawValue), 0, 0, 1, 0, 0);
         """)
     }
   }
@@ -103,8 +109,12 @@ import Time
       try fixture.addSale(0, basis: .none)
       try fixture.database.execute(
         """
-        INSERT INTO journal VALUES(0, 0, 0, 0, 0, 1, 2, 3, NULL, 0, 6, 1, 5, NULL, 2, '');
-        INSERT INTO verifications VALUES(2, 1, 0, 1, 0, 0, 1, NULL, 1, 0, 0, NULL, 2);
+        INSERT INTO journal(sale, ordinal, line, date_ms, sale_date_ms, environment, bundle,
+            product, country, kind, price_basis, quantity, currency, amount_micros, position, reason)
+            VALUES(0, 0, 0, 0, 0, 1, 2, 3, NULL, 0, 6, 1, 5, NULL, 2, '');
+        INSERT INTO verifications(position, upload, receipt, authority, outcome, status,
+          environment, attempt, endpoint, occurred_at_ms, reply_position)
+          VALUES(2, 1, 0, 1, 0, 0, 1, 1, 0, 0, 2);
         """)
       #expect(try fixture.database.integer("SELECT count(*) FROM \(view)") == 1)
     }
@@ -148,7 +158,10 @@ import Time
       let fixture = try ViewFixture()
       for type in ExceptionType.allCases {
         try fixture.database.execute(
-          "INSERT INTO exceptions VALUES(\(type.rawValue), NULL, 1, 2, 'p', 't', '', 3)")
+          """
+          INSERT INTO exceptions(type, environment, bundle, product_id, transaction_id, detail, position)
+            VALUES(\(type.rawValue), 1, 2, 'p', 't', '', 3)
+          """)
       }
       #expect(
         try fixture.texts("SELECT exception FROM exception_view")
@@ -161,8 +174,9 @@ import Time
       for type in LineType.allCases {
         try fixture.database.execute(
           """
-          INSERT INTO journal VALUES(0, \(type.rawValue), \(type.rawValue), 0, 0, 1, 2, 3, 4, 0, 1,
-            1, 5, 9990000, 2, '')
+          INSERT INTO journal(sale, ordinal, line, date_ms, sale_date_ms, environment, bundle,
+            product, country, kind, price_basis, quantity, currency, amount_micros, position, reason)
+            VALUES(0, \(type.rawValue), \(type.rawValue), 0, 0, 1, 2, 3, 4, 0, 1, 1, 5, 9990000, 2, '')
           """)
       }
       #expect(
@@ -183,8 +197,9 @@ import Time
       let endpointNumber = endpoint == nil ? "NULL" : endpoint == "sandbox" ? "1" : "0"
       try fixture.database.execute(
         """
-        INSERT INTO verifications VALUES(2, 1, 0, \(authority), \(outcome), 0, 0, NULL, 1,
-          \(endpointNumber), 0, NULL, 2)
+        INSERT INTO verifications(position, upload, receipt, authority, outcome, status,
+          environment, attempt, endpoint, occurred_at_ms, reply_position)
+          VALUES(2, 1, 0, \(authority), \(outcome), 0, 0, 1, \(endpointNumber), 0, 2)
         """)
       #expect(try fixture.texts("SELECT authority FROM verification_view") == [authorityWord])
       #expect(try fixture.texts("SELECT outcome FROM verification_view") == [outcomeWord])

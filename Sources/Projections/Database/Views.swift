@@ -75,10 +75,12 @@ extension Schema {
       \(instant("v.occurred_at_ms", "occurred_at")),
       \(instant("v.request_date_ms", "request_date")), v.reply_position
       FROM verifications v LEFT JOIN receipts r ON r.id = v.receipt;
-    CREATE VIEW user_view AS SELECT user_identifier, uploads,
-      (SELECT count(DISTINCT receipt) FROM uploads WHERE user = users.id) AS receipts,
-      \(instant("first_seen_at_ms", "first_seen_at")), \(instant("last_seen_at_ms", "last_seen_at"))
-      FROM users;
+    CREATE VIEW user_view AS SELECT u.user_identifier, u.uploads,
+      coalesce(r.receipts, 0) AS receipts, \(instant("u.first_seen_at_ms", "first_seen_at")),
+      \(instant("u.last_seen_at_ms", "last_seen_at"))
+      FROM users u LEFT JOIN
+        (SELECT user, count(DISTINCT receipt) AS receipts FROM uploads WHERE user IS NOT NULL
+          GROUP BY user) r ON r.user = u.id;
 
     """
 
