@@ -1,19 +1,23 @@
 // The fast reader: walks once through bytes that were validated before, or that this program wrote.
 
 /// The kinds of JSON values.
-package enum JSONKind: Sendable {
+@frozen
+public enum JSONKind: Sendable {
   case object, array, string, number, boolean, null
 }
 
 /// A cursor over one JSON text. It never reads outside its bytes, whatever they are, but it does not
 /// refuse all that `JSONValidator` refuses. The bytes must outlive it and what it returns.
-package struct JSONCursor {
-  private let start: UnsafePointer<UInt8>
-  private let end: Int
+@frozen
+public struct JSONCursor {
+  @usableFromInline let start: UnsafePointer<UInt8>
+  @usableFromInline let end: Int
   /// Where the cursor stands, in bytes from the beginning.
-  package private(set) var offset: Int
+  public var offset: Int
 
-  package init(_ bytes: JSONBytes) {
+  /// A cursor at the text's beginning.
+  @inlinable
+  public init(_ bytes: JSONBytes) {
     if let base = bytes.baseAddress {
       start = base.assumingMemoryBound(to: UInt8.self)
       end = bytes.count
@@ -24,22 +28,23 @@ package struct JSONCursor {
     offset = 0
   }
 
-  nonisolated(unsafe) private static let nothing = UnsafePointer(
+  @usableFromInline
+  nonisolated(unsafe) static let nothing = UnsafePointer(
     UnsafeMutablePointer<UInt8>.allocate(capacity: 1))
 
-  @inline(__always)
-  private mutating func skipSpace() {
+  @inlinable @inline(__always)
+  mutating func skipSpace() {
     while offset < end, start[offset] <= 0x20 { offset &+= 1 }
   }
 
-  @inline(__always)
-  private func fault(_ cause: JSONError.Cause) -> JSONError {
+  @inlinable @inline(__always)
+  func fault(_ cause: JSONError.Cause) -> JSONError {
     JSONError(offset < end ? cause : .unexpectedEnd, at: offset)
   }
 
   /// The kind of the value that comes next.
-  @inline(__always)
-  package mutating func kind() throws(JSONError) -> JSONKind {
+  @inlinable @inline(__always)
+  public mutating func kind() throws(JSONError) -> JSONKind {
     skipSpace()
     guard offset < end else { throw fault(.unexpectedEnd) }
     switch start[offset] {
@@ -56,15 +61,15 @@ package struct JSONCursor {
   // MARK: Containers
 
   /// Enters an object.
-  @inline(__always)
-  package mutating func beginObject() throws(JSONError) { try enter(0x7B) }
+  @inlinable @inline(__always)
+  public mutating func beginObject() throws(JSONError) { try enter(0x7B) }
 
   /// Enters an array.
-  @inline(__always)
-  package mutating func beginArray() throws(JSONError) { try enter(0x5B) }
+  @inlinable @inline(__always)
+  public mutating func beginArray() throws(JSONError) { try enter(0x5B) }
 
-  @inline(__always)
-  private mutating func enter(_ bracket: UInt8) throws(JSONError) {
+  @inlinable @inline(__always)
+  mutating func enter(_ bracket: UInt8) throws(JSONError) {
     skipSpace()
     guard offset < end, start[offset] == bracket else { throw fault(.wrongKind) }
     offset &+= 1
@@ -72,8 +77,8 @@ package struct JSONCursor {
 
   /// The next key of the object that the cursor is in, or nil, having left it. After a key its value
   /// must be read or skipped.
-  @inline(__always)
-  package mutating func nextKey() throws(JSONError) -> JSONString? {
+  @inlinable @inline(__always)
+  public mutating func nextKey() throws(JSONError) -> JSONString? {
     skipSpace()
     if offset < end, start[offset] == 0x2C {
       offset &+= 1
@@ -92,8 +97,8 @@ package struct JSONCursor {
   }
 
   /// Whether the array that the cursor is in has a next element; if not, the cursor has left it.
-  @inline(__always)
-  package mutating func nextElement() throws(JSONError) -> Bool {
+  @inlinable @inline(__always)
+  public mutating func nextElement() throws(JSONError) -> Bool {
     skipSpace()
     if offset < end, start[offset] == 0x2C {
       offset &+= 1
@@ -110,8 +115,8 @@ package struct JSONCursor {
   // MARK: Values
 
   /// Reads a string.
-  @inline(__always)
-  package mutating func readString() throws(JSONError) -> JSONString {
+  @inlinable @inline(__always)
+  public mutating func readString() throws(JSONError) -> JSONString {
     skipSpace()
     guard offset < end, start[offset] == 0x22 else { throw fault(.wrongKind) }
     let first = offset &+ 1
@@ -131,21 +136,23 @@ package struct JSONCursor {
   }
 
   /// Reads a number's token, as written.
-  package mutating func readNumber() throws(JSONError) -> JSONBytes {
+  @inlinable
+  public mutating func readNumber() throws(JSONError) -> JSONBytes {
     guard try kind() == .number else { throw fault(.wrongKind) }
     let first = offset
     while offset < end, isNumberByte(start[offset]) { offset &+= 1 }
     return JSONBytes(start: start + first, count: offset &- first)
   }
 
-  @inline(__always)
-  private func isNumberByte(_ byte: UInt8) -> Bool {
+  @inlinable @inline(__always)
+  func isNumberByte(_ byte: UInt8) -> Bool {
     (0x30...0x39).contains(byte) || byte == 0x2E || byte == 0x2D || byte == 0x2B
       || byte | 0x20 == 0x65
   }
 
   /// Reads an integer within 64 bits; another number is of the wrong kind.
-  package mutating func readInteger() throws(JSONError) -> Int64 {
+  @inlinable
+  public mutating func readInteger() throws(JSONError) -> Int64 {
     let token = try readNumber()
     guard let value = JSONNumber.integer(token) else {
       throw JSONError(.wrongKind, at: offset - token.count)
@@ -154,7 +161,8 @@ package struct JSONCursor {
   }
 
   /// Reads `true` or `false`.
-  package mutating func readBoolean() throws(JSONError) -> Bool {
+  @inlinable
+  public mutating func readBoolean() throws(JSONError) -> Bool {
     guard try kind() == .boolean else { throw fault(.wrongKind) }
     let value = start[offset] == 0x74
     try skipWord(value ? 4 : 5)
@@ -162,20 +170,22 @@ package struct JSONCursor {
   }
 
   /// Takes a `null` if one comes next; says whether it did.
-  package mutating func takeNull() throws(JSONError) -> Bool {
+  @inlinable
+  public mutating func takeNull() throws(JSONError) -> Bool {
     guard try kind() == .null else { return false }
     try skipWord(4)
     return true
   }
 
-  private mutating func skipWord(_ count: Int) throws(JSONError) {
+  @inlinable
+  mutating func skipWord(_ count: Int) throws(JSONError) {
     guard offset + count <= end else { throw JSONError(.unexpectedEnd, at: end) }
     offset += count
   }
 
   /// Reads any value as the bytes in which it is written.
-  @inline(__always)
-  package mutating func readRaw() throws(JSONError) -> JSONBytes {
+  @inlinable @inline(__always)
+  public mutating func readRaw() throws(JSONError) -> JSONBytes {
     skipSpace()
     let first = offset
     try skipValue()
@@ -184,7 +194,8 @@ package struct JSONCursor {
 
   /// The value of the last member of the outermost object, without a look at it: everything up to the
   /// text's last byte, which must be that object's end. Whoever reads the value finds out if more follows.
-  package mutating func readRest() throws(JSONError) -> JSONBytes {
+  @inlinable
+  public mutating func readRest() throws(JSONError) -> JSONBytes {
     skipSpace()
     guard offset < end, start[end &- 1] == 0x7D else { throw fault(.unexpectedEnd) }
     let first = offset
@@ -193,7 +204,8 @@ package struct JSONCursor {
   }
 
   /// Passes over one value of any kind.
-  package mutating func skipValue() throws(JSONError) {
+  @inlinable
+  public mutating func skipValue() throws(JSONError) {
     switch try kind() {
     case .string: _ = try readString()
     case .number: _ = try readNumber()
@@ -203,7 +215,8 @@ package struct JSONCursor {
     }
   }
 
-  private mutating func skipContainer() throws(JSONError) {
+  @inlinable
+  mutating func skipContainer() throws(JSONError) {
     var depth = 0
     while offset < end {
       switch start[offset] {
@@ -222,16 +235,19 @@ package struct JSONCursor {
   }
 
   /// Throws unless nothing but white space is left.
-  package mutating func expectEnd() throws(JSONError) {
+  @inlinable
+  public mutating func expectEnd() throws(JSONError) {
     skipSpace()
     if offset < end { throw JSONError(.trailingBytes, at: offset) }
   }
 }
 
 /// Reads numbers from their tokens, without binary floating point.
-package enum JSONNumber {
+@frozen
+public enum JSONNumber {
   /// The value of an integer's token (digits, with `-` or not) within 64 bits; nil for all else.
-  package static func integer(_ token: JSONBytes) -> Int64? {
+  @inlinable
+  public static func integer(_ token: JSONBytes) -> Int64? {
     var index = 0
     let isNegative = token.first == 0x2D
     if isNegative { index = 1 }

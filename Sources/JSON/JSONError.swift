@@ -1,8 +1,11 @@
 // What can be wrong with a JSON text, and where.
 
 /// A fault in a JSON text. It names a place and a cause, never the text itself, which may hold secrets.
-package struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
-  package enum Cause: String, Sendable {
+@frozen
+public struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
+  /// The kinds of faults.
+  @frozen
+  public enum Cause: String, Sendable {
     case unexpectedEnd = "it ends too early"
     case unexpectedByte = "a byte that does not belong there"
     case invalidNumber = "a number that is not written as JSON writes one"
@@ -16,14 +19,18 @@ package struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
     case wrongKind = "a value of another kind than expected"
   }
 
-  package let cause: Cause
+  /// What is wrong.
+  public let cause: Cause
   /// Place of the fault, in bytes from the beginning of the text.
-  package let offsetBytes: Int
+  public let offsetBytes: Int
 
-  package init(_ cause: Cause, at offsetBytes: Int) {
+  /// A fault at a place.
+  @inlinable
+  public init(_ cause: Cause, at offsetBytes: Int) {
     self.cause = cause
     self.offsetBytes = offsetBytes
   }
 
-  package var description: String { "\(cause.rawValue), at byte \(offsetBytes)" }
+  /// Cause and place, for people.
+  public var description: String { "\(cause.rawValue), at byte \(offsetBytes)" }
 }

@@ -1,18 +1,19 @@
 // Finds the end of runs of plain string bytes, eight at a time.
 
 /// The bytes of a JSON text.
-package typealias JSONBytes = UnsafeRawBufferPointer
+public typealias JSONBytes = UnsafeRawBufferPointer
 
+@usableFromInline
 enum Scan {
-  private static let ones: UInt64 = 0x0101_0101_0101_0101
-  private static let highs: UInt64 = 0x8080_8080_8080_8080
+  @inlinable static var ones: UInt64 { 0x0101_0101_0101_0101 }
+  @inlinable static var highs: UInt64 { 0x8080_8080_8080_8080 }
 
   /// Marks the high bit of each byte of `word` that is zero; higher marks may be false, the lowest is exact.
-  @inline(__always)
-  private static func zeroBytes(_ word: UInt64) -> UInt64 { (word &- ones) & ~word & highs }
+  @inlinable @inline(__always)
+  static func zeroBytes(_ word: UInt64) -> UInt64 { (word &- ones) & ~word & highs }
 
   /// Offset of the first quote or backslash at or after `offset`, or `end`.
-  @inline(__always)
+  @inlinable @inline(__always)
   static func quoteOrBackslash(
     _ start: UnsafePointer<UInt8>, from offset: Int, to end: Int
   ) -> Int {
@@ -29,7 +30,7 @@ enum Scan {
   }
 
   /// Offset of the first byte that is a quote, a backslash, a control character or not ASCII, or `end`.
-  @inline(__always)
+  @inlinable @inline(__always)
   static func special(_ start: UnsafePointer<UInt8>, from offset: Int, to end: Int) -> Int {
     var place = offset
     let raw = UnsafeRawPointer(start)
@@ -47,6 +48,23 @@ enum Scan {
       place &+= 1
     }
     return place
+  }
+
+  /// Whether `count` bytes at both places are the same. Keys are short: a loop beats a call.
+  @inlinable @inline(__always)
+  static func equals(_ left: UnsafeRawPointer, _ right: UnsafeRawPointer, _ count: Int) -> Bool {
+    var place = 0
+    while place &+ 8 <= count {
+      let one = left.loadUnaligned(fromByteOffset: place, as: UInt64.self)
+      if one != right.loadUnaligned(fromByteOffset: place, as: UInt64.self) { return false }
+      place &+= 8
+    }
+    while place < count {
+      let one = left.load(fromByteOffset: place, as: UInt8.self)
+      if one != right.load(fromByteOffset: place, as: UInt8.self) { return false }
+      place &+= 1
+    }
+    return true
   }
 
   /// Length of the valid UTF-8 sequence of two or more bytes at `offset`, or 0.

@@ -1,50 +1,48 @@
 // A string as it stands in a JSON text: raw bytes between the quotes, unescaped on demand.
 
 /// The bytes between a JSON string's quotes. Valid as long as the text that it points into.
-package struct JSONString {
+public struct JSONString {
   /// The bytes as written, escapes included.
-  package let raw: JSONBytes
+  public let raw: JSONBytes
   /// Whether `raw` holds a backslash: without one, `raw` is the string itself.
-  package let hasEscapes: Bool
+  public let hasEscapes: Bool
 
-  package init(raw: JSONBytes, hasEscapes: Bool) {
+  /// A string of raw bytes.
+  @inlinable
+  public init(raw: JSONBytes, hasEscapes: Bool) {
     self.raw = raw
     self.hasEscapes = hasEscapes
   }
 
   /// Compares with a literal; a string with escapes is unescaped first.
-  @inline(__always)
-  package static func == (left: JSONString, right: StaticString) -> Bool {
+  @inlinable @inline(__always)
+  public static func == (left: JSONString, right: StaticString) -> Bool {
     if left.hasEscapes { return left.equalsUnescaped(right) }
     guard left.raw.count == right.utf8CodeUnitCount else { return false }
-    let other = right.utf8Start
-    var index = 0
-    while index < left.raw.count {
-      if left.raw[index] != other[index] { return false }
-      index &+= 1
-    }
-    return true
+    guard let start = left.raw.baseAddress else { return true }
+    return Scan.equals(start, right.utf8Start, left.raw.count)
   }
 
-  private func equalsUnescaped(_ literal: StaticString) -> Bool {
+  @usableFromInline
+  func equalsUnescaped(_ literal: StaticString) -> Bool {
     bytes.elementsEqual(
       UnsafeBufferPointer(start: literal.utf8Start, count: literal.utf8CodeUnitCount))
   }
 
   /// The string's UTF-8 bytes, unescaped.
-  package var bytes: [UInt8] {
+  public var bytes: [UInt8] {
     var result: [UInt8] = []
     append(to: &result)
     return result
   }
 
   /// The string, unescaped.
-  package var string: String {
+  public var string: String {
     hasEscapes ? String(decoding: bytes, as: UTF8.self) : String(decoding: raw, as: UTF8.self)
   }
 
   /// Appends the unescaped bytes. A lone surrogate, which validated text cannot hold, becomes U+FFFD.
-  package func append(to result: inout [UInt8]) {
+  public func append(to result: inout [UInt8]) {
     guard hasEscapes else {
       result.append(contentsOf: raw)
       return

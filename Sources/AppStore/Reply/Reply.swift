@@ -29,6 +29,7 @@ package struct Reply {
       return
     }
     var isOrdered = true
+    rows.reserveCapacity(8)
     try cursor.beginObject()
     while let key = try cursor.nextKey() {
       let before = rows.last?.source

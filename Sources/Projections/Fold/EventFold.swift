@@ -24,6 +24,11 @@ final class EventFold {
   private let keeper = TextKeeper()
   private let rows: RowWriter
   private let verificationTarget: RowTarget
+  private var recentEnvironment: Symbol = .none
+  private var recentReplyBundle: Symbol = .none
+  private var recentFamily: Symbol = .none
+  private var recentBundle: Symbol = .none
+  private var recentCountry: Symbol = .none
   /// The position of the event that comes next.
   private(set) var nextPosition: Int
 
@@ -113,7 +118,9 @@ final class EventFold {
     else { throw EventError.badField(.receiptUploaded, field: "receipt identity") }
     let occurredAtMs = upload.occurredAtMs ?? event.recordedAtMs
     keeper.removeAll()
-    let country = upload.countryCode.map { symbols.symbol(keeper.bytes(of: $0)) } ?? .none
+    let country = upload.countryCode.map {
+      symbols.symbol(keeper.bytes(of: $0), recent: &recentCountry)
+    } ?? .none
     var user: Int32 = -1
     if let identifier = upload.userIdentifier, !identifier.raw.isEmpty {
       user = try users.number(of: keeper.bytes(of: identifier))
@@ -126,8 +133,8 @@ final class EventFold {
       number = receipts.add(
         ReceiptRecord(
           receiptID: arena.keep(receiptID.raw), sha256Hex: arena.keep(sha256.raw),
-          appFamily: symbols.symbol(keeper.bytes(of: family)),
-          bundle: symbols.symbol(keeper.bytes(of: bundle)),
+          appFamily: symbols.symbol(keeper.bytes(of: family), recent: &recentFamily),
+          bundle: symbols.symbol(keeper.bytes(of: bundle), recent: &recentBundle),
           isTransactionStyle: style == "transaction", firstPosition: event.position,
           lastPosition: event.position, createdAtMs: event.recordedAtMs,
           updatedAtMs: event.recordedAtMs))
@@ -186,7 +193,7 @@ final class EventFold {
     keeper.removeAll()
     do {
       let reply = try replyBytes.map { (bytes) throws(JSONError) in try Reply(bytes, keeper) }
-      let environment = symbols.symbol(environment(of: result, reply))
+      let environment = symbols.symbol(environment(of: result, reply), recent: &recentEnvironment)
       let occurredAtMs = result.occurredAtMs ?? event.recordedAtMs
       try write(
         result, event, receipt: receipt, environment: environment, occurredAtMs: occurredAtMs,
@@ -194,7 +201,7 @@ final class EventFold {
       var shownSales: Int?
       if result.authority == .appStore {
         let nothing = Text(start: nil, count: 0)
-        let bundle = symbols.symbol(reply?.bundleID ?? nothing)
+        let bundle = symbols.symbol(reply?.bundleID ?? nothing, recent: &recentReplyBundle)
         if result.outcome == .valid, let reply {
           let verification = Verification(
             position: event.position, occurredAtMs: occurredAtMs,
@@ -259,8 +266,7 @@ final class EventFold {
     _ result: ReceiptVerifiedView, _ number: Int32, _ environment: Symbol, _ event: EventLine,
     purchases: Int?, replyPosition: Int
   ) throws(DatabaseError) {
-    let finalStatuses: Set<Int64> = [0, 21003, 21006, 21010]
-    let isFinal = result.authority == .appStore && finalStatuses.contains(result.status ?? -1)
+    let isFinal = result.authority == .appStore && Self.isFinal(result.status)
     var fraudReason: Symbol = .none
     if result.outcome == .invalid {
       if let reason = result.reason {
@@ -296,6 +302,11 @@ final class EventFold {
         if receipt.environment == .none { receipt.environment = environment }
       }
     }
+  }
+
+  /// R1: the statuses after which the App Store owes no answer.
+  private static func isFinal(_ status: Int64?) -> Bool {
+    status == 0 || status == 21003 || status == 21006 || status == 21010
   }
 
   // MARK: The end of a batch

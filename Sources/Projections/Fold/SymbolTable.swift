@@ -25,8 +25,16 @@ final class SymbolTable {
     storedCount = texts.count
   }
 
-  /// The symbol of `text`, a new one where it has none.
+  /// The symbol of `text`, a new one where it has none. Most texts are those of the event before:
+  /// `recent` keeps the last answer at one place of use.
   @inline(__always)
+  func symbol(_ text: Text, recent: inout Symbol) -> Symbol {
+    if recent >= 0, texts[Int(recent)].equals(text) { return recent }
+    recent = symbol(text)
+    return recent
+  }
+
+  /// The symbol of `text`, a new one where it has none.
   func symbol(_ text: Text) -> Symbol {
     if let known = numbers[TextKey(text: text)] { return known }
     return add(text)
