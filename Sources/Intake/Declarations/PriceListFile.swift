@@ -126,7 +126,9 @@ package enum PriceListFile {
           source: file.source, sourceSHA256Hex: file.sha256Hex, entries: Array(part)
         ).data)
     }
-    return Declaration(appends: appends(of: drafts), sourceSHA256Hex: file.sha256Hex, entryCount: entries.count, warnings: [])
+    return Declaration(
+      appends: appends(of: drafts), sourceSHA256Hex: file.sha256Hex, entryCount: entries.count,
+      warnings: [])
   }
 }
 

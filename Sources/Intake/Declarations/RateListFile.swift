@@ -62,8 +62,8 @@ package enum RateListFile {
         ).data)
     }
     return Declaration(
-      appends: appends(of: drafts), sourceSHA256Hex: file.sha256Hex, entryCount: collector.rateCount,
-      warnings: collector.warnings)
+      appends: appends(of: drafts), sourceSHA256Hex: file.sha256Hex,
+      entryCount: collector.rateCount, warnings: collector.warnings)
   }
 }
 

@@ -52,7 +52,7 @@ extension Schema {
         AS bundle_ids,
       a.position
       FROM apps a;
-    CREATE VIEW receipt_view AS SELECT r.receipt_id, r.sha256,
+    CREATE VIEW receipt_view AS SELECT r.receipt_id,
       \(symbol("r.app_family")) AS app_family_id, \(symbol("r.bundle")) AS bundle_id,
       iif(r.style = 1, 'transaction', 'unified') AS style,
       \(symbol("r.environment")) AS environment, \(word("r.state", states)) AS state,

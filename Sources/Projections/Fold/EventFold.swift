@@ -114,13 +114,14 @@ final class EventFold {
 
   private func fold(_ upload: ReceiptUploadedView, _ event: EventLine) throws {
     guard let receiptID = upload.receiptID, let family = upload.appFamilyID,
-      let bundle = upload.bundleID, let sha256 = upload.receiptSHA256Hex, let style = upload.style
+      let bundle = upload.bundleID, let style = upload.style
     else { throw EventError.badField(.receiptUploaded, field: "receipt identity") }
     let occurredAtMs = upload.occurredAtMs ?? event.recordedAtMs
     keeper.removeAll()
-    let country = upload.countryCode.map {
-      symbols.symbol(keeper.bytes(of: $0), recent: &recentCountry)
-    } ?? .none
+    let country =
+      upload.countryCode.map {
+        symbols.symbol(keeper.bytes(of: $0), recent: &recentCountry)
+      } ?? .none
     var user: Int32 = -1
     if let identifier = upload.userIdentifier, !identifier.raw.isEmpty {
       user = try users.number(of: keeper.bytes(of: identifier))
@@ -132,7 +133,7 @@ final class EventFold {
     } else {
       number = receipts.add(
         ReceiptRecord(
-          receiptID: arena.keep(receiptID.raw), sha256Hex: arena.keep(sha256.raw),
+          receiptID: arena.keep(receiptID.raw),
           appFamily: symbols.symbol(keeper.bytes(of: family), recent: &recentFamily),
           bundle: symbols.symbol(keeper.bytes(of: bundle), recent: &recentBundle),
           isTransactionStyle: style == "transaction", firstPosition: event.position,

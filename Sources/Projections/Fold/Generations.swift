@@ -71,9 +71,9 @@ struct Generations {
     return ("\(directory)/\(number).sqlite.building", "\(directory)/\(number).sqlite")
   }
 
-  /// Makes an empty file that only its owner reads; SQLite gives its companions the same mode.
-  func createFile(_ path: String) throws(ProjectionError) {
-    let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+  /// Makes an empty file that its owner alone may read: what stands in it are users and receipts.
+  func create(_ path: String) throws(ProjectionError) {
+    let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw failure("making", "a new generation") }
     close(descriptor)
   }

@@ -138,6 +138,7 @@ package final class Projector {
       var isDone = false
       defer { if !isDone { generations.remove(path.building) } }
       do {
+        try generations.create(path.building)
         try build(path.building)
         // The mode stands in the file's header; readers and those who catch up find it there.
         try Database(path: path.building, mode: .write).execute("PRAGMA journal_mode = WAL")
@@ -148,11 +149,10 @@ package final class Projector {
   }
 
   private func build(_ path: String) throws {
-    try generations.createFile(path)
     let database = try Database(path: path, mode: .create)
     try database.execute(
       """
-      PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;
+      PRAGMA page_size = 8192; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;
       PRAGMA cache_size = -65536; PRAGMA temp_store = MEMORY
       """)
     try database.execute("BEGIN")

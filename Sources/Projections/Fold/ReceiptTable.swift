@@ -22,7 +22,6 @@ struct ReceiptRecord {
   /// Its number, from 0 in the order of first upload.
   var number: Int32 = -1
   var receiptID: Text
-  var sha256Hex: Text
   var appFamily: Symbol
   var bundle: Symbol
   var isTransactionStyle: Bool
@@ -56,16 +55,17 @@ final class ReceiptTable {
   private var placesByNumber: [Int32: Int] = [:]
   private var nextNumber: Int32
   private lazy var selectByID = Result { () throws(DatabaseError) in
-    try database.prepare("SELECT \(Self.columns) FROM receipts WHERE receipt_id = ?")
+    try database.prepare(
+      "SELECT \(Self.columns) FROM receipts WHERE receipt_hash = ? AND receipt_id = ?")
   }
   private lazy var selectByNumber = Result { () throws(DatabaseError) in
     try database.prepare("SELECT \(Self.columns) FROM receipts WHERE id = ?")
   }
 
   private static let columns = """
-    id, receipt_id, sha256, app_family, bundle, style, environment, state, fraud_reason, country, \
+    id, receipt_id, app_family, bundle, style, environment, state, fraud_reason, country, \
     user, uploads, purchases, first_position, last_position, reply_position, is_locally_valid, \
-    is_final, created_at_ms, updated_at_ms
+    is_final, created_at_ms, updated_at_ms, receipt_hash
     """
 
   init(_ database: Database, _ arena: TextArena, isFresh: Bool) throws(DatabaseError) {
@@ -80,7 +80,8 @@ final class ReceiptTable {
     if let place = places[TextKey(text: receiptID)] { return receipts[place].number }
     if isFresh { return nil }
     let statement = try selectByID.get()
-    statement.bind(1, text: receiptID)
+    statement.bind(1, receiptID.indexHash)
+    statement.bind(2, text: receiptID)
     defer { statement.reset() }
     return try statement.step() ? receipts[takeIn(statement)].number : nil
   }
@@ -131,21 +132,21 @@ final class ReceiptTable {
   private func takeIn(_ row: Statement) -> Int {
     func symbol(_ index: Int32) -> Symbol { row.optionalInteger(index).map(Symbol.init) ?? .none }
     var receipt = ReceiptRecord(
-      receiptID: arena.keep(row.bytes(1)), sha256Hex: arena.keep(row.bytes(2)),
-      appFamily: symbol(3), bundle: symbol(4), isTransactionStyle: row.integer(5) == 1,
-      firstPosition: Int(row.integer(13)), lastPosition: Int(row.integer(14)),
-      createdAtMs: row.integer(18), updatedAtMs: row.integer(19))
-    receipt.environment = symbol(6)
+      receiptID: arena.keep(row.bytes(1)),
+      appFamily: symbol(2), bundle: symbol(3), isTransactionStyle: row.integer(4) == 1,
+      firstPosition: Int(row.integer(12)), lastPosition: Int(row.integer(13)),
+      createdAtMs: row.integer(17), updatedAtMs: row.integer(18))
+    receipt.environment = symbol(5)
     receipt.number = Int32(row.integer(0))
-    receipt.state = ReceiptState(rawValue: Int8(row.integer(7))) ?? .pending
-    receipt.fraudReason = symbol(8)
-    receipt.country = symbol(9)
-    receipt.user = symbol(10)
-    receipt.uploads = Int(row.integer(11))
-    receipt.purchases = Int(row.integer(12))
-    receipt.replyPosition = Int(row.optionalInteger(15) ?? -1)
-    receipt.isLocallyValid = row.integer(16) != 0
-    receipt.isFinal = row.integer(17) != 0
+    receipt.state = ReceiptState(rawValue: Int8(row.integer(6))) ?? .pending
+    receipt.fraudReason = symbol(7)
+    receipt.country = symbol(8)
+    receipt.user = symbol(9)
+    receipt.uploads = Int(row.integer(10))
+    receipt.purchases = Int(row.integer(11))
+    receipt.replyPosition = Int(row.optionalInteger(14) ?? -1)
+    receipt.isLocallyValid = row.integer(15) != 0
+    receipt.isFinal = row.integer(16) != 0
     receipt.isChanged = false
     return place(receipt)
   }
@@ -168,7 +169,6 @@ final class ReceiptTable {
   private func add(_ receipt: ReceiptRecord, _ rows: RowWriter) {
     rows.add(Int(receipt.number))
     rows.add(text: receipt.receiptID)
-    rows.add(text: receipt.sha256Hex)
     rows.add(Int(receipt.appFamily))
     rows.add(Int(receipt.bundle))
     rows.add(receipt.isTransactionStyle ? 1 : 0)
@@ -186,5 +186,6 @@ final class ReceiptTable {
     rows.add(receipt.isFinal ? 1 : 0)
     rows.add(receipt.createdAtMs)
     rows.add(receipt.updatedAtMs)
+    rows.add(receipt.receiptID.indexHash)
   }
 }

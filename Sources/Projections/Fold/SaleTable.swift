@@ -15,8 +15,8 @@ final class SaleTable: SaleSource {
   private lazy var selectChain = Result { () throws(DatabaseError) in
     try database.prepare(
       """
-      SELECT \(Self.columns) FROM sales WHERE original_transaction_id = ? AND environment = ?
-      AND bundle = ? AND product = ? AND kind = 0
+      SELECT \(Self.columns) FROM sales WHERE chain_hash = ? AND original_transaction_id = ?
+      AND environment = ? AND bundle = ? AND product = ? AND kind = 0
       """)
   }
   private lazy var selectTransactions = Result { () throws(DatabaseError) in
@@ -35,7 +35,7 @@ final class SaleTable: SaleSource {
     transaction_id, original_transaction_id, first_position, country, country_position, user, \
     user_position, unit_price_micros, currency, price_basis, price_position, price_problem, \
     is_upgraded, cancellation_state, newest_cancellation_request_ms, reversal_request_ms, \
-    version, created_at_ms, updated_at_ms
+    version, created_at_ms, updated_at_ms, chain_hash
     """
 
   init(_ database: Database, _ symbols: SymbolTable, isFresh: Bool) {
@@ -59,10 +59,11 @@ final class SaleTable: SaleSource {
   func fetchChain(of sale: Sale, into store: SaleStore) throws(DatabaseError) {
     let statement = try selectChain.get()
     defer { statement.reset() }
-    statement.bind(1, text: sale.originalTransactionID)
-    statement.bind(2, Int(sale.environment))
-    statement.bind(3, Int(sale.bundle))
-    statement.bind(4, Int(sale.product))
+    statement.bind(1, sale.originalTransactionID.indexHash)
+    statement.bind(2, text: sale.originalTransactionID)
+    statement.bind(3, Int(sale.environment))
+    statement.bind(4, Int(sale.bundle))
+    statement.bind(5, Int(sale.product))
     while try statement.step() { try takeIn(statement, store) }
   }
 
@@ -150,7 +151,7 @@ final class SaleTable: SaleSource {
 
   /// Writes the sales that have changed, with their transactions and their lines.
   func store(_ sales: SaleStore, _ rows: RowWriter) throws(DatabaseError) {
-    let values = Array(repeating: "?", count: 28).joined(separator: ", ")
+    let values = Array(repeating: "?", count: 29).joined(separator: ", ")
     let target = try rows.target(
       "INSERT OR REPLACE INTO sales(\(Self.columns)) VALUES(\(values))")
     for place in sales.sales.indices where sales.sales[place].isChanged {
@@ -194,6 +195,9 @@ final class SaleTable: SaleSource {
     rows.add(sale.version)
     rows.add(sale.createdAtMs)
     rows.add(sale.updatedAtMs)
+    // Only regular sales stand in chains (rule R7.4).
+    let isOfChain = sale.kind == .regular && !sale.originalTransactionID.isEmpty
+    rows.add(isOfChain ? sale.originalTransactionID.indexHash : nil)
   }
 
   private func unlessLeast(_ value: Int64) -> Int64? { value == .min ? nil : value }

@@ -28,7 +28,7 @@ final class UploadTable {
   init(_ database: Database, _ rows: RowWriter) throws(DatabaseError) {
     self.database = database
     self.rows = rows
-    target = try rows.target("INSERT INTO uploads VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+    target = try rows.target("INSERT INTO uploads VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
   }
 
   /// Writes an upload.
@@ -48,8 +48,10 @@ final class UploadTable {
     rows.add(text: view.metadata)
     rows.add(view.line)
     if let digest = view.lineSHA256Hex.flatMap({ Digest32(hex: $0.raw) }) {
+      rows.add(digest.indexHash)
       digest.withUnsafeBytes { rows.add(blob: $0) }
     } else {
+      rows.add(Int64?.none)
       rows.add(blob: nil)
     }
     try rows.end()
@@ -116,5 +118,12 @@ extension RowWriter {
     } else {
       add(text: text?.raw)
     }
+  }
+}
+
+extension Digest32 {
+  /// A number for an index: the digest's first eight bytes.
+  var indexHash: Int64 {
+    withUnsafeBytes { Int64(littleEndian: $0.loadUnaligned(as: Int64.self)) }
   }
 }

@@ -11,7 +11,8 @@ package final class IntakeLookup {
   package init(_ database: Database) throws(ProjectionError) {
     self.database = database
     do throws(DatabaseError) {
-      selectLine = try database.prepare("SELECT 1 FROM uploads WHERE line_sha256 = ?")
+      selectLine = try database.prepare(
+        "SELECT 1 FROM uploads WHERE line_hash = ? AND line_sha256 = ?")
       selectFamily = try database.prepare(
         "SELECT app_family_id FROM app_bundles WHERE bundle_id = ?")
       selectDeclaration = try database.prepare(
@@ -22,7 +23,8 @@ package final class IntakeLookup {
   /// Whether an import line with this digest is in the ledger.
   package func containsLine(_ digest: Digest32) throws(DatabaseError) -> Bool {
     defer { selectLine.reset() }
-    digest.withUnsafeBytes { selectLine.bind(1, blob: $0) }
+    selectLine.bind(1, digest.indexHash)
+    digest.withUnsafeBytes { selectLine.bind(2, blob: $0) }
     return try selectLine.step()
   }
 
