@@ -54,7 +54,8 @@ let package = Package(
       name: "generate-history", dependencies: ["Time", "Bytes", "JSON"],
       path: "Development/generate-history", swiftSettings: strict),
     .target(
-      name: "TestSupport", dependencies: ["JSON", "Ledger"], path: "Tests/TestSupport",
+      name: "TestSupport", dependencies: ["Time", "Bytes", "JSON", "Ledger", "Projections"],
+      path: "Tests/TestSupport",
       swiftSettings: strict),
     tests("TimeTests", of: ["Time"]),
     tests("BytesTests", of: ["Bytes"]),

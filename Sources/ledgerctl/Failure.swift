@@ -73,14 +73,17 @@ struct ErrorReport: Equatable {
       lines = [Self.line("write", object, systemErrorText(code))]
     case let error as LedgerError:
       exitCode = ExitCode(rawValue: error.exitCode) ?? .failed
-      lines = [Self.line(error.description)]
+      let cause = Self.inSentence(error.cause)
+      lines = [
+        error.damage == nil
+          ? Self.line(error.operation, error.object, cause) : Self.line(error.description)
+      ]
     case let error as EventError:
       (exitCode, lines) = (.failed, [Self.line(command, "", error.description)])
     case let error as JSONError:
       (exitCode, lines) = (.failed, [Self.line(command, "", error.description)])
-    case let error as LedgerError:
-      exitCode = ExitCode(rawValue: error.exitCode) ?? .failed
-      lines = [Self.line(error.operation, error.object, error.cause)]
+    case ProjectionError.file(let operation, let name, let cause):
+      (exitCode, lines) = (.failed, [Self.line(operation, name, Self.inSentence(cause))])
     case let error as ProjectionError:
       (exitCode, lines) = (.failed, [Self.line(command, "", error.description)])
     case let error as DatabaseError:
@@ -88,7 +91,7 @@ struct ErrorReport: Equatable {
     case let error as IntakeError:
       let isInterrupted = error.kind == .interrupted
       exitCode = isInterrupted ? .interrupted : .failed
-      lines = [Self.line(error.operation, error.object, error.cause)]
+      lines = [Self.line(error.operation, error.object, Self.inSentence(error.cause))]
     case let error as DeclarationError:
       exitCode = .failed
       lines = error.description.split(separator: "\n").map { Self.line(command, String($0)) }
@@ -108,6 +111,12 @@ struct ErrorReport: Equatable {
     case DeclarationError.input(let inner): root(of: inner)
     default: error
     }
+  }
+
+  /// The system's words begin with a capital; behind a colon they do not. Abbreviations stay.
+  private static func inSentence(_ cause: String) -> String {
+    guard cause.dropFirst().first?.isLowercase == true else { return cause }
+    return cause.prefix(1).lowercased() + cause.dropFirst()
   }
 
   private static func line(_ parts: String...) -> String {

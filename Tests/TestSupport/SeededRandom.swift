@@ -1,7 +1,7 @@
 // Random numbers that a printed seed brings back.
 
 /// SplitMix64: the same numbers for the same seed, everywhere.
-package struct SeededRandom: RandomNumberGenerator {
+package struct SeededRandom: RandomNumberGenerator, Sendable {
   /// What brings the numbers back; a failure prints it.
   package let seed: UInt64
   private var state: UInt64
@@ -21,6 +21,9 @@ package struct SeededRandom: RandomNumberGenerator {
 
   /// A number from 0 to `bound` - 1.
   package mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &self) }
+
+  /// Whether something happens that does in so many of a hundred cases.
+  package mutating func chance(percent: Int) -> Bool { below(100) < percent }
 
   /// One of the elements; there must be one.
   package mutating func pick<Element>(_ elements: [Element]) -> Element {

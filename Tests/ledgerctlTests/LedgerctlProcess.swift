@@ -29,6 +29,8 @@ final class Sandbox {
     process.currentDirectoryURL = URL(fileURLWithPath: path)
     process.environment = [
       "PATH": "\(Self.productsPath):/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C", "HOME": path,
+      // What transcripts share: `. "$SHOP"`.
+      "SHOP": Transcript.folder + "/shop.sh",
     ]
     process.standardInput = FileHandle.nullDevice
     process.standardOutput = scratch.output

@@ -21,11 +21,12 @@ struct Transcript: Sendable, CustomTestStringConvertible {
   private var ending: [String] = []
   var testDescription: String { name }
 
+  static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    .appendingPathComponent("Transcripts").path
+
   /// All transcripts, by name.
   static func all() throws -> [Transcript] {
-    let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-      .appendingPathComponent("Transcripts").path
-    return try FileManager.default.contentsOfDirectory(atPath: folder).filter {
+    try FileManager.default.contentsOfDirectory(atPath: folder).filter {
       $0.hasSuffix(".txt")
     }.sorted().map { try Transcript(name: $0, path: "\(folder)/\($0)") }
   }
@@ -89,6 +90,9 @@ struct Transcript: Sendable, CustomTestStringConvertible {
       (NSRegularExpression.escapedPattern(for: sandbox.path), "DIRECTORY"),
       ("\(hex){8}-\(hex){4}-\(hex){4}-\(hex){4}-\(hex){12}", "UUID"),
       ("\\b\(hex){64}\\b", "SHA256"),
+      ("(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{43}=", "ROOT"),
+      ("(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{22}==", "SALT"),
+      ("process [0-9]+", "process NUMBER"),
       ("\\b20[2-9][0-9]-[0-9]{2}-[0-9]{2}T[0-9:]{8}\\.[0-9]{3}Z", "NOW"),
     ]
     return kinds.reduce(text) { text, kind in

@@ -34,7 +34,7 @@ package final class FileSource: ByteSource {
         throw IntakeError(
           .unreadable, operation: "open", object: "input", cause: "the path holds a NUL")
       }
-      descriptor = open(path, O_RDONLY | O_CLOEXEC)
+      descriptor = try Self.opened(path, stop)
       ownsDescriptor = true
     }
     guard descriptor >= 0 else { throw Self.fault("open", name, errno) }
@@ -46,6 +46,19 @@ package final class FileSource: ByteSource {
     case S_IFREG: sizeBytes = Int(status.st_size)
     default: sizeBytes = nil
     }
+  }
+
+  /// Opening a pipe waits for its writer; a signal ends the wait.
+  private static func opened(_ path: String, _ stop: StopFlag) throws(IntakeError) -> Int32 {
+    while true {
+      let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+      if descriptor >= 0 || errno != EINTR { return descriptor }
+      if stop.isSet { throw interrupted("open", path) }
+    }
+  }
+
+  private static func interrupted(_ operation: String, _ name: String) -> IntakeError {
+    IntakeError(.interrupted, operation: operation, object: name, cause: "interrupted")
   }
 
   /// Takes over an open descriptor of a regular file.
@@ -76,9 +89,9 @@ package final class FileSource: ByteSource {
     into buffer: UnsafeMutableRawBufferPointer
   ) throws(IntakeError) -> Int {
     while true {
-      if stop.isSet {
-        throw IntakeError(.interrupted, operation: "read", object: name, cause: "interrupted")
-      }
+      if stop.isSet { throw Self.interrupted("read", name) }
+      // A stream may stay silent for ever, and a signal may come just before the wait for it.
+      if sizeBytes == nil, !isReady() { continue }
       let count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
       if count >= 0 {
         readBytes += count
@@ -86,6 +99,14 @@ package final class FileSource: ByteSource {
       }
       if errno != EINTR { throw Self.fault("read", name, errno) }
     }
+  }
+
+  /// Whether a read would not wait; looks for a moment.
+  private func isReady() -> Bool {
+    var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    // What cannot be polled is read: that tells its error.
+    let result = poll(&request, 1, 200)
+    return result > 0 || result < 0 && errno != EINTR
   }
 }
 

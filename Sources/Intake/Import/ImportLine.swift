@@ -173,6 +173,12 @@ final class ImportLineParser {
       return nil
     }
     let reply = try Reply(replyBytes, keeper)
+    if endpoint == nil, reply.environment == nil {
+      // Rule R1 takes the environment from either; production must not be guessed.
+      reader.note(
+        FieldProblem(
+          "verification.endpoint", .missing, "is missing, and the reply names no environment"))
+    }
     return ImportLine.RecordedReply(
       bytes: replyBytes, outcome: reply.outcome, status: reply.status,
       fraudReason: reply.fraudReason, environment: text(reply.environment),

@@ -1,13 +1,17 @@
-// The operator's wish to stop, set by a signal handler and looked at between lines.
+// The operator's wish to stop, looked at between lines and while waiting for input.
 import Synchronization
 
-/// A flag that is set once. Setting it is safe in a signal handler.
+/// A flag that is set once, or a question asked of whoever takes the signals.
 package final class StopFlag: Sendable {
   private let flag = Atomic<Bool>(false)
+  private let isRequested: @Sendable () -> Bool
 
-  package init() {}
+  /// - Parameter isRequested: asked too; true counts as set.
+  package init(isRequested: @escaping @Sendable () -> Bool = { false }) {
+    self.isRequested = isRequested
+  }
 
   package func set() { flag.store(true, ordering: .releasing) }
 
-  package var isSet: Bool { flag.load(ordering: .acquiring) }
+  package var isSet: Bool { flag.load(ordering: .acquiring) || isRequested() }
 }

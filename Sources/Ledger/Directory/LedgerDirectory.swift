@@ -101,7 +101,7 @@ package struct LedgerDirectory: Sendable {
   func openFile(
     _ name: String, _ access: FileAccess, errorName: String? = nil
   ) throws(LedgerError) -> StorageFile {
-    let descriptor = try retrying("open", name) { () throws(SystemError) in
+    let descriptor = try retrying("open", errorName ?? name) { () throws(SystemError) in
       try storage.open(fullPath(name), access, permissions: Format.filePermissions)
     }
     return StorageFile(storage: storage, descriptor: descriptor, name: errorName ?? name)

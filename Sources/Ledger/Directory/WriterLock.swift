@@ -7,7 +7,8 @@ final class WriterLock: Sendable {
 
   /// Takes the lock; throws `locked` with the holder's process id if another has it.
   init(_ directory: LedgerDirectory) throws(LedgerError) {
-    let file = try directory.openFile(Format.lockName, .readWriteOrCreate)
+    let file = try directory.openFile(
+      Format.lockName, .readWriteOrCreate, errorName: directory.fullPath(Format.lockName))
     let isMine = try file.lock()
     guard isMine else {
       let holder = try WriterLock.holder(file)

@@ -21,7 +21,7 @@ package final class LogReader {
   package let directory: LedgerDirectory
   private let hasher = SHA256()
   private let scratch = ByteBuffer(capacity: 256 << 10)
-  private var state: LogState
+  private(set) var state: LogState
   // The segment and the block that were looked into last, for reading events one by one.
   private var lastSegment: SegmentIndex?
   private var lastBlock: InflatedBlock?

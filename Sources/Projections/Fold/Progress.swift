@@ -50,6 +50,10 @@ struct Progress {
 
   /// Whether the database was folded by projections of exactly this program's versions.
   static func hasCurrentVersions(_ database: Database) throws(DatabaseError) -> Bool {
+    // An empty file is a database too, one without tables.
+    let tableCount = try database.integer(
+      "SELECT count(*) FROM sqlite_master WHERE name IN ('projections', 'progress')")
+    guard tableCount == 2 else { return false }
     let rows = try database.prepare("SELECT name, version FROM projections ORDER BY name")
     var stored: [String: Int] = [:]
     while try rows.step() { stored[rows.text(0)] = Int(rows.integer(1)) }

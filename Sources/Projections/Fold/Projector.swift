@@ -29,8 +29,8 @@ package final class Projector {
     }
   }
 
-  private let reader: LogReader
-  private let generations: Generations
+  let reader: LogReader
+  let generations: Generations
   private let observer: Observer
 
   package init(_ reader: LogReader, observer: Observer = Observer()) {
@@ -42,8 +42,12 @@ package final class Projector {
   // MARK: Opening
 
   /// The projections as they stand at the log's head: caught up, or built where there are none that fit.
-  package func current() throws(ProjectionError) -> Database {
-    if let path = generations.current, let database = try catchUp(path) { return database }
+  /// - Parameter isFrugal: catches up in any case, batch by batch, in memory that does not grow with what is
+  ///   new; otherwise what is mostly new is built from nothing, which is quicker.
+  package func current(isFrugal: Bool = false) throws(ProjectionError) -> Database {
+    if let path = generations.current, let database = try catchUp(path, isFrugal: isFrugal) {
+      return database
+    }
     try rebuild()
     return try open()
   }
@@ -72,8 +76,14 @@ package final class Projector {
 
   // MARK: Catching up
 
-  /// Folds what is new into a generation. Nil where it does not fit the log or this program.
-  private func catchUp(_ path: String) throws(ProjectionError) -> Database? {
+  /// How many events one transaction of a catch-up folds, and then those that complete a block.
+  private static let batchEvents = 16_384
+  /// From so many new events on, a build from nothing may be quicker.
+  private static let rebuildEvents = 8192
+
+  /// Folds what is new into a generation. Nil where it does not fit the log or this program, or where a
+  /// build from nothing is quicker.
+  private func catchUp(_ path: String, isFrugal: Bool) throws(ProjectionError) -> Database? {
     let database: Database
     do throws(DatabaseError) {
       let reading = try Database(path: path, mode: .read)
@@ -81,10 +91,12 @@ package final class Projector {
         observer.notice("the projections are of another version of this program: rebuilding")
         return nil
       }
-      if isUpToDate(try Progress(reading)) { return reading }
+      let progress = try Progress(reading)
+      if isUpToDate(progress) { return reading }
+      let newEvents = reader.head.size - progress.position
+      if !isFrugal, newEvents >= Self.rebuildEvents, newEvents > progress.position { return nil }
       database = try Database(path: path, mode: .write)
       try database.execute("PRAGMA synchronous = NORMAL; PRAGMA cache_size = -16384")
-      try database.execute("BEGIN IMMEDIATE")
     } catch {
       if error.isCorrupt {
         observer.notice("the projections cannot be read: rebuilding")
@@ -92,20 +104,41 @@ package final class Projector {
       }
       throw .database(error)
     }
+    while try foldBatch(into: database) {
+      guard isUpToDate(try self.progress(of: database)) else { continue }
+      return database
+    }
+    return nil
+  }
+
+  /// Folds one batch in one transaction; false where the database does not fit the log.
+  private func foldBatch(into database: Database) throws(ProjectionError) -> Bool {
     do {
-      // Another process may have folded between the first look and the lock.
+      try database.execute("BEGIN IMMEDIATE")
+      // Another process may have folded between the last look and the lock.
       let progress = try Progress(database)
-      guard try fits(progress) else {
+      guard try isUpToDate(progress) || fits(progress) else {
         try database.execute("ROLLBACK")
-        return nil
+        return false
       }
-      try fold(into: database, from: progress, isFresh: false)
+      if !isUpToDate(progress) {
+        try fold(into: database, from: progress, isFresh: false, atLeast: Self.batchEvents)
+      }
       try database.execute("COMMIT")
+      return true
     } catch {
       try? database.execute("ROLLBACK")
-      throw Self.projectionError(error)
+      let failure = Self.projectionError(error)
+      if case .database(let error) = failure, error.isCorrupt {
+        observer.notice("the projections cannot be read: rebuilding")
+        return false
+      }
+      throw failure
     }
-    return database
+  }
+
+  private func progress(of database: Database) throws(ProjectionError) -> Progress {
+    do throws(DatabaseError) { return try Progress(database) } catch { throw .database(error) }
   }
 
   private func isUpToDate(_ progress: Progress) -> Bool {
@@ -160,13 +193,15 @@ package final class Projector {
     try Progress.storeVersions(database)
     try fold(into: database, from: Progress(), isFresh: true)
     try database.execute(Schema.indexes)
+    try database.execute(Schema.views)
     try database.execute("COMMIT")
   }
 
   // MARK: Folding
 
+  /// - Parameter atLeast: ends with the block that completes so many events; nil goes to the head.
   private func fold(
-    into database: Database, from progress: Progress, isFresh: Bool
+    into database: Database, from progress: Progress, isFresh: Bool, atLeast: Int? = nil
   ) throws(ProjectionError) {
     let total = reader.head.size
     var last = progress
@@ -194,10 +229,12 @@ package final class Projector {
           last.frontier = chunk.frontierAfter
           observer.progress(
             ProjectionProgress(foldedEvents: chunk.endPosition, totalEvents: total))
+          if let atLeast { return chunk.endPosition - progress.position < atLeast }
           return true
         }
       }
-      guard fold.nextPosition == total else {
+      let isEnough = atLeast == nil ? last.position == total : last.position > progress.position
+      guard fold.nextPosition == last.position, isEnough else {
         throw ProjectionError.ledger(
           LedgerError(
             .init(verdict: .missing, file: "log", position: fold.nextPosition),

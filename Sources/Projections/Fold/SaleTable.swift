@@ -53,7 +53,14 @@ final class SaleTable: SaleSource {
     statement.bind(2, Int(key.kind.rawValue))
     statement.bind(3, Int(key.environment))
     statement.bind(4, Int(key.bundle))
-    if try statement.step() { try takeIn(statement, store) }
+    if try statement.step() { _ = try takeIn(statement, store) }
+  }
+
+  /// Puts the sale of a number into the store; nil where there is none.
+  func fetch(id: Int, into store: SaleStore) throws(DatabaseError) -> Int? {
+    let statement = try database.prepare("SELECT \(Self.columns) FROM sales WHERE id = ?")
+    statement.bind(1, id)
+    return try statement.step() ? try takeIn(statement, store) : nil
   }
 
   func fetchChain(of sale: Sale, into store: SaleStore) throws(DatabaseError) {
@@ -64,7 +71,7 @@ final class SaleTable: SaleSource {
     statement.bind(3, Int(sale.environment))
     statement.bind(4, Int(sale.bundle))
     statement.bind(5, Int(sale.product))
-    while try statement.step() { try takeIn(statement, store) }
+    while try statement.step() { _ = try takeIn(statement, store) }
   }
 
   /// Fetches the sales that a price list could price: those that have no price of their own.
@@ -73,7 +80,7 @@ final class SaleTable: SaleSource {
       "SELECT \(Self.columns) FROM sales WHERE kind = 0 AND price_basis IN (?, ?)")
     statement.bind(1, Int(PriceBasis.none.rawValue))
     statement.bind(2, Int(PriceBasis.priceList.rawValue))
-    while try statement.step() { try takeIn(statement, store) }
+    while try statement.step() { _ = try takeIn(statement, store) }
   }
 
   /// All sales, by number, with texts in `arena`; without aliases and lines.
@@ -84,12 +91,15 @@ final class SaleTable: SaleSource {
     return result
   }
 
-  private func takeIn(_ row: Statement, _ store: SaleStore) throws(DatabaseError) {
+  /// Returns the sale's place in the store.
+  private func takeIn(_ row: Statement, _ store: SaleStore) throws(DatabaseError) -> Int? {
     let key = SaleKey(
       environment: Symbol(row.integer(1)), bundle: Symbol(row.integer(2)),
       kind: row.integer(3) == 0 ? .lineItem : .transaction, text: row.bytes(4))
-    if store.holds(key) { return }
-    try takeInParts(store.takeIn(read(row, store.arena)), store)
+    if store.holds(key) { return try store.find(key) }
+    let place = store.takeIn(read(row, store.arena))
+    try takeInParts(place, store)
+    return place
   }
 
   private func read(_ row: Statement, _ arena: TextArena) -> Sale {

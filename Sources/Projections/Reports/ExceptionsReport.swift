@@ -108,20 +108,13 @@ struct ExceptionsReport {
     for sale in source.pending?.sales ?? [] where source.shows(environment: sale.environment) {
       rows.append(row(.pendingSale, sale, sale.firstPosition, nothing))
     }
-    guard let target = source.request.reportingCurrency else { return [] }
-    var conversion = try ReportingCurrency(target, source.database)
-    var seen: Set<[Int]> = []
     var found: [Row] = []
-    try source.forEachLine { line throws(ProjectionError) in
-      var converted = line
-      guard let currency = line.currency, try !conversion.convert(&converted),
-        seen.insert([line.sale, Int(line.type.rawValue)]).inserted
-      else { return }
+    let sources = try source.forEachUnconverted { line, currency in
       let detail = source.arena.keep(Array("\(line.type.word) \(currency)".utf8))
       found.append(row(.unconverted, list.sale(line.sale), line.position, detail))
     }
     rows += found
-    return conversion.sources
+    return sources
   }
 
   private func row(_ type: ExceptionType, _ sale: Sale, _ position: Int, _ detail: Text) -> Row {
@@ -133,6 +126,24 @@ struct ExceptionsReport {
 }
 
 extension ReportSource {
+  /// R10: calls `body` with the first line of each sale and type that no rate converts, and its currency;
+  /// returns the sources of the rates used.
+  fileprivate func forEachUnconverted(
+    _ body: (ReportLine, Currency) -> Void
+  ) throws -> [String] {
+    guard let target = request.reportingCurrency else { return [] }
+    var conversion = try ReportingCurrency(target, database)
+    var seen: Set<[Int]> = []
+    try forEachLine { line throws(ProjectionError) in
+      var converted = line
+      guard let currency = line.currency, try !conversion.convert(&converted),
+        seen.insert([line.sale, Int(line.type.rawValue)]).inserted
+      else { return }
+      body(line, currency)
+    }
+    return conversion.sources
+  }
+
   /// How many exceptions there are of each type in the environments shown, by name.
   func exceptionCounts() throws -> [(type: String, count: Int)] {
     var counts: [String: Int] = [:]
@@ -151,6 +162,7 @@ extension ReportSource {
       guard shows(environment: Symbol(unpriced.integer(0))) else { continue }
       counts[ExceptionType.unpriced.word, default: 0] += Int(unpriced.integer(1))
     }
+    _ = try forEachUnconverted { _, _ in counts[ExceptionType.unconverted.word, default: 0] += 1 }
     let pendingCount = pending?.sales.count { shows(environment: $0.environment) } ?? 0
     if pendingCount > 0 { counts[ExceptionType.pendingSale.word] = pendingCount }
     return counts.keys.sorted().map { ($0, counts[$0] ?? 0) }

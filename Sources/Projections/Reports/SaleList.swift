@@ -5,7 +5,6 @@ final class SaleList {
   /// Confirmed sales by number, then pending ones.
   private(set) var sales: [Sale]
   private let source: ReportSource
-  private let pendingFirstID: Int
 
   init(_ source: ReportSource) throws(ProjectionError) {
     self.source = source
@@ -14,17 +13,14 @@ final class SaleList {
     } catch { throw .database(error) }
     // Numbers are given without gaps, from 0, in the order of first observation.
     precondition(sales.isEmpty || sales[sales.count - 1].id == sales.count - 1)
-    pendingFirstID = sales.count
     if source.request.includesPending, let pending = source.pending { sales += pending.sales }
   }
 
   /// The sale of a number.
   func sale(_ id: Int) -> Sale {
-    if id < pendingFirstID { return sales[id] }
-    guard let sale = sales[pendingFirstID...].first(where: { $0.id == id }) else {
-      preconditionFailure("a line of a sale that is not there")
-    }
-    return sale
+    // Pending sales are numbered on from the confirmed ones.
+    precondition(sales[id].id == id, "a line of a sale that is not there")
+    return sales[id]
   }
 
   /// The transaction ids of each sale, sorted as bytes.

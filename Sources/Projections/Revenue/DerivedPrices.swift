@@ -62,14 +62,23 @@ struct DerivedPrices {
       if one.saleDateMs != other.saleDateMs { return one.saleDateMs < other.saleDateMs }
       return one.key.precedes(other.key)
     }
+    // Of two sales of one date and key, a line item and a transaction, neither is the earlier one.
     var carried: (price: UnitPrice, position: Int)?
+    var latest: (price: UnitPrice, position: Int)?
     var previous: Int?
     for place in places {
       let sale = store.sales[place]
-      if let previous, Chain.order(store.sales[previous], sale) != 0 { carried = nil }
+      if let previous {
+        let before = store.sales[previous]
+        if Chain.order(before, sale) != 0 {
+          (carried, latest) = (nil, nil)
+        } else if before.saleDateMs != sale.saleDateMs || !before.key.equals(sale.key) {
+          carried = latest
+        }
+      }
       previous = place
       if sale.priceBasis.isFromClient, let price = sale.price {
-        carried = (price, sale.pricePosition)
+        latest = (price, sale.pricePosition)
       } else if let carried, sale.keyKind == .lineItem {
         set(place, (carried.price, .carriedForward, carried.position))
       } else {

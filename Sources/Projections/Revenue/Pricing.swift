@@ -84,10 +84,8 @@ extension RevenueFold {
 
   /// R7.2: whether an entry's kind fits the sale.
   private func fits(_ entry: PriceEntry, _ kind: SaleKind, _ primary: ReplyRow) -> Bool {
-    guard let text = entry.kind.id else {
-      if case .missing = entry.kind { return kind == .regular }
-      return false
-    }
+    // Read as an id: what is empty or null is no kind.
+    guard let text = entry.kind.id else { return kind == .regular }
     let word = JSONString(raw: text, hasEscapes: false)
     if kind == .regular { return word == "regular" }
     return (word == "intro" && primary.isInIntroOfferPeriod)

@@ -14,6 +14,8 @@ final class RevenueFold {
   /// A row of the verification at hand and the place of its sale.
   struct Shown {
     var sale: Int
+    /// The sale's number: places differ between runs, numbers don't.
+    var saleID: Int
     var row: Int
   }
 
@@ -37,7 +39,7 @@ final class RevenueFold {
     shownSaleCount = 0
     for (index, row) in rows.enumerated() {
       if let place = try place(of: row, verification) {
-        shown.append(Shown(sale: place, row: index))
+        shown.append(Shown(sale: place, saleID: store.sales[place].id, row: index))
       }
     }
     if shown.isEmpty { return }
@@ -71,10 +73,9 @@ final class RevenueFold {
   private func place(
     of row: ReplyRow, _ verification: Verification
   ) throws(DatabaseError) -> Int? {
-    guard row.productID != nil, row.transactionID != nil || row.originalTransactionID != nil,
-      row.purchaseDateMs != nil || row.originalPurchaseDateMs != nil,
-      let key = saleKey(of: row, verification)
-    else {
+    let key = SaleKey(
+      of: row, environment: verification.environment, bundle: verification.bundle)
+    guard let key else {
       try refuse(row, verification)
       return nil
     }
@@ -111,7 +112,7 @@ final class RevenueFold {
   /// date, the smaller transaction id, and the order in which they came.
   private func order(_ rows: [ReplyRow]) {
     shown.sort { left, right in
-      if left.sale != right.sale { return left.sale < right.sale }
+      if left.saleID != right.saleID { return left.saleID < right.saleID }
       let (one, other) = (rows[left.row], rows[right.row])
       let isLatest = one.source == .latestReceiptInfo
       if isLatest != (other.source == .latestReceiptInfo) { return isLatest }
@@ -124,19 +125,6 @@ final class RevenueFold {
   }
 
   // MARK: R3 – the sale key
-
-  /// R3: what identifies the sale that a row shows.
-  private func saleKey(of row: ReplyRow, _ verification: Verification) -> SaleKey? {
-    let (kind, text): (KeyKind, Text?) =
-      if let lineItem = row.webOrderLineItemID {
-        (.lineItem, lineItem)
-      } else {
-        (.transaction, row.originalTransactionID ?? row.transactionID)
-      }
-    guard let text else { return nil }
-    return SaleKey(
-      environment: verification.environment, bundle: verification.bundle, kind: kind, text: text)
-  }
 
   /// R3: the sale date of a row.
   private func saleDateMs(of row: ReplyRow, _ kind: KeyKind) -> Int64 {
@@ -288,5 +276,19 @@ final class RevenueFold {
         position: verification.position)
     }
     return isChanged
+  }
+}
+
+extension SaleKey {
+  /// R2 and R3: what identifies the sale that a row shows; nil for a row that is malformed.
+  init?(of row: ReplyRow, environment: Symbol, bundle: Symbol) {
+    guard row.productID != nil, let transaction = row.originalTransactionID ?? row.transactionID,
+      row.purchaseDateMs != nil || row.originalPurchaseDateMs != nil
+    else { return nil }
+    if let lineItem = row.webOrderLineItemID {
+      self.init(environment: environment, bundle: bundle, kind: .lineItem, text: lineItem)
+    } else {
+      self.init(environment: environment, bundle: bundle, kind: .transaction, text: transaction)
+    }
   }
 }

@@ -1,4 +1,7 @@
 // `history`: what is known of one user.
+import JSON
+import Ledger
+import Projections
 
 let historyCommand = Command(
   "history", summary: "Show a user's history",
@@ -28,5 +31,126 @@ struct HistoryOptions: Equatable, Sendable {
 private func showHistory(
   _ options: HistoryOptions, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
-  throw Failure.notWired("history")
+  let ledger = try OpenLedger(invocation, context)
+  guard let user = try ledger.queries().user(options.user) else {
+    // The identifier itself is not shown: it could be a person's.
+    throw Failure(
+      operation: "history", object: "USER", cause: "no upload names a user with this identifier")
+  }
+  let entries = HistoryEntry.all(of: user)
+  if options.isJSON {
+    var writer = JSONWriter()
+    writer.object { writer in
+      writer.member("user_identifier", user.userIdentifier)
+      writer.member("first_seen_at", atMs: user.firstSeenAtMs)
+      writer.member("last_seen_at", atMs: user.lastSeenAtMs)
+      writer.array("entries", entries) { $0.write(to: &$1) }
+    }
+    try context.output.write(writer.bytes)
+    try context.output.writeLine()
+    return .done
+  }
+  var sheet = Sheet(context)
+  try sheet.fields([
+    ("user", user.userIdentifier), ("first seen", timeText(user.firstSeenAtMs)),
+    ("last seen", timeText(user.lastSeenAtMs)), ("uploads", "\(user.uploads.count)"),
+    ("sales", "\(user.sales.count)"),
+  ])
+  var table = TextTable([
+    .init("at"), .init("event"), .init("position", isNumber: true), .init("details"),
+  ])
+  for entry in entries {
+    table.append([timeText(entry.atMs), entry.name, "\(entry.position)", entry.details])
+  }
+  try sheet.table("History", table)
+  return .done
+}
+
+/// One thing that happened to a user.
+private struct HistoryEntry {
+  enum Subject {
+    case upload(UploadDetail)
+    case verification(VerificationDetail)
+    case line(LineDetail, SaleDetail)
+  }
+
+  let atMs: Int64
+  let position: Position
+  let subject: Subject
+
+  /// In the order in which it happened; what happened at once stands in the order of its events.
+  static func all(of user: UserDetail) -> [HistoryEntry] {
+    var entries = user.uploads.map {
+      HistoryEntry(atMs: $0.occurredAtMs, position: $0.position, subject: .upload($0))
+    }
+    entries += user.verifications.map {
+      HistoryEntry(atMs: $0.occurredAtMs, position: $0.position, subject: .verification($0))
+    }
+    for sale in user.sales {
+      entries += sale.lines.map {
+        HistoryEntry(atMs: $0.dateMs, position: $0.position, subject: .line($0, sale))
+      }
+    }
+    // Stable, so that lines of one moment stay in their sale's order.
+    return entries.enumerated().sorted {
+      ($0.element.atMs, $0.element.position, $0.offset)
+        < ($1.element.atMs, $1.element.position, $1.offset)
+    }.map(\.element)
+  }
+
+  var name: String {
+    switch subject {
+    case .upload: "upload"
+    case .verification: "verification"
+    case .line(let line, let sale):
+      sale.isPending ? "pending \(line.line.lowercased())" : line.line.lowercased()
+    }
+  }
+
+  var details: String {
+    switch subject {
+    case .upload(let upload):
+      return "receipt \(upload.receiptID)"
+        + (upload.countryCode.map { ", country \($0)" } ?? "")
+    case .verification(let result):
+      return "of upload \(result.upload): \(result.authority) \(result.outcome)"
+        + (result.status.map { ", status \($0)" } ?? "") + (result.reason.map { ", \($0)" } ?? "")
+    case .line(let line, let sale):
+      let amount = line.amountText(sale.currency).flatMap { text in
+        sale.currency.map { "\(text) \($0)" }
+      }
+      return "\(sale.productID), \(amount ?? sale.priceText), sale \(sale.saleKey)"
+        + (line.reason.map { ", reason \($0)" } ?? "")
+    }
+  }
+
+  func write(to writer: inout JSONWriter) {
+    writer.object { writer in
+      writer.member("at", atMs: atMs)
+      writer.member("event", name)
+      writer.member("position", position)
+      switch subject {
+      case .upload(let upload):
+        writer.member("receipt_id", upload.receiptID)
+        writer.member("country_code", upload.countryCode)
+      case .verification(let result):
+        writer.member("upload", result.upload)
+        writer.member("receipt_id", result.receiptID)
+        writer.member("authority", result.authority)
+        writer.member("outcome", result.outcome)
+        writer.member("status", result.status.map { Int($0) })
+        writer.member("reason", result.reason)
+      case .line(let line, let sale):
+        writer.member("environment", sale.environment)
+        writer.member("bundle_id", sale.bundleID)
+        writer.member("sale_key", sale.saleKey)
+        writer.member("product_id", sale.productID)
+        writer.member("kind", sale.kind)
+        writer.member("quantity", Int(line.quantity))
+        writer.member("currency", sale.currency?.description)
+        writer.member("amount", line.amountText(sale.currency))
+        writer.member("reason", line.reason)
+      }
+    }
+  }
 }

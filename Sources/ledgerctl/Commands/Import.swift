@@ -54,7 +54,8 @@ private func importUploads(
   _ options: ImportOptions, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
   let ledger = try OpenLedger(invocation, context)
-  let stop = StopFlag()
+  let interruption = context.interruption
+  let stop = StopFlag { interruption.isRequested }
   let spool = options.isStrict ? ledger.directory.path : nil
   let inputs = try ImportInput.openAll(options.files, spoolDirectory: spool, stop: stop)
   var importOptions = Intake.ImportOptions()
@@ -64,7 +65,7 @@ private func importUploads(
   let verifier = try ReceiptVerifier(configuration: .init())
   let summary = try ledger.withWriter { writer in
     // Under the lock nothing is appended beside, so that what is known stays all that is known.
-    let lookup = Lookup(try IntakeLookup(try ledger.projections()), stop: stop)
+    let lookup = Lookup(try IntakeLookup(try ledger.projections(isFrugal: true)), stop: stop)
     let progress = Progress("Importing", unit: .bytes, context: context)
     let importer = Importer(
       inputs, into: writer, families: lookup, known: lookup, verifier: verifier,
@@ -74,7 +75,6 @@ private func importUploads(
         context.diagnostics.writeLine("ledgerctl: \(problem)")
       },
       onProgress: { state in
-        if context.interruption.isRequested { stop.set() }
         progress.update(state.readBytes, of: state.totalBytes)
       })
     let summary = importer.run()
@@ -83,10 +83,14 @@ private func importUploads(
   }
   // Whoever exports next finds the projections ready; an import that was cut short leaves that to later.
   if !summary.isInterrupted, summary.failure == nil, summary.positions != nil {
-    _ = try ledger.projections()
+    _ = try ledger.projections(isFrugal: true)
   }
   try report(summary, options, context)
   if let failure = summary.failure { throw failure }
+  if summary.isInterrupted {
+    context.diagnostics.writeLine(
+      "ledgerctl: import: interrupted; the same import again brings what is missing")
+  }
   return ExitCode(rawValue: summary.exitCode) ?? .failed
 }
 

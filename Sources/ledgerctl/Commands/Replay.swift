@@ -1,5 +1,6 @@
 // `replay`: the events themselves.
 import Ledger
+import Projections
 import Time
 
 let replayCommand = Command(
@@ -82,5 +83,123 @@ struct ReplayOptions: Equatable, Sendable {
 private func replay(
   _ options: ReplayOptions, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
-  throw Failure.notWired("replay")
+  let ledger = try OpenLedger(invocation, context)
+  let replay = Replay(options, ledger, context)
+  if options.appFamilyID != nil || options.receiptID != nil || options.user != nil {
+    try replay.ofSubject()
+  } else {
+    try replay.all()
+  }
+  return .done
+}
+
+/// Prints the events that pass the filters.
+private struct Replay {
+  private let options: ReplayOptions
+  private let ledger: OpenLedger
+  private let context: Context
+  private let types: Set<EventType>
+
+  init(_ options: ReplayOptions, _ ledger: OpenLedger, _ context: Context) {
+    self.options = options
+    self.ledger = ledger
+    self.context = context
+    types = Set(options.types)
+  }
+
+  /// The positions between the bounds. Times never decrease, so that a bound is found by halving.
+  private func range(in reader: LogReader) throws -> Range<Position> {
+    let size = reader.head.size
+    let first: Position =
+      switch options.from {
+      case nil: 0
+      case .position(let position): min(position, size)
+      case .recordedAtMs(let timeMs): try reader.firstPosition(recordedFromMs: timeMs)
+      }
+    let end: Position =
+      switch options.until {
+      case nil: size
+      // Compared before anything is added: a position may be the greatest there is.
+      case .position(let position): position < size ? position + 1 : size
+      case .recordedAtMs(let timeMs): try reader.firstPosition(recordedFromMs: timeMs + 1)
+      }
+    return first..<max(first, end)
+  }
+
+  /// All events within the bounds, of the types asked for.
+  func all() throws {
+    let reader = ledger.reader
+    let range = try range(in: reader)
+    if !range.isEmpty {
+      try reader.read(from: range.lowerBound, to: range.upperBound) { chunk in
+        try context.interruption.check()
+        guard !types.isEmpty else {
+          try context.output.write(chunk.bytes)
+          return true
+        }
+        try chunk.forEachEvent { event in
+          if hasType(event) { try print(event) }
+        }
+        return true
+      }
+    }
+    // Whoever reads to the end must hear that it is not the end.
+    if let damage = reader.damage, range.upperBound == reader.head.size { throw damage }
+  }
+
+  /// The events of a receipt, a user or an app family: the projections know where they stand.
+  func ofSubject() throws {
+    let queries = try ledger.queries()
+    let reader = ledger.reader
+    let range = try range(in: reader)
+    let positions = try queries.positions(
+      receiptID: options.receiptID, userIdentifier: options.user,
+      appFamilyID: options.appFamilyID
+    ).filter(range.contains)
+    // Registrations concern an app family, but neither a receipt nor a user.
+    let seeksRegistrations =
+      options.receiptID == nil && options.user == nil
+      && (types.isEmpty || types.contains(.appRegistered))
+    // An event by itself costs a block; where every eighth is wanted, reading all costs less.
+    if seeksRegistrations || positions.count > range.count / 8 {
+      try scan(range, positions, seeksRegistrations)
+    } else {
+      for position in positions {
+        try context.interruption.check()
+        try reader.event(at: position).withUnsafeBytes { line in
+          if let event = EventLine(line), hasType(event) { try print(event) }
+        }
+      }
+    }
+  }
+
+  private func scan(
+    _ range: Range<Position>, _ positions: [Position], _ seeksRegistrations: Bool
+  ) throws {
+    guard !range.isEmpty else { return }
+    var wanted = positions[...]
+    try ledger.reader.read(from: range.lowerBound, to: range.upperBound) { chunk in
+      try context.interruption.check()
+      try chunk.forEachEvent { event in
+        if wanted.first == event.position {
+          wanted.removeFirst()
+          if hasType(event) { try print(event) }
+        } else if seeksRegistrations, EventType(event.type) == .appRegistered,
+          try AppRegistered(data: event.data).appFamilyID == options.appFamilyID
+        {
+          try print(event)
+        }
+      }
+      return true
+    }
+  }
+
+  private func hasType(_ event: EventLine) -> Bool {
+    types.isEmpty || EventType(event.type).map(types.contains) ?? false
+  }
+
+  private func print(_ event: EventLine) throws {
+    try context.output.write(event.bytes)
+    try context.output.writeLine()
+  }
 }

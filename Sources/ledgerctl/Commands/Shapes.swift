@@ -17,3 +17,6 @@ extension Invocation {
     try value(name, "is no day of the calendar, as in 2026-03-14") { try? CivilDate(parsing: $0) }
   }
 }
+
+/// An instant as all output shows it: `2026-01-02T03:04:05.678Z`.
+func timeText(_ epochMs: Int64) -> String { Timestamp.text(ms: epochMs) }

@@ -1,16 +1,31 @@
-// `show`: one event, or one receipt.
+// `show`: one event, one receipt, or one sale, with the positions that lead further.
+import JSON
+import Ledger
+import Projections
 
 let showCommand = Command(
-  "show", summary: "Show an event or a receipt",
+  "show", summary: "Show an event, a receipt or a sale",
   details: [
-    "With a position, shows that event. With a receipt's id, shows the receipt, its purchases, and the positions "
-      + "of the events that they come from."
+    "With a position, shows that event and what it led to: receipts, sales, lines of the journal, exceptions. "
+      + "With a receipt's id, shows the receipt, its uploads and verifications, and its purchases. With a sale's "
+      + "key, or a transaction id, shows the sale, its lines, and the positions of the events that gave it its "
+      + "existence, country, user, price and cancellation.",
+    "Long strings of an event, such as its receipt, are cut; `--json` prints the event's line exactly, and what "
+      + "it led to as a second line.",
   ],
   positionals: [
-    Positional("POSITION|RECEIPT-ID", help: "an event's position, from 0, or a receipt's UUID")
+    Positional(
+      "POSITION|RECEIPT-ID", arity: .optional,
+      help: "an event's position, from 0, or a receipt's UUID")
   ],
-  options: [.json],
-  examples: [Example("ledgerctl show 12", "Show the event at position 12")]
+  options: [
+    Option("sale", value: .init("KEY"), help: "a sale's key, or the id of one of its transactions"),
+    .json,
+  ],
+  examples: [
+    Example("ledgerctl show 12", "Show the event at position 12, and what it led to"),
+    Example("ledgerctl show --sale 350000000000001", "Follow a sale down to its events"),
+  ]
 ) { invocation, context in
   try show(ShowOptions(invocation), invocation, context)
 }
@@ -21,13 +36,26 @@ struct ShowOptions: Equatable, Sendable {
     case position(Int)
     /// A UUID in lower case.
     case receipt(String)
+    /// A sale's key or a transaction id.
+    case sale(String)
   }
 
   let subject: Subject
   let isJSON: Bool
 
   init(_ invocation: Invocation) throws(UsageError) {
-    let text = invocation.positionals[0]
+    isJSON = invocation.has("json")
+    let text = invocation.positionals.first
+    if let key = invocation.value("sale") {
+      guard text == nil else {
+        throw UsageError("--sale", "stands instead of a position or an id", command: "show")
+      }
+      subject = .sale(key)
+      return
+    }
+    guard let text else {
+      throw UsageError("POSITION|RECEIPT-ID", "is missing; or give --sale", command: "show")
+    }
     if let position = positionValue(text) {
       subject = .position(position)
     } else if let id = uuidText(text) {
@@ -37,12 +65,124 @@ struct ShowOptions: Equatable, Sendable {
       throw UsageError(
         "POSITION|RECEIPT-ID", "must be a number from 0, or a UUID", command: "show")
     }
-    isJSON = invocation.has("json")
   }
 }
 
 private func show(
   _ options: ShowOptions, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
-  throw Failure.notWired("show")
+  let ledger = try OpenLedger(invocation, context)
+  switch options.subject {
+  case .position(let position):
+    let line = try ledger.reader.event(at: position)
+    // The event itself stands in the log, whatever becomes of the projections.
+    if options.isJSON {
+      try context.output.write(line)
+      try context.output.writeLine()
+    } else {
+      try writeEvent(line, context)
+    }
+    try context.output.flush()
+    let consequences = try Consequences(of: line, try ledger.queries())
+    if options.isJSON {
+      var writer = JSONWriter()
+      writer.object { writer in
+        writer.key("led_to")
+        consequences.write(to: &writer)
+      }
+      try context.output.write(writer.bytes)
+      try context.output.writeLine()
+    } else {
+      try consequences.write(context)
+    }
+  case .receipt(let id):
+    try showReceipt(id, try ledger.queries(), options, context)
+  case .sale(let key):
+    try showSale(key, try ledger.queries(), options, context)
+  }
+  return .done
+}
+
+private func writeEvent(_ line: [UInt8], _ context: Context) throws {
+  let heading = line.withUnsafeBytes { bytes -> String? in
+    EventLine(bytes).map { event in
+      let type = String(decoding: event.type, as: UTF8.self)
+      return "Event \(event.position): \(type), recorded at \(timeText(event.recordedAtMs))"
+    }
+  }
+  var sheet = Sheet(context)
+  try sheet.heading(heading ?? "Event")
+  for text in try ReadableEvent(line).lines { try context.output.writeLine(visible(text)) }
+}
+
+// MARK: A receipt
+
+private func showReceipt(
+  _ id: String, _ queries: LedgerQueries, _ options: ShowOptions, _ context: Context
+) throws {
+  guard let receipt = try queries.receipt(id: id) else {
+    throw Failure(operation: "show", object: id, cause: "there is no receipt with this id")
+  }
+  let uploads = try queries.uploads(ofReceipt: id)
+  let verifications = try queries.verifications(ofReceipt: id)
+  let purchases = try queries.purchases(of: receipt)
+  if options.isJSON {
+    var writer = JSONWriter()
+    writer.object { writer in
+      writer.key("receipt")
+      receipt.write(to: &writer)
+      writer.array("uploads", uploads) { $0.write(to: &$1) }
+      writer.array("verifications", verifications) { $0.write(to: &$1) }
+      writer.array("purchases", purchases) { $0.write(to: &$1) }
+    }
+    try context.output.write(writer.bytes)
+    return try context.output.writeLine()
+  }
+  var sheet = Sheet(context)
+  try sheet.fields(receipt.fields)
+  try sheet.table("Uploads", UploadDetail.table(uploads))
+  try sheet.table("Verifications", VerificationDetail.table(verifications))
+  guard !purchases.isEmpty else {
+    return try sheet.heading("Purchases: none")
+  }
+  let source =
+    receipt.replyPosition.map { "as the reply at position \($0) shows them" }
+    ?? "as the receipt holds them; the App Store has not confirmed them yet"
+  try sheet.table("Purchases, \(source)", SaleDetail.table(purchases))
+}
+
+// MARK: A sale
+
+private func showSale(
+  _ key: String, _ queries: LedgerQueries, _ options: ShowOptions, _ context: Context
+) throws {
+  let sales = try queries.sales(key: key)
+  guard !sales.isEmpty else {
+    throw Failure(
+      operation: "show", object: "--sale \(visible(key, limit: 64))",
+      cause: "there is no sale with this key, and none with such a transaction")
+  }
+  let found = try sales.map { (sale: $0, exceptions: try queries.exceptions(of: $0)) }
+  if options.isJSON {
+    var writer = JSONWriter()
+    writer.object { writer in
+      writer.array("sales", found) { entry, writer in
+        writer.object { writer in
+          writer.key("sale")
+          entry.sale.write(to: &writer)
+          writer.array("exceptions", entry.exceptions) { $0.write(to: &$1) }
+        }
+      }
+    }
+    try context.output.write(writer.bytes)
+    return try context.output.writeLine()
+  }
+  var sheet = Sheet(context)
+  for (index, entry) in found.enumerated() {
+    // The same key may stand in several environments or apps.
+    if index > 0 { try context.output.writeLine() }
+    try sheet.fields(entry.sale.fields)
+    try sheet.table("Journal", entry.sale.lineTable)
+    try sheet.table("Exceptions", ExceptionDetail.table(entry.exceptions))
+  }
 }

@@ -1,10 +1,15 @@
 // `status`: how the ledger stands.
+import JSON
+import Ledger
+import Projections
 
 let statusCommand = Command(
   "status", summary: "Show how the ledger and its projections stand",
   details: [
-    "Prints the ledger's origin and id, how many events it holds and its root, and how far the projections have "
-      + "come. It appends nothing and needs no lock."
+    "Prints the ledger's origin and id, how many events it holds and their root, the files of the log, and how "
+      + "far the projections have come. It changes nothing and needs no lock. Damage that opening the log shows "
+      + "is named, and the exit code is then 20; projections that rest on another history than the log has make "
+      + "it 21."
   ],
   options: [.json],
   examples: [Example("ledgerctl status --json", "Give the figures to a program")]
@@ -21,8 +26,195 @@ struct StatusOptions: Equatable, Sendable {
   }
 }
 
+/// What was found, all of one look at the log.
+private struct Standing {
+  let directory: LedgerDirectory
+  let head: LogHead
+  let files: [LogFile]
+  let tornByteCount: Int
+  let damage: LedgerError?
+  /// Nil where there are none.
+  let projections: Result<ProjectionStatus?, ProjectionError>
+
+  var lag: Int { head.size - ((try? projections.get())?.position ?? 0) }
+}
+
 private func showStatus(
   _ options: StatusOptions, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
-  throw Failure.notWired("status")
+  let ledger = try OpenLedger(invocation, context)
+  let reader = ledger.reader
+  let projections: Result<ProjectionStatus?, ProjectionError>
+  do throws(ProjectionError) { projections = .success(try ledger.projector().status()) } catch {
+    projections = .failure(error)
+  }
+  let standing = Standing(
+    directory: ledger.directory, head: reader.head, files: try reader.files(),
+    tornByteCount: reader.tornTailByteCount, damage: reader.damage, projections: projections)
+  if options.isJSON {
+    try writeJSON(standing, context)
+  } else {
+    try write(standing, context)
+  }
+  if let damage = reader.damage { throw damage }
+  if case .success(let status?) = projections, !status.isOfThisLog { return .mismatch }
+  return .done
+}
+
+// MARK: For people
+
+private func write(_ standing: Standing, _ context: Context) throws {
+  let identity = standing.directory.identity
+  let head = standing.head
+  var sheet = Sheet(context)
+  var fields: [(name: String, value: String)] = [
+    ("origin", identity.origin), ("id", "\(identity.id)"), ("directory", standing.directory.path),
+    ("format version", "\(ledgerFormatVersion)"), ("created", timeText(identity.createdAtMs)),
+    ("events", "\(head.size)"), ("root", head.root.base64),
+    ("last event", head.size == 0 ? "none" : timeText(head.lastEventAtMs)),
+  ]
+  if standing.tornByteCount > 0 {
+    fields.append(
+      (
+        "unfinished write",
+        "\(counted(standing.tornByteCount, "byte")) of the last tail; the next writer removes them"
+      ))
+  }
+  if let damage = standing.damage { fields.append(("damage", "\(damage)")) }
+  try sheet.fields(fields)
+  try sheet.table("Log", fileTable(standing.files))
+  try sheet.heading("Projections")
+  try sheet.fields(projectionFields(standing))
+}
+
+private func fileTable(_ files: [LogFile]) -> TextTable {
+  var table = TextTable([
+    .init("file"), .init("kind"), .init("first", isNumber: true), .init("events", isNumber: true),
+    .init("size", isNumber: true),
+  ])
+  for file in files {
+    table.append([
+      file.name, file.kind == .tail ? "tail" : "segment, \(file.kind.rawValue)",
+      "\(file.firstPosition)", "\(file.eventCount)", sizeText(file.sizeBytes),
+    ])
+  }
+  return table
+}
+
+private func projectionFields(_ standing: Standing) -> [(name: String, value: String)] {
+  let status: ProjectionStatus
+  switch standing.projections {
+  case .failure(.database(let error)):
+    return [("state", "cannot be read: \(error.cause); they will be built anew")]
+  case .failure(let error): return [("state", "cannot be read: \(error)")]
+  case .success(nil): return [("state", "none yet: the next command that needs them builds them")]
+  case .success(let found?): status = found
+  }
+  var fields = [("events folded", "\(status.position)")]
+  if standing.damage != nil {
+    fields.append(("state", "left as they are as long as the log is damaged"))
+  } else if status.position > standing.head.size {
+    fields.append(
+      ("state", "ahead of the log: events are missing from its end; they will be built anew"))
+  } else if !status.isOfThisLog {
+    fields.append(("state", "of another history than this log: they will be built anew"))
+  } else if status.counts == nil {
+    fields.append(("state", "of another version of this program: they will be built anew"))
+  } else {
+    let lag = standing.lag
+    fields.append(("state", lag == 0 ? "up to date" : "\(counted(lag, "event")) behind"))
+  }
+  fields.append(
+    ("versions", status.versions.map { "\($0.name) \(versionText($0))" }.joined(separator: ", ")))
+  guard let counts = status.counts else { return fields }
+  let states = counts.receipts.map { "\($0.count) \($0.state)" }.joined(separator: ", ")
+  fields.append(("receipts", "\(counts.receipts.reduce(0) { $0 + $1.count }): \(states)"))
+  fields.append(("uploads", "\(counts.uploads)"))
+  fields.append(("verifications", "\(counts.verifications)"))
+  let pending = counts.pendingSales == 0 ? "" : ", and \(counts.pendingSales) pending"
+  fields.append(("sales", "\(counts.sales)\(pending)"))
+  fields.append(("exceptions", "\(counts.exceptions)"))
+  return fields
+}
+
+private func versionText(_ version: ProjectionStatus.Version) -> String {
+  let stored = version.stored.map { "\($0)" } ?? "missing"
+  if version.stored == version.current { return stored }
+  return "\(stored) (this program: \(version.current.map { "\($0)" } ?? "none"))"
+}
+
+// MARK: For programs
+
+private func writeJSON(_ standing: Standing, _ context: Context) throws {
+  let identity = standing.directory.identity
+  var writer = JSONWriter()
+  writer.object { writer in
+    writer.member("origin", identity.origin)
+    writer.member("id", "\(identity.id)")
+    writer.member("path", standing.directory.path)
+    writer.member("format_version", ledgerFormatVersion)
+    writer.member("created_at", atMs: identity.createdAtMs)
+    writer.member("events", standing.head.size)
+    writer.member("root", standing.head.root.base64)
+    writer.member(
+      "last_event_at", standing.head.size == 0 ? nil : timeText(standing.head.lastEventAtMs))
+    writer.member("unfinished_bytes", standing.tornByteCount)
+    writer.key("damage")
+    if let damage = standing.damage { write(damage, &writer) } else { writer.null() }
+    writer.array("files", standing.files) { file, writer in
+      writer.object { writer in
+        writer.member("name", file.name)
+        writer.member("kind", file.kind.rawValue)
+        writer.member("first_position", file.firstPosition)
+        writer.member("events", file.eventCount)
+        writer.member("bytes", file.sizeBytes)
+      }
+    }
+    writer.key("projections")
+    switch standing.projections {
+    case .failure(let error): writer.object { $0.member("error", "\(error)") }
+    case .success(nil): writer.null()
+    case .success(let status?): write(status, lag: standing.lag, &writer)
+    }
+  }
+  try context.output.write(writer.bytes)
+  try context.output.writeLine()
+}
+
+private func write(_ damage: LedgerError, _ writer: inout JSONWriter) {
+  writer.object { writer in
+    writer.member("verdict", damage.damage?.verdict.rawValue)
+    writer.member("file", damage.damage?.file)
+    writer.member("block", damage.damage?.block)
+    writer.member("position", damage.damage?.position)
+    writer.member("cause", damage.cause)
+  }
+}
+
+private func write(_ status: ProjectionStatus, lag: Int, _ writer: inout JSONWriter) {
+  writer.object { writer in
+    writer.member("position", status.position)
+    writer.member("lag", lag)
+    writer.member("must_be_rebuilt", status.mustBeRebuilt)
+    writer.key("versions")
+    writer.object { writer in
+      for version in status.versions {
+        writer.key(version.name)
+        if let stored = version.stored { writer.integer(stored) } else { writer.null() }
+      }
+    }
+    guard let counts = status.counts else { return }
+    writer.key("receipts")
+    writer.object { writer in
+      for entry in counts.receipts {
+        writer.key(entry.state)
+        writer.integer(entry.count)
+      }
+    }
+    writer.member("uploads", counts.uploads)
+    writer.member("verifications", counts.verifications)
+    writer.member("sales", counts.sales)
+    writer.member("exceptions", counts.exceptions)
+    writer.member("pending_sales", counts.pendingSales)
+  }
 }

@@ -10,7 +10,8 @@ func declare(
   _ read: (StopFlag) throws -> Declaration
 ) throws -> ExitCode {
   let ledger = try OpenLedger(invocation, context)
-  let declaration = try read(StopFlag())
+  let interruption = context.interruption
+  let declaration = try read(StopFlag { interruption.isRequested })
   for warning in declaration.warnings {
     context.diagnostics.writeLine("ledgerctl: \(options.file): \(warning)")
   }

@@ -14,10 +14,19 @@ struct OpenLedger {
     self.context = context
   }
 
-  /// The projections, brought up to date with the log.
-  func projections() throws -> Database {
+  /// The projections, brought up to date with the log. A log that is not whole gives none: figures from a part
+  /// of it would be wrong, and those that were folded before the damage are not thrown away for them.
+  /// - Parameter isFrugal: in memory that does not grow with what is new.
+  func projections(isFrugal: Bool = false) throws -> Database {
     try reader.refresh()
-    return try projector().current()
+    if let damage = reader.damage { throw damage }
+    return try projector().current(isFrugal: isFrugal)
+  }
+
+  /// Questions to the projections, which are brought up to date first.
+  func queries() throws -> LedgerQueries {
+    let database = try projections()
+    return try LedgerQueries(database, readEvent: reader.event(at:))
   }
 
   /// Works on the projections with progress on a terminal; a signal ends the work.

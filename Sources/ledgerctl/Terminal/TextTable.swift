@@ -25,6 +25,9 @@ struct TextTable {
     widths = columns.map { ledgerctl.widthColumns($0.heading) }
   }
 
+  /// Whether there is no row.
+  var isEmpty: Bool { rows.isEmpty }
+
   /// Adds a row; missing cells are empty, surplus ones are a mistake of the program.
   mutating func append(_ cells: [String]) {
     precondition(cells.count <= columns.count)
@@ -35,9 +38,12 @@ struct TextTable {
     rows.append(safe)
   }
 
-  /// Writes headings and rows. Where the terminal is too narrow the widest text columns are cut.
-  func write(to output: Output, terminal: Terminal) throws(OutputError) {
-    let widths = fitted(to: terminal.widthColumns)
+  /// Writes headings and rows. Where the terminal is too narrow the widest text columns are cut, unless the rows
+  /// hold what people copy from them.
+  func write(
+    to output: Output, terminal: Terminal, isCut: Bool = true
+  ) throws(OutputError) {
+    let widths = fitted(to: isCut ? terminal.widthColumns : nil)
     try output.writeLine(terminal.bold(line(columns.map(\.heading), widths)))
     for row in rows { try output.writeLine(line(row, widths)) }
   }

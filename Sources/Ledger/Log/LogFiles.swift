@@ -1,0 +1,69 @@
+// The files that a log is made of, as `status` lists them.
+
+/// A segment or a tail.
+package struct LogFile: Sendable, Equatable {
+  package enum Kind: String, Sendable {
+    /// Closed by a newer segment.
+    case sealed
+    /// The segment that blocks are appended to.
+    case open
+    case tail
+  }
+
+  package let kind: Kind
+  /// The path inside the ledger.
+  package let name: String
+  package let firstPosition: Position
+  /// How many whole events it holds.
+  package let eventCount: Int
+  package let sizeBytes: Int
+}
+
+extension LogReader {
+  /// The segments and tails that this view rests on, in order.
+  package func files() throws(LedgerError) -> [LogFile] {
+    var files: [LogFile] = []
+    for segment in state.sealed {
+      let name = directory.logPath(Format.segmentName(segment.first))
+      files.append(
+        LogFile(
+          kind: .sealed, name: name, firstPosition: segment.first,
+          eventCount: segment.endPosition - segment.first,
+          sizeBytes: try directory.statusIfPresent(name)?.sizeBytes ?? 0))
+    }
+    if let newest = state.newest {
+      files.append(
+        LogFile(
+          kind: .open, name: newest.name, firstPosition: newest.first,
+          eventCount: newest.endPosition - newest.first, sizeBytes: try newest.file.sizeBytes()))
+    }
+    for tail in state.tails {
+      files.append(
+        LogFile(
+          kind: .tail, name: tail.name, firstPosition: tail.first,
+          eventCount: tail.endPosition - tail.first, sizeBytes: try tail.file.sizeBytes()))
+    }
+    return files
+  }
+
+  /// How many bytes at the end of the last tail are a write that was cut short: the next writer removes them.
+  package var tornTailByteCount: Int { state.tornTailByteCount }
+
+  /// The first position whose event was recorded at this time or later; the log's size where none was.
+  package func firstPosition(recordedFromMs timeMs: Int64) throws(LedgerError) -> Position {
+    if timeMs > head.lastEventAtMs { return head.size }
+    var (low, high) = (0, head.size)
+    while low < high {
+      let middle = (low + high) / 2
+      let line = try event(at: middle)
+      let isBefore = line.withUnsafeBytes {
+        EventLine($0).map { $0.recordedAtMs < timeMs } ?? false
+      }
+      if isBefore { low = middle + 1 } else { high = middle }
+    }
+    return low
+  }
+}
+
+/// The format version of ledgers that this program writes.
+package let ledgerFormatVersion = Format.version

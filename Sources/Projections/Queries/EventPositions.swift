@@ -1,0 +1,35 @@
+// Where the events of a receipt, a user or an app stand, so that a replay need not look at all others.
+package import Ledger
+
+extension LedgerQueries {
+  /// The positions of the uploads that pass all filters, and of their verifications, in order.
+  package func positions(
+    receiptID: String?, userIdentifier: String?, appFamilyID: String?
+  ) throws -> [Position] {
+    var conditions: [String] = []
+    if receiptID != nil { conditions.append("r.receipt_id = ?1") }
+    if userIdentifier != nil {
+      conditions.append("p.user = (SELECT id FROM users WHERE user_identifier = ?2)")
+    }
+    if appFamilyID != nil {
+      conditions.append("r.app_family = (SELECT id FROM symbols WHERE text = ?3)")
+    }
+    let uploads = """
+      FROM uploads p JOIN receipts r ON r.id = p.receipt
+      WHERE \(conditions.isEmpty ? "1" : conditions.joined(separator: " AND "))
+      """
+    let rows = try database.prepare(
+      """
+      SELECT p.position \(uploads)
+      UNION ALL SELECT v.position FROM verifications v
+      WHERE v.receipt IN (SELECT p.receipt \(uploads)) AND v.upload IN (SELECT p.position \(uploads))
+      ORDER BY 1
+      """)
+    if let receiptID { rows.bind(1, text: receiptID) }
+    if let userIdentifier { rows.bind(2, text: userIdentifier) }
+    if let appFamilyID { rows.bind(3, text: appFamilyID) }
+    var result: [Position] = []
+    while try rows.step() { result.append(Int(rows.integer(0))) }
+    return result
+  }
+}

@@ -1,0 +1,239 @@
+// Questions that people ask of the projections about one receipt, one event, one user.
+import AppStore
+import JSON
+package import Ledger
+import Time
+
+/// Answers from one generation of the projections, all of one moment.
+package final class LedgerQueries {
+  let database: Database
+  let arena = TextArena()
+  let symbols: SymbolTable
+  let table: SaleTable
+  /// The sales that were asked for so far.
+  let store: SaleStore
+  /// Reads an event's line.
+  let readEvent: (Position) throws -> [UInt8]
+  private var loadedPending: PendingSales?
+
+  package init(
+    _ database: Database, readEvent: @escaping (Position) throws -> [UInt8]
+  ) throws {
+    self.database = database
+    self.readEvent = readEvent
+    symbols = SymbolTable(arena)
+    table = SaleTable(database, symbols, isFresh: false)
+    store = SaleStore(arena, source: table)
+    try database.execute("BEGIN")
+    try symbols.load(from: database)
+  }
+
+  deinit { try? database.execute("COMMIT") }
+
+  /// The sales that the App Store has not confirmed yet; nil where there are none.
+  func pending() throws -> PendingSales? {
+    if let loadedPending { return loadedPending }
+    guard try database.integer("SELECT 1 FROM pending_receipts LIMIT 1") != nil else { return nil }
+    loadedPending = try PendingSales(database, symbols, arena)
+    return loadedPending
+  }
+
+  func text(_ row: Statement, symbolAt index: Int32) -> String? {
+    row.optionalInteger(index).map { symbols.string(Symbol($0)) }
+  }
+
+  // MARK: Receipts
+
+  /// The receipt of an id; nil where there is none.
+  package func receipt(id: String) throws -> ReceiptDetail? {
+    let row = try database.prepare(
+      """
+      SELECT r.receipt_id, r.app_family, r.bundle, r.style, r.environment, r.state,
+      r.fraud_reason, r.country, u.user_identifier, r.first_position, r.last_position,
+      r.reply_position, r.created_at_ms, r.updated_at_ms
+      FROM receipts r LEFT JOIN users u ON u.id = r.user WHERE r.receipt_id = ?
+      """)
+    row.bind(1, text: id)
+    guard try row.step() else { return nil }
+    return ReceiptDetail(
+      receiptID: row.text(0), appFamilyID: text(row, symbolAt: 1) ?? "",
+      bundleID: text(row, symbolAt: 2) ?? "",
+      style: row.integer(3) == 1 ? "transaction" : "unified", environment: text(row, symbolAt: 4),
+      state: "\((ReceiptState(rawValue: Int8(row.integer(5))) ?? .pending).word)",
+      fraudReason: text(row, symbolAt: 6), countryCode: text(row, symbolAt: 7),
+      userIdentifier: row.optionalText(8), firstPosition: Int(row.integer(9)),
+      lastPosition: Int(row.integer(10)), replyPosition: row.optionalInteger(11).map { Int($0) },
+      createdAtMs: row.integer(12), updatedAtMs: row.integer(13))
+  }
+
+  /// The id of the receipt that an upload brought.
+  package func receiptID(ofUpload position: Position) throws -> String? {
+    try uploads("p.position = ?") { $0.bind(1, position) }.first?.receiptID
+  }
+
+  // MARK: Uploads and verifications
+
+  /// The uploads of a receipt, in order.
+  package func uploads(ofReceipt id: String) throws -> [UploadDetail] {
+    try uploads("r.receipt_id = ?") { $0.bind(1, text: id) }
+  }
+
+  func uploads(_ condition: String, _ bind: (Statement) -> Void) throws -> [UploadDetail] {
+    let rows = try database.prepare(
+      """
+      SELECT p.position, r.receipt_id, p.occurred_at_ms, p.country, u.user_identifier, p.line
+      FROM uploads p JOIN receipts r ON r.id = p.receipt LEFT JOIN users u ON u.id = p.user
+      WHERE \(condition) ORDER BY p.position
+      """)
+    bind(rows)
+    var result: [UploadDetail] = []
+    while try rows.step() {
+      result.append(
+        UploadDetail(
+          position: Int(rows.integer(0)), receiptID: rows.text(1), occurredAtMs: rows.integer(2),
+          countryCode: text(rows, symbolAt: 3), userIdentifier: rows.optionalText(4),
+          line: rows.optionalInteger(5)))
+    }
+    return result
+  }
+
+  /// The verification at a position; nil where there is none.
+  package func verification(at position: Position) throws -> VerificationDetail? {
+    try verifications("v.position = ?") { $0.bind(1, position) }.first
+  }
+
+  /// The verifications of a receipt, in order.
+  package func verifications(ofReceipt id: String) throws -> [VerificationDetail] {
+    try verifications("r.receipt_id = ?") { $0.bind(1, text: id) }
+  }
+
+  /// The verifications of an upload, in order.
+  package func verifications(ofUpload position: Position) throws -> [VerificationDetail] {
+    // By its receipt, which has an index.
+    try verifications(
+      "v.receipt = (SELECT receipt FROM uploads WHERE position = ?1) AND v.upload = ?1"
+    ) { $0.bind(1, position) }
+  }
+
+  func verifications(
+    _ condition: String, _ bind: (Statement) -> Void
+  ) throws -> [VerificationDetail] {
+    let rows = try database.prepare(
+      """
+      SELECT v.position, v.upload, r.receipt_id, v.authority, v.outcome, v.environment, v.status,
+      v.reason, v.occurred_at_ms, v.reply_position
+      FROM verifications v JOIN receipts r ON r.id = v.receipt
+      WHERE \(condition) ORDER BY v.position
+      """)
+    bind(rows)
+    var result: [VerificationDetail] = []
+    while try rows.step() {
+      let authority: Authority = rows.integer(3) == 1 ? .appStore : .local
+      let outcome: Outcome =
+        switch OutcomeCode(rawValue: Int8(rows.integer(4))) {
+        case .valid: .valid
+        case .invalid: .invalid
+        case .unreachable, nil: .unreachable
+        }
+      result.append(
+        VerificationDetail(
+          position: Int(rows.integer(0)), upload: Int(rows.integer(1)), receiptID: rows.text(2),
+          authority: authority.rawValue, outcome: outcome.rawValue,
+          environment: text(rows, symbolAt: 5) ?? "", status: rows.optionalInteger(6),
+          reason: rows.optionalText(7), occurredAtMs: rows.integer(8),
+          replyPosition: rows.optionalInteger(9).map { Int($0) }))
+    }
+    return result
+  }
+
+  // MARK: Users
+
+  /// What is known of a user; nil where no upload names it.
+  package func user(_ identifier: String) throws -> UserDetail? {
+    let row = try database.prepare(
+      "SELECT id, first_seen_at_ms, last_seen_at_ms FROM users WHERE user_identifier = ?")
+    row.bind(1, text: identifier)
+    guard try row.step() else { return nil }
+    let number = row.integer(0)
+    return UserDetail(
+      userIdentifier: identifier, firstSeenAtMs: row.integer(1), lastSeenAtMs: row.integer(2),
+      uploads: try uploads("p.user = ?") { $0.bind(1, number) },
+      verifications: try verifications(
+        """
+        v.receipt IN (SELECT receipt FROM uploads WHERE user = ?1)
+        AND v.upload IN (SELECT position FROM uploads WHERE user = ?1)
+        """
+      ) { $0.bind(1, number) },
+      sales: try sales("user = ?") { $0.bind(1, number) }
+        + pendingSales { $0.user == Int32(number) })
+  }
+
+  // MARK: Exceptions and declarations
+
+  /// The exceptions that were first met at a position.
+  package func exceptions(at position: Position) throws -> [ExceptionDetail] {
+    try exceptions("e.position = ?") { $0.bind(1, position) }
+  }
+
+  func exceptions(_ condition: String, _ bind: (Statement) -> Void) throws -> [ExceptionDetail] {
+    let rows = try database.prepare(
+      """
+      SELECT e.type, s.sale_key, s.product, s.transaction_id, e.product_id, e.transaction_id,
+      e.detail, e.sale, e.position
+      FROM exceptions e LEFT JOIN sales s ON s.id = e.sale WHERE \(condition)
+      ORDER BY e.position, e.type, e.rowid
+      """)
+    bind(rows)
+    var result: [ExceptionDetail] = []
+    while try rows.step() {
+      guard let type = ExceptionType(rawValue: Int8(rows.integer(0))) else { continue }
+      let isOfSale = !rows.isNull(7)
+      let product = isOfSale ? text(rows, symbolAt: 2) : rows.optionalText(4)
+      let transaction = rows.optionalText(isOfSale ? 3 : 5)
+      result.append(
+        ExceptionDetail(
+          exception: type.word, saleKey: rows.optionalText(1),
+          productID: product == "" ? nil : product,
+          transactionID: transaction == "" ? nil : transaction, detail: rows.text(6),
+          position: Int(rows.integer(8))))
+    }
+    return result
+  }
+
+  /// What became of the registration or declaration at a position; nil where the event is none.
+  package func declaration(_ type: EventType, at position: Position) throws -> DeclarationDetail? {
+    func count(_ sql: String) throws -> Int {
+      let row = try database.prepare(sql)
+      row.bind(1, position)
+      return try row.step() ? Int(row.integer(0)) : 0
+    }
+    switch type {
+    case .receiptUploaded, .receiptVerified: return nil
+    case .appRegistered:
+      return .app(
+        receipts: try count(
+          """
+          SELECT count(*) FROM receipts WHERE app_family = (SELECT s.id FROM apps a
+          JOIN symbols s ON s.text = a.app_family_id WHERE a.position = ?)
+          """))
+    case .pricesDeclared:
+      return .prices(
+        entries: try count("SELECT count(*) FROM price_list WHERE position = ?"),
+        pricedSales: try count(
+          """
+          SELECT count(*) FROM sales WHERE price_position = ?
+          AND price_basis = \(PriceBasis.priceList.rawValue)
+          """))
+    case .ratesDeclared:
+      let row = try database.prepare(
+        "SELECT count(*), count(DISTINCT day), min(day), max(day) FROM rates WHERE position = ?")
+      row.bind(1, position)
+      guard try row.step() else { return nil }
+      func day(_ index: Int32) -> String? {
+        row.optionalInteger(index).map { String(Timestamp.text(ms: $0 * 86_400_000).prefix(10)) }
+      }
+      return .rates(
+        rates: Int(row.integer(0)), days: Int(row.integer(1)), firstDay: day(2), lastDay: day(3))
+    }
+  }
+}

@@ -1,0 +1,112 @@
+// How the projections stand, without bringing them up to date.
+package import Ledger
+
+/// What `status` says of the projections.
+package struct ProjectionStatus: Equatable, Sendable {
+  package struct Version: Equatable, Sendable {
+    package let name: String
+    /// Nil where the database doesn't have the projection.
+    package let stored: Int?
+    /// Nil where this program doesn't have it.
+    package let current: Int?
+  }
+
+  /// What the database holds; only where its versions are this program's.
+  package struct Counts: Equatable, Sendable {
+    /// By state, in the order of the states.
+    package let receipts: [(state: String, count: Int)]
+    package let uploads: Int
+    package let verifications: Int
+    package let sales: Int
+    package let exceptions: Int
+    /// Sales that the App Store has not confirmed (rule R1), beside those in `sales`.
+    package let pendingSales: Int
+
+    package static func == (left: Counts, right: Counts) -> Bool {
+      left.receipts.elementsEqual(right.receipts) { $0 == $1 }
+        && [left.uploads, left.verifications, left.sales, left.exceptions, left.pendingSales]
+          == [
+            right.uploads, right.verifications, right.sales, right.exceptions, right.pendingSales,
+          ]
+    }
+  }
+
+  /// How many events are folded.
+  package let position: Position
+  /// Whether the log has, at that position, the root that the projections rest on.
+  package let isOfThisLog: Bool
+  package let versions: [Version]
+  package let counts: Counts?
+
+  /// Whether a command that needs them must build them anew.
+  package var mustBeRebuilt: Bool { !isOfThisLog || counts == nil }
+}
+
+extension Projector {
+  /// How the projections were left; nil where there are none. Changes nothing.
+  package func status() throws(ProjectionError) -> ProjectionStatus? {
+    guard let path = generations.current else { return nil }
+    do {
+      let database = try Database(path: path, mode: .read)
+      // All of one moment.
+      try database.execute("BEGIN")
+      let progress = try Progress(database)
+      let versions = try Self.versions(database)
+      let isCurrent = versions.allSatisfy { $0.stored == $0.current }
+      return ProjectionStatus(
+        position: progress.position, isOfThisLog: rests(progress), versions: versions,
+        counts: isCurrent ? try Self.counts(database) : nil)
+    } catch let error as DatabaseError {
+      throw .database(error)
+    } catch let error as ProjectionError {
+      throw error
+    } catch { throw .output(error) }
+  }
+
+  private func rests(_ progress: Progress) -> Bool {
+    guard progress.position <= reader.head.size else { return false }
+    return (try? reader.frontier(at: progress.position).root) == progress.root
+  }
+
+  private static func versions(
+    _ database: Database
+  ) throws(DatabaseError) -> [ProjectionStatus.Version] {
+    let rows = try database.prepare("SELECT name, version FROM projections ORDER BY name")
+    var stored: [String: Int] = [:]
+    while try rows.step() { stored[rows.text(0)] = Int(rows.integer(1)) }
+    var result = Schema.versions.map { projection in
+      ProjectionStatus.Version(
+        name: projection.name, stored: stored.removeValue(forKey: projection.name),
+        current: projection.version)
+    }
+    for name in stored.keys.sorted() {
+      result.append(.init(name: name, stored: stored[name], current: nil))
+    }
+    return result
+  }
+
+  private static func counts(_ database: Database) throws -> ProjectionStatus.Counts {
+    func count(_ rest: String) throws(DatabaseError) -> Int {
+      Int(try database.integer("SELECT count(*) FROM \(rest)") ?? 0)
+    }
+    var receipts: [(state: String, count: Int)] = []
+    for state in ReceiptState.allCases {
+      receipts.append(("\(state.word)", try count("receipts WHERE state = \(state.rawValue)")))
+    }
+    // Those that follow from sales at the time of a report are counted with those that were met.
+    let unpriced = try count("sales WHERE price_basis = \(PriceBasis.none.rawValue)")
+    return ProjectionStatus.Counts(
+      receipts: receipts, uploads: try count("uploads"),
+      verifications: try count("verifications"), sales: try count("sales"),
+      exceptions: try count("exceptions") + unpriced,
+      pendingSales: try pendingSaleCount(database))
+  }
+
+  private static func pendingSaleCount(_ database: Database) throws -> Int {
+    guard try database.integer("SELECT 1 FROM pending_receipts LIMIT 1") != nil else { return 0 }
+    let arena = TextArena()
+    let symbols = SymbolTable(arena)
+    try symbols.load(from: database)
+    return try PendingSales(database, symbols, arena).sales.count
+  }
+}

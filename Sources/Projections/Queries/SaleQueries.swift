@@ -1,0 +1,162 @@
+// Questions about sales: by key, by the events that gave them something, by the replies that show them.
+import AppStore
+import JSON
+package import Ledger
+
+extension LedgerQueries {
+  /// The sales of a key, or else those that one of whose transactions has this id; those of pending receipts
+  /// included.
+  package func sales(key: String) throws -> [SaleDetail] {
+    let confirmed = try sales("sale_key = ?") { $0.bind(1, text: key) }
+    let found = try confirmed + pendingSales { self.string($0.key) == key }
+    if !found.isEmpty { return found }
+    return try sales("id IN (SELECT sale FROM sale_transactions WHERE transaction_id = ?)") {
+      $0.bind(1, text: key)
+    }
+  }
+
+  /// The sales to which an upload gave something: by itself, or by its verifications.
+  package func sales(changedByUpload position: Position) throws -> [SaleDetail] {
+    try sales(
+      """
+      country_position = ?1 OR user_position = ?1 OR price_position = ?1
+      OR first_position IN (SELECT position FROM verifications WHERE upload = ?1)
+      OR id IN (SELECT sale FROM journal WHERE ordinal > 0
+      AND position IN (SELECT position FROM verifications WHERE upload = ?1))
+      """
+    ) { $0.bind(1, position) }
+      + pendingSales { sale in
+        sale.countryPosition == position || sale.userPosition == position
+          || sale.pricePosition == position
+      }
+  }
+
+  /// The exceptions of a sale.
+  package func exceptions(of sale: SaleDetail) throws -> [ExceptionDetail] {
+    try exceptions("s.sale_key = ? AND s.first_position = ?") {
+      $0.bind(1, text: sale.saleKey)
+      $0.bind(2, sale.firstPosition)
+    }
+  }
+
+  // MARK: Shown by a reply
+
+  /// The sales that a verification's reply shows, in the order of their dates.
+  package func sales(shownBy verification: VerificationDetail) throws -> [SaleDetail] {
+    guard verification.authority == Authority.appStore.rawValue,
+      verification.outcome == Outcome.valid.rawValue, let position = verification.replyPosition
+    else { return [] }
+    let line = try readEvent(position)
+    return try withText(line) { line in
+      guard let event = EventLine(line), EventType(event.type) == .receiptVerified else {
+        return []
+      }
+      let upcast = try Upcasters.standard.upcast(
+        .receiptVerified, version: event.version, data: event.data)
+      return try withText(upcast ?? Array(event.data)) { data in
+        guard let reply = try ReceiptVerifiedView(data: data).reply else { return [] }
+        return try sales(shownBy: reply, environment: symbols.symbol(verification.environment))
+      }
+    }
+  }
+
+  /// The purchases of a receipt: the sales that its latest reply shows or, while the App Store owes one, those
+  /// that its file holds.
+  package func purchases(of receipt: ReceiptDetail) throws -> [SaleDetail] {
+    if let position = receipt.replyPosition {
+      let verification = try verifications(ofReceipt: receipt.receiptID).last {
+        $0.replyPosition == position
+          && $0.authority == Authority.appStore.rawValue && $0.outcome == Outcome.valid.rawValue
+      }
+      return try verification.map { try sales(shownBy: $0) } ?? []
+    }
+    let row = try database.prepare(
+      """
+      SELECT p.environment, p.purchases FROM pending_receipts p JOIN receipts r ON r.id = p.receipt
+      WHERE r.receipt_id = ?
+      """)
+    row.bind(1, text: receipt.receiptID)
+    guard try row.step() else { return [] }
+    return try sales(shownBy: row.bytes(1), environment: symbols.symbol(row.bytes(0)))
+  }
+
+  private func sales(shownBy reply: Text, environment: Symbol) throws -> [SaleDetail] {
+    let keeper = TextKeeper()
+    let reply = try Reply(reply, keeper)
+    let bundle = symbols.symbol(reply.bundleID ?? Text(start: nil, count: 0))
+    var result: [SaleDetail] = []
+    var seen: Set<SaleKey> = []
+    for row in reply.rows {
+      guard let key = SaleKey(of: row, environment: environment, bundle: bundle),
+        seen.insert(key).inserted
+      else { continue }
+      if let place = try store.find(key) {
+        result.append(try detail(place, store))
+      } else if let pending = try pending(), pending.store.holds(key),
+        let place = try pending.store.find(key)
+      {
+        result.append(try detail(place, pending.store))
+      }
+    }
+    return result.sorted { ($0.saleDateMs, $0.saleKey) < ($1.saleDateMs, $1.saleKey) }
+  }
+
+  // MARK: Details
+
+  func sales(_ condition: String, _ bind: (Statement) -> Void) throws -> [SaleDetail] {
+    let rows = try database.prepare(
+      "SELECT id FROM sales WHERE \(condition) ORDER BY sale_date_ms, id")
+    bind(rows)
+    var result: [SaleDetail] = []
+    while try rows.step() {
+      guard let place = try table.fetch(id: Int(rows.integer(0)), into: store) else { continue }
+      result.append(try detail(place, store))
+    }
+    return result
+  }
+
+  /// The pending sales that `condition` holds for.
+  func pendingSales(_ condition: (Sale) -> Bool) throws -> [SaleDetail] {
+    guard let pending = try pending() else { return [] }
+    let sales = pending.store.sales
+    return try sales.indices.filter { sales[$0].isPending && condition(sales[$0]) }
+      .map { try detail($0, pending.store) }
+  }
+
+  func string(_ text: Text) -> String { String(decoding: text, as: UTF8.self) }
+
+  private func detail(_ place: Int, _ store: SaleStore) throws -> SaleDetail {
+    let sale = store.sales[place]
+    var lines: [LineDetail] = []
+    try store.forEachJournalLine(of: sale) { line in
+      lines.append(
+        LineDetail(
+          line: "\(line.type.word)", dateMs: line.dateMs, quantity: line.quantity,
+          amountMicros: line.amountMicros, reason: line.reason.isEmpty ? nil : string(line.reason),
+          position: line.position))
+    }
+    func position(_ value: Int) -> Position? { value >= 0 ? value : nil }
+    let isUnpriced = sale.priceBasis == .none
+    return SaleDetail(
+      environment: symbols.string(sale.environment), bundleID: symbols.string(sale.bundle),
+      saleKey: string(sale.key), productID: symbols.string(sale.product),
+      kind: "\(sale.kind.word)", quantity: sale.quantity, saleDateMs: sale.saleDateMs,
+      transactionID: string(sale.transactionID),
+      originalTransactionID: string(sale.originalTransactionID),
+      transactionIDs: store.sortedAliases(place).map(string), firstPosition: sale.firstPosition,
+      countryCode: string(symbols.country(sale.country)),
+      countryPosition: position(sale.countryPosition),
+      userIdentifier: try userIdentifier(sale.user), userPosition: position(sale.userPosition),
+      currency: sale.price?.currency, unitPriceMicros: sale.price?.micros,
+      priceBasis: "\(sale.priceBasis.word)", pricePosition: position(sale.pricePosition),
+      priceProblem: isUnpriced ? "\(sale.priceProblem.word)" : nil, isUpgraded: sale.isUpgraded,
+      isCancelled: sale.cancellationState == .returned, isPending: sale.isPending, lines: lines)
+  }
+
+  private func userIdentifier(_ number: Int32) throws -> String? {
+    guard number >= 0 else { return nil }
+    let row = try database.prepare("SELECT user_identifier FROM users WHERE id = ?")
+    row.bind(1, Int(number))
+    return try row.step() ? row.text(0) : nil
+  }
+}

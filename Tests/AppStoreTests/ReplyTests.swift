@@ -1,0 +1,231 @@
+// Replies of the App Store by their shapes, values read leniently, and bytes that are no reply.
+import AppStore
+import Foundation
+import JSON
+import TestSupport
+import Testing
+
+/// What a reply says, as text that outlives it.
+private struct ReplyWords: Equatable {
+  var status: Int64?
+  var environment: String?
+  var bundleID: String?
+  var requestDateMs: Int64?
+  var isLegacy: Bool
+  var isRetryable: Bool?
+  /// `source:transaction` of each row.
+  var rows: [String]
+
+  init(_ bytes: [UInt8]) throws {
+    let keeper = TextKeeper()
+    self = try bytes.withUnsafeBytes { raw in
+      let reply = try Reply(raw, keeper)
+      return ReplyWords(reply)
+    }
+  }
+
+  private init(_ reply: Reply) {
+    func text(_ bytes: JSONBytes?) -> String? { bytes.map { String(decoding: $0, as: UTF8.self) } }
+    status = reply.status
+    environment = text(reply.environment)
+    bundleID = text(reply.bundleID)
+    requestDateMs = reply.requestDateMs
+    isLegacy = reply.isLegacy
+    isRetryable = reply.isRetryable
+    rows = reply.rows.map { "\($0.source.rawValue):\(text($0.transactionID) ?? "-")" }
+  }
+}
+
+@Suite struct ReplyTests {
+  private static let fixtures = "/work/shared/fixtures/replies"
+
+  // MARK: Shapes
+
+  @Test(
+    arguments: [
+      ("what is no object", JSONText.array([]), [String]()), ("an empty object", [:], []),
+      ("a number", 5, []), ("a unified reply", reply(row("1"), row("2")), ["1:1", "1:2"]),
+      (
+        "latest rows in an array come first, wherever they stand",
+        ["receipt": ["in_app": [row("1")]], "latest_receipt_info": [row("2"), row("3")]],
+        ["0:2", "0:3", "1:1"]
+      ),
+      (
+        "a latest row alone, and an expired one",
+        ["latest_expired_receipt_info": row("3"), "latest_receipt_info": row("2")], ["0:2", "3:3"]
+      ),
+      (
+        "a flat receipt stands between",
+        [
+          "latest_expired_receipt_info": row("3"), "receipt": row("1"),
+          "latest_receipt_info": row("2"),
+        ], ["0:2", "2:1", "3:3"]
+      ),
+      ("a receipt with in_app is not flat", ["receipt": row("1", ["in_app": []])], []),
+      ("a null in_app is none", ["receipt": row("1", ["in_app": .null])], ["2:1"]),
+      ("an in_app that is no array holds no rows", ["receipt": ["in_app": row("1")]], []),
+      ("what is no object is no row", ["receipt": ["in_app": [1, "x", .null, [], true]]], []),
+      ("expired rows in an array are none", ["latest_expired_receipt_info": [row("1")]], []),
+      ("a receipt that is no object", ["receipt": "x", "latest_receipt_info": 7], []),
+      (
+        "keys written with escapes",
+        JSONText(raw: #"{"receipt":{"in\u005fapp":[{"transaction\u005fid":"\u0031"}]}}"#), ["1:1"]
+      ),
+    ] as [(String, JSONText, [String])])
+  func rowsComeInTheOrderOfTheirSources(
+    _ situation: String, _ reply: JSONText, _ expected: [String]
+  ) throws {
+    #expect(try ReplyWords(reply.bytes).rows == expected, "\(situation)")
+  }
+
+  @Test(
+    arguments: [
+      ("0", 0), (#""21006""#, 21006), ("null", nil), (#""""#, nil), ("true", nil), ("0.0", nil),
+      ("1e3", nil), ("99999999999999999999", nil), ("[]", nil), (#""-1""#, nil), ("-1", -1),
+    ] as [(String, Int64?)])
+  func aStatusIsAnIntegerOrAStringOfDigits(_ text: String, _ expected: Int64?) throws {
+    #expect(try ReplyWords(Array("{\"status\":\(text)}".utf8)).status == expected)
+  }
+
+  @Test(
+    arguments: [
+      (#"{}"#, nil), (#"{"is_retryable":true}"#, true), (#"{"is-retryable":"1"}"#, true),
+      (#"{"is_retryable":0}"#, false), (#"{"is-retryable":"false"}"#, false),
+      (#"{"is_retryable":null}"#, nil),
+    ] as [(String, Bool?)])
+  func whetherToRetryIsReadInBothSpellings(_ text: String, _ expected: Bool?) throws {
+    #expect(try ReplyWords(Array(text.utf8)).isRetryable == expected)
+  }
+
+  @Test(
+    arguments: [
+      (#"{"receipt":{"bundle_id":"a","bid":"b"}}"#, "a"), (#"{"receipt":{"bid":"b"}}"#, "b"),
+      (#"{"receipt":{"bid":"b","bundle_id":""}}"#, "b"), (#"{"receipt":{}}"#, nil),
+      (#"{"bundle_id":"a"}"#, nil), (#"{"receipt":{"bundle_id":"\u0061"}}"#, "a"),
+    ] as [(String, String?)])
+  func theBundleIsThatOfTheReceipt(_ text: String, _ expected: String?) throws {
+    #expect(try ReplyWords(Array(text.utf8)).bundleID == expected)
+  }
+
+  @Test(
+    arguments: [
+      ("\"1448129867409\"", 1_448_129_867_409), ("1448129867409", 1_448_129_867_409),
+      ("\"253402300799999\"", 253_402_300_799_999), ("\"253402300800000\"", nil), ("\"\"", nil),
+      ("\"2015-11-21\"", nil), ("1.5", nil),
+    ] as [(String, Int64?)])
+  func aDateIsOneThatCanBeWritten(_ text: String, _ expected: Int64?) throws {
+    let bytes = Array("{\"receipt\":{\"request_date_ms\":\(text)}}".utf8)
+    #expect(try ReplyWords(bytes).requestDateMs == expected)
+  }
+
+  // MARK: Values
+
+  @Test(
+    arguments: [
+      (#""a""#, "a", nil, false), (#""1""#, "1", 1, true), ("1", "1", 1, true),
+      (#""true""#, "true", nil, true), ("true", nil, nil, true), ("false", nil, nil, false),
+      (#""""#, nil, nil, false), ("null", nil, nil, false), ("1.0", nil, nil, false),
+      (#""05""#, "05", 5, false), ("12345678901234567890", "12345678901234567890", nil, false),
+      (#""TRUE""#, "TRUE", nil, false), ("[1]", nil, nil, false), ("{}", nil, nil, false),
+      (#"" 1""#, " 1", nil, false), ("-3", "-3", -3, false), (#""-3""#, "-3", nil, false),
+      (#""\u0031""#, "1", 1, true),
+    ] as [(String, String?, Int64?, Bool)])
+  func valuesAreReadLeniently(
+    _ text: String, _ id: String?, _ integer: Int64?, _ flag: Bool
+  ) throws {
+    let keeper = TextKeeper()
+    try Array(text.utf8).withUnsafeBytes { bytes in
+      var cursor = JSONCursor(bytes)
+      let value = try keeper.read(&cursor)
+      #expect(value.id.map { String(decoding: $0, as: UTF8.self) } == id)
+      #expect(value.integer == integer)
+      #expect(value.flag == flag)
+    }
+  }
+
+  // MARK: Recorded replies
+
+  private struct Recorded: Sendable, CustomStringConvertible {
+    var description: String
+    var status: Int64
+    var environment: String?
+    var isLegacy: Bool
+    var requestDateMs: Int64?
+    var rowCounts: [Int]
+  }
+
+  private static let recorded = [
+    Recorded(
+      description: "unified", status: 0, environment: "Sandbox", isLegacy: false,
+      requestDateMs: 1_448_129_867_409, rowCounts: [35, 7, 0, 0]),
+    Recorded(
+      description: "transaction-subscription", status: 0, environment: nil, isLegacy: true,
+      requestDateMs: nil, rowCounts: [1, 0, 1, 0]),
+    Recorded(
+      description: "transaction-21006", status: 21006, environment: nil, isLegacy: true,
+      requestDateMs: nil, rowCounts: [0, 0, 1, 1]),
+  ]
+
+  @Test(
+    .enabled(
+      if: FileManager.default.fileExists(atPath: fixtures), "there are no recorded replies here"),
+    arguments: recorded)
+  private func recordedRepliesAreReadWhole(_ expected: Recorded) throws {
+    let url = URL(fileURLWithPath: "\(Self.fixtures)/\(expected.description).json")
+    let bytes = Array(try Data(contentsOf: url))
+    let words = try ReplyWords(bytes)
+    #expect(words.status == expected.status)
+    #expect(words.environment == expected.environment)
+    #expect(words.bundleID == "com.mbaasy.ios.demo")
+    #expect(words.isLegacy == expected.isLegacy)
+    #expect(words.requestDateMs == expected.requestDateMs)
+    let counts = (0..<4).map { source in words.rows.count { $0.hasPrefix("\(source):") } }
+    #expect(counts == expected.rowCounts)
+    #expect(!words.rows.contains { $0.hasSuffix("-") })
+  }
+
+  // MARK: Damage
+
+  private static let sample = reply(
+    row("1", line: "7", ["is_trial_period": true, "cancellation_reason": "\u{1F600}\\\"x"]),
+    latest: [row("2"), [:], .null], requested: "2026-01-05",
+    also: ["pending_renewal_info": [["a": JSONText(raw: "-1.5e3")]]]
+  ).bytes
+
+  @Test func noPrefixOfAReplyCrashes() {
+    for count in Self.sample.indices {
+      // Whether a part is read or refused is all the same, as long as reading ends.
+      _ = try? ReplyWords(Array(Self.sample[..<count]))
+    }
+    #expect(throws: Never.self) { try ReplyWords(Self.sample) }
+  }
+
+  @Test(arguments: 0..<20 as Range<UInt64>)
+  func noDamagedReplyCrashes(seed: UInt64) {
+    var random = SeededRandom(seed: seed)
+    for _ in 0..<200 {
+      var bytes = Self.sample
+      for _ in 0..<Int.random(in: 1...6, using: &random) {
+        let place = Int.random(in: 0..<bytes.count, using: &random)
+        switch Int.random(in: 0..<3, using: &random) {
+        case 0: bytes[place] = UInt8.random(in: 0...255, using: &random)
+        case 1: bytes.remove(at: place)
+        default: bytes.insert(random.pick(Array("\"{}[],:\\0-".utf8)), at: place)
+        }
+      }
+      // Damaged JSON never reaches a fold; what is still JSON must be read.
+      let isJSON = (try? JSONValue(bytes)) != nil
+      let words = try? ReplyWords(bytes)
+      #expect(!isJSON || words != nil, "seed \(seed): \(String(decoding: bytes, as: UTF8.self))")
+    }
+  }
+
+  @Test func deepNestingEnds() {
+    for text in [
+      String(repeating: "[", count: 100_000), String(repeating: #"{"receipt":"#, count: 50_000),
+    ] {
+      _ = try? ReplyWords(Array(text.utf8))
+      _ = try? ReplyWords(Array(("{\"latest_receipt_info\":" + text).utf8))
+    }
+  }
+}

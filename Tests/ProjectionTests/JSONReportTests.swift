@@ -1,0 +1,138 @@
+// The JSON report: its heading, exact amounts, totals, counts of exceptions and the words of rule R11.
+import JSON
+import TestSupport
+import Testing
+
+@Suite struct JSONReportTests {
+  private static let steps: [TestEvent] = [
+    .upload(
+      reply(row("1", ["quantity": 3]), row("2"), row("3"), row("4", ["is_trial_period": true])),
+      country: "FR",
+      metadata: prices(
+        entry(transaction: "1", "2.50"), entry(transaction: "2", "100", "JPY"))),
+    .rates(source: "bank of \"x\"", ["2026-01-01 EUR JPY 160"]),
+  ]
+
+  private static func report(_ line: String) throws -> (text: String, value: JSONValue) {
+    let fixture = try LedgerFixture()
+    try fixture.append(steps)
+    let text = try fixture.json(try ReportWords(line).request, from: fixture.current())
+    return (text, try JSONValue(Array(text.utf8)))
+  }
+
+  private static func text(_ value: JSONValue?) -> String {
+    String(decoding: value?.bytes ?? [], as: UTF8.self)
+  }
+
+  @Test func revenueBearsWhatItRestsOn() throws {
+    let (_, value) = try Self.report("revenue --to 2026-12-31 --timezone Europe/Berlin")
+    #expect(value["report"] == .string("revenue"))
+    #expect(value["ledger"]?["origin"] == .string("receipts.example/test"))
+    #expect(value["head"]?["size"] == .number("3"))
+    #expect(value["head"]?["root"]?.stringValue?.count == 44)
+    #expect(
+      Self.text(value["filters"])
+        == #"{"by":["country"],"period":"month","refunds":"event-date","timezone":"Europe/Berlin","#
+        + #""from":null,"to":"2026-12-31","environment":["Production"],"include_pending":false}"#)
+    #expect(
+      value["note"]
+        == .string(
+          "Operational gross at customer prices as clients reported them, not settlement."))
+  }
+
+  @Test func amountsAreStringsAndMissingOnesNull() throws {
+    let (_, value) = try Self.report("revenue")
+    #expect(
+      value["rows"]?.arrayValue?.map { Self.text($0) } == [
+        #"{"country_code":"FR","currency":null,"units":1,"gross":null,"returned_units":0,"#
+          + #""returns":null,"reversed_units":0,"reversals":null,"net":null,"unpriced_units":1,"#
+          + #""trials":1,"family_shared":0}"#,
+        #"{"country_code":"FR","currency":"EUR","units":3,"gross":"7.50","returned_units":0,"#
+          + #""returns":"0.00","reversed_units":0,"reversals":"0.00","net":"7.50","#
+          + #""unpriced_units":0,"trials":0,"family_shared":0}"#,
+        #"{"country_code":"FR","currency":"JPY","units":1,"gross":"100","returned_units":0,"#
+          + #""returns":"0","reversed_units":0,"reversals":"0","net":"100","#
+          + #""unpriced_units":0,"trials":0,"family_shared":0}"#,
+      ])
+    #expect(Self.text(value["exceptions"]) == #"{"unpriced":1}"#)
+    let totals = value["totals"]?.arrayValue ?? []
+    #expect(totals.map { Self.text($0["currency"]) } == ["null", #""EUR""#, #""JPY""#])
+    #expect(totals.map { Self.text($0["gross"]) } == ["null", #""7.50""#, #""100""#])
+    #expect(value["rate_sources"] == nil)
+  }
+
+  @Test func aReportingCurrencyNamesItsSources() throws {
+    let (_, value) = try Self.report("revenue --by app --in JPY")
+    #expect(value["filters"]?["in"] == .string("JPY"))
+    #expect(value["rate_sources"] == .array([.string("bank of \"x\"")]))
+    let rows = value["rows"]?.arrayValue ?? []
+    #expect(rows.map { Self.text($0["gross"]) } == ["null", #""1300""#])
+  }
+
+  @Test func aReportWithoutRowsIsJSON() throws {
+    let (_, value) = try Self.report("journal --from 2030-01-01")
+    #expect(value["rows"] == .array([]))
+    #expect(value["totals"] == .array([]))
+  }
+
+  @Test func aLineForEachRowHoldsTheSameRows() throws {
+    let fixture = try LedgerFixture()
+    try fixture.append(Self.steps)
+    let request = try ReportWords("journal").request
+    let lines = try fixture.ndjson(request, from: fixture.current()).split(separator: "\n")
+    let whole = try JSONValue(Array(try fixture.json(request, from: fixture.current()).utf8))
+    #expect(lines.count == 4)
+    #expect(try lines.map { try JSONValue(Array($0.utf8)) } == whole["rows"]?.arrayValue)
+  }
+
+  @Test func aCSVHoldsRowsAlone() throws {
+    let fixture = try LedgerFixture()
+    try fixture.append(Self.steps)
+    let csv = try fixture.csv(try ReportWords("revenue").request, from: fixture.current())
+    #expect(
+      csv == """
+        country_code,currency,units,gross,returned_units,returns,reversed_units,reversals,net,\
+        unpriced_units,trials,family_shared
+        FR,,1,,0,,0,,,1,1,0
+        FR,EUR,3,7.50,0,0.00,0,0.00,7.50,0,0,0
+        FR,JPY,1,100,0,0,0,0,100,0,0,0
+
+        """)
+  }
+
+  /// The header lines of rule R9.
+  @Test(arguments: [
+    (
+      "journal",
+      "date,line,environment,bundle_id,sale_key,transaction_id,product_id,country_code,"
+        + "user_identifier,kind,quantity,currency,unit_price,amount,price_basis,reason,position"
+    ),
+    (
+      "sales",
+      "environment,bundle_id,sale_key,product_id,kind,quantity,sale_date,"
+        + "original_transaction_id,transaction_ids,first_position,country_code,"
+        + "country_position,user_identifier,user_position,currency,unit_price,price_basis,"
+        + "price_position,is_upgraded,cancelled,cancellation_positions,reversal_positions,pending"
+    ),
+    (
+      "receipts",
+      "receipt_id,app_family_id,bundle_id,style,environment,state,is_fraud,fraud_reason,"
+        + "country_code,user_identifier,uploads,purchases,first_position,last_position,"
+        + "created_at,updated_at"
+    ),
+    (
+      "users",
+      "user_identifier,receipts,uploads,sales,returns,trials,countries,net,first_seen_at,"
+        + "last_seen_at"
+    ),
+    (
+      "exceptions",
+      "exception,environment,bundle_id,sale_key,product_id,transaction_id,position,detail"
+    ),
+  ])
+  func aReportHasTheColumnsOfTheRules(_ report: String, _ header: String) throws {
+    let fixture = try LedgerFixture()
+    let csv = try fixture.csv(try ReportWords(report).request, from: fixture.current())
+    #expect(csv == header + "\n")
+  }
+}

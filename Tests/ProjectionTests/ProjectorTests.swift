@@ -1,0 +1,196 @@
+// Generations of the projections: what is discarded, what is cleaned up, what readers keep.
+import Foundation
+import Ledger
+import Projections
+import TestSupport
+import Testing
+
+@Suite struct ProjectorTests {
+  private static let two: [TestEvent] = [
+    .upload(reply(row("1")), metadata: shorthand("2.00")),
+    .upload(reply(row("2")), metadata: shorthand("3.00"), receipt: "b"),
+  ]
+
+  private static func gross(_ fixture: LedgerFixture, _ database: Database) throws -> [String] {
+    let words = try ReportWords("revenue units,gross")
+    return words.rows(of: try fixture.csv(words.request, from: database))
+  }
+
+  /// A ledger with two uploads and projections of both.
+  private static func folded() throws -> LedgerFixture {
+    let fixture = try LedgerFixture()
+    try fixture.append(two)
+    #expect(try gross(fixture, fixture.current()) == ["2,5.00"])
+    return fixture
+  }
+
+  /// The files of generations, without those that SQLite keeps beside one in use.
+  private static func generations(_ fixture: LedgerFixture) -> [String] {
+    let name = try? fixture.projector().existing()?.path.split(separator: "/").last
+    return fixture.projectionNames.filter { $0 != "\(name ?? "")-wal" && $0 != "\(name ?? "")-shm" }
+  }
+
+  private static func replaceLog(of fixture: LedgerFixture, by other: LedgerFixture) throws {
+    try FileManager.default.removeItem(atPath: fixture.path + "/log")
+    try FileManager.default.copyItem(atPath: other.path + "/log", toPath: fixture.path + "/log")
+  }
+
+  @Test func whatIsUpToDateStays() throws {
+    let fixture = try Self.folded()
+    #expect(try Self.gross(fixture, fixture.current()) == ["2,5.00"])
+    #expect(fixture.notices.isEmpty)
+    #expect(Self.generations(fixture) == ["1.sqlite", "lock"])
+  }
+
+  @Test(arguments: [
+    "UPDATE projections SET version = version + 1 WHERE name = 'sales'",
+    "UPDATE projections SET version = 0 WHERE name = 'users'",
+    "DELETE FROM projections WHERE name = 'journal'",
+    "INSERT INTO projections VALUES('another', 1)", "DROP TABLE projections", "DROP TABLE progress",
+  ])
+  func aDatabaseOfOtherVersionsIsRebuiltAndSaid(_ sql: String) throws {
+    let fixture = try Self.folded()
+    try Database(path: fixture.path + "/projections/1.sqlite", mode: .write).execute(
+      sql + "; DELETE FROM journal")
+    #expect(try fixture.projector().existing() == nil)
+    #expect(try Self.gross(fixture, fixture.current()) == ["2,5.00"])
+    #expect(
+      fixture.notices == ["the projections are of another version of this program: rebuilding"])
+    #expect(Self.generations(fixture) == ["2.sqlite", "lock"])
+  }
+
+  @Test func projectionsOfAnotherHistoryAreDiscardedAndSaid() throws {
+    let fixture = try Self.folded()
+    let other = try LedgerFixture()
+    try other.append([
+      .upload(reply(row("1")), metadata: shorthand("2.01")), Self.two[1],
+      .upload(reply(row("3")), metadata: shorthand("4.00"), receipt: "c"),
+    ])
+    try Self.replaceLog(of: fixture, by: other)
+    #expect(try Self.gross(fixture, fixture.current()) == ["3,9.01"])
+    #expect(
+      fixture.notices == [
+        "the projections rest on another history than the log has up to position 4: rebuilding"
+      ])
+  }
+
+  @Test func projectionsOfAnotherHistoryOfTheSameLengthAreDiscardedToo() throws {
+    let fixture = try Self.folded()
+    let other = try LedgerFixture()
+    try other.append([.upload(reply(row("1")), metadata: shorthand("2.01")), Self.two[1]])
+    try Self.replaceLog(of: fixture, by: other)
+    #expect(try Self.gross(fixture, fixture.current()) == ["2,5.01"])
+    #expect(fixture.notices.count == 1)
+  }
+
+  @Test func projectionsAheadOfTheLogAreDiscardedAndTheLossIsSaid() throws {
+    let fixture = try Self.folded()
+    let other = try LedgerFixture()
+    try other.append([Self.two[0]])
+    try Self.replaceLog(of: fixture, by: other)
+    #expect(try Self.gross(fixture, fixture.current()) == ["1,2.00"])
+    #expect(
+      fixture.notices == [
+        "the projections had folded 4 events, the log holds 2: events are missing from its end. "
+          + "Rebuilding from what is there"
+      ])
+  }
+
+  /// What may become of a file, and whether the projections are read before they are caught up.
+  enum Damage: CaseIterable {
+    case empty, text, halfOfIt, pagesOverwritten, gone, linkGone
+  }
+
+  @Test(arguments: Damage.allCases)
+  func damagedProjectionsAreRebuilt(_ damage: Damage) throws {
+    let fixture = try Self.folded()
+    let path = fixture.path + "/projections/1.sqlite"
+    let url = URL(fileURLWithPath: path)
+    var content = try Data(contentsOf: url)
+    switch damage {
+    case .empty: try Data().write(to: url)
+    case .text: try Data("no database at all, but long enough for a header".utf8).write(to: url)
+    case .halfOfIt: try content.prefix(content.count / 2).write(to: url)
+    case .pagesOverwritten:
+      content.replaceSubrange(
+        8192..<content.count, with: Data(repeating: 0xA5, count: content.count - 8192))
+      try content.write(to: url)
+    case .gone: try FileManager.default.removeItem(atPath: path)
+    case .linkGone: try FileManager.default.removeItem(atPath: fixture.path + "/projections.sqlite")
+    }
+    // With something to fold, damage is met that a look at the progress would not meet.
+    try fixture.append([.upload(reply(row("3")), metadata: shorthand("4.00"), receipt: "c")])
+    #expect(try Self.gross(fixture, fixture.current()) == ["3,9.00"])
+    #expect(try fixture.current().integer("SELECT count(*) FROM import_lines") == 3)
+  }
+
+  @Test func whatInterruptedBuildsLeftIsCleanedUp() throws {
+    let fixture = try Self.folded()
+    for name in ["7.sqlite.building", "7.sqlite.building-journal"] {
+      try Data("left".utf8).write(to: URL(fileURLWithPath: fixture.path + "/projections/" + name))
+    }
+    try FileManager.default.createSymbolicLink(
+      atPath: fixture.path + "/projections.sqlite.new", withDestinationPath: "nowhere")
+    #expect(try Self.gross(fixture, fixture.current()) == ["2,5.00"])
+    #expect(try Self.gross(fixture, fixture.rebuilt()) == ["2,5.00"])
+    #expect(Self.generations(fixture) == ["2.sqlite", "lock"])
+    #expect(!FileManager.default.fileExists(atPath: fixture.path + "/projections.sqlite.new"))
+  }
+
+  @Test func aReaderKeepsTheGenerationThatItOpened() throws {
+    let fixture = try Self.folded()
+    let old = try #require(try fixture.projector().existing())
+    #expect(try Self.gross(fixture, old) == ["2,5.00"])
+    try fixture.append([.upload(reply(row("3")), metadata: shorthand("4.00"), receipt: "c")])
+    let new = try fixture.rebuilt()
+    #expect(try Self.gross(fixture, new) == ["3,9.00"])
+    #expect(try Self.gross(fixture, old) == ["2,5.00"])
+    #expect(try fixture.projector().existing()?.path.hasSuffix("/2.sqlite") == true)
+  }
+
+  @Test func anInterruptedRebuildLeavesTheGenerationInUse() throws {
+    let fixture = try Self.folded()
+    let projector = Projector(
+      try LogReader(fixture.directory), observer: Projector.Observer(isCancelled: { true }))
+    #expect {
+      try projector.rebuild()
+    } throws: { error in
+      if case ProjectionError.interrupted = error { true } else { false }
+    }
+    #expect(Self.generations(fixture) == ["1.sqlite", "lock"])
+    #expect(try Self.gross(fixture, fixture.current()) == ["2,5.00"])
+  }
+
+  @Test func anInterruptedCatchUpLeavesNothingBehind() throws {
+    let fixture = try Self.folded()
+    try fixture.append([.upload(reply(row("3")), metadata: shorthand("4.00"), receipt: "c")])
+    let projector = Projector(
+      try LogReader(fixture.directory), observer: Projector.Observer(isCancelled: { true }))
+    #expect(throws: ProjectionError.self) { try projector.current() }
+    let left = try #require(try fixture.projector().existing())
+    #expect(try Report.head(of: left).size == 4)
+    #expect(try Self.gross(fixture, fixture.current()) == ["3,9.00"])
+    #expect(fixture.notices.isEmpty)
+  }
+
+  @Test func aVerificationOfNoUploadIsRefusedWithItsPosition() throws {
+    let fixture = try LedgerFixture()
+    try fixture.append([.verify(7, reply(row("1")))])
+    #expect {
+      try fixture.current()
+    } throws: { error in
+      "\(error)" == "reading the event at position 0: it names position 7, which has none such"
+    }
+    #expect(Self.generations(fixture) == ["lock"])
+  }
+
+  @Test func aReusedReplyThatIsNoneIsRefusedWithItsPosition() throws {
+    let fixture = try LedgerFixture()
+    try fixture.append([.upload(), .reuse(0, for: 0)])
+    #expect {
+      try fixture.current()
+    } throws: { error in
+      "\(error)" == "reading the event at position 1: it names position 0, which has none such"
+    }
+  }
+}

@@ -1,0 +1,119 @@
+// What lies at the edges: the first and the last day, amounts beyond 64 bits, ids nobody would choose.
+import Ledger
+import Projections
+import TestSupport
+import Testing
+
+@Suite struct RevenueExtremesTests {
+  @Test(arguments: cases) func edges(_ rule: RuleCase) throws { try rule.check() }
+
+  private static let longID = String(repeating: "9", count: 100_000)
+
+  private static let cases = [
+    RuleCase(
+      "R9: the first and the last instant have their periods in every zone",
+      [
+        .upload(
+          reply(
+            // Of a string only digits are an integer; a number may be negative.
+            row(
+              "1",
+              [
+                "purchase_date_ms": -62_135_596_800_000,
+                "original_purchase_date_ms": -62_135_596_800_000,
+              ]),
+            row("2", on: "9999-12-31T23:59:59.999Z")))
+      ],
+      [
+        "revenue period --by period --period day": ["0001-01-01", "9999-12-31"],
+        "revenue period --by period --period day --timezone America/New_York": [
+          "0000-12-31", "9999-12-31",
+        ],
+        "revenue period --by period --period day --timezone Pacific/Auckland": [
+          "'+010000-01-01", "0001-01-01",
+        ],
+        "revenue period --by period --period week": ["0001-W01", "9999-W52"],
+        "revenue units --from 0001-01-01 --to 9999-12-31": ["2"],
+        "journal date": ["0001-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z"],
+      ]),
+    RuleCase(
+      "R2: a date that cannot be written is none",
+      [
+        .upload(
+          reply(
+            row("1", ["purchase_date_ms": "253402300800000", "original_purchase_date_ms": .null]),
+            row("2", ["cancellation_date_ms": "99999999999999999999"])))
+      ],
+      [
+        "journal line,sale_key": ["Sale,2"],
+        "exceptions exception,transaction_id,detail --without unpriced": [
+          "malformed_transaction,1,purchase_date"
+        ],
+      ]),
+    RuleCase(
+      "R3: ids of any bytes and any length tell sales apart",
+      [
+        .upload(reply(row("a\0b"), row("a\0c"), row("a"), row("a "))),
+        .upload(reply(row("a\0c"), row("\(longID)"), row("e\u{301}"), row("\u{e9}")), receipt: "b"),
+      ],
+      [
+        "sales sale_key": [longID, "a", "a\0b", "a\0c", "a ", "e\u{301}", "\u{e9}"],
+        "exceptions --without unpriced": [],
+      ]),
+    RuleCase(
+      "R7: what no importer would have let in is passed over",
+      [
+        .upload(reply(row("1"), row("2")), metadata: prices(entry(transaction: "2", "2.00"))),
+        .prices([
+          "coins DE EUR free 2026-01-01", "coins DE XXX 1.00 2026-01-01",
+          "coins DE EUR 1.00 2026-02-30",
+        ]),
+        .rates(
+          source: "bank",
+          [
+            "2026-01-01 EUR USD 0", "2026-01-01 XXX USD 2", "2026-13-01 EUR USD 2",
+            "2026-01-01 EUR USD -1", "2026-01-01 EUR USD 1e3",
+          ]),
+      ],
+      [
+        "sales sale_key,price_basis": ["1,none", "2,client_transaction"],
+        "revenue currency,gross --in USD": [",", "EUR,2.00"],
+        "exceptions exception,sale_key,detail --in USD": [
+          "unconverted,2,Sale EUR", "unpriced,1,no_price",
+        ],
+      ]),
+  ]
+
+  @Test(arguments: ["revenue --in JPY", "journal --in JPY", "exceptions --in JPY"])
+  func anAmountBeyond64BitsIsAnErrorThatNamesIt(_ report: String) throws {
+    let fixture = try LedgerFixture()
+    try fixture.append([
+      .upload(
+        reply(row("1", ["quantity": 3])),
+        metadata: prices(entry(transaction: "1", "99999999999"))),
+      .rates(source: "bank", ["2026-01-01 EUR JPY 1000000"]),
+    ])
+    let database = try fixture.current()
+    let request = try ReportWords(report).request
+    #expect {
+      try fixture.csv(request, from: database)
+    } throws: { error in
+      "\(error)" == "converting 299999999997.00 EUR to JPY on 2026-01-05: "
+        + "the result does not fit into 64 bits of micros"
+    }
+    // The next report reads on.
+    #expect(try fixture.csv(try ReportWords("revenue").request, from: database).contains("EUR"))
+  }
+
+  @Test func theJSONReportCountsWhatNoRateConverted() throws {
+    let fixture = try LedgerFixture()
+    try fixture.append([
+      .upload(
+        reply(row("1", ["cancellation_date_ms": date("2026-01-08")]), row("2"), row("3")),
+        metadata: prices(entry(transaction: "1", "1.00"), entry(transaction: "2", "2.00")))
+    ])
+    let request = try ReportWords("revenue --in JPY").request
+    let json = try fixture.json(request, from: fixture.current())
+    #expect(json.contains(#""exceptions":{"unconverted":3,"unpriced":1}"#))
+  }
+}

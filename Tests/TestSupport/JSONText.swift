@@ -1,0 +1,55 @@
+// JSON for tests, written as Swift literals; digits and the order of members stay as written.
+import JSON
+
+/// One JSON value as text.
+package struct JSONText: Sendable, Equatable {
+  package let text: String
+
+  /// A value written by hand.
+  package init(raw text: String) { self.text = text }
+
+  /// As a member: leaves the member out.
+  package static let absent = JSONText(raw: "")
+  package static let null = JSONText(raw: "null")
+
+  /// An object; members that are absent are left out, and of one key the last holds.
+  package static func object(_ members: [(String, JSONText)]) -> JSONText {
+    var kept: [(String, JSONText)] = []
+    for (key, value) in members {
+      if let place = kept.firstIndex(where: { $0.0 == key }) {
+        kept[place].1 = value
+      } else {
+        kept.append((key, value))
+      }
+    }
+    let texts = kept.filter { $0.1 != .absent }.map {
+      JSONText(stringLiteral: $0).text + ":" + $1.text
+    }
+    return JSONText(raw: "{" + texts.joined(separator: ",") + "}")
+  }
+
+  /// An array of values.
+  package static func array(_ values: [JSONText]) -> JSONText {
+    JSONText(raw: "[" + values.map(\.text).joined(separator: ",") + "]")
+  }
+
+  package var bytes: [UInt8] { Array(text.utf8) }
+}
+
+extension JSONText: ExpressibleByStringInterpolation, ExpressibleByIntegerLiteral,
+  ExpressibleByBooleanLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
+{
+  package init(stringLiteral value: String) {
+    var writer = JSONWriter()
+    writer.string(value)
+    text = String(decoding: writer.bytes, as: UTF8.self)
+  }
+
+  package init(integerLiteral value: Int) { text = String(value) }
+
+  package init(booleanLiteral value: Bool) { text = value ? "true" : "false" }
+
+  package init(arrayLiteral elements: JSONText...) { self = .array(elements) }
+
+  package init(dictionaryLiteral elements: (String, JSONText)...) { self = .object(elements) }
+}

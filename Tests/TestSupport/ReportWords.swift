@@ -1,0 +1,101 @@
+// Reports asked for in a line of words, as a user would ask the program.
+package import Projections
+import Time
+
+/// A report, and which of its columns a test looks at.
+package struct ReportWords: Sendable {
+  package let request: ReportRequest
+  /// Nil looks at all.
+  package let columns: [String]?
+  /// Rows that begin with this cell are passed over.
+  private let passedOver: String?
+
+  /// `sales sale_key,kind --environment all`: the report, columns unless options follow at once, options.
+  /// `--without WORD` passes over rows that begin with it.
+  package init(_ line: String) throws {
+    var words = line.split(separator: " ").map(String.init)[...]
+    guard let name = words.popFirst(), let kind = ReportKind(rawValue: name) else {
+      throw ReportWordsError(line: line)
+    }
+    if let first = words.first, !first.hasPrefix("--") {
+      columns = first.split(separator: ",").map(String.init)
+      words.removeFirst()
+    } else {
+      columns = nil
+    }
+    var request = ReportRequest(kind)
+    var passedOver: String?
+    while let option = words.popFirst() {
+      if option == "--include-pending" {
+        request.includesPending = true
+        continue
+      }
+      if option == "--without" {
+        passedOver = words.popFirst()
+        continue
+      }
+      guard let value = words.popFirst(), try Self.set(option, value, &request) else {
+        throw ReportWordsError(line: line)
+      }
+    }
+    self.request = request
+    self.passedOver = passedOver
+  }
+
+  private static func set(
+    _ option: String, _ value: String, _ request: inout ReportRequest
+  ) throws -> Bool {
+    let list = value.split(separator: ",").map(String.init)
+    switch option {
+    case "--by": request.dimensions = list.compactMap { ReportDimension(rawValue: $0) }
+    case "--period": request.granularity = Period.Granularity(rawValue: value) ?? .month
+    case "--timezone": request.zone = try TimeZoneTable(value)
+    case "--refunds": request.refunds = RefundDate(rawValue: value) ?? .eventDate
+    case "--from": request.from = try CivilDate(parsing: value)
+    case "--to": request.to = try CivilDate(parsing: value)
+    case "--environment": request.environments = value == "all" ? nil : list
+    case "--in": request.reportingCurrency = Currency.parse(value)
+    default: return false
+    }
+    return true
+  }
+
+  /// The lines of a CSV without its header, cut to the columns looked at; cells stay as written.
+  package func rows(of csv: String) -> [String] {
+    var lines = CSVText.cells(csv)
+    guard !lines.isEmpty else { return [] }
+    let header = lines.removeFirst()
+    let places = (columns ?? header).map { header.firstIndex(of: $0) }
+    return lines.filter { $0.first != passedOver }.map { line in
+      places.map { place in place.map { line[$0] } ?? "no such column" }.joined(separator: ",")
+    }
+  }
+}
+
+/// Words that ask for no report.
+package struct ReportWordsError: Error { package let line: String }
+
+/// CSV of RFC 4180 with LF, taken apart.
+package enum CSVText {
+  /// The cells of each line, quotes and all.
+  package static func cells(_ csv: String) -> [[String]] {
+    var lines: [[String]] = []
+    var line: [String] = []
+    var cell: [UInt8] = []
+    var isQuoted = false
+    for byte in csv.utf8 {
+      if byte == UInt8(ascii: "\"") { isQuoted.toggle() }
+      if isQuoted || (byte != UInt8(ascii: ",") && byte != UInt8(ascii: "\n")) {
+        cell.append(byte)
+        continue
+      }
+      line.append(String(decoding: cell, as: UTF8.self))
+      cell.removeAll()
+      if byte == UInt8(ascii: "\n") {
+        lines.append(line)
+        line.removeAll()
+      }
+    }
+    return lines
+  }
+}

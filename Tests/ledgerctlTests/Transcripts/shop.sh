@@ -1,0 +1,68 @@
+# What transcripts share: receipts, import lines, and a small shop's history whose figures can be checked by hand.
+
+# An invented transaction receipt of a bundle, different for each number.
+receipt() { # BUNDLE NUMBER
+  purchase=$(printf '{"bid"="%s";"number"="%s";}' "$1" "$2" | base64 -w 0)
+  printf '{"signature"="AAAA";"purchase-info"="%s";}' "$purchase" | base64 -w 0
+}
+
+# Epoch milliseconds.
+ms() { echo "$(date -u -d "$1" +%s)000"; }
+
+# A purchase of a reply. MORE begins with a comma.
+row() { # PRODUCT TRANSACTION ORIGINAL-TRANSACTION DATE [MORE]
+  at=$(ms "$4")
+  printf '{"product_id":"%s","transaction_id":"%s","original_transaction_id":"%s",' "$1" "$2" "$3"
+  printf '"purchase_date_ms":"%s","original_purchase_date_ms":"%s","quantity":"1"%s}' "$at" "$at" "$5"
+}
+
+# An import line: an upload and the reply that was recorded a second later. MORE begins with a comma.
+line() { # RECEIPT-NUMBER TIME ROWS MORE [ENVIRONMENT] [STATUS]
+  printf '{"marketplace":"itunes","receipt":"%s","occurred_at":"%s"%s,' "$(receipt com.example.shop "$1")" "$2" "$4"
+  printf '"verification":{"occurred_at":"%s","endpoint":"production","reply":' "${2%Z}.500Z"
+  printf '{"status":%s,"environment":"%s","receipt":{"bundle_id":"com.example.shop",' "${6:-0}" "${5:-Production}"
+  printf '"request_date_ms":"%s","in_app":[%s]}}}}\n' "$(ms "$2")" "$3"
+}
+
+# The shop's history. Sales, all of Production but the ninth:
+#   1001  pro.lifetime  9.99 EUR, DE, anna                    by transaction (line 1)
+#   1002  coins         3 × 4.99 = 14.97 USD, US, bob         by the shorthand (line 2);
+#                       returned on 2019-04-09 (line 6), reversed on 2019-05-01 (line 7)
+#   500   pro.month     trial, DE, anna                       (line 3)
+#   501   pro.month     5.00 EUR, DE, anna                    by product (line 4)
+#   502   pro.month     5.00 EUR, DE, anna                    carried forward from 501 (line 5)
+#   1006  pro.lifetime  unpriced, neither country nor user    (line 8)
+#   9001  coins         Sandbox, 4.99 USD, US, tester         (line 9)
+# Line 10 has a reply with status 21003: no sale, the receipt is fraud.
+shop_history() {
+  line 1 2019-01-10T12:00:00Z "$(row pro.lifetime 1001 1001 2019-01-10T11:59:00Z)" ',"country_code":"DE","user_identifier":"anna","metadata":{"prices":[{"transaction_id":"1001","product_id":"pro.lifetime","price":"9.99","currency":"EUR"}]}'
+  coins=$(row coins 1002 1002 2019-01-15T08:00:00Z | sed 's/"quantity":"1"/"quantity":"3"/')
+  line 2 2019-01-15T08:00:10Z "$coins" ',"country_code":"US","user_identifier":"bob","metadata":{"price":"4.99","currency":"USD"}'
+  trial=$(row pro.month 1003 1003 2019-02-01T10:00:00Z ',"web_order_line_item_id":"500","is_trial_period":"true"')
+  line 3 2019-02-01T10:00:30Z "$trial" ',"country_code":"de","user_identifier":"anna"'
+  first=$(row pro.month 1004 1003 2019-03-01T10:00:00Z ',"web_order_line_item_id":"501"')
+  line 4 2019-03-01T18:00:00Z "$trial,$first" ',"country_code":"DE","user_identifier":"anna","metadata":{"prices":[{"product_id":"pro.month","price":"5.00","currency":"EUR"}]}'
+  line 4 2019-04-02T09:00:00Z "$trial,$first,$(row pro.month 1005 1003 2019-04-01T10:00:00Z ',"web_order_line_item_id":"502"')" ',"country_code":"DE","user_identifier":"anna"'
+  line 2 2019-04-10T07:00:00Z "$(echo "$coins" | sed "s/}$/,\"cancellation_date_ms\":\"$(ms 2019-04-09T16:00:00Z)\",\"cancellation_reason\":\"1\"}/")" ',"country_code":"US","user_identifier":"bob"'
+  line 2 2019-05-01T07:00:00Z "$coins" ',"country_code":"US","user_identifier":"bob"'
+  line 8 2019-05-05T20:00:00Z "$(row pro.lifetime 1006 1006 2019-05-05T19:00:00Z)" ''
+  line 9 2019-05-06T20:00:00Z "$(row coins 9001 9001 2019-05-06T19:59:00Z)" ',"country_code":"US","user_identifier":"tester","metadata":{"price":"4.99","currency":"USD"}' Sandbox
+  line 10 2019-05-07T20:00:00Z "$(row coins 6666 6666 2019-05-07T19:59:00Z)" ',"country_code":"US","user_identifier":"mallory"' Production 21003
+}
+
+# A ledger in `shop` that holds the history.
+shop_ledger() {
+  ledgerctl init shop --origin example.com/shop > init.out
+  export LEDGER_DIR=shop
+  shop_history > shop.ndjson
+  ledgerctl import --register-apps shop.ndjson
+}
+
+# Runs a command without root's right to read and write what it may not.
+unprivileged() {
+  if [ "$(id -u)" = 0 ]; then
+    setpriv --bounding-set=-dac_override,-dac_read_search --inh-caps=-dac_override,-dac_read_search "$@"
+  else
+    "$@"
+  fi
+}
