@@ -1,11 +1,12 @@
-// The tables of the standard projections, their indexes and the views that people query.
+// The tables of the standard projections and their indexes.
 
-/// The schema. docs/projections.md describes the views, which are stable; tables may change with a version.
+/// The schema. The views that people query are stable; tables may change with a version.
 enum Schema {
   /// The version of each projection's tables and fold. A database with others is rebuilt.
   static let versions: [(name: String, version: Int)] = [
     ("apps", 1), ("receipts", 1), ("sales", 1), ("journal", 1), ("users", 1),
     ("verifications", 1), ("exceptions", 1), ("declarations", 1), ("import_lines", 1),
+    ("views", 1),
   ]
 
   static let tables = """
@@ -42,7 +43,8 @@ enum Schema {
       reply_position INTEGER, is_locally_valid INTEGER NOT NULL, is_final INTEGER NOT NULL,
       created_at_ms INTEGER NOT NULL, updated_at_ms INTEGER NOT NULL);
     CREATE TABLE sales(
-      id INTEGER PRIMARY KEY, environment INTEGER NOT NULL, bundle INTEGER NOT NULL, key_kind INTEGER NOT NULL, sale_key TEXT NOT NULL,
+      id INTEGER PRIMARY KEY, environment INTEGER NOT NULL, bundle INTEGER NOT NULL,
+      key_kind INTEGER NOT NULL, sale_key TEXT NOT NULL,
       product INTEGER NOT NULL, quantity INTEGER NOT NULL, sale_date_ms INTEGER NOT NULL,
       kind INTEGER NOT NULL, transaction_id TEXT NOT NULL, original_transaction_id TEXT NOT NULL,
       chain_hash INTEGER, first_position INTEGER NOT NULL, country INTEGER, country_position INTEGER,

@@ -193,6 +193,7 @@ package final class Projector {
     try Progress.storeVersions(database)
     try fold(into: database, from: Progress(), isFresh: true)
     try database.execute(Schema.indexes)
+    try database.execute(Schema.views)
     try database.execute("COMMIT")
   }
 

@@ -55,7 +55,8 @@ final class ReceiptTable {
   private var placesByNumber: [Int32: Int] = [:]
   private var nextNumber: Int32
   private lazy var selectByID = Result { () throws(DatabaseError) in
-    try database.prepare("SELECT \(Self.columns) FROM receipts WHERE receipt_hash = ? AND receipt_id = ?")
+    try database.prepare(
+      "SELECT \(Self.columns) FROM receipts WHERE receipt_hash = ? AND receipt_id = ?")
   }
   private lazy var selectByNumber = Result { () throws(DatabaseError) in
     try database.prepare("SELECT \(Self.columns) FROM receipts WHERE id = ?")

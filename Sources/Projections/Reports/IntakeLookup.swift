@@ -11,7 +11,8 @@ package final class IntakeLookup {
   package init(_ database: Database) throws(ProjectionError) {
     self.database = database
     do throws(DatabaseError) {
-      selectLine = try database.prepare("SELECT 1 FROM uploads WHERE line_hash = ? AND line_sha256 = ?")
+      selectLine = try database.prepare(
+        "SELECT 1 FROM uploads WHERE line_hash = ? AND line_sha256 = ?")
       selectFamily = try database.prepare(
         "SELECT app_family_id FROM app_bundles WHERE bundle_id = ?")
       selectDeclaration = try database.prepare(

@@ -1,0 +1,145 @@
+// The views that people query: stable names, words for numbers, times in both forms.
+import Ledger
+
+extension Schema {
+  /// The stable views, in the order of docs/projections.md, which describes every column.
+  static let viewNames = [
+    "app_view", "receipt_view", "upload_view", "verification_view", "user_view", "sale_view",
+    "journal_view", "exception_view", "price_view", "rate_view",
+  ]
+
+  /// Made with the indexes. Words are those of the reports, from the same cases.
+  static let views = [intakeViews, saleViews, exceptionView, declarationViews].joined()
+
+  // MARK: Parts of statements
+
+  /// The text of a symbol's number; null for an empty one.
+  private static func symbol(_ column: String) -> String {
+    "(SELECT nullif(text, '') FROM symbols WHERE id = \(column))"
+  }
+
+  /// An instant as it is kept, then as RFC 3339 text: `sale_date_ms, sale_date`.
+  private static func instant(_ column: String, _ name: String) -> String {
+    // SQLite rounds a number with a fraction to the millisecond, so nothing is lost.
+    """
+    \(column) AS \(name)_ms, \
+    strftime('%Y-%m-%dT%H:%M:%fZ', \(column) / 1000.0, 'unixepoch') AS \(name)
+    """
+  }
+
+  /// The word of a case's number; null for an empty word.
+  private static func word(_ column: String, _ words: [(number: Int8, word: String)]) -> String {
+    let cases = words.filter { !$0.word.isEmpty }.map { "WHEN \($0.number) THEN '\($0.word)'" }
+    return "CASE \(column) \(cases.joined(separator: " ")) END"
+  }
+
+  private static let kinds = SaleKind.allCases.map { ($0.rawValue, "\($0.word)") }
+  private static let bases = PriceBasis.allCases.map { ($0.rawValue, "\($0.word)") }
+  private static let problems = PriceProblem.allCases.map { ($0.rawValue, "\($0.word)") }
+  private static let lineTypes = LineType.allCases.map { ($0.rawValue, "\($0.word)") }
+  private static let states = ReceiptState.allCases.map { ($0.rawValue, "\($0.word)") }
+  private static let exceptionTypes = ExceptionType.allCases.map { ($0.rawValue, $0.word) }
+  private static let outcomes = [Outcome.valid, .invalid, .unreachable].map {
+    (OutcomeCode($0).rawValue, $0.rawValue)
+  }
+
+  // MARK: What came in
+
+  private static let intakeViews = """
+    CREATE VIEW app_view AS SELECT a.app_family_id, a.name,
+      (SELECT group_concat(bundle_id, ' ') FROM
+        (SELECT bundle_id FROM app_bundles WHERE app_family_id = a.app_family_id ORDER BY 1))
+        AS bundle_ids,
+      a.position
+      FROM apps a;
+    CREATE VIEW receipt_view AS SELECT r.receipt_id,
+      \(symbol("r.app_family")) AS app_family_id, \(symbol("r.bundle")) AS bundle_id,
+      iif(r.style = 1, 'transaction', 'unified') AS style,
+      \(symbol("r.environment")) AS environment, \(word("r.state", states)) AS state,
+      r.fraud_reason IS NOT NULL AS is_fraud, \(symbol("r.fraud_reason")) AS fraud_reason,
+      \(symbol("r.country")) AS country_code, u.user_identifier, r.uploads, r.purchases,
+      r.first_position, r.last_position, r.reply_position,
+      \(instant("r.created_at_ms", "created_at")), \(instant("r.updated_at_ms", "updated_at"))
+      FROM receipts r LEFT JOIN users u ON u.id = r.user;
+    CREATE VIEW upload_view AS SELECT p.position, r.receipt_id,
+      \(symbol("r.bundle")) AS bundle_id, \(symbol("p.country")) AS country_code,
+      u.user_identifier, p.ip_address, p.identifier_for_vendor, p.metadata, p.line,
+      \(instant("p.occurred_at_ms", "occurred_at")), \(instant("p.recorded_at_ms", "recorded_at"))
+      FROM uploads p JOIN receipts r ON r.id = p.receipt LEFT JOIN users u ON u.id = p.user;
+    CREATE VIEW verification_view AS SELECT v.position, v.upload AS upload_position, r.receipt_id,
+      iif(v.authority = 1, '\(Authority.appStore.rawValue)', '\(Authority.local.rawValue)')
+        AS authority,
+      \(word("v.outcome", outcomes)) AS outcome, v.status,
+      \(symbol("v.environment")) AS environment, v.reason, v.attempt,
+      CASE v.endpoint WHEN 0 THEN 'production' WHEN 1 THEN 'sandbox' END AS endpoint,
+      \(instant("v.occurred_at_ms", "occurred_at")),
+      \(instant("v.request_date_ms", "request_date")), v.reply_position
+      FROM verifications v LEFT JOIN receipts r ON r.id = v.receipt;
+    CREATE VIEW user_view AS SELECT u.user_identifier, u.uploads,
+      coalesce(r.receipts, 0) AS receipts, \(instant("u.first_seen_at_ms", "first_seen_at")),
+      \(instant("u.last_seen_at_ms", "last_seen_at"))
+      FROM users u LEFT JOIN
+        (SELECT user, count(DISTINCT receipt) AS receipts FROM uploads WHERE user IS NOT NULL
+          GROUP BY user) r ON r.user = u.id;
+
+    """
+
+  // MARK: Sales and their journal
+
+  private static let saleViews = """
+    CREATE VIEW sale_view AS SELECT s.id AS sale, \(symbol("s.environment")) AS environment,
+      \(symbol("s.bundle")) AS bundle_id, s.sale_key, \(symbol("s.product")) AS product_id,
+      \(word("s.kind", kinds)) AS kind, s.quantity, \(instant("s.sale_date_ms", "sale_date")),
+      s.original_transaction_id, s.transaction_id,
+      (SELECT group_concat(transaction_id, ' ') FROM
+        (SELECT transaction_id FROM sale_transactions WHERE sale = s.id ORDER BY 1))
+        AS transaction_ids,
+      s.first_position, coalesce(\(symbol("s.country")), 'ZZ') AS country_code, s.country_position,
+      u.user_identifier, s.user_position, \(symbol("s.currency")) AS currency,
+      s.unit_price_micros, \(word("s.price_basis", bases)) AS price_basis, s.price_position,
+      iif(s.price_basis = \(PriceBasis.none.rawValue), \(word("s.price_problem", problems)), NULL)
+        AS price_problem,
+      s.is_upgraded, s.cancellation_state = \(CancellationState.returned.rawValue) AS cancelled
+      FROM sales s LEFT JOIN users u ON u.id = s.user;
+    CREATE VIEW journal_view AS SELECT j.sale, j.ordinal, \(instant("j.date_ms", "date")),
+      \(word("j.line", lineTypes)) AS line, \(symbol("j.environment")) AS environment,
+      \(symbol("j.bundle")) AS bundle_id, s.sale_key, s.transaction_id,
+      \(symbol("j.product")) AS product_id, coalesce(\(symbol("j.country")), 'ZZ') AS country_code,
+      u.user_identifier, \(word("j.kind", kinds)) AS kind, j.quantity,
+      \(symbol("j.currency")) AS currency, s.unit_price_micros, j.amount_micros,
+      \(word("j.price_basis", bases)) AS price_basis, nullif(j.reason, '') AS reason, j.position,
+      \(instant("j.sale_date_ms", "sale_date"))
+      FROM journal j JOIN sales s ON s.id = j.sale LEFT JOIN users u ON u.id = s.user;
+
+    """
+
+  /// Beside what the fold recorded, what follows from the sales; without what depends on a report's options.
+  private static let exceptionView = """
+    CREATE VIEW exception_view AS SELECT \(word("e.type", exceptionTypes)) AS exception,
+      \(symbol("e.environment")) AS environment, \(symbol("e.bundle")) AS bundle_id, e.sale,
+      s.sale_key, iif(e.sale IS NULL, nullif(e.product_id, ''), \(symbol("s.product")))
+        AS product_id,
+      iif(e.sale IS NULL, nullif(e.transaction_id, ''), s.transaction_id) AS transaction_id,
+      e.position, e.detail
+      FROM exceptions e LEFT JOIN sales s ON s.id = e.sale
+      UNION ALL SELECT '\(ExceptionType.unpriced.word)', \(symbol("s.environment")),
+      \(symbol("s.bundle")), s.id, s.sale_key, \(symbol("s.product")), s.transaction_id,
+      s.first_position, \(word("s.price_problem", problems))
+      FROM sales s WHERE s.price_basis = \(PriceBasis.none.rawValue);
+
+    """
+
+  // MARK: What was declared
+
+  private static let declarationViews = """
+    CREATE VIEW price_view AS SELECT p.position, p.ordinal, d.source, d.source_sha256,
+      \(symbol("p.product")) AS product_id, \(symbol("p.country")) AS country_code,
+      \(symbol("p.currency")) AS currency, p.price_micros,
+      \(instant("p.effective_from_ms", "effective_from"))
+      FROM price_list p JOIN declarations d ON d.position = p.position;
+    CREATE VIEW rate_view AS SELECT r.position, r.ordinal, d.source, d.source_sha256,
+      date(r.day * 86400, 'unixepoch') AS date, r.base, r.quote, r.rate
+      FROM rates r JOIN declarations d ON d.position = r.position;
+
+    """
+}

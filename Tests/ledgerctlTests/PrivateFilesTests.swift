@@ -1,0 +1,18 @@
+// Receipts are secrets: whatever the umask, nobody but the owner may read a ledger's files.
+import Testing
+
+@Suite struct PrivateFilesTests {
+  @Test func everyFileOfALedgerBelongsToItsOwnerAlone() throws {
+    let sandbox = try Sandbox()
+    let made = try sandbox.run(
+      """
+      umask 0 && ledgerctl init ledger --origin example.com/private >made &&
+      echo 'date,base,quote,rate' >rates.csv && echo '2026-01-02,EUR,USD,1.1' >>rates.csv &&
+      ledgerctl rates import rates.csv --ledger ledger >made && ledgerctl rebuild --ledger ledger >made
+      ledgerctl export revenue --ledger ledger >made
+      """)
+    #expect(made.exitCode == 0, "\(made.diagnostics)")
+    #expect(try sandbox.run("find ledger -name '*.sqlite' -type f").output.isEmpty == false)
+    #expect(try sandbox.run("find ledger ! -type l -perm /077").output == "")
+  }
+}
