@@ -131,7 +131,7 @@ package final class Projector {
       let failure = Self.projectionError(error)
       if case .database(let error) = failure, error.isCorrupt {
         observer.notice("the projections cannot be read: rebuilding")
-        return nil
+        return false
       }
       throw failure
     }
