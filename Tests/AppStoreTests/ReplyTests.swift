@@ -37,8 +37,6 @@ private struct ReplyWords: Equatable {
 }
 
 @Suite struct ReplyTests {
-  private static let fixtures = "/work/shared/fixtures/replies"
-
   // MARK: Shapes
 
   @Test(
@@ -167,13 +165,10 @@ private struct ReplyWords: Equatable {
   ]
 
   @Test(
-    .enabled(
-      if: FileManager.default.fileExists(atPath: fixtures), "there are no recorded replies here"),
+    .enabled(if: Fixtures.folder != nil, "there are no recorded replies here"),
     arguments: recorded)
   private func recordedRepliesAreReadWhole(_ expected: Recorded) throws {
-    let url = URL(fileURLWithPath: "\(Self.fixtures)/\(expected.description).json")
-    let bytes = Array(try Data(contentsOf: url))
-    let words = try ReplyWords(bytes)
+    let words = try ReplyWords(Fixtures.bytes("replies/\(expected.description).json"))
     #expect(words.status == expected.status)
     #expect(words.environment == expected.environment)
     #expect(words.bundleID == "com.mbaasy.ios.demo")
