@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// The shared fixtures beside the repository, nil in a clone that has none.
-private enum Fixtures {
+enum Fixtures {
   static let folder: URL? = {
     let package = URL(fileURLWithPath: #filePath)
       .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()

@@ -1,6 +1,5 @@
 // Replies of the App Store by their shapes, values read leniently, and bytes that are no reply.
 import AppStore
-import Foundation
 import JSON
 import TestSupport
 import Testing
@@ -37,8 +36,6 @@ private struct ReplyWords: Equatable {
 }
 
 @Suite struct ReplyTests {
-  private static let fixtures = "/work/shared/fixtures/replies"
-
   // MARK: Shapes
 
   @Test(
@@ -167,12 +164,10 @@ private struct ReplyWords: Equatable {
   ]
 
   @Test(
-    .enabled(
-      if: FileManager.default.fileExists(atPath: fixtures), "there are no recorded replies here"),
+    .enabled(if: Fixtures.folder != nil, "no ../shared/fixtures here"),
     arguments: recorded)
   private func recordedRepliesAreReadWhole(_ expected: Recorded) throws {
-    let url = URL(fileURLWithPath: "\(Self.fixtures)/\(expected.description).json")
-    let bytes = Array(try Data(contentsOf: url))
+    let bytes = try Fixtures.bytes("replies/\(expected.description).json")
     let words = try ReplyWords(bytes)
     #expect(words.status == expected.status)
     #expect(words.environment == expected.environment)

@@ -338,7 +338,8 @@ import Testing
     _ = try LedgerDirectory.create(path: path, origin: "test")
     let filler = String(repeating: "x", count: (16 << 20) - 4096)
     let summary = try importLines(
-      Sample.recorded(reply: #"{"status":0,"filler":"\#(filler)"}"#), to: path)
+      Sample.recorded(
+        reply: #"{"status":0,"environment":"Production","filler":"\#(filler)"}"#), to: path)
     #expect(summary.failure == nil)
     #expect(summary.uploads == 1)
     #expect(try lines(of: path).count == 3)
@@ -346,8 +347,9 @@ import Testing
 
   @Test func aReplyThatFitsNoEventIsRefused() throws {
     let start = Sample.line(transaction: 7).count
-    let filler = String(repeating: "x", count: (16 << 20) - start - 60)
-    let line = Sample.recorded(reply: #"{"filler":"\#(filler)"}"#, transaction: 7)
+    let filler = String(repeating: "x", count: (16 << 20) - start - 90)
+    let line = Sample.recorded(
+      #""endpoint":"sandbox""#, reply: #"{"filler":"\#(filler)"}"#, transaction: 7)
     #expect(line.utf8.count <= 16 << 20)
     let receiptless = line.replacingOccurrences(of: Sample.receipt(transaction: 7), with: "AAAA")
     let padding = String(repeating: "x", count: (16 << 20) - receiptless.utf8.count)

@@ -121,7 +121,7 @@ import Testing
     // With something to fold, damage is met that a look at the progress would not meet.
     try fixture.append([.upload(reply(row("3")), metadata: shorthand("4.00"), receipt: "c")])
     #expect(try Self.gross(fixture, fixture.current()) == ["3,9.00"])
-    #expect(try fixture.current().integer("SELECT count(*) FROM import_lines") == 3)
+    #expect(try fixture.current().integer("SELECT count(*) FROM uploads") == 3)
   }
 
   @Test func whatInterruptedBuildsLeftIsCleanedUp() throws {

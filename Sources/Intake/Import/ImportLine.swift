@@ -151,10 +151,11 @@ final class ImportLineParser {
     var occurredAtMs: Int64?
     var endpoint: Endpoint?
     var replyBytes: JSONBytes?
+    var isObject = false
     try cursor.beginObject()
     while let key = try cursor.nextKey() {
       if key == "reply" {
-        let isObject = try cursor.kind() == .object
+        isObject = try cursor.kind() == .object
         replyBytes = try cursor.readRaw()
         if !isObject {
           reader.note(FieldProblem("verification.reply", .wrongType, "is not an object"))
@@ -173,7 +174,7 @@ final class ImportLineParser {
       return nil
     }
     let reply = try Reply(replyBytes, keeper)
-    if endpoint == nil, reply.environment == nil {
+    if isObject, endpoint == nil, reply.environment == nil {
       // Rule R1 takes the environment from either; production must not be guessed.
       reader.note(
         FieldProblem(

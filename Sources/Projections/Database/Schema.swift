@@ -5,7 +5,7 @@ enum Schema {
   /// The version of each projection's tables and fold. A database with others is rebuilt.
   static let versions: [(name: String, version: Int)] = [
     ("apps", 1), ("receipts", 1), ("sales", 1), ("journal", 1), ("users", 1),
-    ("verifications", 1), ("exceptions", 1), ("declarations", 1), ("import_lines", 1),
+    ("verifications", 1), ("exceptions", 1), ("declarations", 1), ("uploads", 1),
     ("views", 1),
   ]
 
