@@ -121,7 +121,7 @@ import Testing
         "receipt has a bundle id that no app has registered"
       ),
       (
-        #"{"receipt":"AAAA","verification":{"reply":{"status":0}}}"#,
+        #"{"receipt":"AAAA","verification":{"endpoint":"sandbox","reply":{"status":0}}}"#,
         "receipt has no bundle id, and this is one that no app has registered"
       ),
       (
@@ -317,7 +317,8 @@ import Testing
     ] as [(String, String, String)])
   func aReplyGivesItsOutcome(_ reply: String, _ middle: String, _ endpoint: String) throws {
     let run = ImportRun()
-    _ = try run(lines: Sample.recorded(#""occurred_at":0"#, reply: reply))
+    _ = try run(
+      lines: Sample.recorded(#""endpoint":"\#(endpoint)","occurred_at":0"#, reply: reply))
     #expect(
       String(decoding: run.appender.events[1].data.bytes, as: UTF8.self)
         == #"{"upload":0,"authority":"app_store",\#(middle),"attempt":1,"endpoint":"\#(endpoint)","#
@@ -343,9 +344,29 @@ import Testing
   func anUnreadableReceiptIsTakenOnTheOperatorsWord(_ reply: String, _ style: String) throws {
     let run = ImportRun()
     let (summary, _) = try run(
-      lines: #"{"receipt":"AAAA","verification":{"reply":\#(reply)}}"#)
+      lines: #"{"receipt":"AAAA","verification":{"endpoint":"production","reply":\#(reply)}}"#)
     #expect(summary.uploads == 1)
     #expect(run.appender.events[0].data["bundle_id"] == .string("com.example.app"))
     #expect(run.appender.events[0].data["style"] == .string(style))
+  }
+
+  @Test(arguments: [
+    (#"{"status":0}"#, nil, true),
+    (#"{"status":0,"environment":"Sandbox"}"#, "sandbox", false),
+    (#"{"status":0,"environment":"Production"}"#, "production", false),
+  ] as [(String, String?, Bool)])
+  func anEndpointThatNobodyNamesIsNotGuessed(
+    _ reply: String, _ endpoint: String?, _ isRefused: Bool
+  ) throws {
+    let run = ImportRun()
+    let (summary, problems) = try run(lines: Sample.recorded(reply: reply))
+    #expect(summary.refused == (isRefused ? 1 : 0))
+    if isRefused {
+      #expect(
+        problems[0].description.hasSuffix(
+          "verification.endpoint is missing, and the reply names no environment"))
+    } else {
+      #expect(run.appender.events[1].data["endpoint"]?.stringValue == endpoint)
+    }
   }
 }

@@ -49,7 +49,7 @@ import Testing
     run.options.registersApps = true
     let (summary, _) = try run(
       lines: Sample.recorded(), Sample.recorded(transaction: 2),
-      #"{"receipt":"AAAA","verification":{"reply":{"status":0}}}"#)
+      #"{"receipt":"AAAA","verification":{"endpoint":"sandbox","reply":{"status":0}}}"#)
     #expect(summary.registered == 2)
     #expect(summary.uploads == 3)
     #expect(
