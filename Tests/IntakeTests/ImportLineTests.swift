@@ -264,9 +264,10 @@ import Testing
     _ verification: Int64
   ) throws {
     let run = ImportRun()
-    let reply = #"{"status":0,"receipt":{\#(ofReceipt)}}"#
+    let reply = #"{"status":0,"environment":"Production","receipt":{\#(ofReceipt)}}"#
     _ = try run(
       lines: Sample.line(#"\#(ofLine)"verification":{"reply":\#(reply)\#(ofVerification)}"#))
+    try #require(run.appender.events.count == 2)
     #expect(time(run.appender.events[0].data) == upload)
     #expect(time(run.appender.events[1].data) == verification)
   }
@@ -350,11 +351,12 @@ import Testing
     #expect(run.appender.events[0].data["style"] == .string(style))
   }
 
-  @Test(arguments: [
-    (#"{"status":0}"#, nil, true),
-    (#"{"status":0,"environment":"Sandbox"}"#, "sandbox", false),
-    (#"{"status":0,"environment":"Production"}"#, "production", false),
-  ] as [(String, String?, Bool)])
+  @Test(
+    arguments: [
+      (#"{"status":0}"#, nil, true),
+      (#"{"status":0,"environment":"Sandbox"}"#, "sandbox", false),
+      (#"{"status":0,"environment":"Production"}"#, "production", false),
+    ] as [(String, String?, Bool)])
   func anEndpointThatNobodyNamesIsNotGuessed(
     _ reply: String, _ endpoint: String?, _ isRefused: Bool
   ) throws {
