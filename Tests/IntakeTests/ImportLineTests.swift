@@ -263,7 +263,7 @@ import Testing
     _ verification: Int64
   ) throws {
     let run = ImportRun()
-    let reply = #"{"status":0,"receipt":{\#(ofReceipt)}}"#
+    let reply = #"{"status":0,"environment":"Production","receipt":{\#(ofReceipt)}}"#
     _ = try run(
       lines: Sample.line(#"\#(ofLine)"verification":{"reply":\#(reply)\#(ofVerification)}"#))
     #expect(time(run.appender.events[0].data) == upload)
