@@ -86,6 +86,10 @@ struct ErrorReport: Equatable {
       (exitCode, lines) = (.failed, [Self.line(operation, name, Self.inSentence(cause))])
     case let error as ProjectionError:
       (exitCode, lines) = (.failed, [Self.line(command, "", error.description)])
+    case let error as DatabaseError where error.isReadOnly:
+      let cause =
+        "they cannot be written to, which SQLite needs to read them too; use a writable copy"
+      (exitCode, lines) = (.failed, [Self.line(command, "projections", cause)])
     case let error as DatabaseError:
       (exitCode, lines) = (.failed, [Self.line(command, "projections", error.description)])
     case let error as IntakeError:
@@ -106,6 +110,7 @@ struct ErrorReport: Equatable {
     switch error {
     case let error as ImportFailure: root(of: error.underlying)
     case ProjectionError.ledger(let inner): root(of: inner)
+    case ProjectionError.database(let inner): inner
     case ProjectionError.output(let inner): root(of: inner)
     case ProjectionError.interrupted: Interrupted()
     case DeclarationError.input(let inner): root(of: inner)

@@ -51,15 +51,16 @@ package struct RecoveryReport: Sendable, Equatable {
   package internal(set) var tornMember: Cut?
   /// Tails that were removed because blocks hold their events.
   package internal(set) var coveredTails: [String] = []
-  /// Tails that were made into blocks.
+  /// Tails that were made into blocks: work that the last writer left, not damage.
   package internal(set) var sealedTails: [String] = []
   /// Files that had not come into being and were removed.
   package internal(set) var temporaryFiles: [String] = []
 
   /// Whether the log was left as a closed writer leaves it.
-  package var isClean: Bool { self == RecoveryReport() }
+  package var isClean: Bool { notes.isEmpty }
 
-  /// One sentence for each thing that was done, for people.
+  /// One sentence for each thing that had to be mended, for people. A tail that was sealed is none: a writer
+  /// that closes seals no tail, however full the newest one is.
   package var notes: [String] {
     var notes: [String] = []
     if let cut = tornFrame {
@@ -69,7 +70,6 @@ package struct RecoveryReport: Sendable, Equatable {
       notes.append("cut \(cut.byteCount) bytes of a torn block off \(cut.file)")
     }
     notes += coveredTails.map { "removed \($0): its events stand in a block" }
-    notes += sealedTails.map { "sealed \($0)" }
     notes += temporaryFiles.map { "removed \($0): it was never finished" }
     return notes
   }

@@ -12,6 +12,8 @@ package struct DatabaseError: Error, CustomStringConvertible, Sendable {
 
   /// Whether another connection held the database for too long.
   package var isBusy: Bool { code == SQLITE_BUSY }
+  /// Whether the file, or its folder, may not be written to.
+  package var isReadOnly: Bool { code == SQLITE_READONLY }
   /// Whether the file is no database, or a damaged one.
   package var isCorrupt: Bool { code == SQLITE_CORRUPT || code == SQLITE_NOTADB }
 }

@@ -33,7 +33,7 @@ private func writeConventions(to output: Output) throws(OutputError) {
     """
 
     - An option's value follows it as `--option value` or `--option=value`; `--` ends the options.
-    - Wrong use is found before any data is touched: exit code 2, one line, nothing read or written.
+    - Wrong use is found before any data is touched: exit code 2, nothing read or written.
     - An error is one line on standard error: `ledgerctl: operation: object: cause`. It never holds a receipt, \
     a token or a user identifier.
     - Text from the data is printed with control characters escaped.

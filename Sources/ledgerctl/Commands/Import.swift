@@ -63,23 +63,39 @@ private func importUploads(
   importOptions.isStrict = options.isStrict
   importOptions.checksSignatures = options.checksSignatures
   let verifier = try ReceiptVerifier(configuration: .init())
-  let summary = try ledger.withWriter { writer in
-    // Under the lock nothing is appended beside, so that what is known stays all that is known.
-    let lookup = Lookup(try IntakeLookup(try ledger.projections(isFrugal: true)), stop: stop)
-    let progress = Progress("Importing", unit: .bytes, context: context)
-    let importer = Importer(
-      inputs, into: writer, families: lookup, known: lookup, verifier: verifier,
-      options: importOptions, stop: stop,
-      onProblem: { problem in
-        progress.erase()
-        context.diagnostics.writeLine("ledgerctl: \(problem)")
-      },
-      onProgress: { state in
-        progress.update(state.readBytes, of: state.totalBytes)
-      })
-    let summary = importer.run()
-    if let failure = lookup.failure { throw failure }
-    return summary
+  var summary = ImportSummary()
+  var hasUnregistered = false
+  do {
+    try ledger.withWriter { writer in
+      // Under the lock nothing is appended beside, so that what is known stays all that is known.
+      let lookup = Lookup(try IntakeLookup(try ledger.projections(isFrugal: true)), stop: stop)
+      let progress = Progress("Importing", unit: .bytes, context: context)
+      let importer = Importer(
+        inputs, into: writer, families: lookup, known: lookup, verifier: verifier,
+        options: importOptions, stop: stop,
+        onProblem: { problem in
+          progress.erase()
+          // A file's name is text from outside too.
+          context.diagnostics.writeLine(visible("ledgerctl: \(problem)"))
+          if problem.reasons.contains(where: { $0.code == .bundleNotRegistered }) {
+            hasUnregistered = true
+          }
+        },
+        onProgress: { state in
+          progress.update(state.readBytes, of: state.totalBytes)
+        })
+      summary = importer.run()
+      if let failure = lookup.failure { throw failure }
+    }
+  } catch {
+    // A writer that failed fails again when it is closed; what was durable before that is said all the same.
+    if summary.lines > 0 { try? report(summary, options, context) }
+    throw error
+  }
+  if hasUnregistered {
+    context.diagnostics.writeLine(
+      "ledgerctl: import: --register-apps registers unknown bundle ids; so does 'ledgerctl app add'"
+    )
   }
   // Whoever exports next finds the projections ready; an import that was cut short leaves that to later.
   if !summary.isInterrupted, summary.failure == nil, summary.positions != nil {

@@ -115,7 +115,8 @@ enum Consequences {
         + "\(pricedSales == 1 ? "has its" : "have their") price from it."
     case .rates(let rates, let days, let firstDay, let lastDay):
       let span = firstDay.flatMap { first in lastDay.map { ", \(first) to \($0)" } } ?? ""
-      return "There are \(counted(rates, "rate")) of \(counted(days, "day"))\(span)."
+      let verb = rates == 1 ? "is" : "are"
+      return "There \(verb) \(counted(rates, "rate")) of \(counted(days, "day"))\(span)."
     }
   }
 
