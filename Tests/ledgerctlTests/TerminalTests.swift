@@ -63,6 +63,16 @@
         ])
     }
 
+    @Test func hugeCellStandsWholeAndPadsNoOtherRow() throws {
+      let huge = String(repeating: "h", count: 5000)
+      let lines = try printed { table in
+        table.append([huge, "1", "x"])
+        table.append(["a", "2", "y"])
+      }
+      #expect(lines[1] == huge + "      1  x")
+      #expect(lines[2].count == 1000 + 2 + 5 + 2 + 1)
+    }
+
     @Test func emptyTableHasItsHeadings() throws {
       #expect(try printed { _ in } == ["name  units  note", ""])
     }

@@ -15,6 +15,8 @@ struct TextTable {
 
   /// A column is not made narrower than this to fit a terminal.
   private static let narrowestColumns = 6
+  /// Cells wider than this stand out of line: one huge cell must not pad every row to its width.
+  private static let widestColumns = 1000
   private static let gap = "  "
   private let columns: [Column]
   private var rows: [[String]] = []
@@ -33,7 +35,8 @@ struct TextTable {
     precondition(cells.count <= columns.count)
     let safe = cells.map { visible($0) }
     for (index, cell) in safe.enumerated() {
-      widths[index] = max(widths[index], ledgerctl.widthColumns(cell))
+      let width = min(ledgerctl.widthColumns(cell), Self.widestColumns)
+      widths[index] = max(widths[index], width)
     }
     rows.append(safe)
   }
@@ -43,16 +46,19 @@ struct TextTable {
   func write(
     to output: Output, terminal: Terminal, isCut: Bool = true
   ) throws(OutputError) {
-    let widths = fitted(to: isCut ? terminal.widthColumns : nil)
-    try output.writeLine(terminal.bold(line(columns.map(\.heading), widths)))
-    for row in rows { try output.writeLine(line(row, widths)) }
+    let limit = isCut ? terminal.widthColumns : nil
+    let widths = fitted(to: limit)
+    try output.writeLine(terminal.bold(line(columns.map(\.heading), widths, isCut: limit != nil)))
+    for row in rows { try output.writeLine(line(row, widths, isCut: limit != nil)) }
   }
 
-  private func line(_ cells: [String], _ widths: [Int]) -> String {
+  private func line(_ cells: [String], _ widths: [Int], isCut: Bool) -> String {
     var line = ""
     for (index, column) in columns.enumerated() {
-      let cell = truncated(index < cells.count ? cells[index] : "", toColumns: widths[index])
-      let space = String(repeating: " ", count: widths[index] - ledgerctl.widthColumns(cell))
+      var cell = index < cells.count ? cells[index] : ""
+      if isCut { cell = truncated(cell, toColumns: widths[index]) }
+      let count = max(0, widths[index] - ledgerctl.widthColumns(cell))
+      let space = String(repeating: " ", count: count)
       if index > 0 { line += Self.gap }
       line += column.isNumber ? space + cell : cell + space
     }
