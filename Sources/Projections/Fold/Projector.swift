@@ -231,6 +231,7 @@ package final class Projector {
               last.lastEventAtMs = event.recordedAtMs
             }
           }
+          try fold.writeSettled()
           last.position = chunk.endPosition
           last.frontier = chunk.frontierAfter
           observer.progress(
