@@ -127,7 +127,7 @@ final class ReceiptTable {
     statement.bind(1, Int(number))
     defer { statement.reset() }
     guard try statement.step() else {
-      preconditionFailure("an upload of a receipt that is not there")
+      throw DatabaseError(inconsistency: "an upload names a receipt that is not there")
     }
     return takeIn(statement)
   }
