@@ -1,10 +1,10 @@
 // Hexadecimal digits, both ways.
 
-/// Hexadecimal; written in lower case.
-package enum Hex {
+/// Hexadecimal; written in lower case. Public where it is called for each byte: only then it inlines.
+public enum Hex {
   /// The four bits of a digit, lower case alone; nil for any other byte.
   @inlinable @inline(__always)
-  package static func value(_ character: UInt8) -> UInt8? {
+  public static func value(_ character: UInt8) -> UInt8? {
     switch character {
     case 0x30...0x39: character - 0x30
     case 0x61...0x66: character - 0x61 + 10
@@ -19,7 +19,7 @@ package enum Hex {
 
   /// The digit of four bits.
   @inlinable @inline(__always)
-  package static func digit(_ value: UInt8) -> UInt8 {
+  public static func digit(_ value: UInt8) -> UInt8 {
     value < 10 ? 0x30 + value : 0x61 + value - 10
   }
 

@@ -124,6 +124,23 @@ import Testing
     #expect(try fixture.current().integer("SELECT count(*) FROM uploads") == 3)
   }
 
+  /// Others may write to the file: what then contradicts itself is an error that says what helps, no crash.
+  @Test(arguments: [
+    "DELETE FROM sales WHERE id = 0", "UPDATE journal SET sale = 77 WHERE sale = 0",
+  ])
+  func salesThatDoNotFitTheirJournalAreAnError(_ tampering: String) throws {
+    let fixture = try Self.folded()
+    try Database(path: fixture.path + "/projections/1.sqlite", mode: .write).execute(tampering)
+    for report in [ReportKind.journal, .sales, .exceptions, .users] {
+      #expect {
+        try fixture.csv(ReportRequest(report), from: fixture.current())
+      } throws: {
+        "\($0)" == "projections: the sales and their journal do not fit together; "
+          + "'ledgerctl rebuild' makes them anew from the log"
+      }
+    }
+  }
+
   @Test func whatInterruptedBuildsLeftIsCleanedUp() throws {
     let fixture = try Self.folded()
     for name in ["7.sqlite.building", "7.sqlite.building-journal"] {

@@ -22,6 +22,8 @@ final class WriterLock: Sendable {
     self.file = file
   }
 
+  deinit { file.unlock() }
+
   private static func holder(_ file: StorageFile) throws(LedgerError) -> Int? {
     let content = ByteBuffer(capacity: 64)
     content.count = try file.read(into: content.storage, offsetBytes: 0)

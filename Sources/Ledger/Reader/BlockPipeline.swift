@@ -5,6 +5,7 @@ struct InflatedBlock {
   let block: BlockLocation
   let events: ByteBuffer
   let frontierAfter: Frontier
+  var prepared: AnyObject?
 }
 
 /// Inflates the blocks of a source on threads of its own; the calling thread takes them in order.
@@ -26,9 +27,13 @@ final class BlockPipeline: @unchecked Sendable {
 
   private let monitor: Monitor<State>
   private let windowCount: Int
+  private let prepare: BlockPreparation?
   private var threads: [WorkerThread] = []
 
-  init(_ source: BlockSource, workerCount: Int) throws(LedgerError) {
+  init(
+    _ source: BlockSource, workerCount: Int, prepare: BlockPreparation?
+  ) throws(LedgerError) {
+    self.prepare = prepare
     monitor = Monitor(State(source: source), conditionCount: 2)
     windowCount = 2 * workerCount + 2
     do throws(LedgerError) {
@@ -80,8 +85,11 @@ final class BlockPipeline: @unchecked Sendable {
       let result: Result<InflatedBlock, LedgerError>
       do throws(LedgerError) {
         let frontier = try inflater.inflate(job.item.block, of: job.item.file, into: job.buffer)
+        let block = job.item.block
         result = .success(
-          InflatedBlock(block: job.item.block, events: job.buffer, frontierAfter: frontier))
+          InflatedBlock(
+            block: block, events: job.buffer, frontierAfter: frontier,
+            prepared: prepare?(job.buffer.bytes, block.first, block.eventCount)))
       } catch { result = .failure(error) }
       monitor.withLock { $0.ready[job.index] = result }
       monitor.signal(Condition.ready)

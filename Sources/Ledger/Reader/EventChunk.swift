@@ -1,6 +1,11 @@
 // What a reader hands out: whole lines, and the tree after them.
 import Glibc
 
+/// Makes something of a block's lines before they are handed out: their bytes, the first position and how
+/// many there are. What it makes is used only as long as the bytes are valid. Called on several threads.
+package typealias BlockPreparation =
+  @Sendable (UnsafeRawBufferPointer, Position, Int) -> AnyObject?
+
 /// A run of event lines. The bytes are valid only inside the closure that was given the chunk.
 package struct EventChunk {
   /// Whole lines, their line feeds included.
@@ -11,6 +16,19 @@ package struct EventChunk {
   package let count: Int
   /// The tree after the last line.
   package let frontierAfter: Frontier
+  /// What the reader's `prepare` made of a whole block, on the thread that inflated it; nil elsewhere.
+  package let prepared: AnyObject?
+
+  init(
+    bytes: UnsafeRawBufferPointer, firstPosition: Position, count: Int, frontierAfter: Frontier,
+    prepared: AnyObject? = nil
+  ) {
+    self.bytes = bytes
+    self.firstPosition = firstPosition
+    self.count = count
+    self.frontierAfter = frontierAfter
+    self.prepared = prepared
+  }
 
   /// The position after the last line.
   package var endPosition: Position { firstPosition + count }

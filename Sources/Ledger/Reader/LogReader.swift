@@ -117,7 +117,7 @@ package final class LogReader {
   /// before it was handed out), and what the body throws.
   package func read(
     from: Position, to: Position? = nil, workers: Int = 2, syncTails: Bool = false,
-    _ body: (borrowing EventChunk) throws -> Bool
+    prepare: BlockPreparation? = nil, _ body: (borrowing EventChunk) throws -> Bool
   ) throws {
     let end = min(to ?? state.size, state.size)
     if from < 0 || from > end || (to ?? 0) > state.size && state.damage == nil {
@@ -129,14 +129,15 @@ package final class LogReader {
     let blocksEnd = state.newest?.endPosition ?? 0
     let blockRange = from..<max(from, min(end, blocksEnd))
     if !blockRange.isEmpty {
-      guard try readBlocks(blockRange, workers, body) else { return }
+      guard try readBlocks(blockRange, workers, prepare, body) else { return }
     }
     guard try readTails(from..<end, body) else { return }
     if let damage = state.damage, to ?? Int.max > state.size { throw damage }
   }
 
   private func readBlocks(
-    _ range: Range<Position>, _ workers: Int, _ body: (borrowing EventChunk) throws -> Bool
+    _ range: Range<Position>, _ workers: Int, _ prepare: BlockPreparation?,
+    _ body: (borrowing EventChunk) throws -> Bool
   ) throws -> Bool {
     // One block is not worth a thread.
     if workers < 1 || isWithinNewestBlock(range) {
@@ -150,7 +151,7 @@ package final class LogReader {
       return true
     }
     let pipeline = try BlockPipeline(
-      BlockSource(directory, state, range), workerCount: min(workers, 64))
+      BlockSource(directory, state, range), workerCount: min(workers, 64), prepare: prepare)
     defer { pipeline.stop() }
     while let block = try pipeline.next() {
       guard try body(try chunk(block, range)) else { return false }
@@ -171,7 +172,7 @@ package final class LogReader {
     if block.first >= range.lowerBound && block.endPosition <= range.upperBound {
       return EventChunk(
         bytes: inflated.events.bytes, firstPosition: block.first, count: block.eventCount,
-        frontierAfter: inflated.frontierAfter)
+        frontierAfter: inflated.frontierAfter, prepared: inflated.prepared)
     }
     let part = range.clamped(to: block.first..<block.endPosition)
     guard let bytes = LineRange.part(inflated.events.bytes, first: block.first, part)

@@ -93,6 +93,8 @@ package struct PosixStorage: Storage {
     }
   }
 
+  package func unlock(_ descriptor: Int32) { flock(descriptor, LOCK_UN) }
+
   package func lock(_ descriptor: Int32) throws(SystemError) -> Bool {
     if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
     if errno == EWOULDBLOCK { return false }

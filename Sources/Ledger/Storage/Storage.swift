@@ -73,4 +73,11 @@ package protocol Storage: Sendable {
   func list(_ path: String) throws(SystemError) -> [String]
   /// Takes the exclusive lock of an open file; false when another holds it.
   func lock(_ descriptor: Int32) throws(SystemError) -> Bool
+  /// Gives the lock back, also where a child process holds a copy of the descriptor until it runs its program.
+  func unlock(_ descriptor: Int32)
+}
+
+extension Storage {
+  /// Closing gives back a lock that only this process can hold.
+  package func unlock(_ descriptor: Int32) {}
 }

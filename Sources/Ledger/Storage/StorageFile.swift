@@ -91,6 +91,9 @@ package final class StorageFile: Sendable {
     try attempt("lock") { () throws(SystemError) in try storage.lock(descriptor) }
   }
 
+  /// Gives the lock back.
+  func unlock() { storage.unlock(descriptor) }
+
   private func attempt<Result>(
     _ operation: String, _ call: () throws(SystemError) -> Result
   ) throws(LedgerError) -> Result {

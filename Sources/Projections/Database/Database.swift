@@ -10,6 +10,15 @@ package struct DatabaseError: Error, CustomStringConvertible, Sendable {
 
   package var description: String { "\(operation): \(cause)" }
 
+  /// Rows that contradict each other count as damage.
+  init(inconsistency cause: String) {
+    self.init(operation: "reading the projections", cause: cause, code: SQLITE_CORRUPT)
+  }
+
+  init(operation: String, cause: String, code: Int32) {
+    (self.operation, self.cause, self.code) = (operation, cause, code)
+  }
+
   /// Whether another connection held the database for too long.
   package var isBusy: Bool { code == SQLITE_BUSY }
   /// Whether the file, or its folder, may not be written to.

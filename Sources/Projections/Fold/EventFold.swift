@@ -60,14 +60,46 @@ final class EventFold {
       "INSERT INTO verifications VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
   }
 
-  /// Folds one event.
-  func fold(_ event: EventLine) throws(ProjectionError) {
+  /// Folds one event that was read before, on another thread.
+  func fold(_ event: ScannedEvent) throws(ProjectionError) {
+    switch event.content {
+    case .other: return try fold(event.line)
+    case .uploaded(let upload):
+      try expect(event.line)
+      do { try fold(upload, event.line) } catch {
+        throw Self.projectionError(error, at: event.line.position)
+      }
+    case .verified(let result, let reply):
+      try expect(event.line)
+      try fold(result, reply, event.line)
+    }
+    nextPosition += 1
+  }
+
+  /// Positions have no gaps.
+  private func expect(_ event: EventLine) throws(ProjectionError) {
     guard event.position == nextPosition else {
       throw .ledger(
         LedgerError(
           .init(verdict: .missing, file: "log", position: nextPosition),
           operation: "fold", cause: "position \(event.position) follows"))
     }
+  }
+
+  private static func projectionError(
+    _ error: any Error, at position: Position
+  ) -> ProjectionError {
+    switch error {
+    case let error as EventError: .event(position: position, error)
+    case let error as DatabaseError: .database(error)
+    case let error as ProjectionError: error
+    default: .output(error)
+    }
+  }
+
+  /// Folds one event.
+  func fold(_ event: EventLine) throws(ProjectionError) {
+    try expect(event)
     guard let type = EventType(event.type) else {
       throw .event(position: event.position, .unknownType)
     }
@@ -91,7 +123,10 @@ final class EventFold {
     do {
       switch type {
       case .receiptUploaded: try fold(try ReceiptUploadedView(data: data), event)
-      case .receiptVerified: try fold(try ReceiptVerifiedView(data: data), event)
+      case .receiptVerified:
+        let result = try ReceiptVerifiedView(data: data)
+        keeper.removeAll()
+        try fold(result, try reply(of: result.reply, at: event.position), event)
       case .appRegistered:
         try declarations.add(try AppRegistered(data: data), data: data, position: event.position)
       case .pricesDeclared:
@@ -99,14 +134,8 @@ final class EventFold {
       case .ratesDeclared:
         try declarations.add(try RatesDeclared(data: data), position: event.position)
       }
-    } catch let error as EventError {
-      throw .event(position: event.position, error)
-    } catch let error as DatabaseError {
-      throw .database(error)
-    } catch let error as ProjectionError {
-      throw error
     } catch {
-      throw .output(error)
+      throw Self.projectionError(error, at: event.position)
     }
   }
 
@@ -154,46 +183,55 @@ final class EventFold {
 
   // MARK: receipt.verified
 
-  private func fold(_ result: ReceiptVerifiedView, _ event: EventLine) throws(ProjectionError) {
+  private func fold(
+    _ result: ReceiptVerifiedView, _ reply: Reply?, _ event: EventLine
+  ) throws(ProjectionError) {
     let found: Void? = try uploads.withEvidence(at: result.upload) {
       (receipt, evidence) throws(ProjectionError) in
-      try fold(result, event, receipt, evidence)
+      if let replyOf = result.replyOf {
+        try fold(result, replyOf: Int(replyOf), event, receipt, evidence)
+      } else {
+        try fold(result, reply, event.position, event, receipt, evidence)
+      }
     }
     if found == nil { throw .missingEvent(position: event.position, names: result.upload) }
   }
 
+  /// The reply that an earlier event holds.
   private func fold(
-    _ result: ReceiptVerifiedView, _ event: EventLine, _ receipt: Int32,
+    _ result: ReceiptVerifiedView, replyOf: Position, _ event: EventLine, _ receipt: Int32,
     _ evidence: UploadEvidence
   ) throws(ProjectionError) {
-    if let replyOf = result.replyOf {
-      // The reply stands in an earlier event.
-      let line: [UInt8]
-      do throws(LedgerError) { line = try readEvent(Int(replyOf)) } catch {
-        throw .ledger(error)
+    let line: [UInt8]
+    do throws(LedgerError) { line = try readEvent(replyOf) } catch { throw .ledger(error) }
+    try withText(line) { (bytes) throws(ProjectionError) in
+      guard let earlier = EventLine(bytes), EventType(earlier.type) == .receiptVerified else {
+        throw .missingEvent(position: event.position, names: replyOf)
       }
-      try withText(line) { (bytes) throws(ProjectionError) in
-        guard let earlier = EventLine(bytes), EventType(earlier.type) == .receiptVerified else {
-          throw .missingEvent(position: event.position, names: Int(replyOf))
-        }
-        let reply: Text?
-        do throws(EventError) { reply = try ReceiptVerifiedView(data: earlier.data).reply } catch {
-          throw .event(position: Int(replyOf), error)
-        }
-        try fold(result, reply, Int(replyOf), event, receipt, evidence)
-      }
-    } else {
-      try fold(result, result.reply, event.position, event, receipt, evidence)
+      let replyBytes: Text?
+      do throws(EventError) {
+        replyBytes = try ReceiptVerifiedView(data: earlier.data).reply
+      } catch { throw .event(position: replyOf, error) }
+      keeper.removeAll()
+      let reply = try reply(of: replyBytes, at: replyOf)
+      try fold(result, reply, replyOf, event, receipt, evidence)
+    }
+  }
+
+  private func reply(
+    of bytes: Text?, at position: Position
+  ) throws(ProjectionError) -> Reply? {
+    guard let bytes else { return nil }
+    do throws(JSONError) { return try Reply(bytes, keeper) } catch {
+      throw .event(position: position, .malformed(.receiptVerified, error))
     }
   }
 
   private func fold(
-    _ result: ReceiptVerifiedView, _ replyBytes: Text?, _ replyPosition: Int, _ event: EventLine,
+    _ result: ReceiptVerifiedView, _ reply: Reply?, _ replyPosition: Position, _ event: EventLine,
     _ receipt: Int32, _ evidence: UploadEvidence
   ) throws(ProjectionError) {
-    keeper.removeAll()
-    do {
-      let reply = try replyBytes.map { (bytes) throws(JSONError) in try Reply(bytes, keeper) }
+    do throws(DatabaseError) {
       let environment = symbols.symbol(environment(of: result, reply), recent: &recentEnvironment)
       let occurredAtMs = result.occurredAtMs ?? event.recordedAtMs
       try write(
@@ -220,13 +258,7 @@ final class EventFold {
       }
       try settle(
         result, receipt, environment, event, purchases: shownSales, replyPosition: replyPosition)
-    } catch let error as DatabaseError {
-      throw .database(error)
-    } catch let error as JSONError {
-      throw .event(position: event.position, .malformed(.receiptVerified, error))
-    } catch {
-      throw .output(error)
-    }
+    } catch { throw .database(error) }
   }
 
   /// R1: the reply's environment, or, where it names none, that of the endpoint that answered.
@@ -310,7 +342,21 @@ final class EventFold {
     status == 0 || status == 21003 || status == 21006 || status == 21010
   }
 
-  // MARK: The end of a batch
+  // MARK: Writing
+
+  /// What has not changed for so many events will hardly change again.
+  private static let settledEvents = 4096
+
+  /// Beside a fold from nothing, writes rows that are likely to stay as they are while there is time for it.
+  /// One that changes after all is written again in the end.
+  func writeSettled() throws(ProjectionError) {
+    guard isFresh else { return }
+    let limit = nextPosition - Self.settledEvents
+    do throws(DatabaseError) {
+      try receipts.storeSettled(before: limit, rows)
+      try saleTable.storeSettledTransactions(of: sales, before: limit, rows)
+    } catch { throw .database(error) }
+  }
 
   /// Derives what follows from all events folded, and writes everything that has changed.
   func finish() throws(ProjectionError) {

@@ -13,6 +13,8 @@ package enum ProjectionError: Error, CustomStringConvertible {
   case file(operation: String, name: String, cause: String)
   /// A wrong wish, such as an unknown time zone.
   case usage(String)
+  /// The tables contradict each other: someone else wrote to them.
+  case inconsistent(String)
   /// Whoever asked for the work ended it.
   case interrupted
   /// The one who asked wants no more, or can take no more.
@@ -29,6 +31,8 @@ package enum ProjectionError: Error, CustomStringConvertible {
     case .sumOverflow(let currency): "summing amounts in \(currency): more than 128 bits can hold"
     case .file(let operation, let name, let cause): "\(operation) \(name): \(cause)"
     case .usage(let text): text
+    case .inconsistent(let what):
+      "projections: \(what); 'ledgerctl rebuild' makes them anew from the log"
     case .interrupted: "interrupted"
     case .output(let error): "\(error)"
     }

@@ -219,12 +219,19 @@ package final class Projector {
       // What a commit rests on must not be lost before it.
       try reader.syncTails()
       if progress.position < total {
-        try reader.read(from: progress.position, to: total) { chunk in
+        let scan: BlockPreparation = { EventScan($0, firstPosition: $1, count: $2) }
+        try reader.read(from: progress.position, to: total, prepare: scan) { chunk in
           if observer.isCancelled() { throw ProjectionError.interrupted }
-          try chunk.forEachEvent { event in
-            try fold.fold(event)
-            last.lastEventAtMs = event.recordedAtMs
+          if let scanned = chunk.prepared as? EventScan, let end = scanned.events.last {
+            for event in scanned.events { try fold.fold(event) }
+            last.lastEventAtMs = end.line.recordedAtMs
+          } else {
+            try chunk.forEachEvent { event in
+              try fold.fold(event)
+              last.lastEventAtMs = event.recordedAtMs
+            }
           }
+          try fold.writeSettled()
           last.position = chunk.endPosition
           last.frontier = chunk.frontierAfter
           observer.progress(

@@ -54,6 +54,9 @@ final class ReceiptTable {
   private var places: [TextKey: Int] = [:]
   private var placesByNumber: [Int32: Int] = [:]
   private var nextNumber: Int32
+  private var target: RowTarget?
+  /// So many receipts were looked at by `storeSettled`.
+  private var settledCount = 0
   private lazy var selectByID = Result { () throws(DatabaseError) in
     try database.prepare(
       "SELECT \(Self.columns) FROM receipts WHERE receipt_hash = ? AND receipt_id = ?")
@@ -124,7 +127,7 @@ final class ReceiptTable {
     statement.bind(1, Int(number))
     defer { statement.reset() }
     guard try statement.step() else {
-      preconditionFailure("an upload of a receipt that is not there")
+      throw DatabaseError(inconsistency: "an upload names a receipt that is not there")
     }
     return takeIn(statement)
   }
@@ -153,18 +156,30 @@ final class ReceiptTable {
 
   /// Writes what has changed.
   func store(_ rows: RowWriter) throws(DatabaseError) {
-    let target = try rows.target(
-      """
-      INSERT OR REPLACE INTO receipts(\(Self.columns))
-      VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-      """)
-    for place in receipts.indices where receipts[place].isChanged {
-      rows.begin(target)
-      add(receipts[place], rows)
-      try rows.end()
-      receipts[place].isChanged = false
+    for place in receipts.indices where receipts[place].isChanged { try write(place, rows) }
+  }
+
+  /// Writes those receipts, in their order, that no event since a position has changed.
+  func storeSettled(before position: Position, _ rows: RowWriter) throws(DatabaseError) {
+    while settledCount < receipts.count, receipts[settledCount].firstPosition < position {
+      if receipts[settledCount].lastPosition < position { try write(settledCount, rows) }
+      settledCount += 1
     }
   }
+
+  private func write(_ place: Int, _ rows: RowWriter) throws(DatabaseError) {
+    if target == nil { target = try rows.target(Self.insert) }
+    guard let target else { return }
+    rows.begin(target)
+    add(receipts[place], rows)
+    try rows.end()
+    receipts[place].isChanged = false
+  }
+
+  private static let insert = """
+    INSERT OR REPLACE INTO receipts(\(columns))
+    VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    """
 
   private func add(_ receipt: ReceiptRecord, _ rows: RowWriter) {
     rows.add(Int(receipt.number))

@@ -1,10 +1,14 @@
 // Sales and their journal in the database.
+import Ledger
 
 /// Writes the sales of a store, and fetches those of earlier runs.
 final class SaleTable: SaleSource {
   private let database: Database
   private let symbols: SymbolTable
   private let isFresh: Bool
+  private var transactionTarget: RowTarget?
+  /// The transactions of so many sales were written by `storeSettledTransactions`.
+  private var settledCount = 0
   private lazy var selectByKey = Result { () throws(DatabaseError) in
     try database.prepare(
       """
@@ -215,16 +219,35 @@ final class SaleTable: SaleSource {
   private func storeTransactions(
     _ sales: SaleStore, _ rows: RowWriter
   ) throws(DatabaseError) {
-    let target = try rows.target("INSERT OR IGNORE INTO sale_transactions VALUES(?, ?)")
     for place in sales.sales.indices where sales.sales[place].isChanged {
-      for transaction in sales.sortedAliases(place) {
-        rows.begin(target)
-        rows.add(sales.sales[place].id)
-        rows.add(text: transaction)
-        try rows.end()
-      }
+      try storeTransactions(of: place, sales, rows)
     }
   }
+
+  /// Writes the transactions of those sales, in their order, that were first seen before a position.
+  func storeSettledTransactions(
+    of sales: SaleStore, before position: Position, _ rows: RowWriter
+  ) throws(DatabaseError) {
+    while settledCount < sales.sales.count, sales.sales[settledCount].firstPosition < position {
+      try storeTransactions(of: settledCount, sales, rows)
+      settledCount += 1
+    }
+  }
+
+  private func storeTransactions(
+    of place: Int, _ sales: SaleStore, _ rows: RowWriter
+  ) throws(DatabaseError) {
+    if transactionTarget == nil { transactionTarget = try rows.target(Self.insertTransaction) }
+    guard let target = transactionTarget else { return }
+    for transaction in sales.takeNewAliases(place) {
+      rows.begin(target)
+      rows.add(sales.sales[place].id)
+      rows.add(text: transaction)
+      try rows.end()
+    }
+  }
+
+  private static let insertTransaction = "INSERT OR IGNORE INTO sale_transactions VALUES(?, ?)"
 
   private func storeJournal(_ sales: SaleStore, _ rows: RowWriter) throws(DatabaseError) {
     let remove = try rows.target("DELETE FROM journal WHERE sale = ?")

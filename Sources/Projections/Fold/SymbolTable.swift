@@ -66,7 +66,7 @@ final class SymbolTable {
   /// The text of a symbol; empty for none.
   @inline(__always)
   func text(_ symbol: Symbol) -> Text {
-    symbol >= 0 ? texts[Int(symbol)] : Text(start: nil, count: 0)
+    texts.indices.contains(Int(symbol)) ? texts[Int(symbol)] : Text(start: nil, count: 0)
   }
 
   /// The text of a symbol; empty for none.

@@ -8,11 +8,15 @@ final class SaleList {
 
   init(_ source: ReportSource) throws(ProjectionError) {
     self.source = source
+    let lastOfJournal: Int64
     do throws(DatabaseError) {
       sales = try SaleTable(source.database, source.symbols, isFresh: true).all(source.arena)
+      lastOfJournal = try source.database.integer("SELECT max(sale) FROM journal") ?? -1
     } catch { throw .database(error) }
-    // Numbers are given without gaps, from 0, in the order of first observation.
-    precondition(sales.isEmpty || sales[sales.count - 1].id == sales.count - 1)
+    // Numbers are given without gaps, from 0, in the order of first observation. Others may write to the file.
+    guard sales.indices.allSatisfy({ sales[$0].id == $0 }), lastOfJournal < sales.count else {
+      throw .inconsistent("the sales and their journal do not fit together")
+    }
     if source.request.includesPending, let pending = source.pending { sales += pending.sales }
   }
 

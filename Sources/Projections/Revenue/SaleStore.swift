@@ -104,6 +104,18 @@ final class SaleStore {
     return true
   }
 
+  /// The aliases of a sale that the database doesn't have, sorted as bytes; from now on it has them.
+  func takeNewAliases(_ place: Int) -> [Text] {
+    var result: [Text] = []
+    var index = sales[place].firstAlias
+    while index >= 0 {
+      if aliases[Int(index)].isNew { result.append(aliases[Int(index)].text) }
+      aliases[Int(index)].isNew = false
+      index = aliases[Int(index)].next
+    }
+    return result.count > 1 ? result.sorted { $0.precedes($1) } : result
+  }
+
   /// The aliases of a sale, sorted as bytes.
   func sortedAliases(_ place: Int) -> [Text] {
     var result: [Text] = []

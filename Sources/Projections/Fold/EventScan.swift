@@ -1,0 +1,53 @@
+// The half of a fold that needs no state: reading a block's events, on the thread that inflated it.
+import AppStore
+import JSON
+import Ledger
+
+/// An event as far as it can be read by itself. Everything points into its block's bytes.
+struct ScannedEvent {
+  /// What its data says; `other` is left to the fold: rare types, old versions, damage.
+  enum Content {
+    case uploaded(ReceiptUploadedView)
+    case verified(ReceiptVerifiedView, Reply?)
+    case other
+  }
+
+  let line: EventLine
+  let content: Content
+}
+
+/// The events of one block. Valid as long as the block's bytes.
+final class EventScan: @unchecked Sendable {
+  // Written by the thread that makes it, read by the one that folds, never by both at a time.
+  private(set) var events: [ScannedEvent] = []
+  private let keeper = TextKeeper()
+
+  /// Reads whole lines. Nil where a line is not an event: the fold then finds out which, and says so.
+  init?(_ bytes: Text, firstPosition: Position, count: Int) {
+    events.reserveCapacity(count)
+    var lines = EventLines(bytes)
+    var position = firstPosition
+    while let text = lines.next() {
+      guard let line = EventLine(text), line.position == position else { return nil }
+      events.append(ScannedEvent(line: line, content: content(of: line)))
+      position += 1
+    }
+  }
+
+  private func content(of line: EventLine) -> ScannedEvent.Content {
+    guard let type = EventType(line.type), line.version == type.currentVersion else {
+      return .other
+    }
+    switch type {
+    case .receiptUploaded:
+      guard let view = try? ReceiptUploadedView(data: line.data) else { return .other }
+      return .uploaded(view)
+    case .receiptVerified:
+      guard let view = try? ReceiptVerifiedView(data: line.data) else { return .other }
+      guard let bytes = view.reply else { return .verified(view, nil) }
+      guard let reply = try? Reply(bytes, keeper) else { return .other }
+      return .verified(view, reply)
+    default: return .other
+    }
+  }
+}
