@@ -108,7 +108,7 @@ package final class LedgerFixture {
     try withoutActuallyEscaping({ (piece: UnsafeRawBufferPointer) in
       bytes.append(contentsOf: piece)
     }) { sink in
-      try Report.write(request, from: database, to: make(sink))
+      _ = try Report.write(request, from: database, to: make(sink))
     }
     return String(decoding: bytes, as: UTF8.self)
   }

@@ -85,6 +85,7 @@ package final class Projector {
   /// build from nothing is quicker.
   private func catchUp(_ path: String, isFrugal: Bool) throws(ProjectionError) -> Database? {
     let database: Database
+    var farBehind: Progress?
     do throws(DatabaseError) {
       let reading = try Database(path: path, mode: .read)
       guard try Progress.hasCurrentVersions(reading) else {
@@ -94,7 +95,9 @@ package final class Projector {
       let progress = try Progress(reading)
       if isUpToDate(progress) { return reading }
       let newEvents = reader.head.size - progress.position
-      if !isFrugal, newEvents >= Self.rebuildEvents, newEvents > progress.position { return nil }
+      if !isFrugal, newEvents >= Self.rebuildEvents, newEvents > progress.position {
+        farBehind = progress
+      }
       database = try Database(path: path, mode: .write)
       try database.execute("PRAGMA synchronous = NORMAL; PRAGMA cache_size = -16384")
     } catch {
@@ -103,6 +106,11 @@ package final class Projector {
         return nil
       }
       throw .database(error)
+    }
+    if let farBehind {
+      // What does not fit the log is not dropped without a word, also where it would be built anew.
+      _ = try fits(farBehind)
+      return nil
     }
     while try foldBatch(into: database) {
       guard isUpToDate(try self.progress(of: database)) else { continue }

@@ -15,9 +15,10 @@ package enum Report {
   }
 
   /// Writes one report.
+  @discardableResult
   package static func write(
     _ request: ReportRequest, from database: Database, to writer: any ReportWriter
-  ) throws {
+  ) throws -> ReportSummary {
     // The figures and what stands beside them must be of one moment.
     try database.execute("BEGIN")
     defer { try? database.execute("COMMIT") }
@@ -35,6 +36,10 @@ package enum Report {
     case .users: summary = try UsersReport(source: source).write(to: writer)
     }
     summary.exceptions = try source.exceptionCounts()
+    summary.unknownEnvironments = (request.environments ?? []).filter {
+      $0 != "Production" && $0 != "Sandbox" && source.symbols.known($0) == nil
+    }
     try writer.end(summary)
+    return summary
   }
 }

@@ -46,6 +46,8 @@ package struct ReportSummary: Sendable {
   package var exceptions: [(type: String, count: Int)] = []
   /// The sources of the rates that were used (rule R10).
   package var rateSources: [String] = []
+  /// Environments that were asked for and that no event has named: a slip of the pen, most likely.
+  package var unknownEnvironments: [String] = []
 
   package init() {}
 }

@@ -88,7 +88,11 @@ private func export(
     case .table:
       writer = TableReportWriter(request.kind, to: output, context)
     }
-    try Report.write(request, from: database, to: writer)
+    let summary = try Report.write(request, from: database, to: writer)
+    for name in summary.unknownEnvironments {
+      context.diagnostics.writeLine(
+        "ledgerctl: export: --environment \(visible(name)): nothing in the ledger is of it")
+    }
   }
   return .done
 }
