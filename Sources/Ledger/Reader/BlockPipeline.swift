@@ -17,6 +17,8 @@ final class BlockPipeline: @unchecked Sendable {
     var deliveredCount = 0
     var ready: [Int: Result<InflatedBlock, LedgerError>] = [:]
     var freeBuffers: [ByteBuffer] = []
+    /// What was prepared and is no longer wanted: freed by the threads that allocated it, beside the reader.
+    var spent: [AnyObject] = []
     var isExhausted = false
   }
 
@@ -60,9 +62,11 @@ final class BlockPipeline: @unchecked Sendable {
     return try result?.get()
   }
 
-  func recycle(_ buffer: ByteBuffer) {
-    if buffer.capacity > 8 << 20 { return }
-    monitor.withLock { $0.freeBuffers.append(buffer) }
+  func recycle(_ block: InflatedBlock) {
+    monitor.withLock { state in
+      if let prepared = block.prepared { state.spent.append(prepared) }
+      if block.events.capacity <= 8 << 20 { state.freeBuffers.append(block.events) }
+    }
   }
 
   /// Ends the threads; must be called before the last reference goes.
@@ -77,6 +81,7 @@ final class BlockPipeline: @unchecked Sendable {
     let index: Int
     let item: BlockSource.Item
     let buffer: ByteBuffer
+    let spent: [AnyObject]
   }
 
   private func work() {
@@ -104,7 +109,9 @@ final class BlockPipeline: @unchecked Sendable {
         if let item = try state.source.next() {
           let buffer = state.freeBuffers.popLast() ?? ByteBuffer(capacity: 2 << 20)
           defer { state.issuedCount += 1 }
-          return .some(Job(index: state.issuedCount, item: item, buffer: buffer))
+          let spent = state.spent
+          state.spent = []
+          return .some(Job(index: state.issuedCount, item: item, buffer: buffer, spent: spent))
         }
       } catch {
         state.ready[state.issuedCount] = .failure(error)

@@ -155,7 +155,7 @@ package final class LogReader {
     defer { pipeline.stop() }
     while let block = try pipeline.next() {
       guard try body(try chunk(block, range)) else { return false }
-      pipeline.recycle(block.events)
+      pipeline.recycle(block)
     }
     return true
   }
