@@ -354,7 +354,7 @@ final class EventFold {
     let limit = nextPosition - Self.settledEvents
     do throws(DatabaseError) {
       try receipts.storeSettled(before: limit, rows)
-      try saleTable.storeSettledTransactions(of: sales, before: limit, rows)
+      try saleTable.storeSettled(sales, before: limit, rows)
     } catch { throw .database(error) }
   }
 

@@ -6,8 +6,10 @@ final class SaleTable: SaleSource {
   private let database: Database
   private let symbols: SymbolTable
   private let isFresh: Bool
+  private var saleTarget: RowTarget?
   private var transactionTarget: RowTarget?
-  /// The transactions of so many sales were written by `storeSettledTransactions`.
+  private var lineTargets: (remove: RowTarget, insert: RowTarget)?
+  /// So many sales were looked at by `storeSettled`.
   private var settledCount = 0
   private lazy var selectByKey = Result { () throws(DatabaseError) in
     try database.prepare(
@@ -165,19 +167,46 @@ final class SaleTable: SaleSource {
 
   /// Writes the sales that have changed, with their transactions and their lines.
   func store(_ sales: SaleStore, _ rows: RowWriter) throws(DatabaseError) {
-    let values = Array(repeating: "?", count: 29).joined(separator: ", ")
-    let target = try rows.target(
-      "INSERT OR REPLACE INTO sales(\(Self.columns)) VALUES(\(values))")
     for place in sales.sales.indices where sales.sales[place].isChanged {
-      rows.begin(target)
-      add(sales.sales[place], rows)
-      try rows.end()
+      try write(sales.sales[place], rows)
     }
     try storeTransactions(sales, rows)
-    try storeJournal(sales, rows)
     for place in sales.sales.indices where sales.sales[place].isChanged {
+      try writeLines(of: sales.sales[place], sales, rows)
       sales.update(place) { $0.isChanged = false }
     }
+  }
+
+  /// Writes those sales, in their order, that were first seen before a position and have not changed since:
+  /// all but those that may yet get a price from another sale.
+  func storeSettled(
+    _ sales: SaleStore, before position: Position, _ rows: RowWriter
+  ) throws(DatabaseError) {
+    while settledCount < sales.sales.count, sales.sales[settledCount].firstPosition < position {
+      let place = settledCount
+      settledCount += 1
+      try storeTransactions(of: place, sales, rows)
+      let sale = sales.sales[place]
+      if sale.updatedPosition >= position || sale.priceBasis == .none { continue }
+      try write(sale, rows)
+      try writeLines(of: sale, sales, rows)
+      sales.update(place) {
+        $0.isChanged = false
+        $0.isStored = true
+      }
+    }
+  }
+
+  private func write(_ sale: Sale, _ rows: RowWriter) throws(DatabaseError) {
+    if saleTarget == nil {
+      let values = Array(repeating: "?", count: 29).joined(separator: ", ")
+      saleTarget = try rows.target(
+        "INSERT OR REPLACE INTO sales(\(Self.columns)) VALUES(\(values))")
+    }
+    guard let saleTarget else { return }
+    rows.begin(saleTarget)
+    add(sale, rows)
+    try rows.end()
   }
 
   private func add(_ sale: Sale, _ rows: RowWriter) {
@@ -224,16 +253,6 @@ final class SaleTable: SaleSource {
     }
   }
 
-  /// Writes the transactions of those sales, in their order, that were first seen before a position.
-  func storeSettledTransactions(
-    of sales: SaleStore, before position: Position, _ rows: RowWriter
-  ) throws(DatabaseError) {
-    while settledCount < sales.sales.count, sales.sales[settledCount].firstPosition < position {
-      try storeTransactions(of: settledCount, sales, rows)
-      settledCount += 1
-    }
-  }
-
   private func storeTransactions(
     of place: Int, _ sales: SaleStore, _ rows: RowWriter
   ) throws(DatabaseError) {
@@ -249,40 +268,44 @@ final class SaleTable: SaleSource {
 
   private static let insertTransaction = "INSERT OR IGNORE INTO sale_transactions VALUES(?, ?)"
 
-  private func storeJournal(_ sales: SaleStore, _ rows: RowWriter) throws(DatabaseError) {
-    let remove = try rows.target("DELETE FROM journal WHERE sale = ?")
-    let values = Array(repeating: "?", count: 16).joined(separator: ", ")
-    let insert = try rows.target("INSERT INTO journal VALUES(\(values))")
-    for place in sales.sales.indices where sales.sales[place].isChanged {
-      let sale = sales.sales[place]
-      if !isFresh {
-        rows.begin(remove)
-        rows.add(sale.id)
-        try rows.end()
-      }
-      let currency = sale.price.map { symbols.symbol($0.currency) } ?? .none
-      var ordinal = 0
-      try sales.forEachJournalLine(of: sale) { line throws(DatabaseError) in
-        rows.begin(insert)
-        rows.add(sale.id)
-        rows.add(ordinal)
-        rows.add(Int(line.type.rawValue))
-        rows.add(line.dateMs)
-        rows.add(sale.saleDateMs)
-        rows.add(Int(sale.environment))
-        rows.add(Int(sale.bundle))
-        rows.add(Int(sale.product))
-        rows.add(symbol: sale.country)
-        rows.add(Int(sale.kind.rawValue))
-        rows.add(Int(sale.priceBasis.rawValue))
-        rows.add(line.quantity)
-        rows.add(symbol: currency)
-        rows.add(line.amountMicros)
-        rows.add(line.position)
-        rows.add(text: line.reason)
-        try rows.end()
-        ordinal += 1
-      }
+  private func writeLines(
+    of sale: Sale, _ sales: SaleStore, _ rows: RowWriter
+  ) throws(DatabaseError) {
+    if lineTargets == nil {
+      let values = Array(repeating: "?", count: 16).joined(separator: ", ")
+      lineTargets = (
+        try rows.target("DELETE FROM journal WHERE sale = ?"),
+        try rows.target("INSERT INTO journal VALUES(\(values))")
+      )
+    }
+    guard let lineTargets else { return }
+    if !isFresh || sale.isStored {
+      rows.begin(lineTargets.remove)
+      rows.add(sale.id)
+      try rows.end()
+    }
+    let currency = sale.price.map { symbols.symbol($0.currency) } ?? .none
+    var ordinal = 0
+    try sales.forEachJournalLine(of: sale) { line throws(DatabaseError) in
+      rows.begin(lineTargets.insert)
+      rows.add(sale.id)
+      rows.add(ordinal)
+      rows.add(Int(line.type.rawValue))
+      rows.add(line.dateMs)
+      rows.add(sale.saleDateMs)
+      rows.add(Int(sale.environment))
+      rows.add(Int(sale.bundle))
+      rows.add(Int(sale.product))
+      rows.add(symbol: sale.country)
+      rows.add(Int(sale.kind.rawValue))
+      rows.add(Int(sale.priceBasis.rawValue))
+      rows.add(line.quantity)
+      rows.add(symbol: currency)
+      rows.add(line.amountMicros)
+      rows.add(line.position)
+      rows.add(text: line.reason)
+      try rows.end()
+      ordinal += 1
     }
   }
 }

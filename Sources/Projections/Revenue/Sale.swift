@@ -153,6 +153,8 @@ struct Sale {
 
   /// Whether the database has another state of it, or none.
   var isChanged = true
+  /// Whether this fold has written it, in a state that may have changed since.
+  var isStored = false
   /// Whether it rests on receipts that the App Store has not confirmed (rule R1).
   var isPending = false
   /// Whether the verification at hand is the first that shows it.
