@@ -17,7 +17,8 @@ extension Reply {
   /// The fraud that the status alone proves.
   package var fraudReason: String? { status == 21003 ? "not_authenticated" : nil }
 
-  /// The endpoint that must have answered, by the reply's own word; production where it has none.
+  /// The endpoint that must have answered, by the reply's own word. Where it has none the line is
+  /// refused, and this is not looked at.
   package var likelyEndpoint: Endpoint {
     guard let environment else { return .production }
     return String(decoding: environment, as: UTF8.self).lowercased() == "sandbox"

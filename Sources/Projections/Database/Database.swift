@@ -19,8 +19,6 @@ package struct DatabaseError: Error, CustomStringConvertible, Sendable {
     (self.operation, self.cause, self.code) = (operation, cause, code)
   }
 
-  /// Whether another connection held the database for too long.
-  package var isBusy: Bool { code == SQLITE_BUSY }
   /// Whether the file, or its folder, may not be written to.
   package var isReadOnly: Bool { code == SQLITE_READONLY }
   /// Whether the file is no database, or a damaged one.

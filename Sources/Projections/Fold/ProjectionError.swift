@@ -9,7 +9,6 @@ package enum ProjectionError: Error, CustomStringConvertible {
   /// An event names an upload or a reply that the log doesn't have.
   case missingEvent(position: Int, names: Int)
   case conversion(ConversionError)
-  case sumOverflow(currency: String)
   case file(operation: String, name: String, cause: String)
   /// A wrong wish, such as an unknown time zone.
   case usage(String)
@@ -28,7 +27,6 @@ package enum ProjectionError: Error, CustomStringConvertible {
     case .missingEvent(let position, let names):
       "reading the event at position \(position): it names position \(names), which has none such"
     case .conversion(let error): "\(error)"
-    case .sumOverflow(let currency): "summing amounts in \(currency): more than 128 bits can hold"
     case .file(let operation, let name, let cause): "\(operation) \(name): \(cause)"
     case .usage(let text): text
     case .inconsistent(let what):
