@@ -37,14 +37,19 @@ let package = Package(
     systemLibrary("CZlib", pkgConfig: "zlib", debian: "zlib1g-dev"),
     systemLibrary("CDeflate", pkgConfig: "libdeflate", debian: "libdeflate-dev"),
     systemLibrary("CCrypto", pkgConfig: "libcrypto", debian: "libssl-dev"),
+    systemLibrary("CCurl", pkgConfig: "libcurl", debian: "libcurl4-openssl-dev"),
+    systemLibrary("CMicroHTTPD", pkgConfig: "libmicrohttpd", debian: "libmicrohttpd-dev"),
     library("Time", knows: []),
     library("Bytes", knows: ["CCrypto"]),
     library("JSON", knows: []),
     library("Ledger", knows: ["Time", "Bytes", "JSON", "CDeflate", "CCrypto"]),
-    library("AppStore", knows: ["Time", "Bytes", "JSON", "CCrypto"]),
+    library("AppStore", knows: ["Time", "Bytes", "JSON", "CCrypto", "CCurl"]),
     library("Projections", knows: ["Time", "Bytes", "JSON", "Ledger", "AppStore", "CSQLite"]),
     library(
-      "Intake", knows: ["Time", "Bytes", "JSON", "Ledger", "AppStore", "Projections", "CZlib"]),
+      "Intake",
+      knows: [
+        "Time", "Bytes", "JSON", "Ledger", "AppStore", "Projections", "CZlib", "CMicroHTTPD",
+      ]),
     .executableTarget(
       name: "ledgerctl",
       dependencies: ["Time", "Bytes", "JSON", "Ledger", "AppStore", "Projections", "Intake"],

@@ -1,0 +1,5 @@
+// libmicrohttpd, for what Swift cannot import as it is.
+#ifndef CMICROHTTPD_SHIM_H
+#define CMICROHTTPD_SHIM_H
+#include <microhttpd.h>
+#endif

@@ -1,0 +1,79 @@
+// What an operator configures: the content of config.json.
+package import Bytes
+
+/// The configuration of a ledger's intake. Everything has a default: a ledger without config.json works.
+package struct Configuration: Sendable, Equatable {
+  /// Where the App Store is asked, and how long it may take.
+  package struct AppStore: Sendable, Equatable {
+    /// https; http on loopback alone, for a stand-in.
+    package var productionURL = "https://buy.itunes.apple.com/verifyReceipt"
+    package var sandboxURL = "https://sandbox.itunes.apple.com/verifyReceipt"
+    package var connectTimeoutMs = 5_000
+    /// Of a whole call, connecting included.
+    package var timeoutMs = 5_000
+    package var answerBytesMax = 16 << 20
+    /// Calls at once.
+    package var callsMax = 64
+
+    package init() {}
+  }
+
+  /// How waiting receipts are asked about again, and when an answer is used again.
+  package struct Verification: Sendable, Equatable {
+    /// The first pause, doubled each time, with jitter, up to the ceiling.
+    package var retryFirstMs: Int64 = 10_000
+    package var retryCeilingMs: Int64 = 3_600_000
+    /// An upload whose receipt was answered so recently takes that answer; 0 never.
+    package var reuseReplyMs: Int64 = 60_000
+
+    package init() {}
+  }
+
+  /// Whom to trust beside Apple's root.
+  package struct Trust: Sendable, Equatable {
+    /// SHA-256 fingerprints of roots pinned beside Apple's, for a test authority.
+    package var additionalRoots: [Digest32] = []
+    /// DER certificates for transaction receipts.
+    package var transactionIntermediates: [[UInt8]] = []
+    /// SHA-256 fingerprints of signers of `Xcode` and `LocalTesting` receipts.
+    package var localTestingSigners: [Digest32] = []
+
+    package init() {}
+  }
+
+  /// One token, as it is kept.
+  package struct Token: Sendable, Equatable {
+    /// The public name by which it is listed and revoked.
+    package var id: String
+    /// SHA-256 of the token's text. A token is 32 random bytes: no slow hash is needed.
+    package var sha256: Digest32
+    /// The app family that it is bound to, as the UUID's text.
+    package var appFamilyID: String
+    /// Epoch milliseconds.
+    package var createdAtMs: Int64
+    /// Epoch milliseconds; nil while it is good.
+    package var revokedAtMs: Int64?
+
+    package init(
+      id: String, sha256: Digest32, appFamilyID: String, createdAtMs: Int64,
+      revokedAtMs: Int64? = nil
+    ) {
+      self.id = id
+      self.sha256 = sha256
+      self.appFamilyID = appFamilyID
+      self.createdAtMs = createdAtMs
+      self.revokedAtMs = revokedAtMs
+    }
+  }
+
+  package var appStore = AppStore()
+  package var verification = Verification()
+  package var trust = Trust()
+  package var tokens: [Token] = []
+  /// App Store shared secrets, by the app family's id. They stand in no message.
+  package var sharedSecrets: [String: [UInt8]] = [:]
+  /// Addresses and networks (`10.0.0.0/8`, `::1`) whose `X-Forwarded-For` is believed.
+  package var trustedProxies: [String] = []
+
+  package init() {}
+}

@@ -1,0 +1,78 @@
+// Counts and times of a running server, as Prometheus reads them.
+import Synchronization
+
+/// Counters, gauges and histograms. Safe to use from several threads at once.
+package final class Metrics: Sendable {
+  /// What only grows. A label's values are few and fixed: never an id, a path or an address.
+  package enum Counter: String, CaseIterable, Sendable {
+    /// Requests answered; label `status`.
+    case requests = "receipt_ledger_http_requests_total"
+    /// Events appended.
+    case appendedEvents = "receipt_ledger_appended_events_total"
+    /// Calls to the App Store; label `outcome`.
+    case appStoreCalls = "receipt_ledger_app_store_calls_total"
+    /// Conditions that an operator must mend, such as status 21004; label `alarm`.
+    case alarms = "receipt_ledger_operator_alarms_total"
+  }
+
+  /// What goes up and down.
+  package enum Gauge: String, CaseIterable, Sendable {
+    case queueLength = "receipt_ledger_verification_queue_receipts"
+    case queueAgeSeconds = "receipt_ledger_verification_queue_oldest_seconds"
+    case headPosition = "receipt_ledger_head_position"
+    case projectionLag = "receipt_ledger_projection_lag_events"
+    case connections = "receipt_ledger_http_connections"
+    case bodyBytes = "receipt_ledger_http_body_bytes"
+    case appStoreCallsInFlight = "receipt_ledger_app_store_calls_in_flight"
+    /// 1 while the App Store is held to be down.
+    case circuitOpen = "receipt_ledger_app_store_circuit_open"
+  }
+
+  /// How long something took, in seconds.
+  package enum Histogram: String, CaseIterable, Sendable {
+    case requestSeconds = "receipt_ledger_http_request_seconds"
+    case commitSeconds = "receipt_ledger_commit_seconds"
+    case appStoreSeconds = "receipt_ledger_app_store_call_seconds"
+  }
+
+  /// Upper bounds of the histograms' buckets, in seconds.
+  package static let bucketSeconds: [Double] = [
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
+  ]
+
+  struct Values {
+    var counters: [Counter: [String: UInt64]] = [:]
+    var gauges: [Gauge: Double] = [:]
+    var histograms: [Histogram: Distribution] = [:]
+  }
+
+  struct Distribution {
+    /// One for each bound, and one for what lies above.
+    var counts = [UInt64](repeating: 0, count: Metrics.bucketSeconds.count + 1)
+    var sumSeconds = 0.0
+  }
+
+  let values = Mutex(Values())
+
+  package init() {}
+
+  /// Adds to a counter.
+  package func count(_ counter: Counter, label: String = "", by amount: Int = 1) {
+    precondition(amount >= 0, "a counter never falls")
+    values.withLock { $0.counters[counter, default: [:]][label, default: 0] += UInt64(amount) }
+  }
+
+  /// Sets a gauge.
+  package func set(_ gauge: Gauge, _ value: Double) {
+    values.withLock { $0.gauges[gauge] = value }
+  }
+
+  /// Notes how long something took.
+  package func observe(_ histogram: Histogram, seconds: Double) {
+    let bucket = Metrics.bucketSeconds.firstIndex { seconds <= $0 } ?? Metrics.bucketSeconds.count
+    values.withLock { values in
+      values.histograms[histogram, default: Distribution()].counts[bucket] += 1
+      values.histograms[histogram, default: Distribution()].sumSeconds += seconds
+    }
+  }
+}
