@@ -62,6 +62,14 @@ let package = Package(
       name: "AppStoreAuthority", dependencies: ["AppStore", "Time", "Bytes", "JSON", "CCrypto"],
       path: "Development/AppStoreAuthority", swiftSettings: strict),
     .target(
+      name: "AppStoreStandIn",
+      dependencies: ["AppStoreAuthority", "AppStore", "Time", "Bytes", "JSON", "CMicroHTTPD"],
+      path: "Development/AppStoreStandIn", swiftSettings: strict),
+    .executableTarget(
+      name: "app-store-stand-in",
+      dependencies: ["AppStoreStandIn", "AppStoreAuthority", "AppStore", "Bytes", "JSON"],
+      path: "Development/app-store-stand-in", swiftSettings: strict),
+    .target(
       name: "TestSupport", dependencies: ["Time", "Bytes", "JSON", "Ledger", "Projections"],
       path: "Tests/TestSupport",
       swiftSettings: strict),
