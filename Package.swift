@@ -93,6 +93,12 @@ let package = Package(
     tests(
       "IntakeTests", of: ["Intake", "Projections", "AppStore", "Ledger", "Time", "Bytes", "JSON"]),
     tests(
+      "DevelopmentTests",
+      of: [
+        "AppStoreAuthority", "AppStoreStandIn", "app-store-stand-in", "upload-load",
+        "ProgramSupport", "AppStore", "Bytes", "JSON",
+      ]),
+    tests(
       "ledgerctlTests", of: ["ledgerctl", "Ledger", "Time", "Bytes", "JSON"], data: ["Transcripts"]),
   ]
 )
