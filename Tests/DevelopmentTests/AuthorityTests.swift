@@ -2,9 +2,25 @@
 import AppStore
 import AppStoreAuthority
 import Bytes
+import Foundation
 import Glibc
 import TestSupport
 import Testing
+
+/// A directory with an authority in it, for the whole run: keys take time.
+enum SharedAuthority {
+  nonisolated(unsafe) static let directory: Result<TemporaryDirectory, any Error> = Result {
+    let directory = try TemporaryDirectory()
+    _ = try AuthorityDirectory.open(directory.path("authority"))
+    // What is static is never let go of.
+    atexit {
+      if case .success(let directory) = SharedAuthority.directory {
+        try? FileManager.default.removeItem(atPath: directory.path)
+      }
+    }
+    return directory
+  }
+}
 
 @Suite("The test authority")
 struct AuthorityTests {
@@ -41,8 +57,8 @@ struct AuthorityTests {
 
   @Test("customers' receipts differ, and have the size of real ones")
   func customers() throws {
-    let directory = try TemporaryDirectory()
-    let authority = try AuthorityDirectory.open(directory.path("authority"))
+    let directory = try SharedAuthority.directory.get()
+    let authority = try AuthorityDirectory.load(directory.path("authority"))
     let signer = ReceiptSigner(authority: authority)
     let customers = CustomerReceipts(
       seed: 1, bundleID: "com.example.game", environment: .production, atMs: StandInShop.nowMs)
@@ -63,8 +79,7 @@ struct AuthorityTests {
 
   @Test("a directory gives each process the same authority; its keys are the owner's alone")
   func directory() throws {
-    let temporary = try TemporaryDirectory()
-    let path = temporary.path("authority")
+    let path = try SharedAuthority.directory.get().path("authority")
     let first = try AuthorityDirectory.open(path)
     let second = try AuthorityDirectory.open(path)
     #expect(first.chain == second.chain)

@@ -1,7 +1,10 @@
 // Misbehaviour on request, for as many calls as asked; the counters; control requests.
 import AppStoreStandIn
+import Dispatch
+import Foundation
 import Glibc
 import JSON
+import Synchronization
 import Testing
 
 @Suite("Misbehaviour of the stand-in")
@@ -71,13 +74,24 @@ struct StandInMisbehaviourTests {
   }
 
   @Test("a reset lets go of what hangs")
-  func resetReleases() async throws {
+  func resetReleases() throws {
     try shop.server.control(#"{"behaviour":"hang","ms":3600000}"#)
-    let (shop, text) = (shop, text)
-    async let hanging = Task.detached { try shop.post(text) == nil }.value
-    while try counts()["in_flight"]?.integerValue != 1 { usleep(5_000) }
+    let outcome = Mutex<Bool?>(nil)
+    let ended = DispatchSemaphore(value: 0)
+    // A thread of its own: the tests' own threads are few, and this one blocks.
+    let thread = Thread { [shop, text] in
+      do {
+        let isCut = try shop.post(text) == nil
+        outcome.withLock { $0 = isCut }
+      } catch { Issue.record(error) }
+      ended.signal()
+    }
+    thread.start()
+    let limit = ContinuousClock.now + .seconds(60)
+    while try counts()["in_flight"]?.integerValue != 1, .now < limit { usleep(5_000) }
     try shop.server.control(#"{"reset":true}"#)
-    #expect(try await hanging)
+    #expect(ended.wait(timeout: .now() + .seconds(60)) == .success)
+    #expect(outcome.withLock { $0 } == true)
     #expect(try shop.reply(text).status == 0)
   }
 

@@ -11,10 +11,7 @@ import Testing
 struct StandInProgramTests {
   let directory: TemporaryDirectory
 
-  init() throws {
-    directory = try TemporaryDirectory()
-    _ = try AuthorityDirectory.open(directory.path("authority"))
-  }
+  init() throws { directory = try SharedAuthority.directory.get() }
 
   func sign(_ arguments: String...) throws -> Outcome {
     try Outcome(
@@ -106,9 +103,10 @@ struct StandInProgramTests {
   @Test("upload bodies hold receipt, country, user and prices of what the receipt holds")
   func uploads() throws {
     let outcome = try sign(
-      "--customers", "5", "--seed", "3", "--receipts", "2", "--format", "uploads", "-o", "uploads")
+      "--customers", "5", "--seed", "3", "--receipts", "2", "--format", "uploads", "-o",
+      "uploads.ndjson")
     #expect(outcome.exitCode == 0 && outcome.output.isEmpty)
-    let text = try String(contentsOfFile: directory.path("uploads"), encoding: .utf8)
+    let text = try String(contentsOfFile: directory.path("uploads.ndjson"), encoding: .utf8)
     let lines = text.split(separator: "\n")
     #expect(lines.count == 10 && Set(lines).count == 10)
     for line in lines {
