@@ -40,6 +40,12 @@ package struct AccessLogEntry: Sendable {
     self.appFamily = appFamily
   }
 
+  /// With three decimals.
+  private static func milliseconds(_ microseconds: Int64) -> [UInt8] {
+    let (whole, rest) = max(0, microseconds).quotientAndRemainder(dividingBy: 1000)
+    return Array("\(whole).".utf8) + String(1000 + rest).utf8.dropFirst()
+  }
+
   func write(to writer: inout JSONWriter) {
     writer.beginObject()
     writer.key("time")
@@ -56,8 +62,8 @@ package struct AccessLogEntry: Sendable {
     writer.integer(bodyBytesIn)
     writer.key("bytes_out")
     writer.integer(bodyBytesOut)
-    writer.key("duration_us")
-    writer.integer(durationMicroseconds)
+    writer.key("duration_ms")
+    Self.milliseconds(durationMicroseconds).withUnsafeBytes { writer.raw($0) }
     writer.key("peer")
     if let peer { writer.string(peer) } else { writer.null() }
     writer.key("app_family_id")

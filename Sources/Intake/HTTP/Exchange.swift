@@ -111,9 +111,10 @@ final class Exchange: @unchecked Sendable {
       client = listener.trustedProxies.client(peer: peer, forwardedFor: head.forwardedFor)
     }
     if listener.isFull { throw .unavailable(retryAfterSeconds: 1).closing() }
-    bodyBytesMax = listener.options.bodyBytesMax
+    let limitBytes = listener.options.bodyBytesMax
     appFamily = try route.admit(
-      head, authenticator: listener.authenticator, bodyBytesMax: bodyBytesMax)
+      head, authenticator: listener.authenticator, bodyBytesMax: limitBytes)
+    bodyBytesMax = min(limitBytes, head.contentLength ?? limitBytes)
     let expectedBytes = min(head.contentLength ?? 0, Self.firstChargeBytesMax)
     guard charge(expectedBytes) else { throw .unavailable(retryAfterSeconds: 1) }
     body.reserveCapacity(expectedBytes)

@@ -30,6 +30,7 @@ package struct HTTPServerOptions: Sendable {
 /// that goes away must be an error code, not the end.
 package final class HTTPServer: Sendable {
   private let keeper = ConnectionKeeper()
+  private let proxies: ProxyList
   private let client: Listener
   private let metrics: Listener?
   private let isShut = Mutex(false)
@@ -45,13 +46,14 @@ package final class HTTPServer: Sendable {
     let address = try Self.address(options.listen)
     let metricsAddress: ListenAddress? =
       if let text = options.metricsListen { try Self.address(text) } else { nil }
+    proxies = ProxyList(try TrustedProxies(options.trustedProxies))
     let parts = ListenerParts(
-      options: options, trustedProxies: try TrustedProxies(options.trustedProxies),
-      service: service, authenticator: authenticator, metrics: metrics, accessLog: accessLog,
+      options: options, proxies: proxies, service: service, authenticator: authenticator,
+      metrics: metrics, accessLog: accessLog,
       keeper: keeper, bodies: BodyBudget(limitBytes: options.bodiesBytesMax))
     client = try Listener(
       parts, on: address, servesMetrics: false, threadCount: options.threadCount,
-      connectionsMax: options.connectionsMax)
+      connectionsMax: Self.fitting(connections: options.connectionsMax))
     self.metrics =
       if let metricsAddress {
         try Listener(
@@ -77,6 +79,27 @@ package final class HTTPServer: Sendable {
         cause: "it is not an address and a port, such as 127.0.0.1:8080 or [::1]:8080")
     }
     return address
+  }
+
+  /// Raises the process's limit of open files as far as the connections need it, and says how many
+  /// connections it allows. The log must always be able to open its next file.
+  private static func fitting(connections wanted: Int) -> Int {
+    let reserve = 640
+    let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    var limit = rlimit()
+    guard getrlimit(resource, &limit) == 0 else { return wanted }
+    let needed = rlim_t(wanted + reserve)
+    if limit.rlim_cur < needed {
+      var raised = limit
+      raised.rlim_cur = min(needed, limit.rlim_max)
+      if setrlimit(resource, &raised) == 0 { limit = raised }
+    }
+    return max(1, min(wanted, Int(min(limit.rlim_cur, needed)) - reserve))
+  }
+
+  /// Puts other trusted proxies in force, for every request that comes from now on.
+  package func replaceTrustedProxies(_ texts: [String]) throws(HTTPServerError) {
+    proxies.replace(try TrustedProxies(texts))
   }
 
   /// Where the client API is served.

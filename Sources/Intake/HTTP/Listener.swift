@@ -24,10 +24,21 @@ final class BodyBudget: Sendable {
   func give(_ count: Int) { used.withLock { $0 -= count } }
 }
 
+/// The proxies in force; they may be replaced while requests are answered.
+final class ProxyList: Sendable {
+  private let proxies: Mutex<TrustedProxies>
+
+  init(_ proxies: TrustedProxies) { self.proxies = Mutex(proxies) }
+
+  var current: TrustedProxies { proxies.withLock { $0 } }
+
+  func replace(_ proxies: TrustedProxies) { self.proxies.withLock { $0 = proxies } }
+}
+
 /// What both listeners of a server share.
 struct ListenerParts: Sendable {
   let options: HTTPServerOptions
-  let trustedProxies: TrustedProxies
+  let proxies: ProxyList
   let service: any ClientService
   let authenticator: any Authenticator
   let metrics: Metrics
@@ -55,7 +66,7 @@ final class Listener: @unchecked Sendable {
   let port: UInt16
 
   var options: HTTPServerOptions { parts.options }
-  var trustedProxies: TrustedProxies { parts.trustedProxies }
+  var trustedProxies: TrustedProxies { parts.proxies.current }
   var service: any ClientService { parts.service }
   var authenticator: any Authenticator { parts.authenticator }
   var bodies: BodyBudget { parts.bodies }

@@ -125,6 +125,17 @@ struct ProxyCase: CustomTestStringConvertible, Sendable {
     }
   }
 
+  @Test("other proxies are believed at once")
+  func replacedProxies() throws {
+    let fixture = try ServerFixture()
+    defer { fixture.server.shutdown(graceMs: 0) }
+    let request = ServerFixture.upload(headers: ["X-Forwarded-For: 198.51.100.1"])
+    _ = try fixture.exchange(request)
+    try fixture.server.replaceTrustedProxies(["127.0.0.0/8"])
+    _ = try fixture.exchange(request)
+    #expect(fixture.service.uploads.map(\.peerAddress) == ["127.0.0.1", "198.51.100.1"])
+  }
+
   @Test("an access log whose reader is gone does not hold up anything")
   func goneLog() throws {
     var ends: [Int32] = [0, 0]

@@ -185,6 +185,20 @@ private final class HeldAnswers: Sendable {
     #expect(throws: WireError.self) { _ = try fixture.connect() }
   }
 
+  @Test(
+    "a shutdown without patience ends what rests, and the service's own answer comes to nothing")
+  func shutdownAtOnce() throws {
+    for _ in 0..<10 {
+      let (fixture, held) = try Self.holding()
+      let clients = try (0..<20).map { _ in try fixture.connect() }
+      for client in clients { client.send(ServerFixture.upload()) }
+      #expect(eventually { held.count == clients.count })
+      fixture.server.shutdown(graceMs: 0)
+      held.release()
+      for client in clients { #expect(try client.isEnded()) }
+    }
+  }
+
   @Test("a shutdown whose patience ends answers 503, and the service's own answer comes to nothing")
   func shutdownAbandons() throws {
     let (fixture, held) = try Self.holding()
