@@ -71,6 +71,8 @@ let package = Package(
     tests(
       "IntakeTests", of: ["Intake", "Projections", "AppStore", "Ledger", "Time", "Bytes", "JSON"]),
     tests(
-      "ledgerctlTests", of: ["ledgerctl", "Ledger", "Time", "Bytes", "JSON"], data: ["Transcripts"]),
+      "ledgerctlTests",
+      of: ["ledgerctl", "Intake", "Projections", "Ledger", "Time", "Bytes", "JSON"],
+      data: ["Transcripts"]),
   ]
 )

@@ -44,7 +44,8 @@ enum SmallFile {
     let cause: String
 
     fileprivate static func system() -> Failure {
-      Failure(code: errno, cause: String(cString: strerror(errno)))
+      let words = String(cString: strerror(errno))
+      return Failure(code: errno, cause: words.prefix(1).lowercased() + words.dropFirst())
     }
   }
 
