@@ -147,7 +147,7 @@
         (OutputError.closedPipe, .done, []),
         (
           OutputError.writeFailed(object: "a.csv", code: ENOSPC), .failed,
-          ["ledgerctl: write: a.csv: no space left on the device"]
+          ["ledgerctl: write: a.csv: no space left on device"]
         ),
         (Interrupted(), .interrupted, ["ledgerctl: import: interrupted"]),
         (

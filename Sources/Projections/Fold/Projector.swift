@@ -161,7 +161,8 @@ package final class Projector {
     }
     if progress.position > reader.head.size {
       observer.notice(
-        "the projections had folded \(progress.position) events, the log holds "
+        "the projections had folded \(progress.position) event\(progress.position == 1 ? "" : "s"), "
+          + "the log holds "
           + "\(reader.head.size): events are missing from its end. Rebuilding from what is there")
       return false
     }

@@ -82,7 +82,7 @@ struct PurchaseLine: Equatable {
     }
   }
 
-  /// Columns that no purchase fills are left out.
+  /// Columns that no purchase fills are left out, but for what names a purchase.
   static func table(_ lines: [PurchaseLine]) -> TextTable {
     let all: [(column: TextTable.Column, cell: (PurchaseLine) -> String?)] = [
       (.init("product_id"), \.productID), (.init("transaction_id"), \.transactionID),
@@ -92,7 +92,9 @@ struct PurchaseLine: Equatable {
       (.init("canceled_at"), \.canceledAt),
       (.init("traits"), { $0.traits.isEmpty ? nil : $0.traits.joined(separator: ",") }),
     ]
-    let used = all.filter { entry in lines.contains { entry.cell($0) != nil } }
+    let used = all.enumerated().filter { index, entry in
+      index < 2 || lines.contains { entry.cell($0) != nil }
+    }.map(\.element)
     var table = TextTable(used.map(\.column))
     for line in lines { table.append(used.map { $0.cell(line) ?? "" }) }
     return table

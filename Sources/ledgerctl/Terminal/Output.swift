@@ -93,12 +93,6 @@ struct Diagnostics {
 
 /// The system's words for an `errno`.
 func systemErrorText(_ code: Int32) -> String {
-  switch code {
-  // glibc's words are meant for programmers here.
-  case ENOSPC: return "no space left on the device"
-  case EDQUOT: return "the disk quota is used up"
-  default: break
-  }
   var buffer = [CChar](repeating: 0, count: 256)
   guard strerror_r(code, &buffer, buffer.count) == 0 else { return "system error \(code)" }
   let text = String(decoding: buffer.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
