@@ -35,6 +35,18 @@ import Testing
     try FileManager.default.copyItem(atPath: other.path + "/log", toPath: fixture.path + "/log")
   }
 
+  @Test func whatAnotherProcessFoldedMeanwhileIsNoLoss() throws {
+    let fixture = try Self.folded()
+    let early = try fixture.projector()
+    try fixture.append([.upload(reply(row("3")), metadata: shorthand("1.00"), receipt: "c")])
+    let path = try fixture.current().path
+    // The log has grown since it looked, and the projections with it.
+    let database = try early.current()
+    #expect(try Self.gross(fixture, database) == ["3,6.00"])
+    #expect(database.path == path)
+    #expect(fixture.notices == [])
+  }
+
   @Test func whatIsUpToDateStays() throws {
     let fixture = try Self.folded()
     #expect(try Self.gross(fixture, fixture.current()) == ["2,5.00"])
