@@ -218,11 +218,13 @@ final class RawClient {
 
   @Test func connectionsBeyondTheLimitAreRefused() throws {
     let ledger = try ServedLedger { $0.connectionsMax = 2 }
-    let clients = try (0..<2).map { _ in try RawClient(ledger.directory) }
-    for client in clients { client.begin(ledger.directory) }
-    #expect(clients[0].kind() == 0x81)
-    let error = #expect(throws: LedgerError.self) { try RemoteAppender.connect(ledger.directory) }
-    #expect(error?.kind == .locked)
+    try withExtendedLifetime((0..<2).map { _ in try RawClient(ledger.directory) }) {
+      let error = #expect(throws: LedgerError.self) {
+        try RemoteAppender.connect(ledger.directory)
+      }
+      #expect(error?.kind == .locked)
+      #expect(error?.cause == "too many commands wait for it")
+    }
   }
 
   // MARK: What must not come through
