@@ -157,6 +157,18 @@ final class RawClient {
     #expect(tickets.count == 5000)
   }
 
+  @Test func aWishToRetryReachesTheServer() throws {
+    let wished = DispatchSemaphore(value: 0)
+    let ledger = try ServedLedger()
+    ledger.server.stop()
+    let server = try HandoverServer(writer: ledger.writer, onRetry: { wished.signal() })
+    defer { server.stop() }
+    let session = try ledger.connect()
+    try session.requestRetry()
+    #expect(wished.wait(timeout: .now()) == .success)
+    try session.close()
+  }
+
   @Test func aSecondSessionIsToldWhoHasTheTurn() throws {
     let ledger = try ServedLedger()
     let session = try ledger.connect()
