@@ -157,6 +157,18 @@ final class RawClient {
     #expect(tickets.count == 5000)
   }
 
+  @Test func aWishToRetryReachesTheServer() throws {
+    let wished = DispatchSemaphore(value: 0)
+    let ledger = try ServedLedger()
+    ledger.server.stop()
+    let server = try HandoverServer(writer: ledger.writer, onRetry: { wished.signal() })
+    defer { server.stop() }
+    let session = try ledger.connect()
+    try session.requestRetry()
+    #expect(wished.wait(timeout: .now()) == .success)
+    try session.close()
+  }
+
   @Test func aSecondSessionIsToldWhoHasTheTurn() throws {
     let ledger = try ServedLedger()
     let session = try ledger.connect()
@@ -218,11 +230,13 @@ final class RawClient {
 
   @Test func connectionsBeyondTheLimitAreRefused() throws {
     let ledger = try ServedLedger { $0.connectionsMax = 2 }
-    let clients = try (0..<2).map { _ in try RawClient(ledger.directory) }
-    for client in clients { client.begin(ledger.directory) }
-    #expect(clients[0].kind() == 0x81)
-    let error = #expect(throws: LedgerError.self) { try RemoteAppender.connect(ledger.directory) }
-    #expect(error?.kind == .locked)
+    try withExtendedLifetime((0..<2).map { _ in try RawClient(ledger.directory) }) {
+      let error = #expect(throws: LedgerError.self) {
+        try RemoteAppender.connect(ledger.directory)
+      }
+      #expect(error?.kind == .locked)
+      #expect(error?.cause == "too many commands wait for it")
+    }
   }
 
   // MARK: What must not come through
