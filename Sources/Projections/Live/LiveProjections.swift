@@ -23,6 +23,7 @@ package final class LiveProjections: Sendable {
   private let folding: Monitor<LiveFold>
   private let shared: Monitor<Shared>
   private let questions: Monitor<Questions?>
+  private let keeper: LogKeeper?
 
   /// Opens the projections, caught up with the log, or builds them where there are none that fit.
   package init(_ directory: LedgerDirectory, observer: Projector.Observer = .init()) throws {
@@ -30,6 +31,8 @@ package final class LiveProjections: Sendable {
     folding = Monitor(try LiveFold(directory, observer), conditionCount: 0)
     shared = Monitor(Shared(), conditionCount: 0)
     questions = Monitor(nil, conditionCount: 0)
+    // Where the system gives no thread, SQLite writes its log back in the middle of commits, as it does.
+    keeper = try? LogKeeper { [folding] body in folding.withLock { _ in body() } }
     try folding.withLock { try share($0) }
   }
 
@@ -45,7 +48,10 @@ package final class LiveProjections: Sendable {
   /// So many events are folded.
   package var position: Position { shared.withLock { $0.position } }
 
+  deinit { keeper?.stop() }
+
   private func share(_ fold: LiveFold) throws {
+    keeper?.look(at: fold.database)
     let apps = fold.hasNewApps ? try AppDirectory(fold.database) : nil
     fold.hasNewApps = false
     shared.withLock { shared in
