@@ -36,6 +36,8 @@ package final class Database {
   package let path: String
   /// The file as it was opened, where nothing locks it: it must not change while it is read.
   private let unlockedFile: UnlockedFile?
+  /// Where a commit notes the length of the write-ahead log.
+  private let logPages: UnsafeMutablePointer<Int32>
 
   /// Opens the database. One that may not be written to, nor its folder, is read without SQLite's own files
   /// beside it, as long as there are none; where the file changes meanwhile, results are refused.
@@ -54,6 +56,8 @@ package final class Database {
       unlockedFile = nil
       handle = try Self.open(path, flags)
     }
+    logPages = .allocate(capacity: 1)
+    logPages.initialize(to: 0)
     sqlite3_busy_timeout(handle, 30_000)
   }
 
@@ -80,7 +84,25 @@ package final class Database {
       code: SQLITE_BUSY)
   }
 
-  deinit { sqlite3_close_v2(handle) }
+  deinit {
+    sqlite3_close_v2(handle)
+    logPages.deallocate()
+  }
+
+  /// Leaves the write-ahead log alone after commits, which else write it back now and then: from now on
+  /// someone else must.
+  func leaveLogAlone() {
+    _ = sqlite3_wal_hook(
+      handle,
+      { context, _, _, pages in
+        context?.assumingMemoryBound(to: Int32.self).pointee = pages
+        return SQLITE_OK
+      }, logPages)
+  }
+
+  /// How many pages the write-ahead log held after this connection's last commit; 0 before
+  /// `leaveLogAlone`.
+  var logPageCount: Int { Int(logPages.pointee) }
 
   fileprivate func error(_ operation: String) -> DatabaseError {
     DatabaseError(

@@ -1,0 +1,176 @@
+// Live projections: what they answer, and that they follow the log whoever else folds it.
+import Bytes
+import Foundation
+import Ledger
+import Projections
+import TestSupport
+import Testing
+
+@Suite struct LiveProjectionsTests {
+  static let family = "0e7c2f4a-9a0b-4c5d-8e6f-112233445566"
+  static var familyID: UUID16 {
+    get throws { try #require(UUID16(family)) }
+  }
+
+  static func app(_ products: [(String, ProductType)]) -> TestEvent {
+    .app(
+      AppRegistered(
+        appFamilyID: family, name: "App", bundleIDs: ["app"],
+        products: products.map { .init(id: $0.0, type: $0.1) }))
+  }
+
+  /// The body as JSON.
+  static func object(_ receipt: ClientReceipt?) throws -> [String: Any] {
+    let body = try #require(receipt?.body)
+    return try #require(
+      try JSONSerialization.jsonObject(with: Data(body)) as? [String: Any])
+  }
+
+  static func purchases(_ receipt: ClientReceipt?) throws -> [[String: Any]] {
+    try #require(try object(receipt)["in_app_purchases"] as? [[String: Any]])
+  }
+
+  @Test func aConfirmedReceiptShowsItsPurchases() throws {
+    let fixture = try LedgerFixture()
+    try fixture.append([
+      Self.app([("coins", .consumable)]),
+      .upload(
+        reply(row("1")), user: "u1", metadata: shorthand("2.00"), at: "2026-01-10"),
+    ])
+    let live = try LiveProjections(fixture.directory)
+    let answer = try #require(try live.answer(upload: 1))
+    #expect(!answer.isFraud && !answer.isPending && answer.fraudReason == nil)
+    let object = try Self.object(answer)
+    #expect(object["app_family_id"] as? String == Self.family)
+    #expect(object["environment"] as? String == "production")
+    #expect(object["user_identifier"] as? String == "u1")
+    let purchase = try #require(try Self.purchases(answer).first)
+    #expect(purchase["product_id"] as? String == "coins")
+    #expect(purchase["type"] as? String == "consumable")
+    #expect(purchase["currency_code"] as? String == "EUR")
+    #expect((purchase["app_store"] as? [String: Any])?["transaction_id"] as? String == "1")
+  }
+
+  @Test func aWaitingReceiptShowsItsFileAndWaits() throws {
+    let fixture = try LedgerFixture()
+    try fixture.append([.pending(.unified(.init("1")), user: "u1")])
+    let live = try LiveProjections(fixture.directory)
+    let answer = try #require(try live.answer(upload: 0))
+    #expect(answer.isPending && !answer.isFraud)
+    let purchase = try #require(try Self.purchases(answer).first)
+    #expect(purchase["app_store"] is NSNull)
+    #expect(purchase["version"] as? Int == 0)
+    let waiting = try live.waiting(limit: 10)
+    #expect(waiting.map { $0.uploads.map(\.position) } == [[0]])
+    #expect(try live.waiting(afterReceipt: waiting[0].number, limit: 10).isEmpty)
+  }
+
+  @Test func twoUsersOfOneConsumableAreJudgedByPosition() throws {
+    let fixture = try LedgerFixture()
+    try fixture.append([
+      Self.app([("coins", .consumable)]), .upload(reply(row("1")), user: "u1"),
+      .upload(reply(row("1")), user: "u2"),
+    ])
+    let live = try LiveProjections(fixture.directory)
+    #expect(try live.answer(upload: 1)?.isFraud == false)
+    #expect(try live.answer(upload: 3)?.fraudReason == "transaction_replayed")
+  }
+}
+
+extension LiveProjectionsTests {
+  @Test func anUploadKeepsItsVerdictThoughTheReceiptIsTheSame() throws {
+    let fixture = try LedgerFixture()
+    try fixture.append([
+      Self.app([("coins", .consumable)]), .upload(reply(row("1")), user: "u1"),
+    ])
+    let live = try LiveProjections(fixture.directory)
+    try fixture.append([.upload(reply(row("1")), user: "u2")])
+    try live.catchUp()
+    #expect(try live.answer(upload: 1)?.isFraud == false)
+    let second = try #require(try live.answer(upload: 3))
+    #expect(second.isFraud)
+    let id = try #require(try Self.object(second)["id"] as? String)
+    let receiptID = try #require(UUID16(id))
+    #expect(try live.answer(receiptID: receiptID, appFamily: Self.familyID) == second)
+    #expect(try live.answer(receiptID: receiptID, appFamily: .random()) == nil)
+    #expect(try live.answer(receiptID: .random(), appFamily: Self.familyID) == nil)
+    #expect(try live.answer(upload: 2) == nil)
+  }
+
+  @Test func theQueueHoldsWhatTheAppStoreStillOwes() throws {
+    let fixture = try LedgerFixture()
+    let file = ReceiptFileText.unified(.init("1"))
+    try fixture.append([.pending(file), .pending(file, user: "u1"), .pending(.unified(.init("2")))])
+    let live = try LiveProjections(fixture.directory)
+    let first = try #require(try live.waiting(limit: 1).first)
+    #expect(first.uploads.map(\.position) == [0, 2])
+    let rest = try live.waiting(afterReceipt: first.number, limit: 5)
+    #expect(rest.flatMap(\.uploads).map(\.position) == [4])
+    #expect(try live.waitingSummary().receipts == 2)
+    var away = VerificationPlan(upload: 0, occurredAtMs: ms("2026-01-11"), reply: .none)
+    (away.outcome, away.status) = (.unreachable, nil)
+    try fixture.append([.verified(away), .verify(2, reply(row("1")), at: "2026-01-12")])
+    try live.catchUp()
+    let uploads = try live.waitingUploads(ofReceipt: first.receiptID, appFamily: first.appFamily)
+    #expect(uploads.map(\.position) == [0])
+    #expect(uploads.map(\.isUnreachableRecorded) == [true])
+    let answered = try #require(
+      try live.recentReply(
+        ofReceipt: first.receiptID, appFamily: first.appFamily, notBeforeMs: ms("2026-01-12")))
+    #expect(answered.position == 7 && answered.outcome == .valid && answered.status == 0)
+    #expect(
+      try live.recentReply(
+        ofReceipt: first.receiptID, appFamily: first.appFamily, notBeforeMs: ms("2026-01-13"))
+        == nil)
+    try fixture.append([.reuse(7, for: 0)])
+    try live.catchUp()
+    #expect(try live.answer(upload: 0)?.isPending == false)
+    #expect(try live.waitingSummary().receipts == 1)
+  }
+
+  @Test func aForgedReceiptNeitherWaitsNorShowsPurchases() throws {
+    let fixture = try LedgerFixture()
+    guard case .upload(var plan) = TestEvent.pending(.unified(.init("1"))) else { return }
+    plan.verification?.outcome = .invalid
+    try fixture.append([.upload(plan)])
+    let live = try LiveProjections(fixture.directory)
+    let answer = try #require(try live.answer(upload: 0))
+    #expect(answer.fraudReason == "signature_invalid")
+    #expect(try Self.purchases(answer).isEmpty)
+    #expect(try live.waiting(limit: 1).isEmpty)
+  }
+
+  @Test func aSubscriptionShowsPeriodRenewalAndCancellation() throws {
+    let fixture = try LedgerFixture()
+    let info: JSONText = [
+      [
+        "original_transaction_id": "1", "auto_renew_status": "1",
+        "grace_period_expires_date_ms": date("2026-03-01"),
+      ]
+    ]
+    try fixture.append([
+      Self.app([("pro", .autoRenewable)]),
+      .upload(
+        reply(
+          row("1", line: "70", product: "pro", ["expires_date_ms": date("2026-02-05")]),
+          row(
+            "2", of: "1", line: "71", product: "pro", on: "2026-02-05",
+            [
+              "expires_date_ms": date("2026-03-05"), "cancellation_reason": "1",
+              "cancellation_date_ms": date("2026-02-06"),
+            ]), requested: "2026-02-20", also: ["pending_renewal_info": info])),
+    ])
+    let live = try LiveProjections(fixture.directory)
+    let purchases = try Self.purchases(try live.answer(upload: 1))
+    #expect(purchases.count == 2)
+    let last = try #require(purchases.last)
+    #expect(last["is_auto_renewing"] as? Bool == true)
+    #expect(last["in_grace_period"] as? Bool == true)
+    #expect(last["canceled_by"] as? String == "user")
+    let end = try #require(last["current_period_end_at"] as? [String: Any])
+    #expect(end["utc"] as? String == "2026-03-05 00:00:00 UTC")
+    #expect(end["ms"] as? Int == Int(ms("2026-03-05")))
+    #expect(Set(purchases.compactMap { $0["id"] as? String }).count == 2)
+    #expect(purchases[0]["canceled_at"] is NSNull)
+  }
+}
