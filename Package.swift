@@ -56,8 +56,19 @@ let package = Package(
       swiftSettings: strict),
     // For the demo, tests and measurements; never part of what is shipped.
     .executableTarget(
-      name: "generate-history", dependencies: ["Time", "Bytes", "JSON"],
+      name: "generate-history", dependencies: ["AppStoreAuthority", "Time", "Bytes", "JSON"],
       path: "Development/generate-history", swiftSettings: strict),
+    .target(
+      name: "AppStoreAuthority", dependencies: ["AppStore", "Time", "Bytes", "JSON", "CCrypto"],
+      path: "Development/AppStoreAuthority", swiftSettings: strict),
+    .target(
+      name: "AppStoreStandIn",
+      dependencies: ["AppStoreAuthority", "AppStore", "Time", "Bytes", "JSON", "CMicroHTTPD"],
+      path: "Development/AppStoreStandIn", swiftSettings: strict),
+    .executableTarget(
+      name: "app-store-stand-in",
+      dependencies: ["AppStoreStandIn", "AppStoreAuthority", "AppStore", "Bytes", "JSON"],
+      path: "Development/app-store-stand-in", swiftSettings: strict),
     .target(
       name: "TestSupport", dependencies: ["Time", "Bytes", "JSON", "Ledger", "Projections"],
       path: "Tests/TestSupport",
@@ -66,7 +77,9 @@ let package = Package(
     tests("BytesTests", of: ["Bytes"]),
     tests("JSONTests", of: ["JSON"]),
     tests("LedgerTests", of: ["Ledger", "Time", "Bytes", "JSON", "CCrypto"]),
-    tests("AppStoreTests", of: ["AppStore", "Time", "Bytes", "JSON", "CCrypto"]),
+    tests(
+      "AppStoreTests",
+      of: ["AppStore", "AppStoreAuthority", "Time", "Bytes", "JSON", "CCrypto"]),
     tests("ProjectionTests", of: ["Projections", "AppStore", "Ledger", "Time", "Bytes", "JSON"]),
     tests(
       "IntakeTests", of: ["Intake", "Projections", "AppStore", "Ledger", "Time", "Bytes", "JSON"]),

@@ -1,4 +1,5 @@
 // The command line: what it takes, and what is wrong with one.
+import AppStoreAuthority
 import Time
 
 struct UsageError: Error {

@@ -1,4 +1,5 @@
 // A price list that agrees with what customers paid, where it says anything.
+import AppStoreAuthority
 import Time
 
 struct PriceListFile {

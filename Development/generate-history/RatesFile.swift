@@ -1,4 +1,5 @@
 // Daily exchange rates on working days: what a euro buys of each currency, wandering about its usual value.
+import AppStoreAuthority
 import Time
 
 struct RatesFile {

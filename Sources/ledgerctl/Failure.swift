@@ -96,6 +96,11 @@ struct ErrorReport: Equatable {
       let isInterrupted = error.kind == .interrupted
       exitCode = isInterrupted ? .interrupted : .failed
       lines = [Self.line(error.operation, error.object, Self.inSentence(error.cause))]
+    case let error as ConfigurationError:
+      exitCode = .failed
+      lines = error.problems.map {
+        Self.line(error.operation, error.object, Self.inSentence($0.description))
+      }
     case let error as DeclarationError:
       exitCode = .failed
       lines = error.description.split(separator: "\n").map { Self.line(command, String($0)) }

@@ -3,7 +3,9 @@
 /// The commands of the program.
 struct CommandTable: Sendable {
   static let standard = CommandTable(commands: [
-    initCommand, appAddCommand, importCommand, pricesImportCommand, ratesImportCommand,
+    initCommand, appAddCommand, tokenCreateCommand, tokenListCommand, tokenRevokeCommand,
+    configCheckCommand, configSetSharedSecretCommand, importCommand, pricesImportCommand,
+    ratesImportCommand,
     statusCommand, showCommand, historyCommand, replayCommand, rebuildCommand, exportCommand,
     helpCommand,
   ])

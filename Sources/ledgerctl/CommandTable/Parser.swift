@@ -1,4 +1,5 @@
 // From arguments to an invocation, checked against the table before anything else happens.
+import Intake
 
 /// What a command line asks for.
 enum Request {

@@ -1,7 +1,7 @@
-// "did you mean …?"
+// "did you mean …?", for commands, options and the keys of config.json.
 
 /// The candidate that is nearest to `text`, where one is near enough to be meant.
-func suggestion(for text: String, among candidates: [String]) -> String? {
+package func suggestion(for text: String, among candidates: [String]) -> String? {
   // Longer than every name: nothing to find, and the comparison's cost stays small.
   let scalars = Array(text.lowercased().unicodeScalars.prefix(40))
   guard !scalars.isEmpty else { return nil }
@@ -17,7 +17,7 @@ func suggestion(for text: String, among candidates: [String]) -> String? {
 }
 
 /// `; did you mean X?`, or nothing.
-func hint(for text: String, among candidates: [String], prefix: String = "") -> String {
+package func hint(for text: String, among candidates: [String], prefix: String = "") -> String {
   suggestion(for: text, among: candidates).map { "; did you mean \(prefix)\($0)?" } ?? ""
 }
 

@@ -1,18 +1,18 @@
 // Steps through the calendar, and dates as the App Store writes them.
-import Time
+package import Time
 
-let secondMs: Int64 = 1000
-let minuteMs: Int64 = 60_000
-let hourMs: Int64 = 3_600_000
-let dayMs: Int64 = 86_400_000
+package let secondMs: Int64 = 1000
+package let minuteMs: Int64 = 60_000
+package let hourMs: Int64 = 3_600_000
+package let dayMs: Int64 = 86_400_000
 
-enum StoreTime {
-  static func day(_ epochMs: Int64) -> CivilDate {
+package enum StoreTime {
+  package static func day(_ epochMs: Int64) -> CivilDate {
     CivilDate(dayNumber: Timestamp.utcDay(ms: epochMs))
   }
 
   /// The same time of day so many months later; a day that the month lacks becomes its last.
-  static func adding(months: Int, to epochMs: Int64) -> Int64 {
+  package static func adding(months: Int, to epochMs: Int64) -> Int64 {
     let date = day(epochMs)
     let timeMs = epochMs - Int64(date.dayNumber) * dayMs
     let index = date.year * 12 + date.month - 1 + months
@@ -37,7 +37,7 @@ enum StoreTime {
 
   /// Daylight saving in Los Angeles: from the second Sunday of March to the first of November, at 2:00 local
   /// time (the rule since 2007).
-  static func losAngelesOffsetMs(_ epochMs: Int64) -> Int64 {
+  package static func losAngelesOffsetMs(_ epochMs: Int64) -> Int64 {
     let year = day(epochMs).year
     let begin = Int64(sunday(2, year: year, month: 3)) * dayMs + 10 * hourMs
     let end = Int64(sunday(1, year: year, month: 11)) * dayMs + 9 * hourMs
@@ -56,14 +56,21 @@ enum StoreTime {
     return String(decoding: text, as: UTF8.self)
   }
 
-  static func greenwich(_ epochMs: Int64) -> String { plain(epochMs, " Etc/GMT") }
+  package static func greenwich(_ epochMs: Int64) -> String { plain(epochMs, " Etc/GMT") }
 
-  static func losAngeles(_ epochMs: Int64) -> String {
+  package static func losAngeles(_ epochMs: Int64) -> String {
     plain(epochMs + losAngelesOffsetMs(epochMs), " America/Los_Angeles")
   }
 
   /// `2026-01-02T03:04:05Z`, as receipts write dates.
-  static func receiptDate(_ epochMs: Int64) -> String {
+  package static func receiptDate(_ epochMs: Int64) -> String {
     String(Timestamp.text(ms: epochMs).prefix(19)) + "Z"
+  }
+}
+
+extension DER {
+  /// A date as a receipt's attribute has it; empty where there is none.
+  package static func date(_ epochMs: Int64?) -> [UInt8] {
+    ia5(epochMs.map(StoreTime.receiptDate) ?? "")
   }
 }
