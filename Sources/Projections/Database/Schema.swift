@@ -4,9 +4,9 @@
 enum Schema {
   /// The version of each projection's tables and fold. A database with others is rebuilt.
   static let versions: [(name: String, version: Int)] = [
-    ("apps", 1), ("receipts", 1), ("sales", 1), ("journal", 1), ("users", 1),
-    ("verifications", 1), ("exceptions", 1), ("declarations", 1), ("uploads", 1),
-    ("views", 1),
+    ("apps", 1), ("receipts", 2), ("sales", 1), ("journal", 1), ("users", 1),
+    ("verifications", 1), ("exceptions", 2), ("declarations", 1), ("uploads", 2),
+    ("views", 2),
   ]
 
   static let tables = """
@@ -41,7 +41,15 @@ enum Schema {
       user INTEGER, uploads INTEGER NOT NULL, purchases INTEGER NOT NULL,
       first_position INTEGER NOT NULL, last_position INTEGER NOT NULL,
       reply_position INTEGER, is_locally_valid INTEGER NOT NULL, is_final INTEGER NOT NULL,
-      created_at_ms INTEGER NOT NULL, updated_at_ms INTEGER NOT NULL);
+      created_at_ms INTEGER NOT NULL, updated_at_ms INTEGER NOT NULL,
+      last_upload INTEGER NOT NULL, answer_position INTEGER, own_fraud_reason INTEGER,
+      own_fraud_position INTEGER, upload_fraud_reason INTEGER, upload_fraud_position INTEGER);
+    CREATE TABLE upload_verdicts(
+      upload INTEGER PRIMARY KEY, receipt INTEGER NOT NULL, fraud_reason INTEGER NOT NULL,
+      position INTEGER NOT NULL);
+    CREATE TABLE open_uploads(
+      upload INTEGER PRIMARY KEY, receipt INTEGER NOT NULL, is_accepted INTEGER NOT NULL,
+      is_unreachable INTEGER NOT NULL, is_refused INTEGER NOT NULL);
     CREATE TABLE sales(
       id INTEGER PRIMARY KEY, environment INTEGER NOT NULL, bundle INTEGER NOT NULL,
       key_kind INTEGER NOT NULL, sale_key TEXT NOT NULL,
@@ -88,6 +96,8 @@ enum Schema {
     CREATE UNIQUE INDEX users_identifier ON users(user_identifier);
     CREATE INDEX receipts_receipt_hash ON receipts(receipt_hash);
     CREATE INDEX receipts_pending ON receipts(id) WHERE is_final = 0;
+    CREATE INDEX open_uploads_waiting ON open_uploads(receipt, upload)
+      WHERE is_accepted = 1 AND is_refused = 0;
     CREATE INDEX uploads_line_hash ON uploads(line_hash) WHERE line_hash IS NOT NULL;
     CREATE INDEX sales_key ON sales(sale_key);
     CREATE INDEX sales_chain_hash ON sales(chain_hash) WHERE chain_hash IS NOT NULL;

@@ -18,9 +18,10 @@ final class SymbolTable {
 
   init(_ arena: TextArena) { self.arena = arena }
 
-  /// Reads all symbols of a database.
+  /// Reads the symbols of a database that are not here yet.
   func load(from database: Database) throws(DatabaseError) {
-    let statement = try database.prepare("SELECT text FROM symbols ORDER BY id")
+    let statement = try database.prepare("SELECT text FROM symbols WHERE id >= ? ORDER BY id")
+    statement.bind(1, texts.count)
     while try statement.step() { _ = symbol(statement.bytes(0)) }
     storedCount = texts.count
   }
@@ -52,8 +53,14 @@ final class SymbolTable {
   /// The symbol of `text` if it has one.
   func known(_ text: String) -> Symbol? {
     var text = text
-    return text.withUTF8 { numbers[TextKey(text: Text($0))] }
+    return text.withUTF8 { known(Text($0)) }
   }
+
+  /// The symbol of `text` if it has one.
+  func known(_ text: Text) -> Symbol? { numbers[TextKey(text: text)] }
+
+  /// Whether the symbol is here.
+  func holds(_ symbol: Symbol) -> Bool { texts.indices.contains(Int(symbol)) }
 
   private func add(_ text: Text) -> Symbol {
     let kept = arena.keep(text)
