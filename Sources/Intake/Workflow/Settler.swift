@@ -30,6 +30,7 @@ final class Settler {
   private func settle(_ batch: [SettlerItem]) {
     var uploads: [SubmittedUpload] = []
     var results: [RecordedResult] = []
+    var latches: [Latch] = []
     for item in batch {
       switch item {
       case .uploaded(let upload): uploads.append(upload)
@@ -39,6 +40,7 @@ final class Settler {
         if let recorded = recorder.recordRest(of: receiptID, appFamily: appFamily, reply) {
           results.append(recorded)
         }
+      case .foreign(let latch): latches.append(latch)
       }
     }
     let positions = uploads.map { upload -> Position? in
@@ -58,6 +60,10 @@ final class Settler {
       conclude(upload, position, isFolded: isFolded)
     }
     caller.makeCalls()
+    if latches.isEmpty { return }
+    // What was imported may wait for the App Store too.
+    shared.desk.rescan()
+    for latch in latches { latch.open() }
   }
 
   private func durable(_ ticket: AppendTicket) -> Position? {

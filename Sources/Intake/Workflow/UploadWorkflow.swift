@@ -122,8 +122,12 @@ package final class UploadWorkflow: ClientService {
   /// Tries everything that waits now.
   package func retryNow() { shared.desk.hurry(alarmsAlone: false) }
 
-  /// Reads the queue again: another process has appended uploads that wait.
-  package func noteForeignAppends() { shared.desk.rescan() }
+  /// Takes in what others have appended, and returns when it is folded, so that an app that was just registered
+  /// is known to the uploads that come next. A fold that takes long is not waited for.
+  package func noteForeignAppends() {
+    let latch = Latch()
+    if shared.inbox.push(.foreign(latch)) { latch.wait(limitMs: 10_000) }
+  }
 
   // MARK: Workers
 

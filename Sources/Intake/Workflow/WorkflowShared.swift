@@ -32,6 +32,24 @@ enum SettlerItem: Sendable {
   case result(AppStoreCall, CallResult)
   /// More uploads of a receipt wait for a reply than went into one frame.
   case rest(UUID16, appFamily: UUID16, RecentReply)
+  /// Others have appended; whoever waits is told when that is folded.
+  case foreign(Latch)
+}
+
+/// Opens once.
+final class Latch: Sendable {
+  private let isOpen = Monitor(false, conditionCount: 1)
+
+  func open() {
+    isOpen.withLock { state in
+      state = true
+      isOpen.broadcast(0)
+    }
+  }
+
+  func wait(limitMs: Int64) {
+    _ = isOpen.wait(on: 0, limitMs: limitMs) { state -> Void? in state ? () : nil }
+  }
 }
 
 /// The parts that do not change while the workflow runs.
