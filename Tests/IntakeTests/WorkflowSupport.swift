@@ -239,10 +239,10 @@ final class WorkflowFixture {
 
   /// Sends an upload and does not wait.
   func send(_ file: [UInt8], user: String? = nil) throws -> PendingAnswer {
-    let name = user.map { #","user_identifier":"\($0)""# } ?? ""
+    let name = user.map { #","user_identifier":"\#($0)""# } ?? ""
     let request = Array(
-      #"{"receipt":"\(Base64.text(file))","country_code":"DE"\(name)}"#.utf8)
-    let fields = try request.withUnsafeBytes { bytes in
+      #"{"receipt":"\#(Base64.text(file))","country_code":"DE"\#(name)}"#.utf8)
+    let read = try request.withUnsafeBytes { bytes in
       var cursor = JSONCursor(bytes)
       var reader = UploadFieldReader()
       try cursor.beginObject()
@@ -250,8 +250,9 @@ final class WorkflowFixture {
         let isTaken = try reader.take(key, from: &cursor)
         try #require(isTaken)
       }
-      return try #require(reader.finish())
+      return reader.finish()
     }
+    let fields = try #require(read)
     let answer = PendingAnswer()
     try workflow.upload(
       ClientUpload(
