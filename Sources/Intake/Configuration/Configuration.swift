@@ -12,7 +12,8 @@ package struct Configuration: Sendable, Equatable {
     package var connectTimeoutMs = 5_000
     /// Of a whole call, connecting included.
     package var timeoutMs = 5_000
-    package var answerBytesMax = 16 << 20
+    /// Below what an event holds, so that every answer can be recorded.
+    package var answerBytesMax = 15 << 20
     /// Calls at once.
     package var callsMax = 64
 
