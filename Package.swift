@@ -56,7 +56,8 @@ let package = Package(
       swiftSettings: strict),
     // For the demo, tests and measurements; never part of what is shipped.
     .executableTarget(
-      name: "generate-history", dependencies: ["AppStoreAuthority", "Time", "Bytes", "JSON"],
+      name: "generate-history",
+      dependencies: ["AppStoreAuthority", "ProgramSupport", "Time", "Bytes", "JSON"],
       path: "Development/generate-history", swiftSettings: strict),
     .target(
       name: "AppStoreAuthority", dependencies: ["AppStore", "Time", "Bytes", "JSON", "CCrypto"],
@@ -67,8 +68,16 @@ let package = Package(
       path: "Development/AppStoreStandIn", swiftSettings: strict),
     .executableTarget(
       name: "app-store-stand-in",
-      dependencies: ["AppStoreStandIn", "AppStoreAuthority", "AppStore", "Bytes", "JSON"],
+      dependencies: [
+        "AppStoreStandIn", "AppStoreAuthority", "ProgramSupport", "AppStore", "Bytes", "JSON",
+      ],
       path: "Development/app-store-stand-in", swiftSettings: strict),
+    .target(
+      name: "ProgramSupport", path: "Development/ProgramSupport", swiftSettings: strict),
+    .systemLibrary(name: "CEpoll", path: "Development/CEpoll"),
+    .executableTarget(
+      name: "upload-load", dependencies: ["ProgramSupport", "JSON", "CEpoll"],
+      path: "Development/upload-load", swiftSettings: strict),
     .target(
       name: "TestSupport", dependencies: ["Time", "Bytes", "JSON", "Ledger", "Projections"],
       path: "Tests/TestSupport",
@@ -83,6 +92,12 @@ let package = Package(
     tests("ProjectionTests", of: ["Projections", "AppStore", "Ledger", "Time", "Bytes", "JSON"]),
     tests(
       "IntakeTests", of: ["Intake", "Projections", "AppStore", "Ledger", "Time", "Bytes", "JSON"]),
+    tests(
+      "DevelopmentTests",
+      of: [
+        "AppStoreAuthority", "AppStoreStandIn", "app-store-stand-in", "upload-load",
+        "ProgramSupport", "AppStore", "Bytes", "JSON",
+      ]),
     tests(
       "ledgerctlTests", of: ["ledgerctl", "Ledger", "Time", "Bytes", "JSON"], data: ["Transcripts"]),
   ]

@@ -4,6 +4,7 @@ import AppStoreStandIn
 import Bytes
 import Glibc
 import JSON
+import ProgramSupport
 
 enum Serve {
   static let valued: Set<String> = [
@@ -20,7 +21,9 @@ enum Serve {
     if let ms = try arguments.integer("--delay-ms", 0...3_600_000) {
       options.controls.append(Array(#"{"behaviour":"delay","ms":\#(ms)}"#.utf8))
     }
-    if arguments.has("--no-renewals") { options.controls.append(Array(#"{"renewals":false}"#.utf8)) }
+    if arguments.has("--no-renewals") {
+      options.controls.append(Array(#"{"renewals":false}"#.utf8))
+    }
     if let text = arguments.text("--control") { options.controls.append(Array(text.utf8)) }
 
     // Blocked before any thread is made, so that none but `sigwait` sees them.
@@ -30,7 +33,7 @@ enum Serve {
     pthread_sigmask(SIG_BLOCK, &signals, nil)
     let authority = try AuthorityDirectory.open(directory)
     let server = try StandInServer(authority: authority, options: options)
-    try StandardOutput.write(announcement(of: server, authority) + [0x0A])
+    try StandardOutput.write(announcement(of: server, authority) + "\n")
     if arguments.has("--until-stdin-ends") {
       var byte: UInt8 = 0
       // A signal is blocked here: whoever holds the other end ends it.
@@ -45,7 +48,7 @@ enum Serve {
   /// One JSON object: where it listens, and what a ledger must trust.
   private static func announcement(
     of server: StandInServer, _ authority: TestAuthority
-  ) -> [UInt8] {
+  ) -> String {
     var json = JSONWriter()
     json.beginObject()
     json.field("production_url", server.productionURL)
@@ -59,6 +62,6 @@ enum Serve {
     }
     json.endArray()
     json.endObject()
-    return json.bytes
+    return String(decoding: json.bytes, as: UTF8.self)
   }
 }

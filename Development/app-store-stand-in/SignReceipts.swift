@@ -4,6 +4,7 @@ import AppStoreAuthority
 import Bytes
 import Glibc
 import JSON
+import ProgramSupport
 
 struct SignReceipts {
   private let signer: ReceiptSigner
@@ -40,10 +41,11 @@ struct SignReceipts {
         environment: CustomerReceipts.Environment(rawValue: environment) ?? .production,
         atMs: atMs ?? Int64(time(nil)) * 1000), customerCount: Int(customerCount),
       receiptCount: receiptCount, style: style, isUploads: isUploads)
-    try command.write(to: ReceiptOutput(path: arguments.text("-o")))
+    let output = if let path = arguments.text("-o") { try Output(path: path) } else { Output() }
+    try fill(output) { output in try command.write(to: &output) }
   }
 
-  private func write(to output: consuming ReceiptOutput) throws {
+  private func write(to output: inout Output) throws {
     for ordinal in 0..<receiptCount {
       for customer in 0..<customerCount {
         let receipt = customers.receipt(customer: customer, ordinal: ordinal)
@@ -55,7 +57,6 @@ struct SignReceipts {
         try output.write(line: isUploads ? upload(text, shown, customer: customer) : text)
       }
     }
-    try output.finish()
   }
 
   /// The body of an upload request. The digits of `upload` may be overwritten to tell uploads apart.

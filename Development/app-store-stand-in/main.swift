@@ -1,6 +1,6 @@
 // A stand-in for the App Store, and a signer of receipts that it knows. Never part of what is shipped.
-import AppStoreAuthority
 import Glibc
+import ProgramSupport
 
 let help = """
   Usage: app-store-stand-in --authority DIR [options]
@@ -42,32 +42,13 @@ let help = """
 
   """
 
-func report(_ message: String) {
-  let line = Array("app-store-stand-in: \(message)\n".utf8)
-  _ = line.withUnsafeBytes { write(2, $0.baseAddress, $0.count) }
-}
-
-func run(_ arguments: [String]) -> Int32 {
-  do {
-    switch arguments.first {
-    case "--help", "-h": try StandardOutput.write(Array(help.utf8))
-    case "sign-receipts": try SignReceipts.run(Array(arguments.dropFirst()))
-    default: try Serve.run(arguments)
-    }
-    return 0
-  } catch let error as UsageError {
-    report("\(error.message)\nTry 'app-store-stand-in --help'.")
-    return 2
-  } catch let error as OutputError {
-    if error.isClosedPipe { return 0 }
-    report(error.message)
-    return 1
-  } catch {
-    report("\(error)")
-    return 1
+func run() throws {
+  let arguments = Array(CommandLine.arguments.dropFirst())
+  switch arguments.first {
+  case "--help", "-h": try StandardOutput.write(help)
+  case "sign-receipts": try SignReceipts.run(Array(arguments.dropFirst()))
+  default: try Serve.run(arguments)
   }
 }
 
-// A reader that has enough may leave: writing then fails with a cause instead of a signal.
-signal(SIGPIPE, SIG_IGN)
-exit(run(Array(CommandLine.arguments.dropFirst())))
+exit(Program.run("app-store-stand-in", run))

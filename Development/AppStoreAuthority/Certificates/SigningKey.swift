@@ -66,10 +66,13 @@ package final class SigningKey: @unchecked Sendable {
 
   /// Reads a private key in PEM, as OpenSSL writes it.
   package init(pem: [UInt8]) throws(AuthorityError) {
-    var read: OpaquePointer?
-    if let memory = BIO_new_mem_buf(pem, Int32(clamping: pem.count)) {
+    let read = pem.withUnsafeBytes { text -> OpaquePointer? in
+      // It refers to the text, and copies nothing.
+      guard let memory = BIO_new_mem_buf(text.baseAddress, Int32(clamping: text.count)) else {
+        return nil
+      }
       defer { BIO_free(memory) }
-      read = PEM_read_bio_PrivateKey(memory, nil, nil, nil)
+      return PEM_read_bio_PrivateKey(memory, nil, nil, nil)
     }
     guard let read else { throw AuthorityError("read", libcrypto: "a private key in PEM") }
     handle = read

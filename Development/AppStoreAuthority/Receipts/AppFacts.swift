@@ -12,7 +12,8 @@ package struct AppFacts: Sendable {
 
   package init(_ receipt: Receipt) {
     let first = receipt.purchases.first
-    seed = "\(receipt.bundleID) \(first?.originalTransactionID ?? "") \(receipt.creationDateMs ?? 0)"
+    seed =
+      "\(receipt.bundleID) \(first?.originalTransactionID ?? "") \(receipt.creationDateMs ?? 0)"
     isSandbox = receipt.environment != "Production"
     bundleID = receipt.bundleID
     let earliest = receipt.purchases.compactMap(\.originalPurchaseDateMs).min()

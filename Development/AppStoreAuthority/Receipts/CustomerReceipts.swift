@@ -17,8 +17,10 @@ package struct CustomerReceipts: Sendable {
 
   package static let products = [
     Product(id: "coins.100", type: 1, cents: 99), Product(id: "coins.1200", type: 1, cents: 999),
-    Product(id: "lifetime", type: 0, cents: 4_999), Product(id: "season.pass", type: 2, cents: 1_499),
-    Product(id: "plus.monthly", type: 3, cents: 799), Product(id: "plus.yearly", type: 3, cents: 5_999),
+    Product(id: "lifetime", type: 0, cents: 4_999),
+    Product(id: "season.pass", type: 2, cents: 1_499),
+    Product(id: "plus.monthly", type: 3, cents: 799),
+    Product(id: "plus.yearly", type: 3, cents: 5_999),
   ]
 
   private let seed: UInt64

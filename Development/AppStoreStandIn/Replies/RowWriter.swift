@@ -49,7 +49,11 @@ struct RowWriter {
   }
 
   func number(_ key: StaticString, _ digits: String, to json: inout JSONWriter) {
-    if isTyped, Int64(digits) != nil { json.field(key, raw: digits) } else { json.field(key, digits) }
+    if isTyped, Int64(digits) != nil {
+      json.field(key, raw: digits)
+    } else {
+      json.field(key, digits)
+    }
   }
 
   func flag(_ key: StaticString, _ value: Bool, to json: inout JSONWriter) {

@@ -269,7 +269,8 @@ private func readBody(
   guard let context, let target else { return -2 }
   let body = Unmanaged<StreamedBody>.fromOpaque(context).takeUnretainedValue()
   return body.read(
-    from: Int64(clamping: position), into: UnsafeMutableRawBufferPointer(start: target, count: capacity))
+    from: Int64(clamping: position),
+    into: UnsafeMutableRawBufferPointer(start: target, count: capacity))
 }
 
 private func freeBody(_ context: UnsafeMutableRawPointer?) {

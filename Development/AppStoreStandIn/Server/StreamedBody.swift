@@ -45,18 +45,24 @@ final class StreamedBody: Sendable {
       server.wait(ms: ms / Self.slowPieces, resetCount: resetCount)
       count = min(count, max(sizeBytes / Self.slowPieces, 1))
     }
-    let endStart = sizeBytes - Int64(end.count)
-    for offset in 0..<Int(count) {
-      let place = position + Int64(offset)
-      target[offset] =
-        if place < Int64(beginning.count) {
-          beginning[Int(place)]
-        } else if place >= endStart {
-          end[Int(place - endStart)]
-        } else {
-          UInt8(ascii: "a")
-        }
-    }
+    let piece = UnsafeMutableRawBufferPointer(rebasing: target[..<Int(count)])
+    piece.initializeMemory(as: UInt8.self, repeating: UInt8(ascii: "a"))
+    Self.copy(beginning, at: 0, into: piece, from: position)
+    Self.copy(end, at: sizeBytes - Int64(end.count), into: piece, from: position)
     return Int(count)
+  }
+
+  /// Copies of a text that stands at `start` of the body what falls into the piece at `position`.
+  private static func copy(
+    _ text: [UInt8], at start: Int64, into piece: UnsafeMutableRawBufferPointer,
+    from position: Int64
+  ) {
+    let first = max(start, position)
+    let last = min(start + Int64(text.count), position + Int64(piece.count))
+    guard first < last else { return }
+    text.withUnsafeBytes {
+      UnsafeMutableRawBufferPointer(rebasing: piece[Int(first - position)...]).copyMemory(
+        from: UnsafeRawBufferPointer(rebasing: $0[Int(first - start)..<Int(last - start)]))
+    }
   }
 }

@@ -1,19 +1,19 @@
 // Writes files through a buffer; a file appears under its name once it is whole.
-import Glibc
+private import Glibc
 
-struct OutputError: Error {
+package struct OutputError: Error {
   /// What could not be done, to what, and why.
-  let message: String
+  package let message: String
   /// Whether the reader of a pipe went away, which is no failure.
-  let isClosedPipe: Bool
+  package let isClosedPipe: Bool
 
-  init(_ operation: String, _ object: String, _ code: Int32) {
+  package init(_ operation: String, _ object: String, _ code: Int32) {
     message = "\(operation) \(object): \(String(cString: strerror(code)))"
     isClosedPipe = code == EPIPE
   }
 }
 
-struct Output: ~Copyable {
+package struct Output: ~Copyable {
   private let descriptor: Int32
   private let name: String
   /// The name under which the file is written; nil where it is written in place.
@@ -22,7 +22,7 @@ struct Output: ~Copyable {
   private static let capacity = 1 << 20
 
   /// Standard output.
-  init() {
+  package init() {
     descriptor = 1
     name = "standard output"
     partialName = nil
@@ -30,12 +30,12 @@ struct Output: ~Copyable {
   }
 
   /// A file, which replaces another of its name at `finish`. What is no regular file is written in place.
-  init(path: String) throws(OutputError) {
+  package init(path: String) throws(OutputError) {
     var status = stat()
     let isSpecial = stat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFREG
     let target = isSpecial ? path : path + ".partial"
     let flags = O_WRONLY | O_CLOEXEC | (isSpecial ? 0 : O_CREAT | O_TRUNC)
-    // Histories hold receipts: nobody else may read them.
+    // What is written holds receipts: nobody else may read them.
     descriptor = open(target, flags, 0o600)
     guard descriptor >= 0 else { throw OutputError("can't create", path, errno) }
     name = path
@@ -47,19 +47,19 @@ struct Output: ~Copyable {
     if descriptor > 2 { close(descriptor) }
   }
 
-  mutating func write(_ text: String) throws(OutputError) {
+  package mutating func write(_ text: String) throws(OutputError) {
     buffer.append(contentsOf: text.utf8)
     if buffer.count >= Self.capacity { try flush() }
   }
 
-  mutating func write(line: [UInt8]) throws(OutputError) {
+  package mutating func write(line: [UInt8]) throws(OutputError) {
     buffer.append(contentsOf: line)
     buffer.append(0x0A)
     if buffer.count >= Self.capacity { try flush() }
   }
 
   /// Writes what is left, and puts the file in its place.
-  mutating func finish() throws(OutputError) {
+  package mutating func finish() throws(OutputError) {
     try flush()
     if let partialName, rename(partialName, name) != 0 {
       throw OutputError("can't put in place", name, errno)
@@ -67,7 +67,7 @@ struct Output: ~Copyable {
   }
 
   /// Removes what was written of a file that will not be finished.
-  borrowing func discard() {
+  package borrowing func discard() {
     if let partialName { unlink(partialName) }
   }
 
@@ -82,5 +82,27 @@ struct Output: ~Copyable {
       place += count
     }
     buffer.removeAll(keepingCapacity: true)
+  }
+}
+
+package enum StandardOutput {
+  /// Writes at once.
+  package static func write(_ text: String) throws(OutputError) {
+    var output = Output()
+    try output.write(text)
+    try output.finish()
+  }
+}
+
+/// Fills an output and finishes it; one that fails leaves no file behind.
+package func fill(
+  _ output: consuming Output, _ body: (inout Output) throws -> Void
+) throws {
+  do {
+    try body(&output)
+    try output.finish()
+  } catch {
+    output.discard()
+    throw error
   }
 }
