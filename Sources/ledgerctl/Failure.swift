@@ -1,4 +1,5 @@
 // Errors, and the one place where they become a line on standard error and an exit code.
+import AppStore
 import Intake
 import JSON
 import Ledger
@@ -101,6 +102,13 @@ struct ErrorReport: Equatable {
       lines = error.problems.map {
         Self.line(error.operation, error.object, Self.inSentence($0.description))
       }
+    case let error as HTTPServerError:
+      exitCode = .failed
+      lines = [Self.line(error.operation, error.object, Self.inSentence(error.cause))]
+    case let error as VerifyReceiptOptionsError:
+      (exitCode, lines) = (.failed, [Self.line(error.description)])
+    case let error as ReceiptVerifier.ConfigurationError:
+      (exitCode, lines) = (.failed, [Self.line(error.description)])
     case let error as DeclarationError:
       exitCode = .failed
       lines = error.description.split(separator: "\n").map { Self.line(command, String($0)) }

@@ -141,7 +141,7 @@ import Testing
       texts.number(of: request.receiptText).isMultiple(of: 2) ? .reply(row("1")) : .status(21005)
     }
     try fixture.start(isSingleRun: true)
-    try fixture.workflow.waitForEnd()
+    try waitUntil { try fixture.workflow.waitForEnd(limitMs: 10) }
     let figures = try fixture.workflow.runFigures
     #expect(figures.attempted == 5)
     #expect(figures.settled == 3)
@@ -159,7 +159,7 @@ import Testing
     fixture.stop()
     let before = appStore.calls
     try fixture.start(isSingleRun: true)
-    try fixture.workflow.waitForEnd()
+    try waitUntil { try fixture.workflow.waitForEnd(limitMs: 10) }
     #expect(appStore.calls - before <= CircuitBreaker.failuresMax + 1)
     #expect(try fixture.workflow.runFigures.settled == 0)
   }

@@ -17,6 +17,7 @@ static inline struct MHD_Daemon *cmicrohttpd_start_thread_per_connection(
 static inline uint16_t cmicrohttpd_port(struct MHD_Daemon *daemon) {
   const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT);
   return info ? info->port : 0;
+}
 
 /// What a daemon is started with; `context` is handed to every callback.
 struct cmhd_plan {

@@ -21,11 +21,13 @@ enum HandoverProtocol {
     case positions = 3
     case flush = 4
     case end = 5
+    case retry = 6
     // From the server.
     case begun = 0x81
     case placed = 0x83
     case flushed = 0x84
     case ended = 0x85
+    case retried = 0x86
     case failure = 0xC0
   }
 }

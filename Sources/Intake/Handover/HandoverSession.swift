@@ -147,6 +147,9 @@ struct HandoverSession {
           server.onAppended()
           return []
         }
+      case .retry:
+        server.onRetry()
+        try send(.retried)
       case .end:
         try answer(.ended) { () throws(LedgerError) in
           try submissions.flush()

@@ -99,6 +99,9 @@ package final class RemoteAppender: EventAppender {
 
   package func flush() throws(LedgerError) { _ = try ask(.flush, [], .flushed) }
 
+  /// Has the server try everything that waits for the App Store now; it does not wait for the outcome.
+  package func requestRetry() throws(LedgerError) { _ = try ask(.retry, [], .retried) }
+
   /// Waits until all that was submitted is durable, and ends the session.
   package func close() throws(LedgerError) {
     if isEnded { return }

@@ -393,6 +393,9 @@ final class CallDesk: Sendable {
     }
   }
 
+  /// Whether no call is reserved, waits, is under way or is being recorded.
+  var isQuiet: Bool { monitor.withLock { $0.calls.isEmpty } }
+
   struct Figures {
     var waiting: Int
     var calling: Int

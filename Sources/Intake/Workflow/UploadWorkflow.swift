@@ -23,6 +23,7 @@ package final class UploadWorkflow: ClientService {
   private let isStopping = Atomic<Bool>(false)
   private let threads = Mutex<Threads>(Threads())
   private let directory: LedgerDirectory
+  private let queueEnd = Latch()
 
   private struct Threads {
     var workers: [WorkerThread] = []
@@ -66,7 +67,10 @@ package final class UploadWorkflow: ClientService {
     let box = UnsafeTransfer(queue)
     let settler = try WorkerThread { Settler(shared, caller).run() }
     threads.withLock { $0.settler = settler }
-    let queueThread = try WorkerThread { box.value.run() }
+    let queueThread = try WorkerThread { [queueEnd] in
+      box.value.run()
+      queueEnd.open()
+    }
     threads.withLock { $0.queue = queueThread }
     for _ in 0..<max(1, options.workerCount) {
       let worker = try WorkerThread { [self] in work() }
@@ -226,23 +230,21 @@ package final class UploadWorkflow: ClientService {
     }
     jobs.close()
     for worker in workers { worker.join() }
+    // It may have made a call ready since.
+    threads.withLock { $0.queue.take() }?.join()
     caller.makeCalls()
-    if !waitUntilAnswered(limitMs: graceMs) {
+    if !waitUntilQuiet(limitMs: graceMs) {
       cancelCalls()
-      _ = waitUntilAnswered(limitMs: 5_000)
+      _ = waitUntilQuiet(limitMs: 5_000)
     }
     shared.inbox.close()
-    let (settler, queue) = threads.withLock { threads in
-      (threads.settler.take(), threads.queue.take())
-    }
-    queue?.join()
-    settler?.join()
+    threads.withLock { $0.settler.take() }?.join()
   }
 
-  private func waitUntilAnswered(limitMs: Int64) -> Bool {
+  private func waitUntilQuiet(limitMs: Int64) -> Bool {
     let nothing = Monitor((), conditionCount: 1)
     let endMs = WorkflowClock.systemMonotonicMs() + limitMs
-    while load.count > 0 {
+    while load.count > 0 || !shared.desk.isQuiet {
       if WorkflowClock.systemMonotonicMs() >= endMs { return false }
       _ = nothing.wait(on: 0, limitMs: 5) { _ -> Void? in nil }
     }
@@ -263,11 +265,8 @@ package final class UploadWorkflow: ClientService {
     return RunFigures(attempted: figures.attempted, settled: figures.settled)
   }
 
-  /// Waits for the end of a single run, which also `beginStopping` brings about.
-  package func waitForEnd() {
-    let queue = threads.withLock { $0.queue.take() }
-    queue?.join()
-  }
+  /// Waits for the end of a single run for so long at most; whether it came.
+  package func waitForEnd(limitMs: Int64) -> Bool { queueEnd.wait(limitMs: limitMs) }
 }
 
 /// Hands something to the one thread that will use it.

@@ -47,8 +47,10 @@ final class Latch: Sendable {
     }
   }
 
-  func wait(limitMs: Int64) {
-    _ = isOpen.wait(on: 0, limitMs: limitMs) { state -> Void? in state ? () : nil }
+  /// Whether it is open, after so long at most.
+  @discardableResult
+  func wait(limitMs: Int64) -> Bool {
+    isOpen.wait(on: 0, limitMs: limitMs) { state -> Void? in state ? () : nil } != nil
   }
 }
 
