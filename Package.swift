@@ -99,6 +99,8 @@ let package = Package(
         "ProgramSupport", "AppStore", "Bytes", "JSON",
       ]),
     tests(
-      "ledgerctlTests", of: ["ledgerctl", "Ledger", "Time", "Bytes", "JSON"], data: ["Transcripts"]),
+      "ledgerctlTests",
+      of: ["ledgerctl", "Intake", "Projections", "Ledger", "Time", "Bytes", "JSON"],
+      data: ["Transcripts"]),
   ]
 )

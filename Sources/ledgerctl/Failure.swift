@@ -118,6 +118,15 @@ struct ErrorReport: Equatable {
     }
   }
 
+  /// Whether an error says that the database of the projections is damaged.
+  static func isProjectionDamage(_ error: any Error) -> Bool {
+    switch root(of: error) {
+    case let error as DatabaseError: error.isCorrupt
+    case ProjectionError.inconsistent: true
+    default: false
+    }
+  }
+
   /// The error that others carry on from where it arose.
   private static func root(of error: any Error) -> any Error {
     switch error {

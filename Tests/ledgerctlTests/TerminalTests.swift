@@ -2,6 +2,7 @@
 // `@testable` needs a debug build.
 #if DEBUG
   import Foundation
+  import Intake
   import Ledger
   import Testing
 

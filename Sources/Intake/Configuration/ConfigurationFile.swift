@@ -78,10 +78,11 @@ package struct ConfigurationFile: Sendable {
   package func update<Result>(
     _ body: (Configuration, inout JSONValue) throws -> Result
   ) throws -> Result {
-    let descriptor = open(
-      directory.fullPath(Self.lockName), O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    let lockPath = directory.fullPath(Self.lockName)
+    let descriptor = open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw lockFailure() }
     defer { close(descriptor) }
+    SmallFile.giveToOwner(of: directory.path, descriptor)
     while flock(descriptor, LOCK_EX) != 0 {
       if errno != EINTR { throw lockFailure() }
     }
@@ -94,7 +95,9 @@ package struct ConfigurationFile: Sendable {
     guard reader.problems.isEmpty else {
       throw ConfigurationError("write", path, reader.problems)
     }
-    try directory.replacePrivateFile(Self.name, with: root.indentedBytes)
+    do throws(SmallFile.Failure) {
+      try SmallFile.replace(path, in: directory.path, with: root.indentedBytes)
+    } catch { throw ConfigurationError("write", path, [.init("", error.cause)]) }
     return result
   }
 

@@ -20,13 +20,13 @@ package final class ConfigurationWatcher: Sendable {
   }
 
   private let file: ConfigurationFile
-  private let state: Mutex<State>
+  private let state: Monitor<State>
   private let onChange: @Sendable (Configuration) -> Void
   private let onProblem: @Sendable (ConfigurationError) -> Void
   private let isStopping = Atomic<Bool>(false)
   /// Held by whoever looks, so that changes are told one after the other.
-  private let looking = Mutex(())
-  private let thread = Mutex<WorkerThread?>(nil)
+  private let looking = Monitor((), conditionCount: 0)
+  private let thread = Monitor<WorkerThread?>(nil, conditionCount: 0)
 
   /// Reads the configuration and begins to watch it, once a second. Throws where it is bad from the start.
   /// - Parameters:
@@ -39,10 +39,10 @@ package final class ConfigurationWatcher: Sendable {
   ) throws {
     file = ConfigurationFile(directory)
     let loaded = try file.load()
-    state = Mutex(
+    state = Monitor(
       State(
         configuration: loaded.configuration, paths: loaded.filePaths, stamps: loaded.stamps,
-        isFresh: true, hadFile: loaded.stamps.first != .some(nil)))
+        isFresh: true, hadFile: loaded.stamps.first != .some(nil)), conditionCount: 0)
     self.onChange = onChange
     self.onProblem = onProblem
     // The thread must not keep the watcher alive, or nobody would ever end it.

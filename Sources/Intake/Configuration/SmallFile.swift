@@ -1,7 +1,7 @@
-// Small files that are read whole: how they are, as well as what they hold.
+// Small files that are read and replaced whole: how they are, as well as what they hold.
 import Glibc
 
-/// Reads configuration and what it names.
+/// Reads and replaces configuration, and reads what it names.
 enum SmallFile {
   /// What tells whether a file has changed since it was looked at.
   struct Stamp: Equatable, Sendable {
@@ -44,7 +44,8 @@ enum SmallFile {
     let cause: String
 
     fileprivate static func system() -> Failure {
-      Failure(code: errno, cause: String(cString: strerror(errno)))
+      let words = String(cString: strerror(errno))
+      return Failure(code: errno, cause: words.prefix(1).lowercased() + words.dropFirst())
     }
   }
 
@@ -77,5 +78,49 @@ enum SmallFile {
         throw Failure(code: 0, cause: "it is larger than \(sizeBytesMax) bytes")
       }
     }
+  }
+
+  // MARK: Writing
+
+  /// Puts a file in place, durably and whole or not at all; its owner alone may read it.
+  static func replace(
+    _ path: String, in directoryPath: String, with content: [UInt8]
+  ) throws(Failure) {
+    let temporary = path + ".new"
+    // One that an earlier attempt left might have other permissions.
+    unlink(temporary)
+    let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw .system() }
+    defer { close(descriptor) }
+    giveToOwner(of: directoryPath, descriptor)
+    var written = 0
+    while written < content.count {
+      let count = content.withUnsafeBytes { bytes in
+        write(descriptor, bytes.baseAddress?.advanced(by: written), bytes.count - written)
+      }
+      if count >= 0 {
+        written += count
+      } else if errno != EINTR {
+        throw abandoned(temporary)
+      }
+    }
+    guard fsync(descriptor) == 0, rename(temporary, path) == 0 else { throw abandoned(temporary) }
+    let directory = open(directoryPath, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard directory >= 0 else { throw .system() }
+    defer { close(directory) }
+    guard fsync(directory) == 0 else { throw .system() }
+  }
+
+  private static func abandoned(_ temporary: String) -> Failure {
+    let failure = Failure.system()
+    unlink(temporary)
+    return failure
+  }
+
+  /// What root makes belongs to the folder's owner, whose server could not read it otherwise.
+  static func giveToOwner(of directoryPath: String, _ descriptor: Int32) {
+    var status = stat()
+    guard geteuid() == 0, stat(directoryPath, &status) == 0 else { return }
+    _ = fchown(descriptor, status.st_uid, status.st_gid)
   }
 }

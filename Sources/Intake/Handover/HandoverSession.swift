@@ -186,6 +186,8 @@ final class HandoverSubmissions {
   private var firstSettled: UInt64 = 0
   /// The first failure: nothing that came after it is appended.
   private var failure: LedgerError?
+  /// Whether a submission that was taken did not become durable.
+  private var hasLost = false
 
   init(_ writer: LedgerWriter) { self.writer = writer }
 
@@ -228,9 +230,10 @@ final class HandoverSubmissions {
   private func settle(_ count: Int) {
     for (ticket, byteCount) in waiting.prefix(count) {
       waitingByteCount -= byteCount
-      if failure != nil { continue }
+      if hasLost { continue }
       do throws(LedgerError) { settled.append(try writer.positions(of: ticket)) } catch {
         failure = error
+        hasLost = true
       }
     }
     waiting.removeFirst(min(count, waiting.count))

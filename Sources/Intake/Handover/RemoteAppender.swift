@@ -125,25 +125,27 @@ package final class RemoteAppender: EventAppender {
   }
 
   private func answer(
-    _ expected: HandoverProtocol.Kind, timeoutMs: Int32
+    _ expected: HandoverProtocol.Kind?, timeoutMs: Int32
   ) throws(ConnectionFailure) -> Result<[UInt8], LedgerError> {
     let frame = try connection.receive(startTimeoutMs: timeoutMs, pieceTimeoutMs: timeoutMs)
-    switch HandoverProtocol.Kind(rawValue: frame.kind) {
-    case expected: return .success(frame.content)
-    case .failure:
+    if frame.kind == HandoverProtocol.Kind.failure.rawValue {
       var reader = HandoverReader(frame.content)
       do throws(HandoverFault) { return .failure(try reader.failure()) } catch {
         throw .malformed(error.cause)
       }
-    default: throw .malformed("a frame of kind \(frame.kind)")
     }
+    guard frame.kind == expected?.rawValue else {
+      throw .malformed("a frame of kind \(frame.kind)")
+    }
+    return .success(frame.content)
   }
 
   /// Why the server has gone: what it said last, where it said something.
   private func lastWord(of error: ConnectionFailure) -> LedgerError {
     guard case .closed = error else { return failure(error) }
     do throws(ConnectionFailure) {
-      if case .failure(let told) = try answer(.failure, timeoutMs: 0) { return told }
+      // No other frame is expected, and only a failure gives one.
+      if case .failure(let told) = try answer(nil, timeoutMs: 0) { return told }
     } catch { return failure(.closed) }
     return failure(error)
   }

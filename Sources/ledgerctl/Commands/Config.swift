@@ -30,8 +30,8 @@ let configSetSharedSecretCommand = Command(
   ],
   examples: [
     Example(
-      "ledgerctl config set-shared-secret --app 0e7c2f4a-9a0b-4c5d-8e6f-112233445566 <secret.txt",
-      "Set the secret that stands in a file")
+      "ledgerctl config set-shared-secret --app 0e7c2f4a-9a0b-4c5d-8e6f-112233445566",
+      "Ask for the secret, and set it")
   ]
 ) { invocation, context in
   try setSharedSecret(SharedSecretOptions(invocation), invocation, context)

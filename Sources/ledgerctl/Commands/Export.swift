@@ -27,7 +27,8 @@ let exportCommand = Command(
     Example(
       "ledgerctl export journal --from 2026-03-01 --to 2026-03-31 --timezone Europe/Berlin",
       "The lines that March is made of, as Berlin counts days"),
-  ]
+  ],
+  isReadOnly: true
 ) { invocation, context in
   try export(ExportOptions(invocation), invocation, context)
 }

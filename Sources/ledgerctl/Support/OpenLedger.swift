@@ -35,6 +35,12 @@ struct OpenLedger {
     }
   }
 
+  /// Builds the projections anew, from a log that must be whole.
+  func rebuildProjections() throws {
+    if let damage = reader.damage { throw damage }
+    try projector().rebuild()
+  }
+
   /// Works on the projections with progress on a terminal; a signal ends the work.
   func projector() -> Projector { Projector(reader, observer: observer()) }
 

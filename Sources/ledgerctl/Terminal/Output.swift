@@ -15,6 +15,8 @@ final class Output {
   private let descriptor: Int32
   private let name: String
   private var buffer: [UInt8] = []
+  /// Whether anything has left the buffer, so that it cannot be taken back.
+  private(set) var hasWritten = false
 
   /// - Parameter name: how errors call it.
   init(descriptor: Int32, name: String) {
@@ -45,7 +47,11 @@ final class Output {
     if buffer.count >= Self.capacityBytes { try flush() }
   }
 
+  /// Takes back what has not left the buffer.
+  func discard() { buffer.removeAll(keepingCapacity: true) }
+
   func flush() throws(OutputError) {
+    if !buffer.isEmpty { hasWritten = true }
     let code = buffer.withUnsafeBytes { writeAll($0, to: descriptor) }
     // After an error too: what could not be written once is not tried again.
     buffer.removeAll(keepingCapacity: true)
