@@ -17,7 +17,7 @@ struct ConfigurationReader {
   /// The limits of each number.
   private enum Limit {
     static let timeoutMs: ClosedRange<Int64> = 1...600_000
-    static let answerBytes: ClosedRange<Int64> = 1024...(16 << 20)
+    static let answerBytes: ClosedRange<Int64> = 1024...(15 << 20)
     static let calls: ClosedRange<Int64> = 1...1024
     static let retryMs: ClosedRange<Int64> = 100...604_800_000
     static let reuseMs: ClosedRange<Int64> = 0...86_400_000

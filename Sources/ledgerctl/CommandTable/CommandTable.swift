@@ -6,7 +6,8 @@ struct CommandTable: Sendable {
     initCommand, appAddCommand, tokenCreateCommand, tokenListCommand, tokenRevokeCommand,
     configCheckCommand, configSetSharedSecretCommand, importCommand, pricesImportCommand,
     ratesImportCommand, serveCommand, retryCommand,
-    statusCommand, showCommand, historyCommand, replayCommand, rebuildCommand, exportCommand,
+    statusCommand, showCommand, historyCommand, verifyCommand, replayCommand, rebuildCommand,
+    exportCommand,
     helpCommand,
   ])
 
