@@ -168,7 +168,7 @@ final class RevenueFold {
   private func notice(replayOf sale: Sale, _ verification: Verification) throws(DatabaseError) {
     guard verification.products?.type(of: symbols.text(sale.product)) == .consumable else { return }
     if fraudReason == nil { fraudReason = .transactionReplayed }
-    try withText("\(verification.upload.position)") { detail throws(DatabaseError) in
+    try withText("upload at \(verification.upload.position)") { detail throws(DatabaseError) in
       try exceptions.add(
         .transactionReplayed, sale: sale, detail: detail, position: verification.position)
     }
