@@ -23,6 +23,23 @@ package struct AccessLogEntry: Sendable {
   package var peer: String?
   package var appFamily: UUID16?
 
+  package init(
+    timeMs: Int64, requestID: String, method: String, route: String?, status: Int,
+    bodyBytesIn: Int, bodyBytesOut: Int, durationMicroseconds: Int64, peer: String?,
+    appFamily: UUID16?
+  ) {
+    self.timeMs = timeMs
+    self.requestID = requestID
+    self.method = method
+    self.route = route
+    self.status = status
+    self.bodyBytesIn = bodyBytesIn
+    self.bodyBytesOut = bodyBytesOut
+    self.durationMicroseconds = durationMicroseconds
+    self.peer = peer
+    self.appFamily = appFamily
+  }
+
   func write(to writer: inout JSONWriter) {
     writer.beginObject()
     writer.key("time")

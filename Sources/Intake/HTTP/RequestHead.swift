@@ -11,7 +11,8 @@ struct RawHead {
   }
 
   let method: UnsafeRawBufferPointer
-  /// As sent, query included; nil where the request's line had none.
+  /// As sent, but that the library has put zeros for the marks of a query (`?`, `&`, `=`); nil where the
+  /// request's line had none.
   let target: UnsafeRawBufferPointer?
   let version: UnsafeRawBufferPointer
   var headers: [Header] = []
@@ -80,7 +81,8 @@ struct RequestHead {
       throw .malformed("the protocol is neither HTTP/1.1 nor HTTP/1.0")
     }
     method = String(decoding: raw.method, as: UTF8.self)
-    (path, hasQuery) = try Self.split(target)
+    path = try Self.path(of: target)
+    hasQuery = target.contains(0)
     let fields = try Fields(raw.headers)
     try fields.checkFraming(isFirstVersion: version == "HTTP/1.0")
     contentLength = try fields.contentLength()
@@ -92,22 +94,19 @@ struct RequestHead {
   }
 
   /// Origin form, or absolute form, whose authority nothing here depends on.
-  private static func split(
-    _ target: UnsafeRawBufferPointer
-  ) throws(HTTPAnswer) -> (path: String, hasQuery: Bool) {
-    guard target.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+  private static func path(of target: UnsafeRawBufferPointer) throws(HTTPAnswer) -> String {
+    guard target.allSatisfy({ (0x21...0x7E).contains($0) || $0 == 0 }) else {
       throw .malformed("the target has a byte that must be percent-encoded")
     }
-    var text = Substring(String(decoding: target, as: UTF8.self))
+    var text = Substring(String(decoding: target.prefix { $0 != 0 }, as: UTF8.self))
     for scheme in ["http://", "https://"] where text.lowercased().hasPrefix(scheme) {
       let authority = text.dropFirst(scheme.count)
-      text = authority.drop { $0 != "/" && $0 != "?" }
+      text = authority.drop { $0 != "/" }
     }
     guard text.first == "/", !text.contains("#") else {
       throw .malformed("the target is not a path")
     }
-    let path = text.prefix { $0 != "?" }
-    return (String(path), path.endIndex != text.endIndex)
+    return String(text)
   }
 
   private static func text(_ bytes: UnsafeRawBufferPointer) -> String {

@@ -161,6 +161,20 @@ struct BrokenRequest: CustomTestStringConvertible, Sendable {
       name: "a large head", request: upload("X-Odd: \(String(repeating: "a", count: 17_000))\r\n"),
       status: 431, code: "head_too_large"),
     BrokenRequest(
+      name: "a head that is larger than the library's buffer",
+      request: upload("X-Odd: \(String(repeating: "a", count: 40_000))\r\n"), status: 431, code: nil
+    ),
+    BrokenRequest(
+      name: "a target that is larger than the library's buffer",
+      request: upload(line: "POST /\(String(repeating: "a", count: 40_000)) HTTP/1.1"), status: 414,
+      code: nil),
+    BrokenRequest(
+      name: "a chunk whose size is no number",
+      request: upload(length: "Transfer-Encoding: chunked\r\n") + "zz\r\n", status: 400, code: nil),
+    BrokenRequest(
+      name: "another version of the protocol", request: upload(line: "POST \(path) HTTP/2.0"),
+      status: 505, code: nil),
+    BrokenRequest(
       name: "a body that is announced too large",
       request: upload(length: "Content-Length: 4194305\r\n"), status: 413, code: "body_too_large"),
     BrokenRequest(
@@ -181,7 +195,9 @@ struct BrokenRequest: CustomTestStringConvertible, Sendable {
       #expect(answer?.errorCodes == [code])
       #expect(answer?.header("content-type") == "application/json")
     }
-    #expect(try client.answer() == nil)
+    // The library's own answers may be followed by a rest that is no answer.
+    if broken.code != nil { #expect(try client.answer() == nil) }
+    #expect(try client.isEnded())
     #expect(fixture.service.uploads.isEmpty)
   }
 
