@@ -16,6 +16,8 @@ struct StoreMemory: Sendable {
 
   var refunds: [String: Refund] = [:]
   var familyShared: Set<String> = []
+  /// Transactions that a second device shows under another id.
+  var onSecondDevice: Set<String> = []
   /// Renewals beyond those that come with time, by original transaction.
   var extraRenewals: [String: Int] = [:]
   /// Subscriptions that no longer renew, by original transaction.
@@ -58,6 +60,14 @@ struct StoreMemory: Sendable {
       periods.append(renewal)
     }
     return periods
+  }
+
+  /// The purchase as the second device shows it: the same line item under another transaction.
+  func secondDevice(of purchase: ReceiptPurchase, isSandbox: Bool) -> ReceiptPurchase? {
+    guard let id = purchase.transactionID, onSecondDevice.contains(id) else { return nil }
+    var second = purchase
+    second.transactionID = String(AppFacts.id("second device \(id)", isSandbox: isSandbox))
+    return second
   }
 
   func refund(of purchase: ReceiptPurchase) -> Refund? {

@@ -22,7 +22,8 @@ let help = """
                            (status, is_retryable), not_json, empty, wrong_types, typed, huge (bytes),
                            slow_body (ms); each with count, percent, endpoint
     {"refund":TRANSACTION,"reason":"1","at_ms":N}, {"undo_refund":TRANSACTION}
-    {"family_share":TRANSACTION}, {"renew":ORIGINAL,"count":N}, {"lapse":ORIGINAL,"cause":"billing"}
+    {"family_share":TRANSACTION}, {"second_device":TRANSACTION}
+    {"renew":ORIGINAL,"count":N}, {"lapse":ORIGINAL,"cause":"billing"}
     {"renewals":false}, {"latest_holds_consumables":true}, {"advance_ms":N}, {"reset":true}
 
   sign-receipts writes one receipt a line, different from each other:

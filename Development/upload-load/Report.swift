@@ -40,7 +40,7 @@ struct Report {
     field("max", result.latency.maxUs)
     field("mean", result.latency.meanUs)
     json.endObject()
-    field("delayed", result.delayed)
+    field("sent_late", result.sentLate)
     field("answers_per_second", perSecond)
     field("duration_ms", result.durationNs / 1_000_000)
     field("connections_made", result.connectionsMade)
@@ -64,7 +64,7 @@ struct Report {
       rows.append(("  \(status)", String(count)))
     }
     rows.append(("unanswered", String(result.unanswered)))
-    rows.append(("sent late, no connection free", String(result.delayed)))
+    rows.append(("sent more than 2 ms late", String(result.sentLate)))
     rows.append(("answers a second", String(perSecond)))
     for quantile in Self.quantiles {
       let value = result.latency.quantileUs(perMillion: quantile.perMillion)

@@ -163,6 +163,16 @@ struct StandInReplyTests {
     #expect(try shop.reply(text).marks == ["f", "", "f"])
   }
 
+  @Test("a second device shows a renewal under another id with the same line item")
+  func secondDevice() throws {
+    let shop = try StandInShop(controls: [#"{"second_device":"2001"}"#])
+    let reply = try shop.reply(try shop.unified(StandInShop.plus))
+    let latest = reply.json["latest_receipt_info"]?.arrayValue ?? []
+    #expect(latest.count == 2)
+    #expect(Set(latest.compactMap { $0["transaction_id"]?.stringValue }).count == 2)
+    #expect(Set(latest.compactMap { $0["web_order_line_item_id"]?.stringValue }) == ["772001"])
+  }
+
   @Test("consumables stand in latest_receipt_info on request")
   func mixedLatest() throws {
     let shop = try StandInShop(controls: [#"{"latest_holds_consumables":true}"#])

@@ -24,31 +24,8 @@ struct UploadLoadTests {
       .split(separator: "\n").map(String.init)
   }
 
-  struct Outcome {
-    let exitCode: Int32
-    let output: String
-    let diagnostics: String
-
-    func json() throws -> JSONValue { try JSONValue(Array(output.utf8)) }
-  }
-
   func run(_ arguments: String...) throws -> Outcome {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: BuiltProducts.path + "/upload-load")
-    process.arguments = arguments
-    process.currentDirectoryURL = URL(fileURLWithPath: directory.path)
-    process.environment = [:]
-    let (output, diagnostics) = (Pipe(), Pipe())
-    process.standardOutput = output
-    process.standardError = diagnostics
-    try process.run()
-    // Both are short: neither pipe fills while the other is read.
-    let text = output.fileHandleForReading.readDataToEndOfFile()
-    let errors = diagnostics.fileHandleForReading.readDataToEndOfFile()
-    process.waitUntilExit()
-    return Outcome(
-      exitCode: process.terminationStatus, output: String(decoding: text, as: UTF8.self),
-      diagnostics: String(decoding: errors, as: UTF8.self))
+    try Outcome(of: "upload-load", arguments, in: directory.path)
   }
 
   func url(_ server: ScriptedServer) -> String { "http://127.0.0.1:\(server.port)" }
@@ -226,18 +203,8 @@ struct UploadLoadTests {
       ),
     ])
   func usage(arguments: [String], message: String) throws {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: BuiltProducts.path + "/upload-load")
-    process.arguments = arguments
-    process.currentDirectoryURL = URL(fileURLWithPath: directory.path)
-    process.environment = [:]
-    let diagnostics = Pipe()
-    process.standardError = diagnostics
-    try process.run()
-    let text = String(
-      decoding: diagnostics.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-    process.waitUntilExit()
-    #expect(text == "upload-load: \(message)\nTry 'upload-load --help'.\n")
-    #expect(process.terminationStatus == 2)
+    let outcome = try Outcome(of: "upload-load", arguments, in: directory.path)
+    #expect(outcome.diagnostics == "upload-load: \(message)\nTry 'upload-load --help'.\n")
+    #expect(outcome.exitCode == 2 && outcome.output.isEmpty)
   }
 }

@@ -25,6 +25,7 @@ extension StandInState {
         StoreMemory.Refund(atMs: atMs ?? clock.nowMs, reason: reason)
     case "undo_refund": memory.refunds[try request.text("undo_refund")] = nil
     case "family_share": memory.familyShared.insert(try request.text("family_share"))
+    case "second_device": memory.onSecondDevice.insert(try request.text("second_device"))
     case "renew":
       let count = try request.optionalInteger("count", 1...Int64(StoreMemory.renewalsMax)) ?? 1
       let renewals = memory.extraRenewals[try request.text("renew")] ?? 0

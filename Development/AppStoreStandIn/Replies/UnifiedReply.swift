@@ -81,6 +81,7 @@ struct UnifiedReply {
     if memory.latestHoldsConsumables {
       latest += receipt.purchases.filter { $0.productType == 1 }
     }
+    latest += latest.compactMap { memory.secondDevice(of: $0, isSandbox: isSandbox) }
     latest.sort { ($0.purchaseDateMs ?? 0) > ($1.purchaseDateMs ?? 0) }
     json.key("latest_receipt_info")
     json.beginArray()
