@@ -102,6 +102,9 @@ struct ErrorReport: Equatable {
       lines = error.problems.map {
         Self.line(error.operation, error.object, Self.inSentence($0.description))
       }
+    case let error as HTTPServerError:
+      exitCode = .failed
+      lines = [Self.line(error.operation, error.object, Self.inSentence(error.cause))]
     case let error as VerifyReceiptOptionsError:
       (exitCode, lines) = (.failed, [Self.line(error.description)])
     case let error as ReceiptVerifier.ConfigurationError:

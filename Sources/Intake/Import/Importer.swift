@@ -281,7 +281,7 @@ package final class Importer<Appender: EventAppender> {
       number: number, digest: digest, appFamily: appFamily, nowMs: nowMs(), hasher: hasher)
     var drafts = registered == nil ? [registration(bundleID, appFamily)] : []
     drafts += draftsOfLine.drafts(subject, local: local, firstIndex: drafts.count)
-    if drafts.contains(where: { $0.data.count > LineDrafts.eventDataBytesMax }) {
+    if drafts.contains(where: { $0.data.count > EventLimits.dataBytes }) {
       return .refused(FieldProblem("", .tooLarge, "is too large for an event of 16 MiB"))
     }
     return .accepted(

@@ -23,9 +23,6 @@ struct LineDrafts {
     }
   }
 
-  /// The largest data of an event: an event's line, of 16 MiB at most, has other members beside it.
-  static let eventDataBytesMax = (16 << 20) - 1024
-
   var number: Int
   var digest: Digest32
   var appFamily: UUID16
@@ -44,14 +41,7 @@ struct LineDrafts {
     let uploadedAtMs = subject.line.occurredAtMs ?? recorded?.requestDateMs ?? nowMs
     var drafts = [upload(subject, occurredAtMs: uploadedAtMs)]
     func addVerification(_ data: [UInt8]) {
-      drafts.append(
-        EventDraft(
-          type: EventType.receiptVerified.rawValue,
-          version: EventType.receiptVerified.currentVersion, data: data,
-          references: [
-            PositionReference(
-              offsetBytes: ReceiptVerified.uploadOffsetBytes, eventIndex: firstIndex)
-          ]))
+      drafts.append(UploadDrafts.verification(data, ofDraftAt: firstIndex))
     }
     if let local {
       addVerification(
@@ -67,21 +57,12 @@ struct LineDrafts {
   private func upload(_ subject: Subject, occurredAtMs: Int64) -> EventDraft {
     let fields = subject.line.fields
     let sha256 = fields.receiptFile.withUnsafeBytes { hasher.hash($0) }
-    let identity = ReceiptIdentity(sha256: sha256, appFamily: appFamily)
-    var event = ReceiptUploaded(
-      receiptID: identity.receiptID.description, appFamilyID: appFamily.description,
-      style: subject.style.rawValue, bundleID: subject.bundleID,
-      receiptSHA256Hex: sha256.hex, occurredAtMs: occurredAtMs,
-      origin: .importLine(number: number, sha256Hex: digest.hex))
-    event.countryCode = fields.countryCode
-    event.identifierForVendor = fields.identifierForVendor
-    event.userIdentifier = fields.userIdentifier
-    if case .address(let address) = fields.clientAddress { event.ipAddress = address }
-    event.metadata = fields.metadata
-    let data = fields.receiptText.withUnsafeBytes { event.data(receipt: $0) }
-    return EventDraft(
-      type: EventType.receiptUploaded.rawValue,
-      version: EventType.receiptUploaded.currentVersion, data: data, references: [])
+    return UploadDrafts.upload(
+      fields,
+      UploadDrafts.Context(
+        identity: ReceiptIdentity(sha256: sha256, appFamily: appFamily), appFamily: appFamily,
+        style: subject.style, bundleID: subject.bundleID, occurredAtMs: occurredAtMs,
+        origin: .importLine(number: number, sha256Hex: digest.hex)))
   }
 
   private func verification(

@@ -12,6 +12,10 @@ package struct LocalVerification: Equatable, Sendable {
   package static let signatureInvalid = LocalVerification(
     outcome: .invalid, reason: FieldProblem.Code.signatureInvalid.rawValue)
 
+  /// The receipt of an app that the uploader's app family does not have.
+  package static let bundleIDMismatch = LocalVerification(
+    outcome: .invalid, reason: "bundle_id_mismatch")
+
   /// A chain that fails for time alone: no fraud, the App Store decides.
   package static func timeOnly(_ anomaly: String) -> LocalVerification {
     LocalVerification(outcome: .unreachable, reason: anomaly)

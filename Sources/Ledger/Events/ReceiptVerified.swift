@@ -31,6 +31,8 @@ package struct ReceiptVerified {
     case other(base64: [UInt8])
     /// The position of an earlier verification whose reply was used again.
     case reused(Int)
+    /// That of a verification of the same append: its position is to be put in before the last byte.
+    case reusedOfSameAppend
   }
 
   package var authority: Authority
@@ -102,6 +104,9 @@ package struct ReceiptVerified {
     case .reused(let position):
       writer.key("reply_of")
       writer.integer(position)
+    case .reusedOfSameAppend:
+      writer.key("reply_of")
+      writer.raw(JSONBytes(start: nil, count: 0))
     }
   }
 }

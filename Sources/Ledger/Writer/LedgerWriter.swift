@@ -91,6 +91,9 @@ package final class LedgerWriter: @unchecked Sendable {
   /// The position that the next event gets, queued ones not counted.
   package var nextPosition: Position { monitor.withLock { $0.nextPosition } }
 
+  /// Why nothing can be appended any more; nil while something can.
+  package var failure: LedgerError? { monitor.withLock { $0.failure } }
+
   /// Appends events in one frame; they are durable when it returns.
   package func append(_ drafts: [EventDraft]) throws(LedgerError) -> AppendResult {
     let ticket = try makeTicket(drafts)

@@ -48,6 +48,25 @@ package final class Monitor<State>: @unchecked Sendable {
     }
   }
 
+  /// Waits on a condition until the body returns something, or the time is over: nil then.
+  /// - Parameter limitMs: at most so many milliseconds.
+  package func wait<Result, Failure: Error>(
+    on condition: Int, limitMs: Int64, until body: (inout State) throws(Failure) -> Result?
+  ) throws(Failure) -> Result? {
+    var end = timespec()
+    clock_gettime(CLOCK_REALTIME, &end)
+    let nanoseconds = end.tv_nsec + Int(limitMs % 1000) * 1_000_000
+    end.tv_sec += Int(limitMs / 1000) + nanoseconds / 1_000_000_000
+    end.tv_nsec = nanoseconds % 1_000_000_000
+    pthread_mutex_lock(mutex)
+    defer { pthread_mutex_unlock(mutex) }
+    while true {
+      if let result = try body(&state.pointee) { return result }
+      if pthread_cond_timedwait(&conditions[condition], mutex, &end) != 0 { break }
+    }
+    return try body(&state.pointee)
+  }
+
   /// Wakes one who waits on a condition.
   package func signal(_ condition: Int) { pthread_cond_signal(&conditions[condition]) }
   /// Wakes all who wait on a condition.

@@ -50,6 +50,19 @@ package struct RecentReply: Equatable, Sendable {
   package let reason: String?
   /// When it was given, in epoch milliseconds.
   package let occurredAtMs: Int64
+
+  package init(
+    position: Position, outcome: Outcome, status: Int64?, environment: String?,
+    endpoint: Endpoint?, reason: String?, occurredAtMs: Int64
+  ) {
+    self.position = position
+    self.outcome = outcome
+    self.status = status
+    self.environment = environment
+    self.endpoint = endpoint
+    self.reason = reason
+    self.occurredAtMs = occurredAtMs
+  }
 }
 
 /// An app family as it was registered last.

@@ -5,7 +5,7 @@ struct CommandTable: Sendable {
   static let standard = CommandTable(commands: [
     initCommand, appAddCommand, tokenCreateCommand, tokenListCommand, tokenRevokeCommand,
     configCheckCommand, configSetSharedSecretCommand, importCommand, pricesImportCommand,
-    ratesImportCommand,
+    ratesImportCommand, serveCommand, retryCommand,
     statusCommand, showCommand, historyCommand, verifyCommand, replayCommand, rebuildCommand,
     exportCommand,
     helpCommand,

@@ -42,18 +42,24 @@ struct OpenLedger {
   }
 
   /// Works on the projections with progress on a terminal; a signal ends the work.
-  func projector() -> Projector {
+  func projector() -> Projector { Projector(reader, observer: observer()) }
+
+  private func observer() -> Projector.Observer {
     let progress = Progress("Projecting", unit: .count("events"), context: context)
     let context = context
-    return Projector(
-      reader,
-      observer: Projector.Observer(
-        progress: { progress.update($0.foldedEvents, of: $0.totalEvents) },
-        notice: { notice in
-          progress.erase()
-          context.diagnostics.writeLine("ledgerctl: \(notice)")
-        },
-        isCancelled: { context.interruption.isRequested }))
+    return Projector.Observer(
+      progress: { progress.update($0.foldedEvents, of: $0.totalEvents) },
+      notice: { notice in
+        progress.erase()
+        context.diagnostics.writeLine("ledgerctl: \(notice)")
+      },
+      isCancelled: { context.interruption.isRequested })
+  }
+
+  /// Projections that are kept up to date while others ask.
+  func liveProjections() throws -> LiveProjections {
+    if let damage = reader.damage { throw damage }
+    return try LiveProjections(directory, observer: observer())
   }
 
   /// Calls `body` with whatever appends to the ledger, and ends that: a writer of its own, or, where a server

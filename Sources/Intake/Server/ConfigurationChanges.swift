@@ -1,0 +1,113 @@
+// A changed config.json takes effect in a running server.
+package import AppStore
+import Synchronization
+
+/// What a configuration is handed to.
+struct ConfigurationTargets: Sendable {
+  let workflow: UploadWorkflow
+  let appStore: ReplaceableAppStore
+  let authenticator: TokenAuthenticator
+}
+
+/// Hands each new configuration to those whom it concerns; one that came before they were there is kept.
+final class ConfigurationChanges: Sendable {
+  private struct State {
+    var targets: ConfigurationTargets?
+    var inEffect = Configuration()
+    var early: Configuration?
+  }
+
+  private let state = Mutex(State())
+  private let say: @Sendable (String) -> Void
+
+  init(say: @escaping @Sendable (String) -> Void) { self.say = say }
+
+  /// - Parameter configuration: the one that the targets were made with.
+  func begin(_ targets: ConfigurationTargets, from configuration: Configuration) {
+    let early = state.withLock { state in
+      state.targets = targets
+      state.inEffect = configuration
+      return state.early.take()
+    }
+    if let early { take(early) }
+  }
+
+  func take(_ new: Configuration) {
+    let known = state.withLock { state -> (ConfigurationTargets, Configuration)? in
+      guard let targets = state.targets else {
+        state.early = new
+        return nil
+      }
+      defer { state.inEffect = new }
+      return (targets, state.inEffect)
+    }
+    guard let (targets, old) = known else { return }
+    targets.authenticator.replace(new.tokens)
+    var checker: ReceiptVerifier?
+    if new.trust != old.trust {
+      do {
+        checker = try ReceiptVerifier(configuration: new.trust.verifierConfiguration)
+      } catch { say("config.json: trust: \(error); what was trusted before still is") }
+    }
+    if new.appStore != old.appStore {
+      do { try targets.appStore.replace(new.appStore) } catch {
+        say("config.json: app_store: \(error); the endpoints stay as they were")
+      }
+    }
+    targets.workflow.apply(new, checker: checker)
+    if new.trustedProxies != old.trustedProxies {
+      say("config.json: changed trusted_proxies take effect when the server starts again")
+    }
+    say("config.json: the change is in effect")
+  }
+}
+
+/// The client of the App Store, which a new configuration replaces.
+final class ReplaceableAppStore: VerifyReceiptService {
+  private struct State {
+    var current: VerifyReceiptClient
+    /// The one before, whose last calls may still be under way.
+    var retired: VerifyReceiptClient?
+  }
+
+  private let state: Mutex<State>
+
+  init(_ configuration: Configuration.AppStore) throws(VerifyReceiptOptionsError) {
+    state = Mutex(State(current: try VerifyReceiptClient(.init(configuration))))
+  }
+
+  func verify(
+    _ request: VerifyReceiptRequest, completion: @escaping @Sendable (VerifyReceiptAnswer) -> Void
+  ) {
+    state.withLock { $0.current }.verify(request, completion: completion)
+  }
+
+  func replace(_ configuration: Configuration.AppStore) throws(VerifyReceiptOptionsError) {
+    let client = try VerifyReceiptClient(.init(configuration))
+    let oldest = state.withLock { state in
+      defer { (state.current, state.retired) = (client, state.current) }
+      return state.retired
+    }
+    oldest?.shutDown()
+  }
+
+  /// Gives up every call; a call that comes later is given up at once.
+  func shutDown() {
+    let (current, retired) = state.withLock { ($0.current, $0.retired) }
+    retired?.shutDown()
+    current.shutDown()
+  }
+}
+
+extension VerifyReceiptOptions {
+  /// What config.json says of the App Store.
+  package init(_ configuration: Configuration.AppStore) {
+    self.init()
+    productionURL = configuration.productionURL
+    sandboxURL = configuration.sandboxURL
+    connectTimeoutMs = configuration.connectTimeoutMs
+    timeoutMs = configuration.timeoutMs
+    answerBytesMax = configuration.answerBytesMax
+    callsMax = configuration.callsMax
+  }
+}

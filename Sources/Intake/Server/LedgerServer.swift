@@ -1,0 +1,126 @@
+// Everything that a running server is made of, put together and taken apart in the right order.
+import AppStore
+import Bytes
+import Glibc
+package import Ledger
+package import Projections
+import Synchronization
+
+/// What a server is told beside config.json.
+package struct LedgerServerOptions: Sendable {
+  /// Where the client API listens.
+  package var listen = "127.0.0.1:8080"
+  /// Where the metrics are served; nil for nowhere.
+  package var metricsListen: String?
+  /// Where access log lines go; it stays the caller's.
+  package var accessLogDescriptor: Int32?
+  /// So long may requests that are under way take at the end.
+  package var graceMs: Int64 = 8_000
+  /// Told what an operator should know; one line, without a secret. Called on any thread.
+  package var say: @Sendable (String) -> Void = { _ in }
+
+  package init() {}
+}
+
+/// A server: it serves from its creation until `stop()`, and is the ledger's writer meanwhile.
+package final class LedgerServer: Sendable {
+  private let options: LedgerServerOptions
+  private let writer: LedgerWriter
+  private let appStore: ReplaceableAppStore
+  private let workflow: UploadWorkflow
+  private let http: HTTPServer
+  private let accessLog: AccessLog?
+  private let handover: HandoverServer
+  private let watcher: ConfigurationWatcher
+  private let hasFailed: Latch
+  private let isStopped = Atomic<Bool>(false)
+
+  /// Opens the ledger, brings the projections up to date and begins to serve.
+  ///
+  /// Throws what each part throws: `LedgerError` (`locked` among them), `ConfigurationError`, `ProjectionError`,
+  /// `HTTPServerError`, and what is wrong with certificates or endpoints.
+  package init(
+    _ directory: LedgerDirectory, options: LedgerServerOptions = LedgerServerOptions(),
+    observer: Projector.Observer = Projector.Observer()
+  ) throws {
+    self.options = options
+    let say = options.say
+    let failed = Latch()
+    hasFailed = failed
+    writer = try LedgerWriter.open(directory)
+    for note in writer.recovery.notes { say(note) }
+    let projections = try LiveProjections(directory, observer: observer)
+
+    let changes = ConfigurationChanges(say: say)
+    watcher = try ConfigurationWatcher(
+      directory, onChange: { changes.take($0) }, onProblem: { say("\($0)") })
+    let configuration = watcher.current
+    appStore = try ReplaceableAppStore(configuration.appStore)
+    let metrics = Metrics()
+    var workflowOptions = WorkflowOptions()
+    workflowOptions.say = say
+    workflowOptions.onFatal = { failed.open() }
+    workflow = UploadWorkflow(
+      writer: writer, projections: projections, appStore: appStore, configuration: configuration,
+      checker: try ReceiptVerifier(configuration: configuration.trust.verifierConfiguration),
+      metrics: metrics, options: workflowOptions)
+    let authenticator = TokenAuthenticator(configuration.tokens)
+    accessLog = try options.accessLogDescriptor.map { try AccessLog(descriptor: $0) }
+    var listening: HandoverServer?
+    do {
+      try workflow.start()
+      let handover = try HandoverServer(
+        writer: writer, onAppended: { [workflow] in workflow.noteForeignAppends() },
+        onRetry: { [workflow] in workflow.retryNow() })
+      listening = handover
+      self.handover = handover
+      var httpOptions = HTTPServerOptions()
+      httpOptions.listen = options.listen
+      httpOptions.metricsListen = options.metricsListen
+      httpOptions.trustedProxies = configuration.trustedProxies
+      http = try HTTPServer(
+        httpOptions, service: workflow, authenticator: authenticator, metrics: metrics,
+        accessLog: accessLog)
+    } catch {
+      watcher.stop()
+      listening?.stop()
+      workflow.stop(graceMs: 0) { [appStore] in appStore.shutDown() }
+      appStore.shutDown()
+      accessLog?.finish()
+      try? writer.close()
+      throw error
+    }
+    changes.begin(
+      ConfigurationTargets(
+        workflow: workflow, appStore: appStore, authenticator: authenticator),
+      from: configuration)
+  }
+
+  deinit { try? stop() }
+
+  /// Where the client API listens.
+  package var port: UInt16 { http.port }
+  package var metricsPort: UInt16? { http.metricsPort }
+
+  /// Waits so long at most for the moment in which nothing can be appended any more; whether it came.
+  package func waitForFailure(limitMs: Int64) -> Bool { hasFailed.wait(limitMs: limitMs) }
+
+  /// Takes nothing new, answers what is under way, and closes the log. Calling it again does nothing.
+  ///
+  /// Throws what closing the log throws, also a failure that came before.
+  package func stop() throws(LedgerError) {
+    guard !isStopped.exchange(true, ordering: .acquiringAndReleasing) else { return }
+    watcher.stop()
+    handover.stop()
+    workflow.beginStopping()
+    // Answers reach their clients while the server waits for the last of them.
+    let closing = try? WorkerThread { [http, options] in
+      http.shutdown(graceMs: options.graceMs + 4_000)
+    }
+    workflow.stop(graceMs: options.graceMs) { [appStore] in appStore.shutDown() }
+    if let closing { closing.join() } else { http.shutdown(graceMs: 0) }
+    appStore.shutDown()
+    accessLog?.finish()
+    try writer.close()
+  }
+}

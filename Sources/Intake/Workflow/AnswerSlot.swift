@@ -1,0 +1,69 @@
+// Where an answer to the client goes: exactly once, whatever happens.
+import Synchronization
+
+/// How much is under way, and how much may be.
+package final class IntakeLoad: Sendable {
+  private struct State {
+    var count = 0
+    var bytes = 0
+  }
+
+  private let countMax: Int
+  private let bytesMax: Int
+  private let state = Mutex(State())
+
+  /// - Parameters:
+  ///   - countMax: uploads that are accepted and not yet answered.
+  ///   - bytesMax: of those uploads together.
+  package init(countMax: Int, bytesMax: Int) {
+    self.countMax = countMax
+    self.bytesMax = bytesMax
+  }
+
+  /// Takes room for one more; false where there is none.
+  func take(bytes: Int) -> Bool {
+    state.withLock { state in
+      guard state.count < countMax, state.bytes + bytes <= bytesMax || state.count == 0
+      else { return false }
+      state.count += 1
+      state.bytes += bytes
+      return true
+    }
+  }
+
+  fileprivate func giveBack(bytes: Int) {
+    state.withLock { state in
+      state.count -= 1
+      state.bytes -= bytes
+    }
+  }
+
+  /// How many requests await their answer.
+  package var count: Int { state.withLock { $0.count } }
+}
+
+/// A client's request that awaits its answer, and the room that it takes.
+final class AnswerSlot: Sendable {
+  private let load: IntakeLoad
+  private let bytes: Int
+  private let completion: Mutex<(@Sendable (ClientAnswer) -> Void)?>
+
+  /// The room must have been taken.
+  init(
+    _ load: IntakeLoad, bytes: Int, _ completion: @escaping @Sendable (ClientAnswer) -> Void
+  ) {
+    self.load = load
+    self.bytes = bytes
+    self.completion = Mutex(completion)
+  }
+
+  /// Answers; what comes after the first answer is dropped.
+  func answer(_ answer: ClientAnswer) {
+    guard let completion = completion.withLock({ $0.take() }) else { return }
+    load.giveBack(bytes: bytes)
+    completion(answer)
+  }
+
+  // Whoever lost it must not leave a client waiting.
+  deinit { answer(.unavailable(retryAfterSeconds: 5)) }
+}

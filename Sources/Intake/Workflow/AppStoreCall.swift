@@ -1,0 +1,51 @@
+// One question to the App Store, and the uploads that wait for its answer.
+import Bytes
+import Ledger
+
+/// An upload that is durable and folded, and whose client waits.
+struct Waiter: Sendable {
+  let position: Position
+  let slot: AnswerSlot
+}
+
+/// A receipt that is being asked about. What changes is guarded by the lock of the desk that keeps it.
+final class AppStoreCall: @unchecked Sendable {
+  enum Stage {
+    /// Its upload is being appended.
+    case reserved
+    /// It waits for its turn.
+    case ready
+    /// The App Store is being asked.
+    case calling
+    /// There is a result, which is being recorded.
+    case judging
+  }
+
+  enum Source { case upload, queue }
+
+  let receiptID: UUID16
+  let appFamily: UUID16
+  let receiptText: [UInt8]
+  let source: Source
+  /// Whether it decides if the App Store is back.
+  var isProbe: Bool
+  var stage: Stage
+  var waiters: [Waiter] = []
+  /// Attempts that failed before this call.
+  let earlierAttempts: Int
+  /// Whether a first refusal made it ask a second time.
+  var isSecond = false
+
+  init(
+    _ receiptID: UUID16, of appFamily: UUID16, text: [UInt8], source: Source, stage: Stage,
+    earlierAttempts: Int = 0, isProbe: Bool
+  ) {
+    self.receiptID = receiptID
+    self.appFamily = appFamily
+    receiptText = text
+    self.source = source
+    self.stage = stage
+    self.earlierAttempts = earlierAttempts
+    self.isProbe = isProbe
+  }
+}

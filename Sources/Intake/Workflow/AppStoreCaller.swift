@@ -1,0 +1,61 @@
+// Makes the calls that the desk allows, and hands on what came of them.
+import AppStore
+import Bytes
+import Ledger
+
+/// What came of a call.
+enum CallResult: Sendable {
+  case answer(VerifyReceiptAnswer)
+  case notMade(NoCallReason)
+}
+
+/// Makes calls; any thread may ask for it.
+final class AppStoreCaller: Sendable {
+  private let desk: CallDesk
+  private let service: any VerifyReceiptService
+  private let settings: WorkflowSettings
+  private let metrics: Metrics
+  private let onResult: @Sendable (AppStoreCall, CallResult) -> Void
+
+  init(
+    _ desk: CallDesk, _ service: any VerifyReceiptService, _ settings: WorkflowSettings,
+    _ metrics: Metrics, onResult: @escaping @Sendable (AppStoreCall, CallResult) -> Void
+  ) {
+    self.desk = desk
+    self.service = service
+    self.settings = settings
+    self.metrics = metrics
+    self.onResult = onResult
+  }
+
+  /// Makes every call that may be made now.
+  func makeCalls() {
+    let calls = desk.takeStartable()
+    for call in calls.start {
+      let request = VerifyReceiptRequest(
+        receiptText: call.receiptText,
+        sharedSecret: settings.sharedSecret(ofAppFamily: call.appFamily.description))
+      service.verify(request) { [self] answer in end(call, answer) }
+    }
+    for (call, reason) in calls.skip { onResult(call, .notMade(reason)) }
+  }
+
+  private func end(_ call: AppStoreCall, _ answer: VerifyReceiptAnswer) {
+    metrics.observe(.appStoreSeconds, seconds: Double(answer.durationMs) / 1000)
+    desk.land(call, isAnswer: answer.isFromAppStore)
+    onResult(call, .answer(answer))
+    makeCalls()
+  }
+}
+
+extension VerifyReceiptAnswer {
+  /// Whether the App Store is there; nil where we gave up the call ourselves.
+  fileprivate var isFromAppStore: Bool? {
+    switch content {
+    case .json: true
+    case .other: false
+    case .none(.cancelled): nil
+    case .none: false
+    }
+  }
+}

@@ -1,0 +1,421 @@
+// What the App Store is asked and when again: all that threads decide together, behind one lock.
+import Bytes
+import Ledger
+import Projections
+
+/// Keeps the calls, the circuit breaker and the queue. It does no work itself.
+final class CallDesk: Sendable {
+  /// What a new upload is to do about the App Store.
+  enum Plan {
+    /// Ask, or wait for the call that is under way for its receipt.
+    case ask(reservation: AppStoreCall?)
+    case reuse(RecentReply)
+    case wait(NoCallReason)
+  }
+
+  /// What became of an upload that is durable and was to ask.
+  enum Settled {
+    case waits
+    case reuse(RecentReply)
+    case none(NoCallReason)
+  }
+
+  /// What the queue's thread does next.
+  enum QueueStep {
+    case ask([RetryEntry], isProbe: Bool)
+    case scan(after: Int64)
+    case idle
+    case end
+  }
+
+  /// So many receipts wait in memory; the rest stays in the projections until there is room.
+  static let waitingMax = 16_384
+
+  private struct State {
+    var callsMax: Int
+    var schedule: RetrySchedule
+    var reuseReplyMs: Int64
+    var breaker = CircuitBreaker()
+    var calls: [UUID16: AppStoreCall] = [:]
+    var ready = FIFO<AppStoreCall>()
+    var callingCount = 0
+    var uploadCalls = 0
+    var queueCalls = 0
+    var heap = RetryHeap()
+    /// Entries that the queue's thread holds.
+    var heldCount = 0
+    var recent = RecentReplies()
+    /// The number of the receipt after which the page comes that is read next; nil while none is.
+    var scanAfter: Int64?
+    var needsScan = true
+    var isStopping = false
+    var random = SystemRandomNumberGenerator()
+    // Of a run that works the queue off once.
+    var attempted = 0
+    var settled = 0
+  }
+
+  private let monitor: Monitor<State>
+  private let clock: WorkflowClock
+  /// Whether each receipt is tried only once, and no new ones come.
+  private let isSingleRun: Bool
+
+  init(_ settings: CallSettings, clock: WorkflowClock, isSingleRun: Bool) {
+    monitor = Monitor(
+      State(
+        callsMax: settings.callsMax, schedule: settings.schedule,
+        reuseReplyMs: settings.reuseReplyMs),
+      conditionCount: 1)
+    self.clock = clock
+    self.isSingleRun = isSingleRun
+  }
+
+  // MARK: Uploads
+
+  /// Decides before an upload is appended, so that what is known already goes into the same frame.
+  func plan(_ receiptID: UUID16, of appFamily: UUID16, text: [UInt8]) -> Plan {
+    monitor.withLock { state in
+      if let recent = recentReply(receiptID, state) { return .reuse(recent) }
+      if state.calls[receiptID] != nil { return .ask(reservation: nil) }
+      switch reserve(receiptID, of: appFamily, text: text, &state) {
+      case .success(let call): return .ask(reservation: call)
+      case .failure(let refusal): return .wait(refusal.reason)
+      }
+    }
+  }
+
+  /// Takes in an upload that is durable and folded.
+  func settle(
+    _ waiter: Waiter, _ receiptID: UUID16, of appFamily: UUID16, text: [UInt8],
+    reservation: AppStoreCall?
+  ) -> Settled {
+    monitor.withLock { state in
+      if let recent = recentReply(receiptID, state) {
+        if let reservation { drop(reservation, &state) }
+        return .reuse(recent)
+      }
+      if let call = state.calls[receiptID] {
+        call.waiters.append(waiter)
+        if call === reservation { makeReady(call, &state) }
+        return .waits
+      }
+      switch reserve(receiptID, of: appFamily, text: text, &state) {
+      case .success(let call):
+        call.waiters.append(waiter)
+        makeReady(call, &state)
+        return .waits
+      case .failure(let refusal): return .none(refusal.reason)
+      }
+    }
+  }
+
+  /// Gives up a reservation whose upload could not be appended.
+  func abandon(_ reservation: AppStoreCall) {
+    monitor.withLock { state in
+      // Another upload of the same receipt may count on it.
+      if reservation.waiters.isEmpty {
+        drop(reservation, &state)
+      } else {
+        makeReady(reservation, &state)
+      }
+    }
+  }
+
+  private struct Refusal: Error { let reason: NoCallReason }
+
+  private func reserve(
+    _ receiptID: UUID16, of appFamily: UUID16, text: [UInt8], _ state: inout State
+  ) -> Result<AppStoreCall, Refusal> {
+    if state.isStopping { return .failure(Refusal(reason: .shuttingDown)) }
+    // A few more than can be made, so that none of the calls is idle while an upload is appended.
+    if state.uploadCalls >= state.callsMax + max(1, state.callsMax / 4) {
+      return .failure(Refusal(reason: .callsExhausted))
+    }
+    let admission = state.breaker.admit(nowMs: clock.monotonicMs())
+    if admission == .denied { return .failure(Refusal(reason: .circuitOpen)) }
+    let call = AppStoreCall(
+      receiptID, of: appFamily, text: text, source: .upload, stage: .reserved,
+      isProbe: admission == .probe)
+    add(call, &state)
+    return .success(call)
+  }
+
+  private func recentReply(_ receiptID: UUID16, _ state: State) -> RecentReply? {
+    guard let reply = state.recent[receiptID],
+      reply.occurredAtMs >= clock.nowMs() - state.reuseReplyMs
+    else { return nil }
+    return reply
+  }
+
+  // MARK: Calls
+
+  /// Takes the calls that may be made now, and those that have to go without.
+  func takeStartable() -> (start: [AppStoreCall], skip: [(AppStoreCall, NoCallReason)]) {
+    monitor.withLock { state in
+      var result: (start: [AppStoreCall], skip: [(AppStoreCall, NoCallReason)]) = ([], [])
+      while state.callingCount < state.callsMax, let call = state.ready.popFirst() {
+        if state.isStopping || !call.isProbe && !state.breaker.isClosed {
+          call.stage = .judging
+          result.skip.append((call, state.isStopping ? .shuttingDown : .circuitOpen))
+          continue
+        }
+        call.stage = .calling
+        state.callingCount += 1
+        result.start.append(call)
+      }
+      return result
+    }
+  }
+
+  /// Notes that a call is over.
+  /// - Parameter isAnswer: whether the App Store answered, whatever it said; nil where the call was given up.
+  func land(_ call: AppStoreCall, isAnswer: Bool?) {
+    monitor.withLock { state in
+      state.callingCount -= 1
+      call.stage = .judging
+      switch isAnswer {
+      case true: state.breaker.noteSuccess()
+      case false:
+        state.breaker.noteFailure(isProbe: call.isProbe, nowMs: clock.monotonicMs())
+      case nil: if call.isProbe { state.breaker.giveBackProbe(nowMs: clock.monotonicMs()) }
+      }
+      call.isProbe = false
+      monitor.signal(0)
+    }
+  }
+
+  /// Lets a call be made a second time.
+  func askAgain(_ call: AppStoreCall) {
+    monitor.withLock { state in
+      call.isSecond = true
+      makeReady(call, &state)
+    }
+  }
+
+  /// What has been recorded of a call.
+  enum Conclusion {
+    /// An answer for good; later uploads may take it over.
+    case settled(RecentReply?)
+    case unanswered(isAlarm: Bool)
+  }
+
+  /// Ends a call whose result is durable, and gives out who waits for it.
+  func conclude(_ call: AppStoreCall, _ conclusion: Conclusion) -> [Waiter] {
+    monitor.withLock { state in
+      switch conclusion {
+      case .settled(let reply):
+        state.settled += 1
+        if let reply { state.recent.insert(reply, for: call.receiptID) }
+      case .unanswered(let isAlarm):
+        schedule(
+          call.receiptID, call.appFamily, attempt: call.earlierAttempts + 1, isAlarm: isAlarm,
+          &state)
+      }
+      if call.source == .queue { state.attempted += 1 }
+      drop(call, &state)
+      let waiters = call.waiters
+      call.waiters = []
+      return waiters
+    }
+  }
+
+  /// The uploads whose clients wait for a call.
+  func waiterPositions(of call: AppStoreCall) -> [Position] {
+    monitor.withLock { _ in call.waiters.map(\.position) }
+  }
+
+  private func add(_ call: AppStoreCall, _ state: inout State) {
+    state.calls[call.receiptID] = call
+    if call.source == .upload { state.uploadCalls += 1 } else { state.queueCalls += 1 }
+  }
+
+  private func makeReady(_ call: AppStoreCall, _ state: inout State) {
+    call.stage = .ready
+    state.ready.append(call)
+  }
+
+  private func drop(_ call: AppStoreCall, _ state: inout State) {
+    if call.source == .upload { state.uploadCalls -= 1 } else { state.queueCalls -= 1 }
+    state.calls.removeValue(forKey: call.receiptID)
+    if call.isProbe { state.breaker.giveBackProbe(nowMs: clock.monotonicMs()) }
+    monitor.signal(0)
+  }
+
+  // MARK: The queue
+
+  /// Lets a receipt wait that was not asked about, or without success.
+  func enqueue(_ receiptID: UUID16, _ appFamily: UUID16) {
+    monitor.withLock { schedule(receiptID, appFamily, attempt: 1, isAlarm: false, &$0) }
+  }
+
+  private func schedule(
+    _ receiptID: UUID16, _ appFamily: UUID16, attempt: Int, isAlarm: Bool,
+    _ state: inout State
+  ) {
+    if isSingleRun { return }
+    let pauseMs =
+      isAlarm
+      ? state.schedule.ceilingMs
+      : state.schedule.pauseMs(attempt: attempt, using: &state.random)
+    insert(
+      RetryEntry(
+        dueMs: clock.monotonicMs() + pauseMs, receiptID: receiptID, appFamily: appFamily,
+        attempt: Int32(attempt), isAlarm: isAlarm), &state)
+  }
+
+  private func insert(_ entry: RetryEntry, _ state: inout State) {
+    if state.heap.count < Self.waitingMax {
+      state.heap.insert(entry)
+      monitor.signal(0)
+    } else if !state.heap.contains(entry.receiptID) {
+      state.needsScan = true
+    }
+  }
+
+  /// Takes in a page of receipts that wait by the projections' word.
+  /// - Parameter next: the number after which the next page begins; nil where this was the last.
+  func takeIn(_ page: [WaitingReceipt], next: Int64?) {
+    monitor.withLock { state in
+      let nowMs = clock.monotonicMs()
+      for receipt in page where state.calls[receipt.receiptID] == nil {
+        // After a restart they come back spread over the first pause.
+        let pauseMs =
+          isSingleRun ? 0 : state.schedule.pauseMs(attempt: 1, using: &state.random)
+        insert(
+          RetryEntry(
+            dueMs: nowMs + pauseMs, receiptID: receipt.receiptID, appFamily: receipt.appFamily,
+            attempt: 0), &state)
+      }
+      state.scanAfter = next
+    }
+  }
+
+  /// Makes the queue read again from the projections: something may wait there that is not known here.
+  func rescan() {
+    monitor.withLock { state in
+      state.needsScan = true
+      monitor.signal(0)
+    }
+  }
+
+  /// Waits a while for something to do.
+  func nextStep() -> QueueStep {
+    let limitMs = monitor.withLock { state in
+      min(max((state.heap.first?.dueMs ?? Int64.max) - clock.monotonicMs(), 1), 500)
+    }
+    return monitor.wait(on: 0, limitMs: limitMs) { state in step(&state) } ?? .idle
+  }
+
+  private func step(_ state: inout State) -> QueueStep? {
+    if state.isStopping { return .end }
+    if state.scanAfter == nil, state.needsScan {
+      state.needsScan = false
+      state.scanAfter = -1
+    }
+    if let after = state.scanAfter, state.heap.count < Self.waitingMax / 2 {
+      return .scan(after: after)
+    }
+    let nowMs = clock.monotonicMs()
+    guard let first = state.heap.first, first.dueMs <= nowMs else {
+      return isSingleRun && state.heap.count == 0 && state.calls.isEmpty && state.heldCount == 0
+        ? .end : nil
+    }
+    // Uploads never crowd the queue out altogether.
+    let free = state.callsMax - state.ready.count - state.callingCount
+    let room = max(free, max(1, state.callsMax / 4) - state.queueCalls) - state.heldCount
+    if room <= 0 { return nil }
+    let admission = state.breaker.admit(nowMs: nowMs)
+    if admission == .denied {
+      // A single run does not wait for the App Store to come back.
+      return isSingleRun && state.calls.isEmpty && state.heldCount == 0 ? .end : nil
+    }
+    var entries: [RetryEntry] = []
+    while entries.count < (admission == .probe ? 1 : room), let next = state.heap.first,
+      next.dueMs <= nowMs, let entry = state.heap.popFirst()
+    {
+      entries.append(entry)
+    }
+    state.heldCount += entries.count
+    return .ask(entries, isProbe: admission == .probe)
+  }
+
+  /// Turns an entry into a call that waits for its turn. Nil text: nothing waits any more.
+  func turn(_ entry: RetryEntry, into call: AppStoreCall?, isProbe: Bool) {
+    monitor.withLock { state in
+      state.heldCount -= 1
+      guard let call, state.calls[entry.receiptID] == nil else {
+        if isProbe { state.breaker.giveBackProbe(nowMs: clock.monotonicMs()) }
+        return
+      }
+      add(call, &state)
+      makeReady(call, &state)
+    }
+  }
+
+  /// Puts an entry back that could not be looked at.
+  func putBack(_ entry: RetryEntry, isProbe: Bool) {
+    monitor.withLock { state in
+      state.heldCount -= 1
+      if isProbe { state.breaker.giveBackProbe(nowMs: clock.monotonicMs()) }
+      schedule(
+        entry.receiptID, entry.appFamily, attempt: Int(entry.attempt) + 1, isAlarm: entry.isAlarm,
+        &state)
+    }
+  }
+
+  /// Lets everything that waits be tried now.
+  func hurry(alarmsAlone: Bool) {
+    monitor.withLock { state in
+      let nowMs = clock.monotonicMs()
+      state.heap.update { entry in
+        if !alarmsAlone || entry.isAlarm { entry.dueMs = min(entry.dueMs, nowMs) }
+      }
+      if !alarmsAlone { state.breaker.hurry(nowMs: nowMs) }
+      monitor.signal(0)
+    }
+  }
+
+  // MARK: Settings, end, figures
+
+  func apply(_ settings: CallSettings) {
+    monitor.withLock { state in
+      state.callsMax = settings.callsMax
+      state.schedule = settings.schedule
+      state.reuseReplyMs = settings.reuseReplyMs
+    }
+  }
+
+  /// From now on no call is begun.
+  func beginStopping() {
+    monitor.withLock { state in
+      state.isStopping = true
+      monitor.broadcast(0)
+    }
+  }
+
+  /// Whether no call is reserved, waits, is under way or is being recorded.
+  var isQuiet: Bool { monitor.withLock { $0.calls.isEmpty } }
+
+  struct Figures {
+    var waiting: Int
+    var calling: Int
+    var isCircuitOpen: Bool
+    var attempted: Int
+    var settled: Int
+  }
+
+  var figures: Figures {
+    monitor.withLock { state in
+      Figures(
+        waiting: state.heap.count, calling: state.callingCount,
+        isCircuitOpen: !state.breaker.isClosed, attempted: state.attempted,
+        settled: state.settled)
+    }
+  }
+
+  /// How far back an answer may lie to be taken over, in epoch milliseconds; nil where none may.
+  var reuseNotBeforeMs: Int64? {
+    let reuseReplyMs = monitor.withLock { $0.reuseReplyMs }
+    return reuseReplyMs > 0 ? clock.nowMs() - reuseReplyMs : nil
+  }
+}

@@ -1,0 +1,125 @@
+// Makes events of what the App Store said: one answer settles all uploads of a receipt that wait.
+import AppStore
+import Bytes
+import Ledger
+import Projections
+
+/// A result that was handed to the writer, as far as there was anything to record.
+struct RecordedResult {
+  enum Subject {
+    case call(AppStoreCall, AnswerJudgement)
+    case rest(UUID16, appFamily: UUID16, RecentReply)
+  }
+
+  let subject: Subject
+  /// Nil where nothing was to be recorded, or where it failed.
+  var ticket: AppendTicket?
+  var isFailed = false
+  /// Whether more uploads wait for this answer.
+  var isMore = false
+  /// Epoch milliseconds.
+  let occurredAtMs: Int64
+}
+
+/// Records results, on the settler's thread.
+struct ResultRecorder {
+  /// Verifications of one frame.
+  private static let frameUploadsMax = 1000
+
+  private let shared: WorkflowShared
+
+  init(_ shared: WorkflowShared) { self.shared = shared }
+
+  /// Nil where the App Store is to be asked once more before anything is believed.
+  func record(_ result: CallResult, of call: AppStoreCall) -> RecordedResult? {
+    let judgement: AnswerJudgement
+    var isMade = false
+    switch result {
+    case .notMade(let reason): judgement = AnswerJudgement(reason)
+    case .answer(let answer):
+      judgement = AnswerJudgement(answer)
+      isMade = true
+      shared.metrics.count(.appStoreCalls, label: judgement.metricLabel)
+      if judgement.isNotAuthenticated, !call.isSecond {
+        shared.desk.askAgain(call)
+        return nil
+      }
+      if let alarm = judgement.alarm {
+        shared.notes.alarm(alarm, appFamily: call.appFamily.description)
+      }
+    }
+    var recorded = RecordedResult(
+      subject: .call(call, judgement), occurredAtMs: shared.clock.nowMs())
+    // A call that was not made says nothing about uploads that nobody is waiting to hear of.
+    var uploads = shared.desk.waiterPositions(of: call)
+    if isMade {
+      guard let others = waitingUploads(of: call.receiptID, call.appFamily) else {
+        recorded.isFailed = true
+        return recorded
+      }
+      recorded.isMore = judgement.isSettled && others.count > Self.frameUploadsMax
+      let known = Set(uploads)
+      for other in others.prefix(Self.frameUploadsMax) {
+        if !known.contains(other.position), judgement.isSettled || !other.isUnreachableRecorded {
+          uploads.append(other.position)
+        }
+      }
+    }
+    if uploads.isEmpty { return recorded }
+    recorded.ticket = shared.submit(drafts(judgement, uploads, call, recorded.occurredAtMs))
+    recorded.isFailed = recorded.ticket == nil
+    return recorded
+  }
+
+  /// Lets more uploads of a receipt take over a reply.
+  func recordRest(
+    of receiptID: UUID16, appFamily: UUID16, _ reply: RecentReply
+  ) -> RecordedResult? {
+    var recorded = RecordedResult(
+      subject: .rest(receiptID, appFamily: appFamily, reply), occurredAtMs: shared.clock.nowMs())
+    guard let uploads = waitingUploads(of: receiptID, appFamily) else {
+      recorded.isFailed = true
+      return recorded
+    }
+    if uploads.isEmpty { return nil }
+    recorded.isMore = uploads.count > Self.frameUploadsMax
+    recorded.ticket = shared.submit(
+      uploads.prefix(Self.frameUploadsMax).map { upload in
+        UploadDrafts.verification(
+          reply.data(upload: upload.position, occurredAtMs: recorded.occurredAtMs))
+      })
+    recorded.isFailed = recorded.ticket == nil
+    return recorded
+  }
+
+  private func waitingUploads(of receiptID: UUID16, _ appFamily: UUID16) -> [WaitingUpload]? {
+    do {
+      return try shared.projections.waitingUploads(
+        ofReceipt: receiptID, appFamily: appFamily)
+    } catch {
+      shared.notes.fault("read the queue", error)
+      return nil
+    }
+  }
+
+  /// The first holds the reply, the others name it.
+  private func drafts(
+    _ judgement: AnswerJudgement, _ uploads: [Position], _ call: AppStoreCall, _ nowMs: Int64
+  ) -> [EventDraft] {
+    let attempt = call.earlierAttempts + (call.isSecond ? 2 : 1)
+    var drafts: [EventDraft] = []
+    for upload in uploads {
+      func data(_ reply: ReceiptVerified.Reply) -> [UInt8] {
+        judgement.data(upload: upload, attempt: attempt, occurredAtMs: nowMs, reply: reply)
+      }
+      if drafts.isEmpty {
+        drafts.append(UploadDrafts.verification(data(judgement.reply)))
+      } else if judgement.hasReply {
+        drafts.append(UploadDrafts.verificationByFirstDraft(data(.reusedOfSameAppend)))
+      } else {
+        drafts.append(UploadDrafts.verification(data(.none)))
+      }
+    }
+    return drafts
+  }
+}

@@ -1,0 +1,115 @@
+// The queue's thread: reads who waits from the projections, and asks again when it is time.
+import Bytes
+import JSON
+import Ledger
+import Projections
+
+/// Turns entries of the queue into calls.
+final class RetryQueue {
+  /// Receipts of one page.
+  private static let pageSize = 1000
+
+  private let desk: CallDesk
+  private let caller: AppStoreCaller
+  private let projections: any WorkflowProjections
+  private let reader: LogReader
+  private let clock: WorkflowClock
+  private let notes: OperatorNotes
+  private let onTurn: () -> Void
+
+  /// - Parameter onTurn: called between steps, at least every half second.
+  init(
+    _ desk: CallDesk, _ caller: AppStoreCaller, _ projections: any WorkflowProjections,
+    _ directory: LedgerDirectory, _ clock: WorkflowClock, _ notes: OperatorNotes,
+    onTurn: @escaping () -> Void
+  ) throws(LedgerError) {
+    self.desk = desk
+    self.caller = caller
+    self.projections = projections
+    reader = try LogReader(directory)
+    self.clock = clock
+    self.notes = notes
+    self.onTurn = onTurn
+  }
+
+  func run() {
+    while true {
+      switch desk.nextStep() {
+      case .end: return
+      case .idle: break
+      case .scan(let after): scan(after: after)
+      case .ask(let entries, let isProbe): ask(entries, isProbe: isProbe)
+      }
+      onTurn()
+    }
+  }
+
+  private func scan(after: Int64) {
+    do {
+      let page = try projections.waiting(afterReceipt: after, limit: Self.pageSize)
+      desk.takeIn(
+        page, next: page.count < Self.pageSize ? nil : page.last?.number)
+    } catch {
+      notes.fault("read the queue", error)
+      desk.takeIn([], next: after)
+      // The same page again, but not at once.
+      pause(ms: 500)
+    }
+  }
+
+  private struct Due {
+    var entry: RetryEntry
+    var position: Position
+  }
+
+  /// The receipts' uploads are read in the order of the log, so that each block is inflated once.
+  private func ask(_ entries: [RetryEntry], isProbe: Bool) {
+    var due: [Due] = []
+    for entry in entries {
+      do {
+        if let first = try projections.waitingUploads(
+          ofReceipt: entry.receiptID, appFamily: entry.appFamily
+        ).first {
+          due.append(Due(entry: entry, position: first.position))
+        } else {
+          desk.turn(entry, into: nil, isProbe: isProbe)
+        }
+      } catch {
+        notes.fault("read the queue", error)
+        desk.putBack(entry, isProbe: isProbe)
+      }
+    }
+    due.sort { $0.position < $1.position }
+    for item in due {
+      do {
+        let call = try call(for: item, isProbe: isProbe)
+        desk.turn(item.entry, into: call, isProbe: isProbe)
+        caller.makeCalls()
+      } catch {
+        notes.fault("read a receipt", error)
+        desk.putBack(item.entry, isProbe: isProbe)
+      }
+    }
+  }
+
+  private func call(for due: Due, isProbe: Bool) throws -> AppStoreCall? {
+    if due.position >= reader.head.size { try reader.refresh() }
+    let line = try reader.event(at: due.position)
+    return try line.withUnsafeBytes { bytes in
+      guard let event = EventLine(bytes) else { return nil }
+      let upload = try ReceiptUploadedView(data: event.data)
+      guard let text = upload.receipt else {
+        throw EventError.badField(.receiptUploaded, field: "receipt")
+      }
+      return AppStoreCall(
+        due.entry.receiptID, of: due.entry.appFamily, text: Array(text.raw), source: .queue,
+        stage: .ready,
+        earlierAttempts: Int(due.entry.attempt), isProbe: isProbe)
+    }
+  }
+
+  private func pause(ms: Int64) {
+    let nothing = Monitor((), conditionCount: 1)
+    _ = nothing.wait(on: 0, limitMs: ms) { _ -> Void? in nil }
+  }
+}

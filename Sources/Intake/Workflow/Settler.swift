@@ -1,0 +1,168 @@
+// The one thread that waits for appends, brings the projections up to date, and answers clients.
+import AppStore
+import Bytes
+import Ledger
+
+/// Settles batch after batch: one wait for the disk and one transaction for all of a batch.
+final class Settler {
+  /// Items of one batch.
+  private static let batchMax = 256
+
+  private let shared: WorkflowShared
+  private let caller: AppStoreCaller
+  private let recorder: ResultRecorder
+
+  init(_ shared: WorkflowShared, _ caller: AppStoreCaller) {
+    self.shared = shared
+    self.caller = caller
+    recorder = ResultRecorder(shared)
+  }
+
+  /// Works until the inbox is closed and empty.
+  func run() {
+    while true {
+      let batch = shared.inbox.popAll(atMost: Self.batchMax)
+      if batch.isEmpty { return }
+      settle(batch)
+    }
+  }
+
+  private func settle(_ batch: [SettlerItem]) {
+    var uploads: [SubmittedUpload] = []
+    var results: [RecordedResult] = []
+    var latches: [Latch] = []
+    for item in batch {
+      switch item {
+      case .uploaded(let upload): uploads.append(upload)
+      case .result(let call, let result):
+        if let recorded = recorder.record(result, of: call) { results.append(recorded) }
+      case .rest(let receiptID, let appFamily, let reply):
+        if let recorded = recorder.recordRest(of: receiptID, appFamily: appFamily, reply) {
+          results.append(recorded)
+        }
+      case .foreign(let latch): latches.append(latch)
+      }
+    }
+    let positions = uploads.map { upload -> Position? in
+      let position = durable(upload.ticket).map { upload.position ?? $0 }
+      shared.metrics.observe(
+        .commitSeconds,
+        seconds: Double(shared.clock.monotonicMs() - upload.submittedAtMs) / 1000)
+      return position
+    }
+    let resultPositions = results.map { $0.ticket.flatMap(durable) }
+    let isFolded = catchUp()
+    // Replies first: uploads of the same receipts that came meanwhile take them over.
+    for (result, position) in zip(results, resultPositions) {
+      conclude(result, position, isFolded: isFolded)
+    }
+    for (upload, position) in zip(uploads, positions) {
+      conclude(upload, position, isFolded: isFolded)
+    }
+    caller.makeCalls()
+    if latches.isEmpty { return }
+    // What was imported may wait for the App Store too.
+    shared.desk.rescan()
+    for latch in latches { latch.open() }
+  }
+
+  private func durable(_ ticket: AppendTicket) -> Position? {
+    guard let result = shared.wait(for: ticket) else { return nil }
+    shared.metrics.count(.appendedEvents, by: result.count)
+    return result.firstPosition
+  }
+
+  private func catchUp() -> Bool {
+    do {
+      try shared.projections.catchUp()
+      return true
+    } catch {
+      shared.notes.fault("bring the projections up to date", error)
+      // What is durable already waits by the projections' word, once they can be read again.
+      shared.desk.rescan()
+      return false
+    }
+  }
+
+  // MARK: Uploads
+
+  private func conclude(_ upload: SubmittedUpload, _ position: Position?, isFolded: Bool) {
+    guard let position, isFolded else {
+      if case .ask(let reservation?, _) = upload.next { shared.desk.abandon(reservation) }
+      return upload.slot.answer(.tryLater)
+    }
+    switch upload.next {
+    case .answer: answer(upload.slot, uploadAt: position)
+    case .enqueue:
+      shared.desk.enqueue(upload.receiptID, upload.appFamily)
+      answer(upload.slot, uploadAt: position)
+    case .ask(let reservation, let text):
+      let waiter = Waiter(position: position, slot: upload.slot)
+      let settled = shared.desk.settle(
+        waiter, upload.receiptID, of: upload.appFamily, text: text, reservation: reservation)
+      switch settled {
+      case .waits: break
+      case .reuse(let reply):
+        let data = reply.data(upload: position, occurredAtMs: shared.clock.nowMs())
+        append(data, for: upload, at: position, next: .answer)
+      case .none(let reason):
+        let data = AnswerJudgement(reason).data(
+          upload: position, attempt: 1, occurredAtMs: shared.clock.nowMs(), reply: .none)
+        append(data, for: upload, at: position, next: .enqueue)
+      }
+    }
+  }
+
+  /// Appends a verification of an upload that is durable, and comes back to it with a later batch.
+  private func append(
+    _ data: [UInt8], for upload: SubmittedUpload, at position: Position,
+    next: SubmittedUpload.Next
+  ) {
+    guard let ticket = shared.submit([UploadDrafts.verification(data)]) else {
+      shared.desk.enqueue(upload.receiptID, upload.appFamily)
+      return upload.slot.answer(.tryLater)
+    }
+    let submitted = SubmittedUpload(
+      slot: upload.slot, receiptID: upload.receiptID, appFamily: upload.appFamily,
+      ticket: ticket, position: position, submittedAtMs: shared.clock.monotonicMs(), next: next)
+    shared.inbox.push(.uploaded(submitted))
+  }
+
+  // MARK: Results
+
+  private func conclude(_ result: RecordedResult, _ position: Position?, isFolded: Bool) {
+    let isKept = isFolded && !result.isFailed && (position != nil || result.ticket == nil)
+    switch result.subject {
+    case .call(let call, let judgement):
+      let reply = position.map { judgement.earlierReply(at: $0, result.occurredAtMs) }
+      let conclusion: CallDesk.Conclusion =
+        isKept && judgement.isSettled
+        ? .settled(judgement.isReusable ? reply : nil)
+        : .unanswered(isAlarm: judgement.alarm != nil)
+      for waiter in shared.desk.conclude(call, conclusion) {
+        if isKept {
+          answer(waiter.slot, uploadAt: waiter.position)
+        } else {
+          waiter.slot.answer(.tryLater)
+        }
+      }
+      if isKept, result.isMore, let reply {
+        shared.inbox.push(.rest(call.receiptID, appFamily: call.appFamily, reply))
+      }
+    case .rest(let receiptID, let appFamily, let reply):
+      if !isKept { return shared.desk.enqueue(receiptID, appFamily) }
+      if result.isMore {
+        shared.inbox.push(.rest(receiptID, appFamily: appFamily, reply))
+      }
+    }
+  }
+
+  private func answer(_ slot: AnswerSlot, uploadAt position: Position) {
+    do {
+      if let receipt = try shared.projections.answer(upload: position) {
+        return slot.answer(receipt.answer)
+      }
+    } catch { shared.notes.fault("read an answer", error) }
+    slot.answer(.tryLater)
+  }
+}

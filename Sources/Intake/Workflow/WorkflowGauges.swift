@@ -1,0 +1,32 @@
+// Figures of the queue and the log, taken now and then.
+import Ledger
+
+/// Sets the gauges; used by the queue's thread.
+final class WorkflowGauges {
+  /// Counting the receipts that wait takes a walk over them.
+  private static let summaryPauseMs: Int64 = 15_000
+
+  private let shared: WorkflowShared
+  private var summarisedAtMs: Int64?
+
+  init(_ shared: WorkflowShared) { self.shared = shared }
+
+  func update() {
+    let (metrics, desk) = (shared.metrics, shared.desk)
+    let figures = desk.figures
+    metrics.set(.appStoreCallsInFlight, Double(figures.calling))
+    metrics.set(.circuitOpen, figures.isCircuitOpen ? 1 : 0)
+    let head = shared.writer.nextPosition
+    metrics.set(.headPosition, Double(head))
+    metrics.set(.projectionLag, Double(max(0, head - shared.projections.position)))
+    let nowMs = shared.clock.monotonicMs()
+    if let summarisedAtMs, nowMs - summarisedAtMs < Self.summaryPauseMs { return }
+    summarisedAtMs = nowMs
+    do {
+      let summary = try shared.projections.waitingSummary()
+      metrics.set(.queueLength, Double(summary.receipts))
+      let ageMs = summary.oldestMs.map { max(0, shared.clock.nowMs() - $0) } ?? 0
+      metrics.set(.queueAgeSeconds, Double(ageMs) / 1000)
+    } catch { shared.notes.fault("count the queue", error) }
+  }
+}

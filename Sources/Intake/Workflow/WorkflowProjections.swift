@@ -1,0 +1,37 @@
+// What the workflow asks of the projections.
+package import Bytes
+package import Ledger
+package import Projections
+
+/// The read side that the workflow works with. Any thread may ask; one thread at a time catches up.
+package protocol WorkflowProjections: AnyObject, Sendable {
+  /// Folds every durable event.
+  func catchUp() throws
+  /// How many events are folded.
+  var position: Position { get }
+  /// The app family that has registered a bundle id.
+  func appFamily(ofBundle bundleID: String) -> UUID16?
+  /// The receipt as the upload at a position sees it; nil where none stands there.
+  func answer(upload position: Position) throws -> ClientReceipt?
+  /// The receipt as its newest upload sees it; nil where the app family has none such.
+  func answer(receiptID: UUID16, appFamily: UUID16) throws -> ClientReceipt?
+  /// Receipts that the App Store owes an answer for, by number.
+  func waiting(afterReceipt: Int64, limit: Int) throws -> [WaitingReceipt]
+  /// The uploads of a receipt that wait, by position.
+  func waitingUploads(ofReceipt receiptID: UUID16, appFamily: UUID16) throws -> [WaitingUpload]
+  /// How many receipts wait, and since when, in epoch milliseconds.
+  func waitingSummary() throws -> (receipts: Int, oldestMs: Int64?)
+  /// The newest final answer for a receipt, unless it is older than `notBeforeMs` (epoch milliseconds).
+  func recentReply(
+    ofReceipt receiptID: UUID16, appFamily: UUID16, notBeforeMs: Int64
+  ) throws -> RecentReply?
+}
+
+extension LiveProjections: WorkflowProjections {}
+
+extension ClientReceipt {
+  /// As the client API answers: 402 if and only if it is a fraud, 206 while an answer is owed.
+  var answer: ClientAnswer {
+    .receipt(status: isFraud ? 402 : isPending ? 206 : 200, body: body)
+  }
+}

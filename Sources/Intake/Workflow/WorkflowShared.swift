@@ -1,0 +1,93 @@
+// What the threads of the workflow have in common.
+import AppStore
+import Bytes
+import Ledger
+import Projections
+
+/// An upload that was handed to the writer.
+struct SubmittedUpload: Sendable {
+  /// What happens once it is durable and folded.
+  enum Next: Sendable {
+    case answer
+    /// Answer; the receipt waits in the queue.
+    case enqueue
+    /// Ask the App Store before the answer.
+    case ask(reservation: AppStoreCall?, text: [UInt8])
+  }
+
+  let slot: AnswerSlot
+  let receiptID: UUID16
+  let appFamily: UUID16
+  let ticket: AppendTicket
+  /// The upload's position where an earlier append holds it; nil where it is the first event of this one.
+  var position: Position?
+  /// On the clock that never goes back.
+  let submittedAtMs: Int64
+  let next: Next
+}
+
+/// What the settler takes in.
+enum SettlerItem: Sendable {
+  case uploaded(SubmittedUpload)
+  case result(AppStoreCall, CallResult)
+  /// More uploads of a receipt wait for a reply than went into one frame.
+  case rest(UUID16, appFamily: UUID16, RecentReply)
+  /// Others have appended; whoever waits is told when that is folded.
+  case foreign(Latch)
+}
+
+/// Opens once.
+final class Latch: Sendable {
+  private let isOpen = Monitor(false, conditionCount: 1)
+
+  func open() {
+    isOpen.withLock { state in
+      state = true
+      isOpen.broadcast(0)
+    }
+  }
+
+  /// Whether it is open, after so long at most.
+  @discardableResult
+  func wait(limitMs: Int64) -> Bool {
+    isOpen.wait(on: 0, limitMs: limitMs) { state -> Void? in state ? () : nil } != nil
+  }
+}
+
+/// The parts that do not change while the workflow runs.
+struct WorkflowShared: Sendable {
+  let writer: LedgerWriter
+  let projections: any WorkflowProjections
+  let settings: WorkflowSettings
+  let desk: CallDesk
+  let clock: WorkflowClock
+  let metrics: Metrics
+  let notes: OperatorNotes
+  let health: AppendHealth
+  let inbox: WorkQueue<SettlerItem>
+
+  /// Hands drafts to the writer; nil, noted, where it takes none.
+  func submit(_ drafts: [EventDraft]) -> AppendTicket? {
+    do throws(LedgerError) { return try writer.submit(drafts) } catch {
+      health.noteFailure(error, isFatal: writer.failure != nil || error.kind == .closed)
+      return nil
+    }
+  }
+
+  /// Waits until drafts are durable; nil, noted, where they are not.
+  func wait(for ticket: AppendTicket) -> AppendResult? {
+    do throws(LedgerError) {
+      let result = try writer.wait(for: ticket)
+      health.noteSuccess()
+      return result
+    } catch {
+      health.noteFailure(error, isFatal: writer.failure != nil || error.kind == .closed)
+      return nil
+    }
+  }
+}
+
+extension ClientAnswer {
+  /// After a fault of ours.
+  static let tryLater = ClientAnswer.unavailable(retryAfterSeconds: 5)
+}

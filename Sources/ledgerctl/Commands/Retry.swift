@@ -1,0 +1,119 @@
+// `retry`: what the App Store still owes an answer for, tried once.
+import AppStore
+import Intake
+import JSON
+import Ledger
+import Projections
+
+let retryCommand = Command(
+  "retry", summary: "Ask the App Store again for what it owes an answer",
+  details: [
+    "Tries each receipt that waits once, many at a time, and says how many have an answer now. It stops early "
+      + "where the App Store does not answer at all. Exit code 3 means that some still wait.",
+    "`ledgerctl serve` does this by itself all the time. While it runs, this command makes it try everything that "
+      + "waits now, and does not wait for the outcome.",
+  ],
+  options: [.json],
+  examples: [Example("ledgerctl retry", "Work the queue off once")]
+) { invocation, context in
+  try retry(isJSON: invocation.has("json"), invocation, context)
+}
+
+/// What came of a run.
+private struct RetrySummary {
+  var waitingBefore: Int
+  var attempted = 0
+  var settled = 0
+  var waiting: Int
+  /// Whether a server was asked to do the work.
+  var isHandedOver = false
+}
+
+private func retry(
+  isJSON: Bool, _ invocation: Invocation, _ context: Context
+) throws -> ExitCode {
+  let ledger = try OpenLedger(invocation, context)
+  let configuration = try ConfigurationFile(ledger.directory).read()
+  let projections = try ledger.liveProjections()
+  let before = try projections.waitingSummary().receipts
+  var summary = RetrySummary(waitingBefore: before, waiting: before)
+  if before > 0 {
+    try ledger.withWriter { appender in
+      switch appender {
+      case .server(let server):
+        try server.requestRetry()
+        summary.isHandedOver = true
+      case .own(let writer):
+        // Another process may have worked on it before this one held the lock.
+        try projections.catchUp()
+        summary.waitingBefore = try projections.waitingSummary().receipts
+        try run(writer, projections, configuration, &summary, context)
+      }
+    }
+  }
+  try report(summary, isJSON: isJSON, context)
+  if context.interruption.isRequested { throw Interrupted() }
+  return summary.waiting == 0 || summary.isHandedOver ? .done : .partlyDone
+}
+
+private func run(
+  _ writer: LedgerWriter, _ projections: LiveProjections, _ configuration: Configuration,
+  _ summary: inout RetrySummary, _ context: Context
+) throws {
+  let appStore = try VerifyReceiptClient(VerifyReceiptOptions(configuration.appStore))
+  defer { appStore.shutDown() }
+  let diagnostics = context.diagnostics
+  let progress = Progress("Asking the App Store", unit: .count("receipts"), context: context)
+  var options = WorkflowOptions()
+  options.workerCount = 1
+  options.say = { diagnostics.writeLine(visible("ledgerctl: retry: \($0)")) }
+  let workflow = UploadWorkflow(
+    writer: writer, projections: projections, appStore: appStore, configuration: configuration,
+    checker: try ReceiptVerifier(configuration: configuration.trust.verifierConfiguration),
+    metrics: Metrics(), options: options, isSingleRun: true)
+  do {
+    try workflow.start()
+    while !workflow.waitForEnd(limitMs: 100), !context.interruption.isRequested {
+      progress.update(workflow.runFigures.attempted, of: summary.waitingBefore)
+    }
+  } catch {
+    workflow.stop(graceMs: 0) { appStore.shutDown() }
+    throw error
+  }
+  // An interruption gives up what is under way; otherwise nothing is.
+  workflow.stop(graceMs: 0) { appStore.shutDown() }
+  progress.erase()
+  try projections.catchUp()
+  summary.attempted = workflow.runFigures.attempted
+  summary.settled = workflow.runFigures.settled
+  summary.waiting = try projections.waitingSummary().receipts
+}
+
+private func report(_ summary: RetrySummary, isJSON: Bool, _ context: Context) throws {
+  if isJSON {
+    var writer = JSONWriter()
+    writer.beginObject()
+    for (key, count): (StaticString, Int) in [
+      ("waiting_before", summary.waitingBefore), ("attempted", summary.attempted),
+      ("settled", summary.settled), ("waiting", summary.waiting),
+    ] {
+      writer.key(key)
+      writer.integer(count)
+    }
+    writer.key("is_handed_over")
+    writer.boolean(summary.isHandedOver)
+    writer.endObject()
+    try context.output.write(writer.bytes)
+    return try context.output.writeLine()
+  }
+  let line =
+    if summary.isHandedOver {
+      "The server that holds the ledger now tries \(counted(summary.waitingBefore, "receipt"))"
+    } else if summary.waitingBefore == 0 {
+      "Nothing waits for the App Store"
+    } else {
+      "Asked for \(counted(summary.attempted, "receipt")): \(summary.settled) answered; "
+        + "\(summary.waiting) still \(summary.waiting == 1 ? "waits" : "wait")"
+    }
+  try context.output.writeLine(line)
+}

@@ -1,0 +1,112 @@
+// `serve`: the client API over HTTP, and the verification behind it.
+import Glibc
+import Intake
+import Ledger
+import Projections
+
+let serveCommand = Command(
+  "serve", summary: "Serve the client API over HTTP and ask the App Store",
+  details: [
+    "Takes uploads, checks their signatures, asks the App Store, and answers. Receipts that the App Store owes an "
+      + "answer for are tried again until there is one. The interface is described in docs/client-api.md.",
+    "It is the ledger's writer as long as it runs; other commands append through it. config.json is read again "
+      + "when it changes.",
+    "SIGTERM and SIGINT end it: requests under way are answered first. Where nothing can be appended any more it "
+      + "ends with exit code 1, so that whoever supervises it starts it again.",
+  ],
+  options: [
+    Option(
+      "listen", value: .init("ADDRESS", standard: "127.0.0.1:8080"),
+      help: "address and port of the client API; port 0 takes a free one"),
+    Option(
+      "metrics-listen", value: .init("ADDRESS"),
+      help: "address and port of the metrics for Prometheus; else there are none"),
+    Option(
+      "access-log", value: .init("FILE"),
+      help: "append a JSON line for each request to a file; `-` is standard output"),
+  ],
+  examples: [
+    Example("ledgerctl serve", "Serve on 127.0.0.1:8080"),
+    Example(
+      "ledgerctl serve --listen [::1]:8080 --metrics-listen 127.0.0.1:9090 --access-log -",
+      "Serve with metrics and an access log"),
+  ]
+) { invocation, context in
+  try serve(ServeOptions(invocation), invocation, context)
+}
+
+/// What `serve` was asked for.
+struct ServeOptions: Equatable, Sendable {
+  let listen: String
+  let metricsListen: String?
+  /// A path, or `-`.
+  let accessLog: String?
+
+  init(_ invocation: Invocation) throws(UsageError) {
+    let cause = "is not an address and a port, such as 127.0.0.1:8080 or [::1]:8080"
+    func address(_ name: String) throws(UsageError) -> String? {
+      try invocation.value(name, cause) { ListenAddress($0) == nil ? nil : $0 }
+    }
+    listen = try address("listen") ?? ""
+    metricsListen = try address("metrics-listen")
+    accessLog = invocation.value("access-log")
+  }
+}
+
+private func serve(
+  _ options: ServeOptions, _ invocation: Invocation, _ context: Context
+) throws -> ExitCode {
+  let directory = try LedgerDirectory.open(path: try context.ledgerPath(invocation))
+  let progress = Progress("Projecting", unit: .count("events"), context: context)
+  let diagnostics = context.diagnostics
+  let interruption = context.interruption
+  let isServing = StopFlag()
+  var serverOptions = LedgerServerOptions()
+  serverOptions.listen = options.listen
+  serverOptions.metricsListen = options.metricsListen
+  serverOptions.say = { diagnostics.writeLine(visible("ledgerctl: serve: \($0)")) }
+  if let path = options.accessLog { serverOptions.accessLogDescriptor = try openLog(path) }
+  let server = try LedgerServer(
+    directory, options: serverOptions,
+    observer: Projector.Observer(
+      progress: { progress.update($0.foldedEvents, of: $0.totalEvents) },
+      notice: { notice in
+        progress.erase()
+        diagnostics.writeLine("ledgerctl: serve: \(notice)")
+      },
+      // While it serves, a request to stop must not cut off the fold that answers need.
+      isCancelled: { interruption.isRequested && !isServing.isSet }))
+  isServing.set()
+  progress.erase()
+  diagnostics.writeLine("ledgerctl: serve: \(place(server, options))")
+  var hasFailed = false
+  while !interruption.isRequested, !hasFailed {
+    hasFailed = server.waitForFailure(limitMs: 100)
+  }
+  if !hasFailed { diagnostics.writeLine("ledgerctl: serve: stopping") }
+  try server.stop()
+  if hasFailed {
+    throw Failure(
+      operation: "serve", object: directory.path, cause: "the log takes no more events")
+  }
+  return .done
+}
+
+/// `listening on http://127.0.0.1:8080, metrics on http://127.0.0.1:9090/metrics`
+private func place(_ server: LedgerServer, _ options: ServeOptions) -> String {
+  func url(_ address: String, _ port: UInt16) -> String {
+    "http://\(address.prefix(upTo: address.lastIndex(of: ":") ?? address.endIndex)):\(port)"
+  }
+  var text = "listening on \(url(options.listen, server.port))"
+  if let address = options.metricsListen, let port = server.metricsPort {
+    text += ", metrics on \(url(address, port))/metrics"
+  }
+  return text
+}
+
+private func openLog(_ path: String) throws -> Int32 {
+  if path == "-" { return STDOUT_FILENO }
+  let descriptor = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o600)
+  if descriptor < 0 { throw Failure(operation: "open", object: path, systemError: errno) }
+  return descriptor
+}
