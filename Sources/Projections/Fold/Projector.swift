@@ -180,7 +180,7 @@ package final class Projector {
       defer { if !isDone { generations.remove(path.building) } }
       do {
         try generations.create(path.building)
-        try build(path.building)
+        try fill(path.building, upTo: reader.head.size)
         // The mode stands in the file's header; readers and those who catch up find it there.
         try Database(path: path.building, mode: .write).execute("PRAGMA journal_mode = WAL")
       } catch { throw Self.projectionError(error) }
@@ -189,7 +189,26 @@ package final class Projector {
     }
   }
 
-  private func build(_ path: String) throws {
+  /// Builds all projections from nothing as they were when the log had so many events, in a file of
+  /// their own that nobody puts in use. The file must not exist; after a failure it is removed.
+  ///
+  /// Throws `ledger` for a position beyond the log's head, and for damage before it.
+  package func build(upTo position: Position, at path: String) throws(ProjectionError) {
+    guard 0...reader.head.size ~= position else {
+      throw .ledger(
+        reader.damage
+          ?? LedgerError(
+            .invalidInput, operation: "build projections", object: "position \(position)",
+            cause: "the log holds \(reader.head.size) events"))
+    }
+    try generations.create(path)
+    do { try fill(path, upTo: position) } catch {
+      generations.remove(path)
+      throw Self.projectionError(error)
+    }
+  }
+
+  private func fill(_ path: String, upTo position: Position) throws {
     let database = try Database(path: path, mode: .create)
     try database.execute(
       """
@@ -199,7 +218,7 @@ package final class Projector {
     try database.execute("BEGIN")
     try database.execute(Schema.tables)
     try Progress.storeVersions(database)
-    try fold(into: database, from: Progress(), isFresh: true)
+    try fold(into: database, from: Progress(), to: position, isFresh: true)
     try database.execute(Schema.indexes)
     try database.execute(Schema.views)
     try database.execute("COMMIT")
@@ -207,11 +226,14 @@ package final class Projector {
 
   // MARK: Folding
 
-  /// - Parameter atLeast: ends with the block that completes so many events; nil goes to the head.
+  /// - Parameters:
+  ///   - to: the position at which the fold ends; nil is the head.
+  ///   - atLeast: ends with the block that completes so many events; nil goes on to the end.
   private func fold(
-    into database: Database, from progress: Progress, isFresh: Bool, atLeast: Int? = nil
+    into database: Database, from progress: Progress, to end: Position? = nil, isFresh: Bool,
+    atLeast: Int? = nil
   ) throws(ProjectionError) {
-    let total = reader.head.size
+    let total = end ?? reader.head.size
     var last = progress
     do {
       // Events of replies that are used again, and of receipts that stay pending, are read apart.

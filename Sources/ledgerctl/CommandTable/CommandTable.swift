@@ -5,7 +5,8 @@ struct CommandTable: Sendable {
   static let standard = CommandTable(commands: [
     initCommand, appAddCommand, importCommand, pricesImportCommand, ratesImportCommand,
     statusCommand, showCommand, historyCommand, replayCommand, rebuildCommand, exportCommand,
-    helpCommand,
+    keyCreateCommand, keyListCommand, checkpointCommand, proveCommand, auditCommand,
+    auditProofCommand, auditConsistencyCommand, auditReportCommand, helpCommand,
   ])
 
   let commands: [Command]
