@@ -174,6 +174,36 @@ struct AuditTests {
     #expect(try fixture.audit().findings.map(\.damage.verdict) == [.missing])
   }
 
+  @Test("A writer at work does not look like damage")
+  func besideAWriter() throws {
+    let fixture = try LedgerFixture()
+    let path = fixture.path
+    let isDone = Locked(false)
+    let thread = Thread {
+      defer { isDone.withLock { $0 = true } }
+      guard let directory = try? LedgerDirectory.open(path: path),
+        let writer = try? LedgerWriter.open(
+          directory, options: LedgerFixture.smallOptions(block: 2000, segment: 6000))
+      else { return }
+      for index in 0..<600 {
+        let data = Array("{\"n\":\(index)}".utf8)
+        _ = try? writer.append([EventDraft(type: "test.happened", version: 1, data: data)])
+      }
+      try? writer.close()
+    }
+    thread.start()
+    var size = 0
+    var auditCount = 0
+    while !isDone.withLock({ $0 }) || auditCount < 3 {
+      let report = try fixture.audit(workers: auditCount % 3)
+      #expect(report.findings == [], "audit \(auditCount)")
+      #expect(report.size >= size && report.eventCount == report.size)
+      size = report.size
+      auditCount += 1
+    }
+    #expect(size == 600 && fixture.segmentNames.count > 3)
+  }
+
   @Test("A consistent forgery of one event is found by the tree")
   func forgedEvent() throws {
     let fixture = try LedgerFixture()

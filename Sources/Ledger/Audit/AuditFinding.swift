@@ -50,6 +50,8 @@ package struct AuditReport: Sendable {
   package internal(set) var size = 0
   /// The tree of all events, computed from them; where there are findings, as far as it could be.
   package internal(set) var frontier: Frontier? = Frontier()
+  /// Whether the tree is that of all events, as the events themselves give it.
+  package internal(set) var isTreeCertain = false
   /// The roots at the sizes that were asked for, computed from the events.
   package internal(set) var roots: [Int: Digest32] = [:]
   /// Kept checkpoints whose signature and root were checked.

@@ -15,7 +15,8 @@ final class AuditedLines: @unchecked Sendable {
   /// Goes over whole lines: form, positions, times, digests, leaves.
   init(_ bytes: UnsafeRawBufferPointer, firstPosition: Position, count: Int) {
     let hasher = SHA256()
-    leafHashes.reserveCapacity(count)
+    // The count is a header's word; no line is shorter than this.
+    leafHashes.reserveCapacity(min(count, bytes.count / 128 + 1))
     var lines = EventLines(bytes)
     var position = firstPosition
     while let text = lines.next() {

@@ -55,10 +55,11 @@ package final class LogAudit {
     }
     try auditTails(tails)
     for name in tails.temporaryNames {
-      report.notes.append("\(name) never came into being; the next writer removes it")
+      report.notes.append("\(name) has not come into being; a writer makes it, or removes it")
     }
     report.size = position
     report.frontier = tree
+    report.isTreeCertain = report.isWhole
     return report
   }
 
@@ -325,6 +326,8 @@ package final class LogAudit {
         report.notes.append(
           "\(torn.file) ends with a block that was cut short and that a tail holds; the next "
             + "writer removes it")
+      } else if isBeingWritten() {
+        report.notes.append("\(torn.file) was growing while it was read")
       } else {
         find(
           .missing, torn.file, block: torn.block, at: position,
@@ -354,6 +357,13 @@ package final class LogAudit {
         isCertain = false
       }
     }
+  }
+
+  /// Whether what looks like a torn member was a writer at work: then its tail came into being, and
+  /// went, after the tails were opened, and the log is whole by now.
+  private func isBeingWritten() -> Bool {
+    guard let reader = try? LogReader(directory) else { return false }
+    return reader.damage == nil && reader.head.size > position
   }
 
   private func auditCovered(

@@ -26,7 +26,7 @@ let auditCommand = Command(
   examples: [
     Example("ledgerctl audit", "Check everything"),
     Example(
-      "ledgerctl audit --checkpoint head-2025.txt --key \"$(cat vkey.txt)\"",
+      "ledgerctl audit --checkpoint head-2025.txt --key \(exampleKey)",
       "Prove that nothing was changed since a head that was noted last year"),
   ]
 ) { invocation, context in
@@ -165,7 +165,7 @@ private func write(
 private func rootText(_ report: AuditReport) -> String {
   guard let frontier = report.frontier else { return "unknown: events are missing" }
   return "\(frontier.root.base64) of \(counted(report.size, "event"))"
-    + (report.isWhole ? "" : ", as far as the damage lets it be known")
+    + (report.isTreeCertain ? "" : ", as far as the damage lets it be known")
 }
 
 /// The positions that a finding concerns, as far as they are known.

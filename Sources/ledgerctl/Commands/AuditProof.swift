@@ -21,7 +21,7 @@ let auditProofCommand = Command(
   ],
   examples: [
     Example(
-      "ledgerctl audit proof event-12.proof --key \"$(cat vkey.txt)\"",
+      "ledgerctl audit proof event-12.proof --key \(exampleKey)",
       "Check that event 12 is in the ledger")
   ],
   usesLedger: false
@@ -82,7 +82,7 @@ let auditConsistencyCommand = Command(
   ],
   examples: [
     Example(
-      "ledgerctl audit consistency growth.proof --key \"$(cat vkey.txt)\"",
+      "ledgerctl audit consistency growth.proof --key \(exampleKey)",
       "Check that nothing was changed between two checkpoints")
   ],
   usesLedger: false

@@ -1,6 +1,9 @@
 // Keys and checkpoints that a command is given.
 import Ledger
 
+/// The key of the examples: a real one, since examples are run.
+let exampleKey = "receipts.example/ledger1+ad516c7e+AQOhB7/zzhC+HXDdGOdLwJln5NYwm6UNXx3chmQSVTG4"
+
 extension Option {
   static let verifierKeys = Option(
     "key", value: .init("VKEY"), isRepeatable: true,
