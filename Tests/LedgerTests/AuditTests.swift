@@ -66,7 +66,9 @@ struct AuditTests {
     }
   }
 
-  @Test("A damaged header costs its own block and no other", arguments: [0, 4, 10, 14, 40, 41, 44])
+  @Test(
+    "A damaged header costs its own block and no other",
+    arguments: [0, 4, 10, 14, 24, 32, 33, 37, 40, 41, 44, 49])
   func damagedHeader(_ offset: Int) throws {
     let fixture = try LedgerFixture()
     try fixture.fill(60, options: LedgerFixture.smallOptions(block: 1000, segment: 1 << 20))
@@ -78,8 +80,11 @@ struct AuditTests {
     let report = try fixture.audit()
     #expect(!report.isWhole && report.size == 60)
     #expect(report.blockCount == whole.blockCount - 1)
-    #expect(report.findings.first?.damage.block == 2)
-    #expect(report.findings.first?.damage.verdict == .corrupt)
+    let finding = try #require(report.findings.first)
+    #expect(finding.damage.block == 2 && finding.damage.verdict == .corrupt)
+    if let end = finding.endPosition {
+      #expect(report.eventCount == 60 - (end - (finding.damage.position ?? 0)))
+    }
   }
 
   @Test("Segments that are gone, emptied, another's or doubled are reported")

@@ -1,7 +1,5 @@
-"""Holds ledgerctl and the independent verifier against each other: both accept, both refuse.
-
-LEDGERCTL names the program; without it the one on the path is taken.
-"""
+# ledgerctl and the independent verifier held against each other: both accept, both refuse.
+"""LEDGERCTL names the program; without it the one on the path is taken."""
 
 import os
 import re
@@ -19,8 +17,8 @@ class VectorTests(unittest.TestCase):
     """The vectors that are published with the formats."""
 
     NOTE = (
-        "This is an example message.\n\n— example.com/foo Uw2QOkn8srV1yJGh2VYRlL1Tnagv1YEq6TfXppzi2ONncAlTgK7Z"
-        "tg1ERYNZXsYjOBH3mFXmRKuwHjG1Yu72IneyaQM=\n").encode()
+        "This is an example message.\n\n— example.com/foo Uw2QOkn8srV1yJGh2VYRlL1Tnagv1YEq6TfXppzi2ONncAl"
+        "TgK7Ztg1ERYNZXsYjOBH3mFXmRKuwHjG1Yu72IneyaQM=\n").encode()
     KEY = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k"
 
     def test_note(self):
@@ -31,7 +29,8 @@ class VectorTests(unittest.TestCase):
 
     def test_tree(self):
         leaves = [bytes.fromhex(text) for text in (
-            "", "00", "10", "2021", "3031", "40414243", "5051525354555657", "606162636465666768696a6b6c6d6e6f")]
+            "", "00", "10", "2021", "3031", "40414243", "5051525354555657",
+            "606162636465666768696a6b6c6d6e6f")]
         path = [bytes.fromhex(text) for text in (
             "bc1a0643b12e4d2d7c77918f44e0f4f79a838b6cf9ec5b5c283e1f4d88599e6b",
             "ca854ea128ed050b41b35ffc1b87b8eb2bde461e9e3b5596ece6b9d5975a0ae0",

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
+# The independent verifier of checkpoints, proofs and whole logs.
 """Checks a ledger's checkpoints, proofs and history without the program that made them.
 
-Needs Python's standard library and the `openssl` command. It follows the published formats alone: RFC 6962
-hashing, C2SP signed-note, tlog-checkpoint and tlog-proof, and docs/format.md for the rest.
+Needs Python's standard library and the `openssl` command. It follows the published formats alone: RFC
+6962 hashing, C2SP signed-note, tlog-checkpoint and tlog-proof, and docs/format.md for the rest.
 """
 
 import argparse
@@ -20,7 +21,8 @@ CONSISTENCY = b"receipt-ledger/consistency-proof@v1"
 # What comes before the 32 bytes of an Ed25519 key in its DER form (RFC 8410).
 DER_PREFIX = bytes.fromhex("302a300506032b6570032100")
 LINE = re.compile(
-    rb'(\{"seq":(0|[1-9][0-9]{0,17}),"type":"[a-z][a-z0-9_.]{0,63}","v":[1-9][0-9]{0,17},"at":"([0-9TZ:.-]{24})",'
+    rb'(\{"seq":(0|[1-9][0-9]{0,17}),"type":"[a-z][a-z0-9_.]{0,63}","v":[1-9][0-9]{0,17},'
+    rb'"at":"([0-9TZ:.-]{24})",'
     rb'"digest":"([0-9a-f]{64})"),"salt":"([A-Za-z0-9+/]{22}==)","data":(\{.*\})\}')
 
 

@@ -25,6 +25,8 @@ package final class LogAudit {
   private var segmentFirst: Position = 0
   private var segmentBlockCount = 0
   private var segmentIsWhole = true
+  /// A damaged block whose end is not known yet.
+  private var unsettled: AuditFinding?
   private var tornMember: (file: String, block: Int)?
 
   /// - Parameters:
@@ -49,6 +51,7 @@ package final class LogAudit {
       try auditThreaded(walk, tails, total, progress)
     }
     for step in walk.takeSteps() { take(step, tails) }
+    settle(endingAt: tails.open.first { $0.first >= position }?.first)
     if report.segmentCount == 0 {
       find(
         .missing, directory.logPath(Format.segmentName(0)), at: 0, "the first segment is gone")
@@ -131,6 +134,7 @@ package final class LogAudit {
           .corrupt, segmentName, at: position, "its closing member is damaged or missing")
       }
     case .finding(let finding):
+      settle(endingAt: nil)
       // The walk does not know positions where the bytes do not tell them.
       report.add(
         finding.damage.position == nil
@@ -153,6 +157,7 @@ package final class LogAudit {
   }
 
   private func begin(_ name: String, _ first: Position, _ opening: MemberHeader?) {
+    settle(endingAt: first)
     segmentName = name
     segmentFirst = first
     segmentBlockCount = 0
@@ -199,6 +204,7 @@ package final class LogAudit {
     _ file: String
   ) {
     report.blockCount += 1
+    settle(endingAt: block.first)
     if !place(block, file) { return }
     for fault in lines.faults {
       find(.tampered, file, block: block.ordinal, at: fault.position, fault.cause)
@@ -248,8 +254,6 @@ package final class LogAudit {
       find(
         .missing, file, block: block.ordinal, at: position, to: block.first,
         "no block holds the events before position \(block.first)")
-    } else if block.endPosition <= position, tree != nil {
-      return false
     }
     isCertain = false
     position = block.first
@@ -269,16 +273,26 @@ package final class LogAudit {
   private func fail(
     _ error: LedgerError, _ header: MemberHeader, _ block: BlockLocation, _ file: String
   ) {
-    let isInPlace = block.first == position
-    report.add(
-      AuditFinding(
-        error.damage?.verdict ?? .unreadable, file, block: block.ordinal, at: position,
-        to: isInPlace ? block.endPosition : nil, error.cause))
+    settle(endingAt: block.first)
+    unsettled = AuditFinding(
+      error.damage?.verdict ?? .unreadable, file, block: block.ordinal,
+      at: isCertain ? position : block.first, error.cause)
     segmentIsWhole = false
     isCertain = false
-    if isInPlace, case .block(let frontier) = header.detail {
+    if block.first == position, case .block(let frontier) = header.detail {
       adopt(frontier, header.lastEventAtMs)
     }
+  }
+
+  /// Reports the last damaged block, now that it shows where the log is whole again: its own header
+  /// may be what is damaged.
+  private func settle(endingAt end: Position?) {
+    guard let finding = unsettled else { return }
+    unsettled = nil
+    let isBehind = (end ?? 0) > (finding.damage.position ?? 0)
+    report.add(
+      AuditFinding(
+        finding.damage, endPosition: isBehind ? end : nil, cause: finding.cause))
   }
 
   private func extend(by lines: AuditedLines) {
@@ -305,6 +319,7 @@ package final class LogAudit {
 
   private func close(_ header: MemberHeader, _ offset: Int) {
     report.byteCount += header.memberByteCount
+    settle(endingAt: header.endPosition)
     // Where the segment is damaged that was said; its closing member then can't match.
     guard segmentIsWhole, case .closing(let blockCount, let byteCount, let root) = header.detail
     else { return }

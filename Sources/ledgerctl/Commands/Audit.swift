@@ -9,7 +9,8 @@ let auditCommand = Command(
     "Inflates and hashes everything: checksums, the digest of every event, positions without gaps, times that "
       + "never decrease, the tree against what every block says of it, the links between segments, the tails; "
       + "then every checkpoint that is kept, and the root on which the projections rest. It changes nothing and "
-      + "needs no lock.",
+      + "needs no lock. Projections that SQLite can't read without writing beside them are left out; the exit code "
+      + "is then 3.",
     "It goes on past damage and names each: `missing`, `unreadable`, `corrupt` (bytes that do not match their "
       + "checksum), `tampered` (bytes that agree with themselves, but not with what stands around them). The "
       + "exit code is then 20, and 21 where only the projections do not match.",
@@ -55,12 +56,15 @@ private enum ProjectionVerdict {
   case none
   case matching(size: Int)
   case mismatching(String)
+  /// They could not be read, for a reason that says nothing of them.
+  case unchecked(String)
 
   var text: String {
     switch self {
     case .none: "none"
     case .matching(let size): "\(counted(size, "event")) folded, of this log"
     case .mismatching(let cause): cause
+    case .unchecked(let cause): "not checked: \(cause)"
     }
   }
 }
@@ -88,8 +92,11 @@ private func audit(
     try write(report, projections, context)
   }
   if !report.isWhole { return .corrupted }
-  if case .mismatching = projections { return .mismatch }
-  return .done
+  return switch projections {
+  case .mismatching: .mismatch
+  case .unchecked: .partlyDone
+  case .none, .matching: .done
+  }
 }
 
 /// Audits a log with progress on a terminal; a signal ends it.
@@ -107,6 +114,8 @@ private func verdict(
   on recorded: Result<RecordedHead?, any Error>, _ report: AuditReport
 ) -> ProjectionVerdict {
   switch recorded {
+  case .failure(ProjectionError.database(let error)) where error.isReadOnly:
+    return .unchecked("SQLite can read them in a writable copy only")
   case .failure: return .mismatching("cannot be read; 'ledgerctl rebuild' makes them anew")
   case .success(nil): return .none
   case .success(let head?):
@@ -200,6 +209,9 @@ private func writeJSON(
         writer.member("events", size)
       case .mismatching(let cause):
         writer.member("state", "mismatching")
+        writer.member("cause", cause)
+      case .unchecked(let cause):
+        writer.member("state", "unchecked")
         writer.member("cause", cause)
       }
     }
