@@ -36,6 +36,8 @@ struct Manifest {
     size = written.size
     root = written.root
     if try KeyStore(ledger.directory).signingKey() != nil {
+      // Another process may have appended and folded since the log was looked at.
+      try ledger.reader.refresh()
       let signed = try CheckpointStore(ledger.directory).sign(ledger.reader, size: written.size)
       guard signed.root == written.root else {
         throw Failure(
