@@ -56,8 +56,28 @@ let package = Package(
       swiftSettings: strict),
     // For the demo, tests and measurements; never part of what is shipped.
     .executableTarget(
-      name: "generate-history", dependencies: ["Time", "Bytes", "JSON"],
+      name: "generate-history",
+      dependencies: ["AppStoreAuthority", "ProgramSupport", "Time", "Bytes", "JSON"],
       path: "Development/generate-history", swiftSettings: strict),
+    .target(
+      name: "AppStoreAuthority", dependencies: ["AppStore", "Time", "Bytes", "JSON", "CCrypto"],
+      path: "Development/AppStoreAuthority", swiftSettings: strict),
+    .target(
+      name: "AppStoreStandIn",
+      dependencies: ["AppStoreAuthority", "AppStore", "Time", "Bytes", "JSON", "CMicroHTTPD"],
+      path: "Development/AppStoreStandIn", swiftSettings: strict),
+    .executableTarget(
+      name: "app-store-stand-in",
+      dependencies: [
+        "AppStoreStandIn", "AppStoreAuthority", "ProgramSupport", "AppStore", "Bytes", "JSON",
+      ],
+      path: "Development/app-store-stand-in", swiftSettings: strict),
+    .target(
+      name: "ProgramSupport", path: "Development/ProgramSupport", swiftSettings: strict),
+    .systemLibrary(name: "CEpoll", path: "Development/CEpoll"),
+    .executableTarget(
+      name: "upload-load", dependencies: ["ProgramSupport", "JSON", "CEpoll"],
+      path: "Development/upload-load", swiftSettings: strict),
     .target(
       name: "TestSupport", dependencies: ["Time", "Bytes", "JSON", "Ledger", "Projections"],
       path: "Tests/TestSupport",
@@ -66,11 +86,21 @@ let package = Package(
     tests("BytesTests", of: ["Bytes"]),
     tests("JSONTests", of: ["JSON"]),
     tests("LedgerTests", of: ["Ledger", "Time", "Bytes", "JSON", "CCrypto"]),
-    tests("AppStoreTests", of: ["AppStore", "Time", "Bytes", "JSON", "CCrypto"]),
+    tests(
+      "AppStoreTests",
+      of: ["AppStore", "AppStoreAuthority", "Time", "Bytes", "JSON", "CCrypto"]),
     tests("ProjectionTests", of: ["Projections", "AppStore", "Ledger", "Time", "Bytes", "JSON"]),
     tests(
       "IntakeTests", of: ["Intake", "Projections", "AppStore", "Ledger", "Time", "Bytes", "JSON"]),
     tests(
-      "ledgerctlTests", of: ["ledgerctl", "Ledger", "Time", "Bytes", "JSON"], data: ["Transcripts"]),
+      "DevelopmentTests",
+      of: [
+        "AppStoreAuthority", "AppStoreStandIn", "app-store-stand-in", "upload-load",
+        "ProgramSupport", "AppStore", "Bytes", "JSON",
+      ]),
+    tests(
+      "ledgerctlTests",
+      of: ["ledgerctl", "Intake", "Projections", "Ledger", "Time", "Bytes", "JSON"],
+      data: ["Transcripts"]),
   ]
 )

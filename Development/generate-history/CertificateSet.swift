@@ -1,8 +1,9 @@
 // Three certificates and a signer as a receipt embeds them: well-formed, of real size, of no authority.
+import AppStoreAuthority
 
 struct CertificateSet: Sendable {
-  /// The content of the `certificates` field.
-  let certificates: [UInt8]
+  /// Signer, intermediate, root.
+  let certificates: [[UInt8]]
   let issuerName: [UInt8]
   let serial: [UInt8]
 
@@ -13,8 +14,7 @@ struct CertificateSet: Sendable {
     let rootName = Self.name("Example Trust Root")
     let intermediateName = Self.name("Example Developer Relations Authority")
     let leafName = Self.name("Example Store Receipt Signing")
-    let algorithm = usesSHA256 ? ObjectIdentifier.sha256WithRSA : ObjectIdentifier.sha1WithRSA
-    var writer = DERWriter()
+    var certificates: [[UInt8]] = []
     var serials: [[UInt8]] = []
     let chain = [
       (leafName, intermediateName), (intermediateName, rootName), (rootName, rootName),
@@ -23,72 +23,38 @@ struct CertificateSet: Sendable {
       var serial = random.bytes(8)
       serial[0] = serial[0] & 0x3F | 0x40
       serials.append(serial)
-      writer.raw(
+      certificates.append(
         Self.certificate(
-          subject: subject, issuer: issuer, serial: serial, algorithm: algorithm,
+          subject: subject, issuer: issuer, serial: serial,
+          digest: usesSHA256 ? .sha256 : .sha1,
           keyBytes: keyBytes, fillerBytes: fillerBytes[index], random: &random))
     }
-    certificates = writer.bytes
+    self.certificates = certificates
     issuerName = intermediateName
     serial = serials[0]
   }
 
   static func name(_ commonName: String) -> [UInt8] {
-    var writer = DERWriter()
-    writer.element(DERWriter.Tag.sequence) { name in
-      let parts = [
-        (ObjectIdentifier.commonName, commonName),
-        (ObjectIdentifier.organization, "Example"),
-      ]
-      for (identifier, text) in parts {
-        name.element(DERWriter.Tag.set) {
-          $0.element(DERWriter.Tag.sequence) {
-            $0.objectIdentifier(identifier)
-            $0.string(DERWriter.Tag.utf8String, text)
-          }
-        }
-      }
-    }
-    return writer.bytes
+    CertificatePlan.distinguishedName([
+      (ObjectIdentifier.commonName, commonName), (ObjectIdentifier.organization, "Example"),
+    ])
   }
 
   static func certificate(
-    subject: [UInt8], issuer: [UInt8], serial: [UInt8], algorithm: [UInt8],
+    subject: [UInt8], issuer: [UInt8], serial: [UInt8], digest: SigningDigest,
     keyBytes: Int, fillerBytes: Int, random: inout RandomSource
   ) -> [UInt8] {
     let key = publicKey(bytes: keyBytes, &random)
     let filler = random.bytes(fillerBytes)
     let signature = random.bytes(keyBytes)
-    var writer = DERWriter()
-    writer.element(DERWriter.Tag.sequence) { certificate in
-      certificate.element(DERWriter.Tag.sequence) { body in
-        body.element(DERWriter.Tag.context(0)) { $0.integer(2) }
-        body.element(DERWriter.Tag.integer, serial)
-        body.algorithm(algorithm)
-        body.raw(issuer)
-        body.element(DERWriter.Tag.sequence) {
-          $0.string(DERWriter.Tag.utcTime, "150101000000Z")
-          $0.string(DERWriter.Tag.utcTime, "490101000000Z")
-        }
-        body.raw(subject)
-        body.raw(key)
-        body.element(DERWriter.Tag.context(3)) {
-          $0.element(DERWriter.Tag.sequence) {
-            $0.element(DERWriter.Tag.sequence) {
-              $0.objectIdentifier(ObjectIdentifier.certificatePolicies)
-              $0.element(DERWriter.Tag.octetString) {
-                $0.element(DERWriter.Tag.sequence) {
-                  $0.element(DERWriter.Tag.octetString, filler)
-                }
-              }
-            }
-          }
-        }
-      }
-      certificate.algorithm(algorithm)
-      certificate.element(DERWriter.Tag.bitString, [0] + signature)
-    }
-    return writer.bytes
+    let policies = DER.sequence(
+      DER.objectIdentifier(ObjectIdentifier.certificatePolicies),
+      DER.octets(DER.sequence(DER.octets(filler))))
+    let body = CertificateBody(
+      subject: subject, issuer: issuer, serial: DER.element(DER.Tag.integer, serial),
+      algorithm: digest.withRSA, notBefore: "150101000000Z", notAfter: "490101000000Z",
+      publicKeyInfo: key, extensions: [policies])
+    return CertificateBody.signed(body.der, digest.withRSA, signature)
   }
 
   /// An RSA key whose modulus is nobody's.
@@ -96,16 +62,9 @@ struct CertificateSet: Sendable {
     var modulus = random.bytes(count)
     modulus[0] |= 0x80
     modulus[count - 1] |= 1
-    var key = DERWriter()
-    key.element(DERWriter.Tag.sequence) {
-      $0.element(DERWriter.Tag.integer, [0] + modulus)
-      $0.integer(65537)
-    }
-    var writer = DERWriter()
-    writer.element(DERWriter.Tag.sequence) {
-      $0.algorithm(ObjectIdentifier.rsaEncryption)
-      $0.element(DERWriter.Tag.bitString, [0] + key.bytes)
-    }
-    return writer.bytes
+    let key = DER.sequence(
+      DER.element(DER.Tag.integer, [0], modulus), DER.integer(65_537))
+    return DER.sequence(
+      DER.algorithm(ObjectIdentifier.rsaEncryption), DER.element(DER.Tag.bitString, [0], key))
   }
 }

@@ -1,4 +1,5 @@
 // One customer: who they are, what they buy, when their app uploads a receipt.
+import AppStoreAuthority
 
 struct PlannedUpload: Sendable {
   var atMs: Int64

@@ -1,4 +1,5 @@
 // Transaction receipts of old: base64 of a NeXT property list that holds two more pieces of base64.
+import AppStoreAuthority
 import Bytes
 
 struct LegacyReceipt {
@@ -39,41 +40,32 @@ struct LegacyReceipt {
     return fields
   }
 
-  private static func propertyList(_ entries: [(key: String, value: String)]) -> [UInt8] {
-    var text = "{\n"
-    for entry in entries { text += "\t\"\(entry.key)\" = \"\(entry.value)\";\n" }
-    return Array((text + "}").utf8)
-  }
-
   func base64(of purchase: Purchase, device: Int, receiptMs: Int64) -> String {
     let entries = Self.fields(
       simulation: simulation, customer: customer, purchase: purchase, device: device,
       atMs: receiptMs
-    ).map { (key: String($0.key.map { $0 == "_" ? "-" : $0 }), value: $0.value) }
+    ).map { (String($0.key.map { $0 == "_" ? "-" : $0 }), $0.value) }
     let outer = [
-      (key: "signature", value: Base64.text(signature(of: purchase, receiptMs: receiptMs))),
-      (key: "purchase-info", value: Base64.text(Self.propertyList(entries))),
-      (key: "environment", value: customer.isSandbox ? "Sandbox" : "Production"),
-      (key: "pod", value: customer.isSandbox ? "100" : String(customer.index % 70 + 1)),
-      (key: "signing-status", value: "0"),
+      ("signature", Base64.text(signature(of: purchase, receiptMs: receiptMs))),
+      ("purchase-info", Base64.text(TransactionReceiptPlan.propertyList(entries))),
+      ("environment", customer.isSandbox ? "Sandbox" : "Production"),
+      ("pod", customer.isSandbox ? "100" : String(customer.index % 70 + 1)),
+      ("signing-status", "0"),
     ]
-    return Base64.text(Self.propertyList(outer))
+    return Base64.text(TransactionReceiptPlan.propertyList(outer))
   }
 
   /// Version 2, 128 bytes that sign nothing, and a certificate that is the same everywhere.
   private func signature(of purchase: Purchase, receiptMs: Int64) -> [UInt8] {
     var random = RandomSource(
       seed: simulation.seed, 50, purchase.transaction, UInt64(bitPattern: receiptMs))
-    var bytes: [UInt8] = [2]
-    random.appendBytes(128, to: &bytes)
+    let signature = random.bytes(128)
     var shared = RandomSource(seed: simulation.seed, 51)
     let certificate = CertificateSet.certificate(
       subject: CertificateSet.name("Example Purchase Signing"),
       issuer: CertificateSet.name("Example Store Authority"), serial: [0x52, 0x0B, 0x31, 0x07],
-      algorithm: ObjectIdentifier.sha1WithRSA, keyBytes: 256, fillerBytes: 40, random: &shared)
-    for shift in [24, 16, 8, 0] {
-      bytes.append(UInt8(truncatingIfNeeded: certificate.count >> shift))
-    }
-    return bytes + certificate
+      digest: .sha1, keyBytes: 256, fillerBytes: 40, random: &shared)
+    return TransactionReceiptPlan.blob(
+      version: 2, signature: signature, certificate: certificate)
   }
 }

@@ -1,4 +1,5 @@
 // The App Store's reply about a transaction receipt: one flat purchase, no environment.
+import AppStoreAuthority
 import JSON
 
 struct LegacyReply {

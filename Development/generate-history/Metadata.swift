@@ -1,4 +1,5 @@
 // What an app's own code sends beside a receipt: campaigns, and prices in whatever form it chose.
+import AppStoreAuthority
 import JSON
 
 struct Metadata {

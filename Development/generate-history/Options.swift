@@ -1,9 +1,7 @@
 // The command line: what it takes, and what is wrong with one.
+import AppStoreAuthority
+import ProgramSupport
 import Time
-
-struct UsageError: Error {
-  let message: String
-}
 
 struct Options: Sendable {
   var uploadCount = 0

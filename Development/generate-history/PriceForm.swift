@@ -1,4 +1,5 @@
 // One price as a client writes it: in any of the good forms, or with one of the faults that clients have.
+import AppStoreAuthority
 import JSON
 
 enum PriceFault: CaseIterable, Sendable {

@@ -1,5 +1,7 @@
 // A price list that agrees with what customers paid, where it says anything.
+import AppStoreAuthority
 import Time
+import ProgramSupport
 
 struct PriceListFile {
   let simulation: Simulation

@@ -1,5 +1,7 @@
 // Daily exchange rates on working days: what a euro buys of each currency, wandering about its usual value.
+import AppStoreAuthority
 import Time
+import ProgramSupport
 
 struct RatesFile {
   let simulation: Simulation

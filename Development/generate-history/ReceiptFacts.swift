@@ -1,4 +1,5 @@
 // What receipt and reply both say about the app and the device, in one place so that they agree.
+import AppStoreAuthority
 
 struct ReceiptFacts {
   let simulation: Simulation
@@ -59,7 +60,7 @@ struct ReceiptFacts {
 
   /// The device as legacy receipts name it: 40 hexadecimal digits.
   func deviceIdentifier(device: Int) -> String {
-    SHA1.hash(vendorBytes(device: device)).map { byte in
+    SigningDigest.sha1.hash(vendorBytes(device: device)).map { byte in
       (byte < 16 ? "0" : "") + String(byte, radix: 16)
     }.joined()
   }

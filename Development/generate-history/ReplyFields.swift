@@ -1,56 +1,8 @@
-// How the App Store writes one value, one date, one purchase in a reply.
+// How a purchase stands in a reply.
+import AppStoreAuthority
 import JSON
 
-/// The three names under which a reply gives a date.
-struct DateKeys: Sendable {
-  let greenwich: StaticString
-  let epoch: StaticString
-  let losAngeles: StaticString
-
-  static let purchase = DateKeys(
-    greenwich: "purchase_date", epoch: "purchase_date_ms", losAngeles: "purchase_date_pst")
-  static let originalPurchase = DateKeys(
-    greenwich: "original_purchase_date", epoch: "original_purchase_date_ms",
-    losAngeles: "original_purchase_date_pst")
-  static let expires = DateKeys(
-    greenwich: "expires_date", epoch: "expires_date_ms", losAngeles: "expires_date_pst")
-  static let cancellation = DateKeys(
-    greenwich: "cancellation_date", epoch: "cancellation_date_ms",
-    losAngeles: "cancellation_date_pst")
-  static let creation = DateKeys(
-    greenwich: "receipt_creation_date", epoch: "receipt_creation_date_ms",
-    losAngeles: "receipt_creation_date_pst")
-  static let request = DateKeys(
-    greenwich: "request_date", epoch: "request_date_ms", losAngeles: "request_date_pst")
-  static let gracePeriod = DateKeys(
-    greenwich: "grace_period_expires_date", epoch: "grace_period_expires_date_ms",
-    losAngeles: "grace_period_expires_date_pst")
-}
-
 extension JSONWriter {
-  mutating func field(_ key: StaticString, _ value: String) {
-    self.key(key)
-    string(value)
-  }
-
-  mutating func field(_ key: StaticString, integer value: Int) {
-    self.key(key)
-    self.integer(value)
-  }
-
-  /// A number or another value that is written already.
-  mutating func field(_ key: StaticString, raw value: String) {
-    self.key(key)
-    var value = value
-    value.withUTF8 { raw(JSONBytes($0)) }
-  }
-
-  mutating func dates(_ keys: DateKeys, _ epochMs: Int64) {
-    field(keys.greenwich, StoreTime.greenwich(epochMs))
-    field(keys.epoch, String(epochMs))
-    field(keys.losAngeles, StoreTime.losAngeles(epochMs))
-  }
-
   /// `isTyped`: numbers and booleans are written as such, as some replies have them.
   fileprivate mutating func flag(_ key: StaticString, _ value: Bool, isTyped: Bool) {
     self.key(key)

@@ -1,4 +1,5 @@
 // What a customer buys: single purchases, subscriptions with all that befalls them.
+import AppStoreAuthority
 
 struct Shopper {
   let simulation: Simulation

@@ -1,4 +1,5 @@
 // The App Store's reply about a unified receipt.
+import AppStoreAuthority
 import JSON
 
 struct UnifiedReply {

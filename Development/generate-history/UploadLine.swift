@@ -1,4 +1,5 @@
 // One line of the import file: an upload with the reply that it got.
+import AppStoreAuthority
 import JSON
 import Time
 

@@ -1,4 +1,5 @@
 // When a customer's app uploads, from which device, and how old the receipt in it is.
+import AppStoreAuthority
 
 struct UploadPlanner {
   let simulation: Simulation

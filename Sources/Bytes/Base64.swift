@@ -14,7 +14,8 @@ package enum Base64Error: Error, Equatable, Sendable, CustomStringConvertible {
   package var description: String {
     switch self {
     case .invalidLength(let count):
-      "base64: \(count) characters are not a multiple of 4 (missing padding, or cut short)"
+      "base64: \(count) \(count == 1 ? "character is" : "characters are") not a multiple of 4 "
+        + "(missing padding, or cut short)"
     case .invalidCharacter(let offset):
       "base64: character at offset \(offset) is outside the standard alphabet"
     case .misplacedPadding(let offset):

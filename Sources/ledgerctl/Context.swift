@@ -22,12 +22,17 @@ struct Context {
   /// The directory of the ledger that the command works on. Whether it holds one is found on opening it, but the
   /// current directory is only taken where it does.
   func ledgerPath(_ invocation: Invocation) throws(Failure) -> String {
-    if let path = invocation.ledgerPath ?? environmentValue("LEDGER_DIR") { return path }
-    guard access("ledger.json", F_OK) == 0 else {
+    guard let path = ledgerPathIfAny(invocation) else {
       throw Failure(
         .noLedger, operation: "find ledger", object: "current directory",
         cause: "it is no ledger; give --ledger DIR or set LEDGER_DIR")
     }
-    return "."
+    return path
+  }
+
+  /// The same for a command that can do without a ledger: nil where none is named and the current directory is none.
+  func ledgerPathIfAny(_ invocation: Invocation) -> String? {
+    if let path = invocation.ledgerPath ?? environmentValue("LEDGER_DIR") { return path }
+    return access("ledger.json", F_OK) == 0 ? "." : nil
   }
 }

@@ -1,4 +1,5 @@
 // Errors, and the one place where they become a line on standard error and an exit code.
+import AppStore
 import Intake
 import JSON
 import Ledger
@@ -98,12 +99,30 @@ struct ErrorReport: Equatable {
       let isInterrupted = error.kind == .interrupted
       exitCode = isInterrupted ? .interrupted : .failed
       lines = [Self.line(error.operation, error.object, Self.inSentence(error.cause))]
+    case let error as ConfigurationError:
+      exitCode = .failed
+      lines = error.problems.map {
+        Self.line(error.operation, error.object, Self.inSentence($0.description))
+      }
+    case let error as VerifyReceiptOptionsError:
+      (exitCode, lines) = (.failed, [Self.line(error.description)])
+    case let error as ReceiptVerifier.ConfigurationError:
+      (exitCode, lines) = (.failed, [Self.line(error.description)])
     case let error as DeclarationError:
       exitCode = .failed
       lines = error.description.split(separator: "\n").map { Self.line(command, String($0)) }
     default:
       // The error's own text is unknown here and might hold what must not be shown.
       (exitCode, lines) = (.failed, [Self.line(command, "", "failed: \(type(of: error))")])
+    }
+  }
+
+  /// Whether an error says that the database of the projections is damaged.
+  static func isProjectionDamage(_ error: any Error) -> Bool {
+    switch root(of: error) {
+    case let error as DatabaseError: error.isCorrupt
+    case ProjectionError.inconsistent: true
+    default: false
     }
   }
 

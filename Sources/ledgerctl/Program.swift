@@ -21,12 +21,30 @@ func runProgram(_ arguments: [String]) -> ExitCode {
       exitCode = .done
     case .run(let invocation):
       command = invocation.command.name
-      exitCode = try invocation.command.run(invocation, context)
+      exitCode = try run(invocation, context)
     }
     try context.output.flush()
     return exitCode
   } catch {
     return report(error, command: command, context)
+  }
+}
+
+/// Runs a command. One that only reads, and meets damage in the projections, runs once more after they have
+/// been built again: they are nothing but the log's content in another shape.
+private func run(_ invocation: Invocation, _ context: Context) throws -> ExitCode {
+  do {
+    return try invocation.command.run(invocation, context)
+  } catch {
+    guard invocation.command.isReadOnly, ErrorReport.isProjectionDamage(error) else { throw error }
+    let isRepeated = !context.output.hasWritten
+    context.diagnostics.writeLine(
+      "ledgerctl: \(invocation.command.name): the projections are damaged: rebuilding"
+        + (isRepeated ? "" : "; what was printed is not whole"))
+    context.output.discard()
+    try OpenLedger(invocation, context).rebuildProjections()
+    guard isRepeated else { throw error }
+    return try invocation.command.run(invocation, context)
   }
 }
 

@@ -1,6 +1,7 @@
 // The ASN.1 reader: corner cases of lengths, nesting and BER, and random bytes.
 
 import AppStore
+import AppStoreAuthority
 import TestSupport
 import Testing
 

@@ -1,6 +1,7 @@
 // Receipt files of both styles: what is read, what is left out, and what is no receipt.
 
 import AppStore
+import AppStoreAuthority
 import Foundation
 import TestSupport
 import Testing

@@ -89,6 +89,12 @@ private struct ReplyWords: Equatable {
       (#"{}"#, nil), (#"{"is_retryable":true}"#, true), (#"{"is-retryable":"1"}"#, true),
       (#"{"is_retryable":0}"#, false), (#"{"is-retryable":"false"}"#, false),
       (#"{"is_retryable":null}"#, nil),
+      (#"{"is_retryable":"True"}"#, true), (#"{"is_retryable":"0"}"#, false),
+      (#"{"is_retryable":""}"#, nil), (#"{"is_retryable":{}}"#, nil),
+      (#"{"is_retryable":"perhaps"}"#, nil), (#"{"is-retryable":2}"#, nil),
+      (#"{"is_retryable":false,"is-retryable":true}"#, true),
+      (#"{"is-retryable":true,"is_retryable":0}"#, true),
+      (#"{"is_retryable":false,"is-retryable":null}"#, false),
     ] as [(String, Bool?)])
   func whetherToRetryIsReadInBothSpellings(_ text: String, _ expected: Bool?) throws {
     #expect(try ReplyWords(Array(text.utf8)).isRetryable == expected)

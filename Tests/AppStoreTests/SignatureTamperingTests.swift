@@ -1,6 +1,7 @@
 // Whatever is done to a signed unified receipt, it is refused and nothing crashes.
 
 import AppStore
+import AppStoreAuthority
 import TestSupport
 import Testing
 

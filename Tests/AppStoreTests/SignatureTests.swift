@@ -1,6 +1,7 @@
 // Signatures of unified receipts: what is valid, what is refused and why, what fails for time alone.
 
 import AppStore
+import AppStoreAuthority
 import Testing
 
 @Suite("Signatures of unified receipts")
@@ -18,8 +19,9 @@ struct SignatureTests {
   }
 
   @Test(
-    "a signed receipt is valid, at first and with its signer known", arguments: TestDigest.allCases)
-  func signedIsValid(digest: TestDigest) throws {
+    "a signed receipt is valid, at first and with its signer known",
+    arguments: SigningDigest.allCases)
+  func signedIsValid(digest: SigningDigest) throws {
     let file = try UnifiedReceiptPlan(digest: digest).signed(by: authority)
     #expect(try verdict(file) == .valid)
     #expect(try verdict(file) == .valid)
@@ -125,7 +127,7 @@ struct SignatureTests {
     let own = try CertificatePlan(
       name: "Self", isAuthority: true,
       purposes: [CertificatePlan.developerRelations, CertificatePlan.receiptSigning]
-    ).issue(TestKey(bits: 1_024), by: nil)
+    ).issue(SigningKey(bits: 1_024), by: nil)
     let alone = try UnifiedReceiptPlan().signed(by: own, certificates: [own.der])
     #expect(try verdict(alone) == .invalid(.unexpectedCertificates))
     let thrice = try UnifiedReceiptPlan().signed(
@@ -139,7 +141,7 @@ struct SignatureTests {
   @Test("a certificate under the true root that is not for receipts is refused")
   func wrongPurposes() throws {
     let developer = try CertificatePlan(name: "Some Developer")
-      .issue(TestKey(bits: 1_024), by: authority.intermediate)
+      .issue(SigningKey(bits: 1_024), by: authority.intermediate)
     let byDeveloper = try UnifiedReceiptPlan().signed(
       by: developer,
       certificates: [developer.der, authority.intermediate.der, authority.root.der])
@@ -199,7 +201,7 @@ struct SignatureTests {
     arguments: ["Xcode", "LocalTesting"])
   func localTesting(environment: String) throws {
     let own = try CertificatePlan(name: "StoreKit", isAuthority: true)
-      .issue(TestKey(bits: 1_024), by: nil)
+      .issue(SigningKey(bits: 1_024), by: nil)
     let file = try UnifiedReceiptPlan(environment: environment)
       .signed(by: own, certificates: [own.der])
     #expect(try verdict(file) == .invalid(.localTestingEnvironment))
@@ -215,7 +217,7 @@ struct SignatureTests {
       configured.verify(production, receipt: try ReceiptFile.decode(production))
         == .invalid(.unexpectedCertificates))
     let other = try CertificatePlan(name: "StoreKit", isAuthority: true)
-      .issue(TestKey(bits: 1_024), by: nil)
+      .issue(SigningKey(bits: 1_024), by: nil)
     let foreign = try UnifiedReceiptPlan(environment: environment)
       .signed(by: other, certificates: [other.der])
     #expect(

@@ -1,6 +1,7 @@
 // Signatures of transaction receipts, whose intermediate comes from the configuration.
 
 import AppStore
+import AppStoreAuthority
 import TestSupport
 import Testing
 
@@ -18,7 +19,7 @@ struct SignatureTransactionTests {
     (verifier ?? self.verifier).verify(file, receipt: try ReceiptFile.decode(file))
   }
 
-  func verifier(intermediates: [TestCertificate]) throws -> ReceiptVerifier {
+  func verifier(intermediates: [IssuedCertificate]) throws -> ReceiptVerifier {
     try ReceiptVerifier(
       configuration: .init(
         pinnedRoots: [authority.root.fingerprint],
@@ -44,7 +45,7 @@ struct SignatureTransactionTests {
   @Test("a signer under the right intermediate without its OID is refused")
   func wrongPurpose() throws {
     let signer = try CertificatePlan(name: "Developer")
-      .issue(TestKey(bits: 1_024), by: authority.iTunesStore)
+      .issue(SigningKey(bits: 1_024), by: authority.iTunesStore)
     let file = try TransactionReceiptPlan().signed(by: signer)
     #expect(try verdict(file) == .invalid(.wrongPurpose))
     let unconfigured = try verifier(intermediates: [])
@@ -57,7 +58,7 @@ struct SignatureTransactionTests {
     let foreign = try TransactionReceiptPlan().signed(by: stranger.purchaseSigner)
     #expect(try verdict(foreign) == .invalid(.brokenChain))
     let own = try CertificatePlan(name: "Self", purposes: [CertificatePlan.purchaseSigning])
-      .issue(TestKey(bits: 1_024), by: nil)
+      .issue(SigningKey(bits: 1_024), by: nil)
     let selfSigned = try TransactionReceiptPlan().signed(by: own)
     #expect(try verdict(selfSigned) == .invalid(.brokenChain))
     #expect(try verdict(selfSigned, by: verifier(intermediates: [])) == .invalid(.brokenChain))

@@ -67,6 +67,9 @@ struct Base64Tests {
   @Test("an error says what is wrong and shows no character of the text")
   func messages() {
     #expect(
+      Base64Error.invalidLength(characterCount: 1).description
+        == "base64: 1 character is not a multiple of 4 (missing padding, or cut short)")
+    #expect(
       Base64Error.invalidLength(characterCount: 5).description
         == "base64: 5 characters are not a multiple of 4 (missing padding, or cut short)")
     #expect(

@@ -157,7 +157,9 @@ struct WriterTests {
         [path = path as String, count = count as Int] in
         let directory = try LedgerDirectory.open(path: path)
         var options = LedgerFixture.smallOptions(block: 3000, segment: 9000)
-        options.queueByteCount = 4000
+        // What waits unacknowledged: enough to be lost, too little to fill a block with each append, whose
+        // sealing would take most of the time.
+        options.queueByteCount = 1000
         let writer = try LedgerWriter.open(directory, options: options)
         let acknowledged = open(path + "/acknowledged", O_WRONLY | O_CREAT | O_APPEND, 0o600)
         let draft = EventDraft(

@@ -35,6 +35,44 @@ import Testing
     try FileManager.default.copyItem(atPath: other.path + "/log", toPath: fixture.path + "/log")
   }
 
+  @Test func whatAnotherProcessFoldedMeanwhileIsNoLoss() throws {
+    let fixture = try Self.folded()
+    let early = try fixture.projector()
+    try fixture.append([.upload(reply(row("3")), metadata: shorthand("1.00"), receipt: "c")])
+    let path = try fixture.current().path
+    // The log has grown since it looked, and the projections with it.
+    let database = try early.current()
+    #expect(try Self.gross(fixture, database) == ["3,6.00"])
+    #expect(database.path == path)
+    #expect(fixture.notices == [])
+  }
+
+  @Test func whoeverFoldsAtOnceFoldsTheSame() async throws {
+    let fixture = try LedgerFixture()
+    _ = try fixture.current()
+    let directory = fixture.directory
+    var generator = HistoryGenerator(seed: 7)
+    // As several commands do while a server appends: each looks at the log and folds what it sees.
+    try await withThrowingTaskGroup(of: [String].self) { group in
+      for _ in 0..<3 {
+        group.addTask {
+          var notices: [String] = []
+          for _ in 0..<12 {
+            let projector = Projector(
+              try LogReader(directory), observer: .init(notice: { notices.append($0) }))
+            _ = try projector.current(isFrugal: true)
+          }
+          return notices
+        }
+      }
+      for _ in 0..<12 { try fixture.append(generator.steps(5)) }
+      for try await notices in group { #expect(notices == []) }
+    }
+    let caughtUp = try fixture.current().dump()
+    #expect(fixture.notices == [])
+    #expect(try fixture.rebuilt().dump() == caughtUp)
+  }
+
   @Test func whatIsUpToDateStays() throws {
     let fixture = try Self.folded()
     #expect(try Self.gross(fixture, fixture.current()) == ["2,5.00"])

@@ -28,7 +28,7 @@ final class Sandbox {
     process.arguments = ["-c", line]
     process.currentDirectoryURL = URL(fileURLWithPath: path)
     process.environment = [
-      "PATH": "\(Self.productsPath):/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C", "HOME": path,
+      "PATH": "\(BuiltProducts.path):/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C", "HOME": path,
       // What transcripts share: `. "$SHOP"`.
       "SHOP": Transcript.folder + "/shop.sh",
     ]
@@ -41,15 +41,6 @@ final class Sandbox {
       output: try scratch.text("output"), diagnostics: try scratch.text("diagnostics"),
       exitCode: process.terminationStatus)
   }
-
-  /// The directory of the test bundle, where the package's executables are built too.
-  static let productsPath: String = {
-    // Whichever program runs the tests, it has mapped the bundle.
-    let maps = (try? String(contentsOfFile: "/proc/self/maps", encoding: .utf8)) ?? ""
-    let bundle = maps.split(separator: "\n").first { $0.hasSuffix(".xctest") }
-    guard let bundle, let slash = bundle.firstIndex(of: "/") else { return "." }
-    return URL(fileURLWithPath: String(bundle[slash...])).deletingLastPathComponent().path
-  }()
 }
 
 /// Files for what a process prints: a pipe would have to be emptied while it runs.

@@ -2,6 +2,7 @@
 // `@testable` needs a debug build.
 #if DEBUG
   import Foundation
+  import Intake
   import Ledger
   import Testing
 
@@ -146,7 +147,7 @@
         (OutputError.closedPipe, .done, []),
         (
           OutputError.writeFailed(object: "a.csv", code: ENOSPC), .failed,
-          ["ledgerctl: write: a.csv: no space left on the device"]
+          ["ledgerctl: write: a.csv: no space left on device"]
         ),
         (Interrupted(), .interrupted, ["ledgerctl: import: interrupted"]),
         (

@@ -90,6 +90,8 @@ struct Transcript: Sendable, CustomTestStringConvertible {
       (NSRegularExpression.escapedPattern(for: sandbox.path), "DIRECTORY"),
       ("\(hex){8}-\(hex){4}-\(hex){4}-\(hex){4}-\(hex){12}", "UUID"),
       ("\\b\(hex){64}\\b", "SHA256"),
+      ("rlt_[A-Za-z0-9_-]{43}", "TOKEN"),
+      ("\\btk-\(hex){12}\\b", "TOKEN-ID"),
       ("(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{43}=", "ROOT"),
       ("(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{22}==", "SALT"),
       ("\\+\(hex){8}\\+[A-Za-z0-9+/]{44}", "+ID+KEY"),

@@ -39,6 +39,9 @@ struct Mistake: Sendable, CustomTestStringConvertible {
     Mistake("init a", "init: --origin: is missing"),
     Mistake("app add --name a", "app add: --bundle-id: is missing"),
     Mistake("status -x", "status: -x: unknown option"),
+    Mistake("export users --json", "export: --json: unknown option; write --format json"),
+    Mistake(
+      "replay --json", "replay: --json: unknown option; events are printed as JSON without it"),
     // Arguments.
     Mistake("init --origin a", "init: DIR: is missing"),
     Mistake("init a b --origin c", "init: one argument too many after DIR"),

@@ -30,6 +30,8 @@ package enum VerifyReceiptFailure: String, Error, Sendable, CaseIterable {
   case answerTooLarge = "answer_too_large"
   case httpStatus = "http_status"
   case cancelled
+  /// More calls wait already than may; the App Store was not asked.
+  case tooManyCalls = "too_many_calls"
 }
 
 /// What one call came to, after the switch of endpoints where there was one.

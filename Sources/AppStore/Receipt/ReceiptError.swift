@@ -44,7 +44,8 @@ package enum ReceiptError: Error, Equatable, Sendable, CustomStringConvertible {
 
   package var description: String { "decode receipt: \(cause)" }
 
-  private var cause: String {
+  /// What is wrong, without what was attempted.
+  package var cause: String {
     switch self {
     case .empty: "no bytes"
     case .unknownStyle: "neither a PKCS#7 file nor a property list"

@@ -40,6 +40,15 @@ package enum LenientValue {
     }
   }
 
+  /// True or false where the value says so as a boolean, 0 or 1, or either in a string; nil for all else.
+  package var spokenFlag: Bool? {
+    switch text.lowercased() {
+    case "true", "1": true
+    case "false", "0": false
+    default: nil
+    }
+  }
+
   /// The value as text, for a person to read.
   package var text: String {
     switch self {

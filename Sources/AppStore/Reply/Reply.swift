@@ -6,7 +6,8 @@ package struct Reply {
   package private(set) var status: Int64?
   /// As the reply names it; legacy replies name none.
   package private(set) var environment: JSONBytes?
-  /// Nil where it isn't said.
+  /// Nil where it isn't said in words that mean yes or no. Where both spellings stand, one yes is enough:
+  /// asking once more does no harm.
   package private(set) var isRetryable: Bool?
   /// `receipt.bundle_id`, else `receipt.bid`.
   package private(set) var bundleID: JSONBytes?
@@ -39,7 +40,9 @@ package struct Reply {
       } else if key == "environment" {
         if case .string(let text) = try keeper.read(&cursor), !text.isEmpty { environment = text }
       } else if key == "is_retryable" || key == "is-retryable" {
-        isRetryable = try readFlag(&cursor, keeper)
+        if let isSaid = try keeper.read(&cursor).spokenFlag {
+          isRetryable = isRetryable == true || isSaid
+        }
       } else if key == "latest_receipt_info" {
         try readRows(.latestReceiptInfo, &cursor, keeper)
       } else if key == "latest_expired_receipt_info" {
@@ -56,14 +59,6 @@ package struct Reply {
     try cursor.expectEnd()
     if bundleID == nil { bundleID = bid }
     if !isOrdered { orderRows() }
-  }
-
-  private func readFlag(
-    _ cursor: inout JSONCursor, _ keeper: TextKeeper
-  ) throws(JSONError) -> Bool? {
-    let value = try keeper.read(&cursor)
-    if case .missing = value { return nil }
-    return value.flag
   }
 
   /// Rows stand in an array, or alone in the legacy shape; what is no object is no row.

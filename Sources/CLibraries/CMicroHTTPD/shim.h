@@ -1,5 +1,112 @@
-// libmicrohttpd, for what Swift cannot import as it is.
+// libmicrohttpd, with its variadic functions in a form that Swift can import.
 #ifndef CMICROHTTPD_SHIM_H
 #define CMICROHTTPD_SHIM_H
 #include <microhttpd.h>
+// One thread for each connection, as blocking callbacks need; on one address.
+static inline struct MHD_Daemon *cmicrohttpd_start_thread_per_connection(
+    const struct sockaddr *address, unsigned int connection_limit,
+    MHD_AccessHandlerCallback handler, MHD_RequestCompletedCallback completed,
+    MHD_NotifyConnectionCallback connected, void *context) {
+  return MHD_start_daemon(
+      MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL, 0, NULL,
+      NULL, handler, context, MHD_OPTION_SOCK_ADDR, address, MHD_OPTION_CONNECTION_LIMIT,
+      connection_limit, MHD_OPTION_NOTIFY_COMPLETED, completed, context,
+      MHD_OPTION_NOTIFY_CONNECTION, connected, context, MHD_OPTION_END);
+}
+// The port that a daemon listens on; 0 where it cannot be told.
+static inline uint16_t cmicrohttpd_port(struct MHD_Daemon *daemon) {
+  const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT);
+  return info ? info->port : 0;
+}
+
+/// What a daemon is started with; `context` is handed to every callback.
+struct cmhd_plan {
+  int listen_fd;
+  unsigned int thread_count;
+  unsigned int connection_limit;
+  size_t memory_bytes;
+  size_t memory_increment_bytes;
+  MHD_AcceptPolicyCallback accept;
+  MHD_AccessHandlerCallback handle;
+  MHD_RequestCompletedCallback completed;
+  MHD_NotifyConnectionCallback notify;
+  void *(*request_line)(void *context, const char *target, struct MHD_Connection *connection);
+  size_t (*unescape)(void *context, struct MHD_Connection *connection, char *text);
+  void *context;
+};
+
+/// Starts a daemon on a listening socket, with epoll threads of its own and no time limit of its own.
+static inline struct MHD_Daemon *cmhd_start(const struct cmhd_plan *plan) {
+  // One thread is no pool: the library refuses a pool of one.
+  struct MHD_OptionItem pool[] = {
+    { plan->thread_count > 1 ? MHD_OPTION_THREAD_POOL_SIZE : MHD_OPTION_END,
+      (intptr_t) plan->thread_count, 0 },
+    { MHD_OPTION_END, 0, 0 },
+  };
+  return MHD_start_daemon(
+    MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0,
+    plan->accept, plan->context, plan->handle, plan->context,
+    MHD_OPTION_LISTEN_SOCKET, plan->listen_fd,
+    MHD_OPTION_CONNECTION_LIMIT, plan->connection_limit,
+    MHD_OPTION_CONNECTION_MEMORY_LIMIT, plan->memory_bytes,
+    MHD_OPTION_CONNECTION_MEMORY_INCREMENT, plan->memory_increment_bytes,
+    MHD_OPTION_CONNECTION_TIMEOUT, 0u,
+    MHD_OPTION_NOTIFY_COMPLETED, plan->completed, plan->context,
+    MHD_OPTION_NOTIFY_CONNECTION, plan->notify, plan->context,
+    MHD_OPTION_URI_LOG_CALLBACK, plan->request_line, plan->context,
+    MHD_OPTION_UNESCAPE_CALLBACK, plan->unescape, plan->context,
+    MHD_OPTION_ARRAY, pool,
+    MHD_OPTION_END);
+}
+
+/// The socket of a connection; -1 where there is none.
+static inline int cmhd_fd(struct MHD_Connection *connection) {
+  const union MHD_ConnectionInfo *info =
+    MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+  return info ? info->connect_fd : -1;
+}
+
+/// The context that was set when the connection began.
+static inline void *cmhd_socket_context(struct MHD_Connection *connection) {
+  const union MHD_ConnectionInfo *info =
+    MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+  return info ? info->socket_context : 0;
+}
+
+/// The peer's address; null where there is none.
+static inline const struct sockaddr *cmhd_peer(struct MHD_Connection *connection) {
+  const union MHD_ConnectionInfo *info =
+    MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+  return info ? info->client_addr : 0;
+}
+
+/// The size of the request's line and header block, in bytes.
+static inline size_t cmhd_head_bytes(struct MHD_Connection *connection) {
+  const union MHD_ConnectionInfo *info =
+    MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+  return info ? info->header_size : 0;
+}
+
+/// The status of the queued answer; 0 where there is none.
+static inline unsigned int cmhd_status(struct MHD_Connection *connection) {
+  const union MHD_ConnectionInfo *info =
+    MHD_get_connection_info(connection, MHD_CONNECTION_INFO_HTTP_STATUS);
+  return info ? info->http_status : 0;
+}
+
+/// Whether a connection begins; else it ends.
+static inline int cmhd_is_start(enum MHD_ConnectionNotificationCode code) {
+  return code == MHD_CONNECTION_NOTIFY_STARTED;
+}
+
+/// Lends every header of the request, in order.
+static inline void cmhd_headers(
+    struct MHD_Connection *connection, MHD_KeyValueIteratorN iterator, void *context) {
+  (void) MHD_get_connection_values_n(connection, MHD_HEADER_KIND, iterator, context);
+}
+
+/// A response with a copy of the body.
+static inline struct MHD_Response *cmhd_response(const void *body, size_t size) {
+  return MHD_create_response_from_buffer(size, (void *) body, MHD_RESPMEM_MUST_COPY);
+}
 #endif

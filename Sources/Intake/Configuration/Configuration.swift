@@ -1,4 +1,5 @@
 // What an operator configures: the content of config.json.
+package import AppStore
 package import Bytes
 
 /// The configuration of a ledger's intake. Everything has a default: a ledger without config.json works.
@@ -11,7 +12,8 @@ package struct Configuration: Sendable, Equatable {
     package var connectTimeoutMs = 5_000
     /// Of a whole call, connecting included.
     package var timeoutMs = 5_000
-    package var answerBytesMax = 16 << 20
+    /// Below what an event holds, so that every answer can be recorded.
+    package var answerBytesMax = 15 << 20
     /// Calls at once.
     package var callsMax = 64
 
@@ -39,6 +41,14 @@ package struct Configuration: Sendable, Equatable {
     package var localTestingSigners: [Digest32] = []
 
     package init() {}
+
+    /// What a verifier of receipts is made of: Apple's root and these.
+    package var verifierConfiguration: ReceiptVerifier.Configuration {
+      ReceiptVerifier.Configuration(
+        pinnedRoots: Set(additionalRoots + [.appleRoot]),
+        transactionIntermediates: transactionIntermediates,
+        localTestingSigners: Set(localTestingSigners))
+    }
   }
 
   /// One token, as it is kept.

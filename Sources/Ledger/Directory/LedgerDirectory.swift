@@ -136,6 +136,16 @@ package struct LedgerDirectory: Sendable {
     try retrying("list", name) { () throws(SystemError) in try storage.list(fullPath(name)) }
   }
 
+  /// The names in a directory; nil if there is none.
+  func listIfPresent(_ name: String) throws(LedgerError) -> [String]? {
+    try retrying("list", name) { () throws(SystemError) -> [String]? in
+      do throws(SystemError) { return try storage.list(fullPath(name)) } catch {
+        if error.code == ENOENT || error.code == ENOTDIR { return nil }
+        throw error
+      }
+    }
+  }
+
   func rename(_ name: String, to newName: String) throws(LedgerError) {
     try retrying("rename", name) { () throws(SystemError) in
       try storage.rename(fullPath(name), to: fullPath(newName))

@@ -40,7 +40,15 @@ struct LogState {
   ) throws(LedgerError) {
     // Tails are opened before the blocks are walked: one that vanishes in between is in a block by
     // then, and one that is open stays readable. The second list sees every segment that holds it.
-    let tailFirsts = try directory.list(Format.logDirectoryName)
+    guard let early = try directory.listIfPresent(Format.logDirectoryName) else {
+      temporaryNames = []
+      damage = LedgerError(
+        .init(verdict: .missing, file: Format.logDirectoryName, position: 0), operation: "open log",
+        cause: "there is no such directory in \(directory.path)")
+      return
+    }
+    let tailFirsts =
+      early
       .compactMap(Format.tailFirst).sorted()
     var files: [(first: Position, file: StorageFile)] = []
     for first in tailFirsts {

@@ -64,10 +64,12 @@ package struct RecoveryReport: Sendable, Equatable {
   package var notes: [String] {
     var notes: [String] = []
     if let cut = tornFrame {
-      notes.append("cut \(cut.byteCount) bytes of a torn frame off \(cut.file)")
+      notes.append(
+        "cut \(cut.byteCount) byte\(cut.byteCount == 1 ? "" : "s") of a torn frame off \(cut.file)")
     }
     if let cut = tornMember {
-      notes.append("cut \(cut.byteCount) bytes of a torn block off \(cut.file)")
+      notes.append(
+        "cut \(cut.byteCount) byte\(cut.byteCount == 1 ? "" : "s") of a torn block off \(cut.file)")
     }
     notes += coveredTails.map { "removed \($0): its events stand in a block" }
     notes += temporaryFiles.map { "removed \($0): it was never finished" }

@@ -1,5 +1,6 @@
 // The only user of SQLite: connections and prepared statements.
 import CSQLite
+import Glibc
 
 /// A failure of SQLite, with what was done and why it failed; never with a value that was bound.
 package struct DatabaseError: Error, CustomStringConvertible, Sendable {
@@ -33,8 +34,11 @@ package final class Database {
   fileprivate let handle: OpaquePointer
   /// The file's path.
   package let path: String
+  /// The file as it was opened, where nothing locks it: it must not change while it is read.
+  private let unlockedFile: UnlockedFile?
 
-  /// Opens the database.
+  /// Opens the database. One that may not be written to, nor its folder, is read without SQLite's own files
+  /// beside it, as long as there are none; where the file changes meanwhile, results are refused.
   package init(path: String, mode: Mode) throws(DatabaseError) {
     let flags: Int32 =
       switch mode {
@@ -42,16 +46,38 @@ package final class Database {
       case .write: SQLITE_OPEN_READWRITE
       case .read: SQLITE_OPEN_READONLY
       }
+    self.path = path
+    if mode == .read, let file = UnlockedFile(path) {
+      unlockedFile = file
+      handle = try Self.open(file.address, flags | SQLITE_OPEN_URI)
+    } else {
+      unlockedFile = nil
+      handle = try Self.open(path, flags)
+    }
+    sqlite3_busy_timeout(handle, 30_000)
+  }
+
+  private static func open(_ name: String, _ flags: Int32) throws(DatabaseError) -> OpaquePointer {
     var opened: OpaquePointer?
-    let code = sqlite3_open_v2(path, &opened, flags | SQLITE_OPEN_NOMUTEX, nil)
+    let code = sqlite3_open_v2(name, &opened, flags | SQLITE_OPEN_NOMUTEX, nil)
     guard code == SQLITE_OK, let opened else {
       let cause = String(cString: sqlite3_errstr(code))
       sqlite3_close_v2(opened)
       throw DatabaseError(operation: "opening the projections", cause: cause, code: code & 0xFF)
     }
-    handle = opened
-    self.path = path
-    sqlite3_busy_timeout(handle, 30_000)
+    return opened
+  }
+
+  /// Whether the database is read without locks.
+  package var isUnlocked: Bool { unlockedFile != nil }
+
+  /// Throws where a file that nothing locks is not what it was.
+  fileprivate func checkUnchanged() throws(DatabaseError) {
+    guard let unlockedFile, !unlockedFile.isUnchanged else { return }
+    throw DatabaseError(
+      operation: "reading the projections",
+      cause: "another process changed them meanwhile; the same command again finds them whole",
+      code: SQLITE_BUSY)
   }
 
   deinit { sqlite3_close_v2(handle) }
@@ -157,7 +183,9 @@ package final class Statement {
   package func step() throws(DatabaseError) -> Bool {
     switch sqlite3_step(handle) {
     case SQLITE_ROW: return true
-    case SQLITE_DONE: return false
+    case SQLITE_DONE:
+      try database.checkUnchanged()
+      return false
     default:
       let failure = database.error("running \(sql.prefix(60))")
       sqlite3_reset(handle)

@@ -156,8 +156,13 @@ package final class Projector {
   /// Whether the log has, at the position of the progress, the root that was recorded with it.
   private func fits(_ progress: Progress) throws(ProjectionError) -> Bool {
     if progress.position > reader.head.size {
+      // Another process may have appended, and folded, since the log was looked at.
+      do throws(LedgerError) { try reader.refresh() } catch { throw .ledger(error) }
+    }
+    if progress.position > reader.head.size {
       observer.notice(
-        "the projections had folded \(progress.position) events, the log holds "
+        "the projections had folded \(progress.position) event\(progress.position == 1 ? "" : "s"), "
+          + "the log holds "
           + "\(reader.head.size): events are missing from its end. Rebuilding from what is there")
       return false
     }

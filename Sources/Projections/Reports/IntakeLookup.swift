@@ -36,6 +36,13 @@ package final class IntakeLookup {
     return try selectFamily.step() ? selectFamily.text(0) : nil
   }
 
+  /// The name of an app family, by its id; nil where none is registered with it.
+  package func appName(ofFamily appFamilyID: String) throws(DatabaseError) -> String? {
+    let row = try database.prepare("SELECT name FROM apps WHERE app_family_id = ?")
+    row.bind(1, text: appFamilyID)
+    return try row.step() ? row.text(0) : nil
+  }
+
   /// The position of the declaration of a file with this SHA-256, if it was declared before.
   package func declaration(
     _ type: EventType, sha256Hex: String

@@ -93,12 +93,14 @@ struct Command: Sendable {
   let examples: [Example]
   /// Whether it works on an existing ledger, so that `--ledger` means something.
   let usesLedger: Bool
+  /// Whether it only reads, so that it may be run again where the projections were found damaged.
+  let isReadOnly: Bool
   let run: @Sendable (Invocation, Context) throws -> ExitCode
 
   init(
     _ words: String, summary: String, details: [String], positionals: [Positional] = [],
     options: [Option] = [], examples: [Example] = [], usesLedger: Bool = true,
-    run: @escaping @Sendable (Invocation, Context) throws -> ExitCode
+    isReadOnly: Bool = false, run: @escaping @Sendable (Invocation, Context) throws -> ExitCode
   ) {
     self.words = words.split(separator: " ").map(String.init)
     self.summary = summary
@@ -107,6 +109,7 @@ struct Command: Sendable {
     self.options = options
     self.examples = examples
     self.usesLedger = usesLedger
+    self.isReadOnly = isReadOnly
     self.run = run
   }
 

@@ -3,8 +3,11 @@
 /// The commands of the program.
 struct CommandTable: Sendable {
   static let standard = CommandTable(commands: [
-    initCommand, appAddCommand, importCommand, pricesImportCommand, ratesImportCommand,
-    statusCommand, showCommand, historyCommand, replayCommand, rebuildCommand, exportCommand,
+    initCommand, appAddCommand, tokenCreateCommand, tokenListCommand, tokenRevokeCommand,
+    configCheckCommand, configSetSharedSecretCommand, importCommand, pricesImportCommand,
+    ratesImportCommand,
+    statusCommand, showCommand, historyCommand, verifyCommand, replayCommand, rebuildCommand,
+    exportCommand,
     keyCreateCommand, keyListCommand, checkpointCommand, proveCommand, auditCommand,
     auditProofCommand, auditConsistencyCommand, auditReportCommand, helpCommand,
   ])

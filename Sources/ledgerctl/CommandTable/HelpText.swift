@@ -1,4 +1,5 @@
 // Help texts for the terminal, made from the table.
+import Intake
 
 /// Lines of help are at most this long, whatever the terminal.
 private let helpWidthColumns = 80

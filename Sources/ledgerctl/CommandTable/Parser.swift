@@ -1,4 +1,5 @@
 // From arguments to an invocation, checked against the table before anything else happens.
+import Intake
 
 /// What a command line asks for.
 enum Request {
@@ -126,10 +127,17 @@ struct Parser {
     if command == nil, table.commands.contains(where: { $0.options.contains { $0.name == name } }) {
       return UsageError("--\(name)", "stands before the command; options come after it")
     }
-    let hint = hint(for: name, among: known.map(\.name), prefix: "--")
+    let hint = jsonHint(name) ?? hint(for: name, among: known.map(\.name), prefix: "--")
     // Of `-xVALUE` only the letter is shown: a value could be a secret.
     let safe = shown.hasPrefix("--") ? visible(shown, limit: 64) : visible(shown.prefix(2))
     return UsageError(safe, "unknown option\(hint)")
+  }
+
+  /// For those who expect `--json` everywhere.
+  private func jsonHint(_ name: String) -> String? {
+    guard name == "json", let command else { return nil }
+    if command.options.contains(where: { $0.name == "format" }) { return "; write --format json" }
+    return command.name == "replay" ? "; events are printed as JSON without it" : nil
   }
 
   private mutating func followingValue(

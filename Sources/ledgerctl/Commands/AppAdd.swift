@@ -99,7 +99,7 @@ private func addApp(
   let id = UUID16.random().description
   let app = AppRegistered(
     appFamilyID: id, name: options.name, bundleIDs: options.bundleIDs, products: options.products)
-  let result = try ledger.withWriter { writer in
+  let positions = try ledger.withWriter { writer in
     // One bundle belongs to one family: a receipt must not change hands by a second registration.
     let lookup = try IntakeLookup(try ledger.projections())
     for bundleID in options.bundleIDs {
@@ -120,7 +120,7 @@ private func addApp(
     writer.key("app_family_id")
     writer.string(id)
     writer.key("position")
-    writer.integer(result.firstPosition)
+    writer.integer(positions.lowerBound)
     writer.endObject()
     try context.output.write(writer.bytes)
     try context.output.writeLine()

@@ -33,7 +33,8 @@ let exportCommand = Command(
     Example(
       "ledgerctl export revenue --manifest -o revenue.csv",
       "A report that an auditor can hold against the log"),
-  ]
+  ],
+  isReadOnly: true
 ) { invocation, context in
   try export(ExportOptions(invocation), invocation, context)
 }

@@ -11,7 +11,8 @@ let historyCommand = Command(
   ],
   positionals: [Positional("USER", help: "the user identifier that the client sent")],
   options: [.json],
-  examples: [Example("ledgerctl history 42", "Show the history of user 42")]
+  examples: [Example("ledgerctl history 42", "Show the history of user 42")],
+  isReadOnly: true
 ) { invocation, context in
   try showHistory(HistoryOptions(invocation), invocation, context)
 }

@@ -62,12 +62,13 @@ private func importUploads(
   importOptions.registersApps = options.registersApps
   importOptions.isStrict = options.isStrict
   importOptions.checksSignatures = options.checksSignatures
-  let verifier = try ReceiptVerifier(configuration: .init())
+  let trust = try ConfigurationFile(ledger.directory).read().trust
+  let verifier = try ReceiptVerifier(configuration: trust.verifierConfiguration)
   var summary = ImportSummary()
   var hasUnregistered = false
   do {
     try ledger.withWriter { writer in
-      // Under the lock nothing is appended beside, so that what is known stays all that is known.
+      // Nobody else imports or registers beside, so that what is known stays all that is known.
       let lookup = Lookup(try IntakeLookup(try ledger.projections(isFrugal: true)), stop: stop)
       let progress = Progress("Importing", unit: .bytes, context: context)
       let importer = Importer(

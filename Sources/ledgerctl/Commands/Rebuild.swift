@@ -29,8 +29,7 @@ private func rebuild(
   _ options: RebuildOptions, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
   let ledger = try OpenLedger(invocation, context)
-  if let damage = ledger.reader.damage { throw damage }
-  try ledger.projector().rebuild()
+  try ledger.rebuildProjections()
   let database = try ledger.projections()
   let head = try Report.head(of: database)
   if options.isJSON {

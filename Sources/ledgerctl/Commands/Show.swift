@@ -25,7 +25,8 @@ let showCommand = Command(
   examples: [
     Example("ledgerctl show 12", "Show the event at position 12, and what it led to"),
     Example("ledgerctl show --sale 350000000000001", "Follow a sale down to its events"),
-  ]
+  ],
+  isReadOnly: true
 ) { invocation, context in
   try show(ShowOptions(invocation), invocation, context)
 }
@@ -82,7 +83,6 @@ private func show(
     } else {
       try writeEvent(line, context)
     }
-    try context.output.flush()
     let consequences = try Consequences(of: line, try ledger.queries())
     if options.isJSON {
       var writer = JSONWriter()

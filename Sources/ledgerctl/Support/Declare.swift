@@ -22,9 +22,8 @@ func declare(
       return known
     }
     for drafts in declaration.appends {
-      let result = try writer.append(drafts)
-      let last = result.firstPosition + result.count - 1
-      positions = (positions?.lowerBound ?? result.firstPosition)...last
+      let new = try writer.append(drafts)
+      positions = (positions?.lowerBound ?? new.lowerBound)...(new.upperBound - 1)
     }
     return nil
   }

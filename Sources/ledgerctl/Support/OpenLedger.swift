@@ -1,4 +1,5 @@
 // A ledger as commands use it: its log, its projections, its writer.
+import Intake
 import Ledger
 import Projections
 
@@ -26,7 +27,18 @@ struct OpenLedger {
   /// Questions to the projections, which are brought up to date first.
   func queries() throws -> LedgerQueries {
     let database = try projections()
-    return try LedgerQueries(database, readEvent: reader.event(at:))
+    let reader = reader
+    return try LedgerQueries(database) { position in
+      // A server may have folded on since then.
+      if position >= reader.head.size { try reader.refresh() }
+      return try reader.event(at: position)
+    }
+  }
+
+  /// Builds the projections anew, from a log that must be whole.
+  func rebuildProjections() throws {
+    if let damage = reader.damage { throw damage }
+    try projector().rebuild()
   }
 
   /// Works on the projections with progress on a terminal; a signal ends the work.
@@ -44,16 +56,27 @@ struct OpenLedger {
         isCancelled: { context.interruption.isRequested }))
   }
 
-  /// Calls `body` with the ledger's writer, and closes it. What recovery had to mend is said.
-  func withWriter<Result>(_ body: (LedgerWriter) throws -> Result) throws -> Result {
-    let writer = try LedgerWriter.open(directory)
-    for note in writer.recovery.notes { context.diagnostics.writeLine("ledgerctl: \(note)") }
+  /// Calls `body` with whatever appends to the ledger, and ends that: a writer of its own, or, where a server
+  /// holds the ledger, a session with that. What recovery had to mend is said.
+  func withWriter<Result>(_ body: (LedgerAppender) throws -> Result) throws -> Result {
+    let appender: LedgerAppender
+    do throws(LedgerError) {
+      let writer = try LedgerWriter.open(directory)
+      for note in writer.recovery.notes { context.diagnostics.writeLine("ledgerctl: \(note)") }
+      appender = .own(writer)
+    } catch {
+      // Who holds the lock without listening is another command, at work.
+      guard error.kind == .locked, let server = try RemoteAppender.connect(directory) else {
+        throw error
+      }
+      appender = .server(server)
+    }
     let result: Result
-    do { result = try body(writer) } catch {
-      try? writer.close()
+    do { result = try body(appender) } catch {
+      try? appender.close()
       throw error
     }
-    try writer.close()
+    try appender.close()
     return result
   }
 }

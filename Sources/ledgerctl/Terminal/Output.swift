@@ -17,6 +17,8 @@ final class Output {
   private var buffer: [UInt8] = []
   /// Sees what is written, as it leaves the buffer.
   var observer: ((UnsafeRawBufferPointer) -> Void)?
+  /// Whether anything has left the buffer, so that it cannot be taken back.
+  private(set) var hasWritten = false
 
   /// - Parameter name: how errors call it.
   init(descriptor: Int32, name: String) {
@@ -47,7 +49,11 @@ final class Output {
     if buffer.count >= Self.capacityBytes { try flush() }
   }
 
+  /// Takes back what has not left the buffer.
+  func discard() { buffer.removeAll(keepingCapacity: true) }
+
   func flush() throws(OutputError) {
+    if !buffer.isEmpty { hasWritten = true }
     let code = buffer.withUnsafeBytes { bytes in
       observer?(bytes)
       return writeAll(bytes, to: descriptor)
@@ -92,12 +98,6 @@ struct Diagnostics {
 
 /// The system's words for an `errno`.
 func systemErrorText(_ code: Int32) -> String {
-  switch code {
-  // glibc's words are meant for programmers here.
-  case ENOSPC: return "no space left on the device"
-  case EDQUOT: return "the disk quota is used up"
-  default: break
-  }
   var buffer = [CChar](repeating: 0, count: 256)
   guard strerror_r(code, &buffer, buffer.count) == 0 else { return "system error \(code)" }
   let text = String(decoding: buffer.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)

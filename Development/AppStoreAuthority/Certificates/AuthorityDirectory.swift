@@ -1,0 +1,97 @@
+// An authority in a directory of PEM files, so that several programs share one.
+private import Bytes
+private import Glibc
+
+/// A directory that holds an authority's private keys and, for other programs, its certificates.
+package enum AuthorityDirectory {
+  private static let keyFiles = [
+    "root.key", "intermediate.key", "signer.key", "purchase-signer.key",
+  ]
+  /// More than any PEM file here has.
+  private static let fileBytesMax = 65_536
+
+  /// Loads the authority of a directory; where there is none, makes one. Of several programs that start
+  /// at once one makes it, and the others load that.
+  package static func open(_ path: String) throws(AuthorityError) -> TestAuthority {
+    if access(path, F_OK) != 0 { try make(path) }
+    return try load(path)
+  }
+
+  /// Loads the authority that `open` made.
+  package static func load(_ path: String) throws(AuthorityError) -> TestAuthority {
+    var keys: [SigningKey] = []
+    for name in keyFiles { keys.append(try SigningKey(pem: read("\(path)/\(name)"))) }
+    return try TestAuthority(
+      keys: TestAuthority.Keys(
+        root: keys[0], intermediate: keys[1], signer: keys[2], purchaseSigner: keys[3]),
+      isRealSize: true)
+  }
+
+  private static func make(_ path: String) throws(AuthorityError) {
+    let partial = "\(path).partial-\(getpid())"
+    guard mkdir(partial, 0o700) == 0 else { throw failure("make directory", partial) }
+    let files: [String]
+    do throws(AuthorityError) {
+      files = try fill(partial)
+    } catch {
+      rmdir(partial)
+      throw error
+    }
+    if rename(partial, path) == 0 { return }
+    // Another program was quicker.
+    let code = errno
+    for name in files { unlink("\(partial)/\(name)") }
+    rmdir(partial)
+    guard code == ENOTEMPTY || code == EEXIST else {
+      throw AuthorityError("make directory", path, String(cString: strerror(code)))
+    }
+  }
+
+  private static func fill(_ directory: String) throws(AuthorityError) -> [String] {
+    let keys = try TestAuthority.Keys()
+    let authority = try TestAuthority(keys: keys, isRealSize: true)
+    let pairs = zip(
+      keyFiles, [keys.root, keys.intermediate, keys.signer, keys.purchaseSigner])
+    for (name, key) in pairs { try write(try key.pem(), "\(directory)/\(name)") }
+    let certificates = [
+      ("root.pem", authority.root), ("intermediate.pem", authority.intermediate),
+      ("itunes-store.pem", authority.iTunesStore),
+    ]
+    for (name, certificate) in certificates {
+      try write(certificatePEM(certificate.der), "\(directory)/\(name)")
+    }
+    return keyFiles + certificates.map(\.0)
+  }
+
+  private static func certificatePEM(_ der: [UInt8]) -> [UInt8] {
+    var text = Array("-----BEGIN CERTIFICATE-----\n".utf8)
+    let base64 = Base64.encode(der)
+    for start in stride(from: 0, to: base64.count, by: 64) {
+      text += base64[start..<min(start + 64, base64.count)] + [0x0A]
+    }
+    return text + Array("-----END CERTIFICATE-----\n".utf8)
+  }
+
+  private static func failure(_ operation: String, _ object: String) -> AuthorityError {
+    AuthorityError(operation, object, String(cString: strerror(errno)))
+  }
+
+  private static func write(_ bytes: [UInt8], _ path: String) throws(AuthorityError) {
+    let descriptor = Glibc.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw failure("create", path) }
+    defer { close(descriptor) }
+    guard Glibc.write(descriptor, bytes, bytes.count) == bytes.count else {
+      throw failure("write", path)
+    }
+  }
+
+  private static func read(_ path: String) throws(AuthorityError) -> [UInt8] {
+    let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw failure("open", path) }
+    defer { close(descriptor) }
+    var bytes = [UInt8](repeating: 0, count: fileBytesMax)
+    let count = Glibc.read(descriptor, &bytes, bytes.count)
+    guard count > 0 else { throw failure("read", path) }
+    return Array(bytes.prefix(count))
+  }
+}

@@ -1,0 +1,112 @@
+// What is sent for one call, once behaviour and receipt have been weighed.
+import AppStore
+import JSON
+
+/// An answer, or the lack of one.
+enum AnswerPlan: Sendable {
+  enum Pace: Sendable, Equatable {
+    case atOnce
+    /// Ends in the middle.
+    case cut
+    /// Spread over so long.
+    case slow(ms: Int64)
+  }
+
+  case answer(httpStatus: Int, contentType: String, body: [UInt8], pace: Pace)
+  /// A JSON object of so many bytes.
+  case padding(bytes: Int64)
+  /// The connection is closed.
+  case none
+
+  static let jsonType = "application/json;charset=utf-8"
+
+  static func json(_ text: String) -> AnswerPlan {
+    .answer(httpStatus: 200, contentType: jsonType, body: Array(text.utf8), pace: .atOnce)
+  }
+}
+
+/// How long to wait before an answer, and whether it hangs.
+struct Pause: Sendable {
+  var ms: Int64 = 0
+  /// Ends with the connection's end.
+  var isHang = false
+}
+
+extension CallPlan {
+  var pause: Pause {
+    var pause = Pause()
+    for behaviour in behaviours {
+      switch behaviour {
+      case .delay(let ms): pause.ms += ms
+      case .hang(let ms):
+        pause.ms += ms
+        pause.isHang = true
+      default: break
+      }
+    }
+    return pause
+  }
+
+  private var isTyped: Bool { behaviours.contains(.typed) }
+
+  private var pace: AnswerPlan.Pace {
+    for behaviour in behaviours {
+      switch behaviour {
+      case .cutBody: return .cut
+      case .slowBody(let ms): return .slow(ms: ms)
+      default: continue
+      }
+    }
+    return .atOnce
+  }
+
+  /// The answer to a posted body, with the status of verifyReceipt that it bears.
+  func answer(
+    to body: [UInt8], at endpoint: AppStoreEndpoint, by desk: ReceiptDesk
+  ) -> (plan: AnswerPlan, status: Int?) {
+    for behaviour in behaviours where !behaviour.isModifier {
+      if let replaced = replacement(behaviour) { return replaced }
+    }
+    let answer = desk.answer(body, at: endpoint, memory: memory, nowMs: nowMs, isTyped: isTyped)
+    return (
+      .answer(
+        httpStatus: 200, contentType: AnswerPlan.jsonType, body: answer.body, pace: pace),
+      answer.status
+    )
+  }
+
+  private func replacement(_ behaviour: Behaviour) -> (plan: AnswerPlan, status: Int?)? {
+    switch behaviour {
+    case .hang, .cut: return (.none, nil)
+    case .httpStatus(let status):
+      let page = "<html><body><h1>\(status)</h1></body></html>"
+      return (
+        .answer(
+          httpStatus: status, contentType: "text/html", body: Array(page.utf8), pace: pace), nil
+      )
+    case .status(let status, let members):
+      let object = JSONValue.object([JSONValue.Member("status", .number(String(status)))] + members)
+      return (
+        .answer(
+          httpStatus: 200, contentType: AnswerPlan.jsonType, body: object.bytes, pace: pace), status
+      )
+    case .notJSON:
+      return (
+        .answer(
+          httpStatus: 200, contentType: "text/html",
+          body: Array("<html><body>The App Store will be back soon.</body></html>".utf8),
+          pace: pace), nil
+      )
+    case .empty:
+      return (.answer(httpStatus: 200, contentType: AnswerPlan.jsonType, body: [], pace: pace), nil)
+    case .wrongTypes:
+      return (
+        .json(
+          #"{"status":{"code":0},"environment":7,"receipt":["in_app"],"#
+            + #""latest_receipt_info":"none","pending_renewal_info":{"0":null}}"#), nil
+      )
+    case .huge(let bytes): return (.padding(bytes: bytes), 0)
+    case .delay, .typed, .cutBody, .slowBody: return nil
+    }
+  }
+}

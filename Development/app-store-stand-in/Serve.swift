@@ -1,0 +1,67 @@
+// Runs the stand-in until it is told to end.
+import AppStoreAuthority
+import AppStoreStandIn
+import Bytes
+import Glibc
+import JSON
+import ProgramSupport
+
+enum Serve {
+  static let valued: Set<String> = [
+    "--authority", "--port", "--shared-secret", "--delay-ms", "--control",
+  ]
+  static let plain: Set<String> = ["--no-renewals", "--until-stdin-ends"]
+
+  static func run(_ arguments: [String]) throws {
+    let arguments = try Arguments(arguments, valued: valued, plain: plain)
+    let directory = try arguments.required("--authority")
+    var options = StandInOptions()
+    options.port = UInt16(try arguments.integer("--port", 0...65_535) ?? 0)
+    options.sharedSecret = arguments.text("--shared-secret")
+    if let ms = try arguments.integer("--delay-ms", 0...3_600_000) {
+      options.controls.append(Array(#"{"behaviour":"delay","ms":\#(ms)}"#.utf8))
+    }
+    if arguments.has("--no-renewals") {
+      options.controls.append(Array(#"{"renewals":false}"#.utf8))
+    }
+    if let text = arguments.text("--control") { options.controls.append(Array(text.utf8)) }
+
+    // Blocked before any thread is made, so that none but `sigwait` sees them.
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    for number in [SIGTERM, SIGINT] { sigaddset(&signals, number) }
+    pthread_sigmask(SIG_BLOCK, &signals, nil)
+    let authority = try AuthorityDirectory.open(directory)
+    let server = try StandInServer(authority: authority, options: options)
+    try StandardOutput.write(announcement(of: server, authority) + "\n")
+    if arguments.has("--until-stdin-ends") {
+      var byte: UInt8 = 0
+      // A signal is blocked here: whoever holds the other end ends it.
+      while read(0, &byte, 1) > 0 {}
+    } else {
+      var number: Int32 = 0
+      sigwait(&signals, &number)
+    }
+    server.stop()
+  }
+
+  /// One JSON object: where it listens, and what a ledger must trust.
+  private static func announcement(
+    of server: StandInServer, _ authority: TestAuthority
+  ) -> String {
+    var json = JSONWriter()
+    json.beginObject()
+    json.field("production_url", server.productionURL)
+    json.field("sandbox_url", server.sandboxURL)
+    json.field("control_url", server.controlURL)
+    json.field("root_sha256", authority.root.fingerprint.hex)
+    json.key("transaction_intermediates")
+    json.beginArray()
+    for der in [authority.iTunesStore.der, authority.intermediate.der] {
+      json.string(Base64.text(der))
+    }
+    json.endArray()
+    json.endObject()
+    return String(decoding: json.bytes, as: UTF8.self)
+  }
+}

@@ -1,0 +1,55 @@
+// A stand-in for the App Store, and a signer of receipts that it knows. Never part of what is shipped.
+import Glibc
+import ProgramSupport
+
+let help = """
+  Usage: app-store-stand-in --authority DIR [options]
+         app-store-stand-in sign-receipts --authority DIR --customers N --seed S [options]
+
+  Answers verifyReceipt over HTTP on 127.0.0.1 for receipts of a test authority, whose keys lie in
+  DIR and are made where there are none. Prints one line of JSON (where it listens, which root to
+  pin), then runs until SIGTERM or SIGINT.
+
+    --port N               default 0: the system chooses
+    --shared-secret TEXT   what receipts with subscriptions must come with; default any
+    --delay-ms N           answers so much later
+    --no-renewals          subscriptions do not renew as time goes
+    --control JSON         a control request, or an array of them, carried out at the start
+    --until-stdin-ends     runs until standard input ends instead
+
+  Requests to /control change how it answers; GET gives what it has counted:
+    {"behaviour":NAME}     delay (ms), hang (ms), cut, cut_body, http_status (status), status
+                           (status, is_retryable), not_json, empty, wrong_types, typed, huge (bytes),
+                           slow_body (ms); each with count, percent, endpoint
+    {"refund":TRANSACTION,"reason":"1","at_ms":N}, {"undo_refund":TRANSACTION}
+    {"family_share":TRANSACTION}, {"second_device":TRANSACTION}
+    {"renew":ORIGINAL,"count":N}, {"lapse":ORIGINAL,"cause":"billing"}
+    {"renewals":false}, {"latest_holds_consumables":true}, {"advance_ms":N}, {"reset":true}
+
+  sign-receipts writes one receipt a line, different from each other:
+
+    --customers N          how many customers, 1 to 5000000
+    --seed S               which customers; the same give the same receipts at the same --at
+    --receipts N           receipts of each customer; default 1
+    --style STYLE          unified (default), transaction or mixed
+    --environment NAME     production (default), sandbox or mixed
+    --bundle-id ID         default com.example.game
+    --at MS                when the receipts were made, in epoch milliseconds; default now
+    --format FORMAT        base64 (default), or uploads: bodies of upload requests with country, user
+                           and metadata that holds prices and "upload":"000000000000"
+    -o FILE                default standard output
+
+  Exit codes: 0 done, 1 failed, 2 wrong usage.
+
+  """
+
+func run() throws {
+  let arguments = Array(CommandLine.arguments.dropFirst())
+  switch arguments.first {
+  case "--help", "-h": try StandardOutput.write(help)
+  case "sign-receipts": try SignReceipts.run(Array(arguments.dropFirst()))
+  default: try Serve.run(arguments)
+  }
+}
+
+exit(Program.run("app-store-stand-in", run))

@@ -1,0 +1,87 @@
+// What a run came to, for people and for programs.
+import JSON
+
+struct Report {
+  let result: LoadResult
+
+  private static let quantiles: [(name: String, perMillion: UInt64)] = [
+    ("p50", 500_000), ("p90", 900_000), ("p99", 990_000), ("p99_9", 999_000),
+  ]
+
+  private var perSecond: UInt64 {
+    let ms = max(result.durationNs / 1_000_000, 1)
+    return result.answeredCount * 1000 / ms
+  }
+
+  var json: String {
+    var json = JSONWriter()
+    func field(_ key: StaticString, _ value: some BinaryInteger) {
+      json.key(key)
+      json.integer(value)
+    }
+    json.beginObject()
+    field("planned", result.planned)
+    field("sent", result.sent)
+    field("answered", result.answeredCount)
+    field("unanswered", result.unanswered)
+    json.key("by_status")
+    json.beginObject()
+    for (status, count) in result.answered.enumerated() where count > 0 {
+      json.key(String(status))
+      json.integer(count)
+    }
+    json.endObject()
+    json.key("latency_us")
+    json.beginObject()
+    for quantile in Self.quantiles {
+      json.key(quantile.name)
+      json.integer(result.latency.quantileUs(perMillion: quantile.perMillion))
+    }
+    field("max", result.latency.maxUs)
+    field("mean", result.latency.meanUs)
+    json.endObject()
+    field("sent_late", result.sentLate)
+    field("answers_per_second", perSecond)
+    field("duration_ms", result.durationNs / 1_000_000)
+    field("connections_made", result.connectionsMade)
+    field("connections_failed", result.connectionsFailed)
+    field("own_processor_ms", result.processorMs)
+    json.endObject()
+    return String(decoding: json.bytes, as: UTF8.self) + "\n"
+  }
+
+  var table: String {
+    func milliseconds(_ us: UInt64) -> String {
+      let hundredths = (us + 5) / 10
+      let rest = hundredths % 100
+      return "\(hundredths / 100).\(rest < 10 ? "0" : "")\(rest) ms"
+    }
+    var rows: [(String, String)] = [
+      ("planned", String(result.planned)), ("sent", String(result.sent)),
+      ("answered", String(result.answeredCount)),
+    ]
+    for (status, count) in result.answered.enumerated() where count > 0 {
+      rows.append(("  \(status)", String(count)))
+    }
+    rows.append(("unanswered", String(result.unanswered)))
+    rows.append(("sent more than 2 ms late", String(result.sentLate)))
+    rows.append(("answers a second", String(perSecond)))
+    for quantile in Self.quantiles {
+      let value = result.latency.quantileUs(perMillion: quantile.perMillion)
+      rows.append(
+        (
+          "latency " + quantile.name.split(separator: "_").joined(separator: "."),
+          milliseconds(value)
+        ))
+    }
+    rows.append(("latency max", milliseconds(result.latency.maxUs)))
+    rows.append(
+      ("connections made, failed", "\(result.connectionsMade), \(result.connectionsFailed)"))
+    rows.append(("duration", milliseconds(result.durationNs / 1_000)))
+    rows.append(("own processor time", "\(result.processorMs) ms"))
+    let width = rows.map { $0.0.utf8.count }.max() ?? 0
+    return rows.map { name, value in
+      name + String(repeating: " ", count: width - name.utf8.count + 2) + value + "\n"
+    }.joined()
+  }
+}

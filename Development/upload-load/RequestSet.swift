@@ -1,0 +1,163 @@
+// The requests of a run, made before it starts: heads and bodies in one piece of memory.
+import Glibc
+import ProgramSupport
+
+/// Why a run could not be prepared or went wrong.
+struct LoadError: Error, CustomStringConvertible {
+  let description: String
+
+  init(_ operation: String, _ object: String, _ cause: String) {
+    description = "\(operation) \(object): \(cause)"
+  }
+
+  init(_ operation: String, _ object: String, code: Int32) {
+    self.init(operation, object, String(cString: strerror(code)))
+  }
+}
+
+/// Requests by index; the bodies of the file in turn.
+final class RequestSet {
+  struct Entry {
+    let head: UnsafeRawBufferPointer
+    let body: UnsafeRawBufferPointer
+    /// Where in the body the digits stand that tell uploads apart; -1 where they stay as they are.
+    let markerOffset: Int
+  }
+
+  static let markerDigits = 12
+  private static let marker = Array("\"upload\":\"".utf8)
+  private static let bodyBytesMax = 16 << 20
+
+  let count: Int
+  private let entries: UnsafeMutablePointer<Entry>
+  private let bodies: UnsafeMutableRawBufferPointer
+  private let heads: UnsafeMutableRawBufferPointer
+
+  /// - Parameters:
+  ///   - path: a file with one body a line.
+  ///   - isUnique: overwrite the digits of `"upload":"000000000000"` with the upload's number.
+  init(path: String, target: Target, token: String, isUnique: Bool) throws {
+    bodies = try Self.read(path)
+    var lines: [Range<Int>] = []
+    var start = 0
+    for place in bodies.indices where bodies[place] == 0x0A {
+      if place > start { lines.append(start..<place) }
+      start = place + 1
+    }
+    if start < bodies.count { lines.append(start..<bodies.count) }
+    guard !lines.isEmpty else {
+      bodies.deallocate()
+      throw LoadError("read", path, "holds no body")
+    }
+    // Bodies of one size share a head.
+    var headText: [UInt8] = []
+    var headPlaces: [Int: Range<Int>] = [:]
+    for line in lines where headPlaces[line.count] == nil {
+      let first = headText.count
+      headText += Array(target.head(token: token, bodyBytes: line.count).utf8)
+      headPlaces[line.count] = first..<headText.count
+    }
+    heads = UnsafeMutableRawBufferPointer.allocate(byteCount: headText.count, alignment: 1)
+    heads.copyBytes(from: headText)
+    count = lines.count
+    entries = UnsafeMutablePointer<Entry>.allocate(capacity: lines.count)
+    for (index, line) in lines.enumerated() {
+      let body = UnsafeRawBufferPointer(rebasing: bodies[line])
+      let head = UnsafeRawBufferPointer(rebasing: heads[headPlaces[line.count] ?? 0..<0])
+      (entries + index).initialize(
+        to: Entry(
+          head: head, body: body, markerOffset: isUnique ? Self.markerOffset(in: body) : -1))
+    }
+    if isUnique, (0..<count).contains(where: { entries[$0].markerOffset < 0 }) {
+      throw LoadError(
+        "read", path, "--unique needs \"upload\":\"000000000000\" in each body")
+    }
+  }
+
+  deinit {
+    entries.deallocate()
+    heads.deallocate()
+    bodies.deallocate()
+  }
+
+  func entry(_ number: Int) -> Entry { entries[number % count] }
+
+  private static func markerOffset(in body: UnsafeRawBufferPointer) -> Int {
+    // The digits stand behind the receipt, which is long: looked for from the end.
+    var place = body.count - marker.count - markerDigits
+    while place >= 0 {
+      let found = UnsafeRawBufferPointer(rebasing: body[place..<place + marker.count])
+      if found.elementsEqual(marker) {
+        let digits = body[(place + marker.count)..<(place + marker.count + markerDigits)]
+        return digits.allSatisfy { (0x30...0x39).contains($0) } ? place + marker.count : -1
+      }
+      place -= 1
+    }
+    return -1
+  }
+
+  private static func read(_ path: String) throws(LoadError) -> UnsafeMutableRawBufferPointer {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw LoadError("open", path, code: errno) }
+    defer { close(descriptor) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else { throw LoadError("read", path, code: errno) }
+    guard status.st_mode & S_IFMT == S_IFREG else { throw LoadError("read", path, "is no file") }
+    let buffer = UnsafeMutableRawBufferPointer.allocate(
+      byteCount: Int(status.st_size), alignment: 16)
+    var place = 0
+    while place < buffer.count {
+      let count = Glibc.read(
+        descriptor, buffer.baseAddress.map { $0 + place }, buffer.count - place)
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else {
+        let code = errno
+        buffer.deallocate()
+        throw count == 0
+          ? LoadError("read", path, "it became shorter") : LoadError("read", path, code: code)
+      }
+      place += count
+    }
+    return buffer
+  }
+}
+
+/// Where uploads go: an address, a port and a path.
+struct Target {
+  let host: String
+  let port: UInt16
+  let path: String
+
+  /// Reads `http://127.0.0.1:8080/client/itunes_connect/receipts`; hosts are IPv4 addresses or localhost.
+  init(_ url: String) throws(UsageError) {
+    let scheme = "http://"
+    guard url.hasPrefix(scheme) else { throw UsageError(message: "--url is no http:// address") }
+    let rest = url.dropFirst(scheme.count)
+    let authority = rest.prefix { $0 != "/" }
+    let path = String(rest.dropFirst(authority.count))
+    let parts = authority.split(separator: ":", omittingEmptySubsequences: false)
+    guard (1...2).contains(parts.count), let port = parts.count == 2 ? UInt16(parts[1]) : 80 else {
+      throw UsageError(message: "--url '\(url)' has no readable host and port")
+    }
+    host = parts[0] == "localhost" ? "127.0.0.1" : String(parts[0])
+    self.port = port
+    self.path = path.isEmpty ? "/client/itunes_connect/receipts" : path
+    var address = in_addr()
+    guard inet_pton(AF_INET, host, &address) == 1 else {
+      throw UsageError(message: "--url names neither an IPv4 address nor localhost")
+    }
+  }
+
+  var socketAddress: sockaddr_in {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    inet_pton(AF_INET, host, &address.sin_addr)
+    return address
+  }
+
+  func head(token: String, bodyBytes: Int) -> String {
+    "POST \(path) HTTP/1.1\r\nHost: \(host):\(port)\r\nAuthorization: Bearer \(token)\r\n"
+      + "Content-Type: application/json\r\nContent-Length: \(bodyBytes)\r\n\r\n"
+  }
+}

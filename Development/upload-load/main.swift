@@ -1,0 +1,106 @@
+// A load generator for uploads: an open or a closed loop over keep-alive connections.
+import Glibc
+import ProgramSupport
+import Synchronization
+
+let help = """
+  Usage: upload-load --url URL --bodies FILE (--rate N --duration S | --in-flight N) [options]
+
+  Posts the bodies of FILE (one a line, in turn) to URL. The open loop (--rate) sends each upload at
+  its time, whether answers come or not; latency counts from that time, so that a server that stalls
+  cannot hide it. The closed loop (--in-flight) keeps so many under way, and latency counts from
+  sending.
+
+    --url URL              http://127.0.0.1:8080/client/itunes_connect/receipts (the default path)
+    --bodies FILE          what `app-store-stand-in sign-receipts --format uploads` writes
+    --token-file FILE      the token to send; default the variable UPLOAD_TOKEN
+    --rate N               uploads a second, 1 to 100000
+    --duration S           for so many seconds; default 10
+    --in-flight N          closed loop: so many at once, 1 to 4096
+    --count N              at most so many uploads
+    --connections N        of the open loop, 1 to 4096; default 256
+    --unique               overwrite the digits of "upload":"000000000000" with the upload's number
+    --reconnect            go on when connections break or cannot be made
+    --answers FILE         write {"upload":N,"status":N,"receipt":ID} for each answer
+    --drain-ms N           wait so long for the last answers; default 10000
+    --json                 print JSON
+
+  Exit codes: 0 done (whatever the answers were), 1 failed, 2 wrong usage.
+
+  """
+
+func token(_ arguments: Arguments) throws -> String {
+  guard let path = arguments.text("--token-file") else {
+    guard let value = getenv("UPLOAD_TOKEN") else {
+      throw UsageError(message: "neither --token-file nor UPLOAD_TOKEN is given")
+    }
+    return String(cString: value)
+  }
+  let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+  guard descriptor >= 0 else { throw LoadError("open", path, code: errno) }
+  defer { close(descriptor) }
+  var bytes = [UInt8](repeating: 0, count: 4_096)
+  let count = read(descriptor, &bytes, bytes.count)
+  guard count > 0 else { throw LoadError("read", path, "holds no token") }
+  return String(decoding: bytes[..<count].filter { $0 > 0x20 }, as: UTF8.self)
+}
+
+func plan(_ arguments: Arguments) throws(UsageError) -> LoadPlan {
+  let rate = try arguments.integer("--rate", 1...100_000)
+  let inFlight = try arguments.integer("--in-flight", 1...4_096)
+  let seconds = try arguments.integer("--duration", 1...86_400) ?? 10
+  let most = try arguments.integer("--count", 1...1_000_000_000)
+  let connections = try arguments.integer("--connections", 1...4_096)
+  var plan: LoadPlan
+  switch (rate, inFlight) {
+  case (let rate?, nil):
+    let count = min(rate * seconds, most ?? .max)
+    plan = LoadPlan(
+      pace: .open(ratePerSecond: Int(rate), count: Int(count)),
+      connectionCount: Int(connections ?? 256))
+  case (nil, let inFlight?):
+    guard connections == nil else {
+      throw UsageError(
+        message: "--in-flight has as many connections; --connections goes with --rate")
+    }
+    plan = LoadPlan(
+      pace: .closed(durationNs: UInt64(seconds) * 1_000_000_000, count: Int(most ?? .max)),
+      connectionCount: Int(inFlight))
+  default: throw UsageError(message: "one of --rate and --in-flight is needed")
+  }
+  plan.reconnects = arguments.has("--reconnect")
+  if let ms = try arguments.integer("--drain-ms", 0...600_000) {
+    plan.drainNs = UInt64(ms) * 1_000_000
+  }
+  return plan
+}
+
+func run() throws {
+  let given = Array(CommandLine.arguments.dropFirst())
+  if given == ["--help"] || given == ["-h"] { return try StandardOutput.write(help) }
+  let arguments = try Arguments(
+    given,
+    valued: [
+      "--url", "--bodies", "--token-file", "--rate", "--duration", "--in-flight", "--count",
+      "--connections", "--answers", "--drain-ms",
+    ], plain: ["--unique", "--reconnect", "--json"])
+  let plan = try plan(arguments)
+  let target = try Target(arguments.required("--url"))
+  let requests = try RequestSet(
+    path: arguments.required("--bodies"), target: target, token: token(arguments),
+    isUnique: arguments.has("--unique"))
+  var answers: AnswerFile?
+  if let path = arguments.text("--answers") { answers = try AnswerFile(path: path) }
+  for number in [SIGINT, SIGTERM] {
+    signal(number) { _ in isInterrupted.store(true, ordering: .relaxed) }
+  }
+  let load = try LoadRun(plan: plan, requests: requests, target: target, answers: answers)
+  // What was answered is on file, also where the run fails.
+  let outcome = Result { try load.run() }
+  try answers?.finish()
+  let result = try outcome.get()
+  let report = Report(result: result)
+  try StandardOutput.write(arguments.has("--json") ? report.json : report.table)
+}
+
+exit(Program.run("upload-load", run))

@@ -1,0 +1,195 @@
+// The client's thread: starts calls, drives libcurl, reads answers, switches endpoints.
+internal import CCurl
+private import Glibc
+private import JSON
+
+/// One call that is under way.
+private final class RunningCall {
+  let call: WaitingCall
+  let transfer: Transfer
+  var endpoint = AppStoreEndpoint.production
+  var hasSwitched = false
+
+  init(_ call: WaitingCall, _ transfer: Transfer) {
+    self.call = call
+    self.transfer = transfer
+  }
+}
+
+/// The work of the client's thread. Nothing here but `init` is called by any other.
+final class CallLoop {
+  private let options: VerifyReceiptOptions
+  private let queue: CallQueue
+  private let multi: MultiHandle
+  private let production: EndpointTarget
+  private let sandbox: EndpointTarget
+  /// By libcurl's handle.
+  private var running: [UnsafeMutableRawPointer: RunningCall] = [:]
+  private var idle: [Transfer] = []
+
+  /// What is recorded of an answer that is no JSON.
+  private static let otherBytesMax = 64 << 10
+  private static let longestWaitMs: Int64 = 60_000
+
+  init(
+    _ options: VerifyReceiptOptions, _ queue: CallQueue, _ multi: MultiHandle
+  ) throws(VerifyReceiptOptionsError) {
+    self.options = options
+    self.queue = queue
+    self.multi = multi
+    production = try options.target(of: .production)
+    sandbox = try options.target(of: .sandbox)
+    // Found out now rather than by the first receipt: whether libcurl has all that is asked of it.
+    guard let first = Transfer(options) else {
+      throw .noResources("libcurl lacks memory or a feature")
+    }
+    idle = [first]
+  }
+
+  /// Works until the queue is closed and every call has ended.
+  func run() {
+    while true {
+      let work = queue.takeWork(runningCount: running.count)
+      for (call, failure) in work.toRefuse { call.end(failure) }
+      if work.isClosed { break }
+      for call in work.toStart { start(call) }
+      var stillRunning: Int32 = 0
+      guard curl_multi_perform(multi.handle, &stillRunning) == CURLM_OK else {
+        failAll()
+        continue
+      }
+      // Whatever has ended has made room for what waits.
+      if endFinished() == 0 { wait(until: work.nextExpiry) }
+    }
+    cancelAll()
+  }
+
+  private func wait(until expiry: ContinuousClock.Instant?) {
+    var waitMs = Self.longestWaitMs
+    if let expiry {
+      let left = Int64(ContinuousClock.now.duration(to: expiry) / .milliseconds(1)) + 1
+      waitMs = min(max(left, 0), waitMs)
+    }
+    // libcurl shortens the wait to its own next timeout.
+    if curl_multi_poll(multi.handle, nil, 0, Int32(waitMs), nil) != CURLM_OK { usleep(10_000) }
+  }
+
+  // MARK: A call's way
+
+  private func start(_ waiting: WaitingCall) {
+    guard let transfer = idle.popLast() ?? Transfer(options) else {
+      return waiting.end(.connectionFailed)
+    }
+    ask(RunningCall(waiting, transfer))
+  }
+
+  private func ask(_ call: RunningCall) {
+    let target = call.endpoint == .production ? production : sandbox
+    guard call.transfer.prepare(Self.body(call.call.request), for: target),
+      curl_multi_add_handle(multi.handle, call.transfer.handle) == CURLM_OK
+    else {
+      call.transfer.forget()
+      idle.append(call.transfer)
+      return end(call, .none(.connectionFailed), httpStatus: nil)
+    }
+    running[call.transfer.handle] = call
+  }
+
+  /// Deals with the transfers that have ended; returns how many.
+  private func endFinished() -> Int {
+    var count = 0
+    var remaining: Int32 = 0
+    while let message = curl_multi_info_read(multi.handle, &remaining) {
+      guard message.pointee.msg == CURLMSG_DONE, let handle = message.pointee.easy_handle else {
+        continue
+      }
+      // The message is gone with the handle.
+      let code = message.pointee.data.result
+      count += 1
+      curl_multi_remove_handle(multi.handle, handle)
+      if let call = running.removeValue(forKey: handle) { finish(call, code) }
+    }
+    return count
+  }
+
+  private func finish(_ call: RunningCall, _ code: CURLcode) {
+    let outcome = call.transfer.finish(code)
+    switch outcome {
+    case .failure(let failure, let httpStatus):
+      idle.append(call.transfer)
+      end(call, .none(failure), httpStatus: httpStatus)
+    case .answer(let bytes):
+      let content = Self.content(bytes)
+      if !call.hasSwitched, Self.pointsElsewhere(content) {
+        call.hasSwitched = true
+        call.endpoint = call.endpoint.other
+        return ask(call)
+      }
+      idle.append(call.transfer)
+      end(call, content, httpStatus: 200)
+    }
+  }
+
+  private func end(
+    _ call: RunningCall, _ content: VerifyReceiptAnswer.Content, httpStatus: Int?
+  ) {
+    call.call.completion(
+      VerifyReceiptAnswer(
+        content: content, endpoint: call.endpoint, httpStatus: httpStatus,
+        durationMs: elapsedMs(since: call.call.askedAt)))
+  }
+
+  private func cancelAll() { endAll(.cancelled) }
+
+  /// libcurl itself has failed; the handles are not used again.
+  private func failAll() {
+    endAll(.connectionFailed)
+    usleep(10_000)
+  }
+
+  private func endAll(_ failure: VerifyReceiptFailure) {
+    for (handle, call) in running {
+      curl_multi_remove_handle(multi.handle, handle)
+      end(call, .none(failure), httpStatus: nil)
+    }
+    running = [:]
+  }
+
+  // MARK: Bytes
+
+  private static func body(_ request: VerifyReceiptRequest) -> [UInt8] {
+    var writer = JSONWriter()
+    writer.reserve(request.receiptText.count + 256)
+    writer.beginObject()
+    writer.key("receipt-data")
+    request.receiptText.withUnsafeBytes { writer.string($0) }
+    if let secret = request.sharedSecret {
+      writer.key("password")
+      secret.withUnsafeBytes { writer.string($0) }
+    }
+    writer.key("exclude-old-transactions")
+    writer.boolean(false)
+    writer.endObject()
+    return writer.bytes
+  }
+
+  private static func content(_ answer: [UInt8]) -> VerifyReceiptAnswer.Content {
+    var compact: [UInt8] = []
+    compact.reserveCapacity(answer.count)
+    let isJSON = answer.withUnsafeBytes { bytes in
+      do throws(JSONError) { try JSONValidator.compact(bytes, to: &compact) } catch { return false }
+      return true
+    }
+    return isJSON ? .json(compact) : .other(Array(answer.prefix(otherBytesMax)))
+  }
+
+  /// Whether the status says that the other endpoint is the right one.
+  private static func pointsElsewhere(_ content: VerifyReceiptAnswer.Content) -> Bool {
+    guard case .json(let bytes) = content else { return false }
+    return bytes.withUnsafeBytes { bytes in
+      let keeper = TextKeeper()
+      let status = try? Reply(bytes, keeper).status
+      return status == 21007 || status == 21008
+    }
+  }
+}

@@ -1,0 +1,182 @@
+// One HTTP request to one endpoint: a reused libcurl handle, its request's bytes, its answer's.
+internal import CCurl
+
+/// A libcurl handle and what it sends and receives. Used by the client's thread alone. It must not
+/// move or go while libcurl works with it: libcurl holds its address and that of the request.
+final class Transfer {
+  /// What came of a request.
+  enum Outcome {
+    /// A whole answer with HTTP status 200.
+    case answer([UInt8])
+    case failure(VerifyReceiptFailure, httpStatus: Int?)
+  }
+
+  let handle: UnsafeMutableRawPointer
+  private let answerBytesMax: Int
+  private let headers: UnsafeMutablePointer<curl_slist>
+  private var request: UnsafeMutableRawBufferPointer?
+  private var answer: [UInt8] = []
+  private var headerByteCount = 0
+  private var hasWholeHeader = false
+  private var isTooLarge = false
+
+  /// An answer's header has some 1 KiB; libcurl itself sets no limit to the sum of its lines.
+  private static let headerBytesMax = 64 << 10
+
+  /// Nil where libcurl has no memory, or lacks what makes it safe.
+  init?(_ options: VerifyReceiptOptions) {
+    guard let handle = curl_easy_init() else { return nil }
+    guard let headers = Self.headers() else {
+      curl_easy_cleanup(handle)
+      return nil
+    }
+    self.handle = handle
+    self.headers = headers
+    answerBytesMax = options.answerBytesMax
+    guard Self.configure(handle, options, headers) else { return nil }
+  }
+
+  deinit {
+    curl_easy_cleanup(handle)
+    curl_slist_free_all(headers)
+    request?.deallocate()
+  }
+
+  private static func headers() -> UnsafeMutablePointer<curl_slist>? {
+    var list: UnsafeMutablePointer<curl_slist>?
+    // A header without content is one that libcurl leaves out: no waiting for `100 Continue`.
+    for header in ["Content-Type: application/json", "Accept: application/json", "Expect:"] {
+      guard let longer = curl_slist_append(list, header) else {
+        curl_slist_free_all(list)
+        return nil
+      }
+      list = longer
+    }
+    return list
+  }
+
+  /// Sets what is the same for all requests.
+  private static func configure(
+    _ handle: UnsafeMutableRawPointer, _ options: VerifyReceiptOptions,
+    _ headers: UnsafeMutablePointer<curl_slist>
+  ) -> Bool {
+    let numbers: [(CURLoption, Int)] = [
+      (CURLOPT_NOSIGNAL, 1), (CURLOPT_POST, 1), (CURLOPT_FOLLOWLOCATION, 0),
+      (CURLOPT_SSL_VERIFYPEER, 1), (CURLOPT_SSL_VERIFYHOST, 2),
+      (CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2)),
+      // One connection for each call: on a shared one a single stall would stop them all.
+      (CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1)), (CURLOPT_HTTP09_ALLOWED, 0),
+      (CURLOPT_CONNECTTIMEOUT_MS, options.connectTimeoutMs),
+      (CURLOPT_TIMEOUT_MS, options.timeoutMs),
+      // A name server that hangs must not hold the thread beyond the timeout.
+      (CURLOPT_QUICK_EXIT, 1), (CURLOPT_TCP_KEEPALIVE, 1),
+    ]
+    for (option, value) in numbers where ccurl_set_long(handle, option, value) != CURLE_OK {
+      return false
+    }
+    return ccurl_set_text(handle, CURLOPT_USERAGENT, "receipt-ledger") == CURLE_OK
+      && ccurl_set_list(handle, CURLOPT_HTTPHEADER, headers) == CURLE_OK
+      && ccurl_set_receive(handle, CURLOPT_WRITEFUNCTION, receiveBody) == CURLE_OK
+      && ccurl_set_receive(handle, CURLOPT_HEADERFUNCTION, receiveHeader) == CURLE_OK
+  }
+
+  /// Makes ready for one request. The transfer must outlive it.
+  func prepare(_ body: [UInt8], for target: EndpointTarget) -> Bool {
+    let request = UnsafeMutableRawBufferPointer.allocate(byteCount: body.count, alignment: 1)
+    request.copyBytes(from: body)
+    self.request = request
+    answer = []
+    headerByteCount = 0
+    hasWholeHeader = false
+    isTooLarge = false
+    let context = Unmanaged.passUnretained(self).toOpaque()
+    // An empty proxy is none, whatever the environment says; nil is what it says.
+    return ccurl_set_text(handle, CURLOPT_URL, target.url) == CURLE_OK
+      && ccurl_set_text(handle, CURLOPT_PROTOCOLS_STR, target.scheme) == CURLE_OK
+      && ccurl_set_text(handle, CURLOPT_PROXY, target.isPlainLoopback ? "" : nil) == CURLE_OK
+      && ccurl_set_pointer(handle, CURLOPT_POSTFIELDS, request.baseAddress) == CURLE_OK
+      && ccurl_set_offset(handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(body.count)) == CURLE_OK
+      && ccurl_set_pointer(handle, CURLOPT_WRITEDATA, context) == CURLE_OK
+      && ccurl_set_pointer(handle, CURLOPT_HEADERDATA, context) == CURLE_OK
+  }
+
+  /// Takes what came of the request, and forgets it. libcurl must have let go of the handle.
+  func finish(_ code: CURLcode) -> Outcome {
+    defer { forget() }
+    var status = 0
+    _ = ccurl_get_long(handle, CURLINFO_RESPONSE_CODE, &status)
+    let httpStatus = status > 0 ? status : nil
+    guard code == CURLE_OK else { return .failure(failure(code), httpStatus: httpStatus) }
+    guard httpStatus == 200 else { return .failure(.httpStatus, httpStatus: httpStatus) }
+    // libcurl takes a header that breaks off for one without a body.
+    guard hasWholeHeader else { return .failure(.connectionFailed, httpStatus: 200) }
+    return .answer(answer)
+  }
+
+  /// Gives up the request's and the answer's bytes.
+  func forget() {
+    _ = ccurl_set_pointer(handle, CURLOPT_POSTFIELDS, nil)
+    request?.deallocate()
+    request = nil
+    answer = []
+  }
+
+  private func failure(_ code: CURLcode) -> VerifyReceiptFailure {
+    switch code {
+    case _ where isTooLarge: return .answerTooLarge
+    case CURLE_OPERATION_TIMEDOUT:
+      var sentAfterMicros: curl_off_t = 0
+      _ = ccurl_get_offset(handle, CURLINFO_PRETRANSFER_TIME_T, &sentAfterMicros)
+      return sentAfterMicros == 0 ? .connectTimeout : .timeout
+    case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM,
+      CURLE_SSL_CIPHER, CURLE_USE_SSL_FAILED, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CRL_BADFILE,
+      CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_ENGINE_NOTFOUND,
+      CURLE_SSL_ENGINE_SETFAILED, CURLE_SSL_ENGINE_INITFAILED, CURLE_SSL_SHUTDOWN_FAILED:
+      return .tlsFailed
+    default: return .connectionFailed
+    }
+  }
+
+  /// How many of the bytes are taken; fewer than there are ends the transfer.
+  fileprivate func take(_ bytes: UnsafeRawBufferPointer) -> Int {
+    guard bytes.count <= answerBytesMax - answer.count else {
+      isTooLarge = true
+      return 0
+    }
+    answer.append(contentsOf: bytes)
+    return bytes.count
+  }
+
+  fileprivate func takeHeader(_ line: UnsafeRawBufferPointer) -> Int {
+    headerByteCount += line.count
+    // Each of several headers begins anew; what follows a body is no header any more.
+    if line.starts(with: "HTTP/".utf8) {
+      hasWholeHeader = false
+    } else if line.first == UInt8(ascii: "\r") || line.first == UInt8(ascii: "\n") {
+      hasWholeHeader = true
+    }
+    guard headerByteCount <= Self.headerBytesMax else {
+      isTooLarge = true
+      return 0
+    }
+    return line.count
+  }
+}
+
+private func receiveBody(
+  _ bytes: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int,
+  _ context: UnsafeMutableRawPointer?
+) -> Int {
+  guard let context else { return 0 }
+  let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+  return transfer.take(UnsafeRawBufferPointer(start: bytes, count: size * count))
+}
+
+private func receiveHeader(
+  _ bytes: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int,
+  _ context: UnsafeMutableRawPointer?
+) -> Int {
+  guard let context else { return 0 }
+  let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+  return transfer.takeHeader(UnsafeRawBufferPointer(start: bytes, count: size * count))
+}

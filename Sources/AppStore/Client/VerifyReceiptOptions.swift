@@ -1,0 +1,122 @@
+// What an operator may set of the verifyReceipt client, and what is refused of it.
+internal import CCurl
+private import Glibc
+
+/// How the App Store is asked.
+package struct VerifyReceiptOptions: Sendable, Equatable {
+  /// https; http to a loopback address or `localhost` alone.
+  package var productionURL = "https://buy.itunes.apple.com/verifyReceipt"
+  package var sandboxURL = "https://sandbox.itunes.apple.com/verifyReceipt"
+  /// 1 to 600,000.
+  package var connectTimeoutMs = 5_000
+  /// Of a call to one endpoint, connecting included; each of the two has it whole. 1 to 600,000.
+  package var timeoutMs = 5_000
+  /// 1 KiB to 1 GiB.
+  package var answerBytesMax = 15 << 20
+  /// Calls at once, 1 to 1,024.
+  package var callsMax = 64
+  /// Calls that wait for one of these to end; more are answered `tooManyCalls`. 0 to 65,536.
+  package var waitingMax = 1_024
+  /// Bytes of the receipts of waiting calls, together. A first one may always wait.
+  package var waitingBytesMax = 256 << 20
+
+  package init() {}
+
+  package func url(of endpoint: AppStoreEndpoint) -> String {
+    endpoint == .production ? productionURL : sandboxURL
+  }
+
+  /// Throws unless a client can work with these.
+  package func check() throws(VerifyReceiptOptionsError) {
+    for endpoint in AppStoreEndpoint.allCases { _ = try target(of: endpoint) }
+    try check("connect timeout in milliseconds", connectTimeoutMs, 1...600_000)
+    try check("timeout in milliseconds", timeoutMs, 1...600_000)
+    try check("largest answer in bytes", answerBytesMax, 1 << 10...1 << 30)
+    try check("number of calls at once", callsMax, 1...1_024)
+    try check("number of waiting calls", waitingMax, 0...65_536)
+    try check("bytes of waiting calls", waitingBytesMax, 0...1 << 40)
+  }
+
+  func target(
+    of endpoint: AppStoreEndpoint
+  ) throws(VerifyReceiptOptionsError) -> EndpointTarget {
+    do { return try EndpointTarget(url(of: endpoint)) } catch { throw .url(endpoint, error) }
+  }
+
+  private func check(
+    _ name: String, _ value: Int, _ range: ClosedRange<Int>
+  ) throws(VerifyReceiptOptionsError) {
+    if !range.contains(value) { throw .outOfRange(name, value, range) }
+  }
+}
+
+/// Why options are refused. No text shows a URL: it may hold what is secret.
+package enum VerifyReceiptOptionsError: Error, Equatable, Sendable, CustomStringConvertible {
+  /// What can be wrong with an endpoint's URL.
+  package enum URLFault: String, Error, Sendable {
+    case notAURL = "it is not a URL"
+    case credentials = "it holds a user name or password, which would end up in logs"
+    case scheme = "it is neither https nor, to a loopback address, http"
+    case remoteHTTP = "http is for loopback addresses alone; receipts go over https"
+  }
+
+  case url(AppStoreEndpoint, URLFault)
+  case outOfRange(String, Int, ClosedRange<Int>)
+  /// The system gave no thread or no memory.
+  case noResources(String)
+
+  package var description: String {
+    switch self {
+    case .url(let endpoint, let fault):
+      "configure the App Store client: URL of \(endpoint.rawValue): \(fault.rawValue)"
+    case .outOfRange(let name, let value, let range):
+      "configure the App Store client: \(name): \(value) is not within "
+        + "\(range.lowerBound) to \(range.upperBound)"
+    case .noResources(let cause): "start the App Store client: \(cause)"
+    }
+  }
+}
+
+/// Where one endpoint is asked, as libcurl takes it.
+struct EndpointTarget: Sendable {
+  let url: String
+  /// The only protocol that may be spoken.
+  let scheme: String
+  /// Asked directly, whatever proxies the environment names.
+  let isPlainLoopback: Bool
+
+  init(_ url: String) throws(VerifyReceiptOptionsError.URLFault) {
+    guard let parts = curl_url() else { throw .notAURL }
+    defer { curl_url_cleanup(parts) }
+    guard !url.utf8.contains(0), url.utf8.count <= 2_048 else { throw .notAURL }
+    guard curl_url_set(parts, CURLUPART_URL, url, UInt32(CURLU_NON_SUPPORT_SCHEME)) == CURLUE_OK
+    else { throw .notAURL }
+    guard Self.part(CURLUPART_USER, of: parts) == nil,
+      Self.part(CURLUPART_PASSWORD, of: parts) == nil
+    else { throw .credentials }
+    guard let scheme = Self.part(CURLUPART_SCHEME, of: parts)?.lowercased() else { throw .notAURL }
+    guard scheme == "https" || scheme == "http" else { throw .scheme }
+    guard let host = Self.part(CURLUPART_HOST, of: parts), !host.isEmpty else { throw .notAURL }
+    isPlainLoopback = scheme == "http"
+    guard !isPlainLoopback || Self.isLoopback(host) else { throw .remoteHTTP }
+    self.scheme = scheme
+    self.url = url
+  }
+
+  private static func part(_ part: CURLUPart, of parts: OpaquePointer) -> String? {
+    var text: UnsafeMutablePointer<CChar>?
+    guard curl_url_get(parts, part, &text, 0) == CURLUE_OK, let text else { return nil }
+    defer { curl_free(text) }
+    return String(cString: text)
+  }
+
+  /// `localhost`, which libcurl never looks up, 127.0.0.0/8 and ::1.
+  private static func isLoopback(_ host: String) -> Bool {
+    if host.lowercased() == "localhost" { return true }
+    var address = in_addr()
+    if inet_pton(AF_INET, host, &address) == 1 {
+      return UInt32(bigEndian: address.s_addr) >> 24 == 127
+    }
+    return host == "[::1]"
+  }
+}

@@ -1,0 +1,165 @@
+// config.json on disk: read strictly, changed under a lock, replaced as a whole.
+import AppStore
+import Bytes
+import Glibc
+package import JSON
+package import Ledger
+import Time
+
+/// The configuration file of a ledger.
+package struct ConfigurationFile: Sendable {
+  package static let name = "config.json"
+  private static let lockName = "config.lock"
+  private static let sizeBytesMax = 16 << 20
+
+  private let directory: LedgerDirectory
+  /// The file's path.
+  package let path: String
+
+  package init(_ directory: LedgerDirectory) {
+    self.directory = directory
+    path = directory.fullPath(Self.name)
+  }
+
+  /// A configuration, and what it was read from.
+  struct Loaded: Sendable {
+    var configuration = Configuration()
+    /// The JSON as it stands; an empty object where there is no file.
+    var root = JSONValue.object([])
+    /// The stamps of the file and of the files that it names; nil where one could not be seen.
+    var stamps: [SmallFile.Stamp?] = []
+    var filePaths: [String] = []
+  }
+
+  /// The configuration; all defaults where there is no file.
+  package func read() throws(ConfigurationError) -> Configuration {
+    try load().configuration
+  }
+
+  func load() throws(ConfigurationError) -> Loaded {
+    let file: SmallFile.Content
+    do throws(SmallFile.Failure) {
+      file = try SmallFile.read(path, sizeBytesMax: Self.sizeBytesMax)
+    } catch {
+      if error.code == ENOENT { return Loaded(stamps: [nil], filePaths: [path]) }
+      throw failure("", error.cause)
+    }
+    // It holds secrets: a copy that others could read, or write, is not to be lived with.
+    guard file.stamp.permissions & 0o077 == 0 else {
+      throw failure("", "others may read or write it, and it holds secrets: chmod 600 mends that")
+    }
+    guard [0, geteuid()].contains(file.stamp.owner) || geteuid() == 0 else {
+      throw failure("", "it belongs to another user")
+    }
+    let root: JSONValue
+    do throws(JSONError) { root = try JSONValue(file.content) } catch {
+      throw failure("", "is no JSON: \(error)")
+    }
+    var reader = ConfigurationReader(directoryPath: directory.path)
+    let configuration = reader.read(root)
+    guard reader.problems.isEmpty else {
+      throw ConfigurationError("read", path, reader.problems)
+    }
+    let stamps = [file.stamp] + reader.filePaths.map { SmallFile.Stamp(path: $0) }
+    return Loaded(
+      configuration: configuration, root: root, stamps: stamps,
+      filePaths: [path] + reader.filePaths)
+  }
+
+  private func failure(_ path: String, _ cause: String) -> ConfigurationError {
+    ConfigurationError("read", self.path, [.init(path, cause)])
+  }
+
+  // MARK: Changing
+
+  /// Changes the file: reads it, has `body` change its JSON, and replaces it by the canonical text of
+  /// that, durably. Members that `body` leaves alone keep their order and digits; white space does not
+  /// stay. Two at once come one after the other. What would not be a good configuration is not written.
+  package func update<Result>(
+    _ body: (Configuration, inout JSONValue) throws -> Result
+  ) throws -> Result {
+    let lockPath = directory.fullPath(Self.lockName)
+    let descriptor = open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw lockFailure() }
+    defer { close(descriptor) }
+    SmallFile.giveToOwner(of: directory.path, descriptor)
+    while flock(descriptor, LOCK_EX) != 0 {
+      if errno != EINTR { throw lockFailure() }
+    }
+    let loaded = try load()
+    var root = loaded.root
+    let result = try body(loaded.configuration, &root)
+    if root == loaded.root { return result }
+    var reader = ConfigurationReader(directoryPath: directory.path)
+    _ = reader.read(root)
+    guard reader.problems.isEmpty else {
+      throw ConfigurationError("write", path, reader.problems)
+    }
+    do throws(SmallFile.Failure) {
+      try SmallFile.replace(path, in: directory.path, with: root.indentedBytes)
+    } catch { throw ConfigurationError("write", path, [.init("", error.cause)]) }
+    return result
+  }
+
+  private func lockFailure() -> ConfigurationError {
+    ConfigurationError(
+      "lock", directory.fullPath(Self.lockName), [.init("", String(cString: strerror(errno)))])
+  }
+
+  /// Makes a token for an app family and keeps its digest. The token's text is nowhere but in the result.
+  package func addToken(
+    appFamilyID: String, nowMs: Int64 = Timestamp.now()
+  ) throws -> (token: String, kept: Configuration.Token) {
+    try update { configuration, root in
+      var id = TokenText.makeID()
+      while configuration.tokens.contains(where: { $0.id == id }) { id = TokenText.makeID() }
+      let token = TokenText.make()
+      let kept = Configuration.Token(
+        id: id, sha256: TokenText.digest(token), appFamilyID: appFamilyID, createdAtMs: nowMs)
+      var tokens: [JSONValue] = []
+      if case .array(let elements)? = root["tokens"] { tokens = elements }
+      root.set("tokens", .array(tokens + [kept.json]))
+      return (token, kept)
+    }
+  }
+
+  /// Ends a token, which stays listed; says whether it had been ended before. Nil where there is none of
+  /// that id.
+  package func revokeToken(
+    id: String, nowMs: Int64 = Timestamp.now()
+  ) throws -> (token: Configuration.Token, wasRevoked: Bool)? {
+    try update { configuration, root in
+      guard var kept = configuration.tokens.first(where: { $0.id == id }) else { return nil }
+      guard kept.revokedAtMs == nil, case .array(var elements)? = root["tokens"] else {
+        return (kept, true)
+      }
+      kept.revokedAtMs = max(nowMs, kept.createdAtMs)
+      for index in elements.indices where elements[index]["id"]?.stringValue == id {
+        elements[index] = kept.json
+      }
+      root.set("tokens", .array(elements))
+      return (kept, false)
+    }
+  }
+
+  /// Sets the shared secret of an app family, or removes it where `secret` is nil. False where there was none
+  /// to remove.
+  package func setSharedSecret(_ secret: [UInt8]?, appFamilyID: String) throws -> Bool {
+    try update { _, root in
+      var members: [JSONValue.Member] = []
+      if case .object(let existing)? = root["shared_secrets"] { members = existing }
+      // By hand it may have been written in capitals.
+      let place = members.firstIndex { UUID16($0.key)?.description == appFamilyID }
+      switch (place, secret) {
+      case (nil, nil): return false
+      case (let place?, nil): members.remove(at: place)
+      case (let place?, let secret?):
+        members[place].value = .string(String(decoding: secret, as: UTF8.self))
+      case (nil, let secret?):
+        members.append(.init(appFamilyID, .string(String(decoding: secret, as: UTF8.self))))
+      }
+      root.set("shared_secrets", .object(members))
+      return true
+    }
+  }
+}

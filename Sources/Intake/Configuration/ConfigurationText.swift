@@ -1,0 +1,123 @@
+// A configuration as JSON: indented for people, and with its secrets masked for showing.
+import Bytes
+package import JSON
+import Time
+
+extension JSONValue {
+  /// Sets a member of an object, in its place or as the last one.
+  mutating func set(_ key: String, _ value: JSONValue) {
+    guard case .object(var members) = self else { return }
+    if let index = members.firstIndex(where: { $0.key == key }) {
+      members[index].value = value
+    } else {
+      members.append(Member(key, value))
+    }
+    self = .object(members)
+  }
+
+  /// The value's text with a member or element a line, and a line feed at its end.
+  package var indentedBytes: [UInt8] {
+    var text: [UInt8] = []
+    appendIndented(to: &text, level: 0)
+    text.append(UInt8(ascii: "\n"))
+    return text
+  }
+
+  private func appendIndented(to text: inout [UInt8], level: Int) {
+    func newLine(_ level: Int) {
+      text.append(UInt8(ascii: "\n"))
+      text.append(contentsOf: repeatElement(UInt8(ascii: " "), count: 2 * level))
+    }
+    switch self {
+    case .object(let members) where !members.isEmpty:
+      text.append(UInt8(ascii: "{"))
+      for (index, member) in members.enumerated() {
+        if index > 0 { text.append(UInt8(ascii: ",")) }
+        newLine(level + 1)
+        text += JSONValue.string(member.key).bytes + Array(": ".utf8)
+        member.value.appendIndented(to: &text, level: level + 1)
+      }
+      newLine(level)
+      text.append(UInt8(ascii: "}"))
+    case .array(let elements) where !elements.isEmpty:
+      text.append(UInt8(ascii: "["))
+      for (index, element) in elements.enumerated() {
+        if index > 0 { text.append(UInt8(ascii: ",")) }
+        newLine(level + 1)
+        element.appendIndented(to: &text, level: level + 1)
+      }
+      newLine(level)
+      text.append(UInt8(ascii: "]"))
+    default: text += bytes
+    }
+  }
+}
+
+extension Configuration.Token {
+  /// The token as config.json holds it.
+  var json: JSONValue {
+    var members: [JSONValue.Member] = [
+      .init("id", .string(id)), .init("app_family_id", .string(appFamilyID)),
+      .init("created_at", .string(Timestamp.text(ms: createdAtMs))),
+    ]
+    if let revokedAtMs {
+      members.append(.init("revoked_at", .string(Timestamp.text(ms: revokedAtMs))))
+    }
+    return .object(members + [.init("sha256", .string(sha256.hex))])
+  }
+}
+
+extension Configuration {
+  /// What stands in place of a secret.
+  package static let mask = "(set)"
+
+  /// The configuration in effect, defaults included, as JSON without any secret: of tokens all but the
+  /// digest, of shared secrets that they are set.
+  package var masked: JSONValue {
+    func number(_ value: some BinaryInteger) -> JSONValue { .number(String(value)) }
+    func texts(_ values: [String]) -> JSONValue { .array(values.map { .string($0) }) }
+    return .object([
+      .init(
+        "app_store",
+        .object([
+          .init("production_url", .string(appStore.productionURL)),
+          .init("sandbox_url", .string(appStore.sandboxURL)),
+          .init("connect_timeout_ms", number(appStore.connectTimeoutMs)),
+          .init("timeout_ms", number(appStore.timeoutMs)),
+          .init("answer_bytes_max", number(appStore.answerBytesMax)),
+          .init("calls_max", number(appStore.callsMax)),
+        ])),
+      .init(
+        "verification",
+        .object([
+          .init("retry_first_ms", number(verification.retryFirstMs)),
+          .init("retry_ceiling_ms", number(verification.retryCeilingMs)),
+          .init("reuse_reply_ms", number(verification.reuseReplyMs)),
+        ])),
+      .init(
+        "trust",
+        .object([
+          .init("additional_roots_sha256", texts(trust.additionalRoots.map(\.hex))),
+          .init(
+            "transaction_intermediates_sha256",
+            texts(
+              trust.transactionIntermediates.map { der in
+                der.withUnsafeBytes { SHA256.hash($0) }.hex
+              })),
+          .init("local_testing_signers_sha256", texts(trust.localTestingSigners.map(\.hex))),
+        ])),
+      .init("trusted_proxies", texts(trustedProxies)),
+      .init(
+        "shared_secrets",
+        .object(
+          sharedSecrets.keys.sorted().map { JSONValue.Member($0, .string(Self.mask)) })),
+      .init(
+        "tokens",
+        .array(
+          tokens.map { token in
+            guard case .object(let members) = token.json else { return .null }
+            return .object(members.filter { $0.key != "sha256" })
+          })),
+    ])
+  }
+}

@@ -1,0 +1,153 @@
+// The texts that a configuration holds: addresses, networks, fingerprints, certificates, secrets.
+import Bytes
+import Glibc
+
+/// Where the App Store is asked.
+enum EndpointText {
+  private static let requirement = "must be an https URL, or an http URL of this machine itself"
+
+  /// What is wrong with a URL; nil where it may be asked. Receipts leave this machine only encrypted.
+  static func fault(_ text: String) -> String? {
+    guard text.utf8.count <= 2048, text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+      return requirement
+    }
+    let isPlain = text.hasPrefix("http://")
+    guard isPlain || text.hasPrefix("https://") else { return requirement }
+    let rest = text.dropFirst(isPlain ? 7 : 8)
+    let authority = rest.prefix { !"/?#\\".contains($0) }
+    if authority.contains("@") { return "must not hold a user or a password" }
+    if rest.contains("#") || rest.contains("\\") { return requirement }
+    guard let (host, port) = split(authority) else { return "has no host that can be understood" }
+    if let port, !(UInt16(port).map { $0 > 0 } ?? false) { return "has no port from 1 to 65535" }
+    if isPlain, !isLoopback(host) { return requirement }
+    return nil
+  }
+
+  private static func split(
+    _ authority: Substring
+  ) -> (host: Substring, port: Substring?)? {
+    if authority.first == "[" {
+      guard let end = authority.firstIndex(of: "]") else { return nil }
+      let host = authority[authority.index(after: authority.startIndex)..<end]
+      let rest = authority[authority.index(after: end)...]
+      guard NetworkText.isIPv6(host), rest.isEmpty || rest.first == ":" else { return nil }
+      return (host, rest.isEmpty ? nil : rest.dropFirst())
+    }
+    let parts = authority.split(separator: ":", omittingEmptySubsequences: false)
+    guard parts.count <= 2, let host = parts.first, !host.isEmpty,
+      host.utf8.allSatisfy({
+        switch $0 {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "-"), UInt8(ascii: "."): true
+        default: false
+        }
+      })
+    else { return nil }
+    return (host, parts.count == 2 ? parts[1] : nil)
+  }
+
+  private static func isLoopback(_ host: Substring) -> Bool {
+    if host.lowercased() == "localhost" || host == "::1" { return true }
+    return host.hasPrefix("127.") && NetworkText.isIPv4(host)
+  }
+}
+
+/// An address or a network.
+enum NetworkText {
+  static func isIPv4(_ text: some StringProtocol) -> Bool { bytes(text, AF_INET, 4) != nil }
+  static func isIPv6(_ text: some StringProtocol) -> Bool { bytes(text, AF_INET6, 16) != nil }
+
+  /// What is wrong with an address or network; nil where nothing is.
+  static func fault(_ text: String) -> String? {
+    let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+    guard let address = bytes(parts[0], AF_INET, 4) ?? bytes(parts[0], AF_INET6, 16) else {
+      return "must be an address or a network, as in 10.0.0.0/8 or ::1"
+    }
+    guard parts.count == 2 else { return nil }
+    let bitCount = address.count * 8
+    guard (1...3).contains(parts[1].utf8.count),
+      parts[1].utf8.allSatisfy({ (0x30...0x39).contains($0) }), let prefix = Int(parts[1]),
+      prefix <= bitCount
+    else { return "has a prefix that is not from 0 to \(bitCount)" }
+    let hasHostBits = (prefix..<bitCount).contains { bit in
+      address[bit / 8] & (0x80 >> (bit % 8)) != 0
+    }
+    return hasHostBits ? "has bits set behind its prefix of \(prefix)" : nil
+  }
+
+  private static func bytes(
+    _ text: some StringProtocol, _ family: Int32, _ count: Int
+  ) -> [UInt8]? {
+    if text.utf8.contains(0) { return nil }
+    var result = [UInt8](repeating: 0, count: count)
+    return inet_pton(family, String(text), &result) == 1 ? result : nil
+  }
+}
+
+/// A SHA-256 as people and tools write it: 64 digits of either case, with colons between bytes or not.
+enum FingerprintText {
+  static func digest(_ text: String) -> Digest32? {
+    var digits = Array(text.utf8)
+    if digits.count == 95 {
+      guard stride(from: 2, to: 95, by: 3).allSatisfy({ digits[$0] == UInt8(ascii: ":") })
+      else { return nil }
+      digits = digits.enumerated().filter { $0.offset % 3 != 2 }.map(\.element)
+    }
+    let lower = digits.map { (0x41...0x46).contains($0) ? $0 | 0x20 : $0 }
+    return lower.withUnsafeBytes { Digest32(hex: $0) }
+  }
+}
+
+/// Certificates as PEM, or one as DER or its base64.
+enum CertificateText {
+  static let sizeBytesMax = 256 << 10
+  private static let begin = "-----BEGIN CERTIFICATE-----"
+  private static let end = "-----END CERTIFICATE-----"
+
+  /// The DER of each certificate; nil where there is none, or one that is not whole.
+  static func certificates(_ bytes: [UInt8]) -> [[UInt8]]? {
+    // A SEQUENCE with a long length begins like no text.
+    if bytes.first == 0x30, bytes.count > 1, bytes[1] & 0x80 != 0 { return [bytes] }
+    let text = String(decoding: bytes, as: UTF8.self)
+    guard text.contains(begin) else { return decode(Substring(text)).map { [$0] } }
+    var result: [[UInt8]] = []
+    for part in pieces(text) {
+      guard let der = decode(part) else { return nil }
+      result.append(der)
+    }
+    return result.isEmpty ? nil : result
+  }
+
+  /// The base64 between each pair of marks.
+  private static func pieces(_ text: String) -> [Substring] {
+    var result: [Substring] = []
+    var isInside = false
+    var start = text.startIndex
+    for line in text.split(whereSeparator: \.isNewline) {
+      let trimmed = line.drop { $0 == " " }
+      if trimmed.hasPrefix(begin) {
+        isInside = true
+        start = line.endIndex
+      } else if isInside, trimmed.hasPrefix(end) {
+        result.append(text[start..<line.startIndex])
+        isInside = false
+      }
+    }
+    // One that does not end is none.
+    return isInside ? [] : result
+  }
+
+  private static func decode(_ text: Substring) -> [UInt8]? {
+    let digits = text.utf8.filter { !(0x09...0x0D).contains($0) && $0 != 0x20 }
+    guard !digits.isEmpty else { return nil }
+    do { return try Base64.decode(digits) } catch { return nil }
+  }
+}
+
+/// What the App Store calls the app's shared secret.
+package enum SharedSecret {
+  package static let requirement = "must be 1 to 255 visible ASCII characters"
+
+  package static func isValid(_ secret: [UInt8]) -> Bool {
+    (1...255).contains(secret.count) && secret.allSatisfy { $0 > 0x20 && $0 < 0x7F }
+  }
+}

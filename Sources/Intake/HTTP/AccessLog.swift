@@ -1,0 +1,182 @@
+// One line of JSON for each request answered: no receipt, no token, no user stands in it.
+package import Bytes
+import Glibc
+import JSON
+import Ledger
+import Synchronization
+import Time
+
+/// What is said of one request.
+package struct AccessLogEntry: Sendable {
+  /// Epoch milliseconds, when the request's line had arrived.
+  package var timeMs: Int64
+  package var requestID: String
+  /// One of the methods of HTTP; "other" for any other word.
+  package var method: String
+  /// The path's template; nil for a path that is none of the server's.
+  package var route: String?
+  package var status: Int
+  package var bodyBytesIn: Int
+  package var bodyBytesOut: Int
+  package var durationMicroseconds: Int64
+  /// The client's address; nil where the upload asked that it not be stored.
+  package var peer: String?
+  package var appFamily: UUID16?
+
+  package init(
+    timeMs: Int64, requestID: String, method: String, route: String?, status: Int,
+    bodyBytesIn: Int, bodyBytesOut: Int, durationMicroseconds: Int64, peer: String?,
+    appFamily: UUID16?
+  ) {
+    self.timeMs = timeMs
+    self.requestID = requestID
+    self.method = method
+    self.route = route
+    self.status = status
+    self.bodyBytesIn = bodyBytesIn
+    self.bodyBytesOut = bodyBytesOut
+    self.durationMicroseconds = durationMicroseconds
+    self.peer = peer
+    self.appFamily = appFamily
+  }
+
+  /// With three decimals.
+  private static func milliseconds(_ microseconds: Int64) -> [UInt8] {
+    let (whole, rest) = max(0, microseconds).quotientAndRemainder(dividingBy: 1000)
+    return Array("\(whole).".utf8) + String(1000 + rest).utf8.dropFirst()
+  }
+
+  func write(to writer: inout JSONWriter) {
+    writer.beginObject()
+    writer.key("time")
+    writer.string(Timestamp.text(ms: timeMs))
+    writer.key("request_id")
+    writer.string(requestID)
+    writer.key("method")
+    writer.string(method)
+    writer.key("route")
+    if let route { writer.string(route) } else { writer.null() }
+    writer.key("status")
+    writer.integer(status)
+    writer.key("bytes_in")
+    writer.integer(bodyBytesIn)
+    writer.key("bytes_out")
+    writer.integer(bodyBytesOut)
+    writer.key("duration_ms")
+    Self.milliseconds(durationMicroseconds).withUnsafeBytes { writer.raw($0) }
+    writer.key("peer")
+    if let peer { writer.string(peer) } else { writer.null() }
+    writer.key("app_family_id")
+    if let appFamily { writer.string(appFamily.description) } else { writer.null() }
+    writer.endObject()
+  }
+}
+
+/// Writes lines from any thread; a thread of its own hands them to the descriptor each second. A log that
+/// takes nothing more, or is gone, loses lines and never holds up a request.
+package final class AccessLog: Sendable {
+  private struct State {
+    var lines: [UInt8] = []
+    var droppedLines = 0
+    var isClosed = false
+  }
+
+  private let descriptor: Int32
+  private let state = Monitor(State(), conditionCount: 1)
+  private let thread = Mutex<WorkerThread?>(nil)
+  /// Tells the writer to look: a byte for "now", the end for "for good".
+  private let wakeWrite: Int32
+  private let wakeRead: Int32
+  /// Lines that wait for a slow reader; beyond, they are dropped and counted.
+  static let waitingBytesMax = 4 << 20
+
+  /// - Parameter descriptor: where the lines go; it stays open, and the caller's.
+  package init(descriptor: Int32) throws(HTTPServerError) {
+    self.descriptor = descriptor
+    var ends: [Int32] = [-1, -1]
+    guard pipe(&ends) == 0 else {
+      throw HTTPServerError("open", "the access log", errno: errno)
+    }
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    (wakeRead, wakeWrite) = (ends[0], ends[1])
+    do throws(LedgerError) {
+      let started = try WorkerThread { [unowned self] in run() }
+      thread.withLock { $0 = started }
+    } catch {
+      close(wakeRead)
+      close(wakeWrite)
+      throw HTTPServerError(
+        operation: "open", object: "the access log", cause: String(describing: error))
+    }
+  }
+
+  deinit { finish() }
+
+  package func append(_ entry: AccessLogEntry) {
+    var writer = JSONWriter()
+    writer.reserve(320)
+    entry.write(to: &writer)
+    let line = writer.bytes
+    state.withLock { state in
+      guard state.lines.count + line.count < Self.waitingBytesMax else {
+        state.droppedLines += 1
+        return
+      }
+      state.lines.append(contentsOf: line)
+      state.lines.append(UInt8(ascii: "\n"))
+    }
+  }
+
+  /// Writes what waits, and ends. Lines that come later are dropped.
+  package func finish() {
+    let running = thread.withLock { thread in
+      defer { thread = nil }
+      return thread
+    }
+    guard let running else { return }
+    state.withLock { $0.isClosed = true }
+    var byte: UInt8 = 1
+    _ = write(wakeWrite, &byte, 1)
+    running.join()
+    close(wakeRead)
+    close(wakeWrite)
+  }
+
+  private func run() {
+    var isClosed = false
+    while !isClosed {
+      var waiting = pollfd(fd: wakeRead, events: Int16(POLLIN), revents: 0)
+      _ = poll(&waiting, 1, 1000)
+      let (lines, dropped) = state.withLock { state in
+        isClosed = state.isClosed
+        defer { (state.lines, state.droppedLines) = ([], 0) }
+        return (state.lines, state.droppedLines)
+      }
+      put(lines)
+      if dropped > 0 {
+        let now = Timestamp.text(ms: Timestamp.now())
+        put(Array("{\"time\":\"\(now)\",\"dropped_lines\":\(dropped)}\n".utf8))
+      }
+    }
+  }
+
+  /// A reader that takes nothing holds up this thread alone; once closing, it is given up after a second.
+  private func put(_ lines: [UInt8]) {
+    var rest = lines[...]
+    while !rest.isEmpty {
+      var waiting = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+      let ready = poll(&waiting, 1, 1000)
+      if ready == 0 {
+        if state.withLock({ $0.isClosed }) { return }
+        continue
+      }
+      // No more than a pipe takes without blocking, once it says that it takes something.
+      let written = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, min($0.count, 4096)) }
+      if written > 0 {
+        rest = rest.dropFirst(written)
+      } else if written < 0, errno != EINTR, errno != EAGAIN {
+        return
+      }
+    }
+  }
+}

@@ -1,0 +1,58 @@
+// Whose token a request bears.
+package import Bytes
+import Synchronization
+
+/// Whoever knows the tokens.
+package protocol Authenticator: AnyObject, Sendable {
+  /// The app family that a token is bound to; nil for a token that is unknown or revoked.
+  func appFamily(of token: UnsafeRawBufferPointer) -> UUID16?
+}
+
+/// The tokens of a configuration; they may be replaced while requests are answered.
+package final class TokenAuthenticator: Authenticator {
+  private struct Known: Sendable {
+    let sha256: Digest32
+    let appFamily: UUID16
+  }
+
+  private let known: Mutex<[Known]>
+
+  package init(_ tokens: [Configuration.Token] = []) {
+    known = Mutex(Self.usable(tokens))
+  }
+
+  /// Puts other tokens in force, for every request that comes from now on.
+  package func replace(_ tokens: [Configuration.Token]) {
+    let usable = Self.usable(tokens)
+    known.withLock { $0 = usable }
+  }
+
+  /// A revoked token, or one that is bound to what is no app family, lets nobody in.
+  private static func usable(_ tokens: [Configuration.Token]) -> [Known] {
+    tokens.compactMap { token in
+      guard token.revokedAtMs == nil, let family = UUID16(token.appFamilyID) else { return nil }
+      return Known(sha256: token.sha256, appFamily: family)
+    }
+  }
+
+  package func appFamily(of token: UnsafeRawBufferPointer) -> UUID16? {
+    let digest = SHA256.hash(token)
+    let candidates = known.withLock { $0 }
+    var found: UUID16?
+    // Every candidate is compared whole: how long it takes says nothing about which one was near.
+    for candidate in candidates where Self.isEqual(candidate.sha256, digest) {
+      found = candidate.appFamily
+    }
+    return found
+  }
+
+  private static func isEqual(_ left: Digest32, _ right: Digest32) -> Bool {
+    left.withUnsafeBytes { left in
+      right.withUnsafeBytes { right in
+        var difference: UInt8 = 0
+        for index in 0..<Digest32.byteCount { difference |= left[index] ^ right[index] }
+        return difference == 0
+      }
+    }
+  }
+}

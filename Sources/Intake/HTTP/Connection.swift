@@ -1,0 +1,136 @@
+// One TCP connection: what it is doing, until when it may, and how it ends.
+import Glibc
+import Synchronization
+
+/// The time since some fixed point, in milliseconds.
+enum MonotonicClock {
+  static func nowMs() -> Int64 { nowMicroseconds() / 1000 }
+
+  static func nowMicroseconds() -> Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
+  }
+}
+
+final class Connection: Sendable {
+  enum Stage {
+    /// For a request's line: the connection is idle, or new.
+    case waiting
+    /// A request's line is there, its head or body not yet.
+    case reading
+    /// The service has it: no time limit here.
+    case working
+    case answering
+    /// Given up; whatever still arrives is not looked at.
+    case expired
+    case closed
+  }
+
+  private struct State {
+    var stage = Stage.waiting
+    var deadlineMs: Int64
+    var requestID = ""
+    /// Whether the peer may still be sending when the connection ends.
+    var mayBeSending = false
+  }
+
+  private let descriptor: Int32
+  let peer: NetworkAddress?
+  private let state: Mutex<State>
+
+  init(descriptor: Int32, peer: NetworkAddress?, deadlineMs: Int64) {
+    self.descriptor = descriptor
+    self.peer = peer
+    state = Mutex(State(deadlineMs: deadlineMs))
+  }
+
+  /// Moves on to a stage; false where the connection was given up.
+  func enter(_ stage: Stage, deadlineMs: Int64) -> Bool {
+    state.withLock { state in
+      guard state.stage != .expired else { return false }
+      state.stage = stage
+      state.deadlineMs = deadlineMs
+      return true
+    }
+  }
+
+  /// A request's line has arrived.
+  func beginRequest(_ requestID: String, deadlineMs: Int64) {
+    state.withLock { state in
+      guard state.stage != .expired else { return }
+      state.stage = .reading
+      state.deadlineMs = deadlineMs
+      state.requestID = requestID
+    }
+  }
+
+  func noteMayBeSending() { state.withLock { $0.mayBeSending = true } }
+
+  var isExpired: Bool { state.withLock { $0.stage == .expired } }
+
+  /// Sends an answer past the library, which cannot answer in the middle of a body, and gives the
+  /// connection up. False where it was given up before.
+  func sendLast(_ answer: HTTPAnswer) -> Bool {
+    state.withLock { state in
+      guard state.stage == .reading else { return false }
+      state.stage = .expired
+      state.mayBeSending = true
+      Self.send(answer.wireBytes(requestID: state.requestID), to: descriptor)
+      return true
+    }
+  }
+
+  /// Ends the connection if its time is over.
+  func expire(nowMs: Int64) {
+    state.withLock { state in
+      guard nowMs >= state.deadlineMs else { return }
+      switch state.stage {
+      case .working, .expired, .closed: return
+      case .waiting: break
+      case .reading:
+        Self.send(
+          HTTPAnswer.requestTimeout.wireBytes(requestID: state.requestID), to: descriptor)
+        state.mayBeSending = true
+      case .answering:
+        // The peer does not take the answer: what the system still holds of it is thrown away.
+        var abort = linger(l_onoff: 1, l_linger: 0)
+        setsockopt(
+          descriptor, SOL_SOCKET, SO_LINGER, &abort, socklen_t(MemoryLayout<linger>.size))
+      }
+      state.stage = .expired
+      shutdown(descriptor, Int32(SHUT_RDWR))
+    }
+  }
+
+  /// Ends the connection if it waits for a request.
+  func endIfWaiting() {
+    state.withLock { state in
+      guard state.stage == .waiting else { return }
+      state.stage = .expired
+      shutdown(descriptor, Int32(SHUT_RDWR))
+    }
+  }
+
+  var wasTimedOut: Bool { state.withLock { $0.stage == .expired && $0.mayBeSending } }
+
+  /// The library is about to close the socket: from now on it is not touched.
+  /// - Returns: a descriptor of the same socket if the peer may still be sending. Closing the last one
+  ///   would then reset the connection, and the peer might never see the answer.
+  func close() -> Int32? {
+    state.withLock { state in
+      state.stage = .closed
+      guard state.mayBeSending else { return nil }
+      let kept = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+      return kept < 0 ? nil : kept
+    }
+  }
+
+  private static func send(_ bytes: [UInt8], to descriptor: Int32) {
+    _ = bytes.withUnsafeBytes {
+      Glibc.send(
+        descriptor, $0.baseAddress, $0.count,
+        Int32(MSG_DONTWAIT) | Int32(MSG_NOSIGNAL))
+    }
+  }
+}

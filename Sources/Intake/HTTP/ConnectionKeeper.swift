@@ -1,0 +1,108 @@
+// Watches over all connections: ends those whose time is over, and lets refused ones finish sending.
+import Glibc
+import Ledger
+import Synchronization
+
+final class ConnectionKeeper: Sendable {
+  private struct State {
+    var connections: [ObjectIdentifier: Connection] = [:]
+    var lingering: [Lingering] = []
+    var isDraining = false
+    var isClosed = false
+  }
+
+  /// A socket whose answer is sent, and whose peer may still be sending.
+  private struct Lingering {
+    let descriptor: Int32
+    let deadlineMs: Int64
+    var drainedBytes = 0
+  }
+
+  private let state = Mutex(State())
+  private let thread = Mutex<WorkerThread?>(nil)
+
+  private static let periodMs: Int32 = 50
+  private static let lingerMs: Int64 = 2000
+  private static let lingerBytesMax = 8 << 20
+  private static let lingeringMax = 256
+
+  init() {}
+
+  func start() throws(LedgerError) {
+    let started = try WorkerThread { [self] in run() }
+    thread.withLock { $0 = started }
+  }
+
+  var count: Int { state.withLock { $0.connections.count } }
+
+  func add(_ connection: Connection) {
+    state.withLock { $0.connections[ObjectIdentifier(connection)] = connection }
+  }
+
+  /// The library closes the connection's socket after this.
+  func remove(_ connection: Connection) {
+    let kept = connection.close()
+    state.withLock { state in
+      state.connections[ObjectIdentifier(connection)] = nil
+      guard let kept else { return }
+      guard state.lingering.count < Self.lingeringMax, !state.isClosed else {
+        close(kept)
+        return
+      }
+      shutdown(kept, Int32(SHUT_WR))
+      state.lingering.append(
+        Lingering(descriptor: kept, deadlineMs: MonotonicClock.nowMs() + Self.lingerMs))
+    }
+  }
+
+  /// From now on a connection that waits for a request is ended.
+  func drain() { state.withLock { $0.isDraining = true } }
+
+  /// Ends the watch, and every connection that lingers.
+  func finish() {
+    let running = thread.withLock { thread in
+      defer { thread = nil }
+      return thread
+    }
+    state.withLock { $0.isClosed = true }
+    running?.join()
+    state.withLock { state in
+      for lingering in state.lingering { close(lingering.descriptor) }
+      state.lingering = []
+    }
+  }
+
+  private func run() {
+    while true {
+      let (connections, isDraining, isClosed) = state.withLock { state in
+        state.lingering = state.lingering.compactMap(Self.drained)
+        return (Array(state.connections.values), state.isDraining, state.isClosed)
+      }
+      if isClosed { return }
+      let nowMs = MonotonicClock.nowMs()
+      for connection in connections {
+        connection.expire(nowMs: nowMs)
+        if isDraining { connection.endIfWaiting() }
+      }
+      poll(nil, 0, Self.periodMs)
+    }
+  }
+
+  /// Reads what has come and throws it away; nil once the peer has ended, or its time is over.
+  private static func drained(_ lingering: Lingering) -> Lingering? {
+    var lingering = lingering
+    let isOver = withUnsafeTemporaryAllocation(byteCount: 65_536, alignment: 8) { buffer in
+      while lingering.drainedBytes < lingerBytesMax {
+        let count = recv(
+          lingering.descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
+        if count == 0 { return true }
+        if count < 0 { return errno != EAGAIN && errno != EINTR }
+        lingering.drainedBytes += count
+      }
+      return true
+    }
+    guard isOver || MonotonicClock.nowMs() >= lingering.deadlineMs else { return lingering }
+    close(lingering.descriptor)
+    return nil
+  }
+}

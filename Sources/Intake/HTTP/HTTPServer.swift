@@ -1,0 +1,130 @@
+// The HTTP server: the client API on one address, metrics on another.
+import Glibc
+import Ledger
+import Synchronization
+
+/// Where a server listens, and what it takes at most.
+package struct HTTPServerOptions: Sendable {
+  package var listen = "127.0.0.1:8080"
+  /// Nil for no metrics.
+  package var metricsListen: String?
+  /// Addresses and networks whose `X-Forwarded-For` is believed.
+  package var trustedProxies: [String] = []
+  /// Threads that read and write; the service has its own.
+  package var threadCount = 2
+  package var connectionsMax = 4096
+  package var bodyBytesMax = 4 << 20
+  /// Of all bodies in memory together.
+  package var bodiesBytesMax = 256 << 20
+  /// From a request's line to the end of its body.
+  package var requestMs: Int64 = 20_000
+  /// How long a connection may wait for its next request.
+  package var idleMs: Int64 = 75_000
+  /// How long a peer may take to accept an answer.
+  package var answerMs: Int64 = 30_000
+
+  package init() {}
+}
+
+/// Serves from its creation until `shutdown`. It ignores SIGPIPE in the whole process: a peer or a log
+/// that goes away must be an error code, not the end.
+package final class HTTPServer: Sendable {
+  private let keeper = ConnectionKeeper()
+  private let proxies: ProxyList
+  private let client: Listener
+  private let metrics: Listener?
+  private let isShut = Mutex(false)
+
+  private static let metricsConnectionsMax = 32
+
+  /// Listens on every address or on none.
+  package init(
+    _ options: HTTPServerOptions, service: any ClientService, authenticator: any Authenticator,
+    metrics: Metrics, accessLog: AccessLog? = nil
+  ) throws(HTTPServerError) {
+    signal(SIGPIPE, SIG_IGN)
+    let address = try Self.address(options.listen)
+    let metricsAddress: ListenAddress? =
+      if let text = options.metricsListen { try Self.address(text) } else { nil }
+    proxies = ProxyList(try TrustedProxies(options.trustedProxies))
+    let parts = ListenerParts(
+      options: options, proxies: proxies, service: service, authenticator: authenticator,
+      metrics: metrics, accessLog: accessLog,
+      keeper: keeper, bodies: BodyBudget(limitBytes: options.bodiesBytesMax))
+    client = try Listener(
+      parts, on: address, servesMetrics: false, threadCount: options.threadCount,
+      connectionsMax: Self.fitting(connections: options.connectionsMax))
+    self.metrics =
+      if let metricsAddress {
+        try Listener(
+          parts, on: metricsAddress, servesMetrics: true, threadCount: 1,
+          connectionsMax: Self.metricsConnectionsMax)
+      } else {
+        nil
+      }
+    do throws(LedgerError) {
+      try keeper.start()
+    } catch {
+      throw HTTPServerError(
+        operation: "serve on", object: address.description, cause: String(describing: error))
+    }
+  }
+
+  deinit { shutdown(graceMs: 0) }
+
+  private static func address(_ text: String) throws(HTTPServerError) -> ListenAddress {
+    guard let address = ListenAddress(text) else {
+      throw HTTPServerError(
+        operation: "listen on", object: PrintableText.shortened(text),
+        cause: "it is not an address and a port, such as 127.0.0.1:8080 or [::1]:8080")
+    }
+    return address
+  }
+
+  /// Raises the process's limit of open files as far as the connections need it, and says how many
+  /// connections it allows. The log must always be able to open its next file.
+  private static func fitting(connections wanted: Int) -> Int {
+    let reserve = 640
+    let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    var limit = rlimit()
+    guard getrlimit(resource, &limit) == 0 else { return wanted }
+    let needed = rlim_t(wanted + reserve)
+    if limit.rlim_cur < needed {
+      var raised = limit
+      raised.rlim_cur = min(needed, limit.rlim_max)
+      if setrlimit(resource, &raised) == 0 { limit = raised }
+    }
+    return max(1, min(wanted, Int(min(limit.rlim_cur, needed)) - reserve))
+  }
+
+  /// Puts other trusted proxies in force, for every request that comes from now on.
+  package func replaceTrustedProxies(_ texts: [String]) throws(HTTPServerError) {
+    proxies.replace(try TrustedProxies(texts))
+  }
+
+  /// Where the client API is served.
+  package var port: UInt16 { client.port }
+  /// Where the metrics are served; nil where they are not.
+  package var metricsPort: UInt16? { metrics?.port }
+
+  /// Takes no new connections, lets requests under way finish for so long, and closes everything. What the
+  /// service has not answered by then is answered 503. Returns when nothing of the server is left.
+  package func shutdown(graceMs: Int64 = 10_000) {
+    let isFirst = isShut.withLock { isShut in
+      defer { isShut = true }
+      return !isShut
+    }
+    guard isFirst else { return }
+    let listeners = [client, metrics].compactMap(\.self)
+    for listener in listeners { listener.quiesce() }
+    keeper.drain()
+    let deadlineMs = MonotonicClock.nowMs() + graceMs
+    while client.hasConnections, MonotonicClock.nowMs() < deadlineMs { poll(nil, 0, 10) }
+    client.abandonWork()
+    // What was just abandoned gets a moment to be sent.
+    let lastMs = MonotonicClock.nowMs() + min(graceMs, 1000)
+    while client.hasWork, MonotonicClock.nowMs() < lastMs { poll(nil, 0, 10) }
+    for listener in listeners { listener.stop() }
+    keeper.finish()
+  }
+}

@@ -1,0 +1,311 @@
+// One listening socket with the library behind it. The only file that sees its callbacks.
+import Bytes
+import CMicroHTTPD
+import Glibc
+import Synchronization
+
+/// Bytes of bodies in memory, all requests together.
+final class BodyBudget: Sendable {
+  private let used = Mutex(0)
+  private let limitBytes: Int
+
+  init(limitBytes: Int) { self.limitBytes = limitBytes }
+
+  var usedBytes: Int { used.withLock { $0 } }
+
+  func take(_ count: Int) -> Bool {
+    used.withLock { used in
+      guard used + count <= limitBytes else { return false }
+      used += count
+      return true
+    }
+  }
+
+  func give(_ count: Int) { used.withLock { $0 -= count } }
+}
+
+/// The proxies in force; they may be replaced while requests are answered.
+final class ProxyList: Sendable {
+  private let proxies: Mutex<TrustedProxies>
+
+  init(_ proxies: TrustedProxies) { self.proxies = Mutex(proxies) }
+
+  var current: TrustedProxies { proxies.withLock { $0 } }
+
+  func replace(_ proxies: TrustedProxies) { self.proxies.withLock { $0 = proxies } }
+}
+
+/// What both listeners of a server share.
+struct ListenerParts: Sendable {
+  let options: HTTPServerOptions
+  let proxies: ProxyList
+  let service: any ClientService
+  let authenticator: any Authenticator
+  let metrics: Metrics
+  let accessLog: AccessLog?
+  let keeper: ConnectionKeeper
+  let bodies: BodyBudget
+}
+
+final class Listener: @unchecked Sendable {
+  private struct Work {
+    var exchanges: [ObjectIdentifier: Exchange] = [:]
+    var isDraining = false
+    var isClosed = false
+  }
+
+  private let parts: ListenerParts
+  let servesMetrics: Bool
+  private let connectionsMax: Int
+  private let descriptor: Int32
+  private var daemon: OpaquePointer?
+  private let work = Mutex(Work())
+  private let connectionCount = Atomic<Int>(0)
+  private let requestCount = Atomic<UInt64>(0)
+  private let requestPrefix = UUID16.random().description.prefix(8)
+  let port: UInt16
+
+  var options: HTTPServerOptions { parts.options }
+  var trustedProxies: TrustedProxies { parts.proxies.current }
+  var service: any ClientService { parts.service }
+  var authenticator: any Authenticator { parts.authenticator }
+  var bodies: BodyBudget { parts.bodies }
+
+  /// Connections above the limit that are told so; beyond these a connection is closed unheard.
+  private static let refusedConnectionsMax = 64
+  /// Of the library's buffer for one connection: the largest head that it reads, and the pieces of a body.
+  private static let bufferBytes = 32 << 10
+
+  init(
+    _ parts: ListenerParts, on address: ListenAddress, servesMetrics: Bool, threadCount: Int,
+    connectionsMax: Int
+  ) throws(HTTPServerError) {
+    self.parts = parts
+    self.servesMetrics = servesMetrics
+    self.connectionsMax = connectionsMax
+    descriptor = try address.listen(backlog: 1024)
+    port = ListenAddress.port(of: descriptor)
+    var plan = cmhd_plan()
+    plan.listen_fd = descriptor
+    plan.thread_count = UInt32(threadCount)
+    plan.connection_limit = UInt32(connectionsMax + 2 * Self.refusedConnectionsMax)
+    plan.memory_bytes = Self.bufferBytes
+    plan.memory_increment_bytes = 8 << 10
+    plan.accept = acceptConnection
+    plan.handle = handleRequest
+    plan.completed = completeRequest
+    plan.notify = notifyConnection
+    plan.request_line = beginRequest
+    plan.unescape = keepEscapes
+    plan.context = Unmanaged.passUnretained(self).toOpaque()
+    daemon = cmhd_start(&plan)
+    if daemon == nil {
+      let code = errno
+      Glibc.close(descriptor)
+      throw HTTPServerError("serve on", address.description, errno: code)
+    }
+  }
+
+  deinit { stop() }
+
+  // MARK: Ending
+
+  /// Takes no more connections; those that are open get their answers, and are then closed.
+  func quiesce() {
+    work.withLock { $0.isDraining = true }
+    if let daemon { _ = MHD_quiesce_daemon(daemon) }
+  }
+
+  var isDraining: Bool { work.withLock { $0.isDraining } }
+  var hasWork: Bool { work.withLock { !$0.exchanges.isEmpty } }
+  var hasConnections: Bool { connectionCount.load(ordering: .relaxed) > 0 }
+
+  /// Answers 503 to everything that the service still has. Its own answers then come to nothing.
+  func abandonWork() {
+    let exchanges = work.withLock { work in
+      work.isClosed = true
+      return Array(work.exchanges.values)
+    }
+    for exchange in exchanges {
+      exchange.complete(.unavailable(retryAfterSeconds: 1).closing())
+    }
+  }
+
+  /// Closes every connection. The library must not be stopped while a connection is suspended.
+  func stop() {
+    guard let daemon else { return }
+    self.daemon = nil
+    abandonWork()
+    MHD_stop_daemon(daemon)
+    Glibc.close(descriptor)
+  }
+
+  // MARK: What an exchange needs
+
+  func nextRequestID() -> String {
+    let number = requestCount.wrappingAdd(1, ordering: .relaxed).newValue
+    return "\(requestPrefix)-\(number)"
+  }
+
+  var isFull: Bool { connectionCount.load(ordering: .relaxed) > connectionsMax }
+
+  /// False once the server has given up waiting for the service.
+  func beginWork(_ exchange: Exchange) -> Bool {
+    work.withLock { work in
+      guard !work.isClosed else { return false }
+      work.exchanges[ObjectIdentifier(exchange)] = exchange
+      return true
+    }
+  }
+
+  func endWork(_ exchange: Exchange) {
+    _ = work.withLock { $0.exchanges.removeValue(forKey: ObjectIdentifier(exchange)) }
+  }
+
+  func note(_ entry: AccessLogEntry) {
+    parts.metrics.count(.requests, label: entry.status == 0 ? "none" : String(entry.status))
+    parts.metrics.observe(
+      .requestSeconds, seconds: Double(entry.durationMicroseconds) / 1_000_000)
+    parts.accessLog?.append(entry)
+  }
+
+  func exposition() -> HTTPAnswer {
+    parts.metrics.set(.connections, Double(parts.keeper.count))
+    parts.metrics.set(.bodyBytes, Double(bodies.usedBytes))
+    var answer = HTTPAnswer(status: 200, body: parts.metrics.exposition())
+    answer.contentType = Metrics.contentType
+    return answer
+  }
+
+  func rawHead(
+    of handle: OpaquePointer, method: UnsafePointer<CChar>, target: UnsafeRawBufferPointer?,
+    version: UnsafePointer<CChar>
+  ) -> RawHead {
+    func bytes(_ text: UnsafePointer<CChar>) -> UnsafeRawBufferPointer {
+      UnsafeRawBufferPointer(start: text, count: strlen(text))
+    }
+    var head = RawHead(
+      method: bytes(method), target: target, version: bytes(version),
+      countBytes: cmhd_head_bytes(handle))
+    head.headers.reserveCapacity(16)
+    withUnsafeMutablePointer(to: &head) { head in
+      cmhd_headers(handle, collectHeader, head)
+    }
+    return head
+  }
+
+  func queue(_ answer: HTTPAnswer, requestID: String, on handle: OpaquePointer) -> Bool {
+    let response = answer.body.withUnsafeBytes { cmhd_response($0.baseAddress, $0.count) }
+    guard let response else { return false }
+    defer { MHD_destroy_response(response) }
+    var isWhole = true
+    func add(_ name: String, _ value: String) {
+      if MHD_add_response_header(response, name, value) != .YES { isWhole = false }
+    }
+    add("Content-Type", answer.contentType)
+    add("Cache-Control", "no-store")
+    add("X-Request-Id", requestID)
+    for (name, value) in answer.headers { add(name, value) }
+    if answer.closes { add("Connection", "close") }
+    return isWhole && MHD_queue_response(handle, UInt32(answer.status), response) == .YES
+  }
+
+  // MARK: Connections
+
+  fileprivate func admits() -> Bool {
+    connectionCount.load(ordering: .relaxed) < connectionsMax + Self.refusedConnectionsMax
+  }
+
+  fileprivate func open(_ handle: OpaquePointer) -> Connection {
+    connectionCount.add(1, ordering: .relaxed)
+    let connection = Connection(
+      descriptor: cmhd_fd(handle), peer: cmhd_peer(handle).flatMap { NetworkAddress($0) },
+      deadlineMs: MonotonicClock.nowMs() + options.requestMs)
+    parts.keeper.add(connection)
+    return connection
+  }
+
+  fileprivate func close(_ connection: Connection) {
+    connectionCount.subtract(1, ordering: .relaxed)
+    parts.keeper.remove(connection)
+  }
+}
+
+// MARK: Callbacks of the library
+
+private func listener(_ context: UnsafeMutableRawPointer?) -> Listener? {
+  context.map { Unmanaged<Listener>.fromOpaque($0).takeUnretainedValue() }
+}
+
+private func acceptConnection(
+  context: UnsafeMutableRawPointer?, address: UnsafePointer<sockaddr>?, size: socklen_t
+) -> MHD_Result {
+  listener(context)?.admits() == true ? .YES : .NO
+}
+
+private func notifyConnection(
+  context: UnsafeMutableRawPointer?, handle: OpaquePointer?,
+  slot: UnsafeMutablePointer<UnsafeMutableRawPointer?>?, code: MHD_ConnectionNotificationCode
+) {
+  guard let listener = listener(context), let handle, let slot else { return }
+  if cmhd_is_start(code) != 0 {
+    slot.pointee = Unmanaged.passRetained(listener.open(handle)).toOpaque()
+  } else if let connection = slot.pointee {
+    slot.pointee = nil
+    listener.close(Unmanaged<Connection>.fromOpaque(connection).takeRetainedValue())
+  }
+}
+
+/// Called with the request's line; what it returns stands for the request until its end.
+private func beginRequest(
+  context: UnsafeMutableRawPointer?, target: UnsafePointer<CChar>?, handle: OpaquePointer?
+) -> UnsafeMutableRawPointer? {
+  guard let listener = listener(context), let handle,
+    let connection = cmhd_socket_context(handle)
+  else { return nil }
+  let exchange = Exchange(
+    listener: listener, handle: handle,
+    connection: Unmanaged<Connection>.fromOpaque(connection).takeUnretainedValue(),
+    target: target.map { UnsafeRawBufferPointer(start: $0, count: strlen($0)) })
+  return Unmanaged.passRetained(exchange).toOpaque()
+}
+
+/// Paths stay as they were sent.
+private func keepEscapes(
+  context: UnsafeMutableRawPointer?, handle: OpaquePointer?, text: UnsafeMutablePointer<CChar>?
+) -> Int {
+  text.map { strlen($0) } ?? 0
+}
+
+private func handleRequest(
+  context: UnsafeMutableRawPointer?, handle: OpaquePointer?, url: UnsafePointer<CChar>?,
+  method: UnsafePointer<CChar>?, version: UnsafePointer<CChar>?, piece: UnsafePointer<CChar>?,
+  pieceSize: UnsafeMutablePointer<Int>?, slot: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
+) -> MHD_Result {
+  guard let exchange = slot?.pointee, let method, let version, let pieceSize else { return .NO }
+  let bytes = UnsafeRawBufferPointer(start: piece, count: piece == nil ? 0 : pieceSize.pointee)
+  pieceSize.pointee = 0
+  let goesOn = Unmanaged<Exchange>.fromOpaque(exchange).takeUnretainedValue().proceed(
+    method: method, version: version, piece: bytes)
+  return goesOn ? .YES : .NO
+}
+
+private func completeRequest(
+  context: UnsafeMutableRawPointer?, handle: OpaquePointer?,
+  slot: UnsafeMutablePointer<UnsafeMutableRawPointer?>?, code: MHD_RequestTerminationCode
+) {
+  guard let exchange = slot?.pointee else { return }
+  slot?.pointee = nil
+  Unmanaged<Exchange>.fromOpaque(exchange).takeRetainedValue().end()
+}
+
+private func collectHeader(
+  context: UnsafeMutableRawPointer?, kind: MHD_ValueKind, name: UnsafePointer<CChar>?,
+  nameSize: Int, value: UnsafePointer<CChar>?, valueSize: Int
+) -> MHD_Result {
+  context?.assumingMemoryBound(to: RawHead.self).pointee.headers.append(
+    RawHead.Header(
+      name: UnsafeRawBufferPointer(start: name, count: name == nil ? 0 : nameSize),
+      value: UnsafeRawBufferPointer(start: value, count: value == nil ? 0 : valueSize)))
+  return .YES
+}

@@ -1,0 +1,162 @@
+// Which requests there are, and what stands in the way of one before its body is read.
+import Bytes
+
+/// Where a request goes.
+enum Route: Equatable {
+  case upload
+  /// The id as it stands in the path.
+  case receipt(String)
+  case health
+  case metrics
+  case unknown
+
+  static let receiptsPath = "/client/itunes_connect/receipts"
+
+  /// A path has one spelling: no trailing slash, no percent-encoding, case matters.
+  init(path: String, servesMetrics: Bool) {
+    if servesMetrics {
+      self = path == "/metrics" ? .metrics : .unknown
+    } else if path == Self.receiptsPath {
+      self = .upload
+    } else if path == "/healthz" {
+      self = .health
+    } else if path.hasPrefix(Self.receiptsPath + "/") {
+      let id = path.dropFirst(Self.receiptsPath.count + 1)
+      self = id.isEmpty || id.contains("/") ? .unknown : .receipt(String(id))
+    } else {
+      self = .unknown
+    }
+  }
+
+  /// The path without what differs from request to request; nil for what is no path here.
+  var template: String? {
+    switch self {
+    case .upload: Self.receiptsPath
+    case .receipt: Self.receiptsPath + "/{id}"
+    case .health: "/healthz"
+    case .metrics: "/metrics"
+    case .unknown: nil
+    }
+  }
+
+  var allowedMethods: [String] { self == .upload ? ["POST"] : ["GET", "HEAD"] }
+
+  var needsToken: Bool {
+    switch self {
+    case .upload, .receipt: true
+    case .health, .metrics, .unknown: false
+    }
+  }
+
+  /// Refuses what the head alone shows to be wrong, an unknown token included.
+  /// - Returns: the token's app family, where a token is needed.
+  func admit(
+    _ head: RequestHead, authenticator: any Authenticator, bodyBytesMax: Int
+  ) throws(HTTPAnswer) -> UUID16? {
+    guard self != .unknown else { throw .pathNotFound }
+    guard allowedMethods.contains(head.method) else {
+      throw .methodNotAllowed(allowedMethods.joined(separator: ", "))
+    }
+    let family = needsToken ? try Self.appFamily(head, authenticator) : nil
+    // A token or an id in a query would end up in the logs of whatever stands in front.
+    guard !head.hasQuery else {
+      throw HTTPAnswer(400, .unexpectedQuery, "this path takes no query")
+    }
+    if self == .upload {
+      try Self.checkContent(head, bodyBytesMax: bodyBytesMax)
+    } else if head.hasBody {
+      throw HTTPAnswer(400, .unexpectedBody, "this request takes no body")
+    }
+    return family
+  }
+
+  private static func appFamily(
+    _ head: RequestHead, _ authenticator: any Authenticator
+  ) throws(HTTPAnswer) -> UUID16 {
+    guard let value = head.authorizations.first else {
+      throw .unauthorized("Authorization is missing")
+    }
+    guard head.authorizations.count == 1 else {
+      throw .unauthorized("Authorization stands more than once", error: "invalid_request")
+    }
+    guard let token = BearerToken.text(in: value) else {
+      throw .unauthorized(
+        "Authorization is not Bearer and a token", error: "invalid_request")
+    }
+    guard let family = authenticator.appFamily(of: token) else {
+      throw .unauthorized("the token is unknown or revoked", error: "invalid_token")
+    }
+    return family
+  }
+
+  private static func checkContent(
+    _ head: RequestHead, bodyBytesMax: Int
+  ) throws(HTTPAnswer) {
+    guard head.contentTypes.count == 1, let type = head.contentTypes.first,
+      MediaType.isJSON(type)
+    else {
+      throw HTTPAnswer(
+        415, .unsupportedMediaType, "Content-Type is not application/json in UTF-8")
+    }
+    guard head.contentEncodings.allSatisfy({ $0.lowercased() == "identity" }) else {
+      throw HTTPAnswer(415, .unsupportedMediaType, "the body has a Content-Encoding")
+    }
+    if let length = head.contentLength, length > bodyBytesMax {
+      throw .bodyTooLarge(limitBytes: bodyBytesMax)
+    }
+  }
+}
+
+/// `Bearer` and a token, as RFC 6750 writes them.
+enum BearerToken {
+  static let bytesMax = 512
+
+  static func text(in value: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+    let scheme = StaticString("bearer")
+    var place = scheme.utf8CodeUnitCount
+    guard value.count > place, value[place] == 0x20 else { return nil }
+    for index in 0..<place where value[index] | 0x20 != scheme.utf8Start[index] { return nil }
+    while place < value.count, value[place] == 0x20 { place += 1 }
+    let token = UnsafeRawBufferPointer(rebasing: value[place...])
+    guard !token.isEmpty, token.count <= bytesMax, token.allSatisfy(isTokenByte) else {
+      return nil
+    }
+    return token
+  }
+
+  private static func isTokenByte(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "-"), UInt8(ascii: "."),
+      UInt8(ascii: "_"), UInt8(ascii: "~"), UInt8(ascii: "+"), UInt8(ascii: "/"),
+      UInt8(ascii: "="):
+      true
+    default: false
+    }
+  }
+}
+
+/// The one media type that is taken.
+enum MediaType {
+  /// `application/json`, with `charset=utf-8` or without. Another parameter is of no consequence.
+  static func isJSON(_ value: String) -> Bool {
+    var parts = value.split(separator: ";", omittingEmptySubsequences: false).map(trimmed)
+    guard !parts.isEmpty, parts.removeFirst().lowercased() == "application/json" else {
+      return false
+    }
+    return parts.allSatisfy { parameter in
+      guard !parameter.isEmpty else { return true }
+      let pair = parameter.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      guard pair.count == 2 else { return false }
+      guard pair[0].lowercased() == "charset" else { return true }
+      return ["utf-8", "\"utf-8\"", "utf8", "\"utf8\""].contains(pair[1].lowercased())
+    }
+  }
+
+  private static func trimmed(_ text: Substring) -> Substring {
+    var text = text
+    while let first = text.first, first == " " || first == "\t" { text = text.dropFirst() }
+    while let last = text.last, last == " " || last == "\t" { text = text.dropLast() }
+    return text
+  }
+}

@@ -1,0 +1,179 @@
+// The hand-over: while a server holds the ledger, commands append through it, over ledger.sock.
+import Glibc
+package import Ledger
+
+/// Takes drafts from commands of the same user and appends them. One session at a time may append;
+/// whoever comes beside it waits a while for its turn.
+package final class HandoverServer: Sendable {
+  /// Limits; the defaults are what docs/handover.md says.
+  package struct Options: Sendable {
+    /// Connections at once, those that wait for their turn included.
+    package var connectionsMax = 4
+    /// How long a session waits for its turn.
+    package var turnTimeoutMs: Int32 = 10_000
+    /// How long a session may say nothing.
+    package var idleTimeoutMs: Int32 = 900_000
+    /// How long a greeting, or the next piece of a frame, may take to come.
+    package var pieceTimeoutMs: Int32 = 30_000
+
+    package init() {}
+  }
+
+  struct Session {
+    let connection: HandoverConnection
+    var thread: WorkerThread?
+    var isFinished = false
+  }
+
+  struct State {
+    var sessions: [Int: Session] = [:]
+    var nextSession = 0
+    /// The session whose turn it is, and its process.
+    var turn: (session: Int, processID: Int32)?
+    var isStopping = false
+  }
+
+  let writer: LedgerWriter
+  let options: Options
+  let onAppended: @Sendable () -> Void
+  let onRetry: @Sendable () -> Void
+  private let listener: Int32
+  private let state = Monitor(State(), conditionCount: 0)
+  private let thread = Monitor<WorkerThread?>(nil, conditionCount: 0)
+
+  /// Begins to listen, until `stop()`. The writer is to be closed after that. A socket that a dead server left is replaced: the
+  /// writer's lock says that no other server lives.
+  /// - Parameter onAppended: told when a session's events have become durable, on that session's thread.
+  /// - Parameter onRetry: told that everything that waits for the App Store is to be tried now.
+  package init(
+    writer: LedgerWriter, options: Options = Options(),
+    onAppended: @escaping @Sendable () -> Void = {},
+    onRetry: @escaping @Sendable () -> Void = {}
+  ) throws(LedgerError) {
+    self.writer = writer
+    self.options = options
+    self.onAppended = onAppended
+    self.onRetry = onRetry
+    listener = try Self.listen(writer.directory)
+    // The threads keep it alive until `stop()`.
+    let started = try WorkerThread { self.acceptAll() }
+    thread.withLock { $0 = started }
+  }
+
+  deinit { close(listener) }
+
+  private static func listen(_ directory: LedgerDirectory) throws(LedgerError) -> Int32 {
+    let descriptor = HandoverAddress.makeSocket()
+    let code: Int32? = HandoverAddress.with(directoryPath: directory.path) { address, size, path in
+      unlink(path)
+      guard descriptor >= 0, bind(descriptor, address, size) == 0 else { return errno }
+      // Before it listens nobody can connect: there is no moment with other permissions.
+      guard chmod(path, 0o600) == 0, Glibc.listen(descriptor, 8) == 0 else { return errno }
+      return 0
+    }
+    guard let code, code == 0 else {
+      let cause = String(cString: strerror(code ?? errno))
+      if descriptor >= 0 { close(descriptor) }
+      throw LedgerError(
+        .inputOutput, operation: "listen", object: directory.fullPath(HandoverProtocol.socketName),
+        cause: cause)
+    }
+    return descriptor
+  }
+
+  /// Ends all sessions and the listening, and removes the socket. What was submitted is durable when it
+  /// returns. To be called before the writer is closed; calling it again does nothing.
+  package func stop() {
+    let connections = state.withLock { state -> [HandoverConnection]? in
+      if state.isStopping { return nil }
+      state.isStopping = true
+      return state.sessions.values.map(\.connection)
+    }
+    guard let connections else { return }
+    _ = HandoverAddress.with(directoryPath: writer.directory.path) { _, _, path in unlink(path) }
+    shutdown(listener, Int32(SHUT_RDWR))
+    for connection in connections { connection.shutDown() }
+    thread.withLock { $0.take() }?.join()
+    let threads = state.withLock { state in state.sessions.values.compactMap(\.thread) }
+    for thread in threads { thread.join() }
+    state.withLock { $0.sessions = [:] }
+  }
+
+  // MARK: Connections
+
+  private func acceptAll() {
+    while !state.withLock({ $0.isStopping }) {
+      let descriptor = accept(listener, nil, nil)
+      if descriptor >= 0 {
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+        admit(HandoverConnection(descriptor))
+      } else if errno != EINTR, errno != ECONNABORTED, !state.withLock({ $0.isStopping }) {
+        // No descriptors left, as a rule: others end meanwhile.
+        usleep(100_000)
+      }
+    }
+  }
+
+  private func admit(_ connection: HandoverConnection) {
+    reap()
+    // Root may do all that the user may.
+    guard let peer = connection.peer, peer.userID == geteuid() || peer.userID == 0 else {
+      return refuse(connection, "it is for the ledger's own user")
+    }
+    let number = state.withLock { state -> Int? in
+      guard !state.isStopping, state.sessions.count < options.connectionsMax else { return nil }
+      state.nextSession += 1
+      state.sessions[state.nextSession] = Session(connection: connection)
+      return state.nextSession
+    }
+    guard let number else { return refuse(connection, "too many commands wait for it") }
+    do throws(LedgerError) {
+      let started = try WorkerThread { [self] in
+        HandoverSession(
+          server: self, number: number, processID: peer.processID, connection: connection
+        ).run()
+        state.withLock { $0.sessions[number]?.isFinished = true }
+      }
+      state.withLock { $0.sessions[number]?.thread = started }
+    } catch {
+      state.withLock { $0.sessions[number] = nil }
+      refuse(connection, "it cannot take another command")
+    }
+  }
+
+  private func refuse(_ connection: HandoverConnection, _ cause: String) {
+    let error = LedgerError(
+      .locked, operation: "open for writing", object: writer.directory.path, cause: cause)
+    // It fits the socket's own memory; whoever does not read it is not waited for.
+    try? connection.send(.failure, HandoverWriter.failure(error), timeoutMs: 0)
+  }
+
+  /// Joins the threads of sessions that have ended.
+  private func reap() {
+    let threads = state.withLock { state -> [WorkerThread] in
+      let finished = state.sessions.filter { $0.value.isFinished && $0.value.thread != nil }
+      for number in finished.keys { state.sessions[number] = nil }
+      return finished.values.compactMap(\.thread)
+    }
+    for thread in threads { thread.join() }
+  }
+
+  // MARK: Turns
+
+  /// Takes the turn for a session; the process that has it where that is another.
+  func takeTurn(_ number: Int, processID: Int32) -> Int32? {
+    state.withLock { state in
+      if let turn = state.turn { return turn.processID }
+      state.turn = (number, processID)
+      return nil
+    }
+  }
+
+  func giveTurnBack(_ number: Int) {
+    state.withLock { state in
+      if state.turn?.session == number { state.turn = nil }
+    }
+  }
+
+  var isStopping: Bool { state.withLock { $0.isStopping } }
+}

@@ -1,0 +1,277 @@
+// One command's session with the server: its turn, its submissions, its end.
+import Glibc
+import JSON
+import Ledger
+
+/// Serves one connection, on one thread.
+struct HandoverSession {
+  let server: HandoverServer
+  let number: Int
+  let processID: Int32
+  let connection: HandoverConnection
+
+  /// Why a session ends early.
+  private enum Ending: Error {
+    case connection(ConnectionFailure)
+    /// Told to the client.
+    case refused(LedgerError)
+  }
+
+  func run() {
+    do throws(Ending) {
+      try greet()
+      try waitForTurn()
+      defer { server.giveTurnBack(number) }
+      let submissions = HandoverSubmissions(server.writer)
+      // Whoever has the next turn must find all events of this one in the log.
+      defer {
+        submissions.settleAll()
+        server.onAppended()
+      }
+      try send(.begun)
+      try serve(submissions)
+    } catch {
+      switch error {
+      case .connection(.malformed(let cause)): tell(refusal(.invalidInput, cause))
+      case .connection: break
+      case .refused(let error): tell(error)
+      }
+    }
+    connection.shutDown()
+  }
+
+  private func tell(_ error: LedgerError) {
+    try? connection.send(.failure, HandoverWriter.failure(error), timeoutMs: 1000)
+  }
+
+  private func refusal(_ kind: LedgerError.Kind, _ cause: String) -> LedgerError {
+    LedgerError(kind, operation: "append through the server", object: "ledger.sock", cause: cause)
+  }
+
+  private func send(
+    _ kind: HandoverProtocol.Kind, _ content: [UInt8] = []
+  ) throws(Ending) {
+    do throws(ConnectionFailure) {
+      try connection.send(kind, content, timeoutMs: server.options.pieceTimeoutMs)
+    } catch { throw .connection(error) }
+  }
+
+  private func receive(
+    startTimeoutMs: Int32
+  ) throws(Ending) -> (kind: UInt8, content: [UInt8]) {
+    do throws(ConnectionFailure) {
+      return try connection.receive(
+        startTimeoutMs: startTimeoutMs, pieceTimeoutMs: server.options.pieceTimeoutMs)
+    } catch { throw .connection(error) }
+  }
+
+  private func parsed<Result>(
+    _ body: () throws(HandoverFault) -> Result
+  ) throws(Ending) -> Result {
+    do throws(HandoverFault) { return try body() } catch {
+      throw .connection(.malformed(error.cause))
+    }
+  }
+
+  // MARK: Beginning
+
+  private func greet() throws(Ending) {
+    let frame = try receive(startTimeoutMs: server.options.pieceTimeoutMs)
+    guard frame.kind == HandoverProtocol.Kind.begin.rawValue else {
+      throw .connection(.malformed("the first frame does not begin a session"))
+    }
+    var reader = HandoverReader(frame.content)
+    let version = try parsed { () throws(HandoverFault) in try reader.number(UInt8.self) }
+    guard version == HandoverProtocol.version else {
+      throw .refused(
+        refusal(
+          .invalidInput,
+          "the server speaks version \(HandoverProtocol.version), this program \(version): use the "
+            + "server's ledgerctl"))
+    }
+    let ledgerID = try parsed { () throws(HandoverFault) in
+      let text = try reader.text()
+      try reader.expectEnd()
+      return text
+    }
+    guard ledgerID == server.writer.directory.identity.id.description else {
+      throw .refused(refusal(.invalidInput, "the server has another ledger"))
+    }
+  }
+
+  private func waitForTurn() throws(Ending) {
+    let deadlineMs = HandoverClock.nowMs() + Int64(server.options.turnTimeoutMs)
+    while let holder = server.takeTurn(number, processID: processID) {
+      if server.isStopping { throw .refused(refusal(.closed, "the server is stopping")) }
+      if HandoverClock.nowMs() >= deadlineMs {
+        throw .refused(
+          LedgerError(
+            .locked, operation: "open for writing", object: server.writer.directory.path,
+            cause: "process \(holder) is appending through the server"))
+      }
+      usleep(10_000)
+    }
+  }
+
+  // MARK: Serving
+
+  private func serve(_ submissions: HandoverSubmissions) throws(Ending) {
+    while true {
+      let frame = try receive(startTimeoutMs: server.options.idleTimeoutMs)
+      var reader = HandoverReader(frame.content)
+      switch HandoverProtocol.Kind(rawValue: frame.kind) {
+      case .submit:
+        let drafts = try parsed { () throws(HandoverFault) in try reader.drafts() }
+        if let fault = drafts.lazy.compactMap(DraftCheck.fault).first {
+          throw .connection(.malformed(fault))
+        }
+        if server.isStopping { throw .refused(refusal(.closed, "the server is stopping")) }
+        submissions.add(drafts)
+      case .positions:
+        let number = try parsed { () throws(HandoverFault) in
+          let number = try reader.number(UInt64.self)
+          try reader.expectEnd()
+          return number
+        }
+        try answer(.placed) { () throws(LedgerError) in
+          let range = try submissions.positions(of: number)
+          server.onAppended()
+          var writer = HandoverWriter()
+          writer.number(UInt64(range.lowerBound))
+          writer.number(UInt64(range.count))
+          return writer.bytes
+        }
+      case .flush:
+        try answer(.flushed) { () throws(LedgerError) in
+          try submissions.flush()
+          server.onAppended()
+          return []
+        }
+      case .retry:
+        server.onRetry()
+        try send(.retried)
+      case .end:
+        try answer(.ended) { () throws(LedgerError) in
+          try submissions.flush()
+          return []
+        }
+        return
+      default: throw .connection(.malformed("a frame of kind \(frame.kind) does not belong there"))
+      }
+    }
+  }
+
+  private func answer(
+    _ kind: HandoverProtocol.Kind, _ body: () throws(LedgerError) -> [UInt8]
+  ) throws(Ending) {
+    let content: [UInt8]
+    do throws(LedgerError) { content = try body() } catch {
+      return try send(.failure, HandoverWriter.failure(error))
+    }
+    try send(kind, content)
+  }
+}
+
+/// What came in a session, in order; memory is bounded whatever a client sends.
+final class HandoverSubmissions {
+  private static let waitingCountMax = 1024
+  private static let waitingByteCountMax = 16 << 20
+
+  private let writer: LedgerWriter
+  private var waiting: [(ticket: AppendTicket, byteCount: Int)] = []
+  private var waitingByteCount = 0
+  /// Where the latest submissions stand.
+  private var settled: [Range<Position>] = []
+  /// The number of the first in `settled`.
+  private var firstSettled: UInt64 = 0
+  /// The first failure: nothing that came after it is appended.
+  private var failure: LedgerError?
+  /// Whether a submission that was taken did not become durable.
+  private var hasLost = false
+
+  init(_ writer: LedgerWriter) { self.writer = writer }
+
+  private var settledCount: UInt64 { firstSettled + UInt64(settled.count) }
+
+  func add(_ drafts: [EventDraft]) {
+    if failure != nil { return }
+    do throws(LedgerError) {
+      let byteCount = drafts.reduce(0) { $0 + $1.data.count + 128 + $1.references.count * 16 }
+      waiting.append((try writer.submit(drafts), byteCount))
+      waitingByteCount += byteCount
+    } catch { failure = error }
+    while waiting.count > Self.waitingCountMax || waitingByteCount > Self.waitingByteCountMax {
+      // Half at once: taking them off one by one would move the rest each time.
+      settle((waiting.count + 1) / 2)
+    }
+  }
+
+  /// Where a submission stands, once it is durable.
+  func positions(of number: UInt64) throws(LedgerError) -> Range<Position> {
+    if number >= settledCount, number - settledCount < UInt64(waiting.count) {
+      settle(Int(number - settledCount) + 1)
+    }
+    if number >= firstSettled, number < settledCount {
+      return settled[Int(number - firstSettled)]
+    }
+    if let failure { throw failure }
+    throw LedgerError(
+      .invalidInput, operation: "append through the server", object: "submission \(number)",
+      cause: "it was never made, or is too long ago")
+  }
+
+  func flush() throws(LedgerError) {
+    settleAll()
+    if let failure { throw failure }
+  }
+
+  func settleAll() { settle(waiting.count) }
+
+  private func settle(_ count: Int) {
+    for (ticket, byteCount) in waiting.prefix(count) {
+      waitingByteCount -= byteCount
+      if hasLost { continue }
+      do throws(LedgerError) { settled.append(try writer.positions(of: ticket)) } catch {
+        failure = error
+        hasLost = true
+      }
+    }
+    waiting.removeFirst(min(count, waiting.count))
+    let excess = settled.count - HandoverProtocol.submissionsKept
+    if excess > HandoverProtocol.submissionsKept / 4 {
+      settled.removeFirst(excess)
+      firstSettled += UInt64(excess)
+    }
+  }
+}
+
+/// Looks at drafts from another process before they become part of the log for ever.
+enum DraftCheck {
+  /// Why a draft cannot be an event of this program; nil where it can.
+  static func fault(_ draft: EventDraft) -> String? {
+    guard let type = EventType(rawValue: draft.type), draft.version >= 1,
+      draft.version <= type.currentVersion
+    else { return "a draft is of a type or version that the server does not know" }
+    var data: [UInt8] = []
+    data.reserveCapacity(draft.data.count + draft.references.count)
+    var copied = 0
+    for reference in draft.references {
+      guard reference.offsetBytes > copied, reference.offsetBytes < draft.data.count else {
+        return "a draft's position reference points outside"
+      }
+      data += draft.data[copied..<reference.offsetBytes]
+      data.append(UInt8(ascii: "0"))
+      copied = reference.offsetBytes
+    }
+    data += draft.data[copied...]
+    var compact: [UInt8] = []
+    do {
+      try data.withUnsafeBytes { bytes in
+        try JSONValidator.compact(
+          bytes, depthLimit: JSONValidator.greatestDepthLimit, to: &compact)
+      }
+    } catch { return "a draft's data is no JSON" }
+    return compact == data && data.first == UInt8(ascii: "{")
+      ? nil : "a draft's data is no compact JSON object"
+  }
+}

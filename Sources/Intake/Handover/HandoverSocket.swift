@@ -1,0 +1,175 @@
+// Unix stream sockets: addresses, whole frames, deadlines.
+import Glibc
+import Ledger
+
+/// Why a connection is of no more use.
+enum ConnectionFailure: Error {
+  /// The other side has gone.
+  case closed
+  /// Nothing came, or nothing could be sent, for too long.
+  case timeout
+  /// The other side sent what it may not send.
+  case malformed(String)
+  case system(Int32)
+}
+
+/// One end of a connection. Used by one thread; `shutDown` by any.
+final class HandoverConnection: Sendable {
+  private let descriptor: Int32
+
+  /// Takes over a connected socket.
+  init(_ descriptor: Int32) {
+    self.descriptor = descriptor
+    // Waiting is done by poll alone, so that each wait has its limit.
+    _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+  }
+
+  deinit { close(descriptor) }
+
+  /// Ends both directions: whoever reads or writes is told that the other side has gone.
+  func shutDown() { shutdown(descriptor, Int32(SHUT_RDWR)) }
+
+  /// Who is at the other end, as the system knows: process and user.
+  var peer: (processID: Int32, userID: UInt32)? {
+    // struct ucred: pid, uid, gid.
+    var credentials: (Int32, UInt32, UInt32) = (0, 0, 0)
+    var size = socklen_t(MemoryLayout.size(ofValue: credentials))
+    guard getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0 else {
+      return nil
+    }
+    return (credentials.0, credentials.1)
+  }
+
+  // MARK: Frames
+
+  /// Sends a frame; each wait for room takes at most so long.
+  func send(
+    _ kind: HandoverProtocol.Kind, _ content: [UInt8] = [], timeoutMs: Int32
+  ) throws(ConnectionFailure) {
+    var frame: [UInt8] = []
+    frame.reserveCapacity(HandoverProtocol.headerByteCount + content.count)
+    withUnsafeBytes(of: UInt32(content.count).littleEndian) { frame.append(contentsOf: $0) }
+    frame.append(kind.rawValue)
+    frame += content
+    var sent = 0
+    while sent < frame.count {
+      let count = frame.withUnsafeBytes { bytes in
+        Glibc.send(
+          descriptor, bytes.baseAddress?.advanced(by: sent), bytes.count - sent,
+          Int32(MSG_NOSIGNAL))
+      }
+      if count >= 0 {
+        sent += count
+      } else if errno == EAGAIN {
+        try wait(for: Int16(POLLOUT), timeoutMs: timeoutMs)
+      } else if errno == EPIPE || errno == ECONNRESET {
+        throw .closed
+      } else if errno != EINTR {
+        throw .system(errno)
+      }
+    }
+  }
+
+  /// Receives a frame: waits so long for its beginning, and so long for each further piece.
+  func receive(
+    startTimeoutMs: Int32, pieceTimeoutMs: Int32
+  ) throws(ConnectionFailure) -> (kind: UInt8, content: [UInt8]) {
+    let header = try receive(
+      HandoverProtocol.headerByteCount, startTimeoutMs: startTimeoutMs,
+      pieceTimeoutMs: pieceTimeoutMs)
+    let length = (0..<4).reduce(0) { $0 | Int(header[$1]) << (8 * $1) }
+    guard length <= HandoverProtocol.contentByteCountMax else {
+      throw .malformed("a frame of \(length) bytes is too large")
+    }
+    let content = try receive(
+      length, startTimeoutMs: pieceTimeoutMs, pieceTimeoutMs: pieceTimeoutMs)
+    return (header[4], content)
+  }
+
+  private func receive(
+    _ byteCount: Int, startTimeoutMs: Int32, pieceTimeoutMs: Int32
+  ) throws(ConnectionFailure) -> [UInt8] {
+    var bytes: [UInt8] = []
+    // The memory grows with what has come, not with what was announced.
+    var piece = [UInt8](repeating: 0, count: min(byteCount, 64 << 10))
+    while bytes.count < byteCount {
+      let wanted = min(piece.count, byteCount - bytes.count)
+      let count = recv(descriptor, &piece, wanted, 0)
+      if count > 0 {
+        bytes += piece[..<count]
+      } else if count == 0 {
+        throw .closed
+      } else if errno == EAGAIN {
+        try wait(
+          for: Int16(POLLIN), timeoutMs: bytes.isEmpty ? startTimeoutMs : pieceTimeoutMs)
+      } else if errno == ECONNRESET {
+        throw .closed
+      } else if errno != EINTR {
+        throw .system(errno)
+      }
+    }
+    return bytes
+  }
+
+  private func wait(for events: Int16, timeoutMs: Int32) throws(ConnectionFailure) {
+    let deadlineMs = HandoverClock.nowMs() + Int64(timeoutMs)
+    while true {
+      let restMs = Int32(max(0, deadlineMs - HandoverClock.nowMs()))
+      var request = pollfd(fd: descriptor, events: events, revents: 0)
+      let result = poll(&request, 1, restMs)
+      if result > 0 { return }
+      if result == 0 { throw .timeout }
+      if errno != EINTR { throw .system(errno) }
+    }
+  }
+}
+
+/// A clock that nobody sets.
+enum HandoverClock {
+  static func nowMs() -> Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+  }
+}
+
+/// The socket of a ledger by its path, however long that is.
+enum HandoverAddress {
+  /// Calls `body` with the socket's address and the path in it. The path of a unix socket has few bytes: a
+  /// longer one is reached through an open descriptor of the directory. Nil, with `errno` set, where that
+  /// cannot be opened.
+  static func with<Result>(
+    directoryPath: String, _ body: (UnsafePointer<sockaddr>, socklen_t, String) -> Result
+  ) -> Result? {
+    let plain = "\(directoryPath)/\(HandoverProtocol.socketName)"
+    var address = sockaddr_un()
+    if plain.utf8.count < MemoryLayout.size(ofValue: address.sun_path) {
+      return fill(&address, plain, body)
+    }
+    let descriptor = open(directoryPath, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    return fill(
+      &address, "/proc/self/fd/\(descriptor)/\(HandoverProtocol.socketName)", body)
+  }
+
+  private static func fill<Result>(
+    _ address: inout sockaddr_un, _ path: String,
+    _ body: (UnsafePointer<sockaddr>, socklen_t, String) -> Result
+  ) -> Result {
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+    return withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        body($0, socklen_t(MemoryLayout<sockaddr_un>.size), path)
+      }
+    }
+  }
+
+  /// A new stream socket that no child process inherits; below 0 where the system refuses.
+  static func makeSocket() -> Int32 {
+    let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+    if descriptor >= 0 { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
+    return descriptor
+  }
+}

@@ -1,0 +1,112 @@
+// The metrics as Prometheus reads them: text format 0.0.4.
+import Synchronization
+
+extension Metrics {
+  package static let contentType = "text/plain; version=0.0.4; charset=utf-8"
+
+  /// Everything that was counted and measured so far.
+  package func exposition() -> [UInt8] {
+    let now = values.withLock { $0 }
+    var text = ""
+    for counter in Counter.allCases {
+      text += Self.heading(counter.rawValue, "counter", counter.help)
+      let counts = now.counters[counter] ?? [:]
+      if counts.isEmpty, counter.labelName == nil { text += "\(counter.rawValue) 0\n" }
+      for (label, count) in counts.sorted(by: { $0.key < $1.key }) {
+        text += "\(counter.rawValue)\(Self.labels(counter.labelName, label)) \(count)\n"
+      }
+    }
+    for gauge in Gauge.allCases {
+      text += Self.heading(gauge.rawValue, "gauge", gauge.help)
+      text += "\(gauge.rawValue) \(Self.number(now.gauges[gauge] ?? 0))\n"
+    }
+    for histogram in Histogram.allCases {
+      text += Self.heading(histogram.rawValue, "histogram", histogram.help)
+      text += Self.lines(histogram.rawValue, now.histograms[histogram] ?? Distribution())
+    }
+    return Array(text.utf8)
+  }
+
+  private static func heading(_ name: String, _ type: String, _ help: String) -> String {
+    "# HELP \(name) \(help)\n# TYPE \(name) \(type)\n"
+  }
+
+  private static func labels(_ name: String?, _ value: String) -> String {
+    guard let name, !value.isEmpty else { return "" }
+    var escaped = ""
+    for character in value.unicodeScalars {
+      switch character {
+      case "\\": escaped += "\\\\"
+      case "\"": escaped += "\\\""
+      case "\n": escaped += "\\n"
+      default: escaped.unicodeScalars.append(character)
+      }
+    }
+    return "{\(name)=\"\(escaped)\"}"
+  }
+
+  private static func lines(_ name: String, _ distribution: Distribution) -> String {
+    var text = ""
+    var total: UInt64 = 0
+    for (index, count) in distribution.counts.enumerated() {
+      total += count
+      let bound = index < bucketSeconds.count ? number(bucketSeconds[index]) : "+Inf"
+      text += "\(name)_bucket{le=\"\(bound)\"} \(total)\n"
+    }
+    return text + "\(name)_sum \(number(distribution.sumSeconds))\n\(name)_count \(total)\n"
+  }
+
+  private static func number(_ value: Double) -> String {
+    if value == .infinity { return "+Inf" }
+    if value == -.infinity { return "-Inf" }
+    if value.isNaN { return "NaN" }
+    let whole = value.rounded(.towardZero)
+    return value == whole && abs(value) < 1e15 ? String(Int64(value)) : String(value)
+  }
+}
+
+extension Metrics.Counter {
+  var help: String {
+    switch self {
+    case .requests: "Requests answered over HTTP."
+    case .appendedEvents: "Events appended to the log."
+    case .appStoreCalls: "Calls to the App Store."
+    case .alarms: "Conditions that an operator must mend."
+    }
+  }
+
+  /// Nil for a counter without labels.
+  var labelName: String? {
+    switch self {
+    case .requests: "status"
+    case .appendedEvents: nil
+    case .appStoreCalls: "outcome"
+    case .alarms: "alarm"
+    }
+  }
+}
+
+extension Metrics.Gauge {
+  var help: String {
+    switch self {
+    case .queueLength: "Receipts that wait for an answer of the App Store."
+    case .queueAgeSeconds: "How long the oldest of them has waited."
+    case .headPosition: "Number of events in the log."
+    case .projectionLag: "Events that the projections have not folded yet."
+    case .connections: "Open HTTP connections."
+    case .bodyBytes: "Bytes of request bodies in memory."
+    case .appStoreCallsInFlight: "Calls to the App Store under way."
+    case .circuitOpen: "1 while the App Store is held to be down."
+    }
+  }
+}
+
+extension Metrics.Histogram {
+  var help: String {
+    switch self {
+    case .requestSeconds: "From a request's line to the end of its answer."
+    case .commitSeconds: "How long a durable append took."
+    case .appStoreSeconds: "How long a call to the App Store took."
+    }
+  }
+}

@@ -1,0 +1,57 @@
+// A database on a medium, or in a folder, that may not be written to: read without locks.
+import Glibc
+
+/// A database file in a folder where SQLite can make no files of its own. It can be read all the same while
+/// nobody writes to it: no log of changes lies beside it, and its own file stays as it is.
+struct UnlockedFile {
+  /// What a change of the file changes.
+  private struct Stamp: Equatable {
+    let device: UInt64
+    let number: UInt64
+    let sizeBytes: Int64
+    let modifiedSeconds: Int
+    let modifiedNanoseconds: Int
+
+    init?(_ path: String) {
+      var status = stat()
+      guard stat(path, &status) == 0 else { return nil }
+      device = UInt64(status.st_dev)
+      number = UInt64(status.st_ino)
+      sizeBytes = Int64(status.st_size)
+      modifiedSeconds = status.st_mtim.tv_sec
+      modifiedNanoseconds = status.st_mtim.tv_nsec
+    }
+  }
+
+  private let path: String
+  private let stamp: Stamp
+
+  /// Nil where the folder may be written to, where SQLite's own files lie beside it already, or where a log of
+  /// changes holds some that the file itself has not.
+  init?(_ path: String) {
+    let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) }
+    guard access(folder ?? ".", W_OK) != 0, errno == EACCES || errno == EROFS,
+      access(path + "-shm", F_OK) != 0, (Stamp(path + "-wal")?.sizeBytes ?? 0) == 0,
+      let stamp = Stamp(path)
+    else { return nil }
+    self.path = path
+    self.stamp = stamp
+  }
+
+  /// Whether the file is the one that was found.
+  var isUnchanged: Bool { Stamp(path) == stamp }
+
+  /// The file as SQLite takes one that does not change.
+  var address: String {
+    var escaped = ""
+    for byte in path.utf8 {
+      switch byte {
+      case UInt8(ascii: "?"), UInt8(ascii: "#"), UInt8(ascii: "%"), ...0x20, 0x7F...:
+        escaped += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16)
+      default: escaped.unicodeScalars.append(Unicode.Scalar(byte))
+      }
+    }
+    // An absolute path follows an empty authority; one that begins with two slashes has no other place.
+    return (path.hasPrefix("/") ? "file://" : "file:") + escaped + "?immutable=1"
+  }
+}

@@ -1,0 +1,93 @@
+// `config check`, `config set-shared-secret`: what an operator configures.
+import Intake
+import JSON
+import Projections
+
+let configCheckCommand = Command(
+  "config check", summary: "Check config.json and print what is in effect",
+  details: [
+    "Prints the configuration with all defaults, as JSON. Secrets are left out: of tokens the digest, and in "
+      + "place of a shared secret stands `(set)`.",
+    "A configuration that cannot be used fails, with every problem and its place in the file. Tokens and shared "
+      + "secrets of app families that are not registered are warned about; the exit code is then 3.",
+  ],
+  examples: [Example("ledgerctl config check", "Check config.json after a change")]
+) { invocation, context in
+  try checkConfiguration(invocation, context)
+}
+
+let configSetSharedSecretCommand = Command(
+  "config set-shared-secret", summary: "Set the App Store's shared secret of an app",
+  details: [
+    "The secret is read from standard input; a terminal asks for it and does not show it. It never stands on a "
+      + "command line, where others could see it, and is never printed. A running server takes it up within "
+      + "two seconds.",
+    "config.json is written anew, indented; what else stands in it stays, in its order.",
+  ],
+  options: [
+    Option("app", value: .init("ID"), isRequired: true, help: "the app family's id"),
+    Option("remove", help: "remove the secret; nothing is read"),
+  ],
+  examples: [
+    Example(
+      "ledgerctl config set-shared-secret --app 0e7c2f4a-9a0b-4c5d-8e6f-112233445566",
+      "Ask for the secret, and set it")
+  ]
+) { invocation, context in
+  try setSharedSecret(SharedSecretOptions(invocation), invocation, context)
+}
+
+/// What `config set-shared-secret` was asked for.
+struct SharedSecretOptions: Equatable, Sendable {
+  /// In lower case.
+  let appFamilyID: String
+  let isRemoval: Bool
+
+  init(_ invocation: Invocation) throws(UsageError) {
+    appFamilyID =
+      try invocation.value("app", "is no app family id; `app add` prints it", read: uuidText) ?? ""
+    isRemoval = invocation.has("remove")
+  }
+}
+
+private func checkConfiguration(_ invocation: Invocation, _ context: Context) throws -> ExitCode {
+  let ledger = try OpenLedger(invocation, context)
+  let configuration = try ConfigurationFile(ledger.directory).read()
+  try context.output.write(configuration.masked.indentedBytes)
+  let lookup = try IntakeLookup(try ledger.projections())
+  var exitCode = ExitCode.done
+  func warn(_ path: String, _ appFamilyID: String) throws {
+    if try lookup.appName(ofFamily: appFamilyID) != nil { return }
+    context.diagnostics.writeLine(
+      "ledgerctl: config check: \(path): no app family has the id \(appFamilyID)")
+    exitCode = .partlyDone
+  }
+  for (index, token) in configuration.tokens.enumerated() where token.revokedAtMs == nil {
+    try warn("tokens[\(index)].app_family_id", token.appFamilyID)
+  }
+  for id in configuration.sharedSecrets.keys.sorted() { try warn("shared_secrets", id) }
+  return exitCode
+}
+
+private func setSharedSecret(
+  _ options: SharedSecretOptions, _ invocation: Invocation, _ context: Context
+) throws -> ExitCode {
+  let ledger = try OpenLedger(invocation, context)
+  let file = ConfigurationFile(ledger.directory)
+  if options.isRemoval {
+    let isRemoved = try file.setSharedSecret(nil, appFamilyID: options.appFamilyID)
+    try context.output.writeLine(
+      isRemoved ? "Removed the shared secret." : "There was no shared secret.")
+    return .done
+  }
+  let name = try ledger.appName(options.appFamilyID, operation: "config set-shared-secret")
+  let secret = try SecretInput.read(prompt: "Shared secret of \(visible(name)): ", context)
+  guard SharedSecret.isValid(secret) else {
+    throw Failure(
+      operation: "config set-shared-secret", object: "standard input",
+      cause: "the secret \(SharedSecret.requirement)")
+  }
+  _ = try file.setSharedSecret(secret, appFamilyID: options.appFamilyID)
+  try context.output.writeLine("Set the shared secret of \(visible(name)).")
+  return .done
+}

@@ -1,0 +1,181 @@
+// `token create`, `token list`, `token revoke`: who may use the client API.
+import Bytes
+import Intake
+import JSON
+import Projections
+
+let tokenCreateCommand = Command(
+  "token create", summary: "Make a token for an app's back end and print it once",
+  details: [
+    "A token lets its bearer upload receipts of one app family, and look them up. It is printed once: config.json "
+      + "keeps its SHA-256. A running server takes it up within two seconds.",
+    "config.json is written anew, indented; what else stands in it stays, in its order.",
+  ],
+  options: [
+    Option("app", value: .init("ID"), isRequired: true, help: "the app family's id"), .json,
+  ],
+  examples: [
+    Example(
+      "ledgerctl token create --app 0e7c2f4a-9a0b-4c5d-8e6f-112233445566",
+      "Make a token for the app that `app add` has registered")
+  ]
+) { invocation, context in
+  try createToken(AppFamilyOptions(invocation), invocation, context)
+}
+
+let tokenListCommand = Command(
+  "token list", summary: "List tokens, without the tokens themselves",
+  details: ["Tokens that were revoked stay listed."],
+  options: [Option("app", value: .init("ID"), help: "of this app family alone"), .json],
+  examples: [Example("ledgerctl token list", "List the tokens of all apps")]
+) { invocation, context in
+  try listTokens(AppFamilyOptions(invocation), invocation, context)
+}
+
+let tokenRevokeCommand = Command(
+  "token revoke", summary: "End a token",
+  details: [
+    "Requests that bear it are refused from then on; a running server needs up to two seconds to hear of it."
+  ],
+  positionals: [Positional("TOKEN-ID", help: "the token's id, as `token list` shows it")],
+  options: [.json],
+  examples: [Example("ledgerctl token revoke tk-9f3a61c04b2e", "End a token that has leaked")]
+) { invocation, context in
+  try revokeToken(TokenRevokeOptions(invocation), invocation, context)
+}
+
+/// What a command for an app family was asked for.
+struct AppFamilyOptions: Equatable, Sendable {
+  /// In lower case; nil where no family was named.
+  let appFamilyID: String?
+  let isJSON: Bool
+
+  init(_ invocation: Invocation) throws(UsageError) {
+    appFamilyID = try invocation.value(
+      "app", "is no app family id; `app add` prints it", read: uuidText)
+    isJSON = invocation.has("json")
+  }
+}
+
+/// What `token revoke` was asked for.
+struct TokenRevokeOptions: Equatable, Sendable {
+  let tokenID: String
+  let isJSON: Bool
+
+  init(_ invocation: Invocation) throws(UsageError) {
+    tokenID = invocation.positionals[0]
+    // Whoever gives the token in its place must not find it in a log of errors.
+    guard TokenText.isID(tokenID), !tokenID.hasPrefix(TokenText.prefix) else {
+      throw UsageError(
+        "TOKEN-ID", "is no token's id; `token list` shows them", command: invocation.command.name)
+    }
+    isJSON = invocation.has("json")
+  }
+}
+
+extension OpenLedger {
+  /// The name of an app family; throws where none is registered with that id.
+  func appName(_ appFamilyID: String, operation: String) throws -> String {
+    guard let name = try IntakeLookup(try projections()).appName(ofFamily: appFamilyID) else {
+      throw Failure(
+        operation: operation, object: appFamilyID,
+        cause: "no app family has this id; 'ledgerctl app add' registers one")
+    }
+    return name
+  }
+}
+
+private func createToken(
+  _ options: AppFamilyOptions, _ invocation: Invocation, _ context: Context
+) throws -> ExitCode {
+  let appFamilyID = options.appFamilyID ?? ""
+  let ledger = try OpenLedger(invocation, context)
+  _ = try ledger.appName(appFamilyID, operation: "token create")
+  let (token, kept) = try ConfigurationFile(ledger.directory).addToken(appFamilyID: appFamilyID)
+  guard options.isJSON else {
+    try context.output.writeLine(token)
+    try context.output.flush()
+    context.diagnostics.writeLine(
+      "ledgerctl: token \(kept.id) is shown this once; keep it as you keep a password")
+    return .done
+  }
+  var writer = JSONWriter()
+  writer.object { writer in
+    writer.member("token", token)
+    kept.write(to: &writer)
+  }
+  try context.output.write(writer.bytes)
+  try context.output.writeLine()
+  return .done
+}
+
+private func listTokens(
+  _ options: AppFamilyOptions, _ invocation: Invocation, _ context: Context
+) throws -> ExitCode {
+  let ledger = try OpenLedger(invocation, context)
+  if let id = options.appFamilyID { _ = try ledger.appName(id, operation: "token list") }
+  let tokens = try ConfigurationFile(ledger.directory).read().tokens.filter {
+    options.appFamilyID == nil || $0.appFamilyID == options.appFamilyID
+  }
+  if options.isJSON {
+    var writer = JSONWriter()
+    writer.object { writer in
+      writer.array("tokens", tokens) { token, writer in
+        writer.object { token.write(to: &$0) }
+      }
+    }
+    try context.output.write(writer.bytes)
+    try context.output.writeLine()
+    return .done
+  }
+  if tokens.isEmpty {
+    try context.output.writeLine("No tokens.")
+    return .done
+  }
+  let lookup = try IntakeLookup(try ledger.projections())
+  var table = TextTable([
+    .init("Token"), .init("App family"), .init("App"), .init("Created"), .init("Revoked"),
+  ])
+  for token in tokens {
+    table.append([
+      token.id, token.appFamilyID, try lookup.appName(ofFamily: token.appFamilyID) ?? "",
+      timeText(token.createdAtMs), token.revokedAtMs.map(timeText) ?? "",
+    ])
+  }
+  try table.write(to: context.output, terminal: context.terminal, isCut: false)
+  return .done
+}
+
+private func revokeToken(
+  _ options: TokenRevokeOptions, _ invocation: Invocation, _ context: Context
+) throws -> ExitCode {
+  let ledger = try OpenLedger(invocation, context)
+  let file = ConfigurationFile(ledger.directory)
+  guard let (token, wasRevoked) = try file.revokeToken(id: options.tokenID) else {
+    throw Failure(
+      operation: "token revoke", object: options.tokenID, cause: "there is no such token")
+  }
+  if options.isJSON {
+    var writer = JSONWriter()
+    writer.object { token.write(to: &$0) }
+    try context.output.write(writer.bytes)
+    try context.output.writeLine()
+    return .done
+  }
+  let revokedAt = token.revokedAtMs.map(timeText) ?? ""
+  try context.output.writeLine(
+    wasRevoked
+      ? "Token \(token.id) was revoked before, at \(revokedAt)." : "Revoked token \(token.id).")
+  return .done
+}
+
+extension Configuration.Token {
+  /// Its members, without the digest.
+  fileprivate func write(to writer: inout JSONWriter) {
+    writer.member("id", id)
+    writer.member("app_family_id", appFamilyID)
+    writer.member("created_at", atMs: createdAtMs)
+    writer.key("revoked_at")
+    if let revokedAtMs { writer.string(timeText(revokedAtMs)) } else { writer.null() }
+  }
+}

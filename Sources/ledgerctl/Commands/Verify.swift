@@ -1,0 +1,188 @@
+// `verify`: what a receipt holds, and whether it is genuine.
+import AppStore
+import Bytes
+import Glibc
+import Intake
+import JSON
+import Ledger
+import Projections
+
+let verifyCommand = Command(
+  "verify", summary: "Show what a receipt holds and whether it is genuine",
+  details: [
+    "FILE is a receipt of either style, as it is or in base64; `-` is standard input. Prints what it says, and "
+      + "whether its signature is good or why not. Nothing is recorded.",
+    "`--app-store` asks the App Store too: production first, then the sandbox where it says so.",
+    "Where a ledger is given, or the current directory is one, its config.json says whom to trust beside "
+      + "Apple, where the App Store is and what its shared secrets are; without one, Apple's own hold and no "
+      + "secret is sent.",
+    "The exit code is 0 where the signature is good and the App Store, if it was asked, calls the receipt valid. "
+      + "A signature that this program cannot judge leaves it to the App Store. All else that could be read "
+      + "makes it 3.",
+  ],
+  positionals: [Positional("FILE", help: "a receipt, or `-`")],
+  options: [Option("app-store", help: "ask the App Store"), .json],
+  examples: [
+    Example("ledgerctl verify receipt.b64", "Check a receipt's signature"),
+    Example(
+      "jq -r .receipt upload.json | ledgerctl verify - --app-store --json",
+      "Ask the App Store about an upload's receipt"),
+  ]
+) { invocation, context in
+  try verify(VerifyOptions(invocation), invocation, context)
+}
+
+/// What `verify` was asked for.
+struct VerifyOptions: Equatable, Sendable {
+  let path: String
+  let asksAppStore: Bool
+  let isJSON: Bool
+
+  init(_ invocation: Invocation) {
+    path = invocation.positionals[0]
+    asksAppStore = invocation.has("app-store")
+    isJSON = invocation.has("json")
+  }
+}
+
+private func verify(
+  _ options: VerifyOptions, _ invocation: Invocation, _ context: Context
+) throws -> ExitCode {
+  let directory = try context.ledgerPathIfAny(invocation).map { try LedgerDirectory.open(path: $0) }
+  let configuration =
+    try directory.map { try ConfigurationFile($0).read() } ?? Intake.Configuration()
+  let interruption = context.interruption
+  let input = try ReceiptInput(path: options.path, stop: StopFlag { interruption.isRequested })
+  let verifier = try ReceiptVerifier(configuration: configuration.trust.verifierConfiguration)
+  let verdict = verifier.verify(input.file, receipt: input.receipt)
+  var finding: AppStoreFinding?
+  if options.asksAppStore {
+    let secret = try sharedSecret(of: input.receipt, configuration, invocation, context)
+    finding = try AppStoreFinding.ask(
+      VerifyReceiptRequest(receiptText: Base64.encode(input.file), sharedSecret: secret),
+      configuration.appStore.clientOptions, context)
+  }
+  if options.isJSON {
+    try writeJSON(input, verdict, finding, context)
+  } else {
+    try write(input, verdict, finding, context)
+  }
+  return isGood(verdict, finding) ? .done : .partlyDone
+}
+
+/// The secret of the app family that has the receipt's bundle id. The projections know the family.
+private func sharedSecret(
+  of receipt: Receipt, _ configuration: Intake.Configuration, _ invocation: Invocation,
+  _ context: Context
+) throws -> [UInt8]? {
+  if configuration.sharedSecrets.isEmpty { return nil }
+  let lookup = try IntakeLookup(try OpenLedger(invocation, context).projections())
+  guard let family = try lookup.appFamilyID(ofBundle: receipt.bundleID) else { return nil }
+  return configuration.sharedSecrets[family]
+}
+
+private func isGood(_ verdict: SignatureVerdict, _ finding: AppStoreFinding?) -> Bool {
+  switch verdict {
+  case .valid: finding.map { $0.outcome == .valid } ?? true
+  case .invalid: false
+  case .timeOnly, .undecided: finding?.outcome == .valid
+  }
+}
+
+extension SignatureVerdict {
+  /// How the verdict is called in JSON.
+  fileprivate var name: String {
+    switch self {
+    case .valid: "valid"
+    case .invalid: "invalid"
+    case .timeOnly: "time_only"
+    case .undecided: "undecided"
+    }
+  }
+
+  fileprivate var fault: SignatureFault? {
+    switch self {
+    case .valid: nil
+    case .invalid(let fault), .timeOnly(let fault), .undecided(let fault): fault
+    }
+  }
+
+  /// For people.
+  fileprivate var explanation: String {
+    switch self {
+    case .valid: "good: by a trusted signer, and nothing was changed since"
+    case .invalid(let fault): "bad: \(fault)"
+    case .timeOnly(let fault): "good but for the dates: \(fault)"
+    case .undecided(let fault): "fits the content, but its signer cannot be judged: \(fault)"
+    }
+  }
+}
+
+// MARK: For people
+
+private func write(
+  _ input: ReceiptInput, _ verdict: SignatureVerdict, _ finding: AppStoreFinding?,
+  _ context: Context
+) throws {
+  let receipt = input.receipt
+  var fields: [(name: String, value: String)] = [
+    ("style", receipt.style.rawValue), ("environment", receipt.environment ?? "not said"),
+    ("bundle id", receipt.bundleID),
+  ]
+  if let version = receipt.applicationVersion { fields.append(("app version", version)) }
+  if let version = receipt.originalApplicationVersion {
+    fields.append(("first version", version))
+  }
+  if let createdAtMs = receipt.creationDateMs {
+    fields.append(("created", instantText(createdAtMs)))
+  }
+  if let expiresAtMs = receipt.expirationDateMs {
+    fields.append(("expires", instantText(expiresAtMs)))
+  }
+  fields.append(("SHA-256", input.digest.hex))
+  fields.append(("signature", verdict.explanation))
+  if verdict.fault == .intermediateNotConfigured {
+    fields.append(("", "trust.transaction_intermediates in a ledger's config.json names it"))
+  }
+  var sheet = Sheet(context)
+  try sheet.fields(fields)
+  let purchases = receipt.purchases.map { PurchaseLine($0) }
+  if purchases.isEmpty { try sheet.heading("Purchases: none") }
+  try sheet.table("Purchases", PurchaseLine.table(purchases))
+  guard let finding else { return }
+  try context.output.writeLine()
+  try sheet.fields(finding.fields)
+  try sheet.table("Purchases as the App Store shows them", PurchaseLine.table(finding.purchases))
+}
+
+// MARK: For programs
+
+private func writeJSON(
+  _ input: ReceiptInput, _ verdict: SignatureVerdict, _ finding: AppStoreFinding?,
+  _ context: Context
+) throws {
+  let receipt = input.receipt
+  var writer = JSONWriter()
+  writer.object { writer in
+    writer.member("is_good", isGood(verdict, finding))
+    writer.member("style", receipt.style.rawValue)
+    writer.member("environment", receipt.environment)
+    writer.member("bundle_id", receipt.bundleID)
+    writer.member("application_version", receipt.applicationVersion)
+    writer.member("original_application_version", receipt.originalApplicationVersion)
+    writer.member("created_at", receipt.creationDateMs.map(instantText))
+    writer.member("expires_at", receipt.expirationDateMs.map(instantText))
+    writer.member("sha256", input.digest.hex)
+    writer.key("signature")
+    writer.object { writer in
+      writer.member("verdict", verdict.name)
+      writer.member("fault", verdict.fault?.rawValue)
+      writer.member("explanation", verdict.explanation)
+    }
+    writer.array("purchases", receipt.purchases) { PurchaseLine($0).write(to: &$1) }
+    writer.key("app_store")
+    if let finding { finding.write(to: &writer) } else { writer.null() }
+  }
+  try context.output.write(writer.bytes)
+  try context.output.writeLine()
+}

@@ -1,0 +1,97 @@
+// What the App Store said about one receipt.
+import AppStore
+import Glibc
+import Intake
+import JSON
+import Ledger
+import Synchronization
+
+/// The App Store's answer, read.
+struct AppStoreFinding {
+  let answer: VerifyReceiptAnswer
+  private(set) var outcome = Outcome.unreachable
+  private(set) var status: Int64?
+  private(set) var environment: String?
+  private(set) var bundleID: String?
+  private(set) var purchases: [PurchaseLine] = []
+
+  init(_ answer: VerifyReceiptAnswer) throws {
+    self.answer = answer
+    guard case .json(let bytes) = answer.content else { return }
+    try bytes.withUnsafeBytes { bytes in
+      let keeper = TextKeeper()
+      let reply = try Reply(bytes, keeper)
+      outcome = reply.outcome
+      status = reply.status
+      environment = reply.environment.map { String(decoding: $0, as: UTF8.self) }
+      bundleID = reply.bundleID.map { String(decoding: $0, as: UTF8.self) }
+      purchases = reply.rows.map { PurchaseLine($0) }
+    }
+  }
+
+  /// Asks, and waits for the answer or a signal.
+  static func ask(
+    _ request: VerifyReceiptRequest, _ options: VerifyReceiptOptions, _ context: Context
+  ) throws -> AppStoreFinding {
+    let client = try VerifyReceiptClient(options)
+    defer { client.shutDown() }
+    let arrived = Arrival()
+    client.verify(request) { arrived.set($0) }
+    while true {
+      try context.interruption.check()
+      if let answer = arrived.answer { return try AppStoreFinding(answer) }
+      poll(nil, 0, 10)
+    }
+  }
+
+  /// Where the client's thread leaves the answer.
+  private final class Arrival: Sendable {
+    private let kept = Mutex<VerifyReceiptAnswer?>(nil)
+
+    var answer: VerifyReceiptAnswer? { kept.withLock { $0 } }
+    func set(_ answer: VerifyReceiptAnswer) { kept.withLock { $0 = answer } }
+  }
+
+  /// What it comes to, in a few words.
+  var verdict: String {
+    switch answer.content {
+    case .none(.httpStatus):
+      return "no answer: the HTTP status is \(answer.httpStatus.map { "\($0)" } ?? "none")"
+    case .none(let failure): return "no answer: \(failure.meaning)"
+    case .other: return "no answer: what came is no JSON"
+    case .json: break
+    }
+    guard let status else { return "no answer: the reply has no status" }
+    return "status \(status): \(ReplyStatus.meaning(status) ?? "not a documented status")"
+  }
+
+  var fields: [(name: String, value: String)] {
+    var fields = [("App Store", verdict), ("endpoint", answer.endpoint.rawValue)]
+    if let environment { fields.append(("environment", environment)) }
+    if let bundleID { fields.append(("bundle id", bundleID)) }
+    return fields
+  }
+
+  func write(to writer: inout JSONWriter) {
+    writer.object { writer in
+      writer.member("outcome", outcome.rawValue)
+      writer.member("status", status.map { Int($0) })
+      writer.member("explanation", verdict)
+      writer.member("endpoint", answer.endpoint.rawValue)
+      writer.member("http_status", answer.httpStatus)
+      writer.member("duration_ms", Int(answer.durationMs))
+      var failure: String?
+      if case .none(let cause) = answer.content { failure = cause.rawValue }
+      writer.member("failure", failure)
+      writer.member("environment", environment)
+      writer.member("bundle_id", bundleID)
+      writer.array("purchases", purchases) { $0.write(to: &$1) }
+      writer.key("reply")
+      if case .json(let bytes) = answer.content {
+        bytes.withUnsafeBytes { writer.raw($0) }
+      } else {
+        writer.null()
+      }
+    }
+  }
+}

@@ -1,0 +1,51 @@
+// Where a command's events go: to its own writer, or to the server that holds the ledger.
+import Intake
+import Ledger
+
+/// Appends events, whoever holds the ledger.
+enum LedgerAppender: EventAppender {
+  case own(LedgerWriter)
+  case server(RemoteAppender)
+
+  enum Ticket {
+    case own(AppendTicket)
+    case server(RemoteAppender.Ticket)
+  }
+
+  func submit(_ drafts: [EventDraft]) throws(LedgerError) -> Ticket {
+    switch self {
+    case .own(let writer): .own(try writer.submit(drafts))
+    case .server(let server): .server(try server.submit(drafts))
+    }
+  }
+
+  func positions(of ticket: Ticket) throws(LedgerError) -> Range<Position> {
+    switch (self, ticket) {
+    case (.own(let writer), .own(let ticket)): return try writer.positions(of: ticket)
+    case (.server(let server), .server(let ticket)): return try server.positions(of: ticket)
+    default:
+      throw LedgerError(
+        .invalidInput, operation: "append", object: "ticket", cause: "it is of another appender")
+    }
+  }
+
+  func flush() throws(LedgerError) {
+    switch self {
+    case .own(let writer): try writer.flush()
+    case .server(let server): try server.flush()
+    }
+  }
+
+  /// Appends events in one frame; they are durable when it returns.
+  func append(_ drafts: [EventDraft]) throws(LedgerError) -> Range<Position> {
+    try positions(of: submit(drafts))
+  }
+
+  /// Makes durable what was submitted, and ends the writer or the session.
+  func close() throws(LedgerError) {
+    switch self {
+    case .own(let writer): try writer.close()
+    case .server(let server): try server.close()
+    }
+  }
+}

@@ -1,0 +1,107 @@
+// One purchase as a receipt or a reply of the App Store shows it, for tables and JSON.
+import AppStore
+import JSON
+import Time
+
+/// A purchase in words.
+struct PurchaseLine: Equatable {
+  var productID: String?
+  var transactionID: String?
+  var originalTransactionID: String?
+  var webOrderLineItemID: String?
+  var quantity: String?
+  /// As `app add` calls it.
+  var type: String?
+  var purchasedAt: String?
+  var originallyPurchasedAt: String?
+  var expiresAt: String?
+  var canceledAt: String?
+  /// `trial`, `introductory_offer` and the like.
+  var traits: [String] = []
+
+  init(_ purchase: ReceiptPurchase) {
+    productID = purchase.productID
+    transactionID = purchase.transactionID
+    originalTransactionID = purchase.originalTransactionID
+    webOrderLineItemID = purchase.webOrderLineItemID
+    quantity = purchase.quantity
+    type = purchase.productType.map(Self.typeName)
+    purchasedAt = purchase.purchaseDateMs.map(instantText)
+    originallyPurchasedAt = purchase.originalPurchaseDateMs.map(instantText)
+    expiresAt = purchase.expiresDateMs.map(instantText)
+    canceledAt = purchase.cancellationDateMs.map(instantText)
+    if purchase.isTrialPeriod { traits.append("trial") }
+    if purchase.isInIntroOfferPeriod { traits.append("introductory_offer") }
+    if let offer = purchase.promotionalOfferID, !offer.isEmpty {
+      traits.append("promotional_offer")
+    }
+  }
+
+  init(_ row: ReplyRow) {
+    func text(_ bytes: JSONBytes?) -> String? { bytes.map { String(decoding: $0, as: UTF8.self) } }
+    productID = text(row.productID)
+    transactionID = text(row.transactionID)
+    originalTransactionID = text(row.originalTransactionID)
+    webOrderLineItemID = text(row.webOrderLineItemID)
+    quantity = text(row.quantity.id)
+    purchasedAt = row.purchaseDateMs.map(instantText)
+    originallyPurchasedAt = row.originalPurchaseDateMs.map(instantText)
+    canceledAt = row.cancellationDateMs.map(instantText)
+    if row.isTrialPeriod { traits.append("trial") }
+    if row.isInIntroOfferPeriod { traits.append("introductory_offer") }
+    if row.hasPromotionalOffer { traits.append("promotional_offer") }
+    if row.hasOfferCode { traits.append("offer_code") }
+    if row.isFamilyShared { traits.append("family_shared") }
+    if row.isUpgraded { traits.append("upgraded") }
+  }
+
+  private static func typeName(_ type: Int) -> String {
+    switch type {
+    case 0: "non_consumable"
+    case 1: "consumable"
+    case 2: "non_renewing"
+    case 3: "auto_renewable"
+    case 4: "free_subscription"
+    default: "\(type)"
+    }
+  }
+
+  func write(to writer: inout JSONWriter) {
+    writer.object { writer in
+      writer.member("product_id", productID)
+      writer.member("transaction_id", transactionID)
+      writer.member("original_transaction_id", originalTransactionID)
+      writer.member("web_order_line_item_id", webOrderLineItemID)
+      writer.member("quantity", quantity)
+      writer.member("type", type)
+      writer.member("purchased_at", purchasedAt)
+      writer.member("originally_purchased_at", originallyPurchasedAt)
+      writer.member("expires_at", expiresAt)
+      writer.member("canceled_at", canceledAt)
+      writer.array("traits", traits) { $1.string($0) }
+    }
+  }
+
+  /// Columns that no purchase fills are left out, but for what names a purchase.
+  static func table(_ lines: [PurchaseLine]) -> TextTable {
+    let all: [(column: TextTable.Column, cell: (PurchaseLine) -> String?)] = [
+      (.init("product_id"), \.productID), (.init("transaction_id"), \.transactionID),
+      (.init("original_transaction_id"), \.originalTransactionID),
+      (.init("quantity", isNumber: true), \.quantity), (.init("type"), \.type),
+      (.init("purchased_at"), \.purchasedAt), (.init("expires_at"), \.expiresAt),
+      (.init("canceled_at"), \.canceledAt),
+      (.init("traits"), { $0.traits.isEmpty ? nil : $0.traits.joined(separator: ",") }),
+    ]
+    let used = all.enumerated().filter { index, entry in
+      index < 2 || lines.contains { entry.cell($0) != nil }
+    }.map(\.element)
+    var table = TextTable(used.map(\.column))
+    for line in lines { table.append(used.map { $0.cell(line) ?? "" }) }
+    return table
+  }
+}
+
+/// An instant that a receipt claims; one that no calendar here can write is shown as it is.
+func instantText(_ epochMs: Int64) -> String {
+  Timestamp.rangeMs.contains(epochMs) ? timeText(epochMs) : "\(epochMs) ms"
+}

@@ -1,0 +1,72 @@
+// What the client's tests share: a client before a scripted server, and questions to it.
+import AppStore
+import Foundation
+import Synchronization
+import TestSupport
+
+extension VerifyReceiptOptions {
+  /// Both endpoints on one server, with timeouts that no case meets that does not set its own: a test may
+  /// have to wait long for its turn.
+  static func on(_ server: ScriptedServer) -> VerifyReceiptOptions {
+    var options = VerifyReceiptOptions()
+    options.productionURL = server.url("production")
+    options.sandboxURL = server.url("sandbox")
+    options.connectTimeoutMs = 300_000
+    options.timeoutMs = 300_000
+    return options
+  }
+}
+
+extension VerifyReceiptClient {
+  func ask(
+    _ receiptText: String = "cmVjZWlwdA==", secret: String? = nil
+  ) async -> VerifyReceiptAnswer {
+    await withCheckedContinuation { continuation in
+      let request = VerifyReceiptRequest(
+        receiptText: Array(receiptText.utf8), sharedSecret: secret.map { Array($0.utf8) })
+      // A second completion would end the test run.
+      verify(request) { continuation.resume(returning: $0) }
+    }
+  }
+
+  /// Asks so many times at once.
+  func askMany(_ count: Int) async -> [VerifyReceiptAnswer] {
+    await withTaskGroup(of: VerifyReceiptAnswer.self) { group in
+      for _ in 0..<count { group.addTask { await self.ask() } }
+      return await group.reduce(into: []) { $0.append($1) }
+    }
+  }
+}
+
+/// An answer as a test writes it down.
+enum Told: Equatable {
+  case json(String)
+  case other(String)
+  case nothing(VerifyReceiptFailure)
+
+  init(_ content: VerifyReceiptAnswer.Content) {
+    switch content {
+    case .json(let bytes): self = .json(String(decoding: bytes, as: UTF8.self))
+    case .other(let bytes): self = .other(String(decoding: bytes, as: UTF8.self))
+    case .none(let failure): self = .nothing(failure)
+    }
+  }
+}
+
+/// Waits for something that other threads bring about.
+func eventually(_ condition: () -> Bool) async throws -> Bool {
+  for _ in 0..<3_000 {
+    if condition() { return true }
+    try await Task.sleep(for: .milliseconds(10))
+  }
+  return condition()
+}
+
+/// Counts across threads.
+final class Tally: Sendable {
+  private let value = Mutex<[String: Int]>([:])
+
+  func add(_ key: String) { value.withLock { $0[key, default: 0] += 1 } }
+  subscript(_ key: String) -> Int { value.withLock { $0[key] ?? 0 } }
+  var total: Int { value.withLock { $0.values.reduce(0, +) } }
+}

@@ -1,0 +1,34 @@
+// Runs a development program as a shell would.
+import Foundation
+import JSON
+import TestSupport
+
+/// What one run printed, and how it ended.
+struct Outcome {
+  let exitCode: Int32
+  let output: String
+  let diagnostics: String
+
+  /// Runs a program of the package to its end; standard input is empty.
+  init(of program: String, _ arguments: [String], in directory: String) throws {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: BuiltProducts.path + "/" + program)
+    process.arguments = arguments
+    process.currentDirectoryURL = URL(fileURLWithPath: directory)
+    process.environment = [:]
+    let (output, diagnostics) = (Pipe(), Pipe())
+    process.standardInput = FileHandle.nullDevice
+    process.standardOutput = output
+    process.standardError = diagnostics
+    try process.run()
+    // What goes to standard error is short: its pipe does not fill while the other is read.
+    let text = output.fileHandleForReading.readDataToEndOfFile()
+    let errors = diagnostics.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    exitCode = process.terminationStatus
+    self.output = String(decoding: text, as: UTF8.self)
+    self.diagnostics = String(decoding: errors, as: UTF8.self)
+  }
+
+  func json() throws -> JSONValue { try JSONValue(Array(output.utf8)) }
+}

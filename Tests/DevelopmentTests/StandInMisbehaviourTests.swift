@@ -1,0 +1,168 @@
+// Misbehaviour on request, for as many calls as asked; the counters; control requests.
+import AppStoreStandIn
+import Dispatch
+import Foundation
+import Glibc
+import JSON
+import Synchronization
+import Testing
+
+@Suite("Misbehaviour of the stand-in")
+struct StandInMisbehaviourTests {
+  let shop: StandInShop
+  let text: String
+
+  init() throws {
+    shop = try StandInShop()
+    text = try shop.unified(StandInShop.coins)
+  }
+
+  func counts() throws -> JSONValue { try JSONValue(shop.server.counts) }
+
+  @Test("it misbehaves for so many calls, then not")
+  func count() throws {
+    try shop.server.control(#"{"behaviour":"http_status","status":502,"count":2}"#)
+    var statuses: [Int?] = []
+    for _ in 0..<3 { statuses.append(try shop.post(text)?.status) }
+    #expect(statuses == [502, 502, 200])
+  }
+
+  @Test("it misbehaves at one endpoint alone, and for a share of the calls")
+  func endpointAndShare() throws {
+    try shop.server.control(#"{"behaviour":"not_json","endpoint":"sandbox"}"#)
+    #expect(try shop.reply(text).status == 0)
+    #expect(try shop.post(text, to: "/sandbox/verifyReceipt")?.text.hasPrefix("<html>") == true)
+    try shop.server.control(#"[{"reset":true},{"behaviour":"empty","percent":30}]"#)
+    var emptyCount = 0
+    for _ in 0..<100 where try shop.post(text)?.body == [] { emptyCount += 1 }
+    #expect(emptyCount == 30)
+  }
+
+  @Test("the connection ends before a byte, in the middle of the body, or after hanging")
+  func cuts() throws {
+    try shop.server.control(#"{"behaviour":"cut","count":1}"#)
+    #expect(try shop.post(text) == nil)
+    let whole = try #require(try shop.post(text)).body.count
+    try shop.server.control(#"{"behaviour":"cut_body","count":1}"#)
+    let cut = try #require(try shop.post(text))
+    #expect(cut.isCut && cut.status == 200)
+    #expect(cut.body.count > 0 && cut.body.count < whole)
+    try shop.server.control(#"{"behaviour":"hang","ms":100,"count":1}"#)
+    let start = ContinuousClock.now
+    #expect(try shop.post(text) == nil)
+    #expect(start.duration(to: .now) >= .milliseconds(100))
+  }
+
+  @Test("a delayed and a slow answer come whole, not earlier than asked")
+  func slow() throws {
+    for name in ["delay", "slow_body"] {
+      try shop.server.control(#"{"behaviour":"\#(name)","ms":120,"count":1}"#)
+      let start = ContinuousClock.now
+      #expect(try shop.reply(text).rows == ["1:coins:1001"])
+      #expect(start.duration(to: .now) >= .milliseconds(100), "\(name)")
+    }
+  }
+
+  @Test("a delay and another behaviour hold together")
+  func delayAndStatus() throws {
+    try shop.server.control(
+      #"[{"behaviour":"delay","ms":60,"count":1},{"behaviour":"status","status":21005,"count":1}]"#)
+    let start = ContinuousClock.now
+    #expect(try shop.reply(text).status == 21005)
+    #expect(start.duration(to: .now) >= .milliseconds(50))
+    #expect(try shop.reply(text).status == 0)
+  }
+
+  @Test("a reset lets go of what hangs")
+  func resetReleases() throws {
+    try shop.server.control(#"{"behaviour":"hang","ms":3600000}"#)
+    let outcome = Mutex<Bool?>(nil)
+    let ended = DispatchSemaphore(value: 0)
+    // A thread of its own: the tests' own threads are few, and this one blocks.
+    let thread = Thread { [shop, text] in
+      do {
+        let isCut = try shop.post(text) == nil
+        outcome.withLock { $0 = isCut }
+      } catch { Issue.record(error) }
+      ended.signal()
+    }
+    thread.start()
+    let limit = ContinuousClock.now + .seconds(60)
+    while try counts()["in_flight"]?.integerValue != 1, .now < limit { usleep(5_000) }
+    try shop.server.control(#"{"reset":true}"#)
+    #expect(ended.wait(timeout: .now() + .seconds(60)) == .success)
+    #expect(outcome.withLock { $0 } == true)
+    #expect(try shop.reply(text).status == 0)
+  }
+
+  @Test("a huge answer is JSON of just so many bytes")
+  func huge() throws {
+    for bytes in [64, 65, 100_000, 3_000_001] {
+      try shop.server.control(#"{"behaviour":"huge","bytes":\#(bytes),"count":1}"#)
+      let answer = try #require(try shop.post(text))
+      #expect(answer.body.count == bytes)
+      #expect(try JSONValue(answer.body)["status"] == .number("0"))
+    }
+  }
+
+  @Test("wrong types are JSON without a status that could be read")
+  func wrongTypes() throws {
+    try shop.server.control(#"{"behaviour":"wrong_types"}"#)
+    let reply = try shop.reply(text)
+    #expect(reply.status == nil && reply.rows == [])
+  }
+
+  @Test("calls are counted by endpoint, status and behaviour; connections too")
+  func counters() throws {
+    try shop.server.control(#"{"behaviour":"cut","count":1}"#)
+    _ = try shop.post(text)
+    _ = try shop.reply(text)
+    _ = try shop.reply(text, to: "/sandbox/verifyReceipt")
+    let client = try HTTPClient(port: shop.server.port)
+    let body = Array("{\"receipt-data\":\"\(text)\"}".utf8)
+    for _ in 0..<3 { #expect(try client.exchange("POST", "/verifyReceipt", body)?.status == 200) }
+    let answer = try #require(try client.exchange("GET", "/control"))
+    let counts = try JSONValue(answer.body)
+    let production = counts["calls"]?["production"]
+    #expect(production?["total"] == .number("5"))
+    #expect(production?["by_status"] == .object([.init("0", .number("4"))]))
+    #expect(production?["misbehaved"] == .object([.init("cut", .number("1"))]))
+    #expect(counts["calls"]?["sandbox"]?["by_status"] == .object([.init("21008", .number("1"))]))
+    #expect(counts["connections"] == .number("4"))
+    #expect(counts["in_flight"] == .number("0"))
+  }
+
+  @Test(
+    "a control request that says nothing known is refused and changes nothing",
+    arguments: [
+      ("x", "not JSON"), ("[]x", "not JSON"),
+      ("7", "not an object with an operation as its first member"),
+      ("{}", "not an object with an operation as its first member"),
+      (#"{"behavior":"cut"}"#, "there is no operation \"behavior\""),
+      (#"{"behaviour":"explode"}"#, "there is no behaviour \"explode\""),
+      (#"{"behaviour":"delay"}"#, "ms is missing"),
+      (#"{"behaviour":"delay","ms":-1}"#, "ms is no integer from 0 to 3600000"),
+      (#"{"behaviour":"cut","count":0}"#, "count is no integer from 1 to 1000000000"),
+      (
+        #"{"behaviour":"cut","endpoint":"both"}"#,
+        "endpoint is neither \"production\" nor \"sandbox\""
+      ),
+      (#"{"refund":7}"#, "refund is no text"),
+      (#"{"refund":"1","reason":"2"}"#, "reason is neither 0 nor 1"),
+      (#"[{"behaviour":"cut"},{"renewals":"no"}]"#, "renewals is neither true nor false"),
+    ])
+  func controlErrors(request: String, cause: String) throws {
+    let client = try HTTPClient(port: shop.server.port)
+    let answer = try #require(try client.exchange("POST", "/control", Array(request.utf8)))
+    #expect(answer.status == 400)
+    #expect(try JSONValue(answer.body)["error"] == .string(cause))
+    #expect(try counts()["rules"] == .number("0"))
+  }
+
+  @Test("a request's body beyond the limit is refused")
+  func tooLarge() throws {
+    let client = try HTTPClient(port: shop.server.port)
+    let body = [UInt8](repeating: 0x20, count: (8 << 20) + 1)
+    #expect(try client.exchange("POST", "/verifyReceipt", body)?.status == 413)
+  }
+}

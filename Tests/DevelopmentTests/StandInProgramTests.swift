@@ -1,0 +1,163 @@
+// The stand-in as a program: its first line, its end, and the receipts that it signs.
+import AppStore
+import AppStoreAuthority
+import Bytes
+import Foundation
+import JSON
+import TestSupport
+import Testing
+
+@Suite("The stand-in as a program")
+struct StandInProgramTests {
+  let directory: TemporaryDirectory
+
+  init() throws { directory = try SharedAuthority.directory.get() }
+
+  func sign(_ arguments: String...) throws -> Outcome {
+    try Outcome(
+      of: "app-store-stand-in", ["sign-receipts", "--authority", "authority"] + arguments,
+      in: directory.path)
+  }
+
+  /// A program that runs until it is told to end.
+  final class Running {
+    let process = Process()
+    let input = Pipe()
+    let announcement: JSONValue
+
+    init(_ arguments: [String], in directory: String) throws {
+      let output = Pipe()
+      process.executableURL = URL(fileURLWithPath: BuiltProducts.path + "/app-store-stand-in")
+      process.arguments = arguments
+      process.currentDirectoryURL = URL(fileURLWithPath: directory)
+      process.standardInput = input
+      process.standardOutput = output
+      try process.run()
+      var line = Data()
+      while let byte = try output.fileHandleForReading.read(upToCount: 1), byte != Data([0x0A]) {
+        line += byte
+        if byte.isEmpty { break }
+      }
+      announcement = try JSONValue(Array(line))
+    }
+
+    deinit { process.terminate() }
+
+    var port: UInt16? {
+      let url = announcement["control_url"]?.stringValue.flatMap { URL(string: $0) }
+      return url?.port.map { UInt16($0) }
+    }
+  }
+
+  @Test(
+    "it says where it listens and whom to trust, and knows receipts that another process signed")
+  func announcement() throws {
+    let running = try Running(
+      ["--authority", "authority", "--control", #"{"behaviour":"delay","ms":1}"#],
+      in: directory.path)
+    let authority = try AuthorityDirectory.load(directory.path("authority"))
+    #expect(running.announcement["root_sha256"] == .string(authority.root.fingerprint.hex))
+    #expect(
+      running.announcement["transaction_intermediates"]?.arrayValue?.first
+        == .string(Base64.text(authority.iTunesStore.der)))
+    let port = try #require(running.port)
+    #expect(
+      running.announcement["production_url"] == .string("http://127.0.0.1:\(port)/verifyReceipt"))
+    #expect(
+      running.announcement["sandbox_url"]
+        == .string("http://127.0.0.1:\(port)/sandbox/verifyReceipt"))
+    let receipts = try sign("--customers", "4", "--seed", "1", "--style", "mixed")
+    for line in receipts.output.split(separator: "\n") {
+      let answer = try HTTPClient(port: port).exchange(
+        "POST", "/verifyReceipt", Array("{\"receipt-data\":\"\(line)\"}".utf8))
+      #expect(try JSONValue(answer?.body ?? [])["status"] == .number("0"))
+    }
+    running.process.terminate()
+    running.process.waitUntilExit()
+    #expect(running.process.terminationReason == .exit && running.process.terminationStatus == 0)
+  }
+
+  @Test("it ends with its standard input where that was asked for")
+  func endsWithInput() throws {
+    let running = try Running(
+      ["--authority", "authority", "--until-stdin-ends"], in: directory.path)
+    #expect(running.port != nil)
+    try running.input.fileHandleForWriting.close()
+    running.process.waitUntilExit()
+    #expect(running.process.terminationStatus == 0)
+  }
+
+  @Test("the same seed and time sign the same receipts, another seed others")
+  func deterministic() throws {
+    let options = ["--customers", "3", "--style", "mixed", "--at", "1795000000000"]
+    func output(_ seed: String) throws -> String {
+      let arguments = ["sign-receipts", "--authority", "authority", "--seed", seed] + options
+      return try Outcome(of: "app-store-stand-in", arguments, in: directory.path).output
+    }
+    let first = try output("1")
+    #expect(first.split(separator: "\n").count == 3)
+    #expect(try output("1") == first)
+    #expect(try output("2") != first)
+  }
+
+  @Test("upload bodies hold receipt, country, user and prices of what the receipt holds")
+  func uploads() throws {
+    let outcome = try sign(
+      "--customers", "5", "--seed", "3", "--receipts", "2", "--format", "uploads", "-o",
+      "uploads.ndjson")
+    #expect(outcome.exitCode == 0 && outcome.output.isEmpty)
+    let text = try String(contentsOfFile: directory.path("uploads.ndjson"), encoding: .utf8)
+    let lines = text.split(separator: "\n")
+    #expect(lines.count == 10 && Set(lines).count == 10)
+    for line in lines {
+      let body = try JSONValue(Array(line.utf8))
+      let file = try Base64.decode(Array((body["receipt"]?.stringValue ?? "").utf8))
+      let products = Set(try ReceiptFile.decode(file).purchases.compactMap(\.productID))
+      let prices = body["metadata"]?["prices"]?.arrayValue ?? []
+      #expect(Set(prices.compactMap { $0["product_id"]?.stringValue }) == products)
+      #expect(prices.allSatisfy { $0["price"] != nil && $0["currency"] != nil })
+      #expect(body["metadata"]?["upload"] == .string("000000000000"))
+      #expect(body["country_code"]?.stringValue?.count == 2)
+      #expect(body["user_identifier"]?.stringValue?.hasPrefix("user-") == true)
+    }
+  }
+
+  @Test(
+    "wrong usage is told, and exits with 2",
+    arguments: [
+      ([], "--authority is missing"), (["--port", "70000"], "--authority is missing"),
+      (
+        ["--authority", "x", "--port", "70000"],
+        "--port '70000' is no integer from 0 to 65535"
+      ),
+      (["--loud"], "unknown argument '--loud'"),
+      (["sign-receipts", "--seed", "1"], "--customers is missing"),
+      (["sign-receipts", "--customers", "1"], "--seed is missing"),
+      (
+        ["sign-receipts", "--customers", "1", "--seed", "1", "--style", "odd"],
+        "--style 'odd' is none of unified, transaction, mixed"
+      ),
+    ])
+  func usage(arguments: [String], message: String) throws {
+    let outcome = try Outcome(of: "app-store-stand-in", arguments, in: directory.path)
+    #expect(
+      outcome.diagnostics
+        == "app-store-stand-in: \(message)\nTry 'app-store-stand-in --help'.\n")
+    #expect(outcome.exitCode == 2 && outcome.output.isEmpty)
+  }
+
+  @Test("a control request at the start that is wrong, or an unusable directory, ends it with 1")
+  func failures() throws {
+    for (arguments, message) in [
+      (
+        ["--authority", "authority", "--control", "{}"],
+        "not an object with an operation as its first member"
+      ),
+      (["--authority", "/dev/null"], "open /dev/null/root.key: Not a directory"),
+    ] {
+      let outcome = try Outcome(of: "app-store-stand-in", arguments, in: directory.path)
+      #expect(outcome.diagnostics == "app-store-stand-in: \(message)\n")
+      #expect(outcome.exitCode == 1)
+    }
+  }
+}

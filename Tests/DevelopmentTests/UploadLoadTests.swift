@@ -1,0 +1,210 @@
+// The load generator against a scripted server: what it sends, what it counts, when it gives up.
+import Foundation
+import JSON
+import TestSupport
+import Testing
+
+@Suite("The load generator")
+struct UploadLoadTests {
+  let directory: TemporaryDirectory
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    try Data("secret-token\n".utf8).write(to: URL(fileURLWithPath: directory.path("token")))
+    let bodies = (0..<3).map { #"{"receipt":"A\#($0)","metadata":{"upload":"000000000000"}}"# }
+    try write(bodies.joined(separator: "\n") + "\n", "bodies")
+  }
+
+  func write(_ text: String, _ name: String) throws {
+    try Data(text.utf8).write(to: URL(fileURLWithPath: directory.path(name)))
+  }
+
+  func lines(_ name: String) throws -> [String] {
+    try String(contentsOfFile: directory.path(name), encoding: .utf8)
+      .split(separator: "\n").map(String.init)
+  }
+
+  func run(_ arguments: String...) throws -> Outcome {
+    try Outcome(of: "upload-load", arguments, in: directory.path)
+  }
+
+  func url(_ server: ScriptedServer) -> String { "http://127.0.0.1:\(server.port)" }
+
+  @Test("answers are counted by status, and written down with the receipt's id")
+  func countsByStatus() throws {
+    let server = try ScriptedServer { .answer([200, 200, 206, 402, 503][$0 % 5]) }
+    defer { server.stop() }
+    let outcome = try run(
+      "--url", url(server), "--bodies", "bodies", "--token-file", "token", "--rate", "2000",
+      "--duration", "1", "--count", "200", "--connections", "4", "--answers", "answers", "--json")
+    #expect(outcome.exitCode == 0, "\(outcome.diagnostics)")
+    let json = try outcome.json()
+    for key in ["planned", "sent", "answered"] { #expect(json[key] == .number("200"), "\(key)") }
+    #expect(json["unanswered"] == .number("0"))
+    let expected = [("200", "80"), ("206", "40"), ("402", "40"), ("503", "40")]
+    #expect(json["by_status"] == .object(expected.map { .init($0.0, .number($0.1)) }))
+    #expect(json["connections_made"] == .number("4"))
+    let answers = try lines("answers").map { try JSONValue(Array($0.utf8)) }
+    #expect(Set(answers.compactMap { $0["upload"]?.integerValue }) == Set(0..<200))
+    #expect(answers.allSatisfy { $0["receipt"] == .string(ScriptedServer.receiptID) })
+    let statuses = answers.compactMap { $0["status"]?.integerValue }
+    #expect(statuses.count { $0 == 402 } == 40)
+    #expect(server.seen.count == 200)
+  }
+
+  @Test("each body is sent as it stands, in turn, with the token; keep-alive is used")
+  func bodiesInTurn() throws {
+    let server = try ScriptedServer { _ in .answer(200) }
+    defer { server.stop() }
+    let outcome = try run(
+      "--url", url(server), "--bodies", "bodies", "--token-file", "token", "--in-flight", "1",
+      "--count", "7", "--json")
+    #expect(outcome.exitCode == 0, "\(outcome.diagnostics)")
+    #expect(server.seen.map(\.body) == (try (0..<7).map { try lines("bodies")[$0 % 3] }))
+    #expect(server.connectionCount == 1)
+    #expect(
+      server.seen.allSatisfy {
+        $0.head.hasPrefix("POST /client/itunes_connect/receipts HTTP/1.1\r\n")
+          && $0.head.contains("\r\nAuthorization: Bearer secret-token\r\n")
+          && $0.head.contains("\r\nContent-Type: application/json\r\n")
+      })
+    #expect(!(outcome.output + outcome.diagnostics).contains("secret-token"))
+  }
+
+  @Test("--unique numbers each upload within its metadata")
+  func unique() throws {
+    let server = try ScriptedServer { _ in .answer(200) }
+    defer { server.stop() }
+    let outcome = try run(
+      "--url", url(server), "--bodies", "bodies", "--token-file", "token", "--in-flight", "2",
+      "--count", "25", "--unique")
+    #expect(outcome.exitCode == 0, "\(outcome.diagnostics)")
+    let expected = (0..<25).map { number in
+      let digits = String(repeating: "0", count: number < 10 ? 11 : 10) + String(number)
+      return #"{"receipt":"A\#(number % 3)","metadata":{"upload":"\#(digits)"}}"#
+    }
+    #expect(Set(server.seen.map(\.body)) == Set(expected))
+    try write(#"{"receipt":"A"}"#, "plain")
+    let refused = try run(
+      "--url", url(server), "--bodies", "plain", "--token-file", "token", "--in-flight", "1",
+      "--unique")
+    #expect(refused.exitCode == 1)
+    #expect(
+      refused.diagnostics
+        == "upload-load: read plain: --unique needs \"upload\":\"000000000000\" in each body\n")
+  }
+
+  @Test("a large body is sent whole, though the socket takes it in pieces")
+  func largeBody() throws {
+    let body = #"{"receipt":"\#(String(repeating: "A", count: 5_000_000))"}"#
+    try write(body, "large")
+    let server = try ScriptedServer { _ in .answer(422) }
+    defer { server.stop() }
+    let outcome = try run(
+      "--url", url(server), "--bodies", "large", "--token-file", "token", "--in-flight", "2",
+      "--count", "4", "--json")
+    #expect(try outcome.json()["by_status"] == .object([.init("422", .number("4"))]))
+    #expect(server.seen.map(\.body) == [body, body, body, body])
+  }
+
+  @Test("connections that the server closes after an answer lose nothing")
+  func closedAfterAnswer() throws {
+    let server = try ScriptedServer { $0 % 3 == 2 ? .answerAndClose(200) : .answer(200) }
+    defer { server.stop() }
+    let outcome = try run(
+      "--url", url(server), "--bodies", "bodies", "--token-file", "token", "--in-flight", "3",
+      "--count", "60", "--json")
+    let json = try outcome.json()
+    #expect(json["answered"] == .number("60") && json["unanswered"] == .number("0"))
+    #expect(server.connectionCount >= 20)
+  }
+
+  @Test("with --reconnect cut connections are counted as unanswered, and it goes on")
+  func reconnect() throws {
+    let server = try ScriptedServer { $0 % 10 == 9 ? .cut : .answer(206) }
+    defer { server.stop() }
+    let outcome = try run(
+      "--url", url(server), "--bodies", "bodies", "--token-file", "token", "--rate", "1000",
+      "--count", "100", "--connections", "8", "--reconnect", "--answers", "answers", "--json")
+    #expect(outcome.exitCode == 0, "\(outcome.diagnostics)")
+    let json = try outcome.json()
+    #expect(json["sent"] == .number("100"))
+    #expect(json["answered"] == .number("90") && json["unanswered"] == .number("10"))
+    #expect(try lines("answers").count == 90)
+  }
+
+  @Test("without --reconnect a cut connection ends it; what was answered stays on file")
+  func cutEndsIt() throws {
+    let server = try ScriptedServer { $0 == 5 ? .cut : .answer(200) }
+    defer { server.stop() }
+    let outcome = try run(
+      "--url", url(server), "--bodies", "bodies", "--token-file", "token", "--in-flight", "1",
+      "--count", "50", "--answers", "answers")
+    #expect(outcome.exitCode == 1)
+    #expect(
+      outcome.diagnostics == "upload-load: upload to 127.0.0.1:\(server.port): "
+        + "the connection ended without an answer\n")
+    #expect(try lines("answers").count == 5)
+  }
+
+  @Test("it goes on when the server comes back")
+  func serverComesBack() throws {
+    let first = try ScriptedServer { _ in .answer(200) }
+    let port = first.port
+    let revival = Thread {
+      while first.seen.count < 50 { usleep(2_000) }
+      first.stop()
+      usleep(150_000)
+      let second = try? ScriptedServer(port: port) { _ in .answer(206) }
+      Thread.current.threadDictionary["second"] = second
+      // As long as the run may take.
+      while !Thread.current.isCancelled { usleep(10_000) }
+      second?.stop()
+    }
+    revival.start()
+    defer { revival.cancel() }
+    let outcome = try run(
+      "--url", "http://127.0.0.1:\(port)", "--bodies", "bodies", "--token-file", "token",
+      "--rate", "300", "--duration", "1", "--connections", "4", "--reconnect", "--json")
+    #expect(outcome.exitCode == 0, "\(outcome.diagnostics)")
+    let json = try outcome.json()
+    let answered = try #require(json["answered"]?.integerValue)
+    let unanswered = try #require(json["unanswered"]?.integerValue)
+    #expect(json["sent"] == .number("300") && answered + unanswered == 300)
+    #expect(unanswered <= 4)
+    #expect((json["by_status"]?["206"]?.integerValue ?? 0) > 0)
+    #expect((json["connections_failed"]?.integerValue ?? 0) > 0)
+  }
+
+  @Test(
+    "wrong usage is told, and exits with 2",
+    arguments: [
+      (["--bodies", "bodies"], "one of --rate and --in-flight is needed"),
+      (["--rate", "1", "--in-flight", "1"], "one of --rate and --in-flight is needed"),
+      (["--rate", "0"], "--rate '0' is no integer from 1 to 100000"),
+      (["--rate", "1", "--rate", "2"], "--rate is given twice"),
+      (["--rate"], "--rate needs a value"), (["--fast"], "unknown argument '--fast'"),
+      (["--rate", "1"], "--url is missing"),
+      (["--rate", "1", "--url", "https://x"], "--url is no http:// address"),
+      (
+        ["--rate", "1", "--url", "http://example.com:80"],
+        "--url names neither an IPv4 address nor localhost"
+      ),
+      (
+        ["--rate", "1", "--url", "http://127.0.0.1:x"],
+        "--url 'http://127.0.0.1:x' has no readable host and port"
+      ),
+      (
+        ["--rate", "1", "--url", "http://127.0.0.1:1"], "--bodies is missing"
+      ),
+      (
+        ["--rate", "1", "--url", "http://127.0.0.1:1", "--bodies", "bodies"],
+        "neither --token-file nor UPLOAD_TOKEN is given"
+      ),
+    ])
+  func usage(arguments: [String], message: String) throws {
+    let outcome = try Outcome(of: "upload-load", arguments, in: directory.path)
+    #expect(outcome.diagnostics == "upload-load: \(message)\nTry 'upload-load --help'.\n")
+    #expect(outcome.exitCode == 2 && outcome.output.isEmpty)
+  }
+}

@@ -1,0 +1,89 @@
+// Commands while a server holds the ledger: they append through it.
+import Foundation
+import Intake
+import Ledger
+import Testing
+
+@Suite struct HandoverCommandTests {
+  /// A ledger in a sandbox, held by this process.
+  private final class Held {
+    let sandbox: Sandbox
+    let writer: LedgerWriter
+    let server: HandoverServer?
+
+    init(isListening: Bool = true) throws {
+      sandbox = try Sandbox()
+      let made = try sandbox.run("ledgerctl init shop --origin example.com/shop")
+      try #require(made.exitCode == 0)
+      let directory = try LedgerDirectory.open(path: sandbox.path + "/shop")
+      writer = try LedgerWriter.open(directory)
+      server = isListening ? try HandoverServer(writer: writer) : nil
+    }
+
+    deinit {
+      server?.stop()
+      try? writer.close()
+    }
+  }
+
+  @Test func appsDeclarationsAndImportsGoThroughTheServer() throws {
+    let held = try Held()
+    let outcome = try held.sandbox.run(
+      """
+      export LEDGER_DIR=shop; . "$SHOP"; shop_history >shop.ndjson
+      printf 'date,base,quote,rate\\n2026-01-02,EUR,USD,1.1\\n' >rates.csv
+      ledgerctl app add --name Shop --bundle-id com.example.shop >id && ledgerctl rates import rates.csv &&
+      ledgerctl rates import rates.csv && ledgerctl import shop.ndjson && ledgerctl import shop.ndjson
+      """)
+    #expect(outcome.diagnostics == "")
+    #expect(
+      outcome.output == """
+        Declared 1 rate at position 1
+        Declared nothing new: this very file was declared at position 1
+        Imported 10 uploads from 10 lines, positions 2 to 21
+        Imported 0 uploads from 10 lines, 10 known already
+
+        """)
+    #expect(held.writer.nextPosition == 22)
+  }
+
+  @Test func twoImportsAtOnceGiveEachLineOnce() throws {
+    let held = try Held()
+    let outcome = try held.sandbox.run(
+      """
+      export LEDGER_DIR=shop; . "$SHOP"; shop_history >shop.ndjson
+      ledgerctl app add --name Shop --bundle-id com.example.shop >id
+      ledgerctl import shop.ndjson >one & ledgerctl import shop.ndjson >two & wait
+      ledgerctl replay --type receipt.uploaded | wc -l; cat one two | sort
+      """)
+    #expect(outcome.diagnostics == "")
+    #expect(
+      outcome.output == """
+        10
+        Imported 0 uploads from 10 lines, 10 known already
+        Imported 10 uploads from 10 lines, positions 1 to 20
+
+        """)
+  }
+
+  @Test func aHolderThatDoesNotListenIsNamed() throws {
+    let held = try Held(isListening: false)
+    let outcome = try held.sandbox.run("ledgerctl app add --name A --bundle-id a --ledger shop")
+    #expect(outcome.exitCode == 11)
+    #expect(
+      outcome.diagnostics
+        == "ledgerctl: open for writing: shop: locked by process \(getpid())\n")
+  }
+
+  @Test func anImportThatIsKilledLeavesTheServerFree() throws {
+    let held = try Held()
+    let outcome = try held.sandbox.run(
+      """
+      export LEDGER_DIR=shop; . "$SHOP"; shop_history >shop.ndjson; mkfifo pipe
+      ledgerctl app add --name Shop --bundle-id com.example.shop >id
+      ledgerctl import - <pipe & exec 3>pipe; cat shop.ndjson >&3; sleep 0.2; kill -9 $!; wait $!
+      exec 3>&-; ledgerctl import shop.ndjson >out; ledgerctl replay --type receipt.uploaded | wc -l
+      """)
+    #expect(outcome.output == "10\n", "\(outcome.diagnostics)")
+  }
+}
