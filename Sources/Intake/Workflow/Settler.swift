@@ -52,6 +52,7 @@ final class Settler {
     }
     let resultPositions = results.map { $0.ticket.flatMap(durable) }
     let isFolded = catchUp()
+    forget(results, resultPositions, uploads, positions, isFolded: isFolded)
     // Replies first: uploads of the same receipts that came meanwhile take them over.
     for (result, position) in zip(results, resultPositions) {
       conclude(result, position, isFolded: isFolded)
@@ -64,6 +65,23 @@ final class Settler {
     // What was imported may wait for the App Store too.
     shared.desk.rescan()
     for latch in latches { latch.open() }
+  }
+
+  /// Verifications that are folded, or were not kept, are no longer under way.
+  private func forget(
+    _ results: [RecordedResult], _ resultPositions: [Position?],
+    _ uploads: [SubmittedUpload], _ positions: [Position?], isFolded: Bool
+  ) {
+    var kept: [Position] = []
+    var lost: [Position] = []
+    for (result, position) in zip(results, resultPositions) {
+      if position == nil { lost += result.uploads } else { kept += result.uploads }
+    }
+    for (upload, position) in zip(uploads, positions) {
+      guard let verified = upload.position else { continue }
+      if position == nil { lost.append(verified) } else { kept.append(verified) }
+    }
+    recorder.end(durable: kept, failed: lost, isFolded: isFolded)
   }
 
   private func durable(_ ticket: AppendTicket) -> Position? {
@@ -122,6 +140,7 @@ final class Settler {
       shared.desk.enqueue(upload.receiptID, upload.appFamily)
       return upload.slot.answer(.tryLater)
     }
+    recorder.begin(position)
     let submitted = SubmittedUpload(
       slot: upload.slot, receiptID: upload.receiptID, appFamily: upload.appFamily,
       ticket: ticket, position: position, submittedAtMs: shared.clock.monotonicMs(), next: next)
