@@ -115,6 +115,10 @@ final class Settler {
       shared.desk.enqueue(upload.receiptID, upload.appFamily)
       answer(upload.slot, uploadAt: position)
     case .ask(let reservation, let text):
+      if isSettledMeanwhile(upload, position) {
+        if let reservation { shared.desk.abandon(reservation) }
+        return answer(upload.slot, uploadAt: position)
+      }
       let waiter = Waiter(position: position, slot: upload.slot)
       let settled = shared.desk.settle(
         waiter, upload.receiptID, of: upload.appFamily, text: text, reservation: reservation)
@@ -128,6 +132,21 @@ final class Settler {
           upload: position, attempt: 1, occurredAtMs: shared.clock.nowMs(), reply: .none)
         append(data, for: upload, at: position, next: .enqueue)
       }
+    }
+  }
+
+  /// Whether a result was recorded for an upload before its own turn came: a fold takes in all that is
+  /// durable, and a result goes to all uploads that wait by the projections' word.
+  private func isSettledMeanwhile(_ upload: SubmittedUpload, _ position: Position) -> Bool {
+    do {
+      let waiting = try shared.projections.waitingUploads(
+        ofReceipt: upload.receiptID, appFamily: upload.appFamily)
+      guard let own = waiting.first(where: { $0.position == position }) else { return true }
+      if own.isUnreachableRecorded { shared.desk.enqueue(upload.receiptID, upload.appFamily) }
+      return own.isUnreachableRecorded
+    } catch {
+      shared.notes.fault("read the queue", error)
+      return false
     }
   }
 
