@@ -2,6 +2,7 @@
 import AppStore
 import Bytes
 import Ledger
+import Projections
 
 /// Settles batch after batch: one wait for the disk and one transaction for all of a batch.
 final class Settler {
