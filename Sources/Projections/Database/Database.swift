@@ -33,6 +33,8 @@ package final class Database {
   fileprivate let handle: OpaquePointer
   /// The file's path.
   package let path: String
+  /// The rows that `row_batch` shows while a statement reads them; nil before there is such a table.
+  private var rowSource: UnsafeMutablePointer<RowSource?>?
 
   /// Opens the database.
   package init(path: String, mode: Mode) throws(DatabaseError) {
@@ -54,7 +56,10 @@ package final class Database {
     sqlite3_busy_timeout(handle, 30_000)
   }
 
-  deinit { sqlite3_close_v2(handle) }
+  deinit {
+    sqlite3_close_v2(handle)
+    rowSource?.deallocate()
+  }
 
   fileprivate func error(_ operation: String) -> DatabaseError {
     DatabaseError(
@@ -67,6 +72,27 @@ package final class Database {
     guard sqlite3_exec(handle, sql, nil, nil, nil) == SQLITE_OK else {
       throw error("running \(sql.prefix(60))")
     }
+  }
+
+  /// Makes rows in memory readable as the table `row_batch`.
+  func registerRowTable() throws(DatabaseError) {
+    if rowSource != nil { return }
+    let source = UnsafeMutablePointer<RowSource?>.allocate(capacity: 1)
+    source.initialize(to: nil)
+    guard RowTable.register(handle, source) == SQLITE_OK else {
+      source.deallocate()
+      throw error("preparing the table of rows")
+    }
+    rowSource = source
+  }
+
+  /// Lets statements read the rows of a batch inside `body`.
+  func withRows(
+    _ rows: RowSource, _ body: () throws(DatabaseError) -> Void
+  ) throws(DatabaseError) {
+    rowSource?.pointee = rows
+    defer { rowSource?.pointee = nil }
+    try body()
   }
 
   /// Prepares a statement.

@@ -49,9 +49,9 @@ final class ReceiptTable {
   private let arena: TextArena
   private let database: Database
   private let isFresh: Bool
-  private var receipts: [ReceiptRecord] = []
+  private let receipts = RecordStore<ReceiptRecord>()
   /// Places in `receipts` by id and, where they differ, by number.
-  private var places: [TextKey: Int] = [:]
+  private let places = PlaceTable()
   private var placesByNumber: [Int32: Int] = [:]
   private var nextNumber: Int32
   private var target: RowTarget?
@@ -80,7 +80,10 @@ final class ReceiptTable {
 
   /// The number of the receipt with this id, if it was seen before.
   func find(_ receiptID: Text) throws(DatabaseError) -> Int32? {
-    if let place = places[TextKey(text: receiptID)] { return receipts[place].number }
+    if let place = places.find(receiptID.placeHash(), { receipts[$0].receiptID.equals(receiptID) })
+    {
+      return receipts[place].number
+    }
     if isFresh { return nil }
     let statement = try selectByID.get()
     statement.bind(1, receiptID.indexHash)
@@ -99,7 +102,7 @@ final class ReceiptTable {
   }
 
   private func place(_ receipt: ReceiptRecord) -> Int {
-    places[TextKey(text: receipt.receiptID)] = receipts.count
+    places.insert(receipt.receiptID.placeHash(), receipts.count)
     // A fold from nothing meets receipts in the order of their numbers.
     if !isFresh { placesByNumber[receipt.number] = receipts.count }
     receipts.append(receipt)
@@ -118,8 +121,10 @@ final class ReceiptTable {
     } else {
       place = try fetch(number)
     }
-    change(&receipts[place])
-    receipts[place].isChanged = true
+    receipts.update(place) {
+      change(&$0)
+      $0.isChanged = true
+    }
   }
 
   private func fetch(_ number: Int32) throws(DatabaseError) -> Int {
@@ -168,22 +173,19 @@ final class ReceiptTable {
   }
 
   private func write(_ place: Int, _ rows: RowWriter) throws(DatabaseError) {
-    if target == nil { target = try rows.target(Self.insert) }
+    if target == nil { target = try rows.target(Self.insert, valueCount: 20) }
     guard let target else { return }
     rows.begin(target)
     add(receipts[place], rows)
     try rows.end()
-    receipts[place].isChanged = false
+    receipts.update(place) { $0.isChanged = false }
   }
 
-  private static let insert = """
-    INSERT OR REPLACE INTO receipts(\(columns))
-    VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    """
+  private static let insert = "INSERT OR REPLACE INTO receipts(\(columns))"
 
   private func add(_ receipt: ReceiptRecord, _ rows: RowWriter) {
     rows.add(Int(receipt.number))
-    rows.add(text: receipt.receiptID)
+    rows.add(kept: receipt.receiptID)
     rows.add(Int(receipt.appFamily))
     rows.add(Int(receipt.bundle))
     rows.add(receipt.isTransactionStyle ? 1 : 0)
