@@ -192,7 +192,7 @@ package final class Projector {
     try database.execute(
       """
       PRAGMA page_size = 8192; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
-      PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY
+      PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_size = -32768; PRAGMA temp_store = MEMORY
       """)
     try database.execute("BEGIN")
     try database.execute(Schema.tables)
