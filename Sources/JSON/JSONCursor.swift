@@ -203,6 +203,12 @@ public struct JSONCursor {
     return JSONBytes(start: start + first, count: end &- 1 &- first)
   }
 
+  /// What was passed over since an earlier offset.
+  @inlinable @inline(__always)
+  public func passed(since earlier: Int) -> JSONBytes {
+    JSONBytes(start: start + earlier, count: offset &- earlier)
+  }
+
   /// Passes over one value of any kind.
   @inlinable
   public mutating func skipValue() throws(JSONError) {

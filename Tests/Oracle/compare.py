@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 import reports
-from generate_cases import write_cases
+from generate_cases import DECLARED, write_cases
 from revenue_oracle import add_report_arguments, read_book, report_options
 
 DONE, DONE_WITH_REFUSALS = 0, 3
@@ -77,6 +77,9 @@ class Ledger:
         self.run("init", self.directory, "--origin", "example.com/oracle")
         refusals = (DONE, DONE_WITH_REFUSALS)
         place = ("--ledger", self.directory)
+        for bundle, products in DECLARED.items():
+            names = [f"--product={product}={kind}" for product, kind in products.items()]
+            self.run(*place, "app", "add", "--name", bundle, "--bundle-id", bundle, *names)
         for path in imports:
             self.run(*place, "import", str(path), "--register-apps", allowed=refusals)
         for path in prices:
@@ -166,7 +169,7 @@ def main():
         written = write_cases(directory, arguments.seed, arguments.uploads, arguments.nasty)
         ledger = Ledger(arguments.ledgerctl, directory / "ledger")
         ledger.fill(*written)
-        book = read_book(*written)
+        book = read_book(*written, declared=DECLARED)
         for line in MATRIX:
             found = compare(ledger, book, line.split())
             if found:

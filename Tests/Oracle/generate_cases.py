@@ -21,6 +21,13 @@ CURRENCIES = ["EUR", "USD", "JPY", "KWD", "GBP", "HRK", "CLF"]
 BUNDLES = ["com.example.one", "com.example.two", "com.example.three"]
 PRODUCTS = ["coins", "pro.month", "pro.year", "=hat", 'ring "gold", small', "-band"]
 
+# What apps declare before the first import: one nothing, one all but two, one a single product.
+DECLARED = {
+    "com.example.two": {"coins": "consumable", "pro.month": "auto_renewable",
+                        "pro.year": "auto_renewable", "=hat": "non_consumable"},
+    "com.example.three": {"coins": "consumable"},
+}
+
 
 class Generator(MetadataMaker):
     def __init__(self, seed, uploads, nasty):

@@ -13,11 +13,14 @@ from journal import Book
 from sales import Fold
 
 
-def read_book(imports, price_lists, rate_files, now_ms=0, refused=None):
-    """Imports the files in order, then declares the prices and the rates."""
+def read_book(imports, price_lists, rate_files, now_ms=0, refused=None, declared=None):
+    """Imports the files in order, then declares the prices and the rates.
+
+    `declared`: the types of products by bundle id, of apps registered before the first import.
+    """
     positions = Positions()
     importer = Importer(positions, now_ms)
-    fold = Fold()
+    fold = Fold(declared)
     for path in imports:
         for verification in importer.verifications(_bytes(path), path):
             fold.add(verification)
@@ -86,6 +89,8 @@ def main():
     parser.add_argument("imports", nargs="+", metavar="FILE", help=".ndjson or .ndjson.gz")
     parser.add_argument("--prices", action="append", default=[], metavar="FILE")
     parser.add_argument("--rates", action="append", default=[], metavar="FILE")
+    parser.add_argument("--declare", action="append", default=[], nargs=3,
+                        metavar=("BUNDLE", "PRODUCT", "TYPE"), help="a product of an app")
     parser.add_argument("--report", choices=list(reports.REPORTS), required=True)
     parser.add_argument("--without-positions", action="store_true")
     parser.add_argument("--show-refused", action="store_true", help="bad lines, to standard error")
@@ -93,8 +98,13 @@ def main():
     arguments = parser.parse_args()
     refused = []
     now_ms = time.time_ns() // 1_000_000
+    declared = {}
+    for bundle, product, kind in arguments.declare:
+        declared.setdefault(bundle, {})[product] = kind
     try:
-        book = read_book(arguments.imports, arguments.prices, arguments.rates, now_ms, refused)
+        book = read_book(
+            arguments.imports, arguments.prices, arguments.rates, now_ms, refused, declared
+        )
         columns, body = reports.REPORTS[arguments.report](book, report_options(arguments))
     except (OSError, ValueError, OverflowError, EOFError, csv.Error, zlib.error) as error:
         sys.exit(f"revenue_oracle: {arguments.report} can't be computed: {error}")

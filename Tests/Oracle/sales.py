@@ -96,9 +96,11 @@ def deduplicated(findings):
 class Fold:
     """Sales and exceptions of the verifications so far, to be given in position order."""
 
-    def __init__(self):
+    def __init__(self, declared=None):
+        """`declared`: the types of an app's products by bundle id, where it declares any."""
         self.sales = {}
         self.findings = []
+        self.declared = declared or {}
 
     def add(self, verification):
         reply = verification.reply
@@ -113,6 +115,9 @@ class Fold:
             self._note("reply_not_valid", verification, environment, bundle_id, detail)
             return
         groups = self._groups(verification, environment, bundle_id)
+        products = self.declared.get(bundle_id)
+        if products:
+            self._compare_products(groups, products, verification.position)
         fresh = []
         for key, rows in groups.items():
             rows.sort(key=lambda row: row.order)
@@ -121,7 +126,7 @@ class Fold:
                 fresh.append(self.sales[key])
             else:
                 self._compare(self.sales[key], rows, verification.position)
-            self._extend(self.sales[key], rows, verification)
+            self._extend(self.sales[key], rows, verification, products or {})
             request_date_ms = date_ms(receipt.get("request_date_ms"))
             self._cancel(self.sales[key], rows, verification, request_date_ms)
         shown = [self.sales[key] for key in groups]
@@ -156,6 +161,28 @@ class Fold:
             groups.setdefault(key_of(row, environment, bundle_id), []).append(row)
         return groups
 
+    def _compare_products(self, groups, products, position):
+        """Fraud: rows of products that the app does not declare."""
+        for key, rows in groups.items():
+            for row in rows:
+                product = row.identifier("product_id")
+                if product in products:
+                    continue
+                transaction = row.identifier("transaction_id")
+                transaction = transaction or row.identifier("original_transaction_id")
+                self.findings.append(
+                    Finding(
+                        "product_unknown",
+                        key.environment,
+                        key.bundle_id,
+                        "",
+                        product,
+                        transaction,
+                        position,
+                        "",
+                    )
+                )
+
     def _compare(self, sale, rows, position):
         """R4: a later row that disagrees."""
         for row in rows:
@@ -167,7 +194,7 @@ class Fold:
     def _about(self, name, sale, position, detail=""):
         self.findings.append(about_sale(name, sale, position, detail))
 
-    def _extend(self, sale, rows, verification):
+    def _extend(self, sale, rows, verification, products):
         """R2 aliases, R3 renewals, R4 quantities, R6 country and user, R8 upgrades."""
         position = verification.position
         for row in rows:
@@ -190,6 +217,10 @@ class Fold:
             sale.user_position = upload.position
         elif upload.user_identifier not in (None, sale.user_identifier):
             self._about("claimed_by_other_user", sale, position, upload.user_identifier)
+            # Fraud: a declared consumable belongs to the user who showed it first.
+            if products.get(sale.product_id) == "consumable":
+                detail = f"upload at {upload.position}"
+                self._about("transaction_replayed", sale, position, detail)
 
     def _cancel(self, sale, rows, verification, request_date_ms):
         """R8: Returns and Reversals."""

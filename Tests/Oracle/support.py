@@ -57,11 +57,14 @@ def line(*rows, at="2026-01-03", asked=None, reply=None, upload=None, **metadata
     return json.dumps(whole)
 
 
-def book(*lines, prices=(), rates=(), now_ms=0):
-    """The book of one import of the lines, then one price list and one table of rates."""
+def book(*lines, prices=(), rates=(), now_ms=0, products=None):
+    """The book of one import of the lines, then one price list and one table of rates.
+
+    `products`: the types of what the lines' app declares.
+    """
     positions = events.Positions()
     importer = events.Importer(positions, now_ms)
-    fold = Fold()
+    fold = Fold({"app": products or {}})
     for verification in importer.verifications("\n".join(lines).encode()):
         fold.add(verification)
     listed = "product_id,country_code,currency,price,effective_from\n" + "\n".join(prices)

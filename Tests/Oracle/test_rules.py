@@ -217,6 +217,28 @@ class Sales(unittest.TestCase):
         self.assertEqual(table("sales", nowhere, "country_code"), [("ZZ",)])
 
 
+class Fraud(unittest.TestCase):
+    OTHER = {"user_identifier": "8"}
+
+    def test_a_product_that_is_not_declared_is_unknown(self):
+        lines = (line(row("coins", "1"), row("gems", "2")), line(row("gems", "2"), at="2026-01-04"))
+        found = book(*lines, products={"coins": "consumable"})
+        columns = ("exception", "product_id", "transaction_id", "sale_key", "position", "detail")
+        self.assertIn(("product_unknown", "gems", "2", "", "1", ""),
+                      table("exceptions", found, *columns))
+        names = [name for name, _ in exceptions(found)]
+        self.assertEqual(names.count("product_unknown"), 1)
+        self.assertNotIn("product_unknown", [name for name, _ in exceptions(book(*lines))])
+
+    def test_only_a_declared_consumable_is_replayed(self):
+        for kind, count in (("consumable", 1), ("non_consumable", 0), (None, 0)):
+            found = book(line(row()), line(row(), upload=self.OTHER), line(row(), at="2026-01-05"),
+                         products={"coins": kind} if kind else None)
+            replays = [found for found in exceptions(found) if found[0] == "transaction_replayed"]
+            self.assertEqual(replays, [("transaction_replayed", "upload at 2")] * count, kind)
+            self.assertIn(("claimed_by_other_user", "8"), exceptions(found))
+
+
 class PriceRules(unittest.TestCase):
     def test_by_transaction_comes_before_by_product(self):
         entries = [{"product_id": "coins", **EUR},

@@ -57,7 +57,10 @@ import Testing
     try whole.append(steps)
     let expected = try Content(whole, whole.rebuilt())
     // A history that shows nothing would test nothing.
-    for name in ["sales", "later_lines", "exceptions", "pending_receipts", "price_list", "rates"] {
+    for name in [
+      "open_uploads", "upload_verdicts", "sales", "later_lines", "exceptions", "pending_receipts",
+      "price_list", "rates",
+    ] {
       #expect(expected.tables.first { $0.name == name }?.rows.isEmpty == false, "\(name)")
     }
     var random = SeededRandom(seed: seed)
@@ -82,6 +85,36 @@ import Testing
       // What has been caught up can be built from nothing beside it.
       try Content(growing, growing.rebuilt()).expectSame(as: expected, "seed \(seed), rebuilt")
     }
+  }
+
+  /// One fold that stays alive, with others who fold now and then: what it keeps in memory must never differ
+  /// from what stands in the database.
+  @Test(arguments: 6...9 as ClosedRange<UInt64>)
+  func keptLiveTheProjectionsAreThoseOfARebuild(seed: UInt64) throws {
+    var generator = HistoryGenerator(seed: seed)
+    let steps = generator.steps(Self.stepCount)
+    let whole = try LedgerFixture()
+    try whole.append(steps)
+    let expected = try Content(whole, whole.rebuilt())
+    var random = SeededRandom(seed: seed)
+    let growing = try LedgerFixture()
+    let live = try LiveProjections(growing.directory)
+    var rest = steps[...]
+    while !rest.isEmpty {
+      let piece = Int.random(in: 1...6, using: &random)
+      try growing.append(Array(rest.prefix(piece)))
+      rest = rest.dropFirst(piece)
+      switch Int.random(in: 0..<6, using: &random) {
+      case 0: _ = try growing.current()
+      case 1: _ = try growing.rebuilt()
+      default: break
+      }
+      try live.catchUp()
+      #expect(live.position == growing.eventCount)
+    }
+    #expect(growing.notices.isEmpty)
+    let content = try Content(growing, #require(try growing.projector().existing()))
+    content.expectSame(as: expected, "seed \(seed), kept live")
   }
 
   /// Pieces that make up so many steps.

@@ -114,6 +114,42 @@ import Testing
     }
 
     @Test(arguments: [false, true])
+    func statementsOnOneTableKeepTheirOrder(isThreaded: Bool) throws {
+      let temporary = try TemporaryDirectory()
+      let database = try Self.database(temporary)
+      let rows = RowWriter(database, TextArena(), isThreaded: isThreaded)
+      let insert = try rows.target("INSERT INTO one(id, number)", valueCount: 2)
+      let add = try rows.target(
+        reading: "UPDATE one SET number = number * 2 + c1 FROM row_batch WHERE id = c0",
+        valueCount: 2, inOrderWith: insert, isSingle: true)
+      let remove = try rows.target(
+        reading: "DELETE FROM one WHERE id IN (SELECT c0 FROM row_batch)", valueCount: 1,
+        inOrderWith: insert)
+      var random = SeededRandom(seed: 5)
+      var expected: [Int: Int] = [:]
+      for _ in 0..<3000 {
+        let id = Int.random(in: 0..<20, using: &random)
+        if let number = expected[id] {
+          let isRemoved = Bool.random(using: &random)
+          expected[id] = isRemoved ? nil : (number * 2 + id) % 1000
+          rows.begin(isRemoved ? remove : add)
+          rows.add(id)
+          if !isRemoved { rows.add((number * 2 + id) % 1000 - number * 2) }
+        } else {
+          expected[id] = 1
+          rows.begin(insert)
+          rows.add(id)
+          rows.add(1)
+        }
+        try rows.end()
+      }
+      try rows.drain()
+      let lines = expected.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
+      #expect(try Self.lines("SELECT id || ' ' || number FROM one ORDER BY id", database) == lines)
+      #expect(!lines.isEmpty)
+    }
+
+    @Test(arguments: [false, true])
     func aRowThatTheTableRefusesIsAnErrorAtTheLatestWhenAllIsWaitedFor(isThreaded: Bool) throws {
       let temporary = try TemporaryDirectory()
       let database = try Self.database(temporary)

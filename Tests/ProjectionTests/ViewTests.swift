@@ -27,8 +27,8 @@ import Time
         INSERT INTO app_bundles VALUES('b.two', 'family-1'), ('b.one', 'family-1');
         INSERT INTO receipts(id, receipt_id, receipt_hash, app_family, bundle, style, environment, state,
           fraud_reason, country, user, uploads, purchases, first_position, last_position,
-          reply_position, is_locally_valid, is_final, created_at_ms, updated_at_ms)
-          VALUES(0, 'receipt-1', 11, 7, 2, 0, 1, 2, 6, 4, 0, 1, 1, 1, 2, 2, 1, 1, 0, 1);
+          reply_position, is_locally_valid, is_final, created_at_ms, updated_at_ms, last_upload)
+          VALUES(0, 'receipt-1', 11, 7, 2, 0, 1, 2, 6, 4, 0, 1, 1, 1, 2, 2, 1, 1, 0, 1, 1);
         INSERT INTO uploads(position, receipt, occurred_at_ms, recorded_at_ms, country, user,
           metadata, line) VALUES(1, 0, 0, 1, 4, 0, '{}', 9);
         INSERT INTO declarations VALUES(5, 0, 'prices.csv', 'cd'), (6, 1, 'rates.csv', 'ef');

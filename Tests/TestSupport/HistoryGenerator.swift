@@ -93,8 +93,20 @@ package struct HistoryGenerator {
       random.chance(percent: 30)
       ? .transaction(purchase)
       : .unified(purchase, environment: random.pick(["Production", "ProductionSandbox"]))
-    return .pending(
+    let pending = TestEvent.pending(
       file, country: random.pick(["DE", nil]), user: random.pick(["u1", nil]), metadata: metadata())
+    guard case .upload(var plan) = pending else { return pending }
+    switch Int.random(in: 0..<10, using: &random) {
+    case 0: plan.verification?.outcome = .invalid
+    case 1:
+      plan.verification?.outcome = .invalid
+      plan.verification?.reason = "bundle_id_mismatch"
+    case 2:
+      plan.verification?.outcome = .unreachable
+      plan.verification?.reason = "expired"
+    default: break
+    }
+    return .upload(plan)
   }
 
   private mutating func instant() -> Int64 {
@@ -201,6 +213,14 @@ package struct HistoryGenerator {
     ]
   }
 
+  /// What an app may declare: nothing, all that is sold, or not all of it.
+  private mutating func products() -> [AppRegistered.Product] {
+    let coins = AppRegistered.Product(id: "coins", type: .consumable)
+    let pro = AppRegistered.Product(id: "pro", type: .autoRenewable)
+    let hat = AppRegistered.Product(id: "=hat, \"red\"", type: .consumable)
+    return random.pick([[], [coins, pro, hat], [coins, pro]])
+  }
+
   private mutating func declaration() -> TestEvent {
     switch Int.random(in: 0..<5, using: &random) {
     case 0:
@@ -211,7 +231,7 @@ package struct HistoryGenerator {
       return .app(
         AppRegistered(
           appFamilyID: "0e7c2f4a-9a0b-4c5d-8e6f-112233445566", name: "App",
-          bundleIDs: random.pick([["app"], ["app", "zoo"]]), products: []))
+          bundleIDs: random.pick([["app"], ["app", "zoo"]]), products: products()))
     default:
       let country = random.pick(["DE", "FR", "-"])
       let day = Int.random(in: 1..<9, using: &random)

@@ -92,6 +92,7 @@ package struct Reply {
     var flat = ReplyRow(source: .flatReceipt)
     var hasInApp = false
     try cursor.beginObject()
+    let first = cursor.offset - 1
     while let key = try cursor.nextKey() {
       // Only the flat receipt of the legacy shape has a purchase's own fields, and most have not.
       if key == "in_app" {
@@ -112,6 +113,7 @@ package struct Reply {
         try flat.read(key, &cursor, keeper)
       }
     }
+    flat.object = cursor.passed(since: first)
     isLegacy =
       !hasInApp
       && (bid != nil || flat.productID != nil || flat.transactionID != nil

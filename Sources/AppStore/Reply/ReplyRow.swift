@@ -11,6 +11,8 @@ package struct ReplyRow {
   }
 
   package var source: Source
+  /// The object as sent; nil where a row is made of something else.
+  package var object: JSONBytes?
   package var productID: JSONBytes?
   package var transactionID: JSONBytes?
   package var originalTransactionID: JSONBytes?
@@ -39,9 +41,11 @@ package struct ReplyRow {
   ) throws(JSONError) {
     self.source = source
     try cursor.beginObject()
+    let first = cursor.offset - 1
     while let key = try cursor.nextKey() {
       try read(key, &cursor, keeper)
     }
+    object = cursor.passed(since: first)
   }
 
   /// Reads one member. A row has some 25 keys and most are not needed: their length tells them apart first.
@@ -96,7 +100,7 @@ package struct ReplyRow {
 
 extension LenientValue {
   /// Epoch milliseconds between the years 0001 and 9999, which is what RFC 3339 can write.
-  var instantMs: Int64? {
+  package var instantMs: Int64? {
     guard let value = integer, Timestamp.rangeMs.contains(value) else { return nil }
     return value
   }

@@ -35,6 +35,8 @@ package final class Database {
   package let path: String
   /// The rows that `row_batch` shows while a statement reads them; nil before there is such a table.
   private var rowSource: UnsafeMutablePointer<RowSource?>?
+  /// Where a commit notes the length of the write-ahead log.
+  private let logPages: UnsafeMutablePointer<Int32>
 
   /// Opens the database.
   package init(path: String, mode: Mode) throws(DatabaseError) {
@@ -53,13 +55,31 @@ package final class Database {
     }
     handle = opened
     self.path = path
+    logPages = .allocate(capacity: 1)
+    logPages.initialize(to: 0)
     sqlite3_busy_timeout(handle, 30_000)
   }
 
   deinit {
     sqlite3_close_v2(handle)
     rowSource?.deallocate()
+    logPages.deallocate()
   }
+
+  /// Leaves the write-ahead log alone after commits, which else write it back now and then: from now on
+  /// someone else must.
+  func leaveLogAlone() {
+    _ = sqlite3_wal_hook(
+      handle,
+      { context, _, _, pages in
+        context?.assumingMemoryBound(to: Int32.self).pointee = pages
+        return SQLITE_OK
+      }, logPages)
+  }
+
+  /// How many pages the write-ahead log held after this connection's last commit; 0 before
+  /// `leaveLogAlone`.
+  var logPageCount: Int { Int(logPages.pointee) }
 
   fileprivate func error(_ operation: String) -> DatabaseError {
     DatabaseError(

@@ -1,7 +1,7 @@
 // Rows on their way into the database: written at once, or by a thread of their own beside the fold.
 import Ledger
 
-/// An insert statement of a `RowWriter`.
+/// A statement of a `RowWriter` that takes rows.
 struct RowTarget {
   fileprivate let index: Int
 }
@@ -15,11 +15,16 @@ final class RowWriter {
   private struct State {
     var batch = RowBatch()
     var target = -1
+    /// Whether each row is handed over as soon as it ends.
+    var isSingle = false
   }
 
   private struct Target {
     let statement: Statement
     let valueCount: Int
+    /// Targets of one group are written in the order in which their rows were begun.
+    let group: Int
+    let isSingle: Bool
     /// Nil while the batch is the one at hand.
     var batch: RowBatch?
   }
@@ -30,6 +35,8 @@ final class RowWriter {
   private var targets: [Target] = []
   private let state: UnsafeMutablePointer<State>
   private let lane: RowLane?
+  /// What went wrong where nothing may throw; thrown at the row's end.
+  private var failure: DatabaseError?
 
   init(_ database: Database, _ arena: TextArena, isThreaded: Bool) {
     self.database = database
@@ -50,12 +57,28 @@ final class RowWriter {
 
   /// Prepares an insert: `INSERT INTO table` or a variant of it, with the columns where not all are given.
   func target(_ insert: String, valueCount: Int) throws(DatabaseError) -> RowTarget {
+    try target(
+      reading: "\(insert) SELECT \(RowTable.columns(valueCount)) FROM row_batch",
+      valueCount: valueCount)
+  }
+
+  /// Prepares any statement that reads its rows from the table `row_batch`, with the columns `c0`, `c1`, ….
+  /// - Parameters:
+  ///   - other: a target with whose rows these keep their order.
+  ///   - isSingle: whether the statement must see one row at a time.
+  func target(
+    reading sql: String, valueCount: Int, inOrderWith other: RowTarget? = nil,
+    isSingle: Bool = false
+  ) throws(DatabaseError) -> RowTarget {
     precondition(valueCount <= RowTable.columnLimit, "a row of so many values")
     try drain()
     try database.registerRowTable()
-    let statement = try database.prepare(
-      "\(insert) SELECT \(RowTable.columns(valueCount)) FROM row_batch")
-    targets.append(Target(statement: statement, valueCount: valueCount, batch: nil))
+    let statement = try database.prepare(sql)
+    targets.append(
+      Target(
+        statement: statement, valueCount: valueCount,
+        group: other.map { targets[$0.index].group } ?? targets.count, isSingle: isSingle,
+        batch: nil))
     return RowTarget(index: targets.count - 1)
   }
 
@@ -73,6 +96,21 @@ final class RowWriter {
     }
     targets[index].batch = nil
     state.pointee.target = index
+    state.pointee.isSingle = lane == nil || targets[index].isSingle
+    do throws(DatabaseError) { try sendOthers(ofGroupOf: index) } catch {
+      failure = error
+      state.pointee.isSingle = true
+    }
+  }
+
+  /// Has the rows of other targets of a group written before those that follow.
+  private func sendOthers(ofGroupOf index: Int) throws(DatabaseError) {
+    let group = targets[index].group
+    for other in targets.indices where other != index && targets[other].group == group {
+      guard var batch = targets[other].batch, !batch.isEmpty else { continue }
+      defer { targets[other].batch = batch }
+      try send(&batch, targets[other])
+    }
   }
 
   @inline(__always)
@@ -119,11 +157,12 @@ final class RowWriter {
   /// Ends a row.
   @inline(__always)
   func end() throws(DatabaseError) {
-    if lane == nil || state.pointee.batch.isFull { try flush() }
+    if state.pointee.isSingle || state.pointee.batch.isFull { try flush() }
   }
 
   /// Writes the rows of the batch at hand, or has them written.
   private func flush() throws(DatabaseError) {
+    if let failure { throw failure }
     let target = targets[state.pointee.target]
     try send(&state.pointee.batch, target)
   }

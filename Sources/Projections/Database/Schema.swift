@@ -4,9 +4,9 @@
 enum Schema {
   /// The version of each projection's tables and fold. A database with others is rebuilt.
   static let versions: [(name: String, version: Int)] = [
-    ("apps", 1), ("receipts", 2), ("sales", 2), ("journal", 2), ("users", 1),
-    ("verifications", 1), ("exceptions", 1), ("declarations", 1), ("uploads", 2),
-    ("views", 2),
+    ("apps", 1), ("receipts", 3), ("sales", 2), ("journal", 2), ("users", 1),
+    ("verifications", 1), ("exceptions", 2), ("declarations", 1), ("uploads", 3),
+    ("views", 3),
   ]
 
   /// In the order in which rows are written: only then SQLite takes their values without copying them.
@@ -42,7 +42,15 @@ enum Schema {
       purchases INTEGER NOT NULL, first_position INTEGER NOT NULL, last_position INTEGER NOT NULL,
       reply_position INTEGER, is_locally_valid INTEGER NOT NULL, is_final INTEGER NOT NULL,
       created_at_ms INTEGER NOT NULL, updated_at_ms INTEGER NOT NULL,
-      receipt_hash INTEGER NOT NULL);
+      receipt_hash INTEGER NOT NULL,
+      last_upload INTEGER NOT NULL, answer_position INTEGER, own_fraud_reason INTEGER,
+      own_fraud_position INTEGER, upload_fraud_reason INTEGER, upload_fraud_position INTEGER);
+    CREATE TABLE upload_verdicts(
+      upload INTEGER PRIMARY KEY, receipt INTEGER NOT NULL, fraud_reason INTEGER NOT NULL,
+      position INTEGER NOT NULL);
+    CREATE TABLE open_uploads(
+      upload INTEGER PRIMARY KEY, receipt INTEGER NOT NULL, is_accepted INTEGER NOT NULL,
+      is_unreachable INTEGER NOT NULL, is_refused INTEGER NOT NULL);
     CREATE TABLE sales(
       id INTEGER PRIMARY KEY, environment INTEGER NOT NULL, bundle INTEGER NOT NULL,
       key_kind INTEGER NOT NULL, sale_key TEXT NOT NULL, product INTEGER NOT NULL,
@@ -96,6 +104,10 @@ enum Schema {
   ]
 
   static let lateIndexes = [
+    """
+    CREATE INDEX open_uploads_waiting ON open_uploads(receipt, upload)
+      WHERE is_accepted = 1 AND is_refused = 0;
+    """,
     "CREATE UNIQUE INDEX users_identifier ON users(user_identifier);",
     "CREATE INDEX exceptions_sale ON exceptions(sale) WHERE sale IS NOT NULL;",
     "CREATE INDEX exceptions_transaction_id ON exceptions(transaction_id) WHERE sale IS NULL;",

@@ -66,8 +66,11 @@ extension Schema {
     CREATE VIEW upload_view AS SELECT p.position, r.receipt_id,
       \(symbol("r.bundle")) AS bundle_id, \(symbol("p.country")) AS country_code,
       u.user_identifier, p.ip_address, p.identifier_for_vendor, p.metadata, p.line,
+      f.upload IS NOT NULL AS is_fraud, \(symbol("f.fraud_reason")) AS fraud_reason,
+      f.position AS fraud_position,
       \(instant("p.occurred_at_ms", "occurred_at")), \(instant("p.recorded_at_ms", "recorded_at"))
-      FROM uploads p JOIN receipts r ON r.id = p.receipt LEFT JOIN users u ON u.id = p.user;
+      FROM uploads p JOIN receipts r ON r.id = p.receipt LEFT JOIN users u ON u.id = p.user
+      LEFT JOIN upload_verdicts f ON f.upload = p.position;
     CREATE VIEW verification_view AS SELECT v.position, v.upload AS upload_position, r.receipt_id,
       iif(v.authority = 1, '\(Authority.appStore.rawValue)', '\(Authority.local.rawValue)')
         AS authority,

@@ -21,6 +21,11 @@ final class EventFold {
   private let sales: SaleStore
   private let revenue: RevenueFold
   private let declarations: DeclarationTable
+  private let catalogue: AppCatalogue
+  private let openUploads: OpenUploads
+  private let verdicts: UploadVerdicts
+  /// Where the lines of folded events are kept for a while; nil where nobody asks for them.
+  private let recent: RecentEvents?
   private let keeper = TextKeeper()
   private let rows: RowWriter
   private let verificationTarget: RowTarget
@@ -33,15 +38,26 @@ final class EventFold {
   private var missingIndexes = Schema.earlyIndexes[...]
   /// The position of the event that comes next.
   private(set) var nextPosition: Int
+  /// Whether an app family was registered.
+  private(set) var hasNewApps = false
+  /// Whether a price list was declared, which the end of each run applies again.
+  var hasNewPrices: Bool { declarations.hasNewPrices }
 
-  /// - Parameter isFresh: whether the database is empty, so that nothing need be looked up in it.
+  /// - Parameters:
+  ///   - isFresh: whether the database is empty, so that nothing need be looked up in it.
+  ///   - recent: keeps the lines of the events that are folded.
   init(
-    _ database: Database, isFresh: Bool, nextPosition: Int, readEvent: @escaping EventAccess
+    _ database: Database, isFresh: Bool, nextPosition: Int, recent: RecentEvents? = nil,
+    readEvent: @escaping EventAccess
   ) throws(DatabaseError) {
     self.database = database
     self.isFresh = isFresh
     self.nextPosition = nextPosition
-    self.readEvent = readEvent
+    self.recent = recent
+    self.readEvent = { (position) throws(LedgerError) in
+      if let line = recent?.line(at: position) { return line }
+      return try readEvent(position)
+    }
     let rows = RowWriter(database, arena, isThreaded: isFresh)
     self.rows = rows
     symbols = SymbolTable(arena)
@@ -58,6 +74,10 @@ final class EventFold {
       store: sales, symbols: symbols, exceptions: exceptions,
       userIdentifier: { (number) throws(DatabaseError) in try users.identifier(number) })
     declarations = DeclarationTable(database, rows, symbols, isFresh: isFresh)
+    catalogue = AppCatalogue(symbols, arena)
+    if !isFresh { try catalogue.load(from: database) }
+    openUploads = try OpenUploads(rows)
+    verdicts = try UploadVerdicts(rows)
     verificationTarget = try rows.target("INSERT INTO verifications", valueCount: 13)
   }
 
@@ -75,6 +95,7 @@ final class EventFold {
       try expect(event.line)
       try fold(result, reply, event.line)
     }
+    recent?.add(event.line)
     nextPosition += 1
   }
 
@@ -116,6 +137,7 @@ final class EventFold {
     } else {
       try fold(type, event, event.data)
     }
+    recent?.add(event)
     nextPosition += 1
   }
 
@@ -130,7 +152,10 @@ final class EventFold {
         keeper.removeAll()
         try fold(result, try reply(of: result.reply, at: event.position), event)
       case .appRegistered:
-        try declarations.add(try AppRegistered(data: data), data: data, position: event.position)
+        let app = try AppRegistered(data: data)
+        try declarations.add(app, data: data, position: event.position)
+        catalogue.add(app)
+        hasNewApps = true
       case .pricesDeclared:
         try declarations.add(try PricesDeclared(data: data), position: event.position)
       case .ratesDeclared:
@@ -173,6 +198,7 @@ final class EventFold {
     }
     try receipts.update(number) { receipt in
       receipt.uploads += 1
+      receipt.lastUpload = event.position
       receipt.lastPosition = event.position
       receipt.updatedAtMs = event.recordedAtMs
       if receipt.country == .none { receipt.country = country }
@@ -181,6 +207,7 @@ final class EventFold {
     try uploads.add(
       upload, position: event.position, receipt: number, occurredAtMs: occurredAtMs,
       recordedAtMs: event.recordedAtMs, country: country, user: user)
+    openUploads.add(event.position, receipt: number)
   }
 
   // MARK: receipt.verified
@@ -247,9 +274,12 @@ final class EventFold {
           let verification = Verification(
             position: event.position, occurredAtMs: occurredAtMs,
             recordedAtMs: event.recordedAtMs, requestDateMs: reply.requestDateMs,
-            environment: environment, bundle: bundle, upload: evidence)
+            environment: environment, bundle: bundle, upload: evidence,
+            products: catalogue.isEmpty
+              ? nil : catalogue.products(of: try receipts.appFamily(of: receipt)))
           try revenue.fold(verification, rows: reply.rows)
           shownSales = revenue.shownSaleCount
+          if let reason = revenue.fraudReason { try convict(receipt, result, reason, event) }
         } else if reply != nil || result.hasOtherReply {
           // R1: any other recorded reply.
           let status = (result.status ?? reply?.status).map(String.init) ?? "none"
@@ -296,40 +326,62 @@ final class EventFold {
     try rows.end()
   }
 
+  /// Notes that an upload is a fraud, as history shows.
+  private func convict(
+    _ number: Int32, _ result: ReceiptVerifiedView, _ reason: FraudReason, _ event: EventLine
+  ) throws(DatabaseError) {
+    let fraud = Fraud(reason: symbols.symbol(reason.rawValue), position: event.position)
+    try verdicts.add(upload: result.upload, receipt: number, fraud)
+    try receipts.update(number) { receipt in
+      if receipt.uploadFraud.reason == .none { receipt.uploadFraud = fraud }
+    }
+  }
+
+  /// The fraud that a verification itself proves.
+  private func fraud(_ result: ReceiptVerifiedView, _ event: EventLine) -> Fraud {
+    guard result.outcome == .invalid else { return .none }
+    let standard: FraudReason
+    switch result.authority {
+    case .local: standard = .signatureInvalid
+    case .appStore:
+      guard result.status == 21003 else { return .none }
+      standard = .notAuthenticated
+    }
+    let reason =
+      result.reason.map { symbols.symbol(keeper.bytes(of: $0)) }
+      ?? symbols.symbol(standard.rawValue)
+    return Fraud(reason: reason, position: event.position)
+  }
+
   /// What a verification's result means for its receipt.
   private func settle(
     _ result: ReceiptVerifiedView, _ number: Int32, _ environment: Symbol, _ event: EventLine,
     purchases: Int?, replyPosition: Int
   ) throws(DatabaseError) {
     let isFinal = result.authority == .appStore && Self.isFinal(result.status)
-    var fraudReason: Symbol = .none
-    if result.outcome == .invalid {
-      if let reason = result.reason {
-        fraudReason = symbols.symbol(keeper.bytes(of: reason))
-      } else if result.authority == .local {
-        fraudReason = symbols.symbol("signature_invalid")
-      } else if result.status == 21003 {
-        fraudReason = symbols.symbol("not_authenticated")
-      }
-    }
+    try openUploads.note(
+      result, isFinal: isFinal || result.authority == .appStore && result.outcome == .valid)
+    let fraud = fraud(result, event)
+    if fraud.reason != .none { try verdicts.add(upload: result.upload, receipt: number, fraud) }
     try receipts.update(number) { receipt in
       receipt.lastPosition = event.position
       receipt.updatedAtMs = event.recordedAtMs
       if isFinal { receipt.isFinal = true }
+      if isFinal, replyPosition >= 0 { receipt.answerPosition = replyPosition }
       switch (result.authority, result.outcome) {
       case (.appStore, .valid):
         receipt.state = .valid
-        receipt.fraudReason = .none
+        receipt.ownFraud = .none
         receipt.replyPosition = replyPosition
         receipt.purchases = purchases ?? 0
         receipt.environment = environment
       case (.appStore, .invalid):
         receipt.state = result.status == 21003 ? .invalid : .unavailable
-        receipt.fraudReason = result.status == 21003 ? fraudReason : .none
+        receipt.note(ownFraud: fraud)
         receipt.environment = environment
       case (.local, .invalid):
         receipt.state = .invalid
-        receipt.fraudReason = fraudReason
+        receipt.note(ownFraud: fraud)
       case (.local, .valid):
         receipt.isLocallyValid = true
         if receipt.environment == .none { receipt.environment = environment }
@@ -367,6 +419,7 @@ final class EventFold {
       if Self.isNearEnd(nextPosition, of: total), let index = missingIndexes.popFirst() {
         try rows.execute(index)
       }
+      try openUploads.store(before: limit)
     } catch { throw .database(error) }
   }
 
@@ -384,13 +437,16 @@ final class EventFold {
       try users.store(rows)
       try receipts.store(rows)
       try symbols.store(rows)
+      try openUploads.store()
       if isFresh {
         for index in missingIndexes { try rows.execute(index) }
         for index in Schema.lateIndexes { try rows.execute(index) }
       }
       try rows.drain()
     } catch { throw .database(error) }
-    try PendingReceipts(database, readEvent).refresh()
+    let changes = receipts.takePendingChanges()
+    try PendingReceipts(database, readEvent).update(
+      added: changes.added, removed: changes.removed)
   }
 }
 

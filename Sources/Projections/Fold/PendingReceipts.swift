@@ -15,31 +15,29 @@ struct PendingReceipts {
   }
 
   /// Adds those that have become pending, and removes those that have an answer.
-  func refresh() throws(ProjectionError) {
-    let new: [(receipt: Int64, position: Int)]
+  func update(
+    added: [(number: Int32, upload: Int)], removed: [Int32]
+  ) throws(ProjectionError) {
+    if !removed.isEmpty {
+      do throws(DatabaseError) {
+        let delete = try database.prepare("DELETE FROM pending_receipts WHERE receipt = ?")
+        for number in removed {
+          delete.bind(1, Int(number))
+          try delete.run()
+        }
+      } catch { throw .database(error) }
+    }
+    if added.isEmpty { return }
+    let insert: Statement
     do throws(DatabaseError) {
-      try database.execute(
-        """
-        DELETE FROM pending_receipts WHERE receipt NOT IN
-        (SELECT id FROM receipts WHERE is_final = 0 AND is_locally_valid = 1)
-        """)
-      new = try newReceipts()
+      insert = try database.prepare("INSERT INTO pending_receipts VALUES(?, ?, ?)")
     } catch { throw .database(error) }
-    for entry in new { try add(entry.receipt, position: entry.position) }
+    for entry in added { try add(entry.number, upload: entry.upload, insert) }
   }
 
-  private func newReceipts() throws(DatabaseError) -> [(receipt: Int64, position: Int)] {
-    let rows = try database.prepare(
-      """
-      SELECT id, first_position FROM receipts WHERE is_final = 0 AND is_locally_valid = 1
-      AND id NOT IN (SELECT receipt FROM pending_receipts) ORDER BY id
-      """)
-    var result: [(receipt: Int64, position: Int)] = []
-    while try rows.step() { result.append((rows.integer(0), Int(rows.integer(1)))) }
-    return result
-  }
-
-  private func add(_ receipt: Int64, position: Int) throws(ProjectionError) {
+  private func add(
+    _ receipt: Int32, upload position: Int, _ insert: Statement
+  ) throws(ProjectionError) {
     let line: [UInt8]
     do throws(LedgerError) { line = try readEvent(position) } catch { throw .ledger(error) }
     let file: Receipt? = line.withUnsafeBytes { bytes in
@@ -51,8 +49,7 @@ struct PendingReceipts {
     }
     guard let file else { throw .missingEvent(position: position, names: position) }
     do throws(DatabaseError) {
-      let insert = try database.prepare("INSERT INTO pending_receipts VALUES(?, ?, ?)")
-      insert.bind(1, receipt)
+      insert.bind(1, Int(receipt))
       insert.bind(2, text: Self.environment(of: file))
       insert.bind(3, text: String(decoding: Self.reply(of: file), as: UTF8.self))
       try insert.run()
@@ -103,6 +100,8 @@ struct PendingReceipts {
     text("is_trial_period", purchase.isTrialPeriod ? "true" : nil)
     text("is_in_intro_offer_period", purchase.isInIntroOfferPeriod ? "true" : nil)
     text("promotional_offer_id", purchase.promotionalOfferID)
+    // No reply has it: the type of product as the receipt's attribute 1707 numbers them.
+    text("product_type", purchase.productType.map { String($0) })
     writer.endObject()
   }
 }

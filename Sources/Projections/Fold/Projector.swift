@@ -154,7 +154,7 @@ package final class Projector {
   }
 
   /// Whether the log has, at the position of the progress, the root that was recorded with it.
-  private func fits(_ progress: Progress) throws(ProjectionError) -> Bool {
+  func fits(_ progress: Progress) throws(ProjectionError) -> Bool {
     if progress.position > reader.head.size {
       observer.notice(
         "the projections had folded \(progress.position) events, the log holds "
@@ -210,19 +210,25 @@ package final class Projector {
   private func fold(
     into database: Database, from progress: Progress, isFresh: Bool, atLeast: Int? = nil
   ) throws(ProjectionError) {
+    // Events of replies that are used again, and of receipts that stay pending, are read apart.
+    let events = EventReader(reader.directory)
+    let fold: EventFold
+    do throws(DatabaseError) {
+      fold = try EventFold(database, isFresh: isFresh, nextPosition: progress.position) {
+        (position) throws(LedgerError) in try events.line(at: position)
+      }
+    } catch { throw .database(error) }
+    _ = try self.fold(fold, into: database, from: progress, atLeast: atLeast)
+  }
+
+  /// Folds what follows the progress, and stores how far it went.
+  /// - Parameter atLeast: ends with the block that completes so many events; nil goes to the head.
+  func fold(
+    _ fold: EventFold, into database: Database, from progress: Progress, atLeast: Int? = nil
+  ) throws(ProjectionError) -> Progress {
     let total = reader.head.size
     var last = progress
     do {
-      // Events of replies that are used again, and of receipts that stay pending, are read apart.
-      var other: LogReader?
-      let directory = reader.directory
-      let fold = try EventFold(database, isFresh: isFresh, nextPosition: progress.position) {
-        (position) throws(LedgerError) in
-        if let other { return try other.event(at: position) }
-        let access = try LogReader(directory)
-        other = access
-        return try access.event(at: position)
-      }
       // What a commit rests on must not be lost before it.
       try reader.syncTails()
       if progress.position < total {
@@ -258,12 +264,13 @@ package final class Projector {
       }
       try fold.finish()
       try last.store(to: database)
+      return last
     } catch {
       throw Self.projectionError(error)
     }
   }
 
-  private static func projectionError(_ error: any Error) -> ProjectionError {
+  static func projectionError(_ error: any Error) -> ProjectionError {
     switch error {
     case let error as ProjectionError: error
     case let error as DatabaseError: .database(error)

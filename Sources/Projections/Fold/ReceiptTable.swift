@@ -27,7 +27,6 @@ struct ReceiptRecord {
   var isTransactionStyle: Bool
   var environment: Symbol = .none
   var state: ReceiptState = .pending
-  var fraudReason: Symbol = .none
   var country: Symbol = .none
   var user: Int32 = -1
   var uploads = 0
@@ -41,7 +40,39 @@ struct ReceiptRecord {
   var isFinal = false
   var createdAtMs: Int64
   var updatedAtMs: Int64
+  /// The newest upload.
+  var lastUpload = -1
+  /// The event with the newest final reply, valid or not, or −1.
+  var answerPosition = -1
+  /// What its own newest verification says, and what any of its uploads was found guilty of first.
+  var ownFraud = Fraud.none
+  var uploadFraud = Fraud.none
+  /// Whether the table of pending receipts has it.
+  var isStoredAsPending = false
   var isChanged = true
+
+  /// Whether it was verified locally and the App Store still owes an answer (rule R1).
+  var isPending: Bool { isLocallyValid && !isFinal }
+
+  /// Takes in what a verification proves; the first proof since a valid answer holds.
+  mutating func note(ownFraud fraud: Fraud) {
+    if fraud.reason == .none || ownFraud.reason == .none { ownFraud = fraud }
+  }
+
+  /// Why the receipt is no genuine one: what was found first.
+  var fraudReason: Symbol {
+    if ownFraud.reason == .none { return uploadFraud.reason }
+    if uploadFraud.reason == .none { return ownFraud.reason }
+    return uploadFraud.position < ownFraud.position ? uploadFraud.reason : ownFraud.reason
+  }
+}
+
+/// A verdict of fraud, and the event that gave it.
+struct Fraud {
+  var reason: Symbol
+  var position: Int
+
+  static let none = Fraud(reason: .none, position: -1)
 }
 
 /// Receipts by their ids. Those that the database has are fetched when they are met.
@@ -68,7 +99,8 @@ final class ReceiptTable {
   private static let columns = """
     id, receipt_id, app_family, bundle, style, environment, state, fraud_reason, country, \
     user, uploads, purchases, first_position, last_position, reply_position, is_locally_valid, \
-    is_final, created_at_ms, updated_at_ms, receipt_hash
+    is_final, created_at_ms, updated_at_ms, receipt_hash, last_upload, answer_position, \
+    own_fraud_reason, own_fraud_position, upload_fraud_reason, upload_fraud_position
     """
 
   init(_ database: Database, _ arena: TextArena, isFresh: Bool) throws(DatabaseError) {
@@ -113,18 +145,38 @@ final class ReceiptTable {
   func update(
     _ number: Int32, _ change: (inout ReceiptRecord) -> Void
   ) throws(DatabaseError) {
-    let place: Int
-    if isFresh {
-      place = Int(number)
-    } else if let known = placesByNumber[number] {
-      place = known
-    } else {
-      place = try fetch(number)
-    }
-    receipts.update(place) {
+    receipts.update(try place(of: number)) {
       change(&$0)
       $0.isChanged = true
     }
+  }
+
+  /// The app family of a receipt that was seen before.
+  func appFamily(of number: Int32) throws(DatabaseError) -> Symbol {
+    receipts[try place(of: number)].appFamily
+  }
+
+  private func place(of number: Int32) throws(DatabaseError) -> Int {
+    if isFresh { return Int(number) }
+    if let known = placesByNumber[number] { return known }
+    return try fetch(number)
+  }
+
+  /// Hands out those that have become pending, with their first upload, and those that no longer are.
+  func takePendingChanges() -> (added: [(number: Int32, upload: Int)], removed: [Int32]) {
+    var added: [(number: Int32, upload: Int)] = []
+    var removed: [Int32] = []
+    for place in receipts.indices
+    where receipts[place].isPending != receipts[place].isStoredAsPending {
+      let receipt = receipts[place]
+      if receipt.isPending {
+        added.append((receipt.number, receipt.firstPosition))
+      } else {
+        removed.append(receipt.number)
+      }
+      receipts.update(place) { $0.isStoredAsPending = receipt.isPending }
+    }
+    return (added, removed)
   }
 
   private func fetch(_ number: Int32) throws(DatabaseError) -> Int {
@@ -147,7 +199,6 @@ final class ReceiptTable {
     receipt.environment = symbol(5)
     receipt.number = Int32(row.integer(0))
     receipt.state = ReceiptState(rawValue: Int8(row.integer(6))) ?? .pending
-    receipt.fraudReason = symbol(7)
     receipt.country = symbol(8)
     receipt.user = symbol(9)
     receipt.uploads = Int(row.integer(10))
@@ -155,6 +206,11 @@ final class ReceiptTable {
     receipt.replyPosition = Int(row.optionalInteger(14) ?? -1)
     receipt.isLocallyValid = row.integer(15) != 0
     receipt.isFinal = row.integer(16) != 0
+    receipt.lastUpload = Int(row.integer(20))
+    receipt.answerPosition = Int(row.optionalInteger(21) ?? -1)
+    receipt.ownFraud = Fraud(reason: symbol(22), position: Int(row.integer(23)))
+    receipt.uploadFraud = Fraud(reason: symbol(24), position: Int(row.integer(25)))
+    receipt.isStoredAsPending = receipt.isPending
     receipt.isChanged = false
     return place(receipt)
   }
@@ -173,7 +229,7 @@ final class ReceiptTable {
   }
 
   private func write(_ place: Int, _ rows: RowWriter) throws(DatabaseError) {
-    if target == nil { target = try rows.target(Self.insert, valueCount: 20) }
+    if target == nil { target = try rows.target(Self.insert, valueCount: 26) }
     guard let target else { return }
     rows.begin(target)
     add(receipts[place], rows)
@@ -204,5 +260,11 @@ final class ReceiptTable {
     rows.add(receipt.createdAtMs)
     rows.add(receipt.updatedAtMs)
     rows.add(receipt.receiptID.indexHash)
+    rows.add(receipt.lastUpload)
+    rows.add(position: receipt.answerPosition)
+    for fraud in [receipt.ownFraud, receipt.uploadFraud] {
+      rows.add(symbol: fraud.reason)
+      rows.add(position: fraud.reason >= 0 ? fraud.position : -1)
+    }
   }
 }

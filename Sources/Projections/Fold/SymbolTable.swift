@@ -18,9 +18,10 @@ final class SymbolTable {
 
   init(_ arena: TextArena) { self.arena = arena }
 
-  /// Reads all symbols of a database.
+  /// Reads the symbols of a database that are not here yet.
   func load(from database: Database) throws(DatabaseError) {
-    let statement = try database.prepare("SELECT text FROM symbols ORDER BY id")
+    let statement = try database.prepare("SELECT text FROM symbols WHERE id >= ? ORDER BY id")
+    statement.bind(1, texts.count)
     while try statement.step() { _ = symbol(statement.bytes(0)) }
     storedCount = texts.count
   }
@@ -36,7 +37,7 @@ final class SymbolTable {
 
   /// The symbol of `text`, a new one where it has none.
   func symbol(_ text: Text) -> Symbol {
-    find(text) ?? add(text)
+    known(text) ?? add(text)
   }
 
   /// The symbol of `text`, a new one where it has none.
@@ -51,12 +52,16 @@ final class SymbolTable {
   /// The symbol of `text` if it has one.
   func known(_ text: String) -> Symbol? {
     var text = text
-    return text.withUTF8 { find(Text($0)) }
+    return text.withUTF8 { known(Text($0)) }
   }
 
-  private func find(_ text: Text) -> Symbol? {
+  /// The symbol of `text` if it has one.
+  func known(_ text: Text) -> Symbol? {
     numbers.find(text.placeHash()) { texts[$0].equals(text) }.map(Symbol.init)
   }
+
+  /// Whether the symbol is here.
+  func holds(_ symbol: Symbol) -> Bool { texts.indices.contains(Int(symbol)) }
 
   private func add(_ text: Text) -> Symbol {
     let kept = arena.keep(text)

@@ -23,6 +23,9 @@ final class UploadTable {
   /// Uploads that await their first verification: most are followed by it at once.
   private var recent: [Int: Recent] = [:]
   private static let recentLimit = 4096
+  /// Their metadata, of which hostile ones are large.
+  private var recentBytes = 0
+  private static let recentBytesMax = 16 << 20
   /// The upload that came last, which need not go through the dictionary.
   private var last: (position: Int, upload: Recent)?
 
@@ -57,8 +60,12 @@ final class UploadTable {
     rows.add(text: view.metadata)
     try rows.end()
     if let last {
-      if recent.count >= Self.recentLimit { recent.removeAll(keepingCapacity: true) }
+      if recent.count >= Self.recentLimit || recentBytes >= Self.recentBytesMax {
+        recent.removeAll(keepingCapacity: true)
+        recentBytes = 0
+      }
       recent[last.position] = last.upload
+      recentBytes += last.upload.metadata.count
     }
     last = (
       position,
@@ -73,7 +80,9 @@ final class UploadTable {
       self.last = nil
       return last.upload
     }
-    return recent.isEmpty ? nil : recent.removeValue(forKey: position)
+    guard !recent.isEmpty, let upload = recent.removeValue(forKey: position) else { return nil }
+    recentBytes -= upload.metadata.count
+    return upload
   }
 
   /// Calls `body` with the receipt and the evidence of an upload; nil where there is no such upload.

@@ -7,27 +7,35 @@ extension LedgerQueries {
     receiptID: String?, userIdentifier: String?, appFamilyID: String?
   ) throws -> [Position] {
     var conditions: [String] = []
-    if receiptID != nil { conditions.append("r.receipt_id = ?1") }
+    if receiptID != nil {
+      conditions.append(
+        "\(Self.isReceipt) AND p.position BETWEEN r.first_position AND r.last_position")
+    }
     if userIdentifier != nil {
-      conditions.append("p.user = (SELECT id FROM users WHERE user_identifier = ?2)")
+      conditions.append("p.user = (SELECT id FROM users WHERE user_identifier = ?3)")
     }
     if appFamilyID != nil {
-      conditions.append("r.app_family = (SELECT id FROM symbols WHERE text = ?3)")
+      conditions.append("r.app_family = (SELECT id FROM symbols WHERE text = ?4)")
     }
     let uploads = """
       FROM uploads p JOIN receipts r ON r.id = p.receipt
       WHERE \(conditions.isEmpty ? "1" : conditions.joined(separator: " AND "))
+      """
+    let range = """
+      AND v.position BETWEEN (SELECT r.first_position FROM receipts r WHERE \(Self.isReceipt))
+      AND (SELECT r.last_position FROM receipts r WHERE \(Self.isReceipt))
       """
     let rows = try database.prepare(
       """
       SELECT p.position \(uploads)
       UNION ALL SELECT v.position FROM verifications v
       WHERE v.receipt IN (SELECT p.receipt \(uploads)) AND v.upload IN (SELECT p.position \(uploads))
+      \(receiptID == nil ? "" : range)
       ORDER BY 1
       """)
-    if let receiptID { rows.bind(1, text: receiptID) }
-    if let userIdentifier { rows.bind(2, text: userIdentifier) }
-    if let appFamilyID { rows.bind(3, text: appFamilyID) }
+    if let receiptID { Self.bind(receipt: receiptID, to: rows) }
+    if let userIdentifier { rows.bind(3, text: userIdentifier) }
+    if let appFamilyID { rows.bind(4, text: appFamilyID) }
     var result: [Position] = []
     while try rows.step() { result.append(Int(rows.integer(0))) }
     return result

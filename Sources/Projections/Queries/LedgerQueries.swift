@@ -38,6 +38,14 @@ package final class LedgerQueries {
     return loadedPending
   }
 
+  /// The receipt of an id, by the index on its hash; two parameters, which `bind(receipt:to:)` sets.
+  static let isReceipt = "r.receipt_hash = ?1 AND r.receipt_id = ?2"
+
+  static func bind(receipt id: String, to statement: Statement) {
+    statement.bind(1, withText(id) { $0.indexHash })
+    statement.bind(2, text: id)
+  }
+
   func text(_ row: Statement, symbolAt index: Int32) -> String? {
     row.optionalInteger(index).map { symbols.string(Symbol($0)) }
   }
@@ -51,9 +59,9 @@ package final class LedgerQueries {
       SELECT r.receipt_id, r.app_family, r.bundle, r.style, r.environment, r.state,
       r.fraud_reason, r.country, u.user_identifier, r.first_position, r.last_position,
       r.reply_position, r.created_at_ms, r.updated_at_ms
-      FROM receipts r LEFT JOIN users u ON u.id = r.user WHERE r.receipt_id = ?
+      FROM receipts r LEFT JOIN users u ON u.id = r.user WHERE \(Self.isReceipt)
       """)
-    row.bind(1, text: id)
+    Self.bind(receipt: id, to: row)
     guard try row.step() else { return nil }
     return ReceiptDetail(
       receiptID: row.text(0), appFamilyID: text(row, symbolAt: 1) ?? "",
@@ -75,7 +83,10 @@ package final class LedgerQueries {
 
   /// The uploads of a receipt, in order.
   package func uploads(ofReceipt id: String) throws -> [UploadDetail] {
-    try uploads("r.receipt_id = ?") { $0.bind(1, text: id) }
+    // All that is about a receipt stands between its first and its last event.
+    try uploads(
+      "\(Self.isReceipt) AND p.position BETWEEN r.first_position AND r.last_position"
+    ) { Self.bind(receipt: id, to: $0) }
   }
 
   func uploads(_ condition: String, _ bind: (Statement) -> Void) throws -> [UploadDetail] {
@@ -104,14 +115,19 @@ package final class LedgerQueries {
 
   /// The verifications of a receipt, in order.
   package func verifications(ofReceipt id: String) throws -> [VerificationDetail] {
-    try verifications("r.receipt_id = ?") { $0.bind(1, text: id) }
+    try verifications(
+      "\(Self.isReceipt) AND v.position BETWEEN r.first_position AND r.last_position"
+    ) { Self.bind(receipt: id, to: $0) }
   }
 
   /// The verifications of an upload, in order.
   package func verifications(ofUpload position: Position) throws -> [VerificationDetail] {
-    // By its receipt, which has an index.
+    // They stand between the upload and its receipt's last event.
     try verifications(
-      "v.receipt = (SELECT receipt FROM uploads WHERE position = ?1) AND v.upload = ?1"
+      """
+      v.upload = ?1 AND v.position BETWEEN ?1 AND (SELECT last_position FROM receipts
+      WHERE id = (SELECT receipt FROM uploads WHERE position = ?1))
+      """
     ) { $0.bind(1, position) }
   }
 

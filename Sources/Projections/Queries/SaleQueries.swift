@@ -76,9 +76,9 @@ extension LedgerQueries {
     let row = try database.prepare(
       """
       SELECT p.environment, p.purchases FROM pending_receipts p JOIN receipts r ON r.id = p.receipt
-      WHERE r.receipt_id = ?
+      WHERE \(Self.isReceipt)
       """)
-    row.bind(1, text: receipt.receiptID)
+    Self.bind(receipt: receipt.receiptID, to: row)
     guard try row.step() else { return [] }
     return try sales(shownBy: row.bytes(1), environment: symbols.symbol(row.bytes(0)))
   }

@@ -1,6 +1,7 @@
 // The fold of verifications into sales: rules R2 to R6. R7 stands in Pricing.swift, R8 in Cancellations.swift.
 import AppStore
 import JSON
+import Ledger
 
 /// Folds verifications, in position order, into the sales of a store.
 final class RevenueFold {
@@ -22,6 +23,8 @@ final class RevenueFold {
   private var shown: [Shown] = []
   /// How many sales the verification that was folded last shows.
   private(set) var shownSaleCount = 0
+  /// What the verification that was folded last proves against its upload, by what was folded before it.
+  private(set) var fraudReason: FraudReason?
 
   init(
     store: SaleStore, symbols: SymbolTable, exceptions: any ExceptionSink,
@@ -37,6 +40,7 @@ final class RevenueFold {
   func fold(_ verification: Verification, rows: [ReplyRow]) throws(DatabaseError) {
     shown.removeAll(keepingCapacity: true)
     shownSaleCount = 0
+    fraudReason = nil
     for (index, row) in rows.enumerated() {
       if let place = try place(of: row, verification) {
         shown.append(Shown(sale: place, saleID: store.sales[place].id, row: index))
@@ -44,6 +48,7 @@ final class RevenueFold {
     }
     if shown.isEmpty { return }
     if shown.count > 1 { order(rows) }
+    if let products = verification.products { try compare(rows, products, verification) }
     var newRegularSales = 0
     try forEachSale { place, group throws(DatabaseError) in
       shownSaleCount += 1
@@ -113,14 +118,7 @@ final class RevenueFold {
   private func order(_ rows: [ReplyRow]) {
     shown.sort { left, right in
       if left.saleID != right.saleID { return left.saleID < right.saleID }
-      let (one, other) = (rows[left.row], rows[right.row])
-      let isLatest = one.source == .latestReceiptInfo
-      if isLatest != (other.source == .latestReceiptInfo) { return isLatest }
-      let dates = (one.purchaseDateMs ?? .min, other.purchaseDateMs ?? .min)
-      if dates.0 != dates.1 { return dates.0 < dates.1 }
-      let none = Text(start: nil, count: 0)
-      let ids = (one.transactionID ?? none).order(other.transactionID ?? none)
-      return ids != 0 ? ids < 0 : left.row < right.row
+      return ReplyRow.precedes(rows[left.row], left.row, rows[right.row], right.row)
     }
   }
 
@@ -146,6 +144,34 @@ final class RevenueFold {
     try exceptions.add(
       .renewalWithoutLineItem, sale: store.sales[place], detail: transaction,
       position: verification.position)
+  }
+
+  // MARK: Fraud
+
+  /// Looks for products that the app family does not declare.
+  private func compare(
+    _ rows: [ReplyRow], _ products: DeclaredProducts, _ verification: Verification
+  ) throws(DatabaseError) {
+    let none = Text(start: nil, count: 0)
+    for entry in shown {
+      let row = rows[entry.row]
+      guard let product = row.productID, products.type(of: product) == nil else { continue }
+      fraudReason = .productUnknown
+      try exceptions.add(
+        .productUnknown, environment: verification.environment, bundle: verification.bundle,
+        product: product, transaction: row.transactionID ?? row.originalTransactionID ?? none,
+        detail: none, position: verification.position)
+    }
+  }
+
+  /// A declared consumable belongs to the user who showed it first.
+  private func notice(replayOf sale: Sale, _ verification: Verification) throws(DatabaseError) {
+    guard verification.products?.type(of: symbols.text(sale.product)) == .consumable else { return }
+    if fraudReason == nil { fraudReason = .transactionReplayed }
+    try withText("upload at \(verification.upload.position)") { detail throws(DatabaseError) in
+      try exceptions.add(
+        .transactionReplayed, sale: sale, detail: detail, position: verification.position)
+    }
   }
 
   // MARK: R4 – first observation wins, later ones add
@@ -274,6 +300,7 @@ final class RevenueFold {
       try exceptions.add(
         .claimedByOtherUser, sale: sale, detail: try userIdentifier(upload.user),
         position: verification.position)
+      try notice(replayOf: sale, verification)
     }
     return isChanged
   }

@@ -6,6 +6,7 @@ enum ExceptionType: Int8, CaseIterable {
   case badQuantity, claimedByOtherUser, priceConflict, priceAmbiguous, priceObservedLate
   case priceUnreadable, priceFormsDisagree, priceZero, currencyMissing, currencyUnknown
   case upgradeCreditUnknown
+  case productUnknown, transactionReplayed
   // Those that follow from sales at the time of a report.
   case unpriced, pendingSale, unconverted
 
@@ -27,6 +28,8 @@ enum ExceptionType: Int8, CaseIterable {
     case .currencyMissing: "currency_missing"
     case .currencyUnknown: "currency_unknown"
     case .upgradeCreditUnknown: "upgrade_credit_unknown"
+    case .productUnknown: "product_unknown"
+    case .transactionReplayed: "transaction_replayed"
     case .unpriced: "unpriced"
     case .pendingSale: "pending_sale"
     case .unconverted: "unconverted"

@@ -1,0 +1,102 @@
+// What a reply says about the renewal of its subscriptions.
+package import JSON
+
+/// The renewal of one subscription. Source: `responseBody.Pending_renewal_info` in Apple's documentation,
+/// and the outermost `auto_renew_status` of legacy replies.
+package struct RenewalInfo {
+  /// Nil in legacy replies, which are about one subscription alone.
+  package var originalTransactionID: JSONBytes?
+  package var productID: JSONBytes?
+  /// Whether it renews by itself; nil where it isn't said.
+  package var isAutoRenewing: Bool?
+  /// Until when it stays in use though the renewal was not paid, in epoch milliseconds.
+  package var gracePeriodEndMs: Int64?
+
+  package init() {}
+
+  /// Reads all of a reply, which is one JSON value.
+  package static func all(
+    of reply: JSONBytes, _ keeper: TextKeeper
+  ) throws(JSONError) -> [RenewalInfo] {
+    var result: [RenewalInfo] = []
+    var cursor = JSONCursor(reply)
+    guard try cursor.kind() == .object else { return result }
+    try cursor.beginObject()
+    while let key = try cursor.nextKey() {
+      if key == "pending_renewal_info", try cursor.kind() == .array {
+        try cursor.beginArray()
+        while try cursor.nextElement() {
+          if try cursor.kind() == .object {
+            result.append(try RenewalInfo(&cursor, keeper))
+          } else {
+            try cursor.skipValue()
+          }
+        }
+      } else if key == "auto_renew_status" {
+        var info = RenewalInfo()
+        info.isAutoRenewing = flag(try keeper.read(&cursor))
+        result.append(info)
+      } else {
+        try cursor.skipValue()
+      }
+    }
+    return result
+  }
+
+  private init(_ cursor: inout JSONCursor, _ keeper: TextKeeper) throws(JSONError) {
+    try cursor.beginObject()
+    while let key = try cursor.nextKey() {
+      if key == "original_transaction_id" {
+        originalTransactionID = try keeper.read(&cursor).id
+      } else if key == "product_id" {
+        productID = try keeper.read(&cursor).id
+      } else if key == "auto_renew_status" {
+        isAutoRenewing = Self.flag(try keeper.read(&cursor))
+      } else if key == "grace_period_expires_date_ms" {
+        gracePeriodEndMs = try keeper.read(&cursor).instantMs
+      } else {
+        try cursor.skipValue()
+      }
+    }
+  }
+
+  private static func flag(_ value: LenientValue) -> Bool? {
+    if case .missing = value { return nil }
+    return value.flag
+  }
+
+  /// Whether this is about the subscription that a row belongs to.
+  package func covers(_ row: ReplyRow) -> Bool {
+    guard let originalTransactionID else { return true }
+    guard let original = row.originalTransactionID ?? row.transactionID else { return false }
+    return originalTransactionID.elementsEqual(original)
+  }
+}
+
+/// The period that a row's purchase lasts.
+package struct PurchasePeriod {
+  /// Epoch milliseconds.
+  package var endMs: Int64?
+  /// The type of product as attribute 1707 of receipt files numbers them; replies do not have it.
+  package var productType: Int64?
+
+  /// Reads the object of a row.
+  package init(of object: JSONBytes, _ keeper: TextKeeper) throws(JSONError) {
+    var legacyEndMs: Int64?
+    var cursor = JSONCursor(object)
+    try cursor.beginObject()
+    while let key = try cursor.nextKey() {
+      if key == "expires_date_ms" {
+        endMs = try keeper.read(&cursor).instantMs
+      } else if key == "expires_date" {
+        // Legacy replies have milliseconds under the name of the readable date.
+        legacyEndMs = try keeper.read(&cursor).instantMs
+      } else if key == "product_type" {
+        productType = try keeper.read(&cursor).integer
+      } else {
+        try cursor.skipValue()
+      }
+    }
+    endMs = endMs ?? legacyEndMs
+  }
+}

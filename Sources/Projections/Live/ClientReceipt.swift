@@ -1,0 +1,91 @@
+// What the server asks of live projections, as plain values.
+package import Bytes
+package import Ledger
+
+/// The resource of a receipt as one upload sees it.
+package struct ClientReceipt: Equatable, Sendable {
+  /// Whether the upload is a fraud; `fraudReason` says why.
+  package let isFraud: Bool
+  package let fraudReason: String?
+  /// Whether the upload has no final answer of the App Store yet.
+  package let isPending: Bool
+  /// The resource as JSON: see docs/client-api.md.
+  package let body: [UInt8]
+}
+
+/// An upload that waits for the App Store.
+package struct WaitingUpload: Equatable, Sendable {
+  package let position: Position
+  /// When it was received, in epoch milliseconds.
+  package let occurredAtMs: Int64
+  /// Whether an event says that the App Store could not be reached: one for an upload is enough.
+  package let isUnreachableRecorded: Bool
+}
+
+/// A receipt that the App Store owes an answer for, with all uploads that wait for it.
+package struct WaitingReceipt: Equatable, Sendable {
+  /// Its number in the projections, for `waiting(afterReceipt:)`.
+  package let number: Int64
+  package let receiptID: UUID16
+  package let appFamily: UUID16
+  package let bundleID: String
+  /// In the order of their positions; never empty.
+  package let uploads: [WaitingUpload]
+
+  /// When the first of them was received, in epoch milliseconds.
+  package var sinceMs: Int64 { uploads.map(\.occurredAtMs).min() ?? 0 }
+  /// Whether it is recorded for each of them that the App Store could not be reached.
+  package var isUnreachableRecorded: Bool { uploads.allSatisfy(\.isUnreachableRecorded) }
+}
+
+/// The newest final answer of the App Store for a receipt.
+package struct RecentReply: Equatable, Sendable {
+  /// The event that holds the reply: what `reply_of` must name.
+  package let position: Position
+  package let outcome: Outcome
+  package let status: Int64?
+  /// As the reply named it.
+  package let environment: String?
+  package let endpoint: Endpoint?
+  package let reason: String?
+  /// When it was given, in epoch milliseconds.
+  package let occurredAtMs: Int64
+}
+
+/// An app family as it was registered last.
+package struct AppFamily: Equatable, Sendable {
+  package let id: UUID16
+  package let name: String
+  /// The bundle ids that lead to it, sorted.
+  package let bundleIDs: [String]
+  /// Declared types by product id; empty where any product is taken.
+  package let products: [String: ProductType]
+}
+
+/// All app families, at one position.
+struct AppDirectory: Sendable {
+  private(set) var families: [UUID16: AppFamily] = [:]
+  private(set) var familiesByBundle: [String: UUID16] = [:]
+
+  init() {}
+
+  init(_ database: Database) throws(DatabaseError) {
+    let bundles = try database.prepare(
+      "SELECT bundle_id, app_family_id FROM app_bundles ORDER BY bundle_id")
+    var bundleIDs: [UUID16: [String]] = [:]
+    while try bundles.step() {
+      guard let family = UUID16(bundles.text(1)) else { continue }
+      familiesByBundle[bundles.text(0)] = family
+      bundleIDs[family, default: []].append(bundles.text(0))
+    }
+    let apps = try database.prepare("SELECT data FROM apps")
+    while try apps.step() {
+      // What was read from its event before it was written reads again.
+      guard let app = try? AppRegistered(data: apps.bytes(0)), let id = UUID16(app.appFamilyID)
+      else { continue }
+      families[id] = AppFamily(
+        id: id, name: app.name, bundleIDs: bundleIDs[id] ?? [],
+        products: Dictionary(app.products.map { ($0.id, $0.type) }) { $1 })
+    }
+  }
+}

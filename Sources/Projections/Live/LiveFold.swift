@@ -1,0 +1,173 @@
+// The folding half of live projections: one connection that follows the log, batch by batch.
+import Ledger
+
+/// Follows the log into the generation in use. Used by one thread at a time.
+final class LiveFold {
+  /// One transaction folds at most so many events, and then those that complete a block.
+  private static let batchEvents = 4096
+  /// After so many events the fold's memory is given back: what it needs it fetches again.
+  private static let foldedEventsMax = 8192
+
+  private let projector: Projector
+  private let observer: Projector.Observer
+  private let directory: LedgerDirectory
+  private let reader: LogReader
+  private let recent = RecentEvents()
+  private(set) var database: Database
+  private(set) var path: String
+  private(set) var answers: ReceiptAnswers
+  private var fold: EventFold?
+  private var foldedEvents = 0
+  /// As it was when this connection looked at it last.
+  private(set) var progress: Progress
+  /// Whether app families may have changed since the flag was taken down.
+  var hasNewApps = true
+  /// Reads single events; apart from the reader that follows, whose view stands still in a batch.
+  private let events: EventReader
+
+  init(_ directory: LedgerDirectory, _ observer: Projector.Observer) throws {
+    self.directory = directory
+    self.observer = observer
+    reader = try LogReader(directory)
+    projector = Projector(reader, observer: observer)
+    events = EventReader(directory)
+    (database, path, progress) = try Self.open(projector, reader)
+    answers = try Self.answers(database, events, recent)
+  }
+
+  private static func open(
+    _ projector: Projector, _ reader: LogReader
+  ) throws -> (Database, String, Progress) {
+    try reader.refresh()
+    if let damage = reader.damage { throw ProjectionError.ledger(damage) }
+    _ = try projector.current()
+    guard let path = projector.generations.current else {
+      throw ProjectionError.file(
+        operation: "opening", name: "projections.sqlite", cause: "it was removed meanwhile")
+    }
+    let database = try Database(path: path, mode: .write)
+    try database.execute("PRAGMA synchronous = NORMAL; PRAGMA cache_size = -16384")
+    return (database, path, try Progress(database))
+  }
+
+  private static func answers(
+    _ database: Database, _ events: EventReader, _ recent: RecentEvents
+  ) throws -> ReceiptAnswers {
+    try ReceiptAnswers(database) { position in
+      if let line = recent.line(at: position) { return line }
+      return try events.line(at: position)
+    }
+  }
+
+  private func reopen() throws {
+    fold = nil
+    recent.removeAll()
+    (database, path, progress) = try Self.open(projector, reader)
+    answers = try Self.answers(database, events, recent)
+    hasNewApps = true
+  }
+
+  // MARK: Catching up
+
+  /// Folds all that is durable.
+  func catchUp() throws {
+    try reader.refresh()
+    if let damage = reader.damage { throw ProjectionError.ledger(damage) }
+    if projector.generations.current != path { try reopen() }
+    // A generation that does not fit is replaced by one that does: the second look finds it.
+    for _ in 0..<3 {
+      if try followLog() { return }
+      try reopen()
+    }
+    throw ProjectionError.inconsistent("they do not fit the log, nor do those built anew")
+  }
+
+  /// Folds to the head; false where the database does not fit the log.
+  private func followLog() throws -> Bool {
+    while progress.position != reader.head.size {
+      guard try foldBatch() else { return false }
+    }
+    return true
+  }
+
+  private func foldBatch() throws -> Bool {
+    do {
+      try database.execute("BEGIN IMMEDIATE")
+      guard try takeProgress() else {
+        try database.execute("ROLLBACK")
+        return false
+      }
+      if progress.position == reader.head.size {
+        try database.execute("COMMIT")
+        return true
+      }
+      let fold = try currentFold()
+      let last = try projector.fold(
+        fold, into: database, from: progress, atLeast: Self.batchEvents)
+      try database.execute("COMMIT")
+      foldedEvents += last.position - progress.position
+      progress = last
+      if fold.hasNewApps { hasNewApps = true }
+      // A price list is applied once: a new fold does not know of it.
+      if foldedEvents >= Self.foldedEventsMax || fold.hasNewPrices || fold.hasNewApps {
+        self.fold = nil
+      }
+      return true
+    } catch {
+      // What the fold holds in memory may be ahead of what was rolled back.
+      fold = nil
+      try? database.execute("ROLLBACK")
+      let failure = Projector.projectionError(error)
+      if case .database(let cause) = failure, cause.isCorrupt {
+        observer.notice("the projections cannot be read: rebuilding")
+        try projector.rebuild()
+        return false
+      }
+      throw failure
+    }
+  }
+
+  /// Looks whether someone else has folded; false where the progress does not fit the log.
+  private func takeProgress() throws -> Bool {
+    let stored = try Progress(database)
+    if stored.position == progress.position, stored.root == progress.root { return true }
+    fold = nil
+    hasNewApps = true
+    if stored.position > reader.head.size { try reader.refresh() }
+    guard try projector.fits(stored) else { return false }
+    progress = stored
+    return true
+  }
+
+  private func currentFold() throws -> EventFold {
+    if let fold { return fold }
+    foldedEvents = 0
+    let events = events
+    let fold = try EventFold(
+      database, isFresh: false, nextPosition: progress.position, recent: recent
+    ) { (position) throws(LedgerError) in
+      try events.line(at: position)
+    }
+    self.fold = fold
+    return fold
+  }
+}
+
+/// Reads events one by one, following the log where it must.
+final class EventReader {
+  private let directory: LedgerDirectory
+  private var reader: LogReader?
+
+  init(_ directory: LedgerDirectory) { self.directory = directory }
+
+  /// The line of the event at a position.
+  func line(at position: Position) throws(LedgerError) -> [UInt8] {
+    if let reader {
+      if position >= reader.head.size { try reader.refresh() }
+      return try reader.event(at: position)
+    }
+    let opened = try LogReader(directory)
+    reader = opened
+    return try opened.event(at: position)
+  }
+}

@@ -1,0 +1,145 @@
+// Projections that a server keeps at the log's head while it answers from them.
+package import Bytes
+package import Ledger
+
+/// Keeps one ledger's projections up to date and answers the client API from them. Safe to use from several
+/// threads: `catchUp` and `answer(upload:)` share one connection, all other questions another, so that
+/// these wait for no fold.
+package final class LiveProjections: Sendable {
+  private struct Shared {
+    var position = 0
+    var path = ""
+    var apps = AppDirectory()
+  }
+
+  /// Questions from one connection to the generation in use.
+  private struct Questions {
+    var path: String
+    var answers: ReceiptAnswers
+    var waiting: WaitingQueries
+  }
+
+  private let directory: LedgerDirectory
+  private let folding: Monitor<LiveFold>
+  private let shared: Monitor<Shared>
+  private let questions: Monitor<Questions?>
+  private let keeper: LogKeeper?
+
+  /// Opens the projections, caught up with the log, or builds them where there are none that fit.
+  package init(_ directory: LedgerDirectory, observer: Projector.Observer = .init()) throws {
+    self.directory = directory
+    folding = Monitor(try LiveFold(directory, observer), conditionCount: 0)
+    shared = Monitor(Shared(), conditionCount: 0)
+    questions = Monitor(nil, conditionCount: 0)
+    // Where the system gives no thread, SQLite writes its log back in the middle of commits, as it does.
+    keeper = try? LogKeeper { [folding] body in folding.withLock { _ in body() } }
+    try folding.withLock { try share($0) }
+  }
+
+  /// Folds every event that is whole on disk, each batch in one transaction.
+  /// - Throws: `ProjectionError`; `ledger` with the damage of a log that is not whole.
+  package func catchUp() throws {
+    try folding.withLock { fold in
+      try fold.catchUp()
+      try share(fold)
+    }
+  }
+
+  /// So many events are folded.
+  package var position: Position { shared.withLock { $0.position } }
+
+  deinit { keeper?.stop() }
+
+  private func share(_ fold: LiveFold) throws {
+    keeper?.look(at: fold.database)
+    let apps = fold.hasNewApps ? try AppDirectory(fold.database) : nil
+    fold.hasNewApps = false
+    shared.withLock { shared in
+      shared.position = fold.progress.position
+      shared.path = fold.path
+      if let apps { shared.apps = apps }
+    }
+  }
+
+  // MARK: Answers
+
+  /// The receipt as the upload at a position sees it; nil where no folded upload stands there.
+  package func answer(upload position: Position) throws -> ClientReceipt? {
+    let apps = shared.withLock { $0.apps }
+    return try folding.withLock { try $0.answers.answer(upload: position, apps: apps) }
+  }
+
+  /// The receipt as its newest upload sees it; nil where the family has no such receipt.
+  package func answer(receiptID: UUID16, appFamily: UUID16) throws -> ClientReceipt? {
+    let apps = shared.withLock { $0.apps }
+    return try ask { questions in
+      try questions.answers.answer(receiptID: receiptID, apps: apps, family: appFamily)
+    }
+  }
+
+  // MARK: What waits for the App Store
+
+  /// Receipts that the App Store owes an answer for, by number, each with all its waiting uploads.
+  /// - Parameters:
+  ///   - afterReceipt: the number of the last receipt that is known; negative for none.
+  ///   - limit: at most so many receipts.
+  package func waiting(afterReceipt: Int64 = -1, limit: Int) throws -> [WaitingReceipt] {
+    try ask { try $0.waiting.receipts(after: afterReceipt, limit: limit) }
+  }
+
+  /// The uploads of a receipt that wait for the App Store, in order.
+  package func waitingUploads(
+    ofReceipt receiptID: UUID16, appFamily: UUID16
+  ) throws -> [WaitingUpload] {
+    try ask { try $0.waiting.uploads(ofReceipt: receiptID, family: appFamily) }
+  }
+
+  /// How many receipts wait, and since when the oldest upload does, in epoch milliseconds.
+  package func waitingSummary() throws -> (receipts: Int, oldestMs: Int64?) {
+    try ask { try $0.waiting.summary() }
+  }
+
+  /// The newest final answer of the App Store for a receipt, unless it was given before `notBeforeMs` (epoch
+  /// milliseconds).
+  package func recentReply(
+    ofReceipt receiptID: UUID16, appFamily: UUID16, notBeforeMs: Int64
+  ) throws -> RecentReply? {
+    try ask {
+      try $0.waiting.recentReply(ofReceipt: receiptID, family: appFamily, notBeforeMs: notBeforeMs)
+    }
+  }
+
+  private func ask<Result>(_ body: (Questions) throws -> Result) throws -> Result {
+    let path = shared.withLock { $0.path }
+    return try questions.withLock { current in
+      if let questions = current, questions.path == path { return try body(questions) }
+      let database = try Database(path: path, mode: .read)
+      let events = EventReader(directory)
+      let questions = Questions(
+        path: path,
+        answers: try ReceiptAnswers(database) { try events.line(at: $0) },
+        waiting: try WaitingQueries(database))
+      current = questions
+      return try body(questions)
+    }
+  }
+
+  // MARK: App families
+
+  /// The app family of a bundle id; nil where none has it.
+  package func appFamily(ofBundle bundleID: String) -> UUID16? {
+    shared.withLock { $0.apps.familiesByBundle[bundleID] }
+  }
+
+  /// An app family as it was registered last; nil where there is none.
+  package func appFamily(_ id: UUID16) -> AppFamily? { shared.withLock { $0.apps.families[id] } }
+
+  /// The bundle ids of an app family, sorted; empty where there is none.
+  package func bundles(of family: UUID16) -> [String] { appFamily(family)?.bundleIDs ?? [] }
+
+  /// All app families, by name and then id.
+  package var appFamilies: [AppFamily] {
+    shared.withLock { Array($0.apps.families.values) }
+      .sorted { ($0.name, $0.id.description) < ($1.name, $1.id.description) }
+  }
+}

@@ -1,0 +1,65 @@
+// Writes SQLite's write-ahead log back into the database, on a thread of its own.
+import Ledger
+
+/// Keeps the write-ahead log of a database that is written all the time from growing without end.
+///
+/// Writing back beside the writer leaves what the writer adds meanwhile, and SQLite begins its log anew only
+/// when nothing is left: a second, short pass holds the writer up for what the first has left.
+final class LogKeeper: Sendable {
+  private struct State {
+    /// The database whose log is long.
+    var path: String?
+    var isStopped = false
+  }
+
+  /// Pages of 8 KiB.
+  static let logPagesMax = 1024
+  private let monitor: Monitor<State>
+  private let thread: WorkerThread
+
+  /// - Parameter withoutWriter: calls its argument while the writer of the database waits.
+  init(withoutWriter: @escaping @Sendable (() -> Void) -> Void) throws(LedgerError) {
+    let monitor = Monitor(State(), conditionCount: 1)
+    self.monitor = monitor
+    thread = try WorkerThread {
+      var known: Database?
+      while true {
+        let path: String? = monitor.wait(on: 0) { state in
+          if state.isStopped { return .some(nil) }
+          return state.path.map { .some($0) }
+        }
+        guard let path else { return }
+        Self.writeBack(path, &known, withoutWriter)
+        monitor.withLock { $0.path = nil }
+      }
+    }
+  }
+
+  /// What fails is tried again with the next batch; until then the log grows, and nothing is lost.
+  private static func writeBack(
+    _ path: String, _ known: inout Database?, _ withoutWriter: (() -> Void) -> Void
+  ) {
+    if known?.path != path {
+      known = try? Database(path: path, mode: .write)
+      try? known?.execute("PRAGMA synchronous = NORMAL")
+    }
+    guard let database = known else { return }
+    try? database.execute("PRAGMA wal_checkpoint(PASSIVE)")
+    withoutWriter { try? database.execute("PRAGMA wal_checkpoint(PASSIVE)") }
+  }
+
+  /// Has the log written back where it has grown long.
+  func look(at database: Database) {
+    database.leaveLogAlone()
+    guard database.logPageCount >= Self.logPagesMax else { return }
+    monitor.withLock { $0.path = database.path }
+    monitor.signal(0)
+  }
+
+  /// Ends the thread. Nothing may be asked of it afterwards.
+  func stop() {
+    monitor.withLock { $0.isStopped = true }
+    monitor.signal(0)
+    thread.join()
+  }
+}

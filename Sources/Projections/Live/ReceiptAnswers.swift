@@ -1,0 +1,219 @@
+// The client API's answers, read from the projections and from the events that hold replies.
+import AppStore
+import Bytes
+import JSON
+import Ledger
+
+/// Answers questions about receipts, from one generation. Used by one thread at a time.
+final class ReceiptAnswers {
+  let database: Database
+  private let readEvent: (Position) throws -> [UInt8]
+  private let arena = TextArena()
+  private let symbols: SymbolTable
+  private let keeper = TextKeeper()
+  private let selectUpload: Statement
+  private let selectNewest: Statement
+  private let selectSale: Statement
+  private let begin: Statement
+  private let commit: Statement
+
+  /// - Parameter readEvent: gives the line of an event.
+  init(
+    _ database: Database, readEvent: @escaping (Position) throws -> [UInt8]
+  ) throws(DatabaseError) {
+    self.database = database
+    self.readEvent = readEvent
+    symbols = SymbolTable(arena)
+    begin = try database.prepare("BEGIN")
+    commit = try database.prepare("COMMIT")
+    selectNewest = try database.prepare(
+      """
+      SELECT last_upload, app_family FROM receipts WHERE receipt_hash = ? AND receipt_id = ?
+      """)
+    selectUpload = try database.prepare(
+      """
+      SELECT r.receipt_id, r.app_family, r.bundle, r.style, r.environment, r.reply_position,
+      r.created_at_ms, r.updated_at_ms, u.user_identifier, p.ip_address, p.metadata, p.country,
+      f.fraud_reason, o.upload IS NOT NULL, q.environment, q.purchases, v.occurred_at_ms
+      FROM uploads p JOIN receipts r ON r.id = p.receipt LEFT JOIN users u ON u.id = p.user
+      LEFT JOIN upload_verdicts f ON f.upload = p.position
+      LEFT JOIN open_uploads o ON o.upload = p.position
+      LEFT JOIN pending_receipts q ON q.receipt = r.id
+      LEFT JOIN verifications v ON v.position = r.reply_position
+      WHERE p.position = ?
+      """)
+    selectSale = try database.prepare(
+      """
+      SELECT s.version, s.quantity, s.product, s.sale_date_ms, s.country, u.user_identifier,
+      s.currency, s.created_at_ms, s.updated_at_ms, p.metadata
+      FROM sales s LEFT JOIN users u ON u.id = s.user
+      LEFT JOIN verifications v ON v.position = s.first_position
+      LEFT JOIN uploads p ON p.position = v.upload
+      WHERE s.sale_key = ? AND s.key_kind = ? AND s.environment = ? AND s.bundle = ?
+      """)
+  }
+
+  /// Calls `body` in a transaction, so that all it reads is of one moment.
+  func withSnapshot<Result>(_ body: () throws -> Result) throws -> Result {
+    try begin.run()
+    defer { try? commit.run() }
+    return try body()
+  }
+
+  // MARK: Receipts
+
+  /// The resource of a receipt as its newest upload sees it; nil where the family has no such receipt.
+  func answer(receiptID: UUID16, apps: AppDirectory, family: UUID16) throws -> ClientReceipt? {
+    try withSnapshot {
+      let upload: Position? = try withText(receiptID.description) { (id) throws(DatabaseError) in
+        selectNewest.bind(1, id.indexHash)
+        selectNewest.bind(2, text: id)
+        defer { selectNewest.reset() }
+        guard try selectNewest.step(),
+          try text(Symbol(selectNewest.integer(1))).elementsEqual(family.description.utf8)
+        else { return nil }
+        return Position(selectNewest.integer(0))
+      }
+      return try upload.flatMap { try resource(upload: $0, apps: apps) }
+    }
+  }
+
+  /// The resource of a receipt as one upload sees it; nil where the position has no upload.
+  func answer(upload position: Position, apps: AppDirectory) throws -> ClientReceipt? {
+    try withSnapshot { try resource(upload: position, apps: apps) }
+  }
+
+  private func resource(upload position: Position, apps: AppDirectory) throws -> ClientReceipt? {
+    let row = selectUpload
+    row.bind(1, position)
+    defer {
+      row.reset()
+      keeper.removeAll()
+    }
+    guard try row.step() else { return nil }
+    let family = try text(Symbol(row.integer(1)))
+    let environment = try row.optionalInteger(4).map { try text(Symbol($0)) }
+    let fraudReason = try row.optionalInteger(12).map { try text(Symbol($0)) }
+    var resource = ReceiptResource()
+    resource.begin()
+    resource.add("id", text: row.bytes(0))
+    resource.add("style", word: row.integer(3) == 1 ? "transaction" : "unified")
+    resource.add("app_family_id", text: family)
+    resource.add("bundle_id", text: try text(Symbol(row.integer(2))))
+    resource.add("is_fraud", fraudReason != nil)
+    resource.add("fraud_reason", text: fraudReason)
+    resource.add("environment", word: environment.map(ReceiptResource.environment))
+    resource.add("user_identifier", text: row.isNull(8) ? nil : row.bytes(8))
+    resource.add("metadata", json: row.isNull(10) ? nil : row.bytes(10))
+    resource.add("ip_address", text: row.isNull(9) ? nil : row.bytes(9))
+    resource.beginArray("in_app_purchases")
+    try addPurchases(row, family, environment, apps, to: &resource)
+    resource.endArray()
+    resource.add("created_at", instantMs: row.integer(6))
+    resource.add("updated_at", instantMs: row.integer(7))
+    resource.end()
+    return ClientReceipt(
+      isFraud: fraudReason != nil,
+      fraudReason: fraudReason.map { String(decoding: $0, as: UTF8.self) },
+      isPending: row.integer(13) != 0, body: resource.writer.bytes)
+  }
+
+  /// The text of a symbol; those that came since the last look are read.
+  private func text(_ symbol: Symbol) throws(DatabaseError) -> Text {
+    if !symbols.holds(symbol) { try symbols.load(from: database) }
+    return symbols.text(symbol)
+  }
+
+  // MARK: Purchases
+
+  private func addPurchases(
+    _ row: Statement, _ family: Text, _ environment: Text?, _ apps: AppDirectory,
+    to resource: inout ReceiptResource
+  ) throws {
+    let familyID = UUID16(String(decoding: family, as: UTF8.self))
+    guard let familyID else { return }
+    let products = apps.families[familyID]?.products ?? [:]
+    if let position = row.optionalInteger(5), let environment {
+      let line = try readEvent(Position(position))
+      try withReply(of: line, at: Position(position)) { reply in
+        var purchases = try ReceiptPurchases(reply, family: familyID, environment, keeper)
+        purchases.products = products
+        purchases.lastSyncedAtMs = row.optionalInteger(16)
+        try add(purchases, to: &resource)
+      }
+    } else if !row.isNull(15) {
+      var purchases = try ReceiptPurchases(row.bytes(15), family: familyID, row.bytes(14), keeper)
+      purchases.products = products
+      purchases.fallback = .init(
+        country: try row.optionalInteger(11).map { try text(Symbol($0)) },
+        user: row.isNull(8) ? nil : row.bytes(8), metadata: row.isNull(10) ? nil : row.bytes(10),
+        createdAtMs: row.integer(6), updatedAtMs: row.integer(7))
+      try add(purchases, to: &resource)
+    }
+  }
+
+  private func add(_ purchases: ReceiptPurchases, to resource: inout ReceiptResource) throws {
+    let environment = try known(purchases.environment)
+    let bundle = try known(purchases.bundle)
+    for purchase in purchases.all {
+      // What has no number is in no sale.
+      guard let environment, let bundle else {
+        purchases.write(purchase, sale: nil, to: &resource)
+        continue
+      }
+      let sale = selectSale
+      sale.bind(1, text: purchase.key)
+      sale.bind(2, Int(purchase.keyKind.rawValue))
+      sale.bind(3, Int(environment))
+      sale.bind(4, Int(bundle))
+      defer { sale.reset() }
+      guard try sale.step() else {
+        purchases.write(purchase, sale: nil, to: &resource)
+        continue
+      }
+      let fields = ReceiptPurchases.SaleFields(
+        version: sale.integer(0), quantity: sale.integer(1),
+        product: try text(Symbol(sale.integer(2))), saleDateMs: sale.integer(3),
+        country: try sale.optionalInteger(4).map { try text(Symbol($0)) },
+        user: sale.isNull(5) ? nil : sale.bytes(5),
+        currency: try sale.optionalInteger(6).map { try text(Symbol($0)) },
+        createdAtMs: sale.integer(7), updatedAtMs: sale.integer(8),
+        metadata: sale.isNull(9) ? nil : sale.bytes(9))
+      purchases.write(purchase, sale: fields, to: &resource)
+    }
+  }
+
+  private func known(_ text: Text) throws(DatabaseError) -> Symbol? {
+    if let symbol = symbols.known(text) { return symbol }
+    try symbols.load(from: database)
+    return symbols.known(text)
+  }
+
+  /// Calls `body` with the reply that an event holds.
+  private func withReply(
+    of line: [UInt8], at position: Position, _ body: (Text) throws -> Void
+  ) throws {
+    try line.withUnsafeBytes { bytes in
+      guard let event = EventLine(bytes), EventType(event.type) == .receiptVerified else {
+        throw ProjectionError.missingEvent(position: position, names: position)
+      }
+      let upcast: [UInt8]?
+      do throws(EventError) {
+        upcast = try Upcasters.standard.upcast(
+          .receiptVerified, version: event.version, data: event.data)
+      } catch { throw ProjectionError.event(position: position, error) }
+      func hand(_ data: Text) throws {
+        let reply: Text?
+        do throws(EventError) { reply = try ReceiptVerifiedView(data: data).reply } catch {
+          throw ProjectionError.event(position: position, error)
+        }
+        if let reply { try body(reply) }
+      }
+      if let upcast {
+        try upcast.withUnsafeBytes { try hand($0) }
+      } else {
+        try hand(event.data)
+      }
+    }
+  }
+}

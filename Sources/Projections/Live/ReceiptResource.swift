@@ -1,0 +1,84 @@
+// The client API's resources as JSON: a receipt and the purchases that it shows.
+import AppStore
+import Bytes
+import JSON
+import Time
+
+/// Writes resources. Every value follows from events; keys and their order are fixed.
+struct ReceiptResource {
+  private(set) var writer = JSONWriter()
+
+  /// Writes a purchase's UUID: version 5, named within the app family by the canonical JSON array of what
+  /// identifies the sale (rule R3): environment, bundle id, kind of key, key.
+  static func purchaseID(
+    family: UUID16, environment: Text, bundle: Text, kind: KeyKind, key: Text
+  ) -> UUID16 {
+    var name = JSONWriter()
+    name.beginArray()
+    name.string(environment)
+    name.string(bundle)
+    name.string(kind == .lineItem ? "line_item" : "transaction")
+    name.string(key)
+    name.endArray()
+    return name.bytes.withUnsafeBytes { UUID16.named($0, in: family) }
+  }
+
+  /// The word of the client API for an environment of the App Store: all but production itself is its sandbox.
+  static func environment(_ text: Text) -> StaticString {
+    text.elementsEqual("Production".utf8) || text.elementsEqual("ProductionVPP".utf8)
+      ? "production" : "sandbox"
+  }
+
+  // MARK: Values
+
+  mutating func begin() { writer.beginObject() }
+
+  mutating func end() { writer.endObject() }
+
+  mutating func beginArray(_ key: StaticString) {
+    writer.key(key)
+    writer.beginArray()
+  }
+
+  mutating func endArray() { writer.endArray() }
+
+  mutating func add(_ key: StaticString, text: Text?) {
+    writer.key(key)
+    if let text { writer.string(text) } else { writer.null() }
+  }
+
+  mutating func add(_ key: StaticString, word: StaticString?) { add(key, text: word?.text) }
+
+  mutating func add(_ key: StaticString, _ value: String?) {
+    writer.key(key)
+    if let value { writer.string(value) } else { writer.null() }
+  }
+
+  mutating func add(_ key: StaticString, _ value: Int64) {
+    writer.key(key)
+    writer.integer(value)
+  }
+
+  mutating func add(_ key: StaticString, _ value: Bool?) {
+    writer.key(key)
+    if let value { writer.boolean(value) } else { writer.null() }
+  }
+
+  /// Adds one JSON value as it is written.
+  mutating func add(_ key: StaticString, json: Text?) {
+    writer.key(key)
+    if let json { writer.raw(json) } else { writer.null() }
+  }
+
+  /// Adds an instant in both forms: `{"utc":"2018-02-26 10:35:47 UTC","ms":1519641347834}`.
+  mutating func add(_ key: StaticString, instantMs: Int64?) {
+    writer.key(key)
+    guard let instantMs else { return writer.null() }
+    writer.beginObject()
+    writer.key("utc")
+    writer.string(Timestamp.appStoreText(ms: instantMs))
+    writer.key("ms")
+    writer.integer(instantMs)
+    writer.endObject()
+  }
+}

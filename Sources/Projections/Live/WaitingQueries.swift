@@ -1,0 +1,121 @@
+// The queue of verifications, which is nothing but a projection: what the App Store still owes an answer for.
+import Bytes
+import Ledger
+
+/// Questions about waiting uploads and recent answers. Used by one thread at a time.
+struct WaitingQueries {
+  private let selectReceipts: Statement
+  private let selectReceipt: Statement
+  private let selectUploads: Statement
+  private let selectReply: Statement
+  private let selectSummary: Statement
+
+  /// What the partial index holds.
+  private static let waiting = "o.is_accepted = 1 AND o.is_refused = 0"
+
+  init(_ database: Database) throws(DatabaseError) {
+    selectReceipts = try database.prepare(
+      """
+      SELECT r.id, r.receipt_id, f.text, b.text FROM
+      (SELECT DISTINCT o.receipt AS receipt FROM open_uploads o INDEXED BY open_uploads_waiting
+      WHERE \(Self.waiting) AND o.receipt > ? ORDER BY o.receipt LIMIT ?) w
+      JOIN receipts r ON r.id = w.receipt
+      JOIN symbols f ON f.id = r.app_family JOIN symbols b ON b.id = r.bundle ORDER BY r.id
+      """)
+    selectReceipt = try database.prepare(
+      """
+      SELECT r.id, r.answer_position FROM receipts r JOIN symbols f ON f.id = r.app_family
+      WHERE r.receipt_hash = ? AND r.receipt_id = ? AND f.text = ?
+      """)
+    selectUploads = try database.prepare(
+      """
+      SELECT o.upload, p.occurred_at_ms, o.is_unreachable
+      FROM open_uploads o INDEXED BY open_uploads_waiting JOIN uploads p ON p.position = o.upload
+      WHERE \(Self.waiting) AND o.receipt = ? ORDER BY o.upload
+      """)
+    selectReply = try database.prepare(
+      """
+      SELECT v.outcome, v.status, s.text, v.endpoint, v.reason, v.occurred_at_ms
+      FROM verifications v LEFT JOIN symbols s ON s.id = v.environment WHERE v.position = ?
+      """)
+    selectSummary = try database.prepare(
+      """
+      SELECT count(DISTINCT o.receipt), min(p.occurred_at_ms)
+      FROM open_uploads o INDEXED BY open_uploads_waiting JOIN uploads p ON p.position = o.upload
+      WHERE \(Self.waiting)
+      """)
+  }
+
+  func receipts(after: Int64, limit: Int) throws -> [WaitingReceipt] {
+    let rows = selectReceipts
+    rows.bind(1, after)
+    rows.bind(2, limit)
+    defer { rows.reset() }
+    var result: [WaitingReceipt] = []
+    while try rows.step() {
+      guard let id = UUID16(rows.text(1)), let family = UUID16(rows.text(2)) else {
+        throw DatabaseError(inconsistency: "a receipt's id is no UUID")
+      }
+      result.append(
+        WaitingReceipt(
+          number: rows.integer(0), receiptID: id, appFamily: family, bundleID: rows.text(3),
+          uploads: try uploads(ofNumber: rows.integer(0))))
+    }
+    return result
+  }
+
+  func uploads(ofReceipt receiptID: UUID16, family: UUID16) throws -> [WaitingUpload] {
+    guard let receipt = try receipt(receiptID, family) else { return [] }
+    return try uploads(ofNumber: receipt.number)
+  }
+
+  func summary() throws -> (receipts: Int, oldestMs: Int64?) {
+    defer { selectSummary.reset() }
+    guard try selectSummary.step() else { return (0, nil) }
+    return (Int(selectSummary.integer(0)), selectSummary.optionalInteger(1))
+  }
+
+  func recentReply(
+    ofReceipt receiptID: UUID16, family: UUID16, notBeforeMs: Int64
+  ) throws -> RecentReply? {
+    guard let position = try receipt(receiptID, family)?.answer else { return nil }
+    let row = selectReply
+    row.bind(1, position)
+    defer { row.reset() }
+    guard try row.step(), row.integer(5) >= notBeforeMs else { return nil }
+    let outcome: Outcome =
+      OutcomeCode(rawValue: Int8(row.integer(0))) == .valid ? .valid : .invalid
+    return RecentReply(
+      position: position, outcome: outcome, status: row.optionalInteger(1),
+      environment: row.optionalText(2),
+      endpoint: row.optionalInteger(3).map { $0 == 1 ? .sandbox : .production },
+      reason: row.optionalText(4), occurredAtMs: row.integer(5))
+  }
+
+  private func receipt(
+    _ receiptID: UUID16, _ family: UUID16
+  ) throws -> (number: Int64, answer: Position?)? {
+    let row = selectReceipt
+    let text = receiptID.description
+    row.bind(1, withText(text) { $0.indexHash })
+    row.bind(2, text: text)
+    row.bind(3, text: family.description)
+    defer { row.reset() }
+    guard try row.step() else { return nil }
+    return (row.integer(0), row.optionalInteger(1).map { Position($0) })
+  }
+
+  private func uploads(ofNumber number: Int64) throws -> [WaitingUpload] {
+    let rows = selectUploads
+    rows.bind(1, number)
+    defer { rows.reset() }
+    var result: [WaitingUpload] = []
+    while try rows.step() {
+      result.append(
+        WaitingUpload(
+          position: Position(rows.integer(0)), occurredAtMs: rows.integer(1),
+          isUnreachableRecorded: rows.integer(2) != 0))
+    }
+    return result
+  }
+}
