@@ -7,6 +7,7 @@ struct ConfigurationTargets: Sendable {
   let workflow: UploadWorkflow
   let appStore: ReplaceableAppStore
   let authenticator: TokenAuthenticator
+  let http: HTTPServer
 }
 
 /// Hands each new configuration to those whom it concerns; one that came before they were there is kept.
@@ -56,7 +57,9 @@ final class ConfigurationChanges: Sendable {
     }
     targets.workflow.apply(new, checker: checker)
     if new.trustedProxies != old.trustedProxies {
-      say("config.json: changed trusted_proxies take effect when the server starts again")
+      do { try targets.http.replaceTrustedProxies(new.trustedProxies) } catch {
+        say("config.json: trusted_proxies: \(error); who was trusted before still is")
+      }
     }
     say("config.json: the change is in effect")
   }
