@@ -186,8 +186,6 @@ package final class Projector {
       do {
         try generations.create(path.building)
         try fill(path.building, upTo: reader.head.size)
-        // The mode stands in the file's header; readers and those who catch up find it there.
-        try Database(path: path.building, mode: .write).execute("PRAGMA journal_mode = WAL")
       } catch { throw Self.projectionError(error) }
       try generations.putInUse(building: path.building, final: path.final)
       isDone = true
@@ -217,16 +215,17 @@ package final class Projector {
     let database = try Database(path: path, mode: .create)
     try database.execute(
       """
-      PRAGMA page_size = 8192; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;
-      PRAGMA cache_size = -65536; PRAGMA temp_store = MEMORY
+      PRAGMA page_size = 8192; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
+      PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_size = -32768; PRAGMA temp_store = MEMORY
       """)
     try database.execute("BEGIN")
     try database.execute(Schema.tables)
     try Progress.storeVersions(database)
     try fold(into: database, from: Progress(), to: position, isFresh: true)
-    try database.execute(Schema.indexes)
     try database.execute(Schema.views)
     try database.execute("COMMIT")
+    // The mode stands in the file's header; readers and those who catch up find it there.
+    try database.execute("PRAGMA journal_mode = WAL")
   }
 
   // MARK: Folding
@@ -267,7 +266,9 @@ package final class Projector {
         try reader.read(from: progress.position, to: total, prepare: scan) { chunk in
           if observer.isCancelled() { throw ProjectionError.interrupted }
           if let scanned = chunk.prepared as? EventScan, let end = scanned.events.last {
-            for event in scanned.events { try fold.fold(event) }
+            try scanned.events.withUnsafeBufferPointer { events in
+              for index in events.indices { try fold.fold(events[index]) }
+            }
             last.lastEventAtMs = end.line.recordedAtMs
           } else {
             try chunk.forEachEvent { event in
@@ -275,7 +276,7 @@ package final class Projector {
               last.lastEventAtMs = event.recordedAtMs
             }
           }
-          try fold.writeSettled()
+          try fold.writeSettled(total: total)
           last.position = chunk.endPosition
           last.frontier = chunk.frontierAfter
           observer.progress(
