@@ -31,7 +31,16 @@ func tests(
 
 let package = Package(
   name: "receipt-ledger",
-  products: [.executable(name: "ledgerctl", targets: ["ledgerctl"])],
+  products: [
+    .executable(name: "ledgerctl", targets: ["ledgerctl"]),
+    // For the nested packages alone; nothing in it is a promise to others.
+    .library(
+      name: "LedgerModules",
+      targets: [
+        "Time", "Bytes", "JSON", "Ledger", "AppStore", "Projections", "Intake",
+        "AppStoreAuthority",
+      ]),
+  ],
   targets: [
     systemLibrary("CSQLite", pkgConfig: "sqlite3", debian: "libsqlite3-dev"),
     systemLibrary("CZlib", pkgConfig: "zlib", debian: "zlib1g-dev"),
