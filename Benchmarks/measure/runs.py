@@ -98,26 +98,28 @@ def spread(values, digits=2, unit=""):
 class Table:
     """Rows of what was measured; people see each as it comes."""
 
-    def __init__(self, say):
+    def __init__(self, say, is_judged):
         self.rows = []
         self.say = say
+        # A small run says whether all can be measured, not whether the goals are met.
+        self.is_judged = is_judged
 
     def row(self, what, measured, goal="", met=None):
-        judged = {None: "", True: "yes", False: "no"}[met]
+        judged = {None: "", True: "yes", False: "no"}[met if self.is_judged else None]
         self.rows.append((what, goal, measured, judged))
         self.say(f"  {what}: {measured}" + (f" [goal {goal}: {judged}]" if judged else ""))
 
-    def markdown(self, is_judged):
-        heads = ["what", "goal", "measured"] + (["met"] if is_judged else [])
+    def markdown(self):
+        heads = ["what", "goal", "measured"] + (["met"] if self.is_judged else [])
         lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
         for row in self.rows:
             cells = [cell.replace("|", "\\|") for cell in row[: len(heads)]]
             lines.append("| " + " | ".join(cells) + " |")
         return "\n".join(lines) + "\n"
 
-    def text(self, is_judged):
+    def text(self):
         rows = [("what", "goal", "measured", "met"), *self.rows]
-        columns = 4 if is_judged else 3
+        columns = 4 if self.is_judged else 3
         widths = [max(len(row[column]) for row in rows) for column in range(columns)]
         lines = []
         for row in rows:
