@@ -11,6 +11,24 @@ DONE, DONE_WITH_WARNINGS = 0, 3
 EVENT_FILE_BYTES = 64 << 20
 
 
+def run_pipeline(stages, errors):
+    """Runs programs, each reading what the one before prints; their exit statuses."""
+    processes = []
+    source = subprocess.DEVNULL
+    try:
+        for stage in stages:
+            target = subprocess.DEVNULL if stage is stages[-1] else subprocess.PIPE
+            processes.append(subprocess.Popen(stage, stdin=source, stdout=target, stderr=errors))
+            if source is not subprocess.DEVNULL:
+                source.close()
+            source = processes[-1].stdout
+        return [process.wait() for process in processes]
+    except BaseException:
+        for process in processes:
+            process.kill()
+        raise
+
+
 class Data:
     def __init__(self, directory, programs, say):
         self.directory = directory
@@ -56,23 +74,12 @@ class Data:
         if after is not None:
             stages.append(["tail", "-n", f"+{after + 1}"])
         stages.append(self.command(ledger, "import", "-", "--register-apps"))
-        processes = []
-        source = subprocess.DEVNULL
         # Warnings by the thousand: the histories hold bad prices and signatures on purpose.
         with open(self.directory / "import-warnings.txt", "wb") as warnings:
-            for stage in stages:
-                is_last = stage is stages[-1]
-                process = subprocess.Popen(
-                    stage,
-                    stdin=source,
-                    stdout=subprocess.DEVNULL if is_last else subprocess.PIPE,
-                    stderr=warnings,
-                )
-                if processes:
-                    processes[-1].stdout.close()
-                processes.append(process)
-                source = process.stdout
-            statuses = [process.wait() for process in processes]
+            statuses = run_pipeline(stages, warnings)
+        # Where `head` has enough, the generator is cut off.
+        if first is None and statuses[0] != DONE:
+            raise MeasurementError(f"generate-history exited with {statuses[0]}")
         if statuses[-1] not in (DONE, DONE_WITH_WARNINGS):
             raise MeasurementError(f"the import exited with {statuses[-1]}")
 

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import signal
 import statistics
 import subprocess
 import time
@@ -40,7 +41,13 @@ def start(command, environment=None):
 
 
 def finish(process, command, allowed=(0,)):
-    status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    try:
+        status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    except BaseException:
+        # Whoever interrupts a run wants its programs to end too.
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+        raise
     if status not in allowed:
         name = pathlib.Path(str(command[0])).name
         raise MeasurementError(f"{name} {command[1] if len(command) > 1 else ''} exited with {status}")

@@ -18,6 +18,17 @@ def needed_libraries(program):
     return sorted(re.findall(r"\(NEEDED\).*\[(.*)\]", text))
 
 
+def file_system(directory):
+    """The kind of file system that a directory lies in."""
+    found, kind = "", "unknown"
+    for line in pathlib.Path("/proc/mounts").read_text(encoding="utf-8", errors="replace").splitlines():
+        fields = line.split()
+        place = fields[1].replace("\\040", " ")
+        if len(place) >= len(found) and pathlib.Path(directory).is_relative_to(place):
+            found, kind = place, fields[2]
+    return kind
+
+
 class Tools:
     def __init__(self, directory):
         self.directory = directory
