@@ -120,6 +120,25 @@ package final class Database {
     }
   }
 
+  /// Copies the whole database, as it is at one moment, into an empty file, while others may write to it.
+  /// The copy is not forced to disk.
+  func copy(to path: String) throws(DatabaseError) {
+    let target = try Database(path: path, mode: .write)
+    try target.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
+    guard let backup = sqlite3_backup_init(target.handle, "main", handle, "main") else {
+      throw target.error("copying the projections")
+    }
+    let stepped = sqlite3_backup_step(backup, -1)
+    let finished = sqlite3_backup_finish(backup)
+    guard stepped == SQLITE_DONE, finished == SQLITE_OK else {
+      let code = finished == SQLITE_OK ? stepped : finished
+      throw DatabaseError(
+        operation: "copying the projections", cause: String(cString: sqlite3_errstr(code)),
+        code: code & 0xFF)
+    }
+    try checkUnchanged()
+  }
+
   /// Makes rows in memory readable as the table `row_batch`.
   func registerRowTable() throws(DatabaseError) {
     if rowSource != nil { return }

@@ -4,7 +4,8 @@ import Ledger
 
 /// The files `projections/<n>.sqlite` of a ledger, and the link `projections.sqlite` to the one in use.
 struct Generations {
-  private let directory: String
+  /// The folder `projections`.
+  let directory: String
   private let link: String
 
   init(_ ledger: LedgerDirectory) {

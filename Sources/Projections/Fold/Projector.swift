@@ -31,7 +31,7 @@ package final class Projector {
 
   let reader: LogReader
   let generations: Generations
-  private let observer: Observer
+  let observer: Observer
 
   package init(_ reader: LogReader, observer: Observer = Observer()) {
     self.reader = reader
@@ -77,9 +77,9 @@ package final class Projector {
   // MARK: Catching up
 
   /// How many events one transaction of a catch-up folds, and then those that complete a block.
-  private static let batchEvents = 16_384
+  static let batchEvents = 16_384
   /// From so many new events on, a build from nothing may be quicker.
-  private static let rebuildEvents = 8192
+  static let rebuildEvents = 8192
 
   /// Folds what is new into a generation. Nil where it does not fit the log or this program, or where a
   /// build from nothing is quicker.
@@ -197,13 +197,7 @@ package final class Projector {
   ///
   /// Throws `ledger` for a position beyond the log's head, and for damage before it.
   package func build(upTo position: Position, at path: String) throws(ProjectionError) {
-    guard 0...reader.head.size ~= position else {
-      throw .ledger(
-        reader.damage
-          ?? LedgerError(
-            .invalidInput, operation: "build projections", object: "position \(position)",
-            cause: "the log holds \(reader.head.size) events"))
-    }
+    try check(position)
     try generations.create(path)
     do { try fill(path, upTo: position) } catch {
       generations.remove(path)
@@ -211,7 +205,17 @@ package final class Projector {
     }
   }
 
-  private func fill(_ path: String, upTo position: Position) throws {
+  /// Throws `ledger` for a position beyond the log's head, and for damage before it.
+  func check(_ position: Position) throws(ProjectionError) {
+    if 0...reader.head.size ~= position { return }
+    throw .ledger(
+      reader.damage
+        ?? LedgerError(
+          .invalidInput, operation: "build projections", object: "position \(position)",
+          cause: "the log holds \(reader.head.size) events"))
+  }
+
+  func fill(_ path: String, upTo position: Position) throws {
     let database = try Database(path: path, mode: .create)
     try database.execute(
       """
@@ -233,7 +237,7 @@ package final class Projector {
   /// - Parameters:
   ///   - to: the position at which the fold ends; nil is the head.
   ///   - atLeast: ends with the block that completes so many events; nil goes on to the end.
-  private func fold(
+  func fold(
     into database: Database, from progress: Progress, to end: Position? = nil, isFresh: Bool,
     atLeast: Int? = nil
   ) throws(ProjectionError) {
