@@ -90,19 +90,21 @@ extension Projector {
   }
 
   /// The generation in use, where it is of this log and has not come further than so many events.
-  private func currentBase(upTo size: Int) throws(DatabaseError) -> Base? {
-    guard let path = generations.current else { return nil }
-    do throws(DatabaseError) {
-      let database = try Database(path: path, mode: .read)
-      guard try Progress.hasCurrentVersions(database) else { return nil }
-      // What is copied is of the moment at which its progress was read.
-      try database.execute("BEGIN")
-      return try base(database, upTo: size)
-    } catch {
-      // What can't be read is no place to start from.
-      if error.isCorrupt || error.isReadOnly { return nil }
-      throw error
+  private func currentBase(upTo size: Int) throws(ProjectionError) -> Base? {
+    let found = try generations.withCurrent { path throws(ProjectionError) -> Base? in
+      do throws(DatabaseError) {
+        let database = try Database(path: path, mode: .read)
+        guard try Progress.hasVersions(projections, database) else { return nil }
+        // What is copied is of the moment at which its progress was read.
+        try database.execute("BEGIN")
+        return try base(database, upTo: size)
+      } catch {
+        // What can't be read is no place to start from.
+        if error.isCorrupt || error.isReadOnly { return nil }
+        throw .database(error)
+      }
     }
+    return found ?? nil
   }
 
   private func base(_ database: Database, upTo size: Int) throws(DatabaseError) -> Base? {
@@ -145,7 +147,7 @@ extension Projector {
     let isRight: Bool
     do throws(DatabaseError) {
       let progress = try Progress(database)
-      let hasVersions = try Progress.hasCurrentVersions(database)
+      let hasVersions = try Progress.hasVersions(projections, database)
       let head = snapshot.header
       isRight = progress.position == head.size && progress.root == head.root && hasVersions
     } catch {
@@ -165,14 +167,15 @@ extension Projector {
   /// Throws `snapshot` where it does not fit the log or this program, or is damaged.
   package func restore(_ snapshot: Snapshot) throws(ProjectionError) {
     if let cause = unfitness(of: snapshot) { throw .snapshot(name: snapshot.name, cause: cause) }
-    try generations.withLock { () throws(ProjectionError) in
+    try generations.withLock(isCancelled: observer.isCancelled) { () throws(ProjectionError) in
       let path = generations.newPath()
       var isDone = false
       defer { if !isDone { generations.remove(path.building) } }
       do {
         try generations.create(path.building)
         try fill(path.building, from: .snapshot(snapshot), to: reader.head.size)
-        let database = try Database(path: path.building, mode: .write)
+        let database = try Self.openAlone(path.building)
+        try follow(into: database)
         try database.execute("PRAGMA journal_mode = WAL")
       } catch { throw Self.projectionError(error) }
       try generations.putInUse(building: path.building, final: path.final)

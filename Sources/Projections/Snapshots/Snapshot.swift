@@ -49,7 +49,7 @@ extension Projector {
     let identity = reader.directory.identity
     guard header.ledgerID == "\(identity.id)", header.origin == identity.origin
     else { return "it is of another ledger" }
-    let differences = header.versionDifferences
+    let differences = header.versionDifferences(from: projections.versions)
     if !differences.isEmpty {
       return "it is of another version of this program: \(differences.joined(separator: ", "))"
     }

@@ -34,7 +34,8 @@ package struct SnapshotHeader: Sendable {
   package var root: Digest32 { frontier.root }
 
   init(
-    _ identity: LedgerIdentity, _ progress: Progress, createdAtMs: Int64, databaseByteCount: Int,
+    _ identity: LedgerIdentity, _ progress: Progress, _ versions: [(name: String, version: Int)],
+    createdAtMs: Int64, databaseByteCount: Int,
     file: String, byteCount: Int, sha256: Digest32
   ) {
     origin = identity.origin
@@ -43,7 +44,7 @@ package struct SnapshotHeader: Sendable {
     frontier = progress.frontier
     lastEventAtMs = progress.lastEventAtMs
     self.createdAtMs = createdAtMs
-    projectionVersions = Schema.versions
+    projectionVersions = versions
     self.databaseByteCount = databaseByteCount
     self.file = file
     self.byteCount = byteCount
@@ -164,15 +165,15 @@ package struct SnapshotHeader: Sendable {
 
   // MARK: Fitness
 
-  /// What is of another version than in this program, in words; empty where nothing is.
-  var versionDifferences: [String] {
+  /// What is of another version than these, in words; empty where nothing is.
+  func versionDifferences(from versions: [(name: String, version: Int)]) -> [String] {
     let stored = Dictionary(
       projectionVersions.map { ($0.name, $0.version) }, uniquingKeysWith: { first, _ in first })
     var differences: [String] = []
-    for (name, version) in Schema.versions where stored[name] != version {
+    for (name, version) in versions where stored[name] != version {
       differences.append("\(name) \(stored[name].map { "\($0)" } ?? "missing"), here \(version)")
     }
-    let known = Set(Schema.versions.map(\.name))
+    let known = Set(versions.map(\.name))
     for name in stored.keys.sorted() where !known.contains(name) {
       differences.append("\(name.prefix(64)) unknown here")
     }

@@ -98,7 +98,8 @@ package struct SnapshotStore {
 
   /// Saves a database that nobody changes; one of as many events is replaced.
   func save(
-    _ database: Int32, _ progress: Progress, isCancelled: () -> Bool
+    _ database: Int32, _ progress: Progress, _ versions: [(name: String, version: Int)],
+    isCancelled: () -> Bool
   ) throws(ProjectionError) -> Snapshot {
     try withLock { () throws(ProjectionError) in
       let file = SnapshotHeader.fileName(size: progress.position)
@@ -108,7 +109,7 @@ package struct SnapshotStore {
         try Self.compress(database, isCancelled, sink)
       }
       let header = SnapshotHeader(
-        identity, progress, createdAtMs: Timestamp.now(), databaseByteCount: written.inputByteCount,
+        identity, progress, versions, createdAtMs: Timestamp.now(), databaseByteCount: written.inputByteCount,
         file: file, byteCount: written.byteCount, sha256: written.sha256)
       _ = try write(headerFile) { (sink) throws(ProjectionError) in
         try Self.send(header.bytes, sink)
@@ -282,7 +283,7 @@ extension Projector {
       }
       // What is saved must not outlive the events that it rests on.
       try reader.syncTails()
-      return try snapshots.save(scratch.descriptor, progress, isCancelled: observer.isCancelled)
+      return try snapshots.save(scratch.descriptor, progress, projections.versions, isCancelled: observer.isCancelled)
     } catch { throw Self.projectionError(error) }
   }
 }
