@@ -7,7 +7,7 @@ struct CommandTable: Sendable {
     configCheckCommand, configSetSharedSecretCommand, importCommand, pricesImportCommand,
     ratesImportCommand, serveCommand, retryCommand,
     statusCommand, showCommand, historyCommand, verifyCommand, replayCommand, rebuildCommand,
-    exportCommand,
+    projectionsListCommand, exportCommand,
     keyCreateCommand, keyListCommand, checkpointCommand, proveCommand, auditCommand,
     auditProofCommand, auditConsistencyCommand, auditReportCommand, helpCommand,
   ])

@@ -137,12 +137,6 @@ private func projectionFields(_ standing: Standing) -> [(name: String, value: St
   return fields
 }
 
-private func versionText(_ version: ProjectionStatus.Version) -> String {
-  let stored = version.stored.map { "\($0)" } ?? "missing"
-  if version.stored == version.current { return stored }
-  return "\(stored) (this program: \(version.current.map { "\($0)" } ?? "none"))"
-}
-
 // MARK: For programs
 
 private func writeJSON(_ standing: Standing, _ context: Context) throws {
