@@ -61,8 +61,8 @@ package struct JournalDifference: Sendable {
     do {
       let since = try Progress(older).position
       let cause = try SaleEvents(newer, since: since)
-      var olderLines = try LineCursor(older, environment: environment)
-      var newerLines = try LineCursor(newer, environment: environment)
+      let olderLines = try LineCursor(older, environment: environment)
+      let newerLines = try LineCursor(newer, environment: environment)
       var (before, after) = (try olderLines.next(), try newerLines.next())
       while let place = [before?.place, after?.place].compactMap({ $0 }).min() {
         if isCancelled() { throw ProjectionError.interrupted }
@@ -133,7 +133,8 @@ package struct JournalDifference: Sendable {
       row.bind(1, sale)
       var positions: Set<Position> = [position]
       if try row.step() {
-        positions.formUnion([row.optionalInteger(0), row.optionalInteger(1)].compactMap { $0.map(Int.init) })
+        positions.formUnion(
+          [row.optionalInteger(0), row.optionalInteger(1)].compactMap { $0.map(Int.init) })
       }
       return positions.filter { $0 >= since }.sorted()
     }

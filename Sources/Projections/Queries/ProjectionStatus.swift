@@ -77,16 +77,24 @@ extension Projector {
     try generations.withCurrent { path throws(ProjectionError) in
       do {
         let database = try Database(path: path, mode: .read)
-        // All of one moment.
-        try database.execute("BEGIN")
-        let progress = try Progress(database)
-        let versions = try versions(database)
-        let isCurrent = versions.allSatisfy { $0.stored == $0.current }
-        return ProjectionStatus(
-          position: progress.position, isOfThisLog: rests(progress), versions: versions,
-          counts: isCurrent ? try Self.counts(database) : nil)
+        return try status(of: database)
       } catch { throw Self.projectionError(error) }
     }
+  }
+
+  /// How a database stands that is in no transaction.
+  package func status(of database: Database) throws(ProjectionError) -> ProjectionStatus {
+    do {
+      // All of one moment.
+      try database.execute("BEGIN")
+      defer { try? database.execute("COMMIT") }
+      let progress = try Progress(database)
+      let versions = try versions(database)
+      let isCurrent = versions.allSatisfy { $0.stored == $0.current }
+      return ProjectionStatus(
+        position: progress.position, isOfThisLog: rests(progress), versions: versions,
+        counts: isCurrent ? try Self.counts(database) : nil)
+    } catch { throw Self.projectionError(error) }
   }
 
   /// Each projection as it was left; nil where there are none. Changes nothing.

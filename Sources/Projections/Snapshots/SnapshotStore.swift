@@ -109,7 +109,8 @@ package struct SnapshotStore {
         try Self.compress(database, isCancelled, sink)
       }
       let header = SnapshotHeader(
-        identity, progress, versions, createdAtMs: Timestamp.now(), databaseByteCount: written.inputByteCount,
+        identity, progress, versions, createdAtMs: Timestamp.now(),
+        databaseByteCount: written.inputByteCount,
         file: file, byteCount: written.byteCount, sha256: written.sha256)
       _ = try write(headerFile) { (sink) throws(ProjectionError) in
         try Self.send(header.bytes, sink)
@@ -283,7 +284,8 @@ extension Projector {
       }
       // What is saved must not outlive the events that it rests on.
       try reader.syncTails()
-      return try snapshots.save(scratch.descriptor, progress, projections.versions, isCancelled: observer.isCancelled)
+      return try snapshots.save(
+        scratch.descriptor, progress, projections.versions, isCancelled: observer.isCancelled)
     } catch { throw Self.projectionError(error) }
   }
 }

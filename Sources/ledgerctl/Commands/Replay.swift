@@ -11,6 +11,7 @@ let replayCommand = Command(
       + "event must pass all of them.",
     "`--from` and `--until` take a position, a day (UTC) or an RFC 3339 time, and include it. Times are those at "
       + "which events were recorded.",
+    "With `--as-of` nothing later is printed, and `--receipt`, `--user` and `--app` mean what was known then.",
     "`--follow` goes on with what is appended, until a signal or the end of whoever reads the output ends it, "
       + "quietly and with exit code 0. `--pretty` is for people: indented, with long strings cut as `show` does.",
   ],
@@ -23,6 +24,7 @@ let replayCommand = Command(
     Option("receipt", value: .init("RECEIPT-ID"), help: "events of one receipt"),
     Option("user", value: .init("USER", isSecret: true), help: "events of one user"),
     Option("app", value: .init("ID"), help: "events of one app family, by its id"),
+    .asOf,
     Option("pretty", help: "print events indented, their long strings cut"),
     Option("follow", help: "go on with the events that are appended"),
   ],
@@ -54,6 +56,8 @@ struct ReplayOptions: Equatable, Sendable {
   let user: String?
   /// A UUID in lower case.
   let appFamilyID: String?
+  /// The moment after which nothing counts; nil is now.
+  let asOf: Moment?
   let isPretty: Bool
   let isFollowing: Bool
 
@@ -63,6 +67,12 @@ struct ReplayOptions: Equatable, Sendable {
     until = try invocation.value("until", cause) { Self.bound($0, isUpper: true) }
     isPretty = invocation.has("pretty")
     isFollowing = invocation.has("follow")
+    asOf = try invocation.moment("as-of")
+    if isFollowing, asOf != nil {
+      throw UsageError(
+        "--as-of", "cannot stand beside --follow, which has no end",
+        command: invocation.command.name)
+    }
     if isFollowing, until != nil {
       throw UsageError(
         "--until", "cannot stand beside --follow, which has no end",
@@ -191,7 +201,7 @@ private struct Replay {
   private mutating func print(from next: Position) throws {
     if hasSubject {
       // Asked first: they bring the log's view, and the projections, up to date with each other.
-      let queries = try ledger.queries()
+      let queries = try ledger.queries(asOf: options.asOf)
       guard let range = try range(from: next) else { return }
       try printSubject(range, queries)
     } else {
@@ -223,12 +233,13 @@ private struct Replay {
   }
 
   private func end() throws -> Position {
-    let size = reader.head.size
+    let size = try options.asOf.map { try ledger.size(at: $0, "as-of") } ?? reader.head.size
     return switch options.until {
     case nil: size
     // Compared before anything is added: a position may be the greatest there is.
     case .position(let position): position < size ? position + 1 : size
-    case .recordedAtMs(let timeMs): try reader.firstPosition(recordedFromMs: timeMs + 1)
+    case .recordedAtMs(let timeMs):
+      min(size, try reader.firstPosition(recordedFromMs: timeMs + 1))
     }
   }
 

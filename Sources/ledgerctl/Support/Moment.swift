@@ -27,7 +27,8 @@ enum Moment: Equatable, Sendable {
 extension Option {
   static let asOf = Option(
     "as-of", value: .init("PLACE"),
-    help: "the books as they were known after the event at a position, at the end of a day (UTC), or at an "
+    help:
+      "the books as they were known after the event at a position, at the end of a day (UTC), or at an "
       + "RFC 3339 time, by the times at which events were recorded")
 }
 
