@@ -28,10 +28,11 @@ package struct Digest32: Sendable, Hashable {
     guard hex.count == 64 else { return nil }
     words = (0, 0, 0, 0)
     let isValid = Swift.withUnsafeMutableBytes(of: &words) { target in
-      for index in 0..<32 {
-        guard let high = Hex.value(hex[2 * index]), let low = Hex.value(hex[2 * index + 1])
-        else { return false }
-        target[index] = high << 4 | low
+      guard let digits = hex.baseAddress, let bytes = target.baseAddress else { return false }
+      for index in 0..<8 {
+        let word = digits.loadUnaligned(fromByteOffset: 8 * index, as: UInt64.self)
+        guard let four = Hex.bytes(UInt64(littleEndian: word)) else { return false }
+        bytes.storeBytes(of: four.littleEndian, toByteOffset: 4 * index, as: UInt32.self)
       }
       return true
     }

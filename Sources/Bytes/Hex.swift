@@ -17,6 +17,24 @@ public enum Hex {
     (0x41...0x46).contains(character) ? character - 0x41 + 10 : value(character)
   }
 
+  /// The four bytes of eight digits that were loaded as a little-endian word, lower case alone; nil for any
+  /// other byte. Looks at all eight at once.
+  @inlinable @inline(__always)
+  public static func bytes(_ digits: UInt64) -> UInt32? {
+    let ones: UInt64 = 0x0101_0101_0101_0101
+    let highs = ones &* 0x80
+    guard digits & highs == 0 else { return nil }
+    // The high bit of each byte says whether it is at least a bound. No sum leaves its byte.
+    func reaches(_ bound: UInt64) -> UInt64 { (digits &+ ones &* (0x80 &- bound)) & highs }
+    let numbers = reaches(0x30) & ~reaches(0x3A)
+    let letters = reaches(0x61) & ~reaches(0x67)
+    guard numbers | letters == highs else { return nil }
+    let nibbles = (digits & (ones &* 0x0F)) &+ (letters >> 7) &* 9
+    let pairs = (nibbles << 4 | nibbles >> 8) & 0x00FF_00FF_00FF_00FF
+    let words = (pairs | pairs >> 8) & 0x0000_FFFF_0000_FFFF
+    return UInt32(truncatingIfNeeded: words | words >> 16)
+  }
+
   /// The digit of four bits.
   @inlinable @inline(__always)
   public static func digit(_ value: UInt8) -> UInt8 {

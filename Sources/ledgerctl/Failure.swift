@@ -79,6 +79,8 @@ struct ErrorReport: Equatable {
         error.damage == nil
           ? Self.line(error.operation, error.object, cause) : Self.line(error.description)
       ]
+    case let error as ProofError:
+      (exitCode, lines) = (.corrupted, [Self.line(command, error.object, error.cause)])
     case let error as EventError:
       (exitCode, lines) = (.failed, [Self.line(command, "", error.description)])
     case let error as JSONError:

@@ -55,4 +55,23 @@ import Testing
     #expect(all.filter { Hex.value($0) != nil } == Array("0123456789abcdef".utf8))
     #expect(all.filter { Hex.value(anyCase: $0) != nil } == Array("0123456789ABCDEFabcdef".utf8))
   }
+
+  @Test(arguments: 0..<8)
+  func eightDigitsAreReadAtOnceAndAnyOtherByteIsRefused(place: Int) {
+    let digits = Array("0189af5c".utf8)
+    for byte in UInt8.min...UInt8.max {
+      var text = digits
+      text[place] = byte
+      let word = text.withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) }
+      var expected: UInt32? = 0
+      for digit in stride(from: 6, through: 0, by: -2).flatMap({ [text[$0], text[$0 + 1]] }) {
+        if let value = Hex.value(digit), let before = expected {
+          expected = before << 4 | UInt32(value)
+        } else {
+          expected = nil
+        }
+      }
+      #expect(Hex.bytes(UInt64(littleEndian: word)) == expected, "\(byte)")
+    }
+  }
 }

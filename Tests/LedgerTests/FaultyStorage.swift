@@ -52,6 +52,24 @@ final class FaultyStorage: Storage {
 
   private init(_ initial: State) { state = Locked(initial) }
 
+  /// The paths of all files.
+  var paths: [String] { state.withLock { $0.entries.keys.sorted() } }
+
+  /// A file's bytes, past all faults.
+  func content(_ path: String) -> [UInt8] {
+    state.withLock { state in state.entries[path].flatMap { state.files[$0]?.content } ?? [] }
+  }
+
+  /// Gives a file other bytes, past all faults.
+  func setContent(_ path: String, _ content: [UInt8]) {
+    state.withLock { state in
+      if let number = state.entries[path] { state.files[number]?.content = content }
+    }
+  }
+
+  /// Removes a file, past all faults.
+  func remove(_ path: String) { state.withLock { $0.entries[path] = nil } }
+
   var callCount: Int { state.withLock { $0.callCount } }
   var syncCount: Int { state.withLock { $0.syncCount } }
 

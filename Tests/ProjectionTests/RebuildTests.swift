@@ -58,7 +58,7 @@ import Testing
     let expected = try Content(whole, whole.rebuilt())
     // A history that shows nothing would test nothing.
     for name in [
-      "open_uploads", "upload_verdicts", "sales", "journal", "exceptions", "pending_receipts",
+      "open_uploads", "upload_verdicts", "sales", "later_lines", "exceptions", "pending_receipts",
       "price_list", "rates",
     ] {
       #expect(expected.tables.first { $0.name == name }?.rows.isEmpty == false, "\(name)")

@@ -54,9 +54,9 @@ import Time
         INSERT INTO sales(id, environment, bundle, key_kind, sale_key, product, quantity,
           sale_date_ms, kind, transaction_id, original_transaction_id, first_position, country,
           user, user_position, unit_price_micros, currency, price_basis, price_position,
-          price_problem, is_upgraded, cancellation_state, version, created_at_ms, updated_at_ms)
+          price_problem, is_transaction_alias, is_upgraded, cancellation_state, version, created_at_ms, updated_at_ms)
           VALUES(\(id), 1, 2, 0, 'key-\(id)', 3, 1, 0, \(kind.rawValue), 't', 'o', 1, \(country),
-          0, 1, 9990000, 5, \(basis.rawValue), 1, \(problem.rawValue), 0, 0, 1, 0, 0);
+          0, 1, 9990000, 5, \(basis.rawValue), 1, \(problem.rawValue), 1, 0, 0, 1, 0, 0);
         """)
     }
   }
@@ -109,9 +109,6 @@ import Time
       try fixture.addSale(0, basis: .none)
       try fixture.database.execute(
         """
-        INSERT INTO journal(sale, ordinal, line, date_ms, sale_date_ms, environment, bundle,
-            product, country, kind, price_basis, quantity, currency, amount_micros, position, reason)
-            VALUES(0, 0, 0, 0, 0, 1, 2, 3, NULL, 0, 6, 1, 5, NULL, 2, '');
         INSERT INTO verifications(position, upload, receipt, authority, outcome, status,
           environment, attempt, endpoint, occurred_at_ms, reply_position)
           VALUES(2, 1, 0, 1, 0, 0, 1, 1, 0, 0, 2);
@@ -171,18 +168,52 @@ import Time
     @Test func lineWordsAreThoseOfTheReportsAndAnEmptyReasonIsNull() throws {
       let fixture = try ViewFixture()
       try fixture.addSale(0)
-      for type in LineType.allCases {
+      for type in LineType.allCases where type != .sale {
         try fixture.database.execute(
-          """
-          INSERT INTO journal(sale, ordinal, line, date_ms, sale_date_ms, environment, bundle,
-            product, country, kind, price_basis, quantity, currency, amount_micros, position, reason)
-            VALUES(0, \(type.rawValue), \(type.rawValue), 0, 0, 1, 2, 3, 4, 0, 1, 1, 5, 9990000, 2, '')
-          """)
+          "INSERT INTO later_lines VALUES(0, \(type.rawValue), \(type.rawValue), 0, 2, '')")
       }
       #expect(
         try fixture.texts("SELECT line FROM journal_view ORDER BY ordinal")
           == LineType.allCases.map { "\($0.word)" })
       #expect(try fixture.texts("SELECT DISTINCT reason FROM journal_view") == [nil])
+    }
+
+    @Test(
+      arguments: [
+        (.regular, "9990000", ["29970000", "-29970000", "29970000"]),
+        (.offer, "NULL", [nil, nil, nil]), (.trial, "NULL", ["0", "0", "0"]),
+        (.familyShared, "NULL", ["0", "0", "0"]),
+      ] as [(SaleKind, String, [String?])])
+    func aLinesAmountIsSignedAndNullWhereUnpricedAndZeroWhereNothingWasToPay(
+      kind: SaleKind, price: String, amounts: [String?]
+    ) throws {
+      let fixture = try ViewFixture()
+      try fixture.addSale(0, kind: kind)
+      try fixture.database.execute(
+        """
+        UPDATE sales SET quantity = 3, unit_price_micros = \(price);
+        INSERT INTO later_lines VALUES(0, 1, \(LineType.return.rawValue), 5, 2, 'r'),
+          (0, 2, \(LineType.reversal.rawValue), 6, 3, '');
+        """)
+      #expect(
+        try fixture.texts("SELECT amount_micros FROM journal_view ORDER BY ordinal") == amounts)
+      #expect(
+        try fixture.texts("SELECT quantity FROM journal_view ORDER BY ordinal") == ["3", "-3", "3"])
+      #expect(
+        try fixture.texts("SELECT date_ms FROM journal_view ORDER BY ordinal") == ["0", "5", "6"])
+    }
+
+    @Test func aSalesOwnTransactionStandsAmongTheOthersWhereARowShowedIt() throws {
+      let fixture = try ViewFixture()
+      try fixture.addSale(0)
+      try fixture.addSale(1)
+      try fixture.database.execute(
+        """
+        UPDATE sales SET is_transaction_alias = 0 WHERE id = 1;
+        INSERT INTO sale_transactions VALUES(0, 'a'), (0, 'z'), (1, 'a');
+        """)
+      #expect(
+        try fixture.texts("SELECT transaction_ids FROM sale_view ORDER BY sale") == ["a t z", "a"])
     }
 
     @Test(

@@ -8,8 +8,9 @@ import Testing
       """
       umask 0 && ledgerctl init ledger --origin example.com/private >made &&
       echo 'date,base,quote,rate' >rates.csv && echo '2026-01-02,EUR,USD,1.1' >>rates.csv &&
-      ledgerctl rates import rates.csv --ledger ledger >made && ledgerctl rebuild --ledger ledger >made
-      ledgerctl export revenue --ledger ledger >made
+      ledgerctl rates import rates.csv --ledger ledger >made && ledgerctl rebuild --ledger ledger >made &&
+      ledgerctl export revenue --ledger ledger --manifest -o made.csv &&
+      ledgerctl key create --ledger ledger >made && ledgerctl checkpoint --ledger ledger >made
       """)
     #expect(made.exitCode == 0, "\(made.diagnostics)")
     #expect(try sandbox.run("find ledger -name '*.sqlite' -type f").output.isEmpty == false)

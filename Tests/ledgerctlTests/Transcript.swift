@@ -94,6 +94,10 @@ struct Transcript: Sendable, CustomTestStringConvertible {
       ("\\btk-\(hex){12}\\b", "TOKEN-ID"),
       ("(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{43}=", "ROOT"),
       ("(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{22}==", "SALT"),
+      ("\\+\(hex){8}\\+[A-Za-z0-9+/]{44}", "+ID+KEY"),
+      ("(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{91}=", "SIGNATURE"),
+      ("key \(hex){8}\\b", "key ID"),
+      ("(?m)^(1. )?(extra|old) [A-Za-z0-9+/=]+$", "$1$2 BASE64"),
       ("process [0-9]+", "process NUMBER"),
       ("\\b20[2-9][0-9]-[0-9]{2}-[0-9]{2}T[0-9:]{8}\\.[0-9]{3}Z", "NOW"),
     ]

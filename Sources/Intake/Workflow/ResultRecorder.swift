@@ -12,6 +12,8 @@ struct RecordedResult {
   }
 
   let subject: Subject
+  /// The uploads that get a verification.
+  var uploads: [Position] = []
   /// Nil where nothing was to be recorded, or where it failed.
   var ticket: AppendTicket?
   var isFailed = false
@@ -22,13 +24,30 @@ struct RecordedResult {
 }
 
 /// Records results, on the settler's thread.
-struct ResultRecorder {
+final class ResultRecorder {
   /// Verifications of one frame.
   private static let frameUploadsMax = 1000
 
   private let shared: WorkflowShared
+  /// Uploads whose verification was submitted and is not folded: the projections still say that they wait.
+  private var underWay: Set<Position> = []
+  /// Those of them that are durable, though a fold failed.
+  private var unfolded: Set<Position> = []
 
   init(_ shared: WorkflowShared) { self.shared = shared }
+
+  /// Notes that an upload's verification is submitted.
+  func begin(_ position: Position) { underWay.insert(position) }
+
+  /// Notes what became of submitted verifications.
+  func end(durable: [Position], failed: [Position], isFolded: Bool) {
+    underWay.subtract(failed)
+    unfolded.formUnion(durable)
+    if isFolded {
+      underWay.subtract(unfolded)
+      unfolded = []
+    }
+  }
 
   /// Nil where the App Store is to be asked once more before anything is believed.
   func record(_ result: CallResult, of call: AppStoreCall) -> RecordedResult? {
@@ -51,7 +70,7 @@ struct ResultRecorder {
     var recorded = RecordedResult(
       subject: .call(call, judgement), occurredAtMs: shared.clock.nowMs())
     // A call that was not made says nothing about uploads that nobody is waiting to hear of.
-    var uploads = shared.desk.waiterPositions(of: call)
+    var uploads = shared.desk.waiterPositions(of: call).filter { !underWay.contains($0) }
     if isMade {
       guard let others = waitingUploads(of: call.receiptID, call.appFamily) else {
         recorded.isFailed = true
@@ -66,6 +85,8 @@ struct ResultRecorder {
       }
     }
     if uploads.isEmpty { return recorded }
+    recorded.uploads = uploads
+    underWay.formUnion(uploads)
     recorded.ticket = shared.submit(drafts(judgement, uploads, call, recorded.occurredAtMs))
     recorded.isFailed = recorded.ticket == nil
     return recorded
@@ -83,10 +104,12 @@ struct ResultRecorder {
     }
     if uploads.isEmpty { return nil }
     recorded.isMore = uploads.count > Self.frameUploadsMax
+    recorded.uploads = uploads.prefix(Self.frameUploadsMax).map(\.position)
+    underWay.formUnion(recorded.uploads)
     recorded.ticket = shared.submit(
-      uploads.prefix(Self.frameUploadsMax).map { upload in
+      recorded.uploads.map { upload in
         UploadDrafts.verification(
-          reply.data(upload: upload.position, occurredAtMs: recorded.occurredAtMs))
+          reply.data(upload: upload, occurredAtMs: recorded.occurredAtMs))
       })
     recorded.isFailed = recorded.ticket == nil
     return recorded
@@ -95,7 +118,8 @@ struct ResultRecorder {
   private func waitingUploads(of receiptID: UUID16, _ appFamily: UUID16) -> [WaitingUpload]? {
     do {
       return try shared.projections.waitingUploads(
-        ofReceipt: receiptID, appFamily: appFamily)
+        ofReceipt: receiptID, appFamily: appFamily
+      ).filter { !underWay.contains($0.position) }
     } catch {
       shared.notes.fault("read the queue", error)
       return nil

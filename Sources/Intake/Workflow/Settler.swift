@@ -2,6 +2,7 @@
 import AppStore
 import Bytes
 import Ledger
+import Projections
 
 /// Settles batch after batch: one wait for the disk and one transaction for all of a batch.
 final class Settler {
@@ -52,6 +53,7 @@ final class Settler {
     }
     let resultPositions = results.map { $0.ticket.flatMap(durable) }
     let isFolded = catchUp()
+    forget(results, resultPositions, uploads, positions, isFolded: isFolded)
     // Replies first: uploads of the same receipts that came meanwhile take them over.
     for (result, position) in zip(results, resultPositions) {
       conclude(result, position, isFolded: isFolded)
@@ -64,6 +66,23 @@ final class Settler {
     // What was imported may wait for the App Store too.
     shared.desk.rescan()
     for latch in latches { latch.open() }
+  }
+
+  /// Verifications that are folded, or were not kept, are no longer under way.
+  private func forget(
+    _ results: [RecordedResult], _ resultPositions: [Position?],
+    _ uploads: [SubmittedUpload], _ positions: [Position?], isFolded: Bool
+  ) {
+    var kept: [Position] = []
+    var lost: [Position] = []
+    for (result, position) in zip(results, resultPositions) {
+      if position == nil { lost += result.uploads } else { kept += result.uploads }
+    }
+    for (upload, position) in zip(uploads, positions) {
+      guard let verified = upload.position else { continue }
+      if position == nil { lost.append(verified) } else { kept.append(verified) }
+    }
+    recorder.end(durable: kept, failed: lost, isFolded: isFolded)
   }
 
   private func durable(_ ticket: AppendTicket) -> Position? {
@@ -97,6 +116,10 @@ final class Settler {
       shared.desk.enqueue(upload.receiptID, upload.appFamily)
       answer(upload.slot, uploadAt: position)
     case .ask(let reservation, let text):
+      if isSettledMeanwhile(upload, position) {
+        if let reservation { shared.desk.abandon(reservation) }
+        return answer(upload.slot, uploadAt: position)
+      }
       let waiter = Waiter(position: position, slot: upload.slot)
       let settled = shared.desk.settle(
         waiter, upload.receiptID, of: upload.appFamily, text: text, reservation: reservation)
@@ -113,6 +136,21 @@ final class Settler {
     }
   }
 
+  /// Whether a result was recorded for an upload before its own turn came: a fold takes in all that is
+  /// durable, and a result goes to all uploads that wait by the projections' word.
+  private func isSettledMeanwhile(_ upload: SubmittedUpload, _ position: Position) -> Bool {
+    do {
+      let waiting = try shared.projections.waitingUploads(
+        ofReceipt: upload.receiptID, appFamily: upload.appFamily)
+      guard let own = waiting.first(where: { $0.position == position }) else { return true }
+      if own.isUnreachableRecorded { shared.desk.enqueue(upload.receiptID, upload.appFamily) }
+      return own.isUnreachableRecorded
+    } catch {
+      shared.notes.fault("read the queue", error)
+      return false
+    }
+  }
+
   /// Appends a verification of an upload that is durable, and comes back to it with a later batch.
   private func append(
     _ data: [UInt8], for upload: SubmittedUpload, at position: Position,
@@ -122,6 +160,7 @@ final class Settler {
       shared.desk.enqueue(upload.receiptID, upload.appFamily)
       return upload.slot.answer(.tryLater)
     }
+    recorder.begin(position)
     let submitted = SubmittedUpload(
       slot: upload.slot, receiptID: upload.receiptID, appFamily: upload.appFamily,
       ticket: ticket, position: position, submittedAtMs: shared.clock.monotonicMs(), next: next)

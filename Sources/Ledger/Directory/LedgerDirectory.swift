@@ -210,7 +210,7 @@ package struct LedgerDirectory: Sendable {
   }
 
   /// Makes a directory; false if it exists.
-  private func makeDirectory(_ name: String) throws(LedgerError) -> Bool {
+  func makeDirectory(_ name: String) throws(LedgerError) -> Bool {
     let fullName = name.isEmpty ? path : fullPath(name)
     return try retrying("create directory", fullName) { () throws(SystemError) in
       do throws(SystemError) {

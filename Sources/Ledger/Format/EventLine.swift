@@ -33,7 +33,7 @@ package struct EventLine {
       let recordedAtMs = Timestamp.parseFixed(time), scanner.skip("\",\"digest\":\"")
     else { return nil }
     digestOffset = scanner.offset
-    guard let digest = scanner.take(64), digest.allSatisfy({ Hex.value($0) != nil }),
+    guard let digest = scanner.take(64), Self.isHex(digest),
       scanner.skip("\",\"salt\":\""), let salt = scanner.take(SaltText.characterCount),
       SaltText.isCanonical(salt), scanner.skip("\",\"data\":{"),
       line.count - scanner.offset >= 2, line[line.count - 1] == 0x7D, line[line.count - 2] == 0x7D
@@ -43,6 +43,14 @@ package struct EventLine {
     self.version = version
     self.recordedAtMs = recordedAtMs
     self.typeRange = typeRange
+  }
+
+  private static func isHex(_ digits: UnsafeRawBufferPointer) -> Bool {
+    for offset in stride(from: 0, to: digits.count, by: 8) {
+      let word = digits.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+      if Hex.bytes(UInt64(littleEndian: word)) == nil { return false }
+    }
+    return true
   }
 
   /// The event's type.

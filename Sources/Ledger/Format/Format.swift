@@ -78,12 +78,12 @@ package enum Format {
     return position(name.dropFirst(tailPrefix.count).dropLast(tailSuffix.count))
   }
 
-  private static func padded(_ position: Position) -> String {
+  static func padded(_ position: Position) -> String {
     let digits = String(position)
     return String(repeating: "0", count: max(0, 20 - digits.count)) + digits
   }
 
-  private static func position(_ digits: Substring) -> Position? {
+  static func position(_ digits: Substring) -> Position? {
     guard digits.utf8.count == 20, digits.utf8.allSatisfy({ 0x30...0x39 ~= $0 }),
       let value = Int(digits), value <= positionMax
     else { return nil }

@@ -67,3 +67,5 @@ extension LogReader {
 
 /// The format version of ledgers that this program writes.
 package let ledgerFormatVersion = Format.version
+/// The largest event line, its line feed included.
+package let ledgerLineByteCountMax = Format.lineByteCountMax

@@ -11,7 +11,7 @@ struct InflatedBlock {
 /// Inflates the blocks of a source on threads of its own; the calling thread takes them in order.
 final class BlockPipeline: @unchecked Sendable {
   private struct State {
-    let source: BlockSource
+    let source: any BlockSequence
     /// Blocks that were taken on, and those that were handed out.
     var issuedCount = 0
     var deliveredCount = 0
@@ -33,7 +33,7 @@ final class BlockPipeline: @unchecked Sendable {
   private var threads: [WorkerThread] = []
 
   init(
-    _ source: BlockSource, workerCount: Int, prepare: BlockPreparation?
+    _ source: any BlockSequence, workerCount: Int, prepare: BlockPreparation?
   ) throws(LedgerError) {
     self.prepare = prepare
     monitor = Monitor(State(source: source), conditionCount: 2)
@@ -79,7 +79,7 @@ final class BlockPipeline: @unchecked Sendable {
 
   private struct Job {
     let index: Int
-    let item: BlockSource.Item
+    let item: BlockItem
     let buffer: ByteBuffer
     let spent: [AnyObject]
   }

@@ -1,13 +1,19 @@
 // The blocks of a range of positions, segment after segment.
 
-/// Goes through the blocks that hold a range of positions; one thread at a time.
-final class BlockSource {
-  /// A block and the file it lies in.
-  struct Item {
-    let block: BlockLocation
-    let file: StorageFile
-  }
+/// A block and the file it lies in.
+struct BlockItem {
+  let block: BlockLocation
+  let file: StorageFile
+}
 
+/// Where a pipeline takes its blocks from; called by one thread at a time.
+protocol BlockSequence: AnyObject {
+  /// The next block; nil after the last. Nothing comes after an error.
+  func next() throws(LedgerError) -> BlockItem?
+}
+
+/// Goes through the blocks that hold a range of positions; one thread at a time.
+final class BlockSource: BlockSequence {
   private let directory: LedgerDirectory
   private var segments: [SealedSegment]
   private let newest: SegmentIndex?
@@ -25,11 +31,11 @@ final class BlockSource {
   }
 
   /// The next block; nil after the last.
-  func next() throws(LedgerError) -> Item? {
+  func next() throws(LedgerError) -> BlockItem? {
     while position < end {
       if let current, let block = current.block(holding: position) {
         position = block.endPosition
-        return Item(block: block, file: current.file)
+        return BlockItem(block: block, file: current.file)
       }
       if let fault { throw fault }
       try advance()

@@ -36,6 +36,8 @@ package final class Database {
   package let path: String
   /// The file as it was opened, where nothing locks it: it must not change while it is read.
   private let unlockedFile: UnlockedFile?
+  /// The rows that `row_batch` shows while a statement reads them; nil before there is such a table.
+  private var rowSource: UnsafeMutablePointer<RowSource?>?
   /// Where a commit notes the length of the write-ahead log.
   private let logPages: UnsafeMutablePointer<Int32>
 
@@ -86,6 +88,7 @@ package final class Database {
 
   deinit {
     sqlite3_close_v2(handle)
+    rowSource?.deallocate()
     logPages.deallocate()
   }
 
@@ -115,6 +118,27 @@ package final class Database {
     guard sqlite3_exec(handle, sql, nil, nil, nil) == SQLITE_OK else {
       throw error("running \(sql.prefix(60))")
     }
+  }
+
+  /// Makes rows in memory readable as the table `row_batch`.
+  func registerRowTable() throws(DatabaseError) {
+    if rowSource != nil { return }
+    let source = UnsafeMutablePointer<RowSource?>.allocate(capacity: 1)
+    source.initialize(to: nil)
+    guard RowTable.register(handle, source) == SQLITE_OK else {
+      source.deallocate()
+      throw error("preparing the table of rows")
+    }
+    rowSource = source
+  }
+
+  /// Lets statements read the rows of a batch inside `body`.
+  func withRows(
+    _ rows: RowSource, _ body: () throws(DatabaseError) -> Void
+  ) throws(DatabaseError) {
+    rowSource?.pointee = rows
+    defer { rowSource?.pointee = nil }
+    try body()
   }
 
   /// Prepares a statement.

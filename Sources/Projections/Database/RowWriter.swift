@@ -1,68 +1,149 @@
 // Rows on their way into the database: written at once, or by a thread of their own beside the fold.
 import Ledger
 
-/// An insert statement of a `RowWriter`.
+/// A statement of a `RowWriter` that takes rows.
 struct RowTarget {
   fileprivate let index: Int
 }
 
-/// Takes rows value by value and writes them in the order in which they were begun.
+/// Takes rows value by value; those of one target are written in the order in which they were begun.
 ///
 /// Beside a fold from nothing a thread does the writing: SQLite's share of the time then passes while the
 /// next events are folded. While rows are under way no one else may use the database: `drain` waits.
 final class RowWriter {
-  private let database: Database
-  private var statements: [Statement] = []
   /// Behind a pointer: each value that is added would otherwise pay for a check of exclusive access.
-  private let batch: UnsafeMutablePointer<RowBatch>
-  private let lane: RowLane?
-  private static let batchSizeBytes = 1 << 18
+  private struct State {
+    var batch = RowBatch()
+    var target = -1
+    /// Whether each row is handed over as soon as it ends.
+    var isSingle = false
+  }
 
-  init(_ database: Database, isThreaded: Bool) {
+  private struct Target {
+    let statement: Statement
+    let valueCount: Int
+    /// Targets of one group are written in the order in which their rows were begun.
+    let group: Int
+    let isSingle: Bool
+    /// Nil while the batch is the one at hand.
+    var batch: RowBatch?
+  }
+
+  private let database: Database
+  /// Kept texts must outlive the rows that point at them.
+  private let arena: TextArena
+  private var targets: [Target] = []
+  private let state: UnsafeMutablePointer<State>
+  private let lane: RowLane?
+  /// What went wrong where nothing may throw; thrown at the row's end.
+  private var failure: DatabaseError?
+
+  init(_ database: Database, _ arena: TextArena, isThreaded: Bool) {
     self.database = database
+    self.arena = arena
     // Where the system gives no thread, the caller's does the writing.
-    lane = isThreaded ? try? RowLane() : nil
-    batch = .allocate(capacity: 1)
-    batch.initialize(to: RowBatch())
+    lane = isThreaded ? try? RowLane(database) : nil
+    state = .allocate(capacity: 1)
+    state.initialize(to: State())
   }
 
   deinit {
     lane?.stop()
-    batch.deinitialize(count: 1)
-    batch.deallocate()
+    state.pointee.batch.deallocate()
+    for target in targets { target.batch?.deallocate() }
+    state.deinitialize(count: 1)
+    state.deallocate()
   }
 
-  /// Prepares an insert. All targets are made before rows are written.
-  func target(_ sql: String) throws(DatabaseError) -> RowTarget {
+  /// Prepares an insert: `INSERT INTO table` or a variant of it, with the columns where not all are given.
+  func target(_ insert: String, valueCount: Int) throws(DatabaseError) -> RowTarget {
+    try target(
+      reading: "\(insert) SELECT \(RowTable.columns(valueCount)) FROM row_batch",
+      valueCount: valueCount)
+  }
+
+  /// Prepares any statement that reads its rows from the table `row_batch`, with the columns `c0`, `c1`, ….
+  /// - Parameters:
+  ///   - other: a target with whose rows these keep their order.
+  ///   - isSingle: whether the statement must see one row at a time.
+  func target(
+    reading sql: String, valueCount: Int, inOrderWith other: RowTarget? = nil,
+    isSingle: Bool = false
+  ) throws(DatabaseError) -> RowTarget {
+    precondition(valueCount <= RowTable.columnLimit, "a row of so many values")
     try drain()
-    statements.append(try database.prepare(sql))
-    return RowTarget(index: statements.count - 1)
+    try database.registerRowTable()
+    let statement = try database.prepare(sql)
+    targets.append(
+      Target(
+        statement: statement, valueCount: valueCount,
+        group: other.map { targets[$0.index].group } ?? targets.count, isSingle: isSingle,
+        batch: nil))
+    return RowTarget(index: targets.count - 1)
   }
 
   /// Begins a row; its values must follow, and `end`.
   @inline(__always)
-  func begin(_ target: RowTarget) { batch.pointee.begin(target.index) }
+  func begin(_ target: RowTarget) {
+    if state.pointee.target != target.index { change(to: target.index) }
+  }
+
+  private func change(to index: Int) {
+    let current = state.pointee.target
+    if current >= 0 {
+      targets[current].batch = state.pointee.batch
+      state.pointee.batch = targets[index].batch ?? lane?.spare() ?? RowBatch()
+    }
+    targets[index].batch = nil
+    state.pointee.target = index
+    state.pointee.isSingle = lane == nil || targets[index].isSingle
+    do throws(DatabaseError) { try sendOthers(ofGroupOf: index) } catch {
+      failure = error
+      state.pointee.isSingle = true
+    }
+  }
+
+  /// Has the rows of other targets of a group written before those that follow.
+  private func sendOthers(ofGroupOf index: Int) throws(DatabaseError) {
+    let group = targets[index].group
+    for other in targets.indices where other != index && targets[other].group == group {
+      guard var batch = targets[other].batch, !batch.isEmpty else { continue }
+      defer { targets[other].batch = batch }
+      try send(&batch, targets[other])
+    }
+  }
 
   @inline(__always)
-  func add(_ value: Int64) { batch.pointee.add(value) }
+  func add(_ value: Int64) {
+    state.pointee.batch.add(RowValue(kind: .integer, word: value))
+  }
 
   @inline(__always)
-  func add(_ value: Int) { batch.pointee.add(Int64(value)) }
+  func add(_ value: Int) { add(Int64(value)) }
 
   @inline(__always)
   func add(_ value: Int64?) {
-    if let value { batch.pointee.add(value) } else { batch.pointee.addNull() }
+    if let value { add(value) } else { state.pointee.batch.add(RowValue(kind: .null)) }
   }
 
   /// Adds a text, which is copied; nil is null.
   @inline(__always)
   func add(text: Text?) {
-    if let text { batch.pointee.add(text, isBlob: false) } else { batch.pointee.addNull() }
+    if let text { state.pointee.batch.add(text, .text) } else { add(Int64?.none) }
+  }
+
+  /// Adds a text of the arena, which is not copied.
+  @inline(__always)
+  func add(kept text: Text) {
+    guard let start = text.baseAddress, !text.isEmpty else { return add(text: text) }
+    let address = Int64(Int(bitPattern: start))
+    state.pointee.batch.add(
+      RowValue(kind: .keptText, byteCount: UInt32(text.count), word: address))
   }
 
   /// Adds bytes, which are copied.
   func add(blob: Text?) {
-    if let blob { batch.pointee.add(blob, isBlob: true) } else { batch.pointee.addNull() }
+    if let blob { state.pointee.batch.add(blob, .blob) } else { add(Int64?.none) }
   }
 
   /// Adds a symbol; none is null.
@@ -74,175 +155,51 @@ final class RowWriter {
   func add(position: Int) { add(position >= 0 ? Int64(position) : nil) }
 
   /// Ends a row.
+  @inline(__always)
   func end() throws(DatabaseError) {
-    guard let lane else {
-      try batch.pointee.write(statements)
-      batch.pointee.removeAll()
-      return
+    if state.pointee.isSingle || state.pointee.batch.isFull { try flush() }
+  }
+
+  /// Writes the rows of the batch at hand, or has them written.
+  private func flush() throws(DatabaseError) {
+    if let failure { throw failure }
+    let target = targets[state.pointee.target]
+    try send(&state.pointee.batch, target)
+  }
+
+  private func send(_ batch: inout RowBatch, _ target: Target) throws(DatabaseError) {
+    precondition(batch.valueCount % target.valueCount == 0, "a row has another count of values")
+    let work = RowLane.Work(
+      rows: batch, valueCount: target.valueCount, statement: target.statement)
+    if let lane {
+      try lane.send(work)
+      batch = lane.spare()
+    } else {
+      defer { batch.removeAll() }
+      try work.write(database)
     }
-    if batch.pointee.sizeBytes >= Self.batchSizeBytes {
-      try lane.send(batch.pointee, statements)
-      batch.pointee = lane.spare()
+  }
+
+  /// Runs statements behind the rows that were begun before, beside the fold where there is a thread for it.
+  func execute(_ sql: String) throws(DatabaseError) {
+    guard let lane else { return try database.execute(sql) }
+    try sendAll(lane)
+    try lane.send(RowLane.Work(sql: sql))
+  }
+
+  private func sendAll(_ lane: RowLane) throws(DatabaseError) {
+    for index in targets.indices {
+      guard var batch = targets[index].batch, !batch.isEmpty else { continue }
+      defer { targets[index].batch = batch }
+      try send(&batch, targets[index])
     }
+    if !state.pointee.batch.isEmpty { try flush() }
   }
 
   /// Waits until every row is written.
   func drain() throws(DatabaseError) {
     guard let lane else { return }
-    if batch.pointee.sizeBytes > 0 {
-      try lane.send(batch.pointee, statements)
-      batch.pointee = lane.spare()
-    }
+    try sendAll(lane)
     try lane.wait()
-  }
-}
-
-/// Rows as flat values, so that handing over thousands of them allocates nothing.
-private struct RowBatch {
-  private enum Tag: UInt8 { case row, null, integer, text, blob }
-
-  private var tags: [Tag] = []
-  private var integers: [Int64] = []
-  private var bytes: [UInt8] = []
-
-  var sizeBytes: Int { tags.count + integers.count * 8 + bytes.count }
-
-  mutating func removeAll() {
-    tags.removeAll(keepingCapacity: true)
-    integers.removeAll(keepingCapacity: true)
-    bytes.removeAll(keepingCapacity: true)
-  }
-
-  @inline(__always)
-  mutating func add(_ value: Int64) {
-    tags.append(.integer)
-    integers.append(value)
-  }
-
-  @inline(__always)
-  mutating func addNull() { tags.append(.null) }
-
-  @inline(__always)
-  mutating func add(_ value: Text, isBlob: Bool) {
-    tags.append(isBlob ? .blob : .text)
-    integers.append(Int64(value.count))
-    bytes.append(contentsOf: value)
-  }
-
-  @inline(__always)
-  mutating func begin(_ target: Int) {
-    tags.append(.row)
-    integers.append(Int64(target))
-  }
-
-  /// Writes all rows.
-  func write(_ statements: [Statement]) throws(DatabaseError) {
-    try bytes.withUnsafeBufferPointer { (buffer) throws(DatabaseError) in
-      let content = UnsafeRawBufferPointer(buffer)
-      var (integer, offset) = (0, 0)
-      var parameter: Int32 = 0
-      var current: Statement?
-      for tag in tags {
-        parameter += 1
-        switch tag {
-        case .row:
-          try current?.run()
-          current = statements[Int(integers[integer])]
-          parameter = 0
-        case .null: current?.bind(parameter, Int64?.none)
-        case .integer: current?.bind(parameter, integers[integer])
-        case .text, .blob:
-          let count = Int(integers[integer])
-          let value = Text(rebasing: content[offset..<offset + count])
-          if tag == .blob {
-            current?.bind(parameter, blob: value)
-          } else {
-            current?.bind(parameter, text: value)
-          }
-          offset += count
-        }
-        if tag != .null { integer += 1 }
-      }
-      try current?.run()
-    }
-  }
-}
-
-/// The thread that writes, and the few batches on their way to it.
-private final class RowLane: Sendable {
-  private struct State {
-    var waiting: [Work] = []
-    var spares: [RowBatch] = []
-    var isWriting = false
-    var isStopped = false
-    var failure: DatabaseError?
-  }
-
-  private struct Work {
-    var batch: RowBatch
-    var statements: [Statement]
-  }
-
-  /// Conditions: something for the thread to do, something for the fold to know.
-  private static let (hasWork, hasProgress) = (0, 1)
-  private static let depthLimit = 6
-  private let monitor = Monitor(State(), conditionCount: 2)
-  private let thread: WorkerThread
-
-  init() throws(LedgerError) {
-    let monitor = monitor
-    thread = try WorkerThread { Self.work(monitor) }
-  }
-
-  private static func work(_ monitor: Monitor<State>) {
-    while true {
-      let next: (work: Work, mayWrite: Bool)? = monitor.wait(on: hasWork) { state in
-        if !state.waiting.isEmpty {
-          state.isWriting = true
-          return .some((state.waiting.removeFirst(), state.failure == nil))
-        }
-        return state.isStopped ? .some(nil) : nil
-      }
-      guard let next else { return }
-      var work = next.work
-      var found: DatabaseError?
-      if next.mayWrite {
-        do throws(DatabaseError) { try work.batch.write(work.statements) } catch { found = error }
-      }
-      work.batch.removeAll()
-      monitor.withLock { state in
-        if state.failure == nil { state.failure = found }
-        state.isWriting = false
-        state.spares.append(work.batch)
-      }
-      monitor.signal(hasProgress)
-    }
-  }
-
-  func send(_ batch: RowBatch, _ statements: [Statement]) throws(DatabaseError) {
-    try monitor.wait(on: Self.hasProgress) { (state) throws(DatabaseError) in
-      if let failure = state.failure { throw failure }
-      if state.waiting.count >= Self.depthLimit { return Void?.none }
-      state.waiting.append(Work(batch: batch, statements: statements))
-      return ()
-    }
-    monitor.signal(Self.hasWork)
-  }
-
-  /// An empty batch that keeps the memory of one that was written.
-  func spare() -> RowBatch { monitor.withLock { $0.spares.popLast() } ?? RowBatch() }
-
-  /// Waits until every batch is written.
-  func wait() throws(DatabaseError) {
-    try monitor.wait(on: Self.hasProgress) { (state) throws(DatabaseError) in
-      if let failure = state.failure { throw failure }
-      return state.waiting.isEmpty && !state.isWriting ? () : Void?.none
-    }
-  }
-
-  func stop() {
-    monitor.withLock { $0.isStopped = true }
-    monitor.signal(Self.hasWork)
-    thread.join()
   }
 }

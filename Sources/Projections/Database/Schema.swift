@@ -4,11 +4,12 @@
 enum Schema {
   /// The version of each projection's tables and fold. A database with others is rebuilt.
   static let versions: [(name: String, version: Int)] = [
-    ("apps", 1), ("receipts", 2), ("sales", 1), ("journal", 1), ("users", 1),
-    ("verifications", 1), ("exceptions", 2), ("declarations", 1), ("uploads", 2),
-    ("views", 2),
+    ("apps", 1), ("receipts", 3), ("sales", 2), ("journal", 2), ("users", 1),
+    ("verifications", 1), ("exceptions", 2), ("declarations", 1), ("uploads", 3),
+    ("views", 3),
   ]
 
+  /// In the order in which rows are written: only then SQLite takes their values without copying them.
   static let tables = """
     CREATE TABLE progress(
       id INTEGER PRIMARY KEY CHECK (id = 0), position INTEGER NOT NULL, root BLOB NOT NULL,
@@ -25,23 +26,23 @@ enum Schema {
     CREATE TABLE app_bundles(
       bundle_id TEXT PRIMARY KEY, app_family_id TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE uploads(
-      position INTEGER PRIMARY KEY, receipt INTEGER NOT NULL, occurred_at_ms INTEGER NOT NULL,
-      recorded_at_ms INTEGER NOT NULL, country INTEGER, user INTEGER, ip_address TEXT,
-      identifier_for_vendor TEXT, metadata TEXT, line INTEGER, line_hash INTEGER,
-      line_sha256 BLOB);
+      position INTEGER PRIMARY KEY, receipt INTEGER NOT NULL, line_hash INTEGER,
+      occurred_at_ms INTEGER NOT NULL, recorded_at_ms INTEGER NOT NULL, country INTEGER,
+      user INTEGER, line INTEGER, line_sha256 BLOB, ip_address TEXT, identifier_for_vendor TEXT,
+      metadata TEXT);
     CREATE TABLE verifications(
       position INTEGER PRIMARY KEY, upload INTEGER NOT NULL, receipt INTEGER,
       authority INTEGER NOT NULL, outcome INTEGER NOT NULL, status INTEGER, environment INTEGER,
       reason TEXT, attempt INTEGER NOT NULL, endpoint INTEGER, occurred_at_ms INTEGER NOT NULL,
       request_date_ms INTEGER, reply_position INTEGER);
     CREATE TABLE receipts(
-      id INTEGER PRIMARY KEY, receipt_id TEXT NOT NULL, receipt_hash INTEGER NOT NULL,
-      app_family INTEGER NOT NULL, bundle INTEGER NOT NULL, style INTEGER NOT NULL,
-      environment INTEGER, state INTEGER NOT NULL, fraud_reason INTEGER, country INTEGER,
-      user INTEGER, uploads INTEGER NOT NULL, purchases INTEGER NOT NULL,
-      first_position INTEGER NOT NULL, last_position INTEGER NOT NULL,
+      id INTEGER PRIMARY KEY, receipt_id TEXT NOT NULL, app_family INTEGER NOT NULL,
+      bundle INTEGER NOT NULL, style INTEGER NOT NULL, environment INTEGER, state INTEGER NOT NULL,
+      fraud_reason INTEGER, country INTEGER, user INTEGER, uploads INTEGER NOT NULL,
+      purchases INTEGER NOT NULL, first_position INTEGER NOT NULL, last_position INTEGER NOT NULL,
       reply_position INTEGER, is_locally_valid INTEGER NOT NULL, is_final INTEGER NOT NULL,
       created_at_ms INTEGER NOT NULL, updated_at_ms INTEGER NOT NULL,
+      receipt_hash INTEGER NOT NULL,
       last_upload INTEGER NOT NULL, answer_position INTEGER, own_fraud_reason INTEGER,
       own_fraud_position INTEGER, upload_fraud_reason INTEGER, upload_fraud_position INTEGER);
     CREATE TABLE upload_verdicts(
@@ -52,24 +53,22 @@ enum Schema {
       is_unreachable INTEGER NOT NULL, is_refused INTEGER NOT NULL);
     CREATE TABLE sales(
       id INTEGER PRIMARY KEY, environment INTEGER NOT NULL, bundle INTEGER NOT NULL,
-      key_kind INTEGER NOT NULL, sale_key TEXT NOT NULL,
-      product INTEGER NOT NULL, quantity INTEGER NOT NULL, sale_date_ms INTEGER NOT NULL,
-      kind INTEGER NOT NULL, transaction_id TEXT NOT NULL, original_transaction_id TEXT NOT NULL,
-      chain_hash INTEGER, first_position INTEGER NOT NULL, country INTEGER, country_position INTEGER,
-      user INTEGER, user_position INTEGER, unit_price_micros INTEGER, currency INTEGER,
+      key_kind INTEGER NOT NULL, sale_key TEXT NOT NULL, product INTEGER NOT NULL,
+      quantity INTEGER NOT NULL, sale_date_ms INTEGER NOT NULL, kind INTEGER NOT NULL,
+      transaction_id TEXT NOT NULL, original_transaction_id TEXT NOT NULL,
+      first_position INTEGER NOT NULL, country INTEGER, country_position INTEGER, user INTEGER,
+      user_position INTEGER, unit_price_micros INTEGER, currency INTEGER,
       price_basis INTEGER NOT NULL, price_position INTEGER, price_problem INTEGER NOT NULL,
       is_upgraded INTEGER NOT NULL, cancellation_state INTEGER NOT NULL,
       newest_cancellation_request_ms INTEGER, reversal_request_ms INTEGER,
-      version INTEGER NOT NULL, created_at_ms INTEGER NOT NULL, updated_at_ms INTEGER NOT NULL);
+      version INTEGER NOT NULL, created_at_ms INTEGER NOT NULL, updated_at_ms INTEGER NOT NULL,
+      is_transaction_alias INTEGER NOT NULL, chain_hash INTEGER);
     CREATE TABLE sale_transactions(
       sale INTEGER NOT NULL, transaction_id TEXT NOT NULL,
       PRIMARY KEY(sale, transaction_id)) WITHOUT ROWID;
-    CREATE TABLE journal(
+    CREATE TABLE later_lines(
       sale INTEGER NOT NULL, ordinal INTEGER NOT NULL, line INTEGER NOT NULL,
-      date_ms INTEGER NOT NULL, sale_date_ms INTEGER NOT NULL, environment INTEGER NOT NULL,
-      bundle INTEGER NOT NULL, product INTEGER NOT NULL, country INTEGER, kind INTEGER NOT NULL,
-      price_basis INTEGER NOT NULL, quantity INTEGER NOT NULL, currency INTEGER,
-      amount_micros INTEGER, position INTEGER NOT NULL, reason TEXT,
+      date_ms INTEGER NOT NULL, position INTEGER NOT NULL, reason TEXT,
       PRIMARY KEY(sale, ordinal)) WITHOUT ROWID;
     CREATE TABLE exceptions(
       type INTEGER NOT NULL, sale INTEGER, environment INTEGER NOT NULL, bundle INTEGER NOT NULL,
@@ -90,18 +89,27 @@ enum Schema {
       source_sha256 TEXT NOT NULL);
     """
 
-  /// Made after a load from nothing, when the rows stand in their order already. Long texts are found by
-  /// hashes: sorting integers takes a quarter of the time, and whoever looks one up compares the text too.
-  static let indexes = """
-    CREATE UNIQUE INDEX users_identifier ON users(user_identifier);
-    CREATE INDEX receipts_receipt_hash ON receipts(receipt_hash);
-    CREATE INDEX receipts_pending ON receipts(id) WHERE is_final = 0;
+  /// Made when most rows of a load from nothing stand in their order already. Long texts are found by hashes:
+  /// sorting integers takes a quarter of the time, and whoever looks one up compares the text too.
+  static let indexes = (earlyIndexes + lateIndexes).joined(separator: "\n")
+
+  /// Of tables that are written while events are folded. Made, one by one, before the last events are: what is
+  /// left to do behind the last event is done by one thread alone.
+  static let earlyIndexes = [
+    "CREATE INDEX uploads_line_hash ON uploads(line_hash) WHERE line_hash IS NOT NULL;",
+    "CREATE INDEX receipts_receipt_hash ON receipts(receipt_hash);",
+    "CREATE INDEX receipts_pending ON receipts(id) WHERE is_final = 0;",
+    "CREATE INDEX sales_key ON sales(sale_key);",
+    "CREATE INDEX sales_chain_hash ON sales(chain_hash) WHERE chain_hash IS NOT NULL;",
+  ]
+
+  static let lateIndexes = [
+    """
     CREATE INDEX open_uploads_waiting ON open_uploads(receipt, upload)
       WHERE is_accepted = 1 AND is_refused = 0;
-    CREATE INDEX uploads_line_hash ON uploads(line_hash) WHERE line_hash IS NOT NULL;
-    CREATE INDEX sales_key ON sales(sale_key);
-    CREATE INDEX sales_chain_hash ON sales(chain_hash) WHERE chain_hash IS NOT NULL;
-    CREATE INDEX exceptions_sale ON exceptions(sale) WHERE sale IS NOT NULL;
-    CREATE INDEX exceptions_transaction_id ON exceptions(transaction_id) WHERE sale IS NULL;
-    """
+    """,
+    "CREATE UNIQUE INDEX users_identifier ON users(user_identifier);",
+    "CREATE INDEX exceptions_sale ON exceptions(sale) WHERE sale IS NOT NULL;",
+    "CREATE INDEX exceptions_transaction_id ON exceptions(transaction_id) WHERE sale IS NULL;",
+  ]
 }

@@ -34,6 +34,8 @@ extension Schema {
   }
 
   private static let kinds = SaleKind.allCases.map { ($0.rawValue, "\($0.word)") }
+  private static let paidKinds = SaleKind.allCases.filter(\.isPaid).map { "\($0.rawValue)" }
+    .joined(separator: ", ")
   private static let bases = PriceBasis.allCases.map { ($0.rawValue, "\($0.word)") }
   private static let problems = PriceProblem.allCases.map { ($0.rawValue, "\($0.word)") }
   private static let lineTypes = LineType.allCases.map { ($0.rawValue, "\($0.word)") }
@@ -95,7 +97,8 @@ extension Schema {
       \(word("s.kind", kinds)) AS kind, s.quantity, \(instant("s.sale_date_ms", "sale_date")),
       s.original_transaction_id, s.transaction_id,
       (SELECT group_concat(transaction_id, ' ') FROM
-        (SELECT transaction_id FROM sale_transactions WHERE sale = s.id ORDER BY 1))
+        (SELECT transaction_id FROM sale_transactions WHERE sale = s.id
+          UNION ALL SELECT s.transaction_id WHERE s.is_transaction_alias = 1 ORDER BY 1))
         AS transaction_ids,
       s.first_position, coalesce(\(symbol("s.country")), 'ZZ') AS country_code, s.country_position,
       u.user_identifier, s.user_position, \(symbol("s.currency")) AS currency,
@@ -105,14 +108,20 @@ extension Schema {
       s.is_upgraded, s.cancellation_state = \(CancellationState.returned.rawValue) AS cancelled
       FROM sales s LEFT JOIN users u ON u.id = s.user;
     CREATE VIEW journal_view AS SELECT j.sale, j.ordinal, \(instant("j.date_ms", "date")),
-      \(word("j.line", lineTypes)) AS line, \(symbol("j.environment")) AS environment,
-      \(symbol("j.bundle")) AS bundle_id, s.sale_key, s.transaction_id,
-      \(symbol("j.product")) AS product_id, coalesce(\(symbol("j.country")), 'ZZ') AS country_code,
-      u.user_identifier, \(word("j.kind", kinds)) AS kind, j.quantity,
-      \(symbol("j.currency")) AS currency, s.unit_price_micros, j.amount_micros,
-      \(word("j.price_basis", bases)) AS price_basis, nullif(j.reason, '') AS reason, j.position,
-      \(instant("j.sale_date_ms", "sale_date"))
-      FROM journal j JOIN sales s ON s.id = j.sale LEFT JOIN users u ON u.id = s.user;
+      \(word("j.line", lineTypes)) AS line, \(symbol("s.environment")) AS environment,
+      \(symbol("s.bundle")) AS bundle_id, s.sale_key, s.transaction_id,
+      \(symbol("s.product")) AS product_id, coalesce(\(symbol("s.country")), 'ZZ') AS country_code,
+      u.user_identifier, \(word("s.kind", kinds)) AS kind, j.sign * s.quantity AS quantity,
+      \(symbol("s.currency")) AS currency, s.unit_price_micros,
+      coalesce(j.sign * s.quantity * s.unit_price_micros, iif(s.kind IN (\(paidKinds)), NULL, 0))
+        AS amount_micros,
+      \(word("s.price_basis", bases)) AS price_basis, nullif(j.reason, '') AS reason, j.position,
+      \(instant("s.sale_date_ms", "sale_date"))
+      FROM (SELECT id AS sale, 0 AS ordinal, \(LineType.sale.rawValue) AS line,
+          sale_date_ms AS date_ms, first_position AS position, NULL AS reason, 1 AS sign FROM sales
+          UNION ALL SELECT sale, ordinal, line, date_ms, position, reason,
+          iif(line = \(LineType.return.rawValue), -1, 1) FROM later_lines) j
+      JOIN sales s ON s.id = j.sale LEFT JOIN users u ON u.id = s.user;
 
     """
 

@@ -53,7 +53,7 @@ final class DeclarationTable {
     guard let rows else { return }
     try rows.drain()
     try addDeclaration(.pricesDeclared, prices.source, prices.sourceSHA256Hex, position)
-    let target = try rows.target("INSERT INTO price_list VALUES(?, ?, ?, ?, ?, ?, ?)")
+    let target = try rows.target("INSERT INTO price_list", valueCount: 7)
     for (ordinal, entry) in prices.entries.enumerated() {
       var price = entry.price
       let micros = price.withUTF8 { PriceForms.micros(decimal: UnsafeRawBufferPointer($0)) }
@@ -115,7 +115,7 @@ final class DeclarationTable {
     guard let rows else { return }
     try rows.drain()
     try addDeclaration(.ratesDeclared, rates.source, rates.sourceSHA256Hex, position)
-    let target = try rows.target("INSERT INTO rates VALUES(?, ?, ?, ?, ?, ?)")
+    let target = try rows.target("INSERT INTO rates", valueCount: 6)
     var ordinal = 0
     for day in rates.days {
       guard let date = try? CivilDate(parsing: day.date) else { continue }

@@ -34,6 +34,8 @@ final class EventFold {
   private var recentFamily: Symbol = .none
   private var recentBundle: Symbol = .none
   private var recentCountry: Symbol = .none
+  /// Those that a fold from nothing has yet to make.
+  private var missingIndexes = Schema.earlyIndexes[...]
   /// The position of the event that comes next.
   private(set) var nextPosition: Int
   /// Whether an app family was registered.
@@ -56,7 +58,7 @@ final class EventFold {
       if let line = recent?.line(at: position) { return line }
       return try readEvent(position)
     }
-    let rows = RowWriter(database, isThreaded: isFresh)
+    let rows = RowWriter(database, arena, isThreaded: isFresh)
     self.rows = rows
     symbols = SymbolTable(arena)
     if !isFresh { try symbols.load(from: database) }
@@ -76,12 +78,12 @@ final class EventFold {
     if !isFresh { try catalogue.load(from: database) }
     openUploads = try OpenUploads(rows)
     verdicts = try UploadVerdicts(rows)
-    verificationTarget = try rows.target(
-      "INSERT INTO verifications VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+    verificationTarget = try rows.target("INSERT INTO verifications", valueCount: 13)
   }
 
   /// Folds one event that was read before, on another thread.
-  func fold(_ event: ScannedEvent) throws(ProjectionError) {
+  @inline(__always)
+  func fold(_ event: borrowing ScannedEvent) throws(ProjectionError) {
     switch event.content {
     case .other: return try fold(event.line)
     case .uploaded(let upload):
@@ -399,23 +401,33 @@ final class EventFold {
   /// What has not changed for so many events will hardly change again.
   private static let settledEvents = 4096
 
+  /// Indexes are made when so many events are left, of so many: what comes after costs more to index, but all
+  /// of it is done beside the fold.
+  private static func isNearEnd(_ end: Position, of total: Int) -> Bool {
+    total - end < min(16_384, total / 8)
+  }
+
   /// Beside a fold from nothing, writes rows that are likely to stay as they are while there is time for it.
   /// One that changes after all is written again in the end.
-  func writeSettled() throws(ProjectionError) {
+  /// - Parameter total: how many events the fold will have folded in the end.
+  func writeSettled(total: Int) throws(ProjectionError) {
     guard isFresh else { return }
     let limit = nextPosition - Self.settledEvents
     do throws(DatabaseError) {
       try receipts.storeSettled(before: limit, rows)
       try saleTable.storeSettled(sales, before: limit, rows)
+      if Self.isNearEnd(nextPosition, of: total), let index = missingIndexes.popFirst() {
+        try rows.execute(index)
+      }
       try openUploads.store(before: limit)
     } catch { throw .database(error) }
   }
 
-  /// Derives what follows from all events folded, and writes everything that has changed.
+  /// Derives what follows from all events folded, and writes everything that has changed; from nothing, with
+  /// the indexes.
   func finish() throws(ProjectionError) {
     do throws(DatabaseError) {
       let hasNewPrices = declarations.hasNewPrices
-      try rows.drain()
       if hasNewPrices, !isFresh { try saleTable.fetchUnpriced(into: sales) }
       let derived = DerivedPrices(
         store: sales, symbols: symbols, priceList: try declarations.sortedPriceList())
@@ -426,6 +438,10 @@ final class EventFold {
       try receipts.store(rows)
       try symbols.store(rows)
       try openUploads.store()
+      if isFresh {
+        for index in missingIndexes { try rows.execute(index) }
+        for index in Schema.lateIndexes { try rows.execute(index) }
+      }
       try rows.drain()
     } catch { throw .database(error) }
     let changes = receipts.takePendingChanges()

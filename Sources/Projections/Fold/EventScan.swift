@@ -24,7 +24,8 @@ final class EventScan: @unchecked Sendable {
 
   /// Reads whole lines. Nil where a line is not an event: the fold then finds out which, and says so.
   init?(_ bytes: Text, firstPosition: Position, count: Int) {
-    events.reserveCapacity(count)
+    // The count is a header's word; no line is shorter than this.
+    events.reserveCapacity(min(count, bytes.count / 128 + 1))
     var lines = EventLines(bytes)
     var position = firstPosition
     while let text = lines.next() {

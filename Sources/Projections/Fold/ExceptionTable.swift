@@ -37,7 +37,7 @@ final class ExceptionTable: ExceptionSink {
     self.database = database
     self.arena = arena
     self.isFresh = isFresh
-    target = try rows.target("INSERT INTO exceptions VALUES(?, ?, ?, ?, ?, ?, ?, ?)")
+    target = try rows.target("INSERT INTO exceptions", valueCount: 8)
   }
 
   private let nothing = Text(start: nil, count: 0)

@@ -34,14 +34,17 @@ final class OpenUploads {
 
   init(_ rows: RowWriter) throws(DatabaseError) {
     self.rows = rows
-    insert = try rows.target("INSERT INTO open_uploads VALUES(?, ?, ?, ?, ?)")
-    // The order of the parameters is that in which rows hand over their values.
+    insert = try rows.target("INSERT INTO open_uploads", valueCount: 5)
+    // An upload may change twice in one batch: each row is a statement of its own.
     update = try rows.target(
-      """
-      UPDATE open_uploads SET is_accepted = coalesce(?1, is_accepted),
-      is_unreachable = is_unreachable | ?2, is_refused = is_refused | ?3 WHERE upload = ?4
-      """)
-    remove = try rows.target("DELETE FROM open_uploads WHERE upload = ?")
+      reading: """
+        UPDATE open_uploads SET is_accepted = coalesce(c0, is_accepted),
+        is_unreachable = is_unreachable | c1, is_refused = is_refused | c2
+        FROM row_batch WHERE upload = c3
+        """, valueCount: 4, inOrderWith: insert, isSingle: true)
+    remove = try rows.target(
+      reading: "DELETE FROM open_uploads WHERE upload IN (SELECT c0 FROM row_batch)",
+      valueCount: 1, inOrderWith: insert)
   }
 
   /// Adds an upload.

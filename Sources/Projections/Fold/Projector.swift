@@ -185,36 +185,57 @@ package final class Projector {
       defer { if !isDone { generations.remove(path.building) } }
       do {
         try generations.create(path.building)
-        try build(path.building)
-        // The mode stands in the file's header; readers and those who catch up find it there.
-        try Database(path: path.building, mode: .write).execute("PRAGMA journal_mode = WAL")
+        try fill(path.building, upTo: reader.head.size)
       } catch { throw Self.projectionError(error) }
       try generations.putInUse(building: path.building, final: path.final)
       isDone = true
     }
   }
 
-  private func build(_ path: String) throws {
+  /// Builds all projections from nothing as they were when the log had so many events, in a file of
+  /// their own that nobody puts in use. The file must not exist; after a failure it is removed.
+  ///
+  /// Throws `ledger` for a position beyond the log's head, and for damage before it.
+  package func build(upTo position: Position, at path: String) throws(ProjectionError) {
+    guard 0...reader.head.size ~= position else {
+      throw .ledger(
+        reader.damage
+          ?? LedgerError(
+            .invalidInput, operation: "build projections", object: "position \(position)",
+            cause: "the log holds \(reader.head.size) events"))
+    }
+    try generations.create(path)
+    do { try fill(path, upTo: position) } catch {
+      generations.remove(path)
+      throw Self.projectionError(error)
+    }
+  }
+
+  private func fill(_ path: String, upTo position: Position) throws {
     let database = try Database(path: path, mode: .create)
     try database.execute(
       """
-      PRAGMA page_size = 8192; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;
-      PRAGMA cache_size = -65536; PRAGMA temp_store = MEMORY
+      PRAGMA page_size = 8192; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
+      PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_size = -32768; PRAGMA temp_store = MEMORY
       """)
     try database.execute("BEGIN")
     try database.execute(Schema.tables)
     try Progress.storeVersions(database)
-    try fold(into: database, from: Progress(), isFresh: true)
-    try database.execute(Schema.indexes)
+    try fold(into: database, from: Progress(), to: position, isFresh: true)
     try database.execute(Schema.views)
     try database.execute("COMMIT")
+    // The mode stands in the file's header; readers and those who catch up find it there.
+    try database.execute("PRAGMA journal_mode = WAL")
   }
 
   // MARK: Folding
 
-  /// - Parameter atLeast: ends with the block that completes so many events; nil goes to the head.
+  /// - Parameters:
+  ///   - to: the position at which the fold ends; nil is the head.
+  ///   - atLeast: ends with the block that completes so many events; nil goes on to the end.
   private func fold(
-    into database: Database, from progress: Progress, isFresh: Bool, atLeast: Int? = nil
+    into database: Database, from progress: Progress, to end: Position? = nil, isFresh: Bool,
+    atLeast: Int? = nil
   ) throws(ProjectionError) {
     // Events of replies that are used again, and of receipts that stay pending, are read apart.
     let events = EventReader(reader.directory)
@@ -224,15 +245,18 @@ package final class Projector {
         (position) throws(LedgerError) in try events.line(at: position)
       }
     } catch { throw .database(error) }
-    _ = try self.fold(fold, into: database, from: progress, atLeast: atLeast)
+    _ = try self.fold(fold, into: database, from: progress, to: end, atLeast: atLeast)
   }
 
   /// Folds what follows the progress, and stores how far it went.
-  /// - Parameter atLeast: ends with the block that completes so many events; nil goes to the head.
+  /// - Parameters:
+  ///   - to: the position at which the fold ends; nil is the head.
+  ///   - atLeast: ends with the block that completes so many events; nil goes on to the end.
   func fold(
-    _ fold: EventFold, into database: Database, from progress: Progress, atLeast: Int? = nil
+    _ fold: EventFold, into database: Database, from progress: Progress, to end: Position? = nil,
+    atLeast: Int? = nil
   ) throws(ProjectionError) -> Progress {
-    let total = reader.head.size
+    let total = end ?? reader.head.size
     var last = progress
     do {
       // What a commit rests on must not be lost before it.
@@ -242,7 +266,9 @@ package final class Projector {
         try reader.read(from: progress.position, to: total, prepare: scan) { chunk in
           if observer.isCancelled() { throw ProjectionError.interrupted }
           if let scanned = chunk.prepared as? EventScan, let end = scanned.events.last {
-            for event in scanned.events { try fold.fold(event) }
+            try scanned.events.withUnsafeBufferPointer { events in
+              for index in events.indices { try fold.fold(events[index]) }
+            }
             last.lastEventAtMs = end.line.recordedAtMs
           } else {
             try chunk.forEachEvent { event in
@@ -250,7 +276,7 @@ package final class Projector {
               last.lastEventAtMs = event.recordedAtMs
             }
           }
-          try fold.writeSettled()
+          try fold.writeSettled(total: total)
           last.position = chunk.endPosition
           last.frontier = chunk.frontierAfter
           observer.progress(

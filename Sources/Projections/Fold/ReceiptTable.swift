@@ -80,9 +80,9 @@ final class ReceiptTable {
   private let arena: TextArena
   private let database: Database
   private let isFresh: Bool
-  private var receipts: [ReceiptRecord] = []
+  private let receipts = RecordStore<ReceiptRecord>()
   /// Places in `receipts` by id and, where they differ, by number.
-  private var places: [TextKey: Int] = [:]
+  private let places = PlaceTable()
   private var placesByNumber: [Int32: Int] = [:]
   private var nextNumber: Int32
   private var target: RowTarget?
@@ -112,7 +112,10 @@ final class ReceiptTable {
 
   /// The number of the receipt with this id, if it was seen before.
   func find(_ receiptID: Text) throws(DatabaseError) -> Int32? {
-    if let place = places[TextKey(text: receiptID)] { return receipts[place].number }
+    if let place = places.find(receiptID.placeHash(), { receipts[$0].receiptID.equals(receiptID) })
+    {
+      return receipts[place].number
+    }
     if isFresh { return nil }
     let statement = try selectByID.get()
     statement.bind(1, receiptID.indexHash)
@@ -131,7 +134,7 @@ final class ReceiptTable {
   }
 
   private func place(_ receipt: ReceiptRecord) -> Int {
-    places[TextKey(text: receipt.receiptID)] = receipts.count
+    places.insert(receipt.receiptID.placeHash(), receipts.count)
     // A fold from nothing meets receipts in the order of their numbers.
     if !isFresh { placesByNumber[receipt.number] = receipts.count }
     receipts.append(receipt)
@@ -142,9 +145,10 @@ final class ReceiptTable {
   func update(
     _ number: Int32, _ change: (inout ReceiptRecord) -> Void
   ) throws(DatabaseError) {
-    let place = try place(of: number)
-    change(&receipts[place])
-    receipts[place].isChanged = true
+    receipts.update(try place(of: number)) {
+      change(&$0)
+      $0.isChanged = true
+    }
   }
 
   /// The app family of a receipt that was seen before.
@@ -170,7 +174,7 @@ final class ReceiptTable {
       } else {
         removed.append(receipt.number)
       }
-      receipts[place].isStoredAsPending = receipt.isPending
+      receipts.update(place) { $0.isStoredAsPending = receipt.isPending }
     }
     return (added, removed)
   }
@@ -225,22 +229,19 @@ final class ReceiptTable {
   }
 
   private func write(_ place: Int, _ rows: RowWriter) throws(DatabaseError) {
-    if target == nil { target = try rows.target(Self.insert) }
+    if target == nil { target = try rows.target(Self.insert, valueCount: 26) }
     guard let target else { return }
     rows.begin(target)
     add(receipts[place], rows)
     try rows.end()
-    receipts[place].isChanged = false
+    receipts.update(place) { $0.isChanged = false }
   }
 
-  private static let insert = """
-    INSERT OR REPLACE INTO receipts(\(columns))
-    VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    """
+  private static let insert = "INSERT OR REPLACE INTO receipts(\(columns))"
 
   private func add(_ receipt: ReceiptRecord, _ rows: RowWriter) {
     rows.add(Int(receipt.number))
-    rows.add(text: receipt.receiptID)
+    rows.add(kept: receipt.receiptID)
     rows.add(Int(receipt.appFamily))
     rows.add(Int(receipt.bundle))
     rows.add(receipt.isTransactionStyle ? 1 : 0)

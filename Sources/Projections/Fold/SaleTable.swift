@@ -8,7 +8,7 @@ final class SaleTable: SaleSource {
   private let isFresh: Bool
   private var saleTarget: RowTarget?
   private var transactionTarget: RowTarget?
-  private var lineTargets: (remove: RowTarget, insert: RowTarget)?
+  private var lineTarget: RowTarget?
   /// So many sales were looked at by `storeSettled`.
   private var settledCount = 0
   private lazy var selectByKey = Result { () throws(DatabaseError) in
@@ -31,8 +31,7 @@ final class SaleTable: SaleSource {
   private lazy var selectLines = Result { () throws(DatabaseError) in
     try database.prepare(
       """
-      SELECT line, date_ms, position, reason FROM journal WHERE sale = ? AND ordinal > 0
-      ORDER BY ordinal
+      SELECT line, date_ms, position, reason FROM later_lines WHERE sale = ? ORDER BY ordinal
       """)
   }
 
@@ -41,7 +40,7 @@ final class SaleTable: SaleSource {
     transaction_id, original_transaction_id, first_position, country, country_position, user, \
     user_position, unit_price_micros, currency, price_basis, price_position, price_problem, \
     is_upgraded, cancellation_state, newest_cancellation_request_ms, reversal_request_ms, \
-    version, created_at_ms, updated_at_ms, chain_hash
+    version, created_at_ms, updated_at_ms, is_transaction_alias, chain_hash
     """
 
   init(_ database: Database, _ symbols: SymbolTable, isFresh: Bool) {
@@ -104,6 +103,9 @@ final class SaleTable: SaleSource {
       kind: row.integer(3) == 0 ? .lineItem : .transaction, text: row.bytes(4))
     if store.holds(key) { return try store.find(key) }
     let place = store.takeIn(read(row, store.arena))
+    if row.integer(28) != 0 {
+      _ = store.addAlias(place, store.sales[place].transactionID, isNew: false)
+    }
     try takeInParts(place, store)
     return place
   }
@@ -168,45 +170,39 @@ final class SaleTable: SaleSource {
   /// Writes the sales that have changed, with their transactions and their lines.
   func store(_ sales: SaleStore, _ rows: RowWriter) throws(DatabaseError) {
     for place in sales.sales.indices where sales.sales[place].isChanged {
-      try write(sales.sales[place], rows)
-    }
-    try storeTransactions(sales, rows)
-    for place in sales.sales.indices where sales.sales[place].isChanged {
-      try writeLines(of: sales.sales[place], sales, rows)
-      sales.update(place) { $0.isChanged = false }
+      try write(place, sales, rows)
     }
   }
 
-  /// Writes those sales, in their order, that were first seen before a position and have not changed since:
-  /// all but those that may yet get a price from another sale.
+  /// Writes those sales, in their order, that were first seen before a position and have not changed since.
   func storeSettled(
     _ sales: SaleStore, before position: Position, _ rows: RowWriter
   ) throws(DatabaseError) {
     while settledCount < sales.sales.count, sales.sales[settledCount].firstPosition < position {
       let place = settledCount
       settledCount += 1
-      try storeTransactions(of: place, sales, rows)
-      let sale = sales.sales[place]
-      if sale.updatedPosition >= position || sale.priceBasis == .none { continue }
-      try write(sale, rows)
-      try writeLines(of: sale, sales, rows)
-      sales.update(place) {
-        $0.isChanged = false
-        $0.isStored = true
-      }
+      if sales.sales[place].updatedPosition >= position { continue }
+      try write(place, sales, rows)
     }
   }
 
-  private func write(_ sale: Sale, _ rows: RowWriter) throws(DatabaseError) {
+  private func write(
+    _ place: Int, _ sales: SaleStore, _ rows: RowWriter
+  ) throws(DatabaseError) {
     if saleTarget == nil {
-      let values = Array(repeating: "?", count: 29).joined(separator: ", ")
       saleTarget = try rows.target(
-        "INSERT OR REPLACE INTO sales(\(Self.columns)) VALUES(\(values))")
+        "INSERT OR REPLACE INTO sales(\(Self.columns))", valueCount: 30)
     }
     guard let saleTarget else { return }
+    let sale = sales.sales[place]
     rows.begin(saleTarget)
     add(sale, rows)
+    rows.add(sales.hasAlias(place, sale.transactionID) ? 1 : 0)
+    rows.add(sale.isOfChain ? sale.originalTransactionID.indexHash : nil)
     try rows.end()
+    try storeTransactions(of: place, sales, rows)
+    try writeLines(of: sale, sales, rows)
+    sales.update(place) { $0.isChanged = false }
   }
 
   private func add(_ sale: Sale, _ rows: RowWriter) {
@@ -214,13 +210,13 @@ final class SaleTable: SaleSource {
     rows.add(Int(sale.environment))
     rows.add(Int(sale.bundle))
     rows.add(Int(sale.keyKind.rawValue))
-    rows.add(text: sale.key)
+    rows.add(kept: sale.key)
     rows.add(Int(sale.product))
     rows.add(sale.quantity)
     rows.add(sale.saleDateMs)
     rows.add(Int(sale.kind.rawValue))
-    rows.add(text: sale.transactionID)
-    rows.add(text: sale.originalTransactionID)
+    rows.add(kept: sale.transactionID)
+    rows.add(kept: sale.originalTransactionID)
     rows.add(sale.firstPosition)
     rows.add(symbol: sale.country)
     rows.add(position: sale.countryPosition)
@@ -238,72 +234,46 @@ final class SaleTable: SaleSource {
     rows.add(sale.version)
     rows.add(sale.createdAtMs)
     rows.add(sale.updatedAtMs)
-    // Only regular sales stand in chains (rule R7.4).
-    let isOfChain = sale.kind == .regular && !sale.originalTransactionID.isEmpty
-    rows.add(isOfChain ? sale.originalTransactionID.indexHash : nil)
   }
 
   private func unlessLeast(_ value: Int64) -> Int64? { value == .min ? nil : value }
 
-  private func storeTransactions(
-    _ sales: SaleStore, _ rows: RowWriter
-  ) throws(DatabaseError) {
-    for place in sales.sales.indices where sales.sales[place].isChanged {
-      try storeTransactions(of: place, sales, rows)
-    }
-  }
-
+  /// Beside the sale's own transaction, which stands in its row.
   private func storeTransactions(
     of place: Int, _ sales: SaleStore, _ rows: RowWriter
   ) throws(DatabaseError) {
-    if transactionTarget == nil { transactionTarget = try rows.target(Self.insertTransaction) }
-    guard let target = transactionTarget else { return }
-    for transaction in sales.takeNewAliases(place) {
-      rows.begin(target)
-      rows.add(sales.sales[place].id)
-      rows.add(text: transaction)
+    let sale = sales.sales[place]
+    for transaction in sales.takeNewAliases(place) where !transaction.equals(sale.transactionID) {
+      if transactionTarget == nil {
+        transactionTarget = try rows.target(
+          "INSERT OR IGNORE INTO sale_transactions", valueCount: 2)
+      }
+      guard let transactionTarget else { return }
+      rows.begin(transactionTarget)
+      rows.add(sale.id)
+      rows.add(kept: transaction)
       try rows.end()
     }
   }
 
-  private static let insertTransaction = "INSERT OR IGNORE INTO sale_transactions VALUES(?, ?)"
-
+  /// A sale's lines only grow in number: what is written anew replaces what was there.
   private func writeLines(
     of sale: Sale, _ sales: SaleStore, _ rows: RowWriter
   ) throws(DatabaseError) {
-    if lineTargets == nil {
-      let values = Array(repeating: "?", count: 16).joined(separator: ", ")
-      lineTargets = (
-        try rows.target("DELETE FROM journal WHERE sale = ?"),
-        try rows.target("INSERT INTO journal VALUES(\(values))")
-      )
+    if sale.firstLine < 0 { return }
+    if lineTarget == nil {
+      lineTarget = try rows.target("INSERT OR REPLACE INTO later_lines", valueCount: 6)
     }
-    guard let lineTargets else { return }
-    if !isFresh || sale.isStored {
-      rows.begin(lineTargets.remove)
-      rows.add(sale.id)
-      try rows.end()
-    }
-    let currency = sale.price.map { symbols.symbol($0.currency) } ?? .none
-    var ordinal = 0
-    try sales.forEachJournalLine(of: sale) { line throws(DatabaseError) in
-      rows.begin(lineTargets.insert)
+    guard let lineTarget else { return }
+    var ordinal = 1
+    try sales.forEachLine(of: sale) { line throws(DatabaseError) in
+      rows.begin(lineTarget)
       rows.add(sale.id)
       rows.add(ordinal)
       rows.add(Int(line.type.rawValue))
       rows.add(line.dateMs)
-      rows.add(sale.saleDateMs)
-      rows.add(Int(sale.environment))
-      rows.add(Int(sale.bundle))
-      rows.add(Int(sale.product))
-      rows.add(symbol: sale.country)
-      rows.add(Int(sale.kind.rawValue))
-      rows.add(Int(sale.priceBasis.rawValue))
-      rows.add(line.quantity)
-      rows.add(symbol: currency)
-      rows.add(line.amountMicros)
       rows.add(line.position)
-      rows.add(text: line.reason)
+      rows.add(kept: line.reason)
       try rows.end()
       ordinal += 1
     }

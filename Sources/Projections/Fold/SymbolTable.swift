@@ -12,7 +12,7 @@ extension Symbol {
 final class SymbolTable {
   private let arena: TextArena
   private var texts: [Text] = []
-  private var numbers: [TextKey: Symbol] = [:]
+  private let numbers = PlaceTable()
   /// So many are in the database already.
   private var storedCount = 0
 
@@ -37,8 +37,7 @@ final class SymbolTable {
 
   /// The symbol of `text`, a new one where it has none.
   func symbol(_ text: Text) -> Symbol {
-    if let known = numbers[TextKey(text: text)] { return known }
-    return add(text)
+    known(text) ?? add(text)
   }
 
   /// The symbol of `text`, a new one where it has none.
@@ -57,7 +56,9 @@ final class SymbolTable {
   }
 
   /// The symbol of `text` if it has one.
-  func known(_ text: Text) -> Symbol? { numbers[TextKey(text: text)] }
+  func known(_ text: Text) -> Symbol? {
+    numbers.find(text.placeHash()) { texts[$0].equals(text) }.map(Symbol.init)
+  }
 
   /// Whether the symbol is here.
   func holds(_ symbol: Symbol) -> Bool { texts.indices.contains(Int(symbol)) }
@@ -66,7 +67,7 @@ final class SymbolTable {
     let kept = arena.keep(text)
     let number = Symbol(texts.count)
     texts.append(kept)
-    numbers[TextKey(text: kept)] = number
+    numbers.insert(kept.placeHash(), Int(number))
     return number
   }
 
@@ -82,11 +83,11 @@ final class SymbolTable {
   /// Writes those that the database doesn't have.
   func store(_ rows: RowWriter) throws(DatabaseError) {
     guard storedCount < texts.count else { return }
-    let target = try rows.target("INSERT INTO symbols(id, text) VALUES(?, ?)")
+    let target = try rows.target("INSERT INTO symbols(id, text)", valueCount: 2)
     for number in storedCount..<texts.count {
       rows.begin(target)
       rows.add(number)
-      rows.add(text: texts[number])
+      rows.add(kept: texts[number])
       try rows.end()
     }
     storedCount = texts.count

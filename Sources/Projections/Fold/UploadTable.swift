@@ -32,7 +32,7 @@ final class UploadTable {
   init(_ database: Database, _ rows: RowWriter) throws(DatabaseError) {
     self.database = database
     self.rows = rows
-    target = try rows.target("INSERT INTO uploads VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+    target = try rows.target("INSERT INTO uploads", valueCount: 12)
   }
 
   /// Writes an upload.
@@ -43,21 +43,21 @@ final class UploadTable {
     rows.begin(target)
     rows.add(position)
     rows.add(Int(receipt))
+    let digest = view.lineSHA256Hex.flatMap { Digest32(hex: $0.raw) }
+    rows.add(digest?.indexHash)
     rows.add(occurredAtMs)
     rows.add(recordedAtMs)
     rows.add(symbol: country)
     rows.add(symbol: user)
+    rows.add(view.line)
+    if let digest {
+      digest.withUnsafeBytes { rows.add(blob: $0) }
+    } else {
+      rows.add(blob: nil)
+    }
     rows.add(text: view.ipAddress)
     rows.add(text: view.identifierForVendor)
     rows.add(text: view.metadata)
-    rows.add(view.line)
-    if let digest = view.lineSHA256Hex.flatMap({ Digest32(hex: $0.raw) }) {
-      rows.add(digest.indexHash)
-      digest.withUnsafeBytes { rows.add(blob: $0) }
-    } else {
-      rows.add(Int64?.none)
-      rows.add(blob: nil)
-    }
     try rows.end()
     if let last {
       if recent.count >= Self.recentLimit || recentBytes >= Self.recentBytesMax {
@@ -132,8 +132,8 @@ extension RowWriter {
 }
 
 extension Digest32 {
-  /// A number for an index: the digest's first eight bytes.
+  /// A number for an index: the digest's first four bytes.
   var indexHash: Int64 {
-    withUnsafeBytes { Int64(littleEndian: $0.loadUnaligned(as: Int64.self)) }
+    withUnsafeBytes { Int64(Int32(littleEndian: $0.loadUnaligned(as: Int32.self))) }
   }
 }

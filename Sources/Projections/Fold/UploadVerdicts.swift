@@ -18,7 +18,7 @@ struct UploadVerdicts {
   init(_ rows: RowWriter) throws(DatabaseError) {
     self.rows = rows
     // Events come in order: the first verdict is the one that holds.
-    target = try rows.target("INSERT OR IGNORE INTO upload_verdicts VALUES(?, ?, ?, ?)")
+    target = try rows.target("INSERT OR IGNORE INTO upload_verdicts", valueCount: 4)
   }
 
   /// Writes a verdict, unless the upload has one.

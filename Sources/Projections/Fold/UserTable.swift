@@ -14,9 +14,9 @@ final class UserTable {
   private let arena: TextArena
   private let database: Database
   private let isFresh: Bool
-  private var users: [User] = []
+  private let users = RecordStore<User>()
   /// Places in `users` by identifier and, where they differ, by number.
-  private var places: [TextKey: Int] = [:]
+  private let places = PlaceTable()
   private var placesByNumber: [Int32: Int] = [:]
   private var nextNumber: Int32
   private lazy var selectByIdentifier = Result { () throws(DatabaseError) in
@@ -35,11 +35,14 @@ final class UserTable {
 
   /// The number of a user, a new one where it has none.
   func number(of identifier: Text) throws(DatabaseError) -> Int32 {
-    if let place = places[TextKey(text: identifier)] { return users[place].number }
+    let hash = identifier.placeHash()
+    if let place = places.find(hash, { users[$0].identifier.equals(identifier) }) {
+      return users[place].number
+    }
     let kept = arena.keep(identifier)
     var user = User(number: nextNumber, identifier: kept)
     if try !fetch(&user) { nextNumber += 1 }
-    places[TextKey(text: kept)] = users.count
+    places.insert(hash, users.count)
     // A fold from nothing meets users in the order of their numbers.
     if !isFresh { placesByNumber[user.number] = users.count }
     users.append(user)
@@ -66,10 +69,12 @@ final class UserTable {
   /// Counts an upload of a user.
   func noteUpload(_ number: Int32, atMs: Int64) {
     guard let place = place(of: number) else { return }
-    users[place].uploads += 1
-    users[place].firstSeenAtMs = min(users[place].firstSeenAtMs, atMs)
-    users[place].lastSeenAtMs = max(users[place].lastSeenAtMs, atMs)
-    users[place].isChanged = true
+    users.update(place) { user in
+      user.uploads += 1
+      user.firstSeenAtMs = min(user.firstSeenAtMs, atMs)
+      user.lastSeenAtMs = max(user.lastSeenAtMs, atMs)
+      user.isChanged = true
+    }
   }
 
   /// The identifier of a user.
@@ -84,17 +89,17 @@ final class UserTable {
 
   /// Writes what has changed.
   func store(_ rows: RowWriter) throws(DatabaseError) {
-    let target = try rows.target("INSERT OR REPLACE INTO users VALUES(?, ?, ?, ?, ?)")
+    let target = try rows.target("INSERT OR REPLACE INTO users", valueCount: 5)
     for place in users.indices where users[place].isChanged {
       let user = users[place]
       rows.begin(target)
       rows.add(Int(user.number))
-      rows.add(text: user.identifier)
+      rows.add(kept: user.identifier)
       rows.add(user.uploads)
       rows.add(user.firstSeenAtMs)
       rows.add(user.lastSeenAtMs)
       try rows.end()
-      users[place].isChanged = false
+      users.update(place) { $0.isChanged = false }
     }
   }
 }

@@ -2,7 +2,9 @@
 
 /// A currency of the table (see `CurrencyTable`): three capital letters with a number of minor
 /// digits. Values order as their codes do, byte by byte.
-package struct Currency: Hashable, Comparable, Sendable, CustomStringConvertible {
+package struct Currency:
+  Hashable, Comparable, Sendable, BitwiseCopyable, CustomStringConvertible
+{
   /// Place in the sorted table. It changes when the table grows: what is stored is the code.
   let ordinal: UInt8
 

@@ -1,4 +1,5 @@
 // How the projections stand, without bringing them up to date.
+package import Bytes
 package import Ledger
 
 /// What `status` says of the projections.
@@ -42,6 +43,12 @@ package struct ProjectionStatus: Equatable, Sendable {
   package var mustBeRebuilt: Bool { !isOfThisLog || counts == nil }
 }
 
+/// How many events projections have folded, and the root that they recorded with it.
+package struct RecordedHead: Sendable {
+  package let size: Int
+  package let root: Digest32
+}
+
 extension Projector {
   /// How the projections were left; nil where there are none. Changes nothing.
   package func status() throws(ProjectionError) -> ProjectionStatus? {
@@ -62,6 +69,20 @@ extension Projector {
       throw error
     } catch { throw .output(error) }
   }
+
+  /// How far the projections of a ledger have come; nil where there are none. The log is not looked at.
+  package static func recordedHead(
+    _ ledger: LedgerDirectory
+  ) throws(ProjectionError) -> RecordedHead? {
+    guard let path = Generations(ledger).current else { return nil }
+    do throws(DatabaseError) {
+      let progress = try Progress(try Database(path: path, mode: .read))
+      return RecordedHead(size: progress.position, root: progress.root)
+    } catch { throw .database(error) }
+  }
+
+  /// The names and versions of this program's projections.
+  package static var versions: [(name: String, version: Int)] { Schema.versions }
 
   private func rests(_ progress: Progress) -> Bool {
     guard progress.position <= reader.head.size else { return false }

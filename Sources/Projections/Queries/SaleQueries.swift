@@ -10,9 +10,12 @@ extension LedgerQueries {
     let confirmed = try sales("sale_key = ?") { $0.bind(1, text: key) }
     let found = try confirmed + pendingSales { self.string($0.key) == key }
     if !found.isEmpty { return found }
-    return try sales("id IN (SELECT sale FROM sale_transactions WHERE transaction_id = ?)") {
-      $0.bind(1, text: key)
-    }
+    return try sales(
+      """
+      transaction_id = ?1 AND is_transaction_alias = 1
+      OR id IN (SELECT sale FROM sale_transactions WHERE transaction_id = ?1)
+      """
+    ) { $0.bind(1, text: key) }
   }
 
   /// The sales to which an upload gave something: by itself, or by its verifications.
@@ -21,8 +24,8 @@ extension LedgerQueries {
       """
       country_position = ?1 OR user_position = ?1 OR price_position = ?1
       OR first_position IN (SELECT position FROM verifications WHERE upload = ?1)
-      OR id IN (SELECT sale FROM journal WHERE ordinal > 0
-      AND position IN (SELECT position FROM verifications WHERE upload = ?1))
+      OR id IN (SELECT sale FROM later_lines
+      WHERE position IN (SELECT position FROM verifications WHERE upload = ?1))
       """
     ) { $0.bind(1, position) }
       + pendingSales { sale in

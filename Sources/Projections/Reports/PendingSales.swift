@@ -28,21 +28,12 @@ final class PendingSales {
       for place in store.sales.indices where store.sales[place].isPending {
         let sale = store.sales[place]
         try store.forEachJournalLine(of: sale) { line throws(DatabaseError) in
-          lines.append(Self.line(line, sale))
+          lines.append(ReportLine(line, of: sale))
         }
       }
       // The table belongs to this scope; nothing is fetched after it.
       withExtendedLifetime(table) {}
     } catch { throw .database(error) }
-  }
-
-  private static func line(_ line: JournalLine, _ sale: Sale) -> ReportLine {
-    ReportLine(
-      type: line.type, dateMs: line.dateMs, saleDateMs: sale.saleDateMs,
-      environment: sale.environment, bundle: sale.bundle, product: sale.product,
-      country: sale.country, kind: sale.kind, basis: sale.priceBasis, quantity: line.quantity,
-      currency: sale.price?.currency, amountMicros: line.amountMicros, position: line.position,
-      sale: sale.id, reason: line.reason)
   }
 
   /// Each local verification of a pending receipt is an observation of what its file holds.

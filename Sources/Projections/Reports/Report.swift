@@ -19,9 +19,20 @@ package enum Report {
   package static func write(
     _ request: ReportRequest, from database: Database, to writer: any ReportWriter
   ) throws -> ReportSummary {
+    try write(request, from: database) { _, _ in writer }
+  }
+
+  /// Writes one report with a writer that is told how many events it rests on and their tree's root.
+  @discardableResult
+  package static func write(
+    _ request: ReportRequest, from database: Database,
+    with makeWriter: (_ size: Int, _ root: Digest32) throws -> any ReportWriter
+  ) throws -> ReportSummary {
     // The figures and what stands beside them must be of one moment.
     try database.execute("BEGIN")
     defer { try? database.execute("COMMIT") }
+    let head = try head(of: database)
+    let writer = try makeWriter(head.size, head.root)
     let source = try ReportSource(database, request)
     if request.kind != .receipts { try source.loadPending() }
     var summary: ReportSummary

@@ -4,6 +4,9 @@ package import Time
 /// The reports.
 package enum ReportKind: String, CaseIterable, Sendable {
   case revenue, journal, sales, exceptions, receipts, users
+
+  /// Raised when the same events and filters would give other bytes.
+  package var version: Int { 1 }
 }
 
 /// What revenue may be split by.

@@ -22,6 +22,17 @@ struct ReportLine {
   var reason: Text
 }
 
+extension ReportLine {
+  init(_ line: JournalLine, of sale: Sale) {
+    self.init(
+      type: line.type, dateMs: line.dateMs, saleDateMs: sale.saleDateMs,
+      environment: sale.environment, bundle: sale.bundle, product: sale.product,
+      country: sale.country, kind: sale.kind, basis: sale.priceBasis, quantity: line.quantity,
+      currency: sale.price?.currency, amountMicros: line.amountMicros, position: line.position,
+      sale: sale.id, reason: line.reason)
+  }
+}
+
 /// Reads a database for one report.
 final class ReportSource {
   let database: Database
@@ -34,6 +45,7 @@ final class ReportSource {
   /// Pending sales and their lines (rule R1); empty unless they are asked for or counted.
   private(set) var pending: PendingSales?
   private var calendar: PeriodCalendar
+  private let nothing = Text(start: nil, count: 0)
   private let firstDay: Int
   private let lastDay: Int
 
@@ -103,30 +115,62 @@ final class ReportSource {
     do {
       let rows = try database.prepare(
         """
-        SELECT line, date_ms, sale_date_ms, environment, bundle, product, country, kind,
-        price_basis, quantity, currency, amount_micros, position, sale, reason FROM journal
-        ORDER BY sale, ordinal
+        SELECT id, environment, bundle, product, country, kind, price_basis, quantity, sale_date_ms,
+        unit_price_micros, currency, first_position FROM sales ORDER BY id
         """)
+      let later = try database.prepare(
+        "SELECT sale, line, date_ms, position, reason FROM later_lines ORDER BY sale, ordinal")
+      var hasLater = try later.step()
+      var count = 0
       while try rows.step() {
-        let environment = Symbol(rows.integer(3))
-        guard shows(environment: environment) else { continue }
-        try body(
-          ReportLine(
-            type: LineType(rawValue: Int8(rows.integer(0))) ?? .sale, dateMs: rows.integer(1),
-            saleDateMs: rows.integer(2), environment: environment,
-            bundle: Symbol(rows.integer(4)), product: Symbol(rows.integer(5)),
-            country: rows.optionalInteger(6).map(Symbol.init) ?? .none,
-            kind: SaleKind(rawValue: Int8(rows.integer(7))) ?? .regular,
-            basis: PriceBasis(rawValue: Int8(rows.integer(8))) ?? .none,
-            quantity: rows.integer(9), currency: rows.optionalInteger(10).flatMap(currency),
-            amountMicros: rows.optionalInteger(11), position: Int(rows.integer(12)),
-            sale: Int(rows.integer(13)), reason: rows.bytes(14)))
+        guard let sale = sale(rows), sale.id == count else { throw Self.contradiction }
+        count += 1
+        let isShown = shows(environment: sale.environment)
+        if isShown {
+          let line = JournalLine(
+            .sale, of: sale, dateMs: sale.saleDateMs, position: sale.firstPosition, reason: nothing)
+          try body(ReportLine(line, of: sale))
+        }
+        while hasLater, later.integer(0) == sale.id {
+          if isShown {
+            let line = JournalLine(
+              LineType(rawValue: Int8(later.integer(1))) ?? .return, of: sale,
+              dateMs: later.integer(2), position: Int(later.integer(3)), reason: later.bytes(4))
+            try body(ReportLine(line, of: sale))
+          }
+          hasLater = try later.step()
+        }
       }
+      if hasLater { throw Self.contradiction }
     } catch let error as DatabaseError {
       throw .database(error)
     } catch let error as ProjectionError {
       throw error
     } catch { throw .output(error) }
+  }
+
+  private static let contradiction = ProjectionError.inconsistent(
+    "the sales and their journal do not fit together")
+
+  /// As much of a sale as its lines show; nil where another program has put in what no amount can be made of.
+  private func sale(_ row: Statement) -> Sale? {
+    var sale = Sale(
+      id: Int(row.integer(0)), environment: Symbol(row.integer(1)),
+      bundle: Symbol(row.integer(2)), keyKind: .transaction, key: nothing)
+    sale.product = Symbol(row.integer(3))
+    sale.country = row.optionalInteger(4).map(Symbol.init) ?? .none
+    sale.kind = SaleKind(rawValue: Int8(row.integer(5))) ?? .regular
+    sale.priceBasis = PriceBasis(rawValue: Int8(row.integer(6))) ?? .none
+    sale.quantity = row.integer(7)
+    sale.saleDateMs = row.integer(8)
+    sale.firstPosition = Int(row.integer(11))
+    if let micros = row.optionalInteger(9), let currency = currency(row.integer(10)) {
+      guard (1...10).contains(sale.quantity), micros.magnitude < UInt64(Int64.max / 10) else {
+        return nil
+      }
+      sale.price = UnitPrice(micros: micros, currency: currency)
+    }
+    return sale
   }
 
   /// Calls `body` with every line that the request's environment shows: those of pending sales last, where

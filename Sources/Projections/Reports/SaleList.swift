@@ -11,7 +11,7 @@ final class SaleList {
     let lastOfJournal: Int64
     do throws(DatabaseError) {
       sales = try SaleTable(source.database, source.symbols, isFresh: true).all(source.arena)
-      lastOfJournal = try source.database.integer("SELECT max(sale) FROM journal") ?? -1
+      lastOfJournal = try source.database.integer("SELECT max(sale) FROM later_lines") ?? -1
     } catch { throw .database(error) }
     // Numbers are given without gaps, from 0, in the order of first observation. Others may write to the file.
     guard sales.indices.allSatisfy({ sales[$0].id == $0 }), lastOfJournal < sales.count else {
@@ -32,7 +32,10 @@ final class SaleList {
     var result: [Int: [Text]] = [:]
     do throws(DatabaseError) {
       let rows = try source.database.prepare(
-        "SELECT sale, transaction_id FROM sale_transactions ORDER BY sale, transaction_id")
+        """
+        SELECT sale, transaction_id FROM sale_transactions
+        UNION ALL SELECT id, transaction_id FROM sales WHERE is_transaction_alias = 1 ORDER BY 1, 2
+        """)
       while try rows.step() {
         result[Int(rows.integer(0)), default: []].append(source.arena.keep(rows.bytes(1)))
       }

@@ -9,56 +9,26 @@ struct DerivedPrices {
   /// Derives the prices of all sales in memory whose basis may have changed: those for which
   /// `isConcerned` holds, and the chains that they stand in.
   func settle(_ isConcerned: (Sale) -> Bool) throws(DatabaseError) {
-    var chains: [Int] = []
-    var concernedChains: Set<Chain> = []
+    let chains = ChainTable(store)
     // Fetching a chain appends to the store: only what was there before is looked at.
     for place in store.sales.indices where isConcerned(store.sales[place]) {
       let sale = store.sales[place]
-      if let chain = Chain(sale) {
-        if concernedChains.insert(chain).inserted { try store.fetchChain(of: sale) }
+      if sale.isOfChain {
+        if chains.add(chainOf: place) { try store.fetchChain(of: sale) }
       } else if sale.kind.isPaid, !sale.priceBasis.isFromClient {
         set(place, sale.kind == .regular ? listed(sale) : nil)
       }
     }
-    for place in store.sales.indices {
-      if let chain = Chain(store.sales[place]), concernedChains.contains(chain) {
-        chains.append(place)
-      }
+    for place in store.sales.indices where store.sales[place].isOfChain {
+      chains.addMember(place)
     }
-    settle(chains: &chains)
+    chains.forEachChain { settle(chain: &$0) }
   }
 
-  /// R7.4: what the latest earlier sale of the chain must share.
-  private struct Chain: Hashable {
-    let environment: Symbol
-    let bundle: Symbol
-    let product: Symbol
-    let original: TextKey
-
-    /// Nil for a sale that stands in no chain: only regular sales with an original transaction do.
-    init?(_ sale: Sale) {
-      guard sale.kind == .regular, !sale.originalTransactionID.isEmpty
-      else { return nil }
-      (environment, bundle, product) = (sale.environment, sale.bundle, sale.product)
-      original = TextKey(text: sale.originalTransactionID)
-    }
-
-    /// An order in which a chain's sales stand together.
-    static func order(_ left: Sale, _ right: Sale) -> Int {
-      let texts = left.originalTransactionID.order(right.originalTransactionID)
-      if texts != 0 { return texts }
-      let mine = [left.environment, left.bundle, left.product]
-      let theirs = [right.environment, right.bundle, right.product]
-      return mine == theirs ? 0 : mine.lexicographicallyPrecedes(theirs) ? -1 : 1
-    }
-  }
-
-  /// R7.4: walks through each chain by (date, key as bytes).
-  private func settle(chains places: inout [Int]) {
+  /// R7.4: walks through a chain by (date, key as bytes).
+  private func settle(chain places: inout [Int]) {
     places.sort { left, right in
       let (one, other) = (store.sales[left], store.sales[right])
-      let chain = Chain.order(one, other)
-      if chain != 0 { return chain < 0 }
       if one.saleDateMs != other.saleDateMs { return one.saleDateMs < other.saleDateMs }
       return one.key.precedes(other.key)
     }
@@ -70,9 +40,7 @@ struct DerivedPrices {
       let sale = store.sales[place]
       if let previous {
         let before = store.sales[previous]
-        if Chain.order(before, sale) != 0 {
-          (carried, latest) = (nil, nil)
-        } else if before.saleDateMs != sale.saleDateMs || !before.key.equals(sale.key) {
+        if before.saleDateMs != sale.saleDateMs || !before.key.equals(sale.key) {
           carried = latest
         }
       }

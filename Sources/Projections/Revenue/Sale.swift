@@ -153,8 +153,6 @@ struct Sale {
 
   /// Whether the database has another state of it, or none.
   var isChanged = true
-  /// Whether this fold has written it, in a state that may have changed since.
-  var isStored = false
   /// Whether it rests on receipts that the App Store has not confirmed (rule R1).
   var isPending = false
   /// Whether the verification at hand is the first that shows it.
@@ -166,6 +164,13 @@ struct Sale {
   init(id: Int, environment: Symbol, bundle: Symbol, keyKind: KeyKind, key: Text) {
     (self.id, self.environment, self.bundle) = (id, environment, bundle)
     (self.keyKind, self.key) = (keyKind, key)
+  }
+
+  /// Whether the key is this sale's.
+  @inline(__always)
+  func isOf(_ other: SaleKey) -> Bool {
+    environment == other.environment && bundle == other.bundle && keyKind == other.kind
+      && key.equals(other.text)
   }
 }
 
@@ -180,6 +185,12 @@ struct SaleKey: Hashable {
   static func == (left: SaleKey, right: SaleKey) -> Bool {
     left.environment == right.environment && left.bundle == right.bundle
       && left.kind == right.kind && left.text.equals(right.text)
+  }
+
+  /// A hash for tables in memory.
+  var placeHash: UInt64 {
+    let numbers = UInt64(UInt32(bitPattern: environment)) << 32 | UInt64(UInt32(bitPattern: bundle))
+    return text.placeHash(numbers ^ UInt64(UInt8(bitPattern: kind.rawValue)) << 63)
   }
 
   @inline(__always)

@@ -20,10 +20,10 @@ final class SaleStore {
   }
 
   let arena: TextArena
-  private(set) var sales: [Sale] = []
-  private(set) var aliases: [Alias] = []
-  private(set) var lines: [SaleLine] = []
-  private var places: [SaleKey: Int32] = [:]
+  let sales = RecordStore<Sale>()
+  private let aliases = RecordStore<Alias>()
+  private let lines = RecordStore<SaleLine>()
+  private let places = PlaceTable()
   /// Nil where all sales are in memory.
   private unowned let source: (any SaleSource)?
   /// The number that the next sale gets.
@@ -38,14 +38,19 @@ final class SaleStore {
   /// The place of a sale in `sales`, or nil where there is none.
   @inline(__always)
   func find(_ key: SaleKey) throws(DatabaseError) -> Int? {
-    if let place = places[key] { return Int(place) }
+    if let place = known(key) { return place }
     guard let source else { return nil }
     try source.fetch(key, into: self)
-    return places[key].map(Int.init)
+    return known(key)
+  }
+
+  @inline(__always)
+  private func known(_ key: SaleKey) -> Int? {
+    places.find(key.placeHash) { sales[$0].isOf(key) }
   }
 
   /// Whether the sale is in memory already.
-  func holds(_ key: SaleKey) -> Bool { places[key] != nil }
+  func holds(_ key: SaleKey) -> Bool { known(key) != nil }
 
   /// Fetches what the chain of a sale has in the database.
   func fetchChain(of sale: Sale) throws(DatabaseError) {
@@ -74,14 +79,14 @@ final class SaleStore {
   private func place(_ sale: Sale, _ key: SaleKey) -> Int {
     let place = sales.count
     sales.append(sale)
-    places[key] = Int32(place)
+    places.insert(key.placeHash, place)
     return place
   }
 
   /// Changes a sale in place.
   @inline(__always)
   func update<Result>(_ place: Int, _ change: (inout Sale) -> Result) -> Result {
-    change(&sales[place])
+    sales.update(place, change)
   }
 
   /// Whether a transaction id is an alias of the sale (rule R2).
@@ -100,7 +105,7 @@ final class SaleStore {
     if hasAlias(place, text) { return false }
     aliases.append(
       Alias(text: arena.keep(text), next: sales[place].firstAlias, isNew: isNew))
-    sales[place].firstAlias = Int32(aliases.count - 1)
+    sales.update(place) { $0.firstAlias = Int32(aliases.count - 1) }
     return true
   }
 
@@ -109,9 +114,10 @@ final class SaleStore {
     var result: [Text] = []
     var index = sales[place].firstAlias
     while index >= 0 {
-      if aliases[Int(index)].isNew { result.append(aliases[Int(index)].text) }
-      aliases[Int(index)].isNew = false
-      index = aliases[Int(index)].next
+      let alias = aliases[Int(index)]
+      if alias.isNew { result.append(alias.text) }
+      aliases.update(Int(index)) { $0.isNew = false }
+      index = alias.next
     }
     return result.count > 1 ? result.sorted { $0.precedes($1) } : result
   }
@@ -132,8 +138,12 @@ final class SaleStore {
     lines.append(line)
     let index = Int32(lines.count - 1)
     let last = sales[place].lastLine
-    if last >= 0 { lines[Int(last)].next = index } else { sales[place].firstLine = index }
-    sales[place].lastLine = index
+    if last >= 0 {
+      lines.update(Int(last)) { $0.next = index }
+    } else {
+      sales.update(place) { $0.firstLine = index }
+    }
+    sales.update(place) { $0.lastLine = index }
   }
 
   /// Walks through a sale's Returns and Reversals in their order.

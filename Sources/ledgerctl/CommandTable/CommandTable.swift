@@ -8,7 +8,8 @@ struct CommandTable: Sendable {
     ratesImportCommand, serveCommand, retryCommand,
     statusCommand, showCommand, historyCommand, verifyCommand, replayCommand, rebuildCommand,
     exportCommand,
-    helpCommand,
+    keyCreateCommand, keyListCommand, checkpointCommand, proveCommand, auditCommand,
+    auditProofCommand, auditConsistencyCommand, auditReportCommand, helpCommand,
   ])
 
   let commands: [Command]

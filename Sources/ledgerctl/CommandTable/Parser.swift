@@ -62,9 +62,11 @@ struct Parser {
   // MARK: Commands
 
   private mutating func take(_ argument: String) throws(UsageError) {
-    guard command == nil else { return positionals.append(argument) }
     let next = words + [argument]
     let found = table.commands(under: next)
+    // A command may have others under it: they are meant as long as nothing was given to itself.
+    guard command == nil || !found.isEmpty && positionals.isEmpty && hasOnlyGlobalOptions
+    else { return positionals.append(argument) }
     guard !found.isEmpty else {
       let siblings = table.commands(under: words).map { $0.words[words.count] }
       let hint = hint(
@@ -73,6 +75,10 @@ struct Parser {
     }
     words = next
     command = table.command(next)
+  }
+
+  private var hasOnlyGlobalOptions: Bool {
+    values.keys.allSatisfy { name in Option.global.contains { $0.name == name } }
   }
 
   private func missingCommand() -> UsageError {

@@ -12,6 +12,9 @@ let exportCommand = Command(
     "Amounts are exact and stand beside their currency; currencies are never added together unless `--in` asks "
       + "for it. Without `--format` the name given to `--output` decides: `.csv`, `.json`, `.ndjson` or "
       + "`.jsonl`, `.txt`; without both it is a table.",
+    "With `--manifest` a second file says which events the report rests on, with what filters it was made, and "
+      + "its SHA-256; where the ledger has a signing key it holds a checkpoint. `ledgerctl audit report` makes "
+      + "the report again from the log and compares.",
     "A revenue report is operational gross at customer prices as clients reported them, not settlement.",
   ],
   positionals: [
@@ -27,6 +30,9 @@ let exportCommand = Command(
     Example(
       "ledgerctl export journal --from 2026-03-01 --to 2026-03-31 --timezone Europe/Berlin",
       "The lines that March is made of, as Berlin counts days"),
+    Example(
+      "ledgerctl export revenue --manifest -o revenue.csv",
+      "A report that an auditor can hold against the log"),
   ],
   isReadOnly: true
 ) { invocation, context in
@@ -63,6 +69,9 @@ private let exportCommandOptions: [Option] = [
   Option(
     "output", short: "o", value: .init("FILE"),
     help: "write to FILE, which is replaced when all is written; `-` is standard output"),
+  Option(
+    "manifest",
+    help: "write FILE`.manifest.json` too, which binds the report to the events it rests on"),
 ]
 
 private func export(
@@ -71,29 +80,21 @@ private func export(
   let request = try options.request()
   let ledger = try OpenLedger(invocation, context)
   let database = try ledger.projections()
-  try withDestination(options.outputPath, context) { output in
-    let sink: (UnsafeRawBufferPointer) throws -> Void = { bytes in
-      try context.interruption.check()
-      try output.write(bytes)
-    }
-    let writer: any ReportWriter
-    switch options.format {
-    case .csv: writer = CSVReportWriter(sink)
-    case .ndjson: writer = JSONReportWriter(heading: nil, sink)
-    case .json:
-      let head = try Report.head(of: database)
-      writer = JSONReportWriter(
-        heading: ReportHeading(
-          request: request, ledger: ledger.directory.identity, size: head.size, root: head.root),
-        sink)
-    case .table:
-      writer = TableReportWriter(request.kind, to: output, context)
-    }
-    let summary = try Report.write(request, from: database, to: writer)
-    for name in summary.unknownEnvironments {
+  let output = ReportOutput(request, options.format, ledger.directory.identity)
+  var manifest: Manifest?
+  try withDestination(options.outputPath, context) { destination in
+    let written = try output.write(from: database, to: destination, context)
+    for name in written.summary.unknownEnvironments {
       context.diagnostics.writeLine(
         "ledgerctl: export: --environment \(visible(name)): nothing in the ledger is of it")
     }
+    if let path = options.manifestedPath {
+      // Signed before the report comes into being: where that is refused there is none.
+      manifest = try Manifest(output, written, path: path, ledger)
+    }
+  }
+  if let manifest, let path = options.manifestedPath {
+    try withDestination(path + Manifest.suffix, context) { try $0.write(manifest.bytes) }
   }
   return .done
 }

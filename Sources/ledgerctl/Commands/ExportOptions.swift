@@ -49,6 +49,11 @@ struct ExportOptions: Equatable, Sendable {
   let format: Format
   /// Nil is standard output.
   let outputPath: String?
+  /// Whether a manifest is wanted; then there is an output path.
+  let hasManifest: Bool
+
+  /// The report's file where a manifest is to stand beside it.
+  var manifestedPath: String? { hasManifest ? outputPath : nil }
 
   init(_ invocation: Invocation) throws(UsageError) {
     let report = Report(rawValue: invocation.positionals[0]) ?? .revenue
@@ -72,6 +77,11 @@ struct ExportOptions: Equatable, Sendable {
       "in", "is no currency code of three letters", read: Self.currencyCode)
     outputPath = invocation.value("output").flatMap { $0 == "-" ? nil : $0 }
     format = try Self.format(invocation, outputPath)
+    hasManifest = invocation.has("manifest")
+    if hasManifest, outputPath == nil {
+      throw UsageError(
+        "--manifest", "needs --output FILE: the manifest stands beside it", command: "export")
+    }
   }
 
   /// The reports with which an option means something, where it does not with all.

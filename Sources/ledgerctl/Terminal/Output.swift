@@ -15,6 +15,8 @@ final class Output {
   private let descriptor: Int32
   private let name: String
   private var buffer: [UInt8] = []
+  /// Sees what is written, as it leaves the buffer.
+  var observer: ((UnsafeRawBufferPointer) -> Void)?
   /// Whether anything has left the buffer, so that it cannot be taken back.
   private(set) var hasWritten = false
 
@@ -52,7 +54,10 @@ final class Output {
 
   func flush() throws(OutputError) {
     if !buffer.isEmpty { hasWritten = true }
-    let code = buffer.withUnsafeBytes { writeAll($0, to: descriptor) }
+    let code = buffer.withUnsafeBytes { bytes in
+      observer?(bytes)
+      return writeAll(bytes, to: descriptor)
+    }
     // After an error too: what could not be written once is not tried again.
     buffer.removeAll(keepingCapacity: true)
     switch code {

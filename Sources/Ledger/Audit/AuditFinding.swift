@@ -1,0 +1,75 @@
+// What an audit finds, and what it says of the whole.
+package import Bytes
+
+/// One place where the log, or what was signed of it, is not what it must be.
+package struct AuditFinding: Sendable, Equatable {
+  /// Where it is and what kind of damage.
+  package let damage: LedgerError.Damage
+  /// The first position behind the damage that is whole again; nil where that is not known.
+  package let endPosition: Position?
+  /// What is wrong, in words.
+  package let cause: String
+
+  package init(_ damage: LedgerError.Damage, endPosition: Position? = nil, cause: String) {
+    self.damage = damage
+    self.endPosition = endPosition
+    self.cause = cause
+  }
+
+  init(
+    _ verdict: LedgerError.Verdict, _ file: String, block: Int? = nil, at position: Position?,
+    to endPosition: Position? = nil, _ cause: String
+  ) {
+    self.init(
+      .init(verdict: verdict, file: file, block: block, position: position),
+      endPosition: endPosition, cause: cause)
+  }
+
+  /// What a failed read means.
+  init(_ error: LedgerError, file: String, block: Int? = nil, at position: Position?) {
+    self.init(
+      error.damage?.verdict ?? .unreadable, error.damage?.file ?? file,
+      block: error.damage?.block ?? block, at: error.damage?.position ?? position, error.cause)
+  }
+}
+
+/// The outcome of an audit.
+package struct AuditReport: Sendable {
+  /// Findings beyond so many are counted, not kept: hostile bytes could make millions.
+  package static let findingCountMax = 1000
+
+  /// Events that are whole, and in their place.
+  package internal(set) var eventCount = 0
+  package internal(set) var segmentCount = 0
+  /// Blocks that were inflated and hashed.
+  package internal(set) var blockCount = 0
+  package internal(set) var tailCount = 0
+  /// Bytes of the log's files that were looked at.
+  package internal(set) var byteCount = 0
+  /// Where the log ends.
+  package internal(set) var size = 0
+  /// The tree of all events, computed from them; where there are findings, as far as it could be.
+  package internal(set) var frontier: Frontier? = Frontier()
+  /// Whether the tree is that of all events, as the events themselves give it.
+  package internal(set) var isTreeCertain = false
+  /// The roots at the sizes that were asked for, computed from the events.
+  package internal(set) var roots: [Int: Digest32] = [:]
+  /// Kept checkpoints whose signature and root were checked.
+  package internal(set) var checkpointCount = 0
+  package private(set) var findings: [AuditFinding] = []
+  /// How many findings are not in `findings`.
+  package private(set) var furtherFindingCount = 0
+  /// What a crash can leave and the next writer puts right.
+  package internal(set) var notes: [String] = []
+
+  /// Whether nothing was found.
+  package var isWhole: Bool { findings.isEmpty }
+
+  mutating func add(_ finding: AuditFinding) {
+    if findings.count < Self.findingCountMax {
+      findings.append(finding)
+    } else {
+      furtherFindingCount += 1
+    }
+  }
+}

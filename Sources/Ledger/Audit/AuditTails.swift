@@ -1,0 +1,61 @@
+// The tails that an audit looks at, all opened at one moment.
+
+/// Opens the tails of a log.
+struct AuditTails {
+  /// The largest that a tail can be: what a block holds, and headers of its frames.
+  private static let byteCountMax = 2 * Format.blockByteCountMax
+
+  struct Tail {
+    let first: Position
+    let file: StorageFile
+
+    /// The file's bytes.
+    func content() throws(LedgerError) -> ByteBuffer {
+      let byteCount = try file.sizeBytes()
+      guard byteCount <= AuditTails.byteCountMax else {
+        throw LedgerError(
+          .init(verdict: .corrupt, file: file.name, position: first), operation: "read tail",
+          cause: "it is larger than a tail can be")
+      }
+      let content = ByteBuffer(capacity: byteCount)
+      _ = try file.readWhole(byteCount, offsetBytes: 0, into: content)
+      return content
+    }
+  }
+
+  private(set) var open: [Tail] = []
+  private(set) var temporaryNames: [String] = []
+  private(set) var findings: [AuditFinding] = []
+  /// How many bytes they have together.
+  private(set) var byteCount = 0
+
+  init(_ directory: LedgerDirectory) throws(LedgerError) {
+    let names = try directory.list(Format.logDirectoryName)
+    temporaryNames = names.filter { $0.hasSuffix(Format.temporarySuffix) }.sorted()
+      .map(directory.logPath)
+    for first in names.compactMap(Format.tailFirst).sorted() {
+      let name = directory.logPath(Format.tailName(first))
+      do throws(LedgerError) {
+        guard let file = try directory.openFileIfPresent(name) else { continue }
+        byteCount += try file.sizeBytes()
+        open.append(Tail(first: first, file: file))
+      } catch {
+        findings.append(AuditFinding(error, file: name, at: first))
+      }
+    }
+  }
+
+  /// The next whole frame behind the beginning of some bytes.
+  static func nextFrame(
+    _ bytes: UnsafeRawBufferPointer
+  ) -> (first: Position, offsetBytes: Int)? {
+    var search = ValidPartSearch(bytes, start: 0x23)
+    while let candidate = search.next() {
+      guard let header = FrameHeader(candidate), header.frameByteCount <= candidate.count,
+        search.spend(header.frameByteCount), header.isWhole(in: candidate)
+      else { continue }
+      return (header.first, bytes.count - candidate.count)
+    }
+    return nil
+  }
+}

@@ -1,0 +1,262 @@
+// The walk over all members of all segments, past whatever is damaged.
+import Glibc
+
+/// What the walk meets, in the order in which it stands in the files.
+enum AuditStep {
+  /// A segment begins; the opening is nil where it is damaged.
+  case segment(name: String, first: Position, opening: MemberHeader?)
+  /// A block, by its header; the pipeline delivers its content.
+  case block(MemberHeader, BlockLocation, file: String, isLast: Bool)
+  case closing(MemberHeader, offsetBytes: Int)
+  /// Behind the newest segment's last whole member stands something else, up to the end.
+  case torn(file: String, block: Int, byteCount: Int)
+  /// A segment ends.
+  case end(isClosed: Bool, isNewest: Bool)
+  case finding(AuditFinding)
+}
+
+/// Hands out blocks to a pipeline and keeps what it has met for the thread that takes the results.
+final class AuditWalk: BlockSequence {
+  private struct Segment {
+    let first: Position
+    let file: StorageFile
+    let sizeBytes: Int
+    var offsetBytes = 0
+    var blockCount = 0
+    var isClosed = false
+    /// Where the last block began: where it is damaged its size may be wrong.
+    var lastBlock: BlockLocation?
+  }
+
+  private let directory: LedgerDirectory
+  private var segments: ArraySlice<(first: Position, file: StorageFile, sizeBytes: Int)>
+  private var current: Segment?
+  private let steps = Monitor<[AuditStep]>([], conditionCount: 0)
+  private let buffer = ByteBuffer(capacity: Format.memberHeaderByteCountMax)
+  // Crafted bytes could hold a plausible member at every place: checksums are limited in all.
+  private var searchBudgetBytes = 1 << 32
+
+  /// How many bytes the segments have together.
+  let byteCount: Int
+
+  /// Opens all segments, so that what is looked at is of one moment.
+  init(_ directory: LedgerDirectory) throws(LedgerError) {
+    self.directory = directory
+    var segments: [(first: Position, file: StorageFile, sizeBytes: Int)] = []
+    let firsts = try directory.list(Format.logDirectoryName).compactMap(Format.segmentFirst)
+    for first in firsts.sorted() {
+      let name = directory.logPath(Format.segmentName(first))
+      do throws(LedgerError) {
+        guard let file = try directory.openFileIfPresent(name) else { continue }
+        segments.append((first, file, try file.sizeBytes()))
+      } catch {
+        steps.withLock { $0.append(.finding(AuditFinding(error, file: name, at: first))) }
+      }
+    }
+    self.segments = segments[...]
+    byteCount = segments.reduce(0) { $0 + $1.sizeBytes }
+  }
+
+  /// What was met up to and including the next block; all the rest at the end.
+  func takeSteps() -> [AuditStep] {
+    steps.withLock { steps in
+      var end = steps.count
+      for (index, step) in steps.enumerated() {
+        if case .block = step {
+          end = index + 1
+          break
+        }
+      }
+      defer { steps.removeFirst(end) }
+      return Array(steps[..<end])
+    }
+  }
+
+  private func note(_ step: AuditStep) { steps.withLock { $0.append(step) } }
+
+  func next() -> BlockItem? {
+    while true {
+      guard var segment = current else {
+        guard let next = segments.popFirst() else { return nil }
+        begin(next)
+        continue
+      }
+      let item: BlockItem?
+      do throws(LedgerError) { item = try advance(&segment) } catch {
+        note(
+          .finding(
+            AuditFinding(error, file: segment.file.name, block: segment.blockCount, at: nil)))
+        segment.offsetBytes = segment.sizeBytes
+        item = nil
+      }
+      if segment.offsetBytes >= segment.sizeBytes, item == nil {
+        note(.end(isClosed: segment.isClosed, isNewest: segments.isEmpty))
+        current = nil
+      } else {
+        current = segment
+      }
+      if let item { return item }
+    }
+  }
+
+  private func begin(_ next: (first: Position, file: StorageFile, sizeBytes: Int)) {
+    var segment = Segment(first: next.first, file: next.file, sizeBytes: next.sizeBytes)
+    let name = next.file.name
+    do throws(LedgerError) {
+      let header = try member(at: 0, segment)
+      if let header, case .opening = header.detail, try isWhole(header, at: 0, segment) {
+        segment.offsetBytes = header.memberByteCount
+        note(.segment(name: name, first: next.first, opening: header))
+      } else {
+        note(.segment(name: name, first: next.first, opening: nil))
+        note(
+          .finding(
+            AuditFinding(.corrupt, name, at: next.first, "its opening member is damaged")))
+        segment.offsetBytes = try nextMember(after: 0, segment) ?? segment.sizeBytes
+      }
+    } catch {
+      note(.segment(name: name, first: next.first, opening: nil))
+      note(.finding(AuditFinding(error, file: name, at: next.first)))
+      segment.offsetBytes = segment.sizeBytes
+    }
+    current = segment
+  }
+
+  /// Takes one member; returns it if it is a block.
+  private func advance(_ segment: inout Segment) throws(LedgerError) -> BlockItem? {
+    let offset = segment.offsetBytes
+    guard offset < segment.sizeBytes else { return nil }
+    guard let header = try member(at: offset, segment) else {
+      try skip(&segment)
+      return nil
+    }
+    if segment.isClosed {
+      note(
+        .finding(
+          AuditFinding(.tampered, segment.file.name, at: nil, "bytes follow its closing member")))
+    }
+    let endOffset = offset + header.memberByteCount
+    switch header.detail {
+    case .block:
+      let block = BlockLocation(
+        first: header.first, eventCount: header.eventCount, ordinal: segment.blockCount,
+        offsetBytes: offset, memberByteCount: header.memberByteCount,
+        contentByteCount: header.contentByteCount)
+      segment.blockCount += 1
+      segment.lastBlock = block
+      segment.offsetBytes = endOffset
+      let isLast = segments.isEmpty && endOffset == segment.sizeBytes
+      note(.block(header, block, file: segment.file.name, isLast: isLast))
+      return BlockItem(block: block, file: segment.file)
+    case .closing:
+      guard try isWhole(header, at: offset, segment) else {
+        try skip(&segment)
+        return nil
+      }
+      note(.closing(header, offsetBytes: offset))
+      segment.isClosed = true
+    case .opening:
+      note(
+        .finding(
+          AuditFinding(
+            .tampered, segment.file.name, block: segment.blockCount, at: nil,
+            "a second opening member stands here")))
+    }
+    segment.offsetBytes = endOffset
+    return nil
+  }
+
+  /// Goes on behind what is no member.
+  private func skip(_ segment: inout Segment) throws(LedgerError) {
+    var start = segment.offsetBytes
+    var isKnown = false
+    if let block = segment.lastBlock, block.endOffsetBytes == start {
+      // The block before may be damaged in the very bytes that say where it ends. Then whoever
+      // inflates it reports it, and what stands here is a part of it.
+      let header = try member(at: block.offsetBytes, segment)
+      if let header, try !isWhole(header, at: block.offsetBytes, segment) {
+        start = block.offsetBytes
+        isKnown = true
+      }
+    }
+    let next = try nextMember(after: start, segment)
+    if !isKnown {
+      let isTorn = next == nil && segments.isEmpty && !segment.isClosed
+      let rest = segment.sizeBytes - start
+      if isTorn, rest <= Format.memberByteCountMax {
+        note(.torn(file: segment.file.name, block: segment.blockCount, byteCount: rest))
+      } else {
+        note(
+          .finding(
+            AuditFinding(
+              .corrupt, segment.file.name, block: segment.blockCount, at: nil,
+              "what stands here is no valid member")))
+        segment.blockCount += 1
+      }
+    }
+    segment.lastBlock = nil
+    segment.offsetBytes = next ?? segment.sizeBytes
+  }
+
+  // MARK: Members
+
+  /// The header of the member at an offset; nil where there is none that fits into the file.
+  private func member(at offset: Int, _ segment: Segment) throws(LedgerError) -> MemberHeader? {
+    let window = UnsafeMutableRawBufferPointer(
+      rebasing: buffer.storage[..<min(buffer.capacity, Format.memberHeaderByteCountMax)])
+    buffer.count = try segment.file.read(into: window, offsetBytes: offset)
+    guard let header = MemberHeader(buffer.bytes),
+      header.memberByteCount <= segment.sizeBytes - offset
+    else { return nil }
+    return header
+  }
+
+  private func isWhole(
+    _ header: MemberHeader, at offset: Int, _ segment: Segment
+  ) throws(LedgerError) -> Bool {
+    let member = ByteBuffer(capacity: header.memberByteCount)
+    return try segment.file.readWhole(header.memberByteCount, offsetBytes: offset, into: member)
+      && header.isWhole(in: member.bytes)
+  }
+
+  /// Where the next whole member begins behind an offset.
+  private func nextMember(after offset: Int, _ segment: Segment) throws(LedgerError) -> Int? {
+    let window = ByteBuffer(capacity: 1 << 20)
+    var start = offset + 1
+    while start < segment.sizeBytes {
+      let count = min(1 << 20, segment.sizeBytes - start)
+      guard try segment.file.readWhole(count, offsetBytes: start, into: window) else { return nil }
+      var place = 0
+      while let found = Self.memberStart(window.bytes, from: place) {
+        let candidate = start + found
+        if let header = try member(at: candidate, segment) {
+          searchBudgetBytes -= header.memberByteCount
+          if searchBudgetBytes < 0 { return nil }
+          if try isWhole(header, at: candidate, segment) { return candidate }
+        }
+        place = found + 1
+      }
+      // A start that the window's end cuts is looked for again.
+      start += count == 1 << 20 ? count - Format.memberStart.count + 1 : count
+    }
+    return nil
+  }
+
+  /// Where the bytes that every member starts with stand.
+  private static func memberStart(_ bytes: UnsafeRawBufferPointer, from: Int) -> Int? {
+    guard let base = bytes.baseAddress else { return nil }
+    let start = Format.memberStart
+    var place = from
+    while place + start.count <= bytes.count,
+      let found = memchr(base + place, Int32(start[0]), bytes.count - place)
+    {
+      place = UnsafeRawPointer(found) - base
+      if place + start.count > bytes.count { return nil }
+      if start.withUnsafeBytes({ memcmp(base + place, $0.baseAddress ?? base, start.count) }) == 0 {
+        return place
+      }
+      place += 1
+    }
+    return nil
+  }
+}

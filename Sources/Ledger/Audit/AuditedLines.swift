@@ -1,0 +1,47 @@
+// What can be checked of a run of lines by itself, on whichever thread has them.
+import Bytes
+
+/// The leaves of a run of lines, and what is wrong with its lines.
+final class AuditedLines: @unchecked Sendable {
+  // Written by the thread that makes it, read by the one that takes it, never by both at a time.
+  private(set) var leafHashes: [Digest32] = []
+  private(set) var firstEventAtMs: Int64 = 0
+  private(set) var lastEventAtMs: Int64 = 0
+  /// Lines whose digest is not that of their data, and the like: the run goes on behind them.
+  private(set) var faults: [(position: Position, cause: String)] = []
+  /// Why the run is not the events that it should be; then the leaves are not complete.
+  private(set) var breach: (position: Position, cause: String)?
+
+  /// Goes over whole lines: form, positions, times, digests, leaves.
+  init(_ bytes: UnsafeRawBufferPointer, firstPosition: Position, count: Int) {
+    let hasher = SHA256()
+    // The count is a header's word; no line is shorter than this.
+    leafHashes.reserveCapacity(min(count, bytes.count / 128 + 1))
+    var lines = EventLines(bytes)
+    var position = firstPosition
+    while let text = lines.next() {
+      guard let line = EventLine(text) else {
+        breach = (position, "the line is not an event")
+        return
+      }
+      guard line.position == position, position < firstPosition + count else {
+        breach = (position, "the line says position \(line.position)")
+        return
+      }
+      if position == firstPosition {
+        firstEventAtMs = line.recordedAtMs
+      } else if line.recordedAtMs < lastEventAtMs {
+        faults.append((position, "the event's time lies before that of the event before it"))
+      }
+      lastEventAtMs = max(lastEventAtMs, line.recordedAtMs)
+      if !line.verifyDigest(hasher) {
+        faults.append((position, "the event's digest is not that of its data"))
+      }
+      leafHashes.append(line.leafHash(hasher))
+      position += 1
+    }
+    if !lines.isAtEnd || position != firstPosition + count {
+      breach = (position, "there are fewer events than announced")
+    }
+  }
+}

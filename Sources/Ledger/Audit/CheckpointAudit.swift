@@ -1,0 +1,44 @@
+// Signed heads held against the roots that an audit has computed from the events.
+import Bytes
+
+extension AuditReport {
+  /// Checks kept checkpoints: their signatures, and their roots.
+  /// - Parameter sizes: those that were kept when the audit began, and whose roots it was asked for.
+  package mutating func check(_ store: CheckpointStore, sizes: [Int]) {
+    for size in sizes {
+      let name = CheckpointStore.fileName(size: size)
+      do throws(LedgerError) {
+        guard let checkpoint = try store.checkpoint(size: size) else { continue }
+        check(checkpoint, name: name)
+      } catch {
+        add(AuditFinding(error, file: name, at: nil))
+      }
+    }
+  }
+
+  /// Checks that a head that was signed is the beginning of the log.
+  /// - Parameter name: how findings call it.
+  package mutating func check(_ checkpoint: Checkpoint, name: String) {
+    checkpointCount += 1
+    guard checkpoint.size <= size else {
+      add(
+        AuditFinding(
+          .missing, name, at: size, to: checkpoint.size,
+          "it has signed \(checkpoint.size) events, the log ends at \(size)"))
+      return
+    }
+    guard let root = roots[checkpoint.size] else {
+      add(
+        AuditFinding(
+          .unreadable, name, at: checkpoint.size,
+          "the events that it has signed can't be hashed, since some of them are damaged"))
+      return
+    }
+    if root != checkpoint.root {
+      add(
+        AuditFinding(
+          .tampered, name, at: checkpoint.size,
+          "the first \(checkpoint.size) events are not those that it has signed"))
+    }
+  }
+}

@@ -1,0 +1,462 @@
+// The audit of a whole log: every byte inflated and hashed, every rule of the format checked.
+import Bytes
+import Glibc
+
+/// Goes over a log once, without a lock and past all damage. Used by one thread.
+package final class LogAudit {
+  /// Told now and then how many bytes of so many are done; ends the audit by throwing.
+  package typealias Progress = (_ doneBytes: Int, _ totalBytes: Int) throws -> Void
+
+  private let directory: LedgerDirectory
+  private let workerCount: Int
+  private let hasher = SHA256()
+  private(set) var report = AuditReport()
+  /// Sizes whose roots are wanted and not passed yet, descending.
+  private var wantedSizes: [Int]
+
+  /// The tree of what was read so far; nil where damage lets nobody know it.
+  private var tree: Frontier? = Frontier()
+  /// Whether position, tree and time follow from what was read, not only from what a header says.
+  private var isCertain = true
+  private var position: Position = 0
+  private var lastEventAtMs: Int64 = 0
+
+  private var segmentName = Format.logDirectoryName
+  private var segmentFirst: Position = 0
+  private var segmentBlockCount = 0
+  private var segmentIsWhole = true
+  /// A damaged block whose end is not known yet.
+  private var unsettled: AuditFinding?
+  private var tornMember: (file: String, block: Int)?
+
+  /// - Parameters:
+  ///   - rootsAt: sizes at which the root is to be told, computed from the events.
+  ///   - workers: how many threads inflate and hash; 0 is the calling one.
+  package init(_ directory: LedgerDirectory, rootsAt sizes: [Int] = [], workers: Int = 2) {
+    self.directory = directory
+    workerCount = min(workers, 64)
+    wantedSizes = Set(sizes).sorted(by: >)
+  }
+
+  /// Audits the log. Throws only what keeps it from looking at all, and what `progress` throws.
+  package func run(progress: Progress = { _, _ in }) throws -> AuditReport {
+    // Tails before blocks: one that vanishes meanwhile stands in a block by then.
+    let tails = try AuditTails(directory)
+    let walk = try AuditWalk(directory)
+    let total = walk.byteCount + tails.byteCount
+    noteRoots()
+    if workerCount == 0 {
+      try auditInline(walk, tails, total, progress)
+    } else {
+      try auditThreaded(walk, tails, total, progress)
+    }
+    for step in walk.takeSteps() { take(step, tails) }
+    settle(endingAt: tails.open.first { $0.first >= position }?.first)
+    if report.segmentCount == 0 {
+      find(
+        .missing, directory.logPath(Format.segmentName(0)), at: 0, "the first segment is gone")
+    }
+    try auditTails(tails)
+    for name in tails.temporaryNames {
+      report.notes.append("\(name) has not come into being; a writer makes it, or removes it")
+    }
+    report.size = position
+    report.frontier = tree
+    report.isTreeCertain = report.isWhole
+    return report
+  }
+
+  // MARK: Blocks
+
+  private func auditThreaded(
+    _ walk: AuditWalk, _ tails: AuditTails, _ total: Int, _ progress: Progress
+  ) throws {
+    let pipeline = try BlockPipeline(walk, workerCount: workerCount) {
+      AuditedLines($0, firstPosition: $1, count: $2)
+    }
+    defer { pipeline.stop() }
+    while true {
+      let result: Result<InflatedBlock?, LedgerError>
+      do throws(LedgerError) { result = .success(try pipeline.next()) } catch {
+        result = .failure(error)
+      }
+      if case .success(nil) = result { return }
+      for step in walk.takeSteps() { take(step, tails, result.map { $0?.result }) }
+      if case .success(let block?) = result { pipeline.recycle(block) }
+      try progress(report.byteCount, total)
+    }
+  }
+
+  private func auditInline(
+    _ walk: AuditWalk, _ tails: AuditTails, _ total: Int, _ progress: Progress
+  ) throws {
+    let inflater = BlockInflater()
+    let events = ByteBuffer(capacity: 64 << 10)
+    while let item = walk.next() {
+      let result: Result<BlockResult?, LedgerError>
+      do throws(LedgerError) {
+        let frontier = try inflater.inflate(item.block, of: item.file, into: events)
+        let lines = AuditedLines(
+          events.bytes, firstPosition: item.block.first, count: item.block.eventCount)
+        result = .success((frontier, lines))
+      } catch { result = .failure(error) }
+      for step in walk.takeSteps() { take(step, tails, result) }
+      try progress(report.byteCount, total)
+    }
+  }
+
+  private func take(
+    _ step: AuditStep, _ tails: AuditTails,
+    _ result: Result<BlockResult?, LedgerError> = .success(nil)
+  ) {
+    switch step {
+    case .segment(let name, let first, let opening): begin(name, first, opening)
+    case .block(let header, let block, let file, let isLast):
+      segmentBlockCount += 1
+      report.byteCount += header.memberByteCount
+      switch result {
+      case .success((let frontier, let lines)?): take(lines, frontier, header, block, file)
+      case .success(nil): break
+      case .failure(let error):
+        if isLast, error.kind == .corruption {
+          tornMember = (file, block.ordinal)
+        } else {
+          fail(error, header, block, file)
+        }
+      }
+    case .closing(let header, let offset): close(header, offset)
+    case .torn(let file, let block, let byteCount):
+      report.byteCount += byteCount
+      tornMember = (file, block)
+    case .end(let isClosed, let isNewest):
+      if !isClosed, !isNewest, segmentIsWhole {
+        find(
+          .corrupt, segmentName, at: position, "its closing member is damaged or missing")
+      }
+    case .finding(let finding):
+      settle(endingAt: nil)
+      // The walk does not know positions where the bytes do not tell them.
+      report.add(
+        finding.damage.position == nil
+          ? AuditFinding(
+            finding.damage.verdict, finding.damage.file, block: finding.damage.block,
+            at: position, finding.cause)
+          : finding)
+      segmentIsWhole = false
+      isCertain = false
+    }
+  }
+
+  private func find(
+    _ verdict: LedgerError.Verdict, _ file: String, block: Int? = nil, at position: Position?,
+    to endPosition: Position? = nil, _ cause: String
+  ) {
+    report.add(
+      AuditFinding(verdict, file, block: block, at: position, to: endPosition, cause))
+    segmentIsWhole = false
+  }
+
+  private func begin(_ name: String, _ first: Position, _ opening: MemberHeader?) {
+    settle(endingAt: first)
+    segmentName = name
+    segmentFirst = first
+    segmentBlockCount = 0
+    segmentIsWhole = true
+    report.segmentCount += 1
+    if first > position {
+      find(
+        .missing, directory.logPath(Format.segmentName(position)), at: position, to: first,
+        "the segment is gone")
+      isCertain = false
+    } else if first < position {
+      find(
+        .tampered, name, at: first, "the segments before it hold events up to position \(position)")
+      isCertain = false
+    }
+    position = first
+    if !isCertain { tree = nil }
+    guard let opening, case .opening(let id, let before) = opening.detail else { return }
+    report.byteCount += opening.memberByteCount
+    if id != directory.identity.id {
+      find(.tampered, name, at: first, "it belongs to another ledger")
+      isCertain = false
+    }
+    if opening.first != first {
+      find(.tampered, name, at: first, "its opening member says position \(opening.first)")
+      isCertain = false
+      return
+    }
+    if isCertain {
+      if before != tree {
+        find(.tampered, name, at: first, "its tree is not that of the events before it")
+        isCertain = false
+      } else if opening.lastEventAtMs != lastEventAtMs {
+        find(.tampered, name, at: first, "its time is not that of the event before it")
+      }
+    }
+    tree = before
+    lastEventAtMs = opening.lastEventAtMs
+    noteRoots()
+  }
+
+  private func take(
+    _ lines: AuditedLines, _ frontier: Frontier, _ header: MemberHeader, _ block: BlockLocation,
+    _ file: String
+  ) {
+    report.blockCount += 1
+    settle(endingAt: block.first)
+    if !place(block, file) { return }
+    for fault in lines.faults {
+      find(.tampered, file, block: block.ordinal, at: fault.position, fault.cause)
+    }
+    if let breach = lines.breach {
+      find(
+        .tampered, file, block: block.ordinal, at: breach.position, to: block.endPosition,
+        breach.cause)
+      adopt(frontier, header.lastEventAtMs)
+      return
+    }
+    report.eventCount += block.eventCount
+    if isCertain, lines.firstEventAtMs < lastEventAtMs {
+      find(
+        .tampered, file, block: block.ordinal, at: block.first,
+        "the event's time lies before that of the event before it")
+    }
+    if header.lastEventAtMs != lines.lastEventAtMs {
+      find(
+        .tampered, file, block: block.ordinal, at: block.first,
+        "its header's time is not that of its last event")
+    }
+    extend(by: lines)
+    if tree != frontier {
+      if isCertain {
+        find(
+          .tampered, file, block: block.ordinal, at: block.first, to: block.endPosition,
+          "its events do not give the tree that its header says")
+      }
+      tree = frontier
+    }
+    position = block.endPosition
+    // What follows is held against this block from now on.
+    isCertain = true
+  }
+
+  /// Whether a block continues the log, or at least goes on behind a gap.
+  private func place(_ block: BlockLocation, _ file: String) -> Bool {
+    if block.first == position { return true }
+    if isCertain {
+      if block.first < position {
+        find(
+          .tampered, file, block: block.ordinal, at: position,
+          "a block of position \(block.first) stands here")
+        return false
+      }
+      find(
+        .missing, file, block: block.ordinal, at: position, to: block.first,
+        "no block holds the events before position \(block.first)")
+    }
+    isCertain = false
+    position = block.first
+    tree = nil
+    return true
+  }
+
+  /// Takes a header's word where nothing better can be had.
+  private func adopt(_ frontier: Frontier, _ timeMs: Int64) {
+    tree = frontier
+    position = frontier.size
+    lastEventAtMs = timeMs
+    isCertain = false
+    wantedSizes.removeAll { $0 < position }
+  }
+
+  private func fail(
+    _ error: LedgerError, _ header: MemberHeader, _ block: BlockLocation, _ file: String
+  ) {
+    settle(endingAt: block.first)
+    unsettled = AuditFinding(
+      error.damage?.verdict ?? .unreadable, file, block: block.ordinal,
+      at: isCertain ? position : block.first, error.cause)
+    segmentIsWhole = false
+    isCertain = false
+    if block.first == position, case .block(let frontier) = header.detail {
+      adopt(frontier, header.lastEventAtMs)
+    }
+  }
+
+  /// Reports the last damaged block, now that it shows where the log is whole again: its own header
+  /// may be what is damaged.
+  private func settle(endingAt end: Position?) {
+    guard let finding = unsettled else { return }
+    unsettled = nil
+    let isBehind = (end ?? 0) > (finding.damage.position ?? 0)
+    report.add(
+      AuditFinding(
+        finding.damage, endPosition: isBehind ? end : nil, cause: finding.cause))
+  }
+
+  private func extend(by lines: AuditedLines) {
+    lastEventAtMs = lines.lastEventAtMs
+    guard var tree else { return }
+    self.tree = nil
+    for leafHash in lines.leafHashes {
+      tree.append(leafHash: leafHash, hasher)
+      if tree.size == wantedSizes.last {
+        wantedSizes.removeLast()
+        report.roots[tree.size] = tree.root(hasher)
+      }
+    }
+    self.tree = tree
+  }
+
+  /// Notes the root of the tree as it stands, where it was asked for.
+  private func noteRoots() {
+    wantedSizes.removeAll { $0 < position || $0 < 0 }
+    guard let tree, wantedSizes.last == tree.size else { return }
+    wantedSizes.removeLast()
+    report.roots[tree.size] = tree.root(hasher)
+  }
+
+  private func close(_ header: MemberHeader, _ offset: Int) {
+    report.byteCount += header.memberByteCount
+    settle(endingAt: header.endPosition)
+    // Where the segment is damaged that was said; its closing member then can't match.
+    guard segmentIsWhole, case .closing(let blockCount, let byteCount, let root) = header.detail
+    else { return }
+    guard header.first == segmentFirst, header.endPosition == position,
+      blockCount == segmentBlockCount, byteCount == offset, root == tree?.root(hasher),
+      header.lastEventAtMs == lastEventAtMs
+    else {
+      find(
+        .tampered, segmentName, at: position, "its closing member does not match its blocks")
+      return
+    }
+  }
+
+  // MARK: Tails
+
+  private func auditTails(_ tails: AuditTails) throws(LedgerError) {
+    if let torn = tornMember {
+      if tails.open.contains(where: { $0.first == position }) {
+        report.notes.append(
+          "\(torn.file) ends with a block that was cut short and that a tail holds; the next "
+            + "writer removes it")
+      } else if isBeingWritten() {
+        report.notes.append("\(torn.file) was growing while it was read")
+      } else {
+        find(
+          .missing, torn.file, block: torn.block, at: position,
+          "its last member is damaged and no tail holds it")
+      }
+    }
+    for finding in tails.findings { report.add(finding) }
+    let blocksEnd = position
+    for (index, tail) in tails.open.enumerated() {
+      report.tailCount += 1
+      if tail.first < blocksEnd {
+        try auditCovered(tail, blocksEnd)
+        continue
+      }
+      if tail.first > position {
+        find(
+          .missing, directory.logPath(Format.tailName(position)), at: position, to: tail.first,
+          "no tail begins where the log ends")
+        tree = nil
+        isCertain = false
+        position = tail.first
+      }
+      do throws(LedgerError) {
+        try auditTail(tail, isNewest: index == tails.open.count - 1)
+      } catch {
+        report.add(AuditFinding(error, file: tail.file.name, at: position))
+        isCertain = false
+      }
+    }
+  }
+
+  /// Whether what looks like a torn member was a writer at work: then its tail came into being, and
+  /// went, after the tails were opened, and the log is whole by now.
+  private func isBeingWritten() -> Bool {
+    guard let reader = try? LogReader(directory) else { return false }
+    return reader.damage == nil && reader.head.size > position
+  }
+
+  private func auditCovered(
+    _ tail: AuditTails.Tail, _ blocksEnd: Position
+  ) throws(LedgerError) {
+    let end = try TailView.coveredEnd(tail.file, first: tail.first, ByteBuffer())
+    if end > blocksEnd, isCertain {
+      find(
+        .tampered, tail.file.name, at: blocksEnd,
+        "it holds events beyond the block that covers it")
+    } else {
+      report.notes.append("\(tail.file.name) stands in a block already")
+    }
+  }
+
+  private func auditTail(_ tail: AuditTails.Tail, isNewest: Bool) throws(LedgerError) {
+    let name = tail.file.name
+    let content = try tail.content()
+    report.byteCount += content.count
+    var offset = 0
+    while offset < content.count {
+      let rest = UnsafeRawBufferPointer(rebasing: content.bytes[offset...])
+      if let header = FrameHeader(rest), header.isWhole(in: rest) {
+        take(header, rest, name)
+        offset += header.frameByteCount
+        continue
+      }
+      guard let next = AuditTails.nextFrame(rest) else {
+        if isNewest {
+          report.notes.append(
+            "\(name) ends with \(rest.count) bytes of a write that was cut short; the next "
+              + "writer removes them")
+        } else {
+          find(.corrupt, name, at: position, "a frame is damaged and a newer tail follows")
+        }
+        return
+      }
+      find(.corrupt, name, at: position, to: next.first, "a frame is damaged")
+      tree = nil
+      isCertain = false
+      position = next.first
+      offset += next.offsetBytes
+    }
+  }
+
+  private func take(_ header: FrameHeader, _ frame: UnsafeRawBufferPointer, _ name: String) {
+    if header.first != position {
+      find(.tampered, name, at: position, "a frame of position \(header.first) stands here")
+      tree = nil
+      position = header.first
+      isCertain = false
+    }
+    let lines = AuditedLines(
+      UnsafeRawBufferPointer(rebasing: frame[header.headerByteCount..<header.frameByteCount]),
+      firstPosition: header.first, count: header.eventCount)
+    for fault in lines.faults { find(.tampered, name, at: fault.position, fault.cause) }
+    if let breach = lines.breach {
+      find(.tampered, name, at: breach.position, to: header.endPosition, breach.cause)
+      tree = nil
+      isCertain = false
+    } else {
+      if isCertain, lines.firstEventAtMs < lastEventAtMs {
+        find(
+          .tampered, name, at: header.first,
+          "the event's time lies before that of the event before it")
+      }
+      report.eventCount += header.eventCount
+      extend(by: lines)
+    }
+    position = header.endPosition
+  }
+}
+
+/// What inflating and hashing a block gives.
+private typealias BlockResult = (frontier: Frontier, lines: AuditedLines)
+
+extension InflatedBlock {
+  fileprivate var result: BlockResult? {
+    (prepared as? AuditedLines).map { (frontierAfter, $0) }
+  }
+}

@@ -1,0 +1,116 @@
+// The keys of a ledger: private ones in keys/, public ones in ledger.json.
+
+/// Makes and finds the keys that sign a ledger's checkpoints.
+package struct KeyStore {
+  private static let directoryName = "keys"
+  private static let suffix = ".key"
+  private let directory: LedgerDirectory
+
+  package init(_ directory: LedgerDirectory) { self.directory = directory }
+
+  private static func fileName(_ key: VerifierKey) -> String {
+    "\(directoryName)/\(key.idText)\(suffix)"
+  }
+
+  /// The ledger's public keys, oldest first.
+  package func publicKeys() throws(LedgerError) -> [VerifierKey] {
+    var keys: [VerifierKey] = []
+    for text in directory.identity.publicKeys {
+      do throws(ProofError) {
+        keys.append(try VerifierKey(text))
+      } catch {
+        throw LedgerError(
+          .init(verdict: .corrupt, file: Format.identityName, position: nil),
+          operation: "read public keys", cause: error.description)
+      }
+    }
+    return keys
+  }
+
+  /// Whether the private key that belongs to a public one lies in the ledger.
+  package func hasPrivateKey(_ key: VerifierKey) throws(LedgerError) -> Bool {
+    try directory.statusIfPresent(Self.fileName(key)) != nil
+  }
+
+  /// Makes a key that signs from now on, durably: first its file, then its entry in `ledger.json`.
+  ///
+  /// Throws `invalidInput` where there is a signing key and no further one was asked for.
+  package func create(isFurther: Bool) throws(LedgerError) -> VerifierKey {
+    try directory.makePrivateDirectory(Self.directoryName)
+    return try withLock { () throws(LedgerError) in
+      // Read again under the lock: another may have made a key meanwhile.
+      let current = try LedgerDirectory.open(path: directory.path, storage: directory.storage)
+      if !isFurther, let existing = try KeyStore(current).signingKey()?.verifierKey {
+        throw LedgerError(
+          .invalidInput, operation: "create key", object: "\(existing)",
+          cause: "this key signs already; --further makes another, which signs from then on")
+      }
+      let key = try SigningKey.random(name: current.identity.origin)
+      let name = Self.fileName(key.verifierKey)
+      if try directory.statusIfPresent(name) != nil {
+        throw LedgerError(
+          .invalidInput, operation: "create key", object: name, cause: "the file exists")
+      }
+      try directory.replaceFile(name, with: Array(key.fileText.utf8))
+      _ = try current.withPublicKeys(
+        current.identity.publicKeys + [key.verifierKey.description])
+      return key.verifierKey
+    }
+  }
+
+  /// The newest key that can sign; nil where there is none.
+  package func signingKey() throws(LedgerError) -> SigningKey? {
+    for key in try publicKeys().reversed() {
+      let name = Self.fileName(key)
+      guard let content = try directory.readSmallFile(name) else { continue }
+      guard let signing = SigningKey(fileText: String(decoding: content, as: UTF8.self)),
+        signing.verifierKey == key
+      else {
+        throw LedgerError(
+          .init(verdict: .corrupt, file: name, position: nil), operation: "read signing key",
+          cause: "it is not the private key that belongs to its name")
+      }
+      return signing
+    }
+    return nil
+  }
+
+  /// Holds the lock of those who make keys or sign.
+  func withLock<Result>(
+    _ body: () throws(LedgerError) -> Result
+  ) throws(LedgerError) -> Result {
+    let name = "\(Self.directoryName)/lock"
+    let file = try directory.openFile(name, .readWriteOrCreate)
+    guard try file.lock() else {
+      throw LedgerError(
+        .locked, operation: "use keys", object: name, cause: "another process makes or uses a key")
+    }
+    defer { file.unlock() }
+    return try body()
+  }
+}
+
+extension LedgerDirectory {
+  /// Makes a directory that its owner alone may enter, if there is none, durably.
+  func makePrivateDirectory(_ name: String) throws(LedgerError) {
+    if try makeDirectory(name) {
+      try openFile(name, .readOnly).changePermissions(Format.directoryPermissions)
+      try syncDirectory("")
+    }
+  }
+
+  /// The whole content of a small file; nil if there is none. A large one is corruption.
+  func readSmallFile(
+    _ name: String, byteCountMax: Int = 1 << 20
+  ) throws(LedgerError) -> [UInt8]? {
+    guard let file = try openFileIfPresent(name) else { return nil }
+    guard try file.sizeBytes() <= byteCountMax else {
+      throw LedgerError(
+        .init(verdict: .corrupt, file: name, position: nil), operation: "read",
+        cause: "it is larger than \(byteCountMax) bytes")
+    }
+    let content = ByteBuffer(capacity: byteCountMax + 1)
+    content.count = try file.read(into: content.storage, offsetBytes: 0)
+    return Array(content.bytes)
+  }
+}

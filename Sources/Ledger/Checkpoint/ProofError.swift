@@ -1,0 +1,16 @@
+// Why a key, a signed note, a checkpoint or a proof is not accepted.
+
+/// A refusal: what was looked at, and what is wrong with it. Never holds a private key.
+package struct ProofError: Error, Sendable, Equatable, CustomStringConvertible {
+  /// What was looked at: "signed note", "checkpoint", "inclusion proof".
+  package let object: String
+  /// What is wrong with it.
+  package let cause: String
+
+  package init(_ object: String, _ cause: String) {
+    self.object = object
+    self.cause = cause
+  }
+
+  package var description: String { "\(object): \(cause)" }
+}

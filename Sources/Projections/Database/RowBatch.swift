@@ -1,0 +1,58 @@
+// Rows of one table, as flat values, so that handing over hundreds of them allocates nothing.
+
+/// Rows of one target, and the bytes of their texts. Whoever makes one frees it.
+struct RowBatch {
+  /// A batch is full from so many values or bytes on.
+  static let (fullValueCount, fullByteCount) = (8192, 192 << 10)
+  private static let firstByteCapacity = 64 << 10
+
+  /// With room for one row more than a full batch has.
+  private(set) var values = UnsafeMutablePointer<RowValue>.allocate(
+    capacity: fullValueCount + RowTable.columnLimit)
+  private(set) var valueCount = 0
+  private(set) var bytes = UnsafeMutableRawPointer.allocate(
+    byteCount: firstByteCapacity, alignment: 8)
+  private var byteCapacity = firstByteCapacity
+  private var byteCount = 0
+
+  func deallocate() {
+    values.deallocate()
+    bytes.deallocate()
+  }
+
+  var isEmpty: Bool { valueCount == 0 }
+  @inline(__always)
+  var isFull: Bool { valueCount >= Self.fullValueCount || byteCount >= Self.fullByteCount }
+
+  mutating func removeAll() {
+    (valueCount, byteCount) = (0, 0)
+    if byteCapacity <= 4 * Self.fullByteCount { return }
+    // One huge text need not be paid for until the end.
+    bytes.deallocate()
+    byteCapacity = Self.firstByteCapacity
+    bytes = .allocate(byteCount: byteCapacity, alignment: 8)
+  }
+
+  @inline(__always)
+  mutating func add(_ value: RowValue) {
+    (values + valueCount).initialize(to: value)
+    valueCount &+= 1
+  }
+
+  @inline(__always)
+  mutating func add(_ text: Text, _ kind: RowValue.Kind) {
+    if byteCount &+ text.count > byteCapacity { grow(by: text.count) }
+    add(RowValue(kind: kind, byteCount: UInt32(text.count), word: Int64(byteCount)))
+    guard let start = text.baseAddress else { return }
+    (bytes + byteCount).copyMemory(from: start, byteCount: text.count)
+    byteCount &+= text.count
+  }
+
+  private mutating func grow(by additionalCount: Int) {
+    byteCapacity = max(2 * byteCapacity, byteCount + additionalCount)
+    let grown = UnsafeMutableRawPointer.allocate(byteCount: byteCapacity, alignment: 8)
+    grown.copyMemory(from: bytes, byteCount: byteCount)
+    bytes.deallocate()
+    bytes = grown
+  }
+}

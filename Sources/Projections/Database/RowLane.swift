@@ -1,0 +1,109 @@
+// The thread that writes rows beside the fold, and the few batches on their way to it.
+import Ledger
+
+/// Writes batches and runs statements in the order in which they were sent.
+final class RowLane: Sendable {
+  /// A batch with the statement that writes it, or statements of their own.
+  ///
+  /// Sendable because it is handed over whole: whoever sends it does not use it again.
+  struct Work: @unchecked Sendable {
+    fileprivate var rows: RowBatch?
+    private var valueCount = 0
+    private var statement: Statement?
+    private var sql = ""
+
+    init(rows: RowBatch, valueCount: Int, statement: Statement) {
+      (self.rows, self.valueCount, self.statement) = (rows, valueCount, statement)
+    }
+
+    init(sql: String) { self.sql = sql }
+
+    func write(_ database: Database) throws(DatabaseError) {
+      guard let rows, let statement else { return try database.execute(sql) }
+      if rows.isEmpty { return }
+      try database.withRows(
+        RowSource(
+          first: rows.values, end: rows.values + rows.valueCount, rowValueCount: valueCount,
+          bytes: rows.bytes)
+      ) { () throws(DatabaseError) in try statement.run() }
+    }
+  }
+
+  /// The connection, which the thread alone uses while there is work.
+  private struct Connection: @unchecked Sendable {
+    let database: Database
+  }
+
+  private struct State {
+    var waiting: [Work] = []
+    var spares: [RowBatch] = []
+    var isWriting = false
+    var isStopped = false
+    var failure: DatabaseError?
+  }
+
+  /// Conditions: something for the thread to do, something for the fold to know.
+  private static let (hasWork, hasProgress) = (0, 1)
+  private static let depthLimit = 24
+  private let monitor = Monitor(State(), conditionCount: 2)
+  private let thread: WorkerThread
+
+  init(_ database: Database) throws(LedgerError) {
+    let monitor = monitor
+    let connection = Connection(database: database)
+    thread = try WorkerThread { Self.work(monitor, connection.database) }
+  }
+
+  private static func work(_ monitor: Monitor<State>, _ database: Database) {
+    while true {
+      let next: (work: Work, mayWrite: Bool)? = monitor.wait(on: hasWork) { state in
+        if !state.waiting.isEmpty {
+          state.isWriting = true
+          return .some((state.waiting.removeFirst(), state.failure == nil))
+        }
+        return state.isStopped ? .some(nil) : nil
+      }
+      guard var next else { return }
+      var found: DatabaseError?
+      if next.mayWrite {
+        do throws(DatabaseError) { try next.work.write(database) } catch { found = error }
+      }
+      next.work.rows?.removeAll()
+      monitor.withLock { state in
+        if state.failure == nil { state.failure = found }
+        state.isWriting = false
+        if let rows = next.work.rows { state.spares.append(rows) }
+      }
+      monitor.signal(hasProgress)
+    }
+  }
+
+  /// Where it throws, the work's batch still belongs to whoever wanted to send it.
+  func send(_ work: Work) throws(DatabaseError) {
+    try monitor.wait(on: Self.hasProgress) { (state) throws(DatabaseError) in
+      if let failure = state.failure { throw failure }
+      if state.waiting.count >= Self.depthLimit { return Void?.none }
+      state.waiting.append(work)
+      return ()
+    }
+    monitor.signal(Self.hasWork)
+  }
+
+  /// An empty batch, one that was written where there is one.
+  func spare() -> RowBatch { monitor.withLock { $0.spares.popLast() } ?? RowBatch() }
+
+  /// Waits until all is written.
+  func wait() throws(DatabaseError) {
+    try monitor.wait(on: Self.hasProgress) { (state) throws(DatabaseError) in
+      if let failure = state.failure { throw failure }
+      return state.waiting.isEmpty && !state.isWriting ? () : Void?.none
+    }
+  }
+
+  func stop() {
+    monitor.withLock { $0.isStopped = true }
+    monitor.signal(Self.hasWork)
+    thread.join()
+    for batch in monitor.withLock({ $0.spares }) { batch.deallocate() }
+  }
+}

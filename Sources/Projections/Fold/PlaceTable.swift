@@ -1,0 +1,103 @@
+// Where things lie that are looked up by texts: a hash table of places, quicker than a dictionary of keys.
+import Glibc
+
+/// Places by the hashes of what lies there. Whoever asks compares: the table keeps no keys.
+final class PlaceTable {
+  private struct Slot {
+    var hash: UInt32
+    /// The place, or −1 in an empty slot.
+    var place: Int32
+  }
+
+  private struct State {
+    var slots: UnsafeMutablePointer<Slot>
+    var mask: Int
+    var count = 0
+  }
+
+  /// Behind a pointer: each look would otherwise pay for a check of exclusive access.
+  private let state: UnsafeMutablePointer<State>
+
+  init() {
+    state = .allocate(capacity: 1)
+    state.initialize(to: State(slots: Self.slots(64), mask: 63))
+  }
+
+  deinit {
+    state.pointee.slots.deallocate()
+    state.deallocate()
+  }
+
+  private static func slots(_ count: Int) -> UnsafeMutablePointer<Slot> {
+    let slots = UnsafeMutablePointer<Slot>.allocate(capacity: count)
+    slots.initialize(repeating: Slot(hash: 0, place: -1), count: count)
+    return slots
+  }
+
+  /// The place with this hash for which `isMatch` holds.
+  @inline(__always)
+  func find(_ hash: UInt64, _ isMatch: (Int) -> Bool) -> Int? {
+    let (slots, mask) = (state.pointee.slots, state.pointee.mask)
+    let short = UInt32(truncatingIfNeeded: hash)
+    var index = Int(short) & mask
+    while true {
+      let slot = slots[index]
+      if slot.place < 0 { return nil }
+      if slot.hash == short, isMatch(Int(slot.place)) { return Int(slot.place) }
+      index = (index &+ 1) & mask
+    }
+  }
+
+  /// Adds a place that the table doesn't have.
+  func insert(_ hash: UInt64, _ place: Int) {
+    if 2 * (state.pointee.count + 1) > state.pointee.mask { grow() }
+    put(Slot(hash: UInt32(truncatingIfNeeded: hash), place: Int32(place)))
+    state.pointee.count += 1
+  }
+
+  @inline(__always)
+  private func put(_ slot: Slot) {
+    let (slots, mask) = (state.pointee.slots, state.pointee.mask)
+    var index = Int(slot.hash) & mask
+    while slots[index].place >= 0 { index = (index &+ 1) & mask }
+    slots[index] = slot
+  }
+
+  private func grow() {
+    let old = (slots: state.pointee.slots, count: state.pointee.mask + 1)
+    state.pointee.slots = Self.slots(2 * old.count)
+    state.pointee.mask = 2 * old.count - 1
+    for index in 0..<old.count where old.slots[index].place >= 0 { put(old.slots[index]) }
+    old.slots.deallocate()
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// Differs from run to run, so that nobody can choose texts that fall together.
+  private static let seed = (UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max) | 1)
+
+  /// A hash for tables in memory. Each eight bytes are folded in by one multiplication of 64 by 64 bits.
+  func placeHash(_ more: UInt64 = 0) -> UInt64 {
+    let seed = Self.seed
+    var hash = Self.fold(seed.0 ^ more, seed.1 ^ UInt64(truncatingIfNeeded: count))
+    guard let base = baseAddress else { return hash }
+    var offset = 0
+    while offset &+ 8 <= count {
+      let word = base.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+      hash = Self.fold(hash ^ word, seed.1)
+      offset &+= 8
+    }
+    if offset < count {
+      var word: UInt64 = 0
+      memcpy(&word, base + offset, count &- offset)
+      hash = Self.fold(hash ^ word, seed.1)
+    }
+    return hash
+  }
+
+  @inline(__always)
+  private static func fold(_ left: UInt64, _ right: UInt64) -> UInt64 {
+    let product = left.multipliedFullWidth(by: right)
+    return product.high ^ product.low
+  }
+}

@@ -1,0 +1,107 @@
+// What a report was asked for, as JSON: written into reports and manifests, read from manifests.
+package import JSON
+import Time
+
+extension ReportRequest {
+  /// Writes what was asked for, as far as it bears on the report.
+  package func write(to writer: inout JSONWriter) {
+    writer.beginObject()
+    if kind == .revenue {
+      writer.key("by")
+      writer.beginArray()
+      for dimension in dimensions { writer.string(dimension.rawValue) }
+      writer.endArray()
+      writer.key("period")
+      writer.string(granularity.rawValue)
+    }
+    if kind == .revenue || kind == .journal {
+      writer.key("refunds")
+      writer.string(refunds.rawValue)
+    }
+    if kind == .revenue || kind == .journal || kind == .sales {
+      writer.key("timezone")
+      writer.string(zone.name)
+      for (key, day) in [("from", from), ("to", to)] {
+        writer.key(key)
+        if let day { writer.string(day.description) } else { writer.null() }
+      }
+    }
+    writer.key("environment")
+    if let environments {
+      writer.beginArray()
+      for name in environments { writer.string(name) }
+      writer.endArray()
+    } else {
+      writer.string("all")
+    }
+    writer.key("include_pending")
+    writer.boolean(includesPending)
+    if let reportingCurrency {
+      writer.key("in")
+      writer.string(reportingCurrency.description)
+    }
+    writer.endObject()
+  }
+}
+
+extension ReportRequest {
+  /// Reads what `write(to:)` has written for this kind of report.
+  ///
+  /// Throws `usage` where a member is missing or means nothing, also where the system does not know
+  /// the time zone.
+  package init(_ kind: ReportKind, filters: JSONValue) throws(ProjectionError) {
+    self.init(kind)
+    func fault(_ name: String) -> ProjectionError {
+      .usage("the filter '\(name)' is missing or means nothing")
+    }
+    func word<Value: RawRepresentable<String>>(
+      _ name: String, _ type: Value.Type
+    ) throws(ProjectionError) -> Value {
+      guard let value = filters[name]?.stringValue.flatMap(Value.init(rawValue:))
+      else { throw fault(name) }
+      return value
+    }
+    if kind == .revenue {
+      guard let names = filters["by"]?.arrayValue else { throw fault("by") }
+      dimensions = names.compactMap { $0.stringValue.flatMap(ReportDimension.init(rawValue:)) }
+      guard dimensions.count == names.count, Set(dimensions).count == names.count
+      else { throw fault("by") }
+      granularity = try word("period", Period.Granularity.self)
+    }
+    if kind == .revenue || kind == .journal { refunds = try word("refunds", RefundDate.self) }
+    if kind == .revenue || kind == .journal || kind == .sales {
+      guard let name = filters["timezone"]?.stringValue else { throw fault("timezone") }
+      do throws(TimeZoneError) { zone = try TimeZoneTable(name) } catch {
+        throw .usage("\(error)")
+      }
+      from = try Self.day(filters["from"], fault("from"))
+      to = try Self.day(filters["to"], fault("to"))
+    }
+    switch filters["environment"] {
+    case .string("all"): environments = nil
+    case .array(let names):
+      environments = names.compactMap(\.stringValue)
+      if environments?.count != names.count { throw fault("environment") }
+    default: throw fault("environment")
+    }
+    guard case .boolean(let pending) = filters["include_pending"]
+    else { throw fault("include_pending") }
+    includesPending = pending
+    if let code = filters["in"] {
+      guard let currency = code.stringValue.flatMap(Currency.parse) else { throw fault("in") }
+      reportingCurrency = currency
+    }
+  }
+
+  private static func day(
+    _ value: JSONValue?, _ fault: ProjectionError
+  ) throws(ProjectionError) -> CivilDate? {
+    switch value {
+    case .null: return nil
+    case .string(let text):
+      guard let day = try? CivilDate(parsing: text) else { throw fault }
+      return day
+    default: throw fault
+    }
+  }
+}

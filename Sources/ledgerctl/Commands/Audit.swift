@@ -1,0 +1,233 @@
+// `audit`: every byte of the log, and all that rests on it.
+import JSON
+import Ledger
+import Projections
+
+let auditCommand = Command(
+  "audit", summary: "Check the whole log, and what rests on it",
+  details: [
+    "Inflates and hashes everything: checksums, the digest of every event, positions without gaps, times that "
+      + "never decrease, the tree against what every block says of it, the links between segments, the tails; "
+      + "then every checkpoint that is kept, and the root on which the projections rest. It changes nothing and "
+      + "needs no lock. Projections that SQLite can't read without writing beside them are left out; the exit code "
+      + "is then 3.",
+    "It goes on past damage and names each: `missing`, `unreadable`, `corrupt` (bytes that do not match their "
+      + "checksum), `tampered` (bytes that agree with themselves, but not with what stands around them). The "
+      + "exit code is then 20, and 21 where only the projections do not match.",
+    "`--checkpoint` proves that an earlier signed head is the beginning of today's log. Trust the public key that "
+      + "was given to you (`--key`) rather than the one in the ledger. Events that were cut off the very end "
+      + "can only be found by a checkpoint, or by projections, that lie beyond it.",
+  ],
+  options: [
+    Option(
+      "checkpoint", value: .init("FILE"), isRepeatable: true,
+      help: "a checkpoint that was noted earlier"),
+    .verifierKeys, .json,
+  ],
+  examples: [
+    Example("ledgerctl audit", "Check everything"),
+    Example(
+      "ledgerctl audit --checkpoint head-2025.txt --key \(exampleKey)",
+      "Prove that nothing was changed since a head that was noted last year"),
+  ]
+) { invocation, context in
+  try audit(AuditOptions(invocation), invocation, context)
+}
+
+/// What `audit` was asked for.
+struct AuditOptions: Equatable, Sendable {
+  let checkpointPaths: [String]
+  /// Whose signature on those is trusted; empty: the ledger's own.
+  let keys: [VerifierKey]
+  let isJSON: Bool
+
+  init(_ invocation: Invocation) throws(UsageError) {
+    checkpointPaths = invocation.values("checkpoint")
+    keys = try invocation.verifierKeys()
+    isJSON = invocation.has("json")
+    if !keys.isEmpty, checkpointPaths.isEmpty {
+      throw UsageError("--key", "goes with --checkpoint", command: invocation.command.name)
+    }
+  }
+}
+
+/// How the projections stand towards the audited log.
+private enum ProjectionVerdict {
+  case none
+  case matching(size: Int)
+  case mismatching(String)
+  /// They could not be read, for a reason that says nothing of them.
+  case unchecked(String)
+
+  var text: String {
+    switch self {
+    case .none: "none"
+    case .matching(let size): "\(counted(size, "event")) folded, of this log"
+    case .mismatching(let cause): cause
+    case .unchecked(let cause): "not checked: \(cause)"
+    }
+  }
+}
+
+private func audit(
+  _ options: AuditOptions, _ invocation: Invocation, _ context: Context
+) throws -> ExitCode {
+  let directory = try LedgerDirectory.open(path: try context.ledgerPath(invocation))
+  let given = try options.checkpointPaths.map { path in
+    (path: path, checkpoint: try givenCheckpoint(path, directory, keys: options.keys))
+  }
+  // Whatever rests on the log is noted before it is read: the log may go on growing.
+  let recorded = Result { try Projector.recordedHead(directory) }
+  let store = CheckpointStore(directory)
+  let keptSizes = try store.sizes()
+  var sizes = keptSizes + given.map(\.checkpoint.size)
+  if case .success(let head?) = recorded { sizes.append(head.size) }
+  var report = try auditLog(directory, rootsAt: sizes, context)
+  report.check(store, sizes: keptSizes)
+  for (path, checkpoint) in given { report.check(checkpoint, name: path) }
+  let projections = verdict(on: recorded, report)
+  if options.isJSON {
+    try writeJSON(report, projections, context)
+  } else {
+    try write(report, projections, context)
+  }
+  if !report.isWhole { return .corrupted }
+  return switch projections {
+  case .mismatching: .mismatch
+  case .unchecked: .partlyDone
+  case .none, .matching: .done
+  }
+}
+
+/// Audits a log with progress on a terminal; a signal ends it.
+func auditLog(
+  _ directory: LedgerDirectory, rootsAt sizes: [Int], _ context: Context
+) throws -> AuditReport {
+  let progress = Progress("Auditing", unit: .bytes, context: context)
+  return try LogAudit(directory, rootsAt: sizes).run { done, total in
+    try context.interruption.check()
+    progress.update(done, of: total)
+  }
+}
+
+private func verdict(
+  on recorded: Result<RecordedHead?, any Error>, _ report: AuditReport
+) -> ProjectionVerdict {
+  switch recorded {
+  case .failure(ProjectionError.database(let error)) where error.isReadOnly:
+    return .unchecked("SQLite can read them in a writable copy only")
+  case .failure: return .mismatching("cannot be read; 'ledgerctl rebuild' makes them anew")
+  case .success(nil): return .none
+  case .success(let head?):
+    if head.size > report.size {
+      return .mismatching(
+        "\(counted(head.size, "event")) folded, the log ends at \(report.size): events are missing "
+          + "from its end, or the projections are another's")
+    }
+    guard let root = report.roots[head.size] else {
+      return .mismatching(
+        "\(counted(head.size, "event")) folded; the log is too damaged to compare")
+    }
+    return root == head.root
+      ? .matching(size: head.size)
+      : .mismatching("of another history than this log up to position \(head.size)")
+  }
+}
+
+// MARK: For people
+
+private func write(
+  _ report: AuditReport, _ projections: ProjectionVerdict, _ context: Context
+) throws {
+  let findingCount = report.findings.count + report.furtherFindingCount
+  var sheet = Sheet(context)
+  try sheet.fields(
+    [
+      ("log", report.isWhole ? "whole" : "not whole: \(counted(findingCount, "finding"))"),
+      ("events", "\(report.eventCount)"),
+      (
+        "read",
+        "\(counted(report.blockCount, "block")) in \(counted(report.segmentCount, "segment")), "
+          + "\(counted(report.tailCount, "tail")), \(sizeText(report.byteCount))"
+      ),
+      ("root", rootText(report)),
+      ("checkpoints", "\(report.checkpointCount) checked"),
+      ("projections", projections.text),
+    ] + report.notes.map { ("note", $0) })
+  var table = TextTable([
+    .init("verdict"), .init("file"), .init("block", isNumber: true), .init("positions"),
+    .init("what"),
+  ])
+  for finding in report.findings {
+    let damage = finding.damage
+    table.append([
+      damage.verdict.rawValue, damage.file, damage.block.map { "\($0)" } ?? "",
+      positions(finding), finding.cause,
+    ])
+  }
+  try sheet.table("Findings", table)
+  if report.furtherFindingCount > 0 {
+    try context.output.writeLine("and \(report.furtherFindingCount) more")
+  }
+}
+
+private func rootText(_ report: AuditReport) -> String {
+  guard let frontier = report.frontier else { return "unknown: events are missing" }
+  return "\(frontier.root.base64) of \(counted(report.size, "event"))"
+    + (report.isTreeCertain ? "" : ", as far as the damage lets it be known")
+}
+
+/// The positions that a finding concerns, as far as they are known.
+func positions(_ finding: AuditFinding) -> String {
+  guard let first = finding.damage.position else { return "" }
+  guard let end = finding.endPosition, end > first else { return "\(first)" }
+  return end == first + 1 ? "\(first)" : "\(first)–\(end - 1)"
+}
+
+// MARK: For programs
+
+private func writeJSON(
+  _ report: AuditReport, _ projections: ProjectionVerdict, _ context: Context
+) throws {
+  var writer = JSONWriter()
+  writer.object { writer in
+    writer.member("whole", report.isWhole)
+    writer.member("events", report.eventCount)
+    writer.member("size", report.size)
+    writer.member("root", report.frontier?.root.base64)
+    writer.member("segments", report.segmentCount)
+    writer.member("blocks", report.blockCount)
+    writer.member("tails", report.tailCount)
+    writer.member("bytes", report.byteCount)
+    writer.member("checkpoints", report.checkpointCount)
+    writer.key("projections")
+    writer.object { writer in
+      switch projections {
+      case .none: writer.member("state", "none")
+      case .matching(let size):
+        writer.member("state", "matching")
+        writer.member("events", size)
+      case .mismatching(let cause):
+        writer.member("state", "mismatching")
+        writer.member("cause", cause)
+      case .unchecked(let cause):
+        writer.member("state", "unchecked")
+        writer.member("cause", cause)
+      }
+    }
+    writer.array("notes", report.notes) { note, writer in writer.string(note) }
+    writer.array("findings", report.findings) { finding, writer in
+      writer.object { writer in
+        writer.member("verdict", finding.damage.verdict.rawValue)
+        writer.member("file", finding.damage.file)
+        writer.member("block", finding.damage.block)
+        writer.member("position", finding.damage.position)
+        writer.member("end_position", finding.endPosition)
+        writer.member("cause", finding.cause)
+      }
+    }
+    writer.member("further_findings", report.furtherFindingCount)
+  }
+  try context.output.write(writer.bytes)
+  try context.output.writeLine()
+}

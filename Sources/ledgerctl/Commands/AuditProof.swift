@@ -1,0 +1,129 @@
+// `audit proof`, `audit consistency`: proofs, checked with nothing but the public key.
+import Bytes
+import JSON
+import Ledger
+
+private let requiredKeys = Option(
+  "key", value: .init("VKEY"), isRepeatable: true, isRequired: true,
+  help: "a verifier key, as `ledgerctl key create` printed it")
+
+let auditProofCommand = Command(
+  "audit proof", summary: "Check a proof that an event is in a ledger",
+  details: [
+    "Checks a C2SP tlog-proof offline: the checkpoint's signature by the key, and that the event's leaf record "
+      + "leads to the checkpoint's root. No ledger is needed. Prints the record: position, type, version, time, "
+      + "and the digest of the event's salt and data. Where the proof does not hold the exit code is 20.",
+    "`--event` takes the event's line, as `replay` prints it, and checks that it is the one that was proven.",
+  ],
+  positionals: [Positional("FILE", help: "the proof; `-` is standard input")],
+  options: [
+    requiredKeys, Option("event", value: .init("FILE"), help: "the event's line"), .json,
+  ],
+  examples: [
+    Example(
+      "ledgerctl audit proof event-12.proof --key \(exampleKey)",
+      "Check that event 12 is in the ledger")
+  ],
+  usesLedger: false
+) { invocation, context in
+  try auditProof(invocation, context)
+}
+
+private func auditProof(_ invocation: Invocation, _ context: Context) throws -> ExitCode {
+  let keys = try invocation.verifierKeys()
+  let proof = try InclusionProof(try readSmallFile(invocation.positionals[0]))
+  let head = try proof.verify(keys)
+  if let path = invocation.value("event") {
+    try check(try readSmallFile(path, byteCountMax: ledgerLineByteCountMax), proof)
+  }
+  let record = String(decoding: proof.leafRecord, as: UTF8.self)
+  guard invocation.has("json") else {
+    var sheet = Sheet(context)
+    try sheet.fields([
+      ("proven", "position \(proof.index) of \(counted(head.size, "event"))"),
+      ("ledger", head.origin), ("root", head.root.base64), ("record", record),
+    ])
+    return .done
+  }
+  var writer = JSONWriter()
+  writer.object { writer in
+    writer.member("position", proof.index)
+    writer.member("origin", head.origin)
+    writer.member("size", head.size)
+    writer.member("root", head.root.base64)
+    writer.member("record", record)
+  }
+  try context.output.write(writer.bytes)
+  try context.output.writeLine()
+  return .done
+}
+
+/// Whether a line is the event whose leaf record was proven.
+private func check(_ file: [UInt8], _ proof: InclusionProof) throws(ProofError) {
+  let text = file.last == 0x0A ? file.dropLast() : file[...]
+  let isTheEvent = text.withUnsafeBytes { bytes in
+    guard let line = EventLine(bytes) else { return false }
+    return line.leafRecord == proof.leafRecord && line.verifyDigest(SHA256())
+  }
+  if !isTheEvent { throw ProofError("event", "it is not the one that the proof is about") }
+}
+
+let auditConsistencyCommand = Command(
+  "audit consistency", summary: "Check a proof that one checkpoint extends another",
+  details: [
+    "Checks offline that both checkpoints are signed by the key, and that the older one's events are the "
+      + "beginning of the newer one's. No ledger is needed. Where the proof does not hold the exit code is 20.",
+    "`--checkpoint` takes a checkpoint that you noted yourself, which must then be one of the two.",
+  ],
+  positionals: [Positional("FILE", help: "the proof; `-` is standard input")],
+  options: [
+    requiredKeys,
+    Option("checkpoint", value: .init("FILE"), help: "a checkpoint that was noted earlier"), .json,
+  ],
+  examples: [
+    Example(
+      "ledgerctl audit consistency growth.proof --key \(exampleKey)",
+      "Check that nothing was changed between two checkpoints")
+  ],
+  usesLedger: false
+) { invocation, context in
+  try auditConsistency(invocation, context)
+}
+
+private func auditConsistency(_ invocation: Invocation, _ context: Context) throws -> ExitCode {
+  let keys = try invocation.verifierKeys()
+  let proof = try ConsistencyProof(try readSmallFile(invocation.positionals[0]))
+  let heads = try proof.verify(keys)
+  if let path = invocation.value("checkpoint") {
+    let noted = try Checkpoint(try readSmallFile(path), keys: keys)
+    let isOne = [heads.old, heads.new].contains {
+      $0.origin == noted.origin && $0.size == noted.size && $0.root == noted.root
+    }
+    if !isOne {
+      throw ProofError("consistency proof", "it is not about the checkpoint that was noted")
+    }
+  }
+  guard invocation.has("json") else {
+    var sheet = Sheet(context)
+    try sheet.fields([
+      (
+        "proven",
+        "the first \(counted(heads.old.size, "event")) of \(heads.new.size) are the same"
+      ),
+      ("ledger", heads.new.origin), ("old root", heads.old.root.base64),
+      ("new root", heads.new.root.base64),
+    ])
+    return .done
+  }
+  var writer = JSONWriter()
+  writer.object { writer in
+    writer.member("origin", heads.new.origin)
+    writer.member("old_size", heads.old.size)
+    writer.member("old_root", heads.old.root.base64)
+    writer.member("new_size", heads.new.size)
+    writer.member("new_root", heads.new.root.base64)
+  }
+  try context.output.write(writer.bytes)
+  try context.output.writeLine()
+  return .done
+}

@@ -1,0 +1,178 @@
+// `audit report`: a report, made again from the log up to the position that its manifest names.
+import Bytes
+import Glibc
+import Ledger
+import Projections
+
+let auditReportCommand = Command(
+  "audit report", summary: "Check a report against the log",
+  details: [
+    "Takes the manifest that `export --manifest` wrote beside a report. Audits the log, folds it from nothing up "
+      + "to the position that the manifest names, writes the report again with the same filters and compares "
+      + "byte for byte.",
+    "The exit code is 21 where the report or a filter was changed, 20 where the events were: where the log is "
+      + "damaged, or its root at that position or the checkpoint's signature is another.",
+  ],
+  positionals: [Positional("FILE", help: "the manifest, `REPORT.manifest.json`")],
+  options: [.verifierKeys],
+  examples: [
+    Example(
+      "ledgerctl audit report revenue.csv.manifest.json",
+      "Check that a report follows from the log")
+  ]
+) { invocation, context in
+  try auditReport(invocation, context)
+}
+
+private func auditReport(_ invocation: Invocation, _ context: Context) throws -> ExitCode {
+  let keys = try invocation.verifierKeys()
+  let path = invocation.positionals[0]
+  let manifest = try Manifest(try readSmallFile(path), path: path)
+  let ledger = try OpenLedger(invocation, context)
+  let audit = ReportAudit(manifest, path: path, ledger, context)
+  try audit.checkLedger(keys)
+  try audit.checkLog()
+  try audit.checkBytes()
+  try context.output.writeLine(
+    "\(visible(manifest.file)) follows from the first \(counted(manifest.size, "event")) of "
+      + "\(manifest.origin), root \(manifest.root.base64)")
+  return .done
+}
+
+/// Holds one report against one ledger.
+private struct ReportAudit {
+  private let manifest: Manifest
+  private let manifestPath: String
+  private let ledger: OpenLedger
+  private let context: Context
+
+  init(_ manifest: Manifest, path: String, _ ledger: OpenLedger, _ context: Context) {
+    self.manifest = manifest
+    manifestPath = path
+    self.ledger = ledger
+    self.context = context
+  }
+
+  private func failure(_ code: ExitCode, _ object: String, _ cause: String) -> Failure {
+    Failure(code, operation: "audit report", object: object, cause: cause)
+  }
+
+  /// Whether it is of this ledger, and its checkpoint signed.
+  func checkLedger(_ keys: [VerifierKey]) throws {
+    let identity = ledger.directory.identity
+    guard manifest.origin == identity.origin, manifest.id == "\(identity.id)"
+    else { throw failure(.mismatch, manifestPath, "it is of another ledger") }
+    guard let note = manifest.checkpoint else { return }
+    let known = keys.isEmpty ? try KeyStore(ledger.directory).publicKeys() : keys
+    let checkpoint = try Checkpoint(note, keys: known)
+    guard checkpoint.origin == manifest.origin, checkpoint.size == manifest.size,
+      checkpoint.root == manifest.root
+    else { throw failure(.corrupted, manifestPath, "its checkpoint is of another head") }
+  }
+
+  /// Whether the events are those on which the report rested.
+  func checkLog() throws {
+    let report = try auditLog(ledger.directory, rootsAt: [manifest.size], context)
+    let findings = report.findings.filter { ($0.damage.position ?? 0) < manifest.size }
+    for finding in findings {
+      context.diagnostics.writeLine(
+        visible(
+          "ledgerctl: \(finding.damage.verdict.rawValue): \(finding.damage.file), positions "
+            + "\(positions(finding)): \(finding.cause)"))
+    }
+    if !findings.isEmpty {
+      throw failure(.corrupted, "log", "the events before position \(manifest.size) are not whole")
+    }
+    guard manifest.size <= report.size else {
+      throw failure(
+        .corrupted, "log",
+        "the report rests on \(manifest.size) events, the log ends at \(report.size)")
+    }
+    guard report.roots[manifest.size] == manifest.root else {
+      throw failure(
+        .corrupted, "log",
+        "its first \(manifest.size) events are not those on which the report rests")
+    }
+  }
+
+  /// Whether the report, made again, has the same bytes.
+  func checkBytes() throws {
+    let reportPath = Self.path(of: manifest.file, beside: manifestPath)
+    let differences = manifest.versionDifferences
+    if !differences.isEmpty {
+      context.diagnostics.writeLine(
+        "ledgerctl: audit report: made by another version of the program: "
+          + differences.joined(separator: ", "))
+    }
+    let folder = try TemporaryFolder()
+    try ledger.reader.refresh()
+    let database = folder.path("projections.sqlite")
+    try ledger.projector().build(upTo: manifest.size, at: database)
+    let again = folder.path("report")
+    let descriptor = open(again, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard descriptor >= 0
+    else { throw Failure(operation: "write", object: again, systemError: errno) }
+    defer { close(descriptor) }
+    let written = try ReportOutput(
+      manifest.request, manifest.format, ledger.directory.identity
+    ).write(
+      from: try Database(path: database, mode: .read),
+      to: Output(descriptor: descriptor, name: again), context)
+    if let line = try firstDifference(reportPath, descriptor) {
+      let isRebuilt = written.sha256 == manifest.sha256
+      throw failure(
+        .mismatch, reportPath,
+        "line \(line) is not what follows from the log"
+          + (isRebuilt ? "; the file was changed after it was written" : ""))
+    }
+    guard written.sha256 == manifest.sha256, written.byteCount == manifest.byteCount else {
+      throw failure(.mismatch, manifestPath, "its SHA-256 or size is not that of the report")
+    }
+  }
+
+  private static func path(of file: String, beside path: String) -> String {
+    guard let slash = path.lastIndex(of: "/") else { return file }
+    return path[...slash] + file
+  }
+}
+
+/// The number of the first line, from 1, in which a file differs from another; nil where none does.
+private func firstDifference(_ path: String, _ other: Int32) throws(Failure) -> Int? {
+  let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+  guard descriptor >= 0 else { throw Failure(operation: "read", object: path, systemError: errno) }
+  defer { close(descriptor) }
+  var (left, right) = ([UInt8](repeating: 0, count: 1 << 16), [UInt8](repeating: 0, count: 1 << 16))
+  var offset = 0
+  var line = 1
+  while true {
+    let leftCount = try fill(&left, from: descriptor, at: offset, path)
+    let rightCount = try fill(&right, from: other, at: offset, path)
+    let count = min(leftCount, rightCount)
+    for index in 0..<count {
+      if left[index] != right[index] { return line }
+      if left[index] == 0x0A { line += 1 }
+    }
+    if leftCount != rightCount { return line }
+    if count == 0 { return nil }
+    offset += count
+  }
+}
+
+/// Fills the buffer from an offset; less only at the end of the file.
+private func fill(
+  _ buffer: inout [UInt8], from descriptor: Int32, at offset: Int, _ path: String
+) throws(Failure) -> Int {
+  var count = 0
+  while count < buffer.count {
+    let added = buffer.withUnsafeMutableBytes {
+      pread(descriptor, $0.baseAddress?.advanced(by: count), $0.count - count, offset + count)
+    }
+    if added == 0 { break }
+    if added > 0 {
+      count += added
+    } else if errno != EINTR {
+      throw Failure(operation: "read", object: path, systemError: errno)
+    }
+  }
+  return count
+}

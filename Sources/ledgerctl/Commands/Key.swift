@@ -1,0 +1,66 @@
+// `key create`, `key list`: the keys that sign checkpoints.
+import JSON
+import Ledger
+
+let keyCreateCommand = Command(
+  "key create", summary: "Make a key that signs checkpoints",
+  details: [
+    "Makes an Ed25519 key named by the ledger's origin and prints its public half as a C2SP verifier key: give "
+      + "that to whoever is to check checkpoints and proofs, by a way that nobody can tamper with.",
+    "The private half lies in `keys/`, readable by its owner alone; it is printed nowhere and never "
+      + "overwritten. Where a key signs already, `--further` makes another that signs from then on; what the "
+      + "old one has signed stays good.",
+  ],
+  options: [Option("further", help: "make another key although there is one")],
+  examples: [Example("ledgerctl key create", "Make the ledger's signing key")]
+) { invocation, context in
+  let directory = try LedgerDirectory.open(path: try context.ledgerPath(invocation))
+  let key = try KeyStore(directory).create(isFurther: invocation.has("further"))
+  try context.output.writeLine("\(key)")
+  return .done
+}
+
+let keyListCommand = Command(
+  "key list", summary: "List the keys that sign checkpoints",
+  details: [
+    "Prints the public keys that `ledger.json` names, oldest first. The newest whose private half lies in the "
+      + "ledger signs."
+  ],
+  options: [.json],
+  examples: [Example("ledgerctl key list", "Show the keys that an auditor needs")]
+) { invocation, context in
+  try listKeys(isJSON: invocation.has("json"), invocation, context)
+}
+
+private func listKeys(
+  isJSON: Bool, _ invocation: Invocation, _ context: Context
+) throws -> ExitCode {
+  let store = KeyStore(try LedgerDirectory.open(path: try context.ledgerPath(invocation)))
+  let keys = try store.publicKeys()
+  let signing = try store.signingKey()?.verifierKey
+  guard isJSON else {
+    var table = TextTable([.init("key"), .init("use")])
+    for key in keys { table.append(["\(key)", key == signing ? "signs" : "verifies"]) }
+    var sheet = Sheet(context)
+    if keys.isEmpty {
+      try context.output.writeLine("There is no key; 'ledgerctl key create' makes one.")
+    } else {
+      try sheet.table("Keys", table)
+    }
+    return .done
+  }
+  var writer = JSONWriter()
+  writer.beginArray()
+  for key in keys {
+    writer.object { writer in
+      writer.member("name", key.name)
+      writer.member("id", key.idText)
+      writer.member("key", "\(key)")
+      writer.member("signs", key == signing)
+    }
+  }
+  writer.endArray()
+  try context.output.write(writer.bytes)
+  try context.output.writeLine()
+  return .done
+}

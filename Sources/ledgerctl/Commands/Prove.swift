@@ -1,0 +1,165 @@
+// `prove`: that an event is in the ledger, that one signed head is the beginning of another.
+import Ledger
+
+let proveCommand = Command(
+  "prove", summary: "Prove an event, or that two checkpoints are of one history",
+  details: [
+    "Prints a C2SP tlog-proof that the event at POSITION is under the newest checkpoint: the event's leaf record "
+      + "(its line up to the digest of its data), the hashes up to the root, and the checkpoint. `--checkpoint` "
+      + "proves it under another one.",
+    "With `--consistency` prints a proof that the kept checkpoint of POSITION events is the beginning of the one "
+      + "of TO events; without TO of the newest.",
+    "Both are checked offline with nothing but the public key: `ledgerctl audit proof`, `ledgerctl audit "
+      + "consistency`.",
+  ],
+  positionals: [
+    Positional("POSITION", help: "the event's position; with `--consistency` the older size"),
+    Positional("TO", arity: .optional, help: "with `--consistency`, the newer size"),
+  ],
+  options: [
+    Option("consistency", help: "prove that one checkpoint extends another"),
+    Option(
+      "checkpoint", value: .init("FILE"), help: "prove the event under this signed head"),
+    Option("output", short: "o", value: .init("FILE"), help: "write to FILE"),
+  ],
+  examples: [
+    Example("ledgerctl prove 12 -o event-12.proof", "Prove that event 12 is in the ledger"),
+    Example(
+      "ledgerctl prove --consistency 1000 2000 -o growth.proof",
+      "Prove that nothing was changed between two checkpoints"),
+  ]
+) { invocation, context in
+  try prove(ProveOptions(invocation), invocation, context)
+}
+
+/// What `prove` was asked for.
+struct ProveOptions: Equatable, Sendable {
+  enum Wish: Equatable, Sendable {
+    case event(Position)
+    /// Sizes of kept checkpoints; nil is the newest.
+    case consistency(from: Int, to: Int?)
+  }
+
+  let wish: Wish
+  let checkpointPath: String?
+  let outputPath: String?
+
+  init(_ invocation: Invocation) throws(UsageError) {
+    func wrong(_ object: String, _ cause: String) -> UsageError {
+      UsageError(object, cause, command: invocation.command.name)
+    }
+    var numbers: [Int] = []
+    for text in invocation.positionals {
+      guard let number = positionValue(text)
+      else { throw wrong(visible(text, limit: 64), "is no position") }
+      numbers.append(number)
+    }
+    checkpointPath = invocation.value("checkpoint")
+    outputPath = invocation.value("output")
+    let to = numbers.dropFirst().first
+    guard invocation.has("consistency") else {
+      if to != nil { throw wrong("TO", "goes with --consistency") }
+      wish = .event(numbers[0])
+      return
+    }
+    if checkpointPath != nil { throw wrong("--checkpoint", "does not go with --consistency") }
+    if let to, to < numbers[0] { throw wrong("TO", "is smaller than \(numbers[0])") }
+    wish = .consistency(from: numbers[0], to: to)
+  }
+}
+
+private func prove(
+  _ options: ProveOptions, _ invocation: Invocation, _ context: Context
+) throws -> ExitCode {
+  let ledger = try OpenLedger(invocation, context)
+  let prover = Prover(ledger)
+  let proof: [UInt8]
+  switch options.wish {
+  case .event(let position):
+    proof = try prover.event(position, checkpointPath: options.checkpointPath).bytes
+  case .consistency(let from, let to): proof = try prover.consistency(from: from, to: to).bytes
+  }
+  try withDestination(options.outputPath, context) { try $0.write(proof) }
+  return .done
+}
+
+/// Makes proofs from a ledger's log and its kept checkpoints.
+private struct Prover {
+  private let ledger: OpenLedger
+  private let store: CheckpointStore
+
+  init(_ ledger: OpenLedger) {
+    self.ledger = ledger
+    store = CheckpointStore(ledger.directory)
+  }
+
+  func event(_ position: Position, checkpointPath: String?) throws -> InclusionProof {
+    let reader = ledger.reader
+    let checkpoint: Checkpoint
+    if let checkpointPath {
+      checkpoint = try givenCheckpoint(checkpointPath, ledger.directory, keys: [])
+    } else {
+      checkpoint = try kept(nil)
+    }
+    try check(checkpoint)
+    guard position < checkpoint.size else {
+      let isThere = position < reader.head.size
+      throw Failure(
+        operation: "prove", object: "position \(position)",
+        cause: isThere
+          ? "the checkpoint has \(checkpoint.size) events; 'ledgerctl checkpoint' signs the head"
+          : "the log holds \(reader.head.size) events")
+    }
+    let line = try reader.event(at: position)
+    let record = line.withUnsafeBytes { EventLine($0)?.leafRecord } ?? []
+    let proof = InclusionProof(
+      leafRecord: record, index: position,
+      hashes: try TreeProof.inclusion(of: position, in: checkpoint.size, reader),
+      checkpoint: checkpoint.bytes)
+    _ = try proof.verify(try KeyStore(ledger.directory).publicKeys())
+    return proof
+  }
+
+  func consistency(from: Int, to: Int?) throws -> ConsistencyProof {
+    let (old, new) = (try kept(from), try kept(to))
+    guard old.size <= new.size else {
+      throw Failure(
+        operation: "prove", object: "size \(from)",
+        cause: "the newest checkpoint has \(new.size) events")
+    }
+    for checkpoint in [old, new] { try check(checkpoint) }
+    let proof = ConsistencyProof(
+      oldCheckpoint: old.bytes,
+      hashes: try TreeProof.consistency(from: old.size, to: new.size, ledger.reader),
+      newCheckpoint: new.bytes)
+    _ = try proof.verify(try KeyStore(ledger.directory).publicKeys())
+    return proof
+  }
+
+  /// A kept checkpoint; nil is the newest.
+  private func kept(_ size: Int?) throws -> Checkpoint {
+    let sizes = try store.sizes()
+    if let size = size ?? sizes.last, let checkpoint = try store.checkpoint(size: size) {
+      return checkpoint
+    }
+    let cause =
+      sizes.isEmpty
+      ? "there is none yet; 'ledgerctl checkpoint' signs the head"
+      : "none of this size is kept; there are \(sizes.map(String.init).joined(separator: ", "))"
+    throw Failure(
+      operation: "prove", object: size.map { "checkpoint \($0)" } ?? "checkpoint", cause: cause)
+  }
+
+  /// A proof under a head that the log does not have would be refused: it is not made.
+  private func check(_ checkpoint: Checkpoint) throws {
+    let reader = ledger.reader
+    if checkpoint.size <= reader.head.size,
+      try reader.frontier(at: checkpoint.size).root == checkpoint.root
+    {
+      return
+    }
+    throw Failure(
+      .corrupted, operation: "prove", object: "checkpoint \(checkpoint.size)",
+      cause: "the log does not have the history that it has signed")
+  }
+}

@@ -1,0 +1,42 @@
+// Keys and checkpoints that a command is given.
+import Ledger
+
+/// The key of the examples: a real one, since examples are run.
+let exampleKey = "receipts.example/ledger1+ad516c7e+AQOhB7/zzhC+HXDdGOdLwJln5NYwm6UNXx3chmQSVTG4"
+
+extension Option {
+  static let verifierKeys = Option(
+    "key", value: .init("VKEY"), isRepeatable: true,
+    help: "a verifier key, as `ledgerctl key create` printed it")
+}
+
+extension Invocation {
+  /// The verifier keys that were given.
+  func verifierKeys() throws(UsageError) -> [VerifierKey] {
+    var keys: [VerifierKey] = []
+    for text in values("key") {
+      do throws(ProofError) { keys.append(try VerifierKey(text)) } catch {
+        throw wrong("key", text, "is no verifier key: \(error.cause)")
+      }
+    }
+    return keys
+  }
+}
+
+/// Reads a checkpoint of a ledger, signed by one of these keys; with none by one of the ledger's own.
+func givenCheckpoint(
+  _ path: String, _ directory: LedgerDirectory, keys: [VerifierKey]
+) throws -> Checkpoint {
+  let known = keys.isEmpty ? try KeyStore(directory).publicKeys() : keys
+  let bytes = try readSmallFile(path)
+  let checkpoint: Checkpoint
+  do throws(ProofError) { checkpoint = try Checkpoint(bytes, keys: known) } catch {
+    throw Failure(
+      .corrupted, operation: "read checkpoint", object: path, cause: error.description)
+  }
+  guard checkpoint.origin == directory.identity.origin else {
+    throw Failure(
+      .corrupted, operation: "read checkpoint", object: path, cause: "it is of another ledger")
+  }
+  return checkpoint
+}

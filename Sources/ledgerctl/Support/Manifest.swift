@@ -1,0 +1,189 @@
+// The manifest of a report: what binds its bytes to the events of a ledger.
+import Bytes
+import JSON
+import Ledger
+import Projections
+import Time
+
+/// What `REPORT.manifest.json` says.
+struct Manifest {
+  static let suffix = ".manifest.json"
+  private static let version = 1
+
+  let origin: String
+  let id: String
+  let size: Int
+  let root: Digest32
+  /// A signed note of this very head; nil where the ledger had no key.
+  let checkpoint: [UInt8]?
+  let request: ReportRequest
+  let format: ExportOptions.Format
+  let reportVersion: Int
+  let projectionVersions: [(name: String, version: Int)]
+  let timeZoneVersion: String?
+  /// The report's file name, without a folder.
+  let file: String
+  let byteCount: Int
+  let sha256: Digest32
+
+  /// Describes a report that was just written; signs its head where there is a key.
+  init(
+    _ output: ReportOutput, _ written: WrittenReport, path: String, _ ledger: OpenLedger
+  ) throws {
+    let identity = ledger.directory.identity
+    origin = identity.origin
+    id = "\(identity.id)"
+    size = written.size
+    root = written.root
+    if try KeyStore(ledger.directory).signingKey() != nil {
+      // Another process may have appended and folded since the log was looked at.
+      try ledger.reader.refresh()
+      let signed = try CheckpointStore(ledger.directory).sign(ledger.reader, size: written.size)
+      guard signed.root == written.root else {
+        throw Failure(
+          .mismatch, operation: "export", object: "projections",
+          cause: "they rest on another history than the log has")
+      }
+      checkpoint = signed.bytes
+    } else {
+      checkpoint = nil
+    }
+    request = output.request
+    format = output.format
+    reportVersion = output.request.kind.version
+    projectionVersions = Projector.versions
+    timeZoneVersion = TimeZoneTable.dataVersion()
+    file = path.split(separator: "/").last.map(String.init) ?? path
+    byteCount = written.byteCount
+    sha256 = written.sha256
+  }
+
+  // MARK: Writing
+
+  var bytes: [UInt8] {
+    var lines: [String] = []
+    func add(_ name: String, _ body: (inout JSONWriter) -> Void) {
+      var writer = JSONWriter()
+      body(&writer)
+      lines.append("\"\(name)\":" + String(decoding: writer.bytes, as: UTF8.self))
+    }
+    add("manifest") { $0.integer(Self.version) }
+    add("report") { $0.string(request.kind.rawValue) }
+    add("report_version") { $0.integer(reportVersion) }
+    add("file") { $0.string(file) }
+    add("format") { $0.string(format.rawValue) }
+    add("bytes") { $0.integer(byteCount) }
+    add("sha256") { $0.string(sha256.hex) }
+    add("ledger") { writer in
+      writer.object { writer in
+        writer.member("origin", origin)
+        writer.member("id", id)
+      }
+    }
+    add("head") { writer in
+      writer.object { writer in
+        writer.member("size", size)
+        writer.member("root", root.base64)
+      }
+    }
+    add("checkpoint") { writer in
+      guard let checkpoint else { return writer.null() }
+      writer.string(String(decoding: checkpoint, as: UTF8.self))
+    }
+    add("filters") { request.write(to: &$0) }
+    add("projections") { writer in
+      writer.object { writer in
+        for projection in projectionVersions {
+          writer.key(projection.name)
+          writer.integer(projection.version)
+        }
+      }
+    }
+    add("time_zone_data") { writer in
+      if let timeZoneVersion { writer.string(timeZoneVersion) } else { writer.null() }
+    }
+    return Array("{\n\(lines.joined(separator: ",\n"))\n}\n".utf8)
+  }
+
+  // MARK: Reading
+
+  /// Reads a manifest; says in a few words why it is none.
+  init(_ bytes: [UInt8], path: String) throws(Failure) {
+    func refusal(_ cause: String) -> Failure {
+      Failure(.mismatch, operation: "read manifest", object: path, cause: cause)
+    }
+    let json: JSONValue
+    do throws(JSONError) { json = try JSONValue(bytes) } catch {
+      throw refusal("it is no JSON: \(error)")
+    }
+    func text(_ path: String...) throws(Failure) -> String {
+      var value: JSONValue? = json
+      for name in path { value = value?[name] }
+      guard let text = value?.stringValue
+      else { throw refusal("'\(path.joined(separator: "."))' is missing or no text") }
+      return text
+    }
+    func number(_ path: String...) throws(Failure) -> Int {
+      var value: JSONValue? = json
+      for name in path { value = value?[name] }
+      guard let number = value?.integerValue, number >= 0
+      else { throw refusal("'\(path.joined(separator: "."))' is missing or no number") }
+      return Int(number)
+    }
+    guard try number("manifest") == Self.version
+    else { throw refusal("it is of another version than \(Self.version)") }
+    origin = try text("ledger", "origin")
+    id = try text("ledger", "id")
+    size = try number("head", "size")
+    let rootBytes = try? Base64.decode(Array(try text("head", "root").utf8))
+    guard let root = rootBytes?.withUnsafeBytes({ Digest32($0) })
+    else { throw refusal("'head.root' is not base64 of 32 bytes") }
+    self.root = root
+    switch json["checkpoint"] {
+    case .null: checkpoint = nil
+    case .string(let note): checkpoint = Array(note.utf8)
+    default: throw refusal("'checkpoint' is missing or no text")
+    }
+    guard let kind = ReportKind(rawValue: try text("report")), let filters = json["filters"]
+    else { throw refusal("it names no report with its filters") }
+    do throws(ProjectionError) { request = try ReportRequest(kind, filters: filters) } catch {
+      throw refusal(error.description)
+    }
+    guard let format = ExportOptions.Format(rawValue: try text("format"))
+    else { throw refusal("it names no format") }
+    self.format = format
+    reportVersion = try number("report_version")
+    guard case .object(let members) = json["projections"]
+    else { throw refusal("'projections' is missing") }
+    projectionVersions = members.map { ($0.key, Int($0.value.integerValue ?? -1)) }
+    timeZoneVersion = json["time_zone_data"]?.stringValue
+    file = try text("file")
+    guard !file.isEmpty, !file.contains("/"), file != ".", file != ".."
+    else { throw refusal("'file' is no name of a file beside it") }
+    byteCount = try number("bytes")
+    let sha256 = Array(try text("sha256").utf8).withUnsafeBytes { Digest32(hex: $0) }
+    guard let sha256 else { throw refusal("'sha256' is not 64 hexadecimal digits") }
+    self.sha256 = sha256
+  }
+
+  /// What was of another version when the report was made, in words; empty where nothing was.
+  var versionDifferences: [String] {
+    var differences: [String] = []
+    if reportVersion != request.kind.version {
+      differences.append("report version \(reportVersion), here \(request.kind.version)")
+    }
+    let current = Dictionary(
+      Projector.versions.map { ($0.name, $0.version) }, uniquingKeysWith: { first, _ in first })
+    for (name, version) in projectionVersions where current[name] != version {
+      let here = current[name].map { "\($0)" } ?? "none"
+      differences.append("projection \(visible(name, limit: 64)) \(version), here \(here)")
+    }
+    let here = TimeZoneTable.dataVersion()
+    if timeZoneVersion != here, request.zone.name != "UTC" {
+      differences.append(
+        "time zone data \(visible(timeZoneVersion ?? "unknown", limit: 64)), here "
+          + "\(here ?? "unknown")")
+    }
+    return differences
+  }
+}

@@ -1,0 +1,61 @@
+// A report in one of the formats, written for `export` and again for `audit report`.
+import Bytes
+import Ledger
+import Projections
+
+/// What was written: the figures beside the rows, and what identifies the bytes.
+struct WrittenReport {
+  var summary = ReportSummary()
+  /// How many events the report rests on, and their tree's root.
+  var size = 0
+  var root: Digest32
+  var byteCount = 0
+  var sha256: Digest32
+}
+
+/// Writes a report of one ledger.
+struct ReportOutput {
+  let request: ReportRequest
+  let format: ExportOptions.Format
+  private let identity: LedgerIdentity
+
+  init(_ request: ReportRequest, _ format: ExportOptions.Format, _ identity: LedgerIdentity) {
+    self.request = request
+    self.format = format
+    self.identity = identity
+  }
+
+  /// Writes the report and flushes the output.
+  func write(
+    from database: Database, to output: Output, _ context: Context
+  ) throws -> WrittenReport {
+    let hasher = SHA256()
+    var byteCount = 0
+    output.observer = { bytes in
+      hasher.update(bytes)
+      byteCount += bytes.count
+    }
+    defer { output.observer = nil }
+    let sink: (UnsafeRawBufferPointer) throws -> Void = { bytes in
+      try context.interruption.check()
+      try output.write(bytes)
+    }
+    var head: (size: Int, root: Digest32)?
+    let summary = try Report.write(request, from: database) { size, root in
+      head = (size, root)
+      switch format {
+      case .csv: return CSVReportWriter(sink)
+      case .ndjson: return JSONReportWriter(heading: nil, sink)
+      case .json:
+        return JSONReportWriter(
+          heading: ReportHeading(request: request, ledger: identity, size: size, root: root), sink)
+      case .table: return TableReportWriter(request.kind, to: output, context)
+      }
+    }
+    try output.flush()
+    let sha256 = hasher.finish()
+    return WrittenReport(
+      summary: summary, size: head?.size ?? 0, root: head?.root ?? sha256, byteCount: byteCount,
+      sha256: sha256)
+  }
+}

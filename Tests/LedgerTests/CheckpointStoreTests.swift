@@ -1,0 +1,149 @@
+// Keys and checkpoints on disk: never overwritten, never contradicting each other.
+import Bytes
+import Foundation
+import Ledger
+import TestSupport
+import Testing
+
+@Suite("Keys and checkpoints of a ledger")
+struct CheckpointStoreTests {
+  private func mode(_ path: String) throws -> Int? {
+    try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+  }
+
+  private func signed(_ fixture: LedgerFixture, size: Int? = nil) throws -> Checkpoint {
+    let directory = try LedgerDirectory.open(path: fixture.path)
+    return try CheckpointStore(directory).sign(try LogReader(directory), size: size)
+  }
+
+  @Test("A key belongs to its owner alone, stands in ledger.json, and is not made twice")
+  func key() throws {
+    let fixture = try LedgerFixture()
+    let first = try KeyStore(fixture.directory).create(isFurther: false)
+    #expect(try mode(fixture.path + "/keys") == 0o700)
+    #expect(try mode(fixture.path + "/keys/\(first.idText).key") == 0o600)
+    var directory = try LedgerDirectory.open(path: fixture.path)
+    #expect(directory.identity.publicKeys == ["\(first)"])
+    #expect(first.name == "receipts.example/test")
+    let error = #expect(throws: LedgerError.self) {
+      try KeyStore(directory).create(isFurther: false)
+    }
+    #expect(error?.kind == .invalidInput)
+    let second = try KeyStore(directory).create(isFurther: true)
+    directory = try LedgerDirectory.open(path: fixture.path)
+    #expect(try KeyStore(directory).publicKeys() == [first, second])
+    #expect(try KeyStore(directory).signingKey()?.verifierKey == second)
+    #expect(try KeyStore(directory).hasPrivateKey(first))
+    try FileManager.default.removeItem(atPath: fixture.path + "/keys/\(second.idText).key")
+    #expect(try KeyStore(directory).signingKey()?.verifierKey == first)
+  }
+
+  @Test("A key file with another's content is not signed with")
+  func foreignKeyFile() throws {
+    let fixture = try LedgerFixture()
+    let key = try KeyStore(fixture.directory).create(isFurther: false)
+    let other = try LedgerFixture()
+    let otherKey = try KeyStore(other.directory).create(isFurther: false)
+    let path = fixture.path + "/keys/\(key.idText).key"
+    for content in [
+      try Data(contentsOf: URL(fileURLWithPath: other.path + "/keys/\(otherKey.idText).key")),
+      Data(), Data("PRIVATE+KEY+".utf8), Data(count: 2 << 20),
+    ] {
+      try content.write(to: URL(fileURLWithPath: path))
+      #expect(throws: LedgerError.self) { try signed(fixture) }
+    }
+  }
+
+  @Test("Without a key nothing is signed")
+  func noKey() throws {
+    let fixture = try LedgerFixture()
+    let error = #expect(throws: LedgerError.self) { try signed(fixture) }
+    #expect(error?.kind == .invalidInput)
+    #expect(!FileManager.default.fileExists(atPath: fixture.path + "/checkpoints"))
+  }
+
+  @Test("Every head is kept; a head that was signed before comes out again, byte for byte")
+  func kept() throws {
+    let fixture = try LedgerFixture()
+    _ = try KeyStore(fixture.directory).create(isFurther: false)
+    var checkpoints: [Checkpoint] = []
+    for _ in 0..<4 {
+      checkpoints.append(try signed(fixture))
+      #expect(try signed(fixture) == checkpoints.last)
+      try fixture.fill(7)
+    }
+    #expect(checkpoints.map(\.size) == [0, 7, 14, 21])
+    let directory = try LedgerDirectory.open(path: fixture.path)
+    let store = CheckpointStore(directory)
+    #expect(try store.sizes() == [0, 7, 14, 21])
+    for checkpoint in checkpoints {
+      #expect(try store.checkpoint(size: checkpoint.size) == checkpoint)
+    }
+    #expect(try mode(fixture.path + "/" + CheckpointStore.fileName(size: 7)) == 0o600)
+    // One that lies before the last is signed too where it is of the same history.
+    #expect(try signed(fixture, size: 10).size == 10)
+    #expect(try store.checkpoint(size: 8) == nil)
+  }
+
+  @Test("A further key signs a head that another has signed beside it")
+  func twoKeys() throws {
+    let fixture = try LedgerFixture()
+    try fixture.fill(3)
+    let first = try KeyStore(fixture.directory).create(isFurther: false)
+    _ = try signed(fixture)
+    let second = try KeyStore(fixture.directory).create(isFurther: true)
+    let note = try SignedNote(try signed(fixture).bytes)
+    #expect(try note.signers(among: [first, second]) == [first, second])
+  }
+
+  @Test("A log that does not extend the last signed head is not signed")
+  func otherHistory() throws {
+    let fixture = try LedgerFixture()
+    _ = try KeyStore(fixture.directory).create(isFurther: false)
+    try fixture.fill(9)
+    _ = try signed(fixture)
+    let before = try CheckpointStore(fixture.directory).sizes()
+    // Another history of the same ledger: its events differ.
+    for name in fixture.names { try fixture.remove(name) }
+    let other = try LedgerDirectory.create(
+      path: fixture.path + "-other", origin: fixture.directory.identity.origin,
+      id: fixture.directory.identity.id)
+    defer { try? FileManager.default.removeItem(atPath: other.path) }
+    let writer = try LedgerWriter.open(other)
+    for index in 0..<20 { _ = try writer.append([fixture.draft(index + 100)]) }
+    try writer.close()
+    try FileManager.default.removeItem(atPath: fixture.logPath)
+    try FileManager.default.copyItem(atPath: other.path + "/log", toPath: fixture.logPath)
+    let error = #expect(throws: LedgerError.self) { try signed(fixture) }
+    #expect(error?.exitCode == 20 && error?.damage?.verdict == .tampered)
+    #expect(try CheckpointStore(fixture.directory).sizes() == before)
+  }
+
+  @Test("A log that lost signed events from its end is not signed")
+  func shorter() throws {
+    let fixture = try LedgerFixture()
+    _ = try KeyStore(fixture.directory).create(isFurther: false)
+    try fixture.fill(9, options: WriterOptions())
+    _ = try signed(fixture)
+    let name = try #require(fixture.tailNames.first)
+    let frames = FrameBytes.split(try fixture.content(name))
+    try fixture.write(Array(frames[..<6].map(\.bytes).joined()), to: name)
+    let error = #expect(throws: LedgerError.self) { try signed(fixture) }
+    #expect(error?.damage?.verdict == .missing && error?.damage?.position == 6)
+  }
+
+  @Test("A kept checkpoint that was altered is reported, and nothing is signed")
+  func alteredCheckpoint() throws {
+    let fixture = try LedgerFixture()
+    _ = try KeyStore(fixture.directory).create(isFurther: false)
+    try fixture.fill(4)
+    _ = try signed(fixture)
+    let path = fixture.path + "/" + CheckpointStore.fileName(size: 4)
+    var content = Array(try Data(contentsOf: URL(fileURLWithPath: path)))
+    content[30] ^= 1
+    try Data(content).write(to: URL(fileURLWithPath: path))
+    try fixture.fill(4)
+    #expect(throws: LedgerError.self) { try signed(fixture) }
+    #expect(try CheckpointStore(fixture.directory).sizes() == [4])
+  }
+}
