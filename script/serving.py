@@ -63,6 +63,9 @@ class Ledger:
             raise SystemExit(f"{arguments} exited with {done.returncode}: {error[-3:]}")
         return done.stdout.decode()
 
+    def report(self, name):
+        return self.run("export", name, "--environment", "all", "--format", "ndjson")
+
     def events(self):
         """All events in position order, read without the program; no position twice, none missing."""
         lines = {}
