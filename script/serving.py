@@ -1,4 +1,5 @@
 """A ledger that is served, with a stand-in for the App Store: what bench-http and test-kills have in common."""
+import atexit
 import gzip
 import json
 import os
@@ -106,6 +107,8 @@ class Server:
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
             )
+        # A check that fails must not leave it behind.
+        atexit.register(self.process.kill)
         self.url, self.metrics_url = self.addresses()
 
     def addresses(self):
@@ -157,10 +160,12 @@ def sign_bodies(programs, authority, path, count, seed=1, style="unified"):
 
 def load(programs, server, ledger, bodies, *options, **popen):
     """Starts the load generator; it prints its report as JSON."""
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [programs / "upload-load", "--url", server.url, "--bodies", str(bodies)]
         + ["--token-file", str(ledger.token_path), "--unique", "--json", *options],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         **popen,
     )
+    atexit.register(process.kill)
+    return process
