@@ -338,8 +338,10 @@ final class CallDesk: Sendable {
       return isSingleRun && state.calls.isEmpty && state.heldCount == 0 ? .end : nil
     }
     var entries: [RetryEntry] = []
+    // Some come a little early, so that a block of the log that is inflated serves many.
+    let untilMs = nowMs + state.schedule.firstMs / 10
     while entries.count < (admission == .probe ? 1 : Self.batchMax), let next = state.heap.first,
-      next.dueMs <= nowMs, let entry = state.heap.popFirst()
+      next.dueMs <= untilMs, let entry = state.heap.popFirst()
     {
       entries.append(entry)
     }
