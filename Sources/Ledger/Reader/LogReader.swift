@@ -244,7 +244,7 @@ package final class LogReader {
       line = LineRange.part(events, first: block.first, position..<position + 1)
     } else if let tail = state.tails.first(where: { position < $0.endPosition }) {
       let index = tail.frameIndex(holding: position)
-      try tail.readEvents(fromFrame: index, into: scratch)
+      try tail.readEvents(fromFrame: index, atMost: 1, into: scratch)
       line = LineRange.part(
         scratch.bytes, first: tail.frames[index].header.first, position..<position + 1)
     }

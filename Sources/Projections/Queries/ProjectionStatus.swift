@@ -143,6 +143,8 @@ extension Projector {
   package static var versions: [(name: String, version: Int)] { ProjectionSet.standard.versions }
 
   func rests(_ progress: Progress) -> Bool {
+    // A server may have appended, and folded, since the log was looked at.
+    if progress.position > reader.head.size { try? reader.refresh() }
     guard progress.position <= reader.head.size else { return false }
     return (try? reader.frontier(at: progress.position).root) == progress.root
   }
