@@ -35,8 +35,9 @@ import Testing
     try fixture.fill(60)
     let name = try #require(fixture.segmentNames.first)
     var bytes = try fixture.content(name)
-    // In the middle of a block's compressed bytes; the headers stay as they are.
-    bytes[bytes.count / 2] ^= 0x40
+    // In the compressed bytes of the first block, which the segment's opening precedes.
+    let members = bytes.indices.filter { Array(bytes[$0...].prefix(3)) == [0x1F, 0x8B, 0x08] }
+    bytes[try #require(members.dropFirst(2).first) - 20] ^= 0x40
     try fixture.write(bytes, to: name)
     #expect(throws: LedgerError.self) {
       try Self.positions(fixture, workers: workers) { _ in true }
