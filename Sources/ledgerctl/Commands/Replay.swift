@@ -10,6 +10,11 @@ let replayCommand = Command(
       + "event must pass all of them.",
     "`--from` and `--until` take a position, a day (UTC) or an RFC 3339 time, and include it. Times are those at "
       + "which events were recorded.",
+    "In a damaged log it ends at the damage. With `--skip-corrupt` it prints every event that is whole, checks "
+      + "each against its digest, and says on standard error which positions it left out and why; the exit "
+      + "code is then 20, as wherever damage is found, and 0 where all is whole. A write that a crash cut "
+      + "short at the log's very end is no damage. It does not go with `--receipt`, `--user` and `--app`, which need "
+      + "projections of a whole log.",
   ],
   options: [
     Option("from", value: .init("PLACE"), help: "the first position, day or time"),
@@ -20,6 +25,7 @@ let replayCommand = Command(
     Option("receipt", value: .init("RECEIPT-ID"), help: "events of one receipt"),
     Option("user", value: .init("USER", isSecret: true), help: "events of one user"),
     Option("app", value: .init("ID"), help: "events of one app family, by its id"),
+    Option("skip-corrupt", help: "go on past damage, and say what is left out"),
   ],
   examples: [
     Example(
@@ -48,6 +54,8 @@ struct ReplayOptions: Equatable, Sendable {
   let user: String?
   /// A UUID in lower case.
   let appFamilyID: String?
+  /// Whether damage is passed over.
+  let skipsCorrupt: Bool
 
   init(_ invocation: Invocation) throws(UsageError) {
     let cause = "is no position, no day and no RFC 3339 time"
@@ -60,6 +68,11 @@ struct ReplayOptions: Equatable, Sendable {
     receiptID = try invocation.value("receipt", "is no UUID", read: uuidText)
     user = invocation.value("user")
     appFamilyID = try invocation.value("app", "is no UUID", read: uuidText)
+    skipsCorrupt = invocation.has("skip-corrupt")
+    if skipsCorrupt, let name = ["receipt", "user", "app"].first(where: invocation.has) {
+      throw UsageError(
+        "--skip-corrupt", "does not go with --\(name)", command: invocation.command.name)
+    }
   }
 
   private static func bound(_ text: String, isUpper: Bool) -> Bound? {
@@ -83,6 +96,7 @@ struct ReplayOptions: Equatable, Sendable {
 private func replay(
   _ options: ReplayOptions, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
+  if options.skipsCorrupt { return try replaySkipping(options, invocation, context) }
   let ledger = try OpenLedger(invocation, context)
   let replay = Replay(options, ledger, context)
   if options.appFamilyID != nil || options.receiptID != nil || options.user != nil {
