@@ -31,7 +31,16 @@ func tests(
 
 let package = Package(
   name: "receipt-ledger",
-  products: [.executable(name: "ledgerctl", targets: ["ledgerctl"])],
+  products: [
+    .executable(name: "ledgerctl", targets: ["ledgerctl"]),
+    // For the nested packages alone; nothing in it is a promise to others.
+    .library(
+      name: "LedgerModules",
+      targets: [
+        "Time", "Bytes", "JSON", "Ledger", "AppStore", "Projections", "Intake",
+        "AppStoreAuthority",
+      ]),
+  ],
   targets: [
     systemLibrary("CSQLite", pkgConfig: "sqlite3", debian: "libsqlite3-dev"),
     systemLibrary("CZlib", pkgConfig: "zlib", debian: "zlib1g-dev"),
@@ -78,6 +87,15 @@ let package = Package(
     .executableTarget(
       name: "upload-load", dependencies: ["ProgramSupport", "JSON", "CEpoll"],
       path: "Development/upload-load", swiftSettings: strict),
+    .executableTarget(
+      name: "ledger-benchmark",
+      dependencies: ["Bytes", "Ledger", "Projections", "CSQLite", "CDeflate"],
+      path: "Benchmarks/ledger-benchmark", swiftSettings: strict),
+    // Does nothing, but is linked with all that ledgerctl is linked with.
+    .executableTarget(
+      name: "empty-program",
+      dependencies: ["Time", "Bytes", "JSON", "Ledger", "AppStore", "Projections", "Intake"],
+      path: "Benchmarks/empty-program", swiftSettings: strict),
     .target(
       name: "TestSupport", dependencies: ["Time", "Bytes", "JSON", "Ledger", "Projections"],
       path: "Tests/TestSupport",

@@ -85,6 +85,8 @@ struct ErrorReport: Equatable {
       (exitCode, lines) = (.failed, [Self.line(command, "", error.description)])
     case let error as JSONError:
       (exitCode, lines) = (.failed, [Self.line(command, "", error.description)])
+    case ProjectionError.snapshot(let name, let cause):
+      (exitCode, lines) = (.mismatch, [Self.line(command, "snapshot \(name)", cause)])
     case ProjectionError.file(let operation, let name, let cause):
       (exitCode, lines) = (.failed, [Self.line(operation, name, Self.inSentence(cause))])
     case let error as ProjectionError:

@@ -66,6 +66,29 @@ struct AuditTests {
     }
   }
 
+  @Test("A last block whose CRC-32 is right and whose content does not inflate is reported")
+  func forgedLastBlock() throws {
+    let fixture = try LedgerFixture()
+    try fixture.fill(60, options: LedgerFixture.smallOptions(block: 1000, segment: 1 << 20))
+    for name in fixture.tailNames { try fixture.remove(name) }
+    var content = try fixture.content(first)
+    let members = try memberPlaces(content)
+    let last = try #require(members.last)
+    content[last.upperBound - 20] ^= 0x10
+    // The CRC covers every byte of the member but the four that hold it.
+    let checksum = crc32(
+      content[last].enumerated().filter { !(20..<24 ~= $0.offset) }.map(\.element))
+    for place in 0..<4 {
+      content[last.lowerBound + 20 + place] = UInt8(truncatingIfNeeded: checksum >> (8 * place))
+    }
+    try fixture.write(content, to: first)
+    for workers in [0, 2] {
+      let report = try fixture.audit(workers: workers)
+      #expect(report.findings.map(\.damage.verdict) == [.corrupt])
+      #expect(report.findings.map(\.damage.block) == [members.count - 2])
+    }
+  }
+
   @Test(
     "A damaged header costs its own block and no other",
     arguments: [0, 4, 10, 14, 24, 32, 33, 37, 40, 41, 44, 49])
@@ -199,7 +222,10 @@ struct AuditTests {
     thread.start()
     var size = 0
     var auditCount = 0
-    while !isDone.withLock({ $0 }) || auditCount < 3 {
+    var isLast = false
+    while !isLast || auditCount < 3 {
+      // The audit after the writer's end sees all of it.
+      isLast = isDone.withLock { $0 }
       let report = try fixture.audit(workers: auditCount % 3)
       #expect(report.findings == [], "audit \(auditCount)")
       #expect(report.size >= size && report.eventCount == report.size)
@@ -279,6 +305,32 @@ struct AuditTests {
   }
 }
 
+<<<<<<< HEAD
+=======
+/// Where the members of a segment lie.
+private func memberPlaces(_ content: [UInt8]) throws -> [Range<Int>] {
+  var places: [Range<Int>] = []
+  var offset = 0
+  while offset < content.count {
+    let size = (0..<4).reduce(0) { $0 | Int(content[offset + 40 + $1]) << (8 * $1) }
+    try #require(size > 0)
+    places.append(offset..<offset + size)
+    offset += size
+  }
+  return places
+}
+
+/// CRC-32 as gzip has it, bit by bit.
+private func crc32(_ bytes: [UInt8]) -> UInt32 {
+  var remainder: UInt32 = 0xFFFF_FFFF
+  for byte in bytes {
+    remainder ^= UInt32(byte)
+    for _ in 0..<8 { remainder = remainder >> 1 ^ (remainder & 1 == 1 ? 0xEDB8_8320 : 0) }
+  }
+  return ~remainder
+}
+
+>>>>>>> main
 @Suite("Audit: every flipped bit")
 struct AuditBitFlipTests {
   @Test("No flipped bit of a sealed segment goes unnoticed")

@@ -28,7 +28,7 @@ import Testing
   }
 
   @Test func aReportIsMadeOnceMoreAfterARebuild() throws {
-    let sandbox = try damagedShop("journal")
+    let sandbox = try damagedShop("sales")
     let outcome = try sandbox.run(
       "ledgerctl export journal --format csv --ledger shop >again.csv; "
         + "cmp whole.csv again.csv && ledgerctl export journal --ledger shop >out")

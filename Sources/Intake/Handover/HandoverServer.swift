@@ -41,8 +41,8 @@ package final class HandoverServer: Sendable {
   private let state = Monitor(State(), conditionCount: 0)
   private let thread = Monitor<WorkerThread?>(nil, conditionCount: 0)
 
-  /// Begins to listen, until `stop()`. The writer is to be closed after that. A socket that a dead server left is replaced: the
-  /// writer's lock says that no other server lives.
+  /// Begins to listen, until `stop()`. The writer is to be closed after that. A socket that a dead server left
+  /// is replaced: the writer's lock says that no other server lives.
   /// - Parameter onAppended: told when a session's events have become durable, on that session's thread.
   /// - Parameter onRetry: told that everything that waits for the App Store is to be tried now.
   package init(

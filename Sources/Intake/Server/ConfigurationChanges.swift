@@ -1,5 +1,5 @@
 // A changed config.json takes effect in a running server.
-package import AppStore
+import AppStore
 import Synchronization
 
 /// What a configuration is handed to.
@@ -7,6 +7,7 @@ struct ConfigurationTargets: Sendable {
   let workflow: UploadWorkflow
   let appStore: ReplaceableAppStore
   let authenticator: TokenAuthenticator
+  let http: HTTPServer
 }
 
 /// Hands each new configuration to those whom it concerns; one that came before they were there is kept.
@@ -56,7 +57,9 @@ final class ConfigurationChanges: Sendable {
     }
     targets.workflow.apply(new, checker: checker)
     if new.trustedProxies != old.trustedProxies {
-      say("config.json: changed trusted_proxies take effect when the server starts again")
+      do { try targets.http.replaceTrustedProxies(new.trustedProxies) } catch {
+        say("config.json: trusted_proxies: \(error); they stay as they were")
+      }
     }
     say("config.json: the change is in effect")
   }
@@ -73,7 +76,7 @@ final class ReplaceableAppStore: VerifyReceiptService {
   private let state: Mutex<State>
 
   init(_ configuration: Configuration.AppStore) throws(VerifyReceiptOptionsError) {
-    state = Mutex(State(current: try VerifyReceiptClient(.init(configuration))))
+    state = Mutex(State(current: try VerifyReceiptClient(configuration.clientOptions)))
   }
 
   func verify(
@@ -83,7 +86,7 @@ final class ReplaceableAppStore: VerifyReceiptService {
   }
 
   func replace(_ configuration: Configuration.AppStore) throws(VerifyReceiptOptionsError) {
-    let client = try VerifyReceiptClient(.init(configuration))
+    let client = try VerifyReceiptClient(configuration.clientOptions)
     let oldest = state.withLock { state in
       defer { (state.current, state.retired) = (client, state.current) }
       return state.retired
@@ -96,18 +99,5 @@ final class ReplaceableAppStore: VerifyReceiptService {
     let (current, retired) = state.withLock { ($0.current, $0.retired) }
     retired?.shutDown()
     current.shutDown()
-  }
-}
-
-extension VerifyReceiptOptions {
-  /// What config.json says of the App Store.
-  package init(_ configuration: Configuration.AppStore) {
-    self.init()
-    productionURL = configuration.productionURL
-    sandboxURL = configuration.sandboxURL
-    connectTimeoutMs = configuration.connectTimeoutMs
-    timeoutMs = configuration.timeoutMs
-    answerBytesMax = configuration.answerBytesMax
-    callsMax = configuration.callsMax
   }
 }

@@ -92,7 +92,7 @@ package final class LedgerServer: Sendable {
     }
     changes.begin(
       ConfigurationTargets(
-        workflow: workflow, appStore: appStore, authenticator: authenticator),
+        workflow: workflow, appStore: appStore, authenticator: authenticator, http: http),
       from: configuration)
   }
 

@@ -28,8 +28,19 @@ final class CallDesk: Sendable {
     case end
   }
 
+  /// Whether a call for the queue may be made.
+  enum Turn {
+    case now
+    /// Others have to be made first.
+    case later
+    /// No call is to be made at all.
+    case never
+  }
+
   /// So many receipts wait in memory; the rest stays in the projections until there is room.
   static let waitingMax = 16_384
+  /// The queue's thread takes so many that are due at once, to read them in the order of the log.
+  private static let batchMax = 2048
 
   private struct State {
     var callsMax: Int
@@ -320,23 +331,44 @@ final class CallDesk: Sendable {
       return isSingleRun && state.heap.count == 0 && state.calls.isEmpty && state.heldCount == 0
         ? .end : nil
     }
-    // Uploads never crowd the queue out altogether.
-    let free = state.callsMax - state.ready.count - state.callingCount
-    let room = max(free, max(1, state.callsMax / 4) - state.queueCalls) - state.heldCount
-    if room <= 0 { return nil }
+    guard hasRoom(state) else { return nil }
     let admission = state.breaker.admit(nowMs: nowMs)
     if admission == .denied {
       // A single run does not wait for the App Store to come back.
       return isSingleRun && state.calls.isEmpty && state.heldCount == 0 ? .end : nil
     }
     var entries: [RetryEntry] = []
-    while entries.count < (admission == .probe ? 1 : room), let next = state.heap.first,
-      next.dueMs <= nowMs, let entry = state.heap.popFirst()
+    // Some come a little early, so that a block of the log that is inflated serves many.
+    let untilMs = nowMs + state.schedule.firstMs / 10
+    while entries.count < (admission == .probe ? 1 : Self.batchMax), let next = state.heap.first,
+      next.dueMs <= untilMs, let entry = state.heap.popFirst()
     {
       entries.append(entry)
     }
     state.heldCount += entries.count
     return .ask(entries, isProbe: admission == .probe)
+  }
+
+  /// Uploads never crowd the queue out altogether.
+  private func hasRoom(_ state: State) -> Bool {
+    let free = state.callsMax - state.ready.count - state.callingCount
+    return max(free, max(1, state.callsMax / 4) - state.queueCalls) > 0
+  }
+
+  /// Waits a while for the turn of an entry that the queue's thread holds.
+  func nextTurn() -> Turn {
+    monitor.wait(on: 0, limitMs: 500) { state -> Turn? in
+      if state.isStopping || !state.breaker.isClosed { return .never }
+      return hasRoom(state) ? .now : nil
+    } ?? .later
+  }
+
+  /// Takes back entries whose turn did not come.
+  func giveBack(_ entries: some Collection<RetryEntry>) {
+    monitor.withLock { state in
+      state.heldCount -= entries.count
+      for entry in entries { insert(entry, &state) }
+    }
   }
 
   /// Turns an entry into a call that waits for its turn. Nil text: nothing waits any more.
@@ -407,7 +439,7 @@ final class CallDesk: Sendable {
   var figures: Figures {
     monitor.withLock { state in
       Figures(
-        waiting: state.heap.count, calling: state.callingCount,
+        waiting: state.heap.count + state.heldCount, calling: state.callingCount,
         isCircuitOpen: !state.breaker.isClosed, attempted: state.attempted,
         settled: state.settled)
     }

@@ -67,10 +67,8 @@ final class RetryQueue {
     var due: [Due] = []
     for entry in entries {
       do {
-        if let first = try projections.waitingUploads(
-          ofReceipt: entry.receiptID, appFamily: entry.appFamily
-        ).first {
-          due.append(Due(entry: entry, position: first.position))
+        if let position = try firstPosition(entry) {
+          due.append(Due(entry: entry, position: position))
         } else {
           desk.turn(entry, into: nil, isProbe: isProbe)
         }
@@ -80,7 +78,8 @@ final class RetryQueue {
       }
     }
     due.sort { $0.position < $1.position }
-    for item in due {
+    for (index, item) in due.enumerated() {
+      if !isProbe, !waitForTurn() { return desk.giveBack(due[index...].map(\.entry)) }
       do {
         let call = try call(for: item, isProbe: isProbe)
         desk.turn(item.entry, into: call, isProbe: isProbe)
@@ -92,7 +91,26 @@ final class RetryQueue {
     }
   }
 
+  /// Whether a call may be made; it returns when one may, or when none is to be made.
+  private func waitForTurn() -> Bool {
+    while true {
+      switch desk.nextTurn() {
+      case .now: return true
+      case .never: return false
+      case .later: onTurn()
+      }
+    }
+  }
+
+  /// The first upload of a receipt that waits; nil where none does any more.
+  private func firstPosition(_ entry: RetryEntry) throws -> Position? {
+    try projections.waitingUploads(ofReceipt: entry.receiptID, appFamily: entry.appFamily).first?
+      .position
+  }
+
+  /// Nil where an answer came while the entry was held.
   private func call(for due: Due, isProbe: Bool) throws -> AppStoreCall? {
+    guard try firstPosition(due.entry) != nil else { return nil }
     if due.position >= reader.head.size { try reader.refresh() }
     let line = try reader.event(at: due.position)
     return try line.withUnsafeBytes { bytes in

@@ -5,8 +5,9 @@ import Glibc
 enum AuditStep {
   /// A segment begins; the opening is nil where it is damaged.
   case segment(name: String, first: Position, opening: MemberHeader?)
-  /// A block, by its header; the pipeline delivers its content.
-  case block(MemberHeader, BlockLocation, file: String, isLast: Bool)
+  /// A block, by its header; the pipeline delivers its content. Only what stands at the very end and
+  /// is not what its CRC-32 says may be torn: whoever opens the log takes any other for a block.
+  case block(MemberHeader, BlockLocation, file: String, mayBeTorn: Bool)
   case closing(MemberHeader, offsetBytes: Int)
   /// Behind the newest segment's last whole member stands something else, up to the end.
   case torn(file: String, block: Int, byteCount: Int)
@@ -145,8 +146,9 @@ final class AuditWalk: BlockSequence {
       segment.blockCount += 1
       segment.lastBlock = block
       segment.offsetBytes = endOffset
-      let isLast = segments.isEmpty && endOffset == segment.sizeBytes
-      note(.block(header, block, file: segment.file.name, isLast: isLast))
+      var mayBeTorn = segments.isEmpty && endOffset == segment.sizeBytes
+      if mayBeTorn { mayBeTorn = try !isWhole(header, at: offset, segment) }
+      note(.block(header, block, file: segment.file.name, mayBeTorn: mayBeTorn))
       return BlockItem(block: block, file: segment.file)
     case .closing:
       guard try isWhole(header, at: offset, segment) else {

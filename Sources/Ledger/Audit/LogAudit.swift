@@ -126,14 +126,18 @@ package final class LogAudit {
   ) {
     switch step {
     case .segment(let name, let first, let opening): begin(name, first, opening)
-    case .block(let header, let block, let file, let isLast):
+    case .block(let header, let block, let file, let mayBeTorn):
       segmentBlockCount += 1
       report.byteCount += header.memberByteCount
       switch result {
       case .success((let frontier, let lines)?): take(lines, frontier, header, block, file)
       case .success(nil): break
       case .failure(let error):
+<<<<<<< HEAD
         if isLast, error.kind == .corruption, error.damage?.verdict != .unreadable {
+=======
+        if mayBeTorn, error.kind == .corruption {
+>>>>>>> main
           tornMember = (file, block.ordinal)
         } else {
           fail(error, header, block, file)

@@ -124,9 +124,12 @@ struct TailView {
       cause: cause)
   }
 
-  /// Puts the lines of the frames from an index on into a buffer, without the frames' headers.
-  func readEvents(fromFrame index: Int, into buffer: ByteBuffer) throws(LedgerError) {
+  /// Puts the lines of the frames from an index on, or of so many, into a buffer, without the frames' headers.
+  func readEvents(
+    fromFrame index: Int, atMost frameCount: Int = .max, into buffer: ByteBuffer
+  ) throws(LedgerError) {
     buffer.count = 0
+<<<<<<< HEAD
     guard index < frames.count else { return }
     let start = frames[index].offsetBytes
     let isThere: Bool
@@ -134,8 +137,16 @@ struct TailView {
       isThere = try file.readWhole(endOffsetBytes - start, offsetBytes: start, into: buffer)
     } catch { throw error.unreadable(file, at: frames[index].header.first) }
     guard isThere else { throw damage("it became shorter") }
+=======
+    let part = frames.dropFirst(index).prefix(frameCount)
+    guard let first = part.first, let last = part.last else { return }
+    let start = first.offsetBytes
+    let end = last.offsetBytes + last.header.frameByteCount
+    guard try file.readWhole(end - start, offsetBytes: start, into: buffer)
+    else { throw damage("it became shorter") }
+>>>>>>> main
     var used = 0
-    for frame in frames[index...] {
+    for frame in part {
       let rest = UnsafeRawBufferPointer(rebasing: buffer.bytes[(frame.offsetBytes - start)...])
       guard frame.header.isWhole(in: rest) else { throw damage("a frame changed") }
       let source = buffer.base + (frame.eventsOffsetBytes - start)

@@ -12,18 +12,26 @@ protocol BlockSequence: AnyObject {
   func next() throws(LedgerError) -> BlockItem?
 }
 
+/// Whether anything in a block is wanted, by its positions. Called on several threads, one at a time.
+package typealias BlockFilter = @Sendable (Range<Position>) -> Bool
+
 /// Goes through the blocks that hold a range of positions; one thread at a time.
 final class BlockSource: BlockSequence {
   private let directory: LedgerDirectory
   private var segments: [SealedSegment]
   private let newest: SegmentIndex?
   private let end: Position
+  private let isWanted: BlockFilter?
   private var current: SegmentIndex?
   private var position: Position
   private var fault: LedgerError?
 
-  init(_ directory: LedgerDirectory, _ state: LogState, _ range: Range<Position>) {
+  init(
+    _ directory: LedgerDirectory, _ state: LogState, _ range: Range<Position>,
+    isWanted: BlockFilter? = nil
+  ) {
     self.directory = directory
+    self.isWanted = isWanted
     segments = state.sealed.filter { $0.endPosition > range.lowerBound }.reversed()
     newest = state.newest
     position = range.lowerBound
@@ -35,6 +43,7 @@ final class BlockSource: BlockSequence {
     while position < end {
       if let current, let block = current.block(holding: position) {
         position = block.endPosition
+        if let isWanted, !isWanted(block.first..<block.endPosition) { continue }
         return BlockItem(block: block, file: current.file)
       }
       if let fault { throw fault }

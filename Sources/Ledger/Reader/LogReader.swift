@@ -116,12 +116,14 @@ package final class LogReader {
   /// the next blocks. The body returns false to stop.
   ///
   /// Without `to` it goes to the head and then throws the damage behind it, if there is any:
-  /// nobody who reads a log to its end overlooks that it is not whole. Throws `invalidInput` for
+  /// nobody who reads a log to its end overlooks that it is not whole. Blocks that `isWanted` turns down are
+  /// passed over by their headers, unread; chunks then leave positions out. Throws `invalidInput` for
   /// positions beyond the head, `corruption` at a block that is not what its checksum says (all
   /// before it was handed out), and what the body throws.
   package func read(
     from: Position, to: Position? = nil, workers: Int = 2, syncTails: Bool = false,
-    prepare: BlockPreparation? = nil, _ body: (borrowing EventChunk) throws -> Bool
+    isWanted: BlockFilter? = nil, prepare: BlockPreparation? = nil,
+    _ body: (borrowing EventChunk) throws -> Bool
   ) throws {
     let end = min(to ?? state.size, state.size)
     if from < 0 || from > end || (to ?? 0) > state.size && state.damage == nil {
@@ -133,19 +135,19 @@ package final class LogReader {
     let blocksEnd = state.newest?.endPosition ?? 0
     let blockRange = from..<max(from, min(end, blocksEnd))
     if !blockRange.isEmpty {
-      guard try readBlocks(blockRange, workers, prepare, body) else { return }
+      let source = BlockSource(directory, state, blockRange, isWanted: isWanted)
+      guard try readBlocks(blockRange, source, workers, prepare, body) else { return }
     }
     guard try readTails(from..<end, body) else { return }
     if let damage = state.damage, to ?? Int.max > state.size { throw damage }
   }
 
   private func readBlocks(
-    _ range: Range<Position>, _ workers: Int, _ prepare: BlockPreparation?,
+    _ range: Range<Position>, _ source: BlockSource, _ workers: Int, _ prepare: BlockPreparation?,
     _ body: (borrowing EventChunk) throws -> Bool
   ) throws -> Bool {
     // One block is not worth a thread.
     if workers < 1 || isWithinNewestBlock(range) {
-      let source = BlockSource(directory, state, range)
       let events = ByteBuffer(capacity: 2 << 20)
       while let item = try source.next() {
         let frontier = try inflater.inflate(item.block, of: item.file, into: events)
@@ -155,7 +157,7 @@ package final class LogReader {
       return true
     }
     let pipeline = try BlockPipeline(
-      BlockSource(directory, state, range), workerCount: min(workers, 64), prepare: prepare)
+      source, workerCount: min(workers, 64), prepare: prepare)
     defer { pipeline.stop() }
     while let block = try pipeline.next() {
       guard try body(try chunk(block, range)) else { return false }
@@ -246,7 +248,7 @@ package final class LogReader {
       line = LineRange.part(events, first: block.first, position..<position + 1)
     } else if let tail = state.tails.first(where: { position < $0.endPosition }) {
       let index = tail.frameIndex(holding: position)
-      try tail.readEvents(fromFrame: index, into: scratch)
+      try tail.readEvents(fromFrame: index, atMost: 1, into: scratch)
       line = LineRange.part(
         scratch.bytes, first: tail.frames[index].header.first, position..<position + 1)
     }

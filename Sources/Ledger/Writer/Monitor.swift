@@ -13,7 +13,12 @@ package final class Monitor<State>: @unchecked Sendable {
     pthread_mutex_init(mutex, nil)
     conditions = .allocate(capacity: conditionCount)
     conditions.initialize(repeating: pthread_cond_t())
-    for index in 0..<conditionCount { pthread_cond_init(&conditions[index], nil) }
+    // A wall clock that is put back must not make anyone wait longer.
+    var attributes = pthread_condattr_t()
+    pthread_condattr_init(&attributes)
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+    for index in 0..<conditionCount { pthread_cond_init(&conditions[index], &attributes) }
+    pthread_condattr_destroy(&attributes)
     state = .allocate(capacity: 1)
     state.initialize(to: initial)
   }
@@ -54,7 +59,7 @@ package final class Monitor<State>: @unchecked Sendable {
     on condition: Int, limitMs: Int64, until body: (inout State) throws(Failure) -> Result?
   ) throws(Failure) -> Result? {
     var end = timespec()
-    clock_gettime(CLOCK_REALTIME, &end)
+    clock_gettime(CLOCK_MONOTONIC, &end)
     let nanoseconds = end.tv_nsec + Int(limitMs % 1000) * 1_000_000
     end.tv_sec += Int(limitMs / 1000) + nanoseconds / 1_000_000_000
     end.tv_nsec = nanoseconds % 1_000_000_000

@@ -120,6 +120,25 @@ package final class Database {
     }
   }
 
+  /// Copies the whole database, as it is at one moment, into an empty file, while others may write to it.
+  /// The copy is not forced to disk.
+  func copy(to path: String) throws(DatabaseError) {
+    let target = try Database(path: path, mode: .write)
+    try target.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
+    guard let backup = sqlite3_backup_init(target.handle, "main", handle, "main") else {
+      throw target.error("copying the projections")
+    }
+    let stepped = sqlite3_backup_step(backup, -1)
+    let finished = sqlite3_backup_finish(backup)
+    guard stepped == SQLITE_DONE, finished == SQLITE_OK else {
+      let code = finished == SQLITE_OK ? stepped : finished
+      throw DatabaseError(
+        operation: "copying the projections", cause: String(cString: sqlite3_errstr(code)),
+        code: code & 0xFF)
+    }
+    try checkUnchanged()
+  }
+
   /// Makes rows in memory readable as the table `row_batch`.
   func registerRowTable() throws(DatabaseError) {
     if rowSource != nil { return }
@@ -274,4 +293,49 @@ package final class Statement {
   package func text(_ index: Int32) -> String { String(decoding: bytes(index), as: UTF8.self) }
 
   package func optionalText(_ index: Int32) -> String? { isNull(index) ? nil : text(index) }
+
+  /// The integer at a place; nil where something else stands.
+  func wholeNumber(_ index: Int32) -> Int64? {
+    sqlite3_column_type(handle, index) == SQLITE_INTEGER ? integer(index) : nil
+  }
+
+  /// How a value sorts against that of another statement's row at the same place, as SQLite sorts without a
+  /// collation: below, above, or 0 where they are the same.
+  func order(of index: Int32, against other: Statement) -> Int {
+    let (mine, theirs) = (rank(index), other.rank(index))
+    if mine != theirs { return mine < theirs ? -1 : 1 }
+    switch mine {
+    case .null: return 0
+    case .number:
+      let (left, right) = (wholeNumber(index), other.wholeNumber(index))
+      if let left, let right { return left == right ? 0 : left < right ? -1 : 1 }
+      let (real, otherReal) = (
+        sqlite3_column_double(handle, index), sqlite3_column_double(other.handle, index)
+      )
+      return real == otherReal ? 0 : real < otherReal ? -1 : 1
+    case .text, .blob:
+      let (left, right) = (bytes(index), other.bytes(index))
+      let count = min(left.count, right.count)
+      if count > 0, let start = left.baseAddress, let otherStart = right.baseAddress {
+        let order = memcmp(start, otherStart, count)
+        if order != 0 { return Int(order) }
+      }
+      return left.count - right.count
+    }
+  }
+
+  private enum Rank: Int, Comparable {
+    case null, number, text, blob
+
+    static func < (left: Rank, right: Rank) -> Bool { left.rawValue < right.rawValue }
+  }
+
+  private func rank(_ index: Int32) -> Rank {
+    switch sqlite3_column_type(handle, index) {
+    case SQLITE_NULL: .null
+    case SQLITE_INTEGER, SQLITE_FLOAT: .number
+    case SQLITE_TEXT: .text
+    default: .blob
+    }
+  }
 }

@@ -9,6 +9,15 @@ enum Schema {
     ("views", 3),
   ]
 
+  /// The tables of each; `symbols` is everybody's.
+  static let tableNames: [String: [String]] = [
+    "apps": ["apps", "app_bundles"],
+    "receipts": ["receipts", "upload_verdicts", "open_uploads", "pending_receipts"],
+    "sales": ["sales", "sale_transactions"], "journal": ["later_lines"], "users": ["users"],
+    "verifications": ["verifications"], "exceptions": ["exceptions"],
+    "declarations": ["declarations", "price_list", "rates"], "uploads": ["uploads"], "views": [],
+  ]
+
   /// In the order in which rows are written: only then SQLite takes their values without copying them.
   static let tables = """
     CREATE TABLE progress(

@@ -24,6 +24,8 @@ final class EventFold {
   private let catalogue: AppCatalogue
   private let openUploads: OpenUploads
   private let verdicts: UploadVerdicts
+  /// Nil where there are no other projections than the standard ones.
+  private let additional: AdditionalFold?
   /// Where the lines of folded events are kept for a while; nil where nobody asks for them.
   private let recent: RecentEvents?
   private let keeper = TextKeeper()
@@ -48,7 +50,7 @@ final class EventFold {
   ///   - recent: keeps the lines of the events that are folded.
   init(
     _ database: Database, isFresh: Bool, nextPosition: Int, recent: RecentEvents? = nil,
-    readEvent: @escaping EventAccess
+    projections: ProjectionSet, readEvent: @escaping EventAccess
   ) throws(DatabaseError) {
     self.database = database
     self.isFresh = isFresh
@@ -76,6 +78,10 @@ final class EventFold {
     declarations = DeclarationTable(database, rows, symbols, isFresh: isFresh)
     catalogue = AppCatalogue(symbols, arena)
     if !isFresh { try catalogue.load(from: database) }
+    additional = AdditionalFold(projections, rows, symbols) { (number) throws(DatabaseError) in
+      try users.identifier(number)
+    }
+    saleTable.additional = additional
     openUploads = try OpenUploads(rows)
     verdicts = try UploadVerdicts(rows)
     verificationTarget = try rows.target("INSERT INTO verifications", valueCount: 13)
@@ -95,8 +101,17 @@ final class EventFold {
       try expect(event.line)
       try fold(result, reply, event.line)
     }
+    if let additional { try fold(event.line, event.line.data, into: additional) }
     recent?.add(event.line)
     nextPosition += 1
+  }
+
+  private func fold(
+    _ event: EventLine, _ data: Text, into additional: AdditionalFold
+  ) throws(ProjectionError) {
+    do { try additional.fold(event, data) } catch {
+      throw Self.projectionError(error, at: event.position)
+    }
   }
 
   /// Positions have no gaps.
@@ -161,6 +176,7 @@ final class EventFold {
       case .ratesDeclared:
         try declarations.add(try RatesDeclared(data: data), position: event.position)
       }
+      try additional?.fold(event, data)
     } catch {
       throw Self.projectionError(error, at: event.position)
     }

@@ -4,7 +4,8 @@ import Ledger
 
 /// The files `projections/<n>.sqlite` of a ledger, and the link `projections.sqlite` to the one in use.
 struct Generations {
-  private let directory: String
+  /// The folder `projections`.
+  let directory: String
   private let link: String
 
   init(_ ledger: LedgerDirectory) {
@@ -18,21 +19,62 @@ struct Generations {
 
   /// The path of the generation in use, or nil where there is none.
   var current: String? {
+    var last: String?
+    while let path = linked {
+      if access(path, F_OK) == 0 { return path }
+      // Removed between the two looks: the link points at its successor by now.
+      if path == last { return nil }
+      last = path
+    }
+    return nil
+  }
+
+  /// When the generation in use was put in use, in epoch milliseconds; nil where there is none.
+  var putInUseAtMs: Int64? {
+    var status = stat()
+    guard lstat(link, &status) == 0 else { return nil }
+    return Int64(status.st_mtim.tv_sec) * 1000 + Int64(status.st_mtim.tv_nsec) / 1_000_000
+  }
+
+  /// Calls `body` with the path of the generation in use; nil where there is none. A rebuild may replace it, and
+  /// remove it, at any moment: what then fails, or was found, is forgotten, and the new one is taken.
+  func withCurrent<Result>(
+    _ body: (String) throws(ProjectionError) -> Result
+  ) throws(ProjectionError) -> Result? {
+    for _ in 1..<Self.attemptCount {
+      guard let path = current else { return nil }
+      do throws(ProjectionError) {
+        let result = try body(path)
+        if current == path { return result }
+      } catch {
+        if case .interrupted = error { throw error }
+        if current == path { throw error }
+      }
+    }
+    guard let path = current else { return nil }
+    return try body(path)
+  }
+
+  /// Generations that follow each other faster than they can be opened are not waited for.
+  private static let attemptCount = 8
+
+  private var linked: String? {
     var buffer = [CChar](repeating: 0, count: 4096)
     let count = readlink(link, &buffer, buffer.count - 1)
     guard count > 0 else { return nil }
     let target = String(decoding: buffer[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self)
     let name = target.split(separator: "/").last.map(String.init) ?? target
-    let path = "\(directory)/\(name)"
-    return access(path, F_OK) == 0 ? path : nil
+    return "\(directory)/\(name)"
   }
 
-  /// The numbers of the generations that are there.
-  private func numbers() -> [Int] {
-    names().compactMap { name in
-      name.hasSuffix(".sqlite") ? Int(name.dropLast(".sqlite".count)) : nil
-    }
+  /// The number of the generation that a file belongs to, also what SQLite keeps beside one: a new database beside
+  /// an old write-ahead log of the same name would take up its rows.
+  private static func number(_ name: String) -> Int? {
+    name.firstRange(of: ".sqlite").flatMap { Int(name[..<$0.lowerBound]) }
   }
+
+  /// The numbers of the generations that are there, or were.
+  private func numbers() -> [Int] { names().compactMap(Self.number) }
 
   private func names() -> [String] {
     guard let stream = opendir(directory) else { return [] }
@@ -48,8 +90,9 @@ struct Generations {
   }
 
   /// Holds the lock of those who build a generation for as long as `body` runs; waits for another who does.
+  /// - Parameter isCancelled: asked when a signal ends the waiting.
   func withLock<Result>(
-    _ body: () throws(ProjectionError) -> Result
+    isCancelled: () -> Bool = { false }, _ body: () throws(ProjectionError) -> Result
   ) throws(ProjectionError) -> Result {
     if mkdir(directory, 0o700) != 0, errno != EEXIST {
       throw failure("making the folder", "projections")
@@ -59,8 +102,34 @@ struct Generations {
     defer { close(descriptor) }
     while flock(descriptor, LOCK_EX) != 0 {
       if errno != EINTR { throw failure("locking", "projections/lock") }
+      if isCancelled() { throw .interrupted }
     }
     return try body()
+  }
+
+  /// Removes what builds that were killed have left behind, unless one is at work. What can't be removed stays.
+  func tidy() {
+    guard let inUse = current?.split(separator: "/").last.map(String.init),
+      names().contains(where: { isLeftBehind($0, inUse: inUse) })
+        || access(link + ".new", F_OK) == 0
+    else { return }
+    let descriptor = open("\(directory)/lock", O_RDWR | O_CLOEXEC)
+    guard descriptor >= 0 else { return }
+    defer { close(descriptor) }
+    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, current?.hasSuffix("/\(inUse)") == true else {
+      return
+    }
+    removeLeftBehind(inUse: inUse)
+    unlink(link + ".new")
+  }
+
+  /// Whether a file belongs to a generation that is not in use.
+  private func isLeftBehind(_ name: String, inUse: String) -> Bool {
+    Self.number(name) != nil && name != inUse && !name.hasPrefix("\(inUse)-")
+  }
+
+  private func removeLeftBehind(inUse: String) {
+    for name in names() where isLeftBehind(name, inUse: inUse) { unlink("\(directory)/\(name)") }
   }
 
   /// A path for a new generation under a name that no reader looks for, and what it will be called.
@@ -78,8 +147,10 @@ struct Generations {
     close(descriptor)
   }
 
-  /// Removes a file that was not finished.
-  func remove(_ path: String) { unlink(path) }
+  /// Removes a file that was not finished, with what SQLite keeps beside it.
+  func remove(_ path: String) {
+    for suffix in ["", "-wal", "-shm", "-journal"] { unlink(path + suffix) }
+  }
 
   /// Forces a generation to disk and puts it in use; older ones go.
   func putInUse(building: String, final: String) throws(ProjectionError) {
@@ -94,10 +165,7 @@ struct Generations {
     }
     try sync(String(link.dropLast("/projections.sqlite".count)))
     // Whoever has an older generation open keeps it until it closes it.
-    for old in names()
-    where old.contains(".sqlite") && old != name && !old.hasPrefix("\(name)-") {
-      unlink("\(directory)/\(old)")
-    }
+    removeLeftBehind(inUse: name)
   }
 
   private func sync(_ path: String) throws(ProjectionError) {

@@ -38,18 +38,22 @@ struct Progress {
 
   // MARK: Versions
 
-  /// Notes the versions of this program's projections.
-  static func storeVersions(_ database: Database) throws(DatabaseError) {
+  /// Notes the versions of projections.
+  static func store(
+    versionsOf projections: ProjectionSet, _ database: Database
+  ) throws(DatabaseError) {
     let insert = try database.prepare("INSERT INTO projections VALUES(?, ?)")
-    for projection in Schema.versions {
+    for projection in projections.versions {
       insert.bind(1, text: projection.name)
       insert.bind(2, projection.version)
       try insert.run()
     }
   }
 
-  /// Whether the database was folded by projections of exactly this program's versions.
-  static func hasCurrentVersions(_ database: Database) throws(DatabaseError) -> Bool {
+  /// Whether the database was folded by exactly these projections, in their versions.
+  static func hasVersions(
+    _ projections: ProjectionSet, _ database: Database
+  ) throws(DatabaseError) -> Bool {
     // An empty file is a database too, one without tables.
     let tableCount = try database.integer(
       "SELECT count(*) FROM sqlite_master WHERE name IN ('projections', 'progress')")
@@ -57,6 +61,8 @@ struct Progress {
     let rows = try database.prepare("SELECT name, version FROM projections ORDER BY name")
     var stored: [String: Int] = [:]
     while try rows.step() { stored[rows.text(0)] = Int(rows.integer(1)) }
-    return stored == Dictionary(uniqueKeysWithValues: Schema.versions.map { ($0.name, $0.version) })
+    return stored
+      == Dictionary(
+        uniqueKeysWithValues: projections.versions.map { ($0.name, $0.version) })
   }
 }

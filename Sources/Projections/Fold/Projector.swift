@@ -31,12 +31,17 @@ package final class Projector {
 
   let reader: LogReader
   let generations: Generations
-  private let observer: Observer
+  let observer: Observer
+  /// What is kept.
+  let projections: ProjectionSet
 
-  package init(_ reader: LogReader, observer: Observer = Observer()) {
+  package init(
+    _ reader: LogReader, observer: Observer = Observer(), projections: ProjectionSet = .standard
+  ) {
     self.reader = reader
     generations = Generations(reader.directory)
     self.observer = observer
+    self.projections = projections
   }
 
   // MARK: Opening
@@ -45,8 +50,15 @@ package final class Projector {
   /// - Parameter isFrugal: catches up in any case, batch by batch, in memory that does not grow with what is
   ///   new; otherwise what is mostly new is built from nothing, which is quicker.
   package func current(isFrugal: Bool = false) throws(ProjectionError) -> Database {
-    if let path = generations.current, let database = try catchUp(path, isFrugal: isFrugal) {
-      return database
+    generations.tidy()
+    do throws(ProjectionError) {
+      let caughtUp = try generations.withCurrent { path throws(ProjectionError) in
+        try catchUp(path, isFrugal: isFrugal)
+      }
+      if let caughtUp, let database = caughtUp { return database }
+    } catch {
+      guard case .database(let failure) = error, failure.isCorrupt else { throw error }
+      observer.notice("the projections cannot be read: rebuilding")
     }
     try rebuild()
     return try open()
@@ -54,32 +66,41 @@ package final class Projector {
 
   /// The projections as they were left, without a look at the log; nil where there are none that fit.
   package func existing() throws(ProjectionError) -> Database? {
-    guard let path = generations.current else { return nil }
-    do throws(DatabaseError) {
-      let database = try Database(path: path, mode: .read)
-      return try Progress.hasCurrentVersions(database) ? database : nil
-    } catch {
-      if error.isCorrupt { return nil }
-      throw .database(error)
+    let found = try generations.withCurrent { path throws(ProjectionError) -> Database? in
+      do throws(DatabaseError) {
+        let database = try Database(path: path, mode: .read)
+        return try Progress.hasVersions(projections, database) ? database : nil
+      } catch {
+        if error.isCorrupt { return nil }
+        throw .database(error)
+      }
     }
+    return found ?? nil
   }
 
-  private func open() throws(ProjectionError) -> Database {
-    guard let path = generations.current else {
+  /// The generation in use.
+  func open(mode: Database.Mode = .read) throws(ProjectionError) -> Database {
+    let opened = try generations.withCurrent { path throws(ProjectionError) in
+      do throws(DatabaseError) {
+        let database = try Database(path: path, mode: mode)
+        // The first look opens SQLite's own files too: from then on nobody can take them away.
+        _ = try Progress(database)
+        return database
+      } catch { throw .database(error) }
+    }
+    guard let opened else {
       throw .file(
         operation: "opening", name: "projections.sqlite", cause: "it was removed meanwhile")
     }
-    do throws(DatabaseError) { return try Database(path: path, mode: .read) } catch {
-      throw .database(error)
-    }
+    return opened
   }
 
   // MARK: Catching up
 
   /// How many events one transaction of a catch-up folds, and then those that complete a block.
-  private static let batchEvents = 16_384
+  static let batchEvents = 16_384
   /// From so many new events on, a build from nothing may be quicker.
-  private static let rebuildEvents = 8192
+  static let rebuildEvents = 8192
 
   /// Folds what is new into a generation. Nil where it does not fit the log or this program, or where a
   /// build from nothing is quicker.
@@ -88,7 +109,7 @@ package final class Projector {
     var farBehind: Progress?
     do throws(DatabaseError) {
       let reading = try Database(path: path, mode: .read)
-      guard try Progress.hasCurrentVersions(reading) else {
+      guard try Progress.hasVersions(projections, reading) else {
         observer.notice("the projections are of another version of this program: rebuilding")
         return nil
       }
@@ -100,13 +121,7 @@ package final class Projector {
       }
       database = try Database(path: path, mode: .write)
       try database.execute("PRAGMA synchronous = NORMAL; PRAGMA cache_size = -16384")
-    } catch {
-      if error.isCorrupt {
-        observer.notice("the projections cannot be read: rebuilding")
-        return nil
-      }
-      throw .database(error)
-    }
+    } catch { throw .database(error) }
     if let farBehind {
       // What does not fit the log is not dropped without a word, also where it would be built anew.
       _ = try fits(farBehind)
@@ -136,12 +151,7 @@ package final class Projector {
       return true
     } catch {
       try? database.execute("ROLLBACK")
-      let failure = Self.projectionError(error)
-      if case .database(let error) = failure, error.isCorrupt {
-        observer.notice("the projections cannot be read: rebuilding")
-        return false
-      }
-      throw failure
+      throw Self.projectionError(error)
     }
   }
 
@@ -177,15 +187,16 @@ package final class Projector {
 
   // MARK: Rebuilding
 
-  /// Builds all projections from nothing beside those in use, and puts them in use.
+  /// Builds all projections from nothing beside those in use, caught up with what is appended meanwhile, and puts
+  /// them in use.
   package func rebuild() throws(ProjectionError) {
-    try generations.withLock { () throws(ProjectionError) in
+    try generations.withLock(isCancelled: observer.isCancelled) { () throws(ProjectionError) in
       let path = generations.newPath()
       var isDone = false
       defer { if !isDone { generations.remove(path.building) } }
       do {
         try generations.create(path.building)
-        try fill(path.building, upTo: reader.head.size)
+        try fill(path.building, upTo: nil)
       } catch { throw Self.projectionError(error) }
       try generations.putInUse(building: path.building, final: path.final)
       isDone = true
@@ -197,13 +208,7 @@ package final class Projector {
   ///
   /// Throws `ledger` for a position beyond the log's head, and for damage before it.
   package func build(upTo position: Position, at path: String) throws(ProjectionError) {
-    guard 0...reader.head.size ~= position else {
-      throw .ledger(
-        reader.damage
-          ?? LedgerError(
-            .invalidInput, operation: "build projections", object: "position \(position)",
-            cause: "the log holds \(reader.head.size) events"))
-    }
+    try check(position)
     try generations.create(path)
     do { try fill(path, upTo: position) } catch {
       generations.remove(path)
@@ -211,7 +216,21 @@ package final class Projector {
     }
   }
 
-  private func fill(_ path: String, upTo position: Position) throws {
+  /// Throws `ledger` for a position beyond the log's head, and for damage before it.
+  func check(_ position: Position) throws(ProjectionError) {
+    if 0...reader.head.size ~= position { return }
+    throw .ledger(
+      reader.damage
+        ?? LedgerError(
+          .invalidInput, operation: "build projections", object: "position \(position)",
+          cause: "the log holds \(reader.head.size) events"))
+  }
+
+  /// So often a build looks for what was appended meanwhile; each time there is far less of it.
+  private static let followCount = 8
+
+  /// - Parameter position: where the fold ends; nil is the head, also what is appended meanwhile.
+  func fill(_ path: String, upTo position: Position?) throws {
     let database = try Database(path: path, mode: .create)
     try database.execute(
       """
@@ -219,13 +238,28 @@ package final class Projector {
       PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_size = -32768; PRAGMA temp_store = MEMORY
       """)
     try database.execute("BEGIN")
-    try database.execute(Schema.tables)
-    try Progress.storeVersions(database)
-    try fold(into: database, from: Progress(), to: position, isFresh: true)
-    try database.execute(Schema.views)
+    try database.execute(Schema.tables + projections.tables)
+    try Progress.store(versionsOf: projections, database)
+    try fold(
+      into: database, from: Progress(), to: position ?? reader.head.size, isFresh: true)
+    try database.execute(Schema.views + projections.views)
     try database.execute("COMMIT")
+    if position == nil { try follow(into: database) }
     // The mode stands in the file's header; readers and those who catch up find it there.
     try database.execute("PRAGMA journal_mode = WAL")
+  }
+
+  /// Folds what was appended while a generation was built, so that the one in use gives way to none that is behind.
+  func follow(into database: Database) throws {
+    for _ in 0..<Self.followCount {
+      try reader.refresh()
+      if let damage = reader.damage { throw damage }
+      let progress = try Progress(database)
+      guard progress.position < reader.head.size else { return }
+      try database.execute("BEGIN")
+      try fold(into: database, from: progress, isFresh: false)
+      try database.execute("COMMIT")
+    }
   }
 
   // MARK: Folding
@@ -233,7 +267,7 @@ package final class Projector {
   /// - Parameters:
   ///   - to: the position at which the fold ends; nil is the head.
   ///   - atLeast: ends with the block that completes so many events; nil goes on to the end.
-  private func fold(
+  func fold(
     into database: Database, from progress: Progress, to end: Position? = nil, isFresh: Bool,
     atLeast: Int? = nil
   ) throws(ProjectionError) {
@@ -241,7 +275,9 @@ package final class Projector {
     let events = EventReader(reader.directory)
     let fold: EventFold
     do throws(DatabaseError) {
-      fold = try EventFold(database, isFresh: isFresh, nextPosition: progress.position) {
+      fold = try EventFold(
+        database, isFresh: isFresh, nextPosition: progress.position, projections: projections
+      ) {
         (position) throws(LedgerError) in try events.line(at: position)
       }
     } catch { throw .database(error) }

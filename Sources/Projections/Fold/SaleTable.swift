@@ -9,6 +9,8 @@ final class SaleTable: SaleSource {
   private var saleTarget: RowTarget?
   private var transactionTarget: RowTarget?
   private var lineTarget: RowTarget?
+  /// Hears of each sale that is written; nil where nobody listens.
+  var additional: AdditionalFold?
   /// So many sales were looked at by `storeSettled`.
   private var settledCount = 0
   private lazy var selectByKey = Result { () throws(DatabaseError) in
@@ -202,6 +204,7 @@ final class SaleTable: SaleSource {
     try rows.end()
     try storeTransactions(of: place, sales, rows)
     try writeLines(of: sale, sales, rows)
+    try additional?.fold(place, of: sales)
     sales.update(place) { $0.isChanged = false }
   }
 

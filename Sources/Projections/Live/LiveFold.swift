@@ -41,13 +41,9 @@ final class LiveFold {
     try reader.refresh()
     if let damage = reader.damage { throw ProjectionError.ledger(damage) }
     _ = try projector.current()
-    guard let path = projector.generations.current else {
-      throw ProjectionError.file(
-        operation: "opening", name: "projections.sqlite", cause: "it was removed meanwhile")
-    }
-    let database = try Database(path: path, mode: .write)
+    let database = try projector.open(mode: .write)
     try database.execute("PRAGMA synchronous = NORMAL; PRAGMA cache_size = -16384")
-    return (database, path, try Progress(database))
+    return (database, database.path, try Progress(database))
   }
 
   private static func answers(
@@ -144,7 +140,8 @@ final class LiveFold {
     foldedEvents = 0
     let events = events
     let fold = try EventFold(
-      database, isFresh: false, nextPosition: progress.position, recent: recent
+      database, isFresh: false, nextPosition: progress.position, recent: recent,
+      projections: projector.projections
     ) { (position) throws(LedgerError) in
       try events.line(at: position)
     }

@@ -110,8 +110,16 @@ package final class LiveProjections: Sendable {
   }
 
   private func ask<Result>(_ body: (Questions) throws -> Result) throws -> Result {
-    let path = shared.withLock { $0.path }
-    return try questions.withLock { current in
+    do { return try ask(shared.withLock { $0.path }, body) } catch {
+      // Another process may have put a new generation in use, and removed this one, since the last batch.
+      guard Generations(directory).current != shared.withLock({ $0.path }) else { throw error }
+      try catchUp()
+      return try ask(shared.withLock { $0.path }, body)
+    }
+  }
+
+  private func ask<Result>(_ path: String, _ body: (Questions) throws -> Result) throws -> Result {
+    try questions.withLock { current in
       if let questions = current, questions.path == path { return try body(questions) }
       let database = try Database(path: path, mode: .read)
       let events = EventReader(directory)

@@ -43,6 +43,28 @@ package struct ProjectionStatus: Equatable, Sendable {
   package var mustBeRebuilt: Bool { !isOfThisLog || counts == nil }
 }
 
+/// The projections of a ledger, one by one.
+package struct ProjectionList: Equatable, Sendable {
+  package struct Entry: Equatable, Sendable {
+    package let version: ProjectionStatus.Version
+    /// Rows of its tables; nil where it has none of its own, or the database doesn't have them.
+    package let rowCount: Int?
+  }
+
+  /// How many events are folded: one transaction folds them into all.
+  package let position: Position
+  /// Whether the log has, at that position, the root that the projections rest on.
+  package let isOfThisLog: Bool
+  /// When they were last built from nothing and put in use, in epoch milliseconds.
+  package let builtAtMs: Int64?
+  package let entries: [Entry]
+
+  /// Whether a command that needs them must build them anew.
+  package var mustBeRebuilt: Bool {
+    !isOfThisLog || entries.contains { $0.version.stored != $0.version.current }
+  }
+}
+
 /// How many events projections have folded, and the root that they recorded with it.
 package struct RecordedHead: Sendable {
   package let size: Int
@@ -52,50 +74,88 @@ package struct RecordedHead: Sendable {
 extension Projector {
   /// How the projections were left; nil where there are none. Changes nothing.
   package func status() throws(ProjectionError) -> ProjectionStatus? {
-    guard let path = generations.current else { return nil }
+    try generations.withCurrent { path throws(ProjectionError) in
+      do {
+        let database = try Database(path: path, mode: .read)
+        return try status(of: database)
+      } catch { throw Self.projectionError(error) }
+    }
+  }
+
+  /// How a database stands that is in no transaction.
+  package func status(of database: Database) throws(ProjectionError) -> ProjectionStatus {
     do {
-      let database = try Database(path: path, mode: .read)
       // All of one moment.
       try database.execute("BEGIN")
+      defer { try? database.execute("COMMIT") }
       let progress = try Progress(database)
-      let versions = try Self.versions(database)
+      let versions = try versions(database)
       let isCurrent = versions.allSatisfy { $0.stored == $0.current }
       return ProjectionStatus(
         position: progress.position, isOfThisLog: rests(progress), versions: versions,
         counts: isCurrent ? try Self.counts(database) : nil)
-    } catch let error as DatabaseError {
-      throw .database(error)
-    } catch let error as ProjectionError {
-      throw error
-    } catch { throw .output(error) }
+    } catch { throw Self.projectionError(error) }
+  }
+
+  /// Each projection as it was left; nil where there are none. Changes nothing.
+  package func list() throws(ProjectionError) -> ProjectionList? {
+    try generations.withCurrent { path throws(ProjectionError) in
+      do {
+        let database = try Database(path: path, mode: .read)
+        try database.execute("BEGIN")
+        let progress = try Progress(database)
+        let entries = try versions(database).map { version in
+          ProjectionList.Entry(
+            version: version, rowCount: try rowCount(of: version.name, database))
+        }
+        return ProjectionList(
+          position: progress.position, isOfThisLog: rests(progress),
+          builtAtMs: generations.putInUseAtMs, entries: entries)
+      } catch { throw Self.projectionError(error) }
+    }
+  }
+
+  private func rowCount(of name: String, _ database: Database) throws(DatabaseError) -> Int? {
+    var sum: Int?
+    for table in projections.tableNames(of: name) {
+      let isThere = try database.prepare(
+        "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?")
+      isThere.bind(1, text: table)
+      guard try isThere.step() else { continue }
+      sum = (sum ?? 0) + Int(try database.integer("SELECT count(*) FROM \(table)") ?? 0)
+    }
+    return sum
   }
 
   /// How far the projections of a ledger have come; nil where there are none. The log is not looked at.
   package static func recordedHead(
     _ ledger: LedgerDirectory
   ) throws(ProjectionError) -> RecordedHead? {
-    guard let path = Generations(ledger).current else { return nil }
-    do throws(DatabaseError) {
-      let progress = try Progress(try Database(path: path, mode: .read))
-      return RecordedHead(size: progress.position, root: progress.root)
-    } catch { throw .database(error) }
+    try Generations(ledger).withCurrent { path throws(ProjectionError) in
+      do throws(DatabaseError) {
+        let progress = try Progress(try Database(path: path, mode: .read))
+        return RecordedHead(size: progress.position, root: progress.root)
+      } catch { throw .database(error) }
+    }
   }
 
   /// The names and versions of this program's projections.
-  package static var versions: [(name: String, version: Int)] { Schema.versions }
+  package static var versions: [(name: String, version: Int)] { ProjectionSet.standard.versions }
 
-  private func rests(_ progress: Progress) -> Bool {
+  func rests(_ progress: Progress) -> Bool {
+    // A server may have appended, and folded, since the log was looked at.
+    if progress.position > reader.head.size { try? reader.refresh() }
     guard progress.position <= reader.head.size else { return false }
     return (try? reader.frontier(at: progress.position).root) == progress.root
   }
 
-  private static func versions(
+  func versions(
     _ database: Database
   ) throws(DatabaseError) -> [ProjectionStatus.Version] {
     let rows = try database.prepare("SELECT name, version FROM projections ORDER BY name")
     var stored: [String: Int] = [:]
     while try rows.step() { stored[rows.text(0)] = Int(rows.integer(1)) }
-    var result = Schema.versions.map { projection in
+    var result = projections.versions.map { projection in
       ProjectionStatus.Version(
         name: projection.name, stored: stored.removeValue(forKey: projection.name),
         current: projection.version)

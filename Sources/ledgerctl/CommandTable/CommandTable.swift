@@ -7,7 +7,9 @@ struct CommandTable: Sendable {
     configCheckCommand, configSetSharedSecretCommand, importCommand, pricesImportCommand,
     ratesImportCommand, serveCommand, retryCommand,
     statusCommand, showCommand, historyCommand, verifyCommand, replayCommand, rebuildCommand,
-    exportCommand,
+    projectionsListCommand, snapshotCreateCommand,
+    snapshotListCommand, snapshotVerifyCommand, snapshotRestoreCommand, snapshotPruneCommand,
+    exportCommand, diffCommand,
     keyCreateCommand, keyListCommand, checkpointCommand, proveCommand, auditCommand,
     auditProofCommand, auditConsistencyCommand, auditReportCommand, helpCommand,
   ])

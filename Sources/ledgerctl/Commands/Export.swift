@@ -31,6 +31,9 @@ let exportCommand = Command(
       "ledgerctl export journal --from 2026-03-01 --to 2026-03-31 --timezone Europe/Berlin",
       "The lines that March is made of, as Berlin counts days"),
     Example(
+      "ledgerctl export revenue --from 2026-03-01 --to 2026-03-31 --as-of 2026-04-05",
+      "March, as it was known when it was closed on the fifth of April"),
+    Example(
       "ledgerctl export revenue --manifest -o revenue.csv",
       "A report that an auditor can hold against the log"),
   ],
@@ -56,6 +59,7 @@ private let exportCommandOptions: [Option] = [
     "refunds",
     value: .init("DATE", allowed: ExportOptions.Refunds.names, standard: "event-date"),
     help: "the date on which returns and reversals count"),
+  .asOf,
   Option("from", value: .init("DAY"), help: "the first day, as in `2026-03-14`"),
   Option("to", value: .init("DAY"), help: "the last day"),
   Option(
@@ -79,7 +83,7 @@ private func export(
 ) throws -> ExitCode {
   let request = try options.request()
   let ledger = try OpenLedger(invocation, context)
-  let database = try ledger.projections()
+  let database = try ledger.projections(asOf: options.asOf)
   let output = ReportOutput(request, options.format, ledger.directory.identity)
   var manifest: Manifest?
   try withDestination(options.outputPath, context) { destination in

@@ -49,6 +49,8 @@ struct ExportOptions: Equatable, Sendable {
   let format: Format
   /// Nil is standard output.
   let outputPath: String?
+  /// The moment whose books are reported; nil is now.
+  let asOf: Moment?
   /// Whether a manifest is wanted; then there is an output path.
   let hasManifest: Bool
 
@@ -77,6 +79,7 @@ struct ExportOptions: Equatable, Sendable {
       "in", "is no currency code of three letters", read: Self.currencyCode)
     outputPath = invocation.value("output").flatMap { $0 == "-" ? nil : $0 }
     format = try Self.format(invocation, outputPath)
+    asOf = try invocation.moment("as-of")
     hasManifest = invocation.has("manifest")
     if hasManifest, outputPath == nil {
       throw UsageError(

@@ -10,7 +10,7 @@ let historyCommand = Command(
       + "returns and reversals, each with the position of its event."
   ],
   positionals: [Positional("USER", help: "the user identifier that the client sent")],
-  options: [.json],
+  options: [.asOf, .json],
   examples: [Example("ledgerctl history 42", "Show the history of user 42")],
   isReadOnly: true
 ) { invocation, context in
@@ -22,10 +22,13 @@ struct HistoryOptions: Equatable, Sendable {
   /// Must not be shown in an error.
   let user: String
   let isJSON: Bool
+  /// The moment whose books are shown; nil is now.
+  let asOf: Moment?
 
-  init(_ invocation: Invocation) {
+  init(_ invocation: Invocation) throws(UsageError) {
     user = invocation.positionals[0]
     isJSON = invocation.has("json")
+    asOf = try invocation.moment("as-of")
   }
 }
 
@@ -33,7 +36,7 @@ private func showHistory(
   _ options: HistoryOptions, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
   let ledger = try OpenLedger(invocation, context)
-  guard let user = try ledger.queries().user(options.user) else {
+  guard let user = try ledger.queries(asOf: options.asOf).user(options.user) else {
     // The identifier itself is not shown: it could be a person's.
     throw Failure(
       operation: "history", object: "USER", cause: "no upload names a user with this identifier")

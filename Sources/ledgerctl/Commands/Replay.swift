@@ -1,4 +1,5 @@
 // `replay`: the events themselves.
+import Glibc
 import Ledger
 import Projections
 import Time
@@ -10,11 +11,17 @@ let replayCommand = Command(
       + "event must pass all of them.",
     "`--from` and `--until` take a position, a day (UTC) or an RFC 3339 time, and include it. Times are those at "
       + "which events were recorded.",
+<<<<<<< HEAD
     "In a damaged log it ends at the damage. With `--skip-corrupt` it prints every event that is whole, checks "
       + "each against its digest, and says on standard error which positions it left out and why; the exit "
       + "code is then 20, as wherever damage is found, and 0 where all is whole. A write that a crash cut "
       + "short at the log's very end is no damage. It does not go with `--receipt`, `--user` and `--app`, which need "
       + "projections of a whole log.",
+=======
+    "With `--as-of` nothing later is printed, and `--receipt`, `--user` and `--app` mean what was known then.",
+    "`--follow` goes on with what is appended, until a signal or the end of whoever reads the output ends it, "
+      + "quietly and with exit code 0. `--pretty` is for people: indented, with long strings cut as `show` does.",
+>>>>>>> main
   ],
   options: [
     Option("from", value: .init("PLACE"), help: "the first position, day or time"),
@@ -25,12 +32,19 @@ let replayCommand = Command(
     Option("receipt", value: .init("RECEIPT-ID"), help: "events of one receipt"),
     Option("user", value: .init("USER", isSecret: true), help: "events of one user"),
     Option("app", value: .init("ID"), help: "events of one app family, by its id"),
+<<<<<<< HEAD
     Option("skip-corrupt", help: "go on past damage, and say what is left out"),
+=======
+    .asOf,
+    Option("pretty", help: "print events indented, their long strings cut"),
+    Option("follow", help: "go on with the events that are appended"),
+>>>>>>> main
   ],
   examples: [
+    Example("ledgerctl replay --follow --type receipt.uploaded", "Watch uploads as they come in"),
     Example(
       "ledgerctl replay --type receipt.verified --from 2026-03-01 | jq .data.status",
-      "See what the App Store answered since the first of March")
+      "See what the App Store answered since the first of March"),
   ]
 ) { invocation, context in
   try replay(ReplayOptions(invocation), invocation, context)
@@ -54,13 +68,33 @@ struct ReplayOptions: Equatable, Sendable {
   let user: String?
   /// A UUID in lower case.
   let appFamilyID: String?
+<<<<<<< HEAD
   /// Whether damage is passed over.
   let skipsCorrupt: Bool
+=======
+  /// The moment after which nothing counts; nil is now.
+  let asOf: Moment?
+  let isPretty: Bool
+  let isFollowing: Bool
+>>>>>>> main
 
   init(_ invocation: Invocation) throws(UsageError) {
     let cause = "is no position, no day and no RFC 3339 time"
     from = try invocation.value("from", cause) { Self.bound($0, isUpper: false) }
     until = try invocation.value("until", cause) { Self.bound($0, isUpper: true) }
+    isPretty = invocation.has("pretty")
+    isFollowing = invocation.has("follow")
+    asOf = try invocation.moment("as-of")
+    if isFollowing, asOf != nil {
+      throw UsageError(
+        "--as-of", "cannot stand beside --follow, which has no end",
+        command: invocation.command.name)
+    }
+    if isFollowing, until != nil {
+      throw UsageError(
+        "--until", "cannot stand beside --follow, which has no end",
+        command: invocation.command.name)
+    }
     if Self.isEmpty(from, until) {
       throw invocation.wrong("until", invocation.value("until") ?? "", "comes before --from")
     }
@@ -98,21 +132,41 @@ private func replay(
 ) throws -> ExitCode {
   if options.skipsCorrupt { return try replaySkipping(options, invocation, context) }
   let ledger = try OpenLedger(invocation, context)
-  let replay = Replay(options, ledger, context)
-  if options.appFamilyID != nil || options.receiptID != nil || options.user != nil {
-    try replay.ofSubject()
+  var replay = Replay(options, ledger, context)
+  if options.isFollowing {
+    // The end by a signal is the one that was meant.
+    do { try replay.follow() } catch is Interrupted {}
   } else {
-    try replay.all()
+    try replay.run()
   }
   return .done
 }
 
+/// Positions in ascending order, and whether a block holds any of them.
+private struct WantedPositions: Sendable {
+  let positions: [Position]
+
+  func meets(_ block: Range<Position>) -> Bool {
+    var (low, high) = (0, positions.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if positions[middle] < block.lowerBound { low = middle + 1 } else { high = middle }
+    }
+    return low < positions.count && positions[low] < block.upperBound
+  }
+}
+
 /// Prints the events that pass the filters.
 private struct Replay {
+  /// How long a follower sleeps between two looks at the log.
+  private static let lookIntervalMs: Int32 = 100
+
   private let options: ReplayOptions
   private let ledger: OpenLedger
   private let context: Context
   private let types: Set<EventType>
+  /// Where the first event stands; nil as long as the log does not reach it.
+  private var first: Position?
 
   init(_ options: ReplayOptions, _ ledger: OpenLedger, _ context: Context) {
     self.options = options
@@ -121,82 +175,133 @@ private struct Replay {
     types = Set(options.types)
   }
 
-  /// The positions between the bounds. Times never decrease, so that a bound is found by halving.
-  private func range(in reader: LogReader) throws -> Range<Position> {
+  private var reader: LogReader { ledger.reader }
+
+  private var hasSubject: Bool {
+    options.appFamilyID != nil || options.receiptID != nil || options.user != nil
+  }
+
+  /// Prints what the log holds.
+  mutating func run() throws {
+    try print(from: 0)
+    // Whoever reads to the end must hear that it is not the end.
+    if let damage = reader.damage, try end() == reader.head.size { throw damage }
+  }
+
+  /// Prints what the log holds, then what is appended; ends by what `wait` throws.
+  mutating func follow() throws {
+    var next = 0
+    while true {
+      if reader.head.size > next {
+        try print(from: next)
+        try context.output.flush()
+        next = reader.head.size
+      } else if reader.head.size < next {
+        throw LedgerError(
+          .init(verdict: .missing, file: "log", position: reader.head.size), operation: "replay",
+          cause: "the log became shorter while it was followed")
+      }
+      if let damage = reader.damage { throw damage }
+      try wait()
+      try reader.refresh()
+    }
+  }
+
+  /// Sleeps a little; throws where a signal came or nobody reads the output any more.
+  private func wait() throws {
+    try context.interruption.check()
+    var output = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
+    // Also with nothing to write, the end of the reader is to be noticed.
+    if poll(&output, 1, Self.lookIntervalMs) > 0, output.revents & Int16(POLLERR | POLLHUP) != 0 {
+      throw OutputError.closedPipe
+    }
+    try context.interruption.check()
+  }
+
+  // MARK: What is printed
+
+  /// Prints the events from a position on that lie within the bounds and pass the filters.
+  private mutating func print(from next: Position) throws {
+    if hasSubject {
+      // Asked first: they bring the log's view, and the projections, up to date with each other.
+      let queries = try ledger.queries(asOf: options.asOf)
+      guard let range = try range(from: next) else { return }
+      try printSubject(range, queries)
+    } else {
+      guard let range = try range(from: next) else { return }
+      try printAll(range)
+    }
+  }
+
+  /// The positions within the bounds, from one on; nil where there are none.
+  private mutating func range(from next: Position) throws -> Range<Position>? {
+    guard let first = try firstPosition() else { return nil }
+    let start = max(first, next)
+    let end = try end()
+    return start < end ? start..<end : nil
+  }
+
+  /// Times never decrease, so that a bound is found by halving.
+  private mutating func firstPosition() throws -> Position? {
+    if let first { return first }
     let size = reader.head.size
-    let first: Position =
+    let found: Position =
       switch options.from {
       case nil: 0
-      case .position(let position): min(position, size)
+      case .position(let position): position
       case .recordedAtMs(let timeMs): try reader.firstPosition(recordedFromMs: timeMs)
       }
-    let end: Position =
-      switch options.until {
-      case nil: size
-      // Compared before anything is added: a position may be the greatest there is.
-      case .position(let position): position < size ? position + 1 : size
-      case .recordedAtMs(let timeMs): try reader.firstPosition(recordedFromMs: timeMs + 1)
-      }
-    return first..<max(first, end)
+    if found < size { first = found }
+    return first
   }
 
-  /// All events within the bounds, of the types asked for.
-  func all() throws {
-    let reader = ledger.reader
-    let range = try range(in: reader)
-    if !range.isEmpty {
-      try reader.read(from: range.lowerBound, to: range.upperBound) { chunk in
-        try context.interruption.check()
-        guard !types.isEmpty else {
-          try context.output.write(chunk.bytes)
-          return true
-        }
-        try chunk.forEachEvent { event in
-          if hasType(event) { try print(event) }
-        }
+  private func end() throws -> Position {
+    let size = try options.asOf.map { try ledger.size(at: $0, "as-of") } ?? reader.head.size
+    return switch options.until {
+    case nil: size
+    // Compared before anything is added: a position may be the greatest there is.
+    case .position(let position): position < size ? position + 1 : size
+    case .recordedAtMs(let timeMs):
+      min(size, try reader.firstPosition(recordedFromMs: timeMs + 1))
+    }
+  }
+
+  /// All events, of the types asked for.
+  private func printAll(_ range: Range<Position>) throws {
+    try reader.read(from: range.lowerBound, to: range.upperBound) { chunk in
+      try context.interruption.check()
+      guard !types.isEmpty || options.isPretty else {
+        try context.output.write(chunk.bytes)
         return true
       }
+      try chunk.forEachEvent { event in
+        if hasType(event) { try print(event) }
+      }
+      return true
     }
-    // Whoever reads to the end must hear that it is not the end.
-    if let damage = reader.damage, range.upperBound == reader.head.size { throw damage }
   }
 
-  /// The events of a receipt, a user or an app family: the projections know where they stand.
-  func ofSubject() throws {
-    let queries = try ledger.queries()
-    let reader = ledger.reader
-    let range = try range(in: reader)
+  /// The events of a receipt, a user or an app family: the projections know where they stand, and blocks that hold
+  /// none of them are passed over.
+  private func printSubject(_ range: Range<Position>, _ queries: LedgerQueries) throws {
     let positions = try queries.positions(
       receiptID: options.receiptID, userIdentifier: options.user,
       appFamilyID: options.appFamilyID
     ).filter(range.contains)
-    // Registrations concern an app family, but neither a receipt nor a user.
+    // Registrations concern an app family, but neither a receipt nor a user. The projections know the last alone.
     let seeksRegistrations =
       options.receiptID == nil && options.user == nil
       && (types.isEmpty || types.contains(.appRegistered))
-    // An event by itself costs a block; where every eighth is wanted, reading all costs less.
-    if seeksRegistrations || positions.count > range.count / 8 {
-      try scan(range, positions, seeksRegistrations)
-    } else {
-      for position in positions {
-        try context.interruption.check()
-        try reader.event(at: position).withUnsafeBytes { line in
-          if let event = EventLine(line), hasType(event) { try print(event) }
-        }
-      }
-    }
-  }
-
-  private func scan(
-    _ range: Range<Position>, _ positions: [Position], _ seeksRegistrations: Bool
-  ) throws {
-    guard !range.isEmpty else { return }
-    var wanted = positions[...]
-    try ledger.reader.read(from: range.lowerBound, to: range.upperBound) { chunk in
+    if positions.isEmpty, !seeksRegistrations { return }
+    let wanted = WantedPositions(positions: positions)
+    let meets: BlockFilter = { wanted.meets($0) }
+    let isWanted = seeksRegistrations ? nil : meets
+    var index = 0
+    try reader.read(from: range.lowerBound, to: range.upperBound, isWanted: isWanted) { chunk in
       try context.interruption.check()
       try chunk.forEachEvent { event in
-        if wanted.first == event.position {
-          wanted.removeFirst()
+        if index < positions.count, positions[index] == event.position {
+          index += 1
           if hasType(event) { try print(event) }
         } else if seeksRegistrations, EventType(event.type) == .appRegistered,
           try AppRegistered(data: event.data).appFamilyID == options.appFamilyID
@@ -213,7 +318,12 @@ private struct Replay {
   }
 
   private func print(_ event: EventLine) throws {
-    try context.output.write(event.bytes)
-    try context.output.writeLine()
+    guard options.isPretty else {
+      try context.output.write(event.bytes)
+      return try context.output.writeLine()
+    }
+    for line in try ReadableEvent(Array(event.bytes)).lines {
+      try context.output.writeLine(visible(line))
+    }
   }
 }

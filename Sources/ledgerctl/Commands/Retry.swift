@@ -60,7 +60,7 @@ private func run(
   _ writer: LedgerWriter, _ projections: LiveProjections, _ configuration: Configuration,
   _ summary: inout RetrySummary, _ context: Context
 ) throws {
-  let appStore = try VerifyReceiptClient(VerifyReceiptOptions(configuration.appStore))
+  let appStore = try VerifyReceiptClient(configuration.appStore.clientOptions)
   defer { appStore.shutDown() }
   let diagnostics = context.diagnostics
   let progress = Progress("Asking the App Store", unit: .count("receipts"), context: context)

@@ -20,7 +20,7 @@ let showCommand = Command(
   ],
   options: [
     Option("sale", value: .init("KEY"), help: "a sale's key, or the id of one of its transactions"),
-    .json,
+    .asOf, .json,
   ],
   examples: [
     Example("ledgerctl show 12", "Show the event at position 12, and what it led to"),
@@ -43,9 +43,12 @@ struct ShowOptions: Equatable, Sendable {
 
   let subject: Subject
   let isJSON: Bool
+  /// The moment whose books are shown; nil is now.
+  let asOf: Moment?
 
   init(_ invocation: Invocation) throws(UsageError) {
     isJSON = invocation.has("json")
+    asOf = try invocation.moment("as-of")
     let text = invocation.positionals.first
     if let key = invocation.value("sale") {
       guard text == nil else {
@@ -76,6 +79,10 @@ private func show(
   switch options.subject {
   case .position(let position):
     let line = try ledger.reader.event(at: position)
+    if let asOf = options.asOf, try ledger.size(at: asOf, "as-of") <= position {
+      throw Failure(
+        operation: "show", object: "position \(position)", cause: "it was recorded after --as-of")
+    }
     // The event itself stands in the log, whatever becomes of the projections.
     if options.isJSON {
       try context.output.write(line)
@@ -83,7 +90,8 @@ private func show(
     } else {
       try writeEvent(line, context)
     }
-    let consequences = try Consequences(of: line, try ledger.queries())
+    let consequences = try Consequences(
+      of: line, try ledger.queries(asOf: options.asOf))
     if options.isJSON {
       var writer = JSONWriter()
       writer.object { writer in
@@ -96,9 +104,9 @@ private func show(
       try consequences.write(context)
     }
   case .receipt(let id):
-    try showReceipt(id, try ledger.queries(), options, context)
+    try showReceipt(id, try ledger.queries(asOf: options.asOf), options, context)
   case .sale(let key):
-    try showSale(key, try ledger.queries(), options, context)
+    try showSale(key, try ledger.queries(asOf: options.asOf), options, context)
   }
   return .done
 }

@@ -9,9 +9,10 @@ let statusCommand = Command(
     "Prints the ledger's origin and id, how many events it holds and their root, the files of the log, and how "
       + "far the projections have come. It changes nothing and needs no lock. Damage that opening the log shows "
       + "is named, and the exit code is then 20; projections that rest on another history than the log has make "
-      + "it 21."
+      + "it 21.",
+    "With `--as-of` it says what the ledger held then, and what the projections made of that.",
   ],
-  options: [.json],
+  options: [.asOf, .json],
   examples: [Example("ledgerctl status --json", "Give the figures to a program")]
 ) { invocation, context in
   try showStatus(StatusOptions(invocation), invocation, context)
@@ -20,9 +21,12 @@ let statusCommand = Command(
 /// What `status` was asked for.
 struct StatusOptions: Equatable, Sendable {
   let isJSON: Bool
+  /// The moment whose standing is shown; nil is now.
+  let asOf: Moment?
 
-  init(_ invocation: Invocation) {
+  init(_ invocation: Invocation) throws(UsageError) {
     isJSON = invocation.has("json")
+    asOf = try invocation.moment("as-of")
   }
 }
 
@@ -43,6 +47,10 @@ private func showStatus(
   _ options: StatusOptions, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
   let ledger = try OpenLedger(invocation, context)
+  if let asOf = options.asOf {
+    try PastStanding(ledger, asOf).write(isJSON: options.isJSON, context)
+    return .done
+  }
   let reader = ledger.reader
   let projections: Result<ProjectionStatus?, ProjectionError>
   do throws(ProjectionError) { projections = .success(try ledger.projector().status()) } catch {
@@ -87,6 +95,52 @@ private func write(_ standing: Standing, _ context: Context) throws {
   try sheet.fields(projectionFields(standing))
 }
 
+/// What stood in the books at a moment.
+private struct PastStanding {
+  private let identity: LedgerIdentity
+  private let size: Int
+  private let root: String
+  private let lastEventAtMs: Int64?
+  private let status: ProjectionStatus
+
+  init(_ ledger: OpenLedger, _ moment: Moment) throws {
+    identity = ledger.directory.identity
+    let database = try ledger.projections(asOf: moment)
+    let head = try Report.head(of: database)
+    size = head.size
+    root = head.root.base64
+    lastEventAtMs =
+      head.size == 0
+      ? nil
+      : try ledger.reader.event(at: head.size - 1).withUnsafeBytes { EventLine($0)?.recordedAtMs }
+    status = try ledger.projector().status(of: database)
+  }
+
+  func write(isJSON: Bool, _ context: Context) throws {
+    if isJSON {
+      var writer = JSONWriter()
+      writer.object { writer in
+        writer.member("origin", identity.origin)
+        writer.member("id", "\(identity.id)")
+        writer.member("events", size)
+        writer.member("root", root)
+        writer.member("last_event_at", lastEventAtMs.map(timeText))
+        writer.key("projections")
+        ledgerctl.write(status, lag: 0, &writer)
+      }
+      try context.output.write(writer.bytes)
+      return try context.output.writeLine()
+    }
+    var sheet = Sheet(context)
+    try sheet.fields([
+      ("origin", identity.origin), ("id", "\(identity.id)"), ("events", "\(size)"),
+      ("root", root), ("last event", lastEventAtMs.map(timeText) ?? "none"),
+    ])
+    try sheet.heading("Projections")
+    try sheet.fields(status.counts.map(countFields) ?? [])
+  }
+}
+
 private func fileTable(_ files: [LogFile]) -> TextTable {
   var table = TextTable([
     .init("file"), .init("kind"), .init("first", isNumber: true), .init("events", isNumber: true),
@@ -126,7 +180,11 @@ private func projectionFields(_ standing: Standing) -> [(name: String, value: St
   }
   fields.append(
     ("versions", status.versions.map { "\($0.name) \(versionText($0))" }.joined(separator: ", ")))
-  guard let counts = status.counts else { return fields }
+  return fields + (status.counts.map(countFields) ?? [])
+}
+
+private func countFields(_ counts: ProjectionStatus.Counts) -> [(name: String, value: String)] {
+  var fields: [(name: String, value: String)] = []
   let states = counts.receipts.map { "\($0.count) \($0.state)" }.joined(separator: ", ")
   fields.append(("receipts", "\(counts.receipts.reduce(0) { $0 + $1.count }): \(states)"))
   fields.append(("uploads", "\(counts.uploads)"))
@@ -135,12 +193,6 @@ private func projectionFields(_ standing: Standing) -> [(name: String, value: St
   fields.append(("sales", "\(counts.sales)\(pending)"))
   fields.append(("exceptions", "\(counts.exceptions)"))
   return fields
-}
-
-private func versionText(_ version: ProjectionStatus.Version) -> String {
-  let stored = version.stored.map { "\($0)" } ?? "missing"
-  if version.stored == version.current { return stored }
-  return "\(stored) (this program: \(version.current.map { "\($0)" } ?? "none"))"
 }
 
 // MARK: For programs

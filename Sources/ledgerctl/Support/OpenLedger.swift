@@ -56,6 +56,9 @@ struct OpenLedger {
       isCancelled: { context.interruption.isRequested })
   }
 
+  /// A line on standard error.
+  func say(_ text: String) { context.diagnostics.writeLine("ledgerctl: \(text)") }
+
   /// Projections that are kept up to date while others ask.
   func liveProjections() throws -> LiveProjections {
     if let damage = reader.damage { throw damage }

@@ -1,0 +1,265 @@
+// `append`: the same events into a ledger, into a bare file, and into SQLite, durably.
+import CDeflate
+import CSQLite
+import Glibc
+import Ledger
+import Synchronization
+
+/// How events come: so many in one append, from so many threads, until a count or a time is reached.
+struct AppendLoad {
+  let events: EventFile
+  let groupCount: Int
+  let threadCount: Int
+  /// 0: until the time is over.
+  let eventCountMax: Int
+  let secondsMax: Double
+
+  init(_ options: Options) throws {
+    events = try EventFile(
+      path: try options.text("events"), byteCountMax: 64 << 20)
+    groupCount = max(1, try options.number("group", default: 1))
+    threadCount = max(1, try options.number("threads", default: 1))
+    eventCountMax = try options.number("count", default: 0)
+    secondsMax = Double(try options.number("seconds", default: 0))
+    if eventCountMax == 0, secondsMax == 0 {
+      throw BenchmarkError("either --count or --seconds is needed")
+    }
+  }
+
+  /// Whether enough was appended.
+  func isDone(eventCount: Int, since start: Double) -> Bool {
+    if eventCountMax > 0, eventCount >= eventCountMax { return true }
+    return secondsMax > 0 && now() - start >= secondsMax
+  }
+
+  /// So many whole events, from a place on and around the end.
+  func lines(from index: Int, count: Int) -> [[UInt8]] {
+    (index..<index + count).map { events.lines[$0 % events.lines.count] }
+  }
+}
+
+/// What appending came to.
+struct AppendFigures {
+  var eventCount = 0
+  var byteCount = 0
+  /// Until the last event was durable.
+  var seconds = 0.0
+  /// Until everything was sealed and closed as well.
+  var secondsWithClosing = 0.0
+
+  func print() {
+    report([
+      "events": Double(eventCount), "bytes": Double(byteCount), "seconds": seconds,
+      "seconds_with_closing": secondsWithClosing,
+    ])
+  }
+}
+
+enum Append {
+  static func run(_ options: Options) throws {
+    let load = try AppendLoad(options)
+    let directory = try options.text("directory")
+    switch try options.text("way") {
+    case "ledger": try intoLedger(load, directory).print()
+    case "bare": try intoFile(load, directory).print()
+    case "sqlite": try intoSQLite(load, directory).print()
+    case let other: throw BenchmarkError("--way \(other): ledger, bare or sqlite")
+    }
+  }
+
+  /// As one group: what all threads append at once.
+  private static func groups(_ load: AppendLoad) -> [[UInt8]] {
+    let count = load.groupCount * load.threadCount
+    return stride(from: 0, to: max(load.events.lines.count, count), by: count).map { start in
+      Array(load.lines(from: start, count: count).joined())
+    }
+  }
+
+  // MARK: The ledger
+
+  private struct Shared {
+    var eventCount = 0
+    var byteCount = 0
+    var failure: String?
+  }
+
+  private static func intoLedger(_ load: AppendLoad, _ path: String) throws -> AppendFigures {
+    let drafts = try load.events.lines.map(EventFile.draft)
+    let lineByteCounts = load.events.lines.map(\.count)
+    let directory = try LedgerDirectory.create(path: path + "/ledger", origin: "bench.example")
+    let writer = try LedgerWriter.open(directory)
+    let shared = Mutex(Shared())
+    let start = now()
+    inThreads(load.threadCount) { thread in
+      // Each thread begins at another place of the file.
+      var index = thread * drafts.count / load.threadCount
+      while true {
+        let mayGoOn = shared.withLock {
+          $0.failure == nil && !load.isDone(eventCount: $0.eventCount, since: start)
+        }
+        guard mayGoOn else { return }
+        let indices = (index..<index + load.groupCount).map { $0 % drafts.count }
+        index += load.groupCount
+        do {
+          _ = try writer.append(indices.map { drafts[$0] })
+        } catch {
+          shared.withLock { $0.failure = "\(error)" }
+          return
+        }
+        let byteCount = indices.reduce(0) { $0 + lineByteCounts[$1] }
+        shared.withLock {
+          $0.eventCount += load.groupCount
+          $0.byteCount += byteCount
+        }
+      }
+    }
+    let seconds = now() - start
+    try writer.close()
+    let done = shared.withLock { $0 }
+    if let failure = done.failure { throw BenchmarkError("append: \(failure)") }
+    return AppendFigures(
+      eventCount: done.eventCount, byteCount: done.byteCount, seconds: seconds,
+      secondsWithClosing: now() - start)
+  }
+
+  private final class ThreadBody {
+    let run: () -> Void
+
+    init(_ run: @escaping () -> Void) { self.run = run }
+  }
+
+  /// Runs the body in so many threads; one runs in the caller's own.
+  private static func inThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
+    if count == 1 { return body(0) }
+    var threads: [pthread_t] = []
+    for index in 0..<count {
+      var thread = pthread_t()
+      let context = Unmanaged.passRetained(ThreadBody { body(index) }).toOpaque()
+      let status = pthread_create(
+        &thread, nil,
+        { context in
+          guard let context else { return nil }
+          Unmanaged<ThreadBody>.fromOpaque(context).takeRetainedValue().run()
+          return nil
+        }, context)
+      if status == 0 {
+        threads.append(thread)
+      } else {
+        Unmanaged<ThreadBody>.fromOpaque(context).release()
+      }
+    }
+    for thread in threads { pthread_join(thread, nil) }
+  }
+
+  // MARK: A bare file
+
+  private static func intoFile(_ load: AppendLoad, _ path: String) throws -> AppendFigures {
+    let groups = groups(load)
+    let descriptor = open(path + "/bare.log", O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0o600)
+    guard descriptor >= 0 else { throw BenchmarkError.system("create", "bare.log") }
+    defer { close(descriptor) }
+    var figures = AppendFigures()
+    let start = now()
+    while !load.isDone(eventCount: figures.eventCount, since: start) {
+      let group = groups[figures.eventCount / (load.groupCount * load.threadCount) % groups.count]
+      let written = group.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+      guard written == group.count, fdatasync(descriptor) == 0 else {
+        throw BenchmarkError.system("write", "bare.log")
+      }
+      figures.eventCount += load.groupCount * load.threadCount
+      figures.byteCount += group.count
+    }
+    figures.seconds = now() - start
+    figures.secondsWithClosing = figures.seconds
+    return figures
+  }
+
+  // MARK: SQLite
+
+  private static func intoSQLite(_ load: AppendLoad, _ path: String) throws -> AppendFigures {
+    var database: OpaquePointer?
+    defer { sqlite3_close(database) }
+    func check(_ status: Int32) throws {
+      guard status == SQLITE_OK || status == SQLITE_DONE else {
+        throw BenchmarkError("SQLite: \(String(cString: sqlite3_errmsg(database)))")
+      }
+    }
+    try check(sqlite3_open(path + "/events.sqlite", &database))
+    try check(
+      sqlite3_exec(
+        database,
+        """
+        PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+        CREATE TABLE event (position INTEGER PRIMARY KEY, line TEXT NOT NULL) STRICT
+        """, nil, nil, nil))
+    var insert: OpaquePointer?
+    try check(
+      sqlite3_prepare_v2(database, "INSERT INTO event VALUES (?, ?)", -1, &insert, nil))
+    defer { sqlite3_finalize(insert) }
+    let groupCount = load.groupCount * load.threadCount
+    var figures = AppendFigures()
+    let start = now()
+    while !load.isDone(eventCount: figures.eventCount, since: start) {
+      // A transaction of its own is what one statement is anyway.
+      if groupCount > 1 { try check(sqlite3_exec(database, "BEGIN", nil, nil, nil)) }
+      for index in figures.eventCount..<figures.eventCount + groupCount {
+        let line = load.events.lines[index % load.events.lines.count]
+        try line.withUnsafeBytes { bytes in
+          try check(sqlite3_bind_int64(insert, 1, Int64(index)))
+          let text = bytes.assumingMemoryBound(to: CChar.self).baseAddress
+          try check(sqlite3_bind_text(insert, 2, text, Int32(bytes.count), nil))
+          try check(sqlite3_step(insert))
+          try check(sqlite3_reset(insert))
+        }
+        figures.byteCount += line.count
+      }
+      if groupCount > 1 { try check(sqlite3_exec(database, "COMMIT", nil, nil, nil)) }
+      figures.eventCount += groupCount
+    }
+    figures.seconds = now() - start
+    figures.secondsWithClosing = figures.seconds
+    return figures
+  }
+}
+
+/// `deflate`: what one core compresses, at the level and in the portions of the log's blocks.
+enum Deflate {
+  static func run(_ options: Options) throws {
+    let events = try EventFile(path: try options.text("events"), byteCountMax: 64 << 20)
+    let defaults = WriterOptions()
+    guard let compressor = libdeflate_alloc_compressor(defaults.compressionLevel) else {
+      throw BenchmarkError("deflate: no memory")
+    }
+    defer { libdeflate_free_compressor(compressor) }
+    var blocks: [[UInt8]] = [[]]
+    for line in events.lines {
+      blocks[blocks.count - 1] += line
+      if blocks[blocks.count - 1].count >= defaults.blockByteCount { blocks.append([]) }
+    }
+    if blocks.count > 1 { blocks.removeLast() }
+    let seconds = Double(max(1, try options.number("seconds", default: 1)))
+    var output = [UInt8](repeating: 0, count: (blocks.map(\.count).max() ?? 0) + (1 << 20))
+    var byteCount = 0
+    var compressedByteCount = 0
+    let start = now()
+    var index = 0
+    while now() - start < seconds {
+      let block = blocks[index % blocks.count]
+      index += 1
+      let capacity = output.count
+      let count = output.withUnsafeMutableBytes { output in
+        block.withUnsafeBytes { block in
+          libdeflate_gzip_compress(
+            compressor, block.baseAddress, block.count, output.baseAddress, capacity)
+        }
+      }
+      if count == 0 { throw BenchmarkError("deflate: it failed") }
+      byteCount += block.count
+      compressedByteCount += count
+    }
+    report([
+      "bytes": Double(byteCount), "compressed_bytes": Double(compressedByteCount),
+      "seconds": now() - start,
+    ])
+  }
+}

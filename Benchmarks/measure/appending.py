@@ -1,0 +1,143 @@
+# Appending events, and what they take on disk.
+import shutil
+import statistics
+import subprocess
+
+from .runs import figures, in_turn, ratios, spread
+
+
+def append(bench, way, **load):
+    """Appends by one way into a fresh directory; what the benchmark program reports."""
+    place = bench.data.scratch(f"append-{way}")
+    options = [text for name, value in load.items() for text in (f"--{name}", str(value))]
+    events = bench.data.events(bench.size.uploads)
+    try:
+        return figures(
+            [bench.benchmark, "append", "--way", way, "--events", events, "--directory", place, *options]
+        )
+    finally:
+        shutil.rmtree(place)
+
+
+def rates(bench, **load):
+    """Events a second, each way in turn."""
+
+    def way(name):
+        def run():
+            done = append(bench, name, **load)
+            return done["events"] / done["seconds"]
+
+        return run
+
+    return in_turn(bench.rounds, {name: way(name) for name in ("ledger", "bare", "sqlite")}, False)
+
+
+def rows(bench, what, taken, goal="", limit=None):
+    to_bare = ratios(taken["ledger"], taken["bare"])
+    met = None if limit is None else statistics.median(to_bare) >= limit
+    rate = {name: statistics.median(taken[name]) for name in taken}
+    bench.table.row(
+        f"{what}, against bare writes + fdatasync",
+        f"{spread(to_bare)} × ({rate['ledger']:,.0f} : {rate['bare']:,.0f} events/s)", goal, met,
+    )
+    bench.table.row(
+        f"{what}, against SQLite (WAL, synchronous=FULL)",
+        f"{spread(ratios(taken['ledger'], taken['sqlite']))} × ({rate['sqlite']:,.0f} events/s)",
+    )
+
+
+def append_one_by_one(bench):
+    taken = rates(bench, count=bench.size.single_events)
+    rows(bench, "append, one by one, durable", taken, "≥ 0.9 ×", 0.9)
+
+
+def append_batches(bench):
+    taken = rates(bench, count=10 * bench.size.single_events, group=100)
+    rows(bench, "append, 100 in a batch, durable", taken)
+
+
+def append_concurrently(bench):
+    """Bursts of many threads, beside one by one in the same rounds."""
+    burst, size = bench.size.burst_seconds, bench.size
+
+    def single():
+        done = append(bench, "ledger", count=size.single_events)
+        return done["events"] / done["seconds"]
+
+    def together(way):
+        def run():
+            # The others have no work that piles up: a shorter time tells as much, in less space.
+            time = burst if way == "ledger" else min(burst, 3)
+            done = append(bench, way, threads=64, seconds=time)
+            return done["events"] / done["seconds"]
+
+        return run
+
+    ways = {"single": single} | {name: together(name) for name in ("ledger", "bare", "sqlite")}
+    taken = in_turn(bench.rounds, ways, False)
+    to_single = ratios(taken["ledger"], taken["single"])
+    rate = statistics.median(taken["ledger"])
+    bench.table.row(
+        f"append, 64 at once, a burst of {burst} s, against one by one",
+        f"{spread(to_single)} × ({rate:,.0f} : {statistics.median(taken['single']):,.0f} events/s)",
+        "≥ 10 ×", statistics.median(to_single) >= 10,
+    )
+    rows(bench, "append, 64 at once (the others: 64 in one write)", taken)
+
+
+def append_sustained(bench):
+    """What is sealed for long is what can be appended for long."""
+    size = bench.size
+    events = bench.data.events(size.uploads)
+    long, alone = [], []
+
+    def speed(done, time):
+        return done["bytes"] / done[time] / 1e6
+
+    for _ in range(bench.rounds):
+        command = [bench.benchmark, "deflate", "--events", events, "--seconds"]
+        before = figures([*command, str(size.burst_seconds)])
+        done = append(bench, "ledger", threads=64, seconds=size.sustained_seconds)
+        after = figures([*command, str(size.burst_seconds)])
+        long.append(speed(done, "seconds_with_closing"))
+        alone.append((speed(before, "seconds") + speed(after, "seconds")) / 2)
+    to_alone = ratios(long, alone)
+    bench.table.row(
+        f"append, 64 at once for {size.sustained_seconds} s, sealing and closing included, "
+        "against libdeflate on one core",
+        f"{spread(to_alone)} × ({statistics.median(long):,.0f} : {statistics.median(alone):,.0f} MB/s of "
+        "events)",
+        "≥ 0.8 ×", statistics.median(to_alone) >= 0.8,
+    )
+
+
+def log_size(bench):
+    ledger = bench.data.ledger(bench.size.uploads)
+    events, byte_count = bench.data.sealed(ledger)
+    segments = bench.data.segments(ledger)
+
+    def compressed(command):
+        plain = subprocess.Popen(["gzip", "-dc", *segments], stdout=subprocess.PIPE)
+        packed = subprocess.Popen(command, stdin=plain.stdout, stdout=subprocess.PIPE)
+        plain.stdout.close()
+        count = subprocess.run(
+            ["wc", "-c"], stdin=packed.stdout, stdout=subprocess.PIPE, check=True
+        ).stdout
+        packed.stdout.close()
+        packed.wait()
+        plain.wait()
+        return int(count)
+
+    gzip_bytes = compressed(["gzip", "-9"])
+    bench.table.row(
+        f"log of {events:,} events, against gzip -9 of the same events",
+        f"{byte_count / gzip_bytes:.3f} × ({byte_count / 1e6:,.1f} : {gzip_bytes / 1e6:,.1f} MB)",
+        "≤ 1.03 ×", byte_count <= 1.03 * gzip_bytes,
+    )
+    if not shutil.which("zstd"):
+        bench.table.row("the same, against zstd -3", "not measured: there is no zstd here")
+        return
+    zstd_bytes = compressed(["zstd", "-3", "-c", "-q"])
+    bench.table.row(
+        "the same, against zstd -3", f"{byte_count / zstd_bytes:.3f} × ({zstd_bytes / 1e6:,.1f} MB)"
+    )

@@ -1,0 +1,101 @@
+// Gzip in small members whose lengths stand in their headers (BGZF): any tool inflates it, several threads can.
+import CDeflate
+import Glibc
+
+/// The format of `bgzip`: gzip members of at most 64 KiB, each with its own length in the extra field `BC`,
+/// and an empty member at the end.
+package enum BlockedGzip {
+  /// How many bytes each member holds, but for the last: whole pages of 8 KiB, and less than 64 KiB even
+  /// where nothing can be compressed.
+  package static let blockByteCount = 56 << 10
+  /// The largest member.
+  package static let memberByteCountMax = 64 << 10
+  /// The empty member that ends a file.
+  package static let end: [UInt8] = header + [27, 0, 3, 0] + Array(repeating: 0, count: 8)
+
+  /// Deflate, with an extra field of 6 bytes: `BC`, 2 bytes long.
+  private static let header: [UInt8] = [
+    0x1F, 0x8B, 8, 4, 0, 0, 0, 0, 0, 0xFF, 6, 0, 0x42, 0x43, 2, 0,
+  ]
+  fileprivate static let headerByteCount = 18
+  fileprivate static let trailerByteCount = 8
+
+  /// The length of the member that begins here; nil where none does, or not all of its header is there.
+  package static func memberByteCount(_ bytes: UnsafeRawBufferPointer) -> Int? {
+    guard bytes.count >= headerByteCount, bytes.prefix(header.count).elementsEqual(header) else {
+      return nil
+    }
+    let count = Int(bytes[16]) + Int(bytes[17]) << 8 + 1
+    return count > headerByteCount + trailerByteCount ? count : nil
+  }
+
+  fileprivate static func writeHeader(
+    _ target: UnsafeMutableRawBufferPointer, memberByteCount count: Int
+  ) {
+    target.copyBytes(from: header)
+    target[16] = UInt8(truncatingIfNeeded: count - 1)
+    target[17] = UInt8(truncatingIfNeeded: (count - 1) >> 8)
+  }
+}
+
+/// Compresses blocks, one by one. Used by one thread at a time.
+package final class BlockedGzipCompressor {
+  private let compressor: OpaquePointer
+
+  /// - Parameter level: libdeflate's, from 1 (fastest) to 12.
+  package init(level: Int32) throws(LedgerError) {
+    guard let compressor = libdeflate_alloc_compressor(level) else {
+      throw .system(ENOMEM, "compress", "blocks")
+    }
+    self.compressor = compressor
+  }
+
+  deinit { libdeflate_free_compressor(compressor) }
+
+  /// Writes the member of a block of 1 to `blockByteCount` bytes; returns its length.
+  /// - Parameter target: has room for `memberByteCountMax` bytes.
+  package func compress(
+    _ block: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer
+  ) -> Int {
+    precondition(1...BlockedGzip.blockByteCount ~= block.count, "a block that is too large")
+    precondition(target.count >= BlockedGzip.memberByteCountMax, "no room for a member")
+    let headerByteCount = BlockedGzip.headerByteCount
+    let content = UnsafeMutableRawBufferPointer(rebasing: target[headerByteCount...])
+    let count = libdeflate_deflate_compress(
+      compressor, block.baseAddress, block.count, content.baseAddress,
+      BlockedGzip.memberByteCountMax - headerByteCount - BlockedGzip.trailerByteCount)
+    precondition(count > 0, "deflate made a block larger than its bound")
+    let crc32 = libdeflate_crc32(0, block.baseAddress, block.count)
+    content.storeBytes(of: crc32.littleEndian, toByteOffset: count, as: UInt32.self)
+    content.storeBytes(
+      of: UInt32(block.count).littleEndian, toByteOffset: count + 4, as: UInt32.self)
+    let total = headerByteCount + count + BlockedGzip.trailerByteCount
+    BlockedGzip.writeHeader(target, memberByteCount: total)
+    return total
+  }
+}
+
+/// Inflates members, one by one. Used by one thread at a time.
+package final class BlockedGzipInflater {
+  private let decompressor: OpaquePointer
+
+  package init() throws(LedgerError) {
+    guard let decompressor = libdeflate_alloc_decompressor() else {
+      throw .system(ENOMEM, "inflate", "blocks")
+    }
+    self.decompressor = decompressor
+  }
+
+  deinit { libdeflate_free_decompressor(decompressor) }
+
+  /// Inflates one whole member; returns how many bytes it held, or nil where it is damaged or holds more
+  /// than there is room for.
+  package func inflate(
+    _ member: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer
+  ) -> Int? {
+    var count = 0
+    let result = libdeflate_gzip_decompress(
+      decompressor, member.baseAddress, member.count, target.baseAddress, target.count, &count)
+    return result == LIBDEFLATE_SUCCESS ? count : nil
+  }
+}

@@ -1,0 +1,187 @@
+// Which lines of the journal two states of the same books have differently, and the events behind that.
+package import Ledger
+
+/// The journal of one environment before and after, line by line. Both databases must be of the same log and the
+/// same versions: then a sale has the same number in both.
+package struct JournalDifference: Sendable {
+  package enum Change: String, Sendable { case added, removed, changed }
+
+  /// What of a line bears on revenue.
+  package struct Line: Equatable, Sendable {
+    package let dateMs: Int64
+    /// `Sale`, `Return`, `Reversal`.
+    package let type: String
+    package let bundleID: String
+    package let saleKey: String
+    package let productID: String
+    package let kind: String
+    /// `ZZ` where unknown.
+    package let countryCode: String
+    package let quantity: Int64
+    package let currency: Currency?
+    /// Signed; nil where unpriced.
+    package let amountMicros: Int64?
+  }
+
+  package struct Entry: Sendable {
+    package let change: Change
+    /// Nil for one that was added.
+    package let before: Line?
+    /// Nil for one that was removed.
+    package let after: Line?
+    /// The event that made the line.
+    package let position: Position
+    /// The events since then that made it, or gave its sale its country or its price, in order.
+    package let events: [Position]
+    fileprivate let place: Place
+  }
+
+  /// A line among all lines: its sale's number, and its own among the sale's.
+  fileprivate struct Place: Comparable {
+    let sale: Int64
+    let ordinal: Int64
+
+    static func < (left: Place, right: Place) -> Bool {
+      (left.sale, left.ordinal) < (right.sale, right.ordinal)
+    }
+  }
+
+  /// By date, then by sale.
+  package let entries: [Entry]
+
+  /// Compares two databases, in memory that grows with what differs.
+  /// - Parameters:
+  ///   - environment: the one whose lines count, as the App Store names it.
+  ///   - isCancelled: asked for each line; true ends the work with `interrupted`.
+  package init(
+    from older: Database, to newer: Database, environment: String = "Production",
+    isCancelled: () -> Bool = { false }
+  ) throws(ProjectionError) {
+    var found: [Entry] = []
+    do {
+      let since = try Progress(older).position
+      let cause = try SaleEvents(newer, since: since)
+      let olderLines = try LineCursor(older, environment: environment)
+      let newerLines = try LineCursor(newer, environment: environment)
+      var (before, after) = (try olderLines.next(), try newerLines.next())
+      while let place = [before?.place, after?.place].compactMap({ $0 }).min() {
+        if isCancelled() { throw ProjectionError.interrupted }
+        let old = before?.place == place ? before : nil
+        let new = after?.place == place ? after : nil
+        if old?.line != new?.line, let either = new ?? old {
+          found.append(
+            Entry(
+              change: old == nil ? .added : new == nil ? .removed : .changed, before: old?.line,
+              after: new?.line, position: either.position,
+              events: try cause.events(of: either.place.sale, either.position), place: place))
+        }
+        if old != nil { before = try olderLines.next() }
+        if new != nil { after = try newerLines.next() }
+      }
+    } catch { throw Projector.projectionError(error) }
+    func dateMs(_ entry: Entry) -> Int64 { (entry.after ?? entry.before)?.dateMs ?? 0 }
+    entries = found.sorted { left, right in
+      (dateMs(left), left.place) < (dateMs(right), right.place)
+    }
+  }
+
+  /// Goes through a journal line by line.
+  private struct LineCursor {
+    struct Found {
+      let place: Place
+      let line: Line
+      let position: Position
+    }
+
+    private let rows: Statement
+
+    init(_ database: Database, environment: String) throws(DatabaseError) {
+      rows = try database.prepare(
+        """
+        SELECT sale, ordinal, date_ms, line, bundle_id, sale_key, product_id, kind, country_code,
+        quantity, currency, amount_micros, position FROM journal_view WHERE environment = ?
+        ORDER BY 1, 2
+        """)
+      rows.bind(1, text: environment)
+    }
+
+    func next() throws(DatabaseError) -> Found? {
+      guard try rows.step() else { return nil }
+      return Found(
+        place: Place(sale: rows.integer(0), ordinal: rows.integer(1)),
+        line: Line(
+          dateMs: rows.integer(2), type: rows.text(3), bundleID: rows.text(4),
+          saleKey: rows.text(5), productID: rows.text(6), kind: rows.text(7),
+          countryCode: rows.text(8), quantity: rows.integer(9),
+          currency: Currency.parse(rows.bytes(10)), amountMicros: rows.optionalInteger(11)),
+        position: Int(rows.integer(12)))
+    }
+  }
+
+  /// Finds the events that bear on a sale.
+  private struct SaleEvents {
+    private let row: Statement
+    private let since: Position
+
+    init(_ database: Database, since: Position) throws(DatabaseError) {
+      row = try database.prepare("SELECT country_position, price_position FROM sales WHERE id = ?")
+      self.since = since
+    }
+
+    func events(of sale: Int64, _ position: Position) throws(DatabaseError) -> [Position] {
+      row.reset()
+      row.bind(1, sale)
+      var positions: Set<Position> = [position]
+      if try row.step() {
+        positions.formUnion(
+          [row.optionalInteger(0), row.optionalInteger(1)].compactMap { $0.map(Int.init) })
+      }
+      return positions.filter { $0 >= since }.sorted()
+    }
+  }
+
+  // MARK: Writing
+
+  private static let columns = [
+    ReportColumn("change"), ReportColumn("date", .time), ReportColumn("line"),
+    ReportColumn("bundle_id"), ReportColumn("sale_key"), ReportColumn("product_id"),
+    ReportColumn("kind"), ReportColumn("country_code_before"), ReportColumn("country_code_after"),
+    ReportColumn("quantity_before", .integer), ReportColumn("quantity_after", .integer),
+    ReportColumn("currency_before"), ReportColumn("currency_after"),
+    ReportColumn("amount_before", .amount), ReportColumn("amount_after", .amount),
+    ReportColumn("position", .integer), ReportColumn("events", .list),
+  ]
+
+  /// Writes the lines as rows.
+  package func write(to writer: any ReportWriter) throws {
+    func text(_ text: String?) throws {
+      guard var text, !text.isEmpty else { return try writer.write(.empty) }
+      try text.withUTF8 { try writer.write(.text(UnsafeRawBufferPointer($0))) }
+    }
+    func amount(_ line: Line?) throws {
+      try writer.write(
+        line?.amountMicros.map { .amount(Int128($0), line?.currency) } ?? .empty)
+    }
+    try writer.begin(Self.columns)
+    for entry in entries {
+      guard let either = entry.after ?? entry.before else { continue }
+      try text(entry.change.rawValue)
+      try writer.write(.time(either.dateMs))
+      for value in [either.type, either.bundleID, either.saleKey, either.productID, either.kind] {
+        try text(value)
+      }
+      for line in [entry.before, entry.after] { try text(line?.countryCode) }
+      for line in [entry.before, entry.after] {
+        try writer.write(line.map { .integer($0.quantity) } ?? .empty)
+      }
+      for line in [entry.before, entry.after] {
+        try writer.write(line?.currency.map(ReportCell.currency) ?? .empty)
+      }
+      for line in [entry.before, entry.after] { try amount(line) }
+      try writer.write(.integer(Int64(entry.position)))
+      try writer.write(.integers(entry.events.map(Int64.init)))
+      try writer.endRow()
+    }
+    try writer.end(ReportSummary())
+  }
+}

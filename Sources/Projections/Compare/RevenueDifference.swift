@@ -1,0 +1,203 @@
+// What two states of the books differ in: revenue by month, country and currency, and the sales behind it.
+
+/// Revenue of one environment before and after, as far as it differs. Read from `journal_view`, whose columns
+/// are stable: the two databases may be of different versions.
+package struct RevenueDifference: Equatable, Sendable {
+  /// Where revenue is booked: the month of the line's date in UTC.
+  package struct Place: Hashable, Sendable {
+    /// `2026-03`.
+    package let month: String
+    /// `ZZ` where unknown.
+    package let countryCode: String
+    /// Nil for what has no price.
+    package let currency: String?
+  }
+
+  /// Sums of journal lines.
+  package struct Figures: Equatable, Sendable {
+    /// Gross less returns plus reversals (rule R9); 0 where nothing is priced.
+    package fileprivate(set) var netMicros: Int128 = 0
+    /// Units of paid sales, less those returned, plus those reversed.
+    package fileprivate(set) var netUnits = 0
+
+    fileprivate static func += (left: inout Figures, right: Figures) {
+      left.netMicros += right.netMicros
+      left.netUnits += right.netUnits
+    }
+  }
+
+  /// A sale that is booked differently.
+  package struct Sale: Equatable, Sendable {
+    package let bundleID: String
+    package let saleKey: String
+    package let productID: String
+    package let before: Figures
+    package let after: Figures
+  }
+
+  /// A place at which the sums, or the sales that make them up, differ.
+  package struct Row: Equatable, Sendable {
+    package let place: Place
+    package let before: Figures
+    package let after: Figures
+    /// How many sales are booked differently there.
+    package let saleCount: Int
+    /// The first of them, in the order of bundle and key.
+    package let sales: [Sale]
+  }
+
+  /// By month, country and currency.
+  package let rows: [Row]
+
+  package var isEmpty: Bool { rows.isEmpty }
+
+  /// Compares the journals of two databases line by line, in memory that grows with the places alone.
+  /// - Parameters:
+  ///   - environment: the one whose revenue counts, as the App Store names it.
+  ///   - saleLimit: so many sales are kept for each row.
+  ///   - isCancelled: asked for each sale; true ends the work with `interrupted`.
+  package init(
+    from older: Database, to newer: Database, environment: String = "Production",
+    saleLimit: Int = 10, isCancelled: () -> Bool = { false }
+  ) throws(ProjectionError) {
+    var sums = DifferenceSums(saleLimit: saleLimit)
+    do throws(DatabaseError) {
+      var olderSales = try JournalCursor(older, environment: environment)
+      var newerSales = try JournalCursor(newer, environment: environment)
+      var before = try olderSales.next()
+      var after = try newerSales.next()
+      while before != nil || after != nil {
+        if isCancelled() { break }
+        switch JournalSale.order(before, after) {
+        case .olderFirst:
+          sums.add(before, nil)
+          before = try olderSales.next()
+        case .newerFirst:
+          sums.add(nil, after)
+          after = try newerSales.next()
+        case .same:
+          sums.add(before, after)
+          before = try olderSales.next()
+          after = try newerSales.next()
+        }
+      }
+    } catch { throw .database(error) }
+    if isCancelled() { throw .interrupted }
+    rows = sums.rows
+  }
+}
+
+/// Sums by place, of everything and of what differs.
+private struct DifferenceSums {
+  private struct Entry {
+    var before = RevenueDifference.Figures()
+    var after = RevenueDifference.Figures()
+    var saleCount = 0
+    var sales: [RevenueDifference.Sale] = []
+  }
+
+  private let saleLimit: Int
+  private var entries: [RevenueDifference.Place: Entry] = [:]
+
+  init(saleLimit: Int) { self.saleLimit = saleLimit }
+
+  mutating func add(_ before: JournalSale?, _ after: JournalSale?) {
+    guard let sale = after ?? before else { return }
+    var places = before?.parts ?? [:]
+    for (place, _) in after?.parts ?? [:] where places[place] == nil {
+      places[place] = .init()
+    }
+    for place in places.keys {
+      let old = before?.parts[place]
+      let new = after?.parts[place]
+      add(old, new, at: place, of: sale)
+    }
+  }
+
+  private mutating func add(
+    _ old: RevenueDifference.Figures?, _ new: RevenueDifference.Figures?,
+    at place: RevenueDifference.Place, of sale: JournalSale
+  ) {
+    let (old, new) = (old ?? .init(), new ?? .init())
+    entries[place, default: Entry()].before += old
+    entries[place, default: Entry()].after += new
+    if old == new { return }
+    entries[place, default: Entry()].saleCount += 1
+    guard entries[place]?.sales.count ?? 0 < saleLimit else { return }
+    entries[place, default: Entry()].sales.append(
+      RevenueDifference.Sale(
+        bundleID: sale.bundleID, saleKey: sale.saleKey, productID: sale.productID,
+        before: old, after: new))
+  }
+
+  /// Those with a difference, sorted.
+  var rows: [RevenueDifference.Row] {
+    func key(_ place: RevenueDifference.Place) -> [String] {
+      [place.month, place.countryCode, place.currency ?? ""]
+    }
+    return entries.filter { $0.value.saleCount > 0 }.map { place, entry in
+      RevenueDifference.Row(
+        place: place, before: entry.before, after: entry.after, saleCount: entry.saleCount,
+        sales: entry.sales)
+    }.sorted { key($0.place).lexicographicallyPrecedes(key($1.place)) }
+  }
+}
+
+/// One sale's lines, summed by place.
+private struct JournalSale {
+  enum Order { case olderFirst, newerFirst, same }
+
+  /// What sorts it, as the database sorts: byte by byte.
+  let key: ([UInt8], [UInt8])
+  let productID: String
+  var parts: [RevenueDifference.Place: RevenueDifference.Figures] = [:]
+
+  var bundleID: String { String(decoding: key.0, as: UTF8.self) }
+  var saleKey: String { String(decoding: key.1, as: UTF8.self) }
+
+  /// Which of two sales comes first; an absent one comes last.
+  static func order(_ older: JournalSale?, _ newer: JournalSale?) -> Order {
+    guard let older else { return .newerFirst }
+    guard let newer else { return .olderFirst }
+    if older.key == newer.key { return .same }
+    let isOlderFirst =
+      older.key.0 == newer.key.0
+      ? older.key.1.lexicographicallyPrecedes(newer.key.1)
+      : older.key.0.lexicographicallyPrecedes(newer.key.0)
+    return isOlderFirst ? .olderFirst : .newerFirst
+  }
+}
+
+/// Goes through a journal sale by sale.
+private struct JournalCursor {
+  private let rows: Statement
+  private var isAtRow = false
+
+  init(_ database: Database, environment: String) throws(DatabaseError) {
+    let kinds = SaleKind.allCases.filter(\.isPaid).map { "'\($0.word)'" }.joined(separator: ", ")
+    rows = try database.prepare(
+      """
+      SELECT coalesce(bundle_id, ''), sale_key, coalesce(product_id, ''), substr(date, 1, 7), \
+      country_code, currency, iif(kind IN (\(kinds)), quantity, 0), coalesce(amount_micros, 0)
+      FROM journal_view WHERE environment = ? ORDER BY 1, 2
+      """)
+    rows.bind(1, text: environment)
+    isAtRow = try rows.step()
+  }
+
+  mutating func next() throws(DatabaseError) -> JournalSale? {
+    guard isAtRow else { return nil }
+    let key = (Array(rows.bytes(0)), Array(rows.bytes(1)))
+    var sale = JournalSale(key: key, productID: rows.text(2))
+    while isAtRow, rows.bytes(0).elementsEqual(key.0), rows.bytes(1).elementsEqual(key.1) {
+      let place = RevenueDifference.Place(
+        month: rows.text(3), countryCode: rows.text(4), currency: rows.optionalText(5))
+      var figures = RevenueDifference.Figures()
+      figures.netUnits = Int(rows.integer(6))
+      figures.netMicros = Int128(rows.integer(7))
+      sale.parts[place, default: .init()] += figures
+      isAtRow = try rows.step()
+    }
+    return sale
+  }
+}

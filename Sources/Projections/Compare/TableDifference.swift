@@ -1,0 +1,246 @@
+// What two tables of two databases differ in, row by row, in the order of their keys.
+
+/// The rows of one table, or one view, that two databases have differently.
+package struct TableDifference: Equatable, Sendable {
+  package enum Change: String, Sendable { case added, removed, changed }
+
+  /// A row that differs.
+  package struct Row: Equatable, Sendable {
+    package let change: Change
+    /// The columns that identify it, with their values; texts that may name a user are left out.
+    package let key: [(column: String, value: String)]
+    /// The columns that differ, with the values of integers.
+    package let columns: [Column]
+
+    package static func == (left: Row, right: Row) -> Bool {
+      left.change == right.change && left.columns == right.columns
+        && left.key.elementsEqual(right.key) { $0 == $1 }
+    }
+  }
+
+  package struct Column: Equatable, Sendable {
+    package let name: String
+    /// Nil where it is no integer.
+    package let before: Int64?
+    package let after: Int64?
+  }
+
+  package let name: String
+  /// Nil where the older database doesn't have the table.
+  package let rowsBefore: Int?
+  /// Nil where the newer one doesn't have it.
+  package let rowsAfter: Int?
+  package fileprivate(set) var added = 0
+  package fileprivate(set) var removed = 0
+  package fileprivate(set) var changed = 0
+  /// The columns that only one of them has; they are not compared.
+  package let addedColumns: [String]
+  package let removedColumns: [String]
+  /// In how many rows a column differs, by its name.
+  package fileprivate(set) var changedColumns: [String: Int] = [:]
+  /// The first rows that differ.
+  package fileprivate(set) var rows: [Row] = []
+
+  var isInBoth: Bool { rowsBefore != nil && rowsAfter != nil }
+
+  package var isEmpty: Bool {
+    added + removed + changed == 0 && addedColumns.isEmpty && removedColumns.isEmpty
+      && isInBoth
+  }
+}
+
+/// Compares tables of two databases, in memory that does not grow with them.
+struct TableComparison {
+  /// Columns that say which row it is, where a table has no key of its own.
+  private static let telling = [
+    "type", "exception", "sale", "position", "ordinal", "environment", "bundle",
+  ]
+
+  let older: Database
+  let newer: Database
+  /// So many rows are kept of each table.
+  let rowLimit: Int
+  let isCancelled: () -> Bool
+
+  /// - Parameter key: the columns that identify a row; nil looks for the table's primary key. Without one, rows are
+  ///   compared as wholes.
+  func compare(_ name: String, key: [String]? = nil) throws(ProjectionError) -> TableDifference {
+    do throws(DatabaseError) {
+      let before = try columns(of: name, in: older)
+      let after = try columns(of: name, in: newer)
+      var result = TableDifference(
+        name: name, rowsBefore: before.isEmpty ? nil : try count(name, older),
+        rowsAfter: after.isEmpty ? nil : try count(name, newer),
+        addedColumns: before.isEmpty ? [] : after.names.filter { !before.names.contains($0) },
+        removedColumns: after.isEmpty ? [] : before.names.filter { !after.names.contains($0) })
+      if before.isEmpty || after.isEmpty {
+        result.added = result.rowsAfter ?? 0
+        result.removed = result.rowsBefore ?? 0
+        return result
+      }
+      let common = after.names.filter(before.names.contains)
+      var keys = key ?? (before.keys == after.keys ? after.keys : [])
+      if !keys.allSatisfy(common.contains) { keys = [] }
+      let isKeyless = keys.isEmpty
+      if isKeyless { keys = common }
+      let others = common.filter { !keys.contains($0) }
+      let shown = isKeyless ? Self.telling.filter(common.contains) : keys
+      var merge = TableMerge(
+        keys: keys, others: others, shown: shown, rowLimit: rowLimit, result: result)
+      try merge.run(
+        try rows(of: name, keys, others, isUnique: key == nil, in: older),
+        try rows(of: name, keys, others, isUnique: key == nil, in: newer),
+        isCancelled)
+      return merge.result
+    } catch { throw .database(error) }
+  }
+
+  /// The tables, or the views, of both, by name, without the tables that say how far each has come.
+  func names(ofType type: String) throws(ProjectionError) -> [String] {
+    var names: Set<String> = []
+    do throws(DatabaseError) {
+      for database in [older, newer] { names.formUnion(try definitions(of: type, database).keys) }
+    } catch { throw .database(error) }
+    return names.sorted()
+  }
+
+  /// The names of tables, indexes and views that the two define differently, where both have them.
+  func definitions() throws(ProjectionError) -> [String] {
+    var names: [String] = []
+    do throws(DatabaseError) {
+      for type in ["table", "index", "view"] {
+        let before = try definitions(of: type, older)
+        let after = try definitions(of: type, newer)
+        // A table or view that only one has is told with its rows.
+        let known = type == "index" ? Set(before.keys).union(after.keys) : Set(before.keys)
+        for name in known where before[name] != after[name] {
+          if type == "index" || after[name] != nil { names.append(name) }
+        }
+      }
+    } catch { throw .database(error) }
+    return names.sorted()
+  }
+
+  private func definitions(
+    of type: String, _ database: Database
+  ) throws(DatabaseError) -> [String: String] {
+    let rows = try database.prepare(
+      """
+      SELECT name, coalesce(sql, '') FROM sqlite_master WHERE type = ?
+      AND substr(name, 1, 7) <> 'sqlite_' AND name NOT IN ('progress', 'projections')
+      """)
+    rows.bind(1, text: type)
+    var result: [String: String] = [:]
+    while try rows.step() { result[rows.text(0)] = rows.text(1) }
+    return result
+  }
+
+  private struct Columns {
+    var names: [String] = []
+    /// Of the primary key, in its order.
+    var keys: [String] = []
+    var isEmpty: Bool { names.isEmpty }
+  }
+
+  private func columns(of name: String, in database: Database) throws(DatabaseError) -> Columns {
+    let rows = try database.prepare("SELECT name, pk FROM pragma_table_info(?) ORDER BY cid")
+    rows.bind(1, text: name)
+    var result = Columns()
+    var keys: [(place: Int64, name: String)] = []
+    while try rows.step() {
+      result.names.append(rows.text(0))
+      if rows.integer(1) > 0 { keys.append((rows.integer(1), rows.text(0))) }
+    }
+    result.keys = keys.sorted { $0.place < $1.place }.map(\.name)
+    return result
+  }
+
+  private func count(_ name: String, _ database: Database) throws(DatabaseError) -> Int {
+    Int(try database.integer("SELECT count(*) FROM \(Self.quoted(name))") ?? 0)
+  }
+
+  private func rows(
+    of name: String, _ keys: [String], _ others: [String], isUnique: Bool, in database: Database
+  ) throws(DatabaseError) -> Statement {
+    let columns = (keys + others).map(Self.quoted).joined(separator: ", ")
+    // What is no key for certain may stand for several rows: they come in the same order in both.
+    let order = (isUnique ? keys : keys + others).map(Self.quoted).joined(separator: ", ")
+    return try database.prepare(
+      "SELECT \(columns) FROM \(Self.quoted(name)) ORDER BY \(order)")
+  }
+
+  /// A name from a file that others may have written to.
+  private static func quoted(_ name: String) -> String {
+    "\"\(name.replacing("\"", with: "\"\""))\""
+  }
+}
+
+/// Goes through two sorted lists of rows side by side.
+private struct TableMerge {
+  let keys: [String]
+  let others: [String]
+  let shown: [String]
+  let rowLimit: Int
+  var result: TableDifference
+
+  mutating func run(
+    _ before: Statement, _ after: Statement, _ isCancelled: () -> Bool
+  ) throws(DatabaseError) {
+    var hasBefore = try before.step()
+    var hasAfter = try after.step()
+    while hasBefore || hasAfter, !isCancelled() {
+      let order = hasBefore && hasAfter ? order(before, after) : hasBefore ? -1 : 1
+      if order < 0 {
+        result.removed += 1
+        note(.removed, before)
+        hasBefore = try before.step()
+      } else if order > 0 {
+        result.added += 1
+        note(.added, after)
+        hasAfter = try after.step()
+      } else {
+        compare(before, after)
+        hasBefore = try before.step()
+        hasAfter = try after.step()
+      }
+    }
+  }
+
+  private func order(_ before: Statement, _ after: Statement) -> Int {
+    for index in keys.indices {
+      let order = before.order(of: Int32(index), against: after)
+      if order != 0 { return order }
+    }
+    return 0
+  }
+
+  private mutating func compare(_ before: Statement, _ after: Statement) {
+    var columns: [TableDifference.Column] = []
+    for (place, name) in others.enumerated() {
+      let index = Int32(keys.count + place)
+      if before.order(of: index, against: after) == 0 { continue }
+      result.changedColumns[name, default: 0] += 1
+      columns.append(
+        .init(name: name, before: before.wholeNumber(index), after: after.wholeNumber(index)))
+    }
+    if columns.isEmpty { return }
+    result.changed += 1
+    note(.changed, after, columns)
+  }
+
+  private mutating func note(
+    _ change: TableDifference.Change, _ row: Statement, _ columns: [TableDifference.Column] = []
+  ) {
+    if result.rows.count >= rowLimit { return }
+    var key: [(column: String, value: String)] = []
+    for name in shown {
+      guard let place = keys.firstIndex(of: name) else { continue }
+      if let number = row.wholeNumber(Int32(place)) {
+        key.append((name, "\(number)"))
+      } else if !row.isNull(Int32(place)), !name.contains("user") {
+        key.append((name, row.text(Int32(place))))
+      }
+    }
+    result.rows.append(.init(change: change, key: key, columns: columns))
+  }
+}

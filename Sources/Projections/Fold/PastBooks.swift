@@ -1,0 +1,185 @@
+// The projections as they were when the log had fewer events.
+import Ledger
+
+extension Projector {
+  /// What a generation is folded on from.
+  enum Base {
+    case nothing
+    /// A database, at its progress.
+    case database(Database, Progress)
+    case snapshot(Snapshot)
+
+    var size: Int {
+      switch self {
+      case .nothing: 0
+      case .database(_, let progress): progress.position
+      case .snapshot(let snapshot): snapshot.header.size
+      }
+    }
+  }
+
+  /// The projections as they were when the log had so many events: from whatever is nearest before, be it a
+  /// snapshot, the generation in use, or `earlier`; else from nothing. They stand in a file of their own,
+  /// which has no name any more and goes with the database.
+  ///
+  /// Throws `ledger` for a size beyond the log's head, and for damage before it.
+  /// - Parameter earlier: books of the same log, of which `books` made no other use yet.
+  package func books(
+    at size: Int, from earlier: Database? = nil
+  ) throws(ProjectionError) -> Database {
+    let scratch = try scratch(at: size, from: earlier)
+    // The file's name goes with `scratch`, once the database is open.
+    defer { withExtendedLifetime(scratch) {} }
+    do throws(DatabaseError) { return try Database(path: scratch.path, mode: .read) } catch {
+      throw .database(error)
+    }
+  }
+
+  /// The same as a file, which goes with the value.
+  func scratch(at size: Int, from earlier: Database? = nil) throws(ProjectionError) -> ScratchFile {
+    try check(size)
+    do {
+      var candidates = try currentBase(upTo: size).map { [$0] } ?? []
+      if let earlier { candidates += try base(earlier, upTo: size).map { [$0] } ?? [] }
+      candidates += SnapshotStore(reader.directory).snapshots.filter { $0.header.size <= size }
+        .map { .snapshot($0) }
+      candidates.sort { $0.size > $1.size }
+      for base in candidates {
+        let newEvents = size - base.size
+        // The same choice as of those who catch up: what is mostly new is built from nothing.
+        if newEvents >= Self.rebuildEvents, newEvents > base.size { break }
+        if case .snapshot(let snapshot) = base, let cause = unfitness(of: snapshot) {
+          observer.notice("snapshot \(snapshot.name) is not used: \(cause)")
+          continue
+        }
+        do {
+          let scratch = try ScratchFile(generations)
+          try fill(scratch.path, from: base, to: size)
+          return scratch
+        } catch ProjectionError.snapshot(let name, let cause) {
+          observer.notice("snapshot \(name) is not used: \(cause)")
+        }
+      }
+      let scratch = try ScratchFile(generations)
+      try fill(scratch.path, from: .nothing, to: size)
+      return scratch
+    } catch { throw Self.projectionError(error) }
+  }
+
+  /// A copy of a database as it is at this moment.
+  func scratch(of database: Database) throws(ProjectionError) -> ScratchFile {
+    let scratch = try ScratchFile(generations)
+    do throws(DatabaseError) {
+      try database.copy(to: scratch.path)
+      // The copy is no longer one with a log of changes.
+      _ = try Self.openAlone(scratch.path)
+    } catch { throw .database(error) }
+    return scratch
+  }
+
+  /// Opens a file that nobody else looks at and that is thrown away where anything fails: without a log of
+  /// changes beside it.
+  private static func openAlone(_ path: String) throws(DatabaseError) -> Database {
+    let database = try Database(path: path, mode: .write)
+    try database.execute(
+      """
+      PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
+      PRAGMA cache_size = -32768; PRAGMA temp_store = MEMORY
+      """)
+    return database
+  }
+
+  /// The generation in use, where it is of this log and has not come further than so many events.
+  private func currentBase(upTo size: Int) throws(ProjectionError) -> Base? {
+    let found = try generations.withCurrent { path throws(ProjectionError) -> Base? in
+      do throws(DatabaseError) {
+        let database = try Database(path: path, mode: .read)
+        guard try Progress.hasVersions(projections, database) else { return nil }
+        // What is copied is of the moment at which its progress was read.
+        try database.execute("BEGIN")
+        return try base(database, upTo: size)
+      } catch {
+        // What can't be read is no place to start from.
+        if error.isCorrupt || error.isReadOnly { return nil }
+        throw .database(error)
+      }
+    }
+    return found ?? nil
+  }
+
+  private func base(_ database: Database, upTo size: Int) throws(DatabaseError) -> Base? {
+    let progress = try Progress(database)
+    guard progress.position <= size,
+      (try? reader.frontier(at: progress.position).root) == progress.root
+    else { return nil }
+    return .database(database, progress)
+  }
+
+  /// Fills an empty file with the projections at a size. Nobody else may look at it yet, and it is not forced
+  /// to disk.
+  func fill(_ path: String, from base: Base, to size: Int) throws {
+    switch base {
+    case .nothing: try fill(path, upTo: size)
+    case .database(let database, _): try database.copy(to: path)
+    case .snapshot(let snapshot): try snapshot.inflate(to: path)
+    }
+    let database = try Self.openAlone(path)
+    if case .snapshot(let snapshot) = base { try check(database, snapshot) }
+    try foldOn(database, to: size)
+  }
+
+  /// Folds on to a size, batch by batch: in memory that does not grow with what is new.
+  private func foldOn(_ database: Database, to size: Int) throws {
+    while true {
+      let progress = try Progress(database)
+      if progress.position == size { return }
+      guard progress.position < size else {
+        throw ProjectionError.inconsistent("a copy has come further than what it was made of")
+      }
+      try database.execute("BEGIN IMMEDIATE")
+      try fold(into: database, from: progress, to: size, isFresh: false, atLeast: Self.batchEvents)
+      try database.execute("COMMIT")
+    }
+  }
+
+  /// Whether what came out of a snapshot is what its header says.
+  private func check(_ database: Database, _ snapshot: Snapshot) throws {
+    let isRight: Bool
+    do throws(DatabaseError) {
+      let progress = try Progress(database)
+      let hasVersions = try Progress.hasVersions(projections, database)
+      let head = snapshot.header
+      isRight = progress.position == head.size && progress.root == head.root && hasVersions
+    } catch {
+      guard error.isCorrupt else { throw error }
+      throw ProjectionError.snapshot(name: snapshot.name, cause: "its database cannot be read")
+    }
+    guard isRight else {
+      throw ProjectionError.snapshot(
+        name: snapshot.name, cause: "its database is not the one that its header describes")
+    }
+  }
+
+  // MARK: Restoring
+
+  /// Puts a snapshot in use, caught up with the log; readers see the old generation until it is.
+  ///
+  /// Throws `snapshot` where it does not fit the log or this program, or is damaged.
+  package func restore(_ snapshot: Snapshot) throws(ProjectionError) {
+    if let cause = unfitness(of: snapshot) { throw .snapshot(name: snapshot.name, cause: cause) }
+    try generations.withLock(isCancelled: observer.isCancelled) { () throws(ProjectionError) in
+      let path = generations.newPath()
+      var isDone = false
+      defer { if !isDone { generations.remove(path.building) } }
+      do {
+        try generations.create(path.building)
+        try fill(path.building, from: .snapshot(snapshot), to: reader.head.size)
+        let database = try Self.openAlone(path.building)
+        try follow(into: database)
+        try database.execute("PRAGMA journal_mode = WAL")
+      } catch { throw Self.projectionError(error) }
+      try generations.putInUse(building: path.building, final: path.final)
+      isDone = true
+    }
+  }
+}

@@ -1,0 +1,82 @@
+// One snapshot: whether it fits, and how it becomes a database again.
+import Bytes
+import Glibc
+import Ledger
+
+/// A saved state of the projections: a compressed database and its header.
+package struct Snapshot: Sendable {
+  package let header: SnapshotHeader
+  /// The folder that both files stand in.
+  let folder: String
+
+  /// How people call it: by its number of events.
+  package var name: String { "\(header.size)" }
+  var path: String { "\(folder)/\(header.file)" }
+
+  /// Inflates the database into an empty file, and compares its digest on the way.
+  ///
+  /// Throws `snapshot` where the file is not the one that the header describes.
+  func inflate(to path: String) throws(ProjectionError) {
+    let source = open(self.path, O_RDONLY | O_CLOEXEC)
+    guard source >= 0 else { throw .snapshot(name: name, cause: "its file cannot be opened") }
+    defer { close(source) }
+    let target = open(path, O_WRONLY | O_CLOEXEC)
+    guard target >= 0 else {
+      throw .file(
+        operation: "opening", name: "a temporary generation",
+        cause: String(cString: strerror(errno)))
+    }
+    defer { close(target) }
+    try SnapshotInflater(self, source: source, target: target).run()
+  }
+
+  /// Whether the file is as long as the header says; a closer look costs reading it.
+  var unfitFile: String? {
+    var status = stat()
+    guard stat(path, &status) == 0 else {
+      return errno == ENOENT ? "its file is gone" : "its file: \(String(cString: strerror(errno)))"
+    }
+    let size = Int(status.st_size)
+    return size == header.byteCount
+      ? nil : "its file has \(size) bytes, not the \(header.byteCount) that its header says"
+  }
+}
+
+extension Projector {
+  /// Why a snapshot can't be used, as far as its header and the log show it; nil where it can.
+  package func unfitness(of snapshot: Snapshot) -> String? {
+    let header = snapshot.header
+    let identity = reader.directory.identity
+    guard header.ledgerID == "\(identity.id)", header.origin == identity.origin
+    else { return "it is of another ledger" }
+    let differences = header.versionDifferences(from: projections.versions)
+    if !differences.isEmpty {
+      return "it is of another version of this program: \(differences.joined(separator: ", "))"
+    }
+    guard header.size <= reader.head.size else {
+      return "it holds \(header.size) events, the log \(reader.head.size)"
+    }
+    do throws(LedgerError) {
+      guard try reader.frontier(at: header.size) == header.frontier
+      else { return "it rests on another history than the log has" }
+    } catch { return "\(error)" }
+    return snapshot.unfitFile
+  }
+
+  /// Reads all of a snapshot, as a restore would; returns why it can't be used, nil where it can.
+  ///
+  /// Throws where that can't be told, such as for want of space.
+  package func verify(_ snapshot: Snapshot) throws(ProjectionError) -> String? {
+    if let cause = unfitness(of: snapshot) { return cause }
+    do {
+      let scratch = try ScratchFile(generations)
+      try fill(scratch.path, from: .snapshot(snapshot), to: snapshot.header.size)
+      let database = try Database(path: scratch.path, mode: .read)
+      let check = try database.prepare("PRAGMA quick_check(1)")
+      guard try check.step(), check.text(0) == "ok" else { return "its database is damaged" }
+      return nil
+    } catch ProjectionError.snapshot(_, let cause) {
+      return cause
+    } catch { throw Self.projectionError(error) }
+  }
+}

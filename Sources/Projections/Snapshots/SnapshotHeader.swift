@@ -1,0 +1,182 @@
+// What stands beside a snapshot: a small JSON file that says what it is of.
+package import Bytes
+import JSON
+package import Ledger
+import Time
+
+/// The header of a snapshot.
+package struct SnapshotHeader: Sendable {
+  static let version = 1
+  /// The largest header that is read.
+  static let byteCountMax = 64 << 10
+  /// How large a database may be that a header promises: far more than SQLite can hold in pages of 8 KiB.
+  private static let databaseByteCountMax: Int64 = 1 << 46
+
+  package let origin: String
+  package let ledgerID: String
+  /// How many events the database has folded.
+  package let size: Int
+  /// The tree of these events.
+  package let frontier: Frontier
+  /// The time of the last one in epoch milliseconds; nil where there is none.
+  package let lastEventAtMs: Int64?
+  /// When the snapshot was made, in epoch milliseconds.
+  package let createdAtMs: Int64
+  /// The versions of the projections in it.
+  package let projectionVersions: [(name: String, version: Int)]
+  package let databaseByteCount: Int
+  /// The compressed file: its name in the same folder, its length and its SHA-256.
+  package let file: String
+  package let byteCount: Int
+  package let sha256: Digest32
+
+  /// The root of the tree of its events.
+  package var root: Digest32 { frontier.root }
+
+  init(
+    _ identity: LedgerIdentity, _ progress: Progress, _ versions: [(name: String, version: Int)],
+    createdAtMs: Int64, databaseByteCount: Int,
+    file: String, byteCount: Int, sha256: Digest32
+  ) {
+    origin = identity.origin
+    ledgerID = "\(identity.id)"
+    size = progress.position
+    frontier = progress.frontier
+    lastEventAtMs = progress.lastEventAtMs
+    self.createdAtMs = createdAtMs
+    projectionVersions = versions
+    self.databaseByteCount = databaseByteCount
+    self.file = file
+    self.byteCount = byteCount
+    self.sha256 = sha256
+  }
+
+  // MARK: Writing
+
+  var bytes: [UInt8] {
+    var lines: [String] = []
+    func add(_ name: String, _ body: (inout JSONWriter) -> Void) {
+      var writer = JSONWriter()
+      body(&writer)
+      lines.append("\"\(name)\":" + String(decoding: writer.bytes, as: UTF8.self))
+    }
+    func object(_ name: String, _ members: [(String, String?)]) {
+      add(name) { writer in
+        writer.beginObject()
+        for (key, value) in members {
+          writer.key(key)
+          if let value { writer.string(value) } else { writer.null() }
+        }
+        writer.endObject()
+      }
+    }
+    add("snapshot") { $0.integer(Self.version) }
+    object("ledger", [("origin", origin), ("id", ledgerID)])
+    add("size") { $0.integer(size) }
+    add("root") { $0.string(Base64.text(root.bytes)) }
+    add("frontier") { $0.string(Base64.text(frontier.bytes)) }
+    add("last_event_at") { writer in
+      if let lastEventAtMs {
+        writer.string(Timestamp.text(ms: lastEventAtMs))
+      } else {
+        writer.null()
+      }
+    }
+    add("created_at") { $0.string(Timestamp.text(ms: createdAtMs)) }
+    add("projections") { writer in
+      writer.beginObject()
+      for projection in projectionVersions {
+        writer.key(projection.name)
+        writer.integer(projection.version)
+      }
+      writer.endObject()
+    }
+    add("database_bytes") { $0.integer(databaseByteCount) }
+    add("file") { $0.string(file) }
+    add("bytes") { $0.integer(byteCount) }
+    add("sha256") { $0.string(sha256.hex) }
+    return Array("{\n\(lines.joined(separator: ",\n"))\n}\n".utf8)
+  }
+
+  // MARK: Reading
+
+  /// Why some bytes are no header.
+  struct Refusal: Error { let cause: String }
+
+  init(_ bytes: [UInt8]) throws(Refusal) {
+    let json: JSONValue
+    do throws(JSONError) { json = try JSONValue(bytes) } catch {
+      throw Refusal(cause: "its header is no JSON: \(error)")
+    }
+    func refusal(_ name: String) -> Refusal {
+      Refusal(cause: "'\(name)' is missing in its header, or wrong")
+    }
+    func text(_ name: String, in value: JSONValue?) throws(Refusal) -> String {
+      guard let text = value?[name]?.stringValue else { throw refusal(name) }
+      return text
+    }
+    func count(_ name: String) throws(Refusal) -> Int {
+      guard let number = json[name]?.integerValue, 0...Self.databaseByteCountMax ~= number
+      else { throw refusal(name) }
+      return Int(number)
+    }
+    func time(_ name: String) throws(Refusal) -> Int64 {
+      guard let timeMs = try? Timestamp.parse(try text(name, in: json)) else { throw refusal(name) }
+      return timeMs
+    }
+    guard try count("snapshot") == Self.version else {
+      throw Refusal(cause: "its header is of another version than \(Self.version)")
+    }
+    origin = try text("origin", in: json["ledger"])
+    ledgerID = try text("id", in: json["ledger"])
+    size = try count("size")
+    let root = try text("root", in: json)
+    let roots = try? Base64.decode(Array(try text("frontier", in: json).utf8))
+    let size = size
+    guard let frontier = roots?.withUnsafeBytes({ Frontier(size: size, bytes: $0) }),
+      Base64.text(frontier.root.bytes) == root
+    else { throw refusal("frontier") }
+    self.frontier = frontier
+    lastEventAtMs = json["last_event_at"] == .null ? nil : try time("last_event_at")
+    createdAtMs = try time("created_at")
+    guard case .object(let members) = json["projections"] else { throw refusal("projections") }
+    projectionVersions = members.map {
+      ($0.key, Int(truncatingIfNeeded: $0.value.integerValue ?? -1))
+    }
+    databaseByteCount = try count("database_bytes")
+    file = try text("file", in: json)
+    guard file == Self.fileName(size: size) else { throw refusal("file") }
+    byteCount = try count("bytes")
+    let digest = Array(try text("sha256", in: json).utf8).withUnsafeBytes { Digest32(hex: $0) }
+    guard let digest else { throw refusal("sha256") }
+    sha256 = digest
+  }
+
+  // MARK: Names
+
+  /// The compressed database's name: how many events, in 20 digits.
+  static func fileName(size: Int) -> String { baseName(size: size) + ".sqlite.gz" }
+  static func headerName(size: Int) -> String { baseName(size: size) + ".json" }
+
+  private static func baseName(size: Int) -> String {
+    let digits = "\(size)"
+    return String(repeating: "0", count: max(0, 20 - digits.utf8.count)) + digits
+  }
+
+  // MARK: Fitness
+
+  /// What is of another version than these, in words; empty where nothing is.
+  func versionDifferences(from versions: [(name: String, version: Int)]) -> [String] {
+    let stored = Dictionary(
+      projectionVersions.map { ($0.name, $0.version) }, uniquingKeysWith: { first, _ in first })
+    var differences: [String] = []
+    for (name, version) in versions where stored[name] != version {
+      differences.append("\(name) \(stored[name].map { "\($0)" } ?? "missing"), here \(version)")
+    }
+    let known = Set(versions.map(\.name))
+    for name in stored.keys.sorted() where !known.contains(name) {
+      differences.append("\(name.prefix(64)) unknown here")
+    }
+    return differences
+  }
+}

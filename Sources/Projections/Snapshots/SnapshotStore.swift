@@ -1,0 +1,291 @@
+// The snapshots of a ledger: which there are, making one, removing old ones.
+import Bytes
+import Glibc
+package import Ledger
+import Time
+
+/// What stands in the folder `snapshots`.
+package struct SnapshotStore {
+  /// A header that can't be read, by its file's name.
+  package struct Unreadable: Sendable {
+    package let file: String
+    package let cause: String
+  }
+
+  let folder: String
+  private let identity: LedgerIdentity
+  /// From the oldest position to the newest.
+  package private(set) var snapshots: [Snapshot] = []
+  package private(set) var unreadable: [Unreadable] = []
+
+  /// Looks what is there. A folder that is missing holds nothing.
+  package init(_ ledger: LedgerDirectory) {
+    folder = ledger.fullPath("snapshots")
+    identity = ledger.identity
+    for name in Self.names(folder).sorted() where name.hasSuffix(".json") {
+      do throws(SnapshotHeader.Refusal) {
+        let header = try SnapshotHeader(try Self.read("\(folder)/\(name)"))
+        guard SnapshotHeader.headerName(size: header.size) == name
+        else { throw SnapshotHeader.Refusal(cause: "its header is of another size") }
+        snapshots.append(Snapshot(header: header, folder: folder))
+      } catch { unreadable.append(Unreadable(file: name, cause: error.cause)) }
+    }
+  }
+
+  private static func names(_ folder: String) -> [String] {
+    guard let stream = opendir(folder) else { return [] }
+    defer { closedir(stream) }
+    var names: [String] = []
+    while let entry = readdir(stream) {
+      names.append(
+        withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+          String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+        })
+    }
+    return names
+  }
+
+  private static func read(_ path: String) throws(SnapshotHeader.Refusal) -> [UInt8] {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else {
+      throw SnapshotHeader.Refusal(
+        cause: "its header cannot be opened: \(String(cString: strerror(errno)))")
+    }
+    defer { close(descriptor) }
+    var bytes = [UInt8](repeating: 0, count: SnapshotHeader.byteCountMax + 1)
+    var count = 0
+    while count < bytes.count {
+      let added = bytes.withUnsafeMutableBytes {
+        Glibc.read(descriptor, $0.baseAddress?.advanced(by: count), $0.count - count)
+      }
+      if added == 0 { break }
+      if added > 0 {
+        count += added
+      } else if errno != EINTR {
+        throw SnapshotHeader.Refusal(
+          cause: "its header cannot be read: \(String(cString: strerror(errno)))")
+      }
+    }
+    guard count <= SnapshotHeader.byteCountMax
+    else { throw SnapshotHeader.Refusal(cause: "its header is too long") }
+    return Array(bytes[..<count])
+  }
+
+  // MARK: Writing
+
+  private static func failure(_ operation: String, _ name: String) -> ProjectionError {
+    .file(operation: operation, name: "snapshots/\(name)", cause: String(cString: strerror(errno)))
+  }
+
+  /// Holds the lock of those who change the folder, for as long as `body` runs.
+  private func withLock<Result>(
+    _ body: () throws(ProjectionError) -> Result
+  ) throws(ProjectionError) -> Result {
+    if mkdir(folder, 0o700) != 0, errno != EEXIST {
+      throw .file(operation: "making", name: "snapshots", cause: String(cString: strerror(errno)))
+    }
+    let descriptor = open("\(folder)/lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw Self.failure("opening", "lock") }
+    defer { close(descriptor) }
+    while flock(descriptor, LOCK_EX) != 0 {
+      if errno != EINTR { throw Self.failure("locking", "lock") }
+    }
+    for name in Self.names(folder) where name.hasSuffix(".building") {
+      unlink("\(folder)/\(name)")
+    }
+    return try body()
+  }
+
+  /// Saves a database that nobody changes; one of as many events is replaced.
+  func save(
+    _ database: Int32, _ progress: Progress, _ versions: [(name: String, version: Int)],
+    isCancelled: () -> Bool
+  ) throws(ProjectionError) -> Snapshot {
+    try withLock { () throws(ProjectionError) in
+      let file = SnapshotHeader.fileName(size: progress.position)
+      let headerFile = SnapshotHeader.headerName(size: progress.position)
+      defer { for name in [file, headerFile] { unlink("\(folder)/\(name).building") } }
+      let written = try write(file) { (sink) throws(ProjectionError) in
+        try Self.compress(database, isCancelled, sink)
+      }
+      let header = SnapshotHeader(
+        identity, progress, versions, createdAtMs: Timestamp.now(),
+        databaseByteCount: written.inputByteCount,
+        file: file, byteCount: written.byteCount, sha256: written.sha256)
+      _ = try write(headerFile) { (sink) throws(ProjectionError) in
+        try Self.send(header.bytes, sink)
+        return 0
+      }
+      // Without its header a file is none that anybody reads.
+      unlink("\(folder)/\(headerFile)")
+      for name in [file, headerFile] {
+        guard rename("\(folder)/\(name).building", "\(folder)/\(name)") == 0
+        else { throw Self.failure("renaming", name) }
+      }
+      try syncFolder()
+      return Snapshot(header: header, folder: folder)
+    }
+  }
+
+  private typealias Sink = (UnsafeRawBufferPointer) throws(ProjectionError) -> Void
+  private typealias Written = (inputByteCount: Int, byteCount: Int, sha256: Digest32)
+
+  /// Writes a file under its name for builders, and forces it to disk.
+  private func write(
+    _ name: String, _ body: (Sink) throws(ProjectionError) -> Int
+  ) throws(ProjectionError) -> Written {
+    let descriptor = open(
+      "\(folder)/\(name).building", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw Self.failure("making", name) }
+    defer { close(descriptor) }
+    let hasher = SHA256()
+    var byteCount = 0
+    let inputByteCount = try body { (bytes) throws(ProjectionError) in
+      var rest = bytes
+      while !rest.isEmpty {
+        let count = Glibc.write(descriptor, rest.baseAddress, rest.count)
+        if count > 0 {
+          rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
+        } else if count == 0 || errno != EINTR {
+          throw Self.failure("writing", name)
+        }
+      }
+      hasher.update(bytes)
+      byteCount += bytes.count
+    }
+    guard fsync(descriptor) == 0 else { throw Self.failure("syncing", name) }
+    return (inputByteCount, byteCount, hasher.finish())
+  }
+
+  /// Compresses a file; returns its length.
+  private static func compress(
+    _ database: Int32, _ isCancelled: () -> Bool, _ sink: Sink
+  ) throws(ProjectionError) -> Int {
+    let compressor: BlockedGzipCompressor
+    // A snapshot is read in a hurry: the fastest level gives two thirds of what the slowest does.
+    do throws(LedgerError) { compressor = try BlockedGzipCompressor(level: 1) } catch {
+      throw .ledger(error)
+    }
+    let block = UnsafeMutableRawBufferPointer.allocate(
+      byteCount: BlockedGzip.blockByteCount, alignment: 16)
+    let members = UnsafeMutableRawBufferPointer.allocate(
+      byteCount: 16 * BlockedGzip.memberByteCountMax, alignment: 16)
+    defer {
+      block.deallocate()
+      members.deallocate()
+    }
+    var (offset, filled) = (0, 0)
+    while true {
+      if isCancelled() { throw .interrupted }
+      let count = try read(database, at: offset, into: block)
+      if count == 0 { break }
+      filled += compressor.compress(
+        UnsafeRawBufferPointer(rebasing: block[..<count]),
+        into: UnsafeMutableRawBufferPointer(rebasing: members[filled...]))
+      offset += count
+      if members.count - filled < BlockedGzip.memberByteCountMax {
+        try sink(UnsafeRawBufferPointer(rebasing: members[..<filled]))
+        filled = 0
+      }
+    }
+    try sink(UnsafeRawBufferPointer(rebasing: members[..<filled]))
+    try send(BlockedGzip.end, sink)
+    return offset
+  }
+
+  private static func send(_ bytes: [UInt8], _ sink: Sink) throws(ProjectionError) {
+    let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 1)
+    defer { copy.deallocate() }
+    copy.copyBytes(from: bytes)
+    try sink(UnsafeRawBufferPointer(copy))
+  }
+
+  /// Fills a block as far as the file goes.
+  private static func read(
+    _ descriptor: Int32, at offset: Int, into block: UnsafeMutableRawBufferPointer
+  ) throws(ProjectionError) -> Int {
+    var done = 0
+    while done < block.count {
+      let count = pread(
+        descriptor, block.baseAddress?.advanced(by: done), block.count - done, offset + done)
+      if count == 0 { break }
+      if count > 0 {
+        done += count
+      } else if errno != EINTR {
+        throw .file(
+          operation: "reading", name: "a temporary generation",
+          cause: String(cString: strerror(errno)))
+      }
+    }
+    return done
+  }
+
+  private func syncFolder() throws(ProjectionError) {
+    let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else {
+      throw .file(operation: "opening", name: "snapshots", cause: String(cString: strerror(errno)))
+    }
+    defer { close(descriptor) }
+    guard fsync(descriptor) == 0 else {
+      throw .file(operation: "syncing", name: "snapshots", cause: String(cString: strerror(errno)))
+    }
+  }
+
+  // MARK: Removing
+
+  /// Removes all that these are not: other snapshots, headers that can't be read, what interrupted work left.
+  /// Returns the names of the snapshots that went.
+  package func removeAll(but kept: [Snapshot]) throws(ProjectionError) -> [String] {
+    guard access(folder, F_OK) == 0 else { return [] }
+    return try withLock { () throws(ProjectionError) in
+      var names: Set<String> = ["lock", ".", ".."]
+      for snapshot in kept {
+        names.formUnion([
+          snapshot.header.file, SnapshotHeader.headerName(size: snapshot.header.size),
+        ])
+      }
+      let goners = Self.names(folder).filter { name in
+        !names.contains(name) && (name.hasSuffix(".json") || name.hasSuffix(".sqlite.gz"))
+      }.sorted()
+      // Headers first: a file without one is none that anybody reads.
+      for suffix in [".json", ".sqlite.gz"] {
+        for name in goners where name.hasSuffix(suffix) {
+          guard unlink("\(folder)/\(name)") == 0 || errno == ENOENT
+          else { throw Self.failure("removing", name) }
+        }
+      }
+      try syncFolder()
+      return goners.filter { $0.hasSuffix(".json") }.map { String($0.dropLast(".json".count)) }
+    }
+  }
+}
+
+extension Projector {
+  /// The snapshots of the ledger.
+  package var snapshots: SnapshotStore { SnapshotStore(reader.directory) }
+
+  /// Saves the projections as they are once they are caught up, or as they were when the log had so many
+  /// events.
+  package func createSnapshot(at size: Int? = nil) throws(ProjectionError) -> Snapshot {
+    let scratch: ScratchFile
+    if let size {
+      scratch = try self.scratch(at: size)
+    } else {
+      scratch = try self.scratch(of: try current())
+    }
+    do {
+      let progress = try Progress(try Database(path: scratch.path, mode: .read))
+      // A server may have folded on since the log was looked at.
+      if progress.position > reader.head.size { try reader.refresh() }
+      guard progress.position <= reader.head.size,
+        try reader.frontier(at: progress.position) == progress.frontier
+      else {
+        throw ProjectionError.inconsistent("they rest on another history than the log has")
+      }
+      // What is saved must not outlive the events that it rests on.
+      try reader.syncTails()
+      return try snapshots.save(
+        scratch.descriptor, progress, projections.versions, isCancelled: observer.isCancelled)
+    } catch { throw Self.projectionError(error) }
+  }
+}

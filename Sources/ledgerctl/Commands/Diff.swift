@@ -1,0 +1,309 @@
+// `diff`: which events came between two moments, and what they did to revenue.
+import Bytes
+import JSON
+import Ledger
+import Projections
+
+let diffCommand = Command(
+  "diff", summary: "Show what changed between two moments",
+  details: [
+    "Takes the books as they were known at `--from` and at `--to`, which is the log's end unless it is given; both "
+      + "take what `--as-of` takes. Shows which events came between, and what they did to revenue by month (UTC), "
+      + "country and currency, with the lines of the journal that were added, removed or changed, and for each "
+      + "the events that did it.",
+    "A line that changed is one of an earlier sale that became known better: a price, a country. As CSV the lines "
+      + "alone are written.",
+  ],
+  options: [
+    Option(
+      "from", value: .init("PLACE"), isRequired: true,
+      help: "the earlier moment: a position, a day (UTC), or an RFC 3339 time"),
+    Option("to", value: .init("PLACE"), help: "the later moment"),
+    Option(
+      "environment", value: .init("NAME", standard: "Production"),
+      help: "the environment that counts"),
+    Option(
+      "format", value: .init("FORMAT", allowed: DiffOptions.Format.names), help: "how it is written"
+    ),
+    Option(
+      "output", short: "o", value: .init("FILE"),
+      help: "write to FILE, replaced when all is written"),
+    .json,
+  ],
+  examples: [
+    Example(
+      "ledgerctl diff --from 2026-04-05", "See what has changed since March was closed on the fifth"
+    ),
+    Example(
+      "ledgerctl diff --from 1200 --to 1300 --format csv", "The lines that some events changed"),
+  ],
+  isReadOnly: true
+) { invocation, context in
+  try diff(DiffOptions(invocation), invocation, context)
+}
+
+/// What `diff` was asked for.
+struct DiffOptions: Equatable, Sendable {
+  enum Format: String, CaseIterable, Sendable {
+    case table, csv, json
+  }
+
+  let from: Moment
+  /// Nil is the log's end.
+  let to: Moment?
+  /// As the App Store writes it.
+  let environment: String
+  let format: Format
+  /// Nil is standard output.
+  let outputPath: String?
+
+  init(_ invocation: Invocation) throws(UsageError) {
+    guard let from = try invocation.moment("from") else {
+      throw UsageError("--from", "is missing", command: invocation.command.name)
+    }
+    self.from = from
+    to = try invocation.moment("to")
+    let name = invocation.value("environment") ?? "Production"
+    environment =
+      switch name.lowercased() {
+      case "production": "Production"
+      case "sandbox": "Sandbox"
+      default: name
+      }
+    outputPath = invocation.value("output").flatMap { $0 == "-" ? nil : $0 }
+    if let name = invocation.value("format") {
+      format = Format(rawValue: name) ?? .table
+      if invocation.has("json"), format != .json {
+        throw UsageError(
+          "--json", "contradicts --format \(name)", command: invocation.command.name)
+      }
+    } else if invocation.has("json") {
+      format = .json
+    } else if let ending = outputPath?.lowercased().split(separator: ".").last {
+      format = Format(rawValue: String(ending)) ?? .table
+    } else {
+      format = .table
+    }
+  }
+}
+
+private func diff(
+  _ options: DiffOptions, _ invocation: Invocation, _ context: Context
+) throws -> ExitCode {
+  let ledger = try OpenLedger(invocation, context)
+  let first = try ledger.size(at: options.from, "from")
+  let last: Int
+  if let to = options.to {
+    last = try ledger.size(at: to, "to")
+  } else {
+    if let damage = ledger.reader.damage { throw damage }
+    last = ledger.reader.head.size
+  }
+  guard first <= last else {
+    throw UsageError("--to", "comes before --from", command: invocation.command.name)
+  }
+  let difference = try BooksDifference(ledger, first..<last, options.environment, context)
+  try withDestination(options.outputPath, context) { output in
+    switch options.format {
+    case .csv:
+      let writer = CSVReportWriter { bytes in
+        try context.interruption.check()
+        try output.write(bytes)
+      }
+      try difference.journal.write(to: writer)
+    case .json: try difference.writeJSON(output)
+    case .table: try difference.write(output, context)
+    }
+  }
+  return .done
+}
+
+/// What came between two sizes of the log.
+private struct BooksDifference {
+  private struct Side {
+    let size: Int
+    let root: String
+  }
+
+  private let before: Side
+  private let after: Side
+  private let eventCounts: [(type: String, count: Int)]
+  private let revenue: RevenueDifference
+  let journal: JournalDifference
+
+  init(
+    _ ledger: OpenLedger, _ range: Range<Position>, _ environment: String, _ context: Context
+  ) throws {
+    let projector = ledger.projector()
+    let older = try projector.books(at: range.lowerBound)
+    let newer = try projector.books(at: range.upperBound, from: older)
+    let heads = (try Report.head(of: older), try Report.head(of: newer))
+    before = Side(size: heads.0.size, root: heads.0.root.base64)
+    after = Side(size: heads.1.size, root: heads.1.root.base64)
+    eventCounts = try Self.counts(ledger.reader, range, context)
+    let isCancelled = { context.interruption.isRequested }
+    // Its sales are those whose lines are listed.
+    revenue = try RevenueDifference(
+      from: older, to: newer, environment: environment, saleLimit: 0, isCancelled: isCancelled)
+    journal = try JournalDifference(
+      from: older, to: newer, environment: environment, isCancelled: isCancelled)
+  }
+
+  private static func counts(
+    _ reader: LogReader, _ range: Range<Position>, _ context: Context
+  ) throws -> [(type: String, count: Int)] {
+    if range.isEmpty { return [] }
+    var counts: [String: Int] = [:]
+    try reader.read(from: range.lowerBound, to: range.upperBound) { chunk in
+      try context.interruption.check()
+      try chunk.forEachEvent { event in
+        counts[String(decoding: event.type, as: UTF8.self), default: 0] += 1
+      }
+      return true
+    }
+    return counts.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+  }
+
+  // MARK: For people
+
+  func write(_ output: Output, _ context: Context) throws {
+    let terminal = output === context.output ? context.terminal : Terminal(descriptor: -1)
+    func section(_ title: String, _ table: TextTable) throws {
+      if table.isEmpty { return }
+      try output.writeLine()
+      try output.writeLine(terminal.bold(title))
+      try table.write(to: output, terminal: terminal, isCut: false)
+    }
+    try output.writeLine("from  \(counted(before.size, "event")), root \(before.root)")
+    try output.writeLine("to    \(counted(after.size, "event")), root \(after.root)")
+    if before.size == after.size { return try output.writeLine("No event came between.") }
+    var events = TextTable([.init("type"), .init("events", isNumber: true)])
+    for entry in eventCounts { events.append([entry.type, "\(entry.count)"]) }
+    try section("Events, positions \(before.size) to \(after.size - 1)", events)
+    if revenue.isEmpty, journal.entries.isEmpty {
+      try output.writeLine()
+      return try output.writeLine("Revenue did not change.")
+    }
+    try section("Revenue", revenueTable)
+    try section("Lines of the journal", lineTable)
+    try output.writeLine()
+    try output.writeLine(reportNote)
+  }
+
+  private var revenueTable: TextTable {
+    var table = TextTable([
+      .init("period"), .init("country_code"), .init("currency"),
+      .init("units before", isNumber: true), .init("units after", isNumber: true),
+      .init("net before", isNumber: true), .init("net after", isNumber: true),
+      .init("change", isNumber: true), .init("sales", isNumber: true),
+    ])
+    for row in revenue.rows {
+      let (old, new) = (row.before, row.after)
+      table.append([
+        row.place.month, row.place.countryCode, row.place.currency ?? "", "\(old.netUnits)",
+        "\(new.netUnits)", amount(old.netMicros, row.place), amount(new.netMicros, row.place),
+        amount(new.netMicros - old.netMicros, row.place), "\(row.saleCount)",
+      ])
+    }
+    return table
+  }
+
+  /// Without a currency there is no amount (rule R9).
+  private func amount(_ micros: Int128, _ place: RevenueDifference.Place) -> String {
+    guard let currency = place.currency else { return "" }
+    return Amount.text(micros: micros, currency: Currency.parse(currency))
+  }
+
+  private var lineTable: TextTable {
+    var table = TextTable([
+      .init("change"), .init("date"), .init("line"), .init("sale_key"), .init("product_id"),
+      .init("before"), .init("after"), .init("events"),
+    ])
+    for entry in journal.entries {
+      guard let line = entry.after ?? entry.before else { continue }
+      table.append([
+        entry.change.rawValue, timeText(line.dateMs), line.type, line.saleKey, line.productID,
+        entry.before.map(text) ?? "", entry.after.map(text) ?? "",
+        entry.events.map { "\($0)" }.joined(separator: " "),
+      ])
+    }
+    return table
+  }
+
+  /// `DE 9.98 EUR`.
+  private func text(_ line: JournalDifference.Line) -> String {
+    let amount = line.amountMicros.map { Amount.text(micros: Int128($0), currency: line.currency) }
+    let price = amount.map { "\($0) \(line.currency?.description ?? "")" } ?? "unpriced"
+    let isFree = line.currency == nil && line.amountMicros == 0
+    return "\(line.countryCode) \(isFree ? line.kind : price)"
+  }
+
+  // MARK: For programs
+
+  func writeJSON(_ output: Output) throws {
+    var writer = JSONWriter()
+    writer.object { writer in
+      for (key, side) in [("from" as StaticString, before), ("to", after)] {
+        writer.key(key)
+        writer.object { writer in
+          writer.member("events", side.size)
+          writer.member("root", side.root)
+        }
+      }
+      writer.array("events", eventCounts) { entry, writer in
+        writer.object { writer in
+          writer.member("type", entry.type)
+          writer.member("count", entry.count)
+        }
+      }
+      writer.array("revenue", revenue.rows) { row, writer in
+        writer.object { writer in
+          writer.member("period", row.place.month)
+          writer.member("country_code", row.place.countryCode)
+          writer.member("currency", row.place.currency)
+          writer.member("units_before", row.before.netUnits)
+          writer.member("units_after", row.after.netUnits)
+          for (key, micros) in [
+            ("net_before" as StaticString, row.before.netMicros),
+            ("net_after", row.after.netMicros),
+            ("net_change", row.after.netMicros - row.before.netMicros),
+          ] {
+            writer.member(key, row.place.currency == nil ? nil : amount(micros, row.place))
+          }
+          writer.member("sales", row.saleCount)
+        }
+      }
+      writer.array("lines", journal.entries) { entry, writer in
+        writer.object { writer in
+          writer.member("change", entry.change.rawValue)
+          writer.key("before")
+          write(entry.before, &writer)
+          writer.key("after")
+          write(entry.after, &writer)
+          writer.member("position", entry.position)
+          writer.array("events", entry.events) { $1.integer($0) }
+        }
+      }
+    }
+    try output.write(writer.bytes)
+    try output.writeLine()
+  }
+
+  private func write(_ line: JournalDifference.Line?, _ writer: inout JSONWriter) {
+    guard let line else { return writer.null() }
+    writer.object { writer in
+      writer.member("date", atMs: line.dateMs)
+      writer.member("line", line.type)
+      writer.member("bundle_id", line.bundleID)
+      writer.member("sale_key", line.saleKey)
+      writer.member("product_id", line.productID)
+      writer.member("kind", line.kind)
+      writer.member("country_code", line.countryCode)
+      writer.member("quantity", Int(line.quantity))
+      writer.member("currency", line.currency?.description)
+      writer.member(
+        "amount",
+        line.amountMicros.map { Amount.text(micros: Int128($0), currency: line.currency) })
+    }
+  }
+}

@@ -1,0 +1,270 @@
+// `snapshot create`, `list`, `verify`, `restore`, `prune`: saved states of the projections.
+import Bytes
+import JSON
+import Ledger
+import Projections
+
+let snapshotCreateCommand = Command(
+  "snapshot create", summary: "Save the projections",
+  details: [
+    "Brings the projections up to date and saves them in `snapshots`: a compressed SQLite database, and beside it "
+      + "a header with the number of events, their root, the projections' versions and a SHA-256. Others may go on "
+      + "reading and writing meanwhile.",
+    "With `--as-of` the projections of that moment are saved. What asks for an earlier moment begins at the "
+      + "nearest snapshot before it, so that a snapshot for each closed month keeps those months quick to reach.",
+  ],
+  options: [.asOf, .json],
+  examples: [
+    Example("ledgerctl snapshot create", "Save the projections as they are"),
+    Example("ledgerctl snapshot create --as-of 2026-03-31", "Save them as they were after March"),
+  ],
+  isReadOnly: true
+) { invocation, context in
+  let asOf = try invocation.moment("as-of")
+  let ledger = try OpenLedger(invocation, context)
+  if asOf == nil, let damage = ledger.reader.damage { throw damage }
+  let size = try asOf.map { try ledger.size(at: $0, "as-of") }
+  let snapshot = try ledger.projector().createSnapshot(at: size)
+  if invocation.has("json") {
+    var writer = JSONWriter()
+    SnapshotLine(snapshot, state: nil).write(to: &writer)
+    try context.output.write(writer.bytes)
+    try context.output.writeLine()
+  } else {
+    try context.output.writeLine(
+      "Saved snapshot \(snapshot.name): \(counted(snapshot.header.size, "event")), "
+        + "\(sizeText(snapshot.header.byteCount)) of \(sizeText(snapshot.header.databaseByteCount))"
+    )
+  }
+  return .done
+}
+
+let snapshotListCommand = Command(
+  "snapshot list", summary: "List the snapshots",
+  details: [
+    "Prints each snapshot by its number of events, which is its name, and whether it can be used: whether it is of "
+      + "this ledger's history and of this program's versions. `snapshot verify` looks into the files, too."
+  ],
+  options: [.json],
+  examples: [Example("ledgerctl snapshot list", "See what can be restored")]
+) { invocation, context in
+  let ledger = try OpenLedger(invocation, context)
+  let projector = ledger.projector()
+  let store = projector.snapshots
+  let lines = store.snapshots.map { SnapshotLine($0, state: projector.unfitness(of: $0)) }
+  try write(lines, store.unreadable, isJSON: invocation.has("json"), whole: "usable", context)
+  return .done
+}
+
+let snapshotVerifyCommand = Command(
+  "snapshot verify", summary: "Check snapshots",
+  details: [
+    "Reads the snapshot, or all of them, as a restore would: digest, compression, SQLite's own check, the position "
+      + "and the root, which must be the log's, and the versions. The exit code is 21 where one can't be used."
+  ],
+  positionals: [
+    Positional("EVENTS", arity: .optional, help: "a snapshot, by its number of events")
+  ],
+  options: [.json],
+  examples: [Example("ledgerctl snapshot verify", "Check all snapshots")]
+) { invocation, context in
+  let chosen = try SnapshotChoice(invocation)
+  let ledger = try OpenLedger(invocation, context)
+  let projector = ledger.projector()
+  let store = projector.snapshots
+  let snapshots = try chosen.size.map { [try chosen.snapshot($0, in: store)] } ?? store.snapshots
+  let unreadable = chosen.size == nil ? store.unreadable : []
+  let lines = try snapshots.map { SnapshotLine($0, state: try projector.verify($0)) }
+  try write(lines, unreadable, isJSON: invocation.has("json"), whole: "whole", context)
+  return lines.allSatisfy { $0.state == nil } && unreadable.isEmpty ? .done : .mismatch
+}
+
+let snapshotRestoreCommand = Command(
+  "snapshot restore", summary: "Put a snapshot in use",
+  details: [
+    "Makes a new generation of the projections from a snapshot, the newest that can be used unless one is named, "
+      + "folds what the log holds beyond it, and puts it in use. Readers are not disturbed. It takes a fraction of "
+      + "a rebuild's time.",
+    "A snapshot that does not fit the log, or that another version of the projections made, is not used, and the "
+      + "reason is said. The content is believed as far as its digest goes: `ledgerctl rebuild --check` proves that "
+      + "it follows from the log.",
+  ],
+  positionals: [
+    Positional("EVENTS", arity: .optional, help: "a snapshot, by its number of events")
+  ],
+  options: [.json],
+  examples: [
+    Example(
+      "ledgerctl snapshot restore",
+      "Bring projections back that were lost, or that were never built here")
+  ]
+) { invocation, context in
+  try restore(SnapshotChoice(invocation), invocation, context)
+}
+
+let snapshotPruneCommand = Command(
+  "snapshot prune", summary: "Remove old snapshots",
+  details: [
+    "Keeps the newest snapshots that can be used, as many as `--keep` says, and removes all others, also those "
+      + "that can't be used and what interrupted work has left."
+  ],
+  options: [
+    Option("keep", value: .init("N"), isRequired: true, help: "how many are kept"), .json,
+  ],
+  examples: [Example("ledgerctl snapshot prune --keep 12", "Keep the newest twelve snapshots")]
+) { invocation, context in
+  let keep = try invocation.value("keep", "is no number", read: positionValue) ?? 0
+  let ledger = try OpenLedger(invocation, context)
+  let projector = ledger.projector()
+  let store = projector.snapshots
+  let usable = store.snapshots.filter { projector.unfitness(of: $0) == nil }
+  let kept = Array(usable.suffix(keep))
+  let removed = try store.removeAll(but: kept)
+  if invocation.has("json") {
+    var writer = JSONWriter()
+    writer.object { writer in
+      writer.array("kept", kept) { $1.integer($0.header.size) }
+      writer.array("removed", removed) { $1.string($0) }
+    }
+    try context.output.write(writer.bytes)
+    try context.output.writeLine()
+  } else {
+    try context.output.writeLine(
+      "Removed \(counted(removed.count, "snapshot")), kept \(kept.count)")
+  }
+  return .done
+}
+
+// MARK: Which one
+
+/// The snapshot that a command was given.
+struct SnapshotChoice: Equatable, Sendable {
+  /// Nil where none was named.
+  let size: Int?
+
+  init(_ invocation: Invocation) throws(UsageError) {
+    guard let text = invocation.positionals.first else {
+      size = nil
+      return
+    }
+    guard let number = positionValue(text) else {
+      throw UsageError(
+        visible(text, limit: 64), "is no number of events", command: invocation.command.name)
+    }
+    size = number
+  }
+
+  func snapshot(_ size: Int, in store: SnapshotStore) throws -> Snapshot {
+    if let snapshot = store.snapshots.first(where: { $0.header.size == size }) { return snapshot }
+    throw Failure(
+      operation: "find snapshot", object: "\(size)",
+      cause: "there is none of so many events; 'ledgerctl snapshot list' shows those there are")
+  }
+}
+
+private func restore(
+  _ choice: SnapshotChoice, _ invocation: Invocation, _ context: Context
+) throws -> ExitCode {
+  let ledger = try OpenLedger(invocation, context)
+  if let damage = ledger.reader.damage { throw damage }
+  let projector = ledger.projector()
+  let store = projector.snapshots
+  let candidates = try choice.size.map { [try choice.snapshot($0, in: store)] } ?? store.snapshots
+  var used: Snapshot?
+  for snapshot in candidates.reversed() {
+    do throws(ProjectionError) {
+      try projector.restore(snapshot)
+      used = snapshot
+      break
+    } catch {
+      // One that was asked for by name is not replaced by another.
+      guard case .snapshot(let name, let cause) = error, choice.size == nil else { throw error }
+      ledger.say("snapshot restore: snapshot \(name) is not used: \(visible(cause))")
+    }
+  }
+  guard let used else {
+    throw Failure(
+      operation: "snapshot restore", object: "snapshots",
+      cause: candidates.isEmpty ? "there is none" : "none can be used")
+  }
+  let head = try Report.head(of: try ledger.projections())
+  if invocation.has("json") {
+    var writer = JSONWriter()
+    writer.object { writer in
+      writer.member("snapshot", used.header.size)
+      writer.member("events", head.size)
+      writer.member("root", head.root.base64)
+    }
+    try context.output.write(writer.bytes)
+    try context.output.writeLine()
+  } else {
+    try context.output.writeLine(
+      "Restored snapshot \(used.name), and folded \(counted(head.size - used.header.size, "event")) since"
+    )
+  }
+  return .done
+}
+
+// MARK: Lists
+
+/// A snapshot, and why it can't be used.
+private struct SnapshotLine {
+  let snapshot: Snapshot
+  /// Nil where nothing is wrong with it.
+  let state: String?
+
+  init(_ snapshot: Snapshot, state: String?) { (self.snapshot, self.state) = (snapshot, state) }
+
+  func write(to writer: inout JSONWriter) {
+    let header = snapshot.header
+    writer.object { writer in
+      writer.member("events", header.size)
+      writer.member("root", header.root.base64)
+      writer.member("last_event_at", header.lastEventAtMs.map(timeText))
+      writer.member("created_at", atMs: header.createdAtMs)
+      writer.member("file", header.file)
+      writer.member("bytes", header.byteCount)
+      writer.member("database_bytes", header.databaseByteCount)
+      writer.member("sha256", header.sha256.hex)
+      writer.member("problem", state)
+    }
+  }
+}
+
+private func write(
+  _ lines: [SnapshotLine], _ unreadable: [SnapshotStore.Unreadable], isJSON: Bool, whole: String,
+  _ context: Context
+) throws {
+  if isJSON {
+    var writer = JSONWriter()
+    writer.object { writer in
+      writer.array("snapshots", lines) { $0.write(to: &$1) }
+      writer.array("unreadable", unreadable) { entry, writer in
+        writer.object { writer in
+          writer.member("file", entry.file)
+          writer.member("problem", entry.cause)
+        }
+      }
+    }
+    try context.output.write(writer.bytes)
+    return try context.output.writeLine()
+  }
+  if lines.isEmpty, unreadable.isEmpty {
+    return try context.output.writeLine(
+      "There is no snapshot; 'ledgerctl snapshot create' makes one.")
+  }
+  var table = TextTable([
+    .init("events", isNumber: true), .init("last event"), .init("made"),
+    .init("size", isNumber: true), .init("state"),
+  ])
+  for line in lines {
+    let header = line.snapshot.header
+    table.append([
+      "\(header.size)", header.lastEventAtMs.map(timeText) ?? "none", timeText(header.createdAtMs),
+      sizeText(header.byteCount), line.state ?? whole,
+    ])
+  }
+  for entry in unreadable { table.append(["", "", "", "", "\(entry.file): \(entry.cause)"]) }
+  var sheet = Sheet(context)
+  try sheet.table("Snapshots", table)
+}

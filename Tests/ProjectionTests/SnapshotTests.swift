@@ -1,0 +1,235 @@
+// Saved states of the projections: restored they are the same, and one that does not fit is never used.
+import Bytes
+import Foundation
+import Ledger
+import Projections
+import TestSupport
+import Testing
+
+@Suite struct SnapshotTests {
+  /// A ledger with a snapshot after 20 steps, and 10 more.
+  struct Case {
+    let fixture: LedgerFixture
+    let snapshotSize: Int
+
+    init(seed: UInt64) throws {
+      var generator = HistoryGenerator(seed: seed)
+      let steps = generator.steps(30)
+      fixture = try LedgerFixture(blockByteCount: 4 << 10)
+      try fixture.append(Array(steps[..<20]))
+      snapshotSize = try fixture.projector().createSnapshot().header.size
+      try fixture.append(Array(steps[20...]))
+    }
+
+    var folder: String { fixture.path + "/snapshots" }
+    var snapshot: Snapshot {
+      get throws { try #require(fixture.projector().snapshots.snapshots.first) }
+    }
+    var dataPath: String { get throws { folder + "/" + (try snapshot.header.file) } }
+    var headerPath: String {
+      get throws { try dataPath.replacingOccurrences(of: ".sqlite.gz", with: ".json") }
+    }
+
+    func loseProjections() throws {
+      try FileManager.default.removeItem(atPath: fixture.path + "/projections")
+      try FileManager.default.removeItem(atPath: fixture.path + "/projections.sqlite")
+    }
+
+    func edit(_ path: String, _ change: (inout Data) -> Void) throws {
+      var data = try Data(contentsOf: URL(fileURLWithPath: path))
+      change(&data)
+      try data.write(to: URL(fileURLWithPath: path))
+    }
+
+    func editHeader(_ text: String, _ other: String) throws {
+      try edit(headerPath) { data in
+        data = Data(String(decoding: data, as: UTF8.self).replacing(text, with: other).utf8)
+      }
+    }
+  }
+
+  private static let reports = [
+    "revenue --by period,country,product,basis --environment all", "journal --environment all",
+    "sales --environment all", "exceptions --environment all", "receipts --environment all",
+    "users --environment all",
+  ]
+
+  @Test(arguments: 1...3 as ClosedRange<UInt64>)
+  func exportsAreTheSameRebuiltCaughtUpAndRestored(seed: UInt64) throws {
+    let test = try Case(seed: seed)
+    let fixture = test.fixture
+    func exports(_ database: Database) throws -> [String] {
+      try Self.reports.flatMap { words in
+        let request = try ReportWords(words).request
+        return [
+          try fixture.csv(request, from: database), try fixture.json(request, from: database),
+        ]
+      }
+    }
+    let caughtUp = try fixture.current()
+    let (exported, dumped) = (try exports(caughtUp), try caughtUp.dump())
+    let rebuilt = try fixture.rebuilt()
+    #expect(try exports(rebuilt) == exported)
+    #expect(try rebuilt.dump() == dumped)
+    try test.loseProjections()
+    try fixture.projector().restore(try test.snapshot)
+    #expect(try fixture.projector().status()?.position == fixture.eventCount)
+    let restored = try fixture.current()
+    #expect(try exports(restored) == exported)
+    #expect(try restored.dump() == dumped)
+    let past = try fixture.projector().books(at: fixture.eventCount)
+    #expect(try exports(past) == exported)
+    #expect(fixture.notices == [])
+    // A restored generation goes on as any other.
+    var generator = HistoryGenerator(seed: seed + 100)
+    try fixture.append(generator.steps(3))
+    let goneOn = try fixture.current().dump()
+    #expect(try goneOn == fixture.rebuilt().dump())
+  }
+
+  @Test func anySnapshotIsPlainGzipOfAnSQLiteDatabase() throws {
+    let test = try Case(seed: 6)
+    let process = Process()
+    let output = Pipe()
+    process.executableURL = URL(fileURLWithPath: "/bin/zcat")
+    process.arguments = [try test.dataPath]
+    process.standardOutput = output
+    try process.run()
+    let database = output.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    #expect(process.terminationStatus == 0)
+    #expect(database.count == (try test.snapshot.header.databaseByteCount))
+    #expect(database.prefix(15) == Data("SQLite format 3".utf8))
+  }
+
+  /// What may be wrong with a snapshot, and what is said of it.
+  enum Damage: String, CaseIterable, CustomTestStringConvertible {
+    case bitFlipped, cutShort, grown, gone, bytesSwapped, otherDigest, otherLength, otherVersion,
+      unknownProjection, otherLedger, otherRoot, moreEvents, headerNoJSON, headerOfAnotherVersion
+
+    var testDescription: String { rawValue }
+
+    var cause: String {
+      switch self {
+      case .bitFlipped, .bytesSwapped, .otherDigest, .otherLength: "its file is damaged"
+      case .cutShort, .grown: "bytes, not the"
+      case .gone: "its file is gone"
+      case .otherVersion: "another version of this program: sales 99, here"
+      case .unknownProjection: "another version of this program: extras unknown here"
+      case .otherLedger: "another ledger"
+      case .otherRoot: "'frontier' is missing in its header, or wrong"
+      case .moreEvents: "another size"
+      case .headerNoJSON: "no JSON"
+      case .headerOfAnotherVersion: "another version than 1"
+      }
+    }
+
+    func apply(to test: Case) throws {
+      let path = try test.dataPath
+      let header = try test.snapshot.header
+      switch self {
+      case .bitFlipped: try test.edit(path) { $0[$0.count / 2] ^= 4 }
+      case .bytesSwapped: try test.edit(path) { $0.swapAt(40, 41) }
+      case .cutShort: try test.edit(path) { $0.removeLast() }
+      case .grown: try test.edit(path) { $0.append(0) }
+      case .gone: try FileManager.default.removeItem(atPath: path)
+      case .otherDigest:
+        try test.editHeader(header.sha256.hex, String(repeating: "0", count: 64))
+      case .otherLength:
+        try test.editHeader(
+          "\"database_bytes\":\(header.databaseByteCount)",
+          "\"database_bytes\":\(header.databaseByteCount + 1)")
+      case .otherVersion:
+        let version = try #require(header.projectionVersions.first { $0.name == "sales" }).version
+        try test.editHeader("\"sales\":\(version)", "\"sales\":99")
+      case .unknownProjection:
+        try test.editHeader("\"projections\":{", "\"projections\":{\"extras\":1,")
+      case .otherLedger: try test.editHeader(header.ledgerID, String(header.ledgerID.reversed()))
+      case .otherRoot:
+        try test.editHeader("\"root\":\"\(Base64.text(header.root.bytes))\"", "\"root\":\"AAAA\"")
+      case .moreEvents:
+        let name = try test.headerPath
+        try FileManager.default.moveItem(
+          atPath: name, toPath: name.replacingOccurrences(of: ".json", with: "0.json"))
+      case .headerNoJSON: try Data("{".utf8).write(to: URL(fileURLWithPath: test.headerPath))
+      case .headerOfAnotherVersion: try test.editHeader("\"snapshot\":1", "\"snapshot\":2")
+      }
+    }
+  }
+
+  @Test(arguments: Damage.allCases)
+  func aSnapshotThatDoesNotFitIsNotUsedAndTheReasonIsSaid(_ damage: Damage) throws {
+    let test = try Case(seed: 7)
+    let fixture = test.fixture
+    try test.loseProjections()
+    try damage.apply(to: test)
+    let projector = try fixture.projector()
+    let store = projector.snapshots
+    if let snapshot = store.snapshots.first {
+      let verdict = try projector.verify(snapshot)
+      #expect(verdict?.contains(damage.cause) == true, "\(verdict ?? "usable")")
+      #expect {
+        try projector.restore(snapshot)
+      } throws: { error in
+        guard case ProjectionError.snapshot(_, let cause)? = error as? ProjectionError else {
+          return false
+        }
+        return cause == verdict
+      }
+    } else {
+      #expect(store.unreadable.first?.cause.contains(damage.cause) == true)
+    }
+    // Nothing was put in use, and earlier books are made without it.
+    #expect(try projector.status() == nil)
+    let books = try projector.books(at: test.snapshotSize)
+    let said = fixture.notices
+    if !store.snapshots.isEmpty {
+      #expect(said.count == 1 && said[0].contains(damage.cause), "\(said)")
+    }
+    _ = try fixture.rebuilt()
+    #expect(try books.dump() == fixture.projector().books(at: test.snapshotSize).dump())
+    // Whatever was wrong, it goes.
+    _ = try projector.snapshots.removeAll(but: [])
+    #expect(try FileManager.default.contentsOfDirectory(atPath: test.folder) == ["lock"])
+  }
+
+  @Test func aSnapshotOfAnotherHistoryIsNotUsed() throws {
+    let test = try Case(seed: 8)
+    var generator = HistoryGenerator(seed: 9)
+    // The same ledger by its id, but with other events.
+    let other = try LedgerFixture(blockByteCount: 4 << 10)
+    try other.append(generator.steps(40))
+    try FileManager.default.copyItem(atPath: test.folder, toPath: other.path + "/snapshots")
+    let projector = try other.projector()
+    let snapshot = try #require(projector.snapshots.snapshots.first)
+    #expect(projector.unfitness(of: snapshot) == "it rests on another history than the log has")
+    let short = try LedgerFixture(blockByteCount: 4 << 10)
+    try short.append(generator.steps(2))
+    try FileManager.default.copyItem(atPath: test.folder, toPath: short.path + "/snapshots")
+    #expect(
+      try short.projector().unfitness(of: snapshot)
+        == "it holds \(test.snapshotSize) events, the log \(short.eventCount)")
+  }
+
+  @Test func whatAnInterruptedSaveLeftIsRemoved() throws {
+    let test = try Case(seed: 10)
+    let data = Data([1])
+    try data.write(to: URL(fileURLWithPath: test.folder + "/00000000000000000001.json.building"))
+    // A database without its header is none.
+    try data.write(to: URL(fileURLWithPath: test.folder + "/00000000000000000001.sqlite.gz"))
+    let projector = try test.fixture.projector()
+    _ = try projector.createSnapshot()
+    #expect(
+      projector.snapshots.snapshots.map(\.header.size) == [
+        test.snapshotSize, test.fixture.eventCount,
+      ])
+    let removed = try projector.snapshots.removeAll(but: projector.snapshots.snapshots.suffix(1))
+    #expect(removed == [try SnapshotTests.digits(test.snapshotSize)])
+    #expect(try FileManager.default.contentsOfDirectory(atPath: test.folder).count == 3)
+  }
+
+  private static func digits(_ size: Int) throws -> String {
+    let digits = "\(size)"
+    return String(repeating: "0", count: 20 - digits.count) + digits
+  }
+}
