@@ -60,13 +60,6 @@ extension LogDamage {
       LogDamage("\(name), doubled", .tampered, at: position + 1, block: block + 1, lost: []) {
         members($0, segment) { $0.insert($0[block + 1], at: block + 2) }
       },
-      LogDamage(
-        "\(name), unreadable", .unreadable, at: position, block: block, lost: [position]
-      ) { log in
-        let start = log.segments[segment].members[...block].reduce(0) { $0 + $1.count }
-        log.storage.setFaults(
-          .init(unreadable: [log.segments[segment].path: start + 300..<start + 301]))
-      },
     ]
     if !isLastOfClosed {
       damages += [

@@ -133,11 +133,7 @@ package final class LogAudit {
       case .success((let frontier, let lines)?): take(lines, frontier, header, block, file)
       case .success(nil): break
       case .failure(let error):
-<<<<<<< HEAD
-        if isLast, error.kind == .corruption, error.damage?.verdict != .unreadable {
-=======
-        if mayBeTorn, error.kind == .corruption {
->>>>>>> main
+        if mayBeTorn, error.kind == .corruption, error.damage?.verdict != .unreadable {
           tornMember = (file, block.ordinal)
         } else {
           fail(error, header, block, file)

@@ -129,22 +129,15 @@ struct TailView {
     fromFrame index: Int, atMost frameCount: Int = .max, into buffer: ByteBuffer
   ) throws(LedgerError) {
     buffer.count = 0
-<<<<<<< HEAD
-    guard index < frames.count else { return }
-    let start = frames[index].offsetBytes
-    let isThere: Bool
-    do throws(LedgerError) {
-      isThere = try file.readWhole(endOffsetBytes - start, offsetBytes: start, into: buffer)
-    } catch { throw error.unreadable(file, at: frames[index].header.first) }
-    guard isThere else { throw damage("it became shorter") }
-=======
     let part = frames.dropFirst(index).prefix(frameCount)
     guard let first = part.first, let last = part.last else { return }
     let start = first.offsetBytes
     let end = last.offsetBytes + last.header.frameByteCount
-    guard try file.readWhole(end - start, offsetBytes: start, into: buffer)
-    else { throw damage("it became shorter") }
->>>>>>> main
+    let isThere: Bool
+    do throws(LedgerError) {
+      isThere = try file.readWhole(end - start, offsetBytes: start, into: buffer)
+    } catch { throw error.unreadable(file, at: first.header.first) }
+    guard isThere else { throw damage("it became shorter") }
     var used = 0
     for frame in part {
       let rest = UnsafeRawBufferPointer(rebasing: buffer.bytes[(frame.offsetBytes - start)...])

@@ -11,17 +11,14 @@ let replayCommand = Command(
       + "event must pass all of them.",
     "`--from` and `--until` take a position, a day (UTC) or an RFC 3339 time, and include it. Times are those at "
       + "which events were recorded.",
-<<<<<<< HEAD
-    "In a damaged log it ends at the damage. With `--skip-corrupt` it prints every event that is whole, checks "
-      + "each against its digest, and says on standard error which positions it left out and why; the exit "
-      + "code is then 20, as wherever damage is found, and 0 where all is whole. A write that a crash cut "
-      + "short at the log's very end is no damage. It does not go with `--receipt`, `--user` and `--app`, which need "
-      + "projections of a whole log.",
-=======
     "With `--as-of` nothing later is printed, and `--receipt`, `--user` and `--app` mean what was known then.",
     "`--follow` goes on with what is appended, until a signal or the end of whoever reads the output ends it, "
       + "quietly and with exit code 0. `--pretty` is for people: indented, with long strings cut as `show` does.",
->>>>>>> main
+    "In a damaged log it ends at the damage. With `--skip-corrupt` it prints every event that is whole, checks "
+      + "each against its digest, and says on standard error which positions it left out and why; the exit "
+      + "code is then 20, as wherever damage is found, and 0 where all is whole. A write that a crash cut "
+      + "short at the log's very end is no damage. It does not go with `--receipt`, `--user`, `--app` and `--as-of`, "
+      + "which need projections of a whole log, nor with `--follow` and `--pretty`.",
   ],
   options: [
     Option("from", value: .init("PLACE"), help: "the first position, day or time"),
@@ -32,13 +29,10 @@ let replayCommand = Command(
     Option("receipt", value: .init("RECEIPT-ID"), help: "events of one receipt"),
     Option("user", value: .init("USER", isSecret: true), help: "events of one user"),
     Option("app", value: .init("ID"), help: "events of one app family, by its id"),
-<<<<<<< HEAD
-    Option("skip-corrupt", help: "go on past damage, and say what is left out"),
-=======
     .asOf,
     Option("pretty", help: "print events indented, their long strings cut"),
     Option("follow", help: "go on with the events that are appended"),
->>>>>>> main
+    Option("skip-corrupt", help: "go on past damage, and say what is left out"),
   ],
   examples: [
     Example("ledgerctl replay --follow --type receipt.uploaded", "Watch uploads as they come in"),
@@ -68,15 +62,12 @@ struct ReplayOptions: Equatable, Sendable {
   let user: String?
   /// A UUID in lower case.
   let appFamilyID: String?
-<<<<<<< HEAD
-  /// Whether damage is passed over.
-  let skipsCorrupt: Bool
-=======
   /// The moment after which nothing counts; nil is now.
   let asOf: Moment?
   let isPretty: Bool
   let isFollowing: Bool
->>>>>>> main
+  /// Whether damage is passed over.
+  let skipsCorrupt: Bool
 
   init(_ invocation: Invocation) throws(UsageError) {
     let cause = "is no position, no day and no RFC 3339 time"
@@ -103,7 +94,10 @@ struct ReplayOptions: Equatable, Sendable {
     user = invocation.value("user")
     appFamilyID = try invocation.value("app", "is no UUID", read: uuidText)
     skipsCorrupt = invocation.has("skip-corrupt")
-    if skipsCorrupt, let name = ["receipt", "user", "app"].first(where: invocation.has) {
+    if skipsCorrupt,
+      let name = ["receipt", "user", "app", "as-of", "follow", "pretty"].first(
+        where: invocation.has)
+    {
       throw UsageError(
         "--skip-corrupt", "does not go with --\(name)", command: invocation.command.name)
     }
