@@ -305,19 +305,6 @@ struct AuditTests {
   }
 }
 
-/// Where the members of a segment lie.
-private func memberPlaces(_ content: [UInt8]) throws -> [Range<Int>] {
-  var places: [Range<Int>] = []
-  var offset = 0
-  while offset < content.count {
-    let size = (0..<4).reduce(0) { $0 | Int(content[offset + 40 + $1]) << (8 * $1) }
-    try #require(size > 0)
-    places.append(offset..<offset + size)
-    offset += size
-  }
-  return places
-}
-
 /// CRC-32 as gzip has it, bit by bit.
 private func crc32(_ bytes: [UInt8]) -> UInt32 {
   var remainder: UInt32 = 0xFFFF_FFFF

@@ -1,4 +1,4 @@
-// A crash at every call, failed syncs, a full disk: what was acknowledged is there, in order, once.
+// A crash at every call, failed calls, a full disk: what was acknowledged is there, in order, once.
 import Bytes
 import Glibc
 import Ledger
@@ -7,116 +7,120 @@ import Testing
 
 @Suite("Crashes and failing storage")
 struct CrashTests {
-  private static let eventCount = 14
-  private static let options = LedgerFixture.smallOptions(block: 700, segment: 1200)
-
-  private func data(_ index: Int) -> String {
-    "{\"n\":\(index),\"pad\":\"\(String(repeating: "y", count: index * 53 % 300))\"}"
-  }
-
-  private func newLedger() throws -> FaultyStorage {
-    let storage = FaultyStorage()
-    _ = try LedgerDirectory.create(path: "/ledger", origin: "crash.example", storage: storage)
-    return storage
-  }
-
-  /// Appends from the log's end up to the last event; returns how many were acknowledged at least.
-  private func work(_ storage: FaultyStorage) throws -> Int {
-    var acknowledged = 0
-    let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
-    let writer = try LedgerWriter.open(directory, options: CrashTests.options)
-    acknowledged = writer.nextPosition
-    do {
-      while acknowledged < CrashTests.eventCount {
-        let drafts =
-          (acknowledged..<min(acknowledged + 1 + acknowledged % 3, CrashTests.eventCount))
-          .map { EventDraft(type: "test.crash", version: 1, data: Array(data($0).utf8)) }
-        let result = try writer.append(drafts)
-        acknowledged = result.firstPosition + result.count
-      }
-      try writer.close()
-    } catch {
-      try? writer.close()
-    }
-    return acknowledged
-  }
-
-  /// The data of all events, after every check that a log can be given.
-  private func content(_ storage: FaultyStorage) throws -> [String] {
-    let reader = try LogReader(try LedgerDirectory.open(path: "/ledger", storage: storage))
-    #expect(reader.damage == nil)
-    var found: [String] = []
-    var leaves: [Digest32] = []
-    let hasher = SHA256()
-    try reader.read(from: 0, workers: 0) { chunk in
-      try chunk.forEachEvent { event in
-        #expect(event.verifyDigest(hasher))
-        found.append(String(decoding: event.data, as: UTF8.self))
-        leaves.append(event.leafHash(hasher))
-      }
-      return true
-    }
-    #expect(reader.head.root == naiveRoot(leaves))
-    return found
-  }
-
-  /// Recovery must succeed, keep what was acknowledged, and change nothing when it runs again.
-  private func checkRecovered(_ storage: FaultyStorage, _ acknowledged: Int) throws {
-    let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
-    try LedgerWriter.open(directory, options: CrashTests.options).close()
-    let found = try content(storage)
-    #expect(found.count >= acknowledged)
-    #expect(found == (0..<found.count).map(data))
-    try LedgerWriter.open(directory, options: CrashTests.options).close()
-    #expect(try content(storage) == found)
-    #expect(try work(storage) == CrashTests.eventCount)
-    #expect(try content(storage) == (0..<CrashTests.eventCount).map(data))
-  }
-
-  @Test("A crash at every call loses nothing that was acknowledged")
-  func everyCall() throws {
-    let whole = try newLedger()
+  @Test(
+    "A crash at every call loses nothing that was acknowledged", arguments: CrashWorkload.allCases)
+  func everyCall(_ workload: CrashWorkload) throws {
+    let rig = CrashRig(workload)
+    let whole = try CrashRig.newLedger()
     whole.setFaults(.init())
-    #expect(try work(whole) == CrashTests.eventCount)
+    #expect(try rig.work(whole) == workload.eventCount)
     let callCount = whole.callCount
-    #expect(try content(whole).count == CrashTests.eventCount)
+    #expect(try rig.content(whole).count == workload.eventCount)
+    var count = 0
     for call in 1...callCount + 1 {
-      for seed in 0..<2 as Range<UInt64> {
-        let storage = try newLedger()
+      for seed in 0...CrashRig.seedCount {
+        let storage = try CrashRig.newLedger()
         storage.setFaults(.init(crashAtCall: call))
-        let acknowledged = (try? work(storage)) ?? 0
-        let after = storage.afterCrash(seed: seed &+ UInt64(call) << 8)
-        try checkRecovered(after, acknowledged)
+        let acknowledged = (try? rig.work(storage)) ?? 0
+        storage.setFaults(.init())
+        // Seed 0: only the process died, and the next one sees what no sync has confirmed.
+        let after = seed == 0 ? storage : storage.afterCrash(seed: seed &+ UInt64(call) << 8)
+        try rig.checkRecovered(after, acknowledged, seed: seed)
+        count += 1
       }
     }
+    CrashRig.tell(count, "every call, \(workload)")
   }
 
-  @Test("A crash at every call of the recovery after a crash", arguments: 0..<12 as Range<UInt64>)
+  @Test("A crash at every call of the recovery after a crash", arguments: 0..<6 as Range<UInt64>)
   func duringRecovery(_ seed: UInt64) throws {
+    var count = 0
+    for round in 0..<CrashRig.seedCount { count += try crashInRecovery(seed + 6 * round) }
+    CrashRig.tell(count, "recovery, \(seed)")
+  }
+
+  private func crashInRecovery(_ seed: UInt64) throws -> Int {
     var random = SeededRandom(seed: seed)
-    let storage = try newLedger()
+    let rig = CrashRig(.rollOver)
+    let storage = try CrashRig.newLedger()
     storage.setFaults(.init(crashAtCall: Int.random(in: 60...200, using: &random)))
-    let acknowledged = (try? work(storage)) ?? 0
+    let acknowledged = (try? rig.work(storage)) ?? 0
     for call in 1...60 {
       let after = storage.afterCrash(seed: seed)
       after.setFaults(.init(crashAtCall: call))
-      let more = max(acknowledged, (try? work(after)) ?? 0)
-      try checkRecovered(after.afterCrash(seed: random.next()), more)
+      let more = max(acknowledged, (try? rig.work(after)) ?? 0)
+      after.setFaults(.init())
+      try rig.checkRecovered(after.afterCrash(seed: random.next()), more, seed: seed)
     }
+    return 60
   }
 
-  @Test("A failed sync is never acknowledged, and ends the writer", arguments: 1...20)
+  @Test("A call that fails at any place loses nothing", arguments: [EIO, ENOSPC])
+  func everyFailure(_ code: Int32) throws {
+    let rig = CrashRig(.rollOver)
+    let whole = try CrashRig.newLedger()
+    whole.setFaults(.init())
+    #expect(try rig.work(whole) == rig.workload.eventCount)
+    let callCount = whole.callCount
+    var count = 0
+    for call in 1...callCount {
+      for seed in 0...CrashRig.seedCount {
+        let storage = try CrashRig.newLedger()
+        storage.setFaults(.init(failCall: .init(ordinal: call, code: code)))
+        let acknowledged = (try? rig.work(storage)) ?? 0
+        storage.setFaults(.init())
+        let after = seed == 0 ? storage : storage.afterCrash(seed: seed &+ UInt64(call) << 8)
+        try rig.checkRecovered(after, acknowledged, seed: seed)
+        count += 1
+      }
+    }
+    CrashRig.tell(count, "failing calls, \(code)")
+  }
+
+  @Test("Crashes, failures and interruptions in any order", arguments: 0..<20 as Range<UInt64>)
+  func randomRuns(_ argument: UInt64) throws {
+    var count = 0
+    for round in 0..<CrashRig.seedCount {
+      var random = SeededRandom(seed: argument &+ round << 16)
+      let rig = CrashRig(
+        random.pick(CrashWorkload.allCases),
+        options: LedgerFixture.smallOptions(
+          block: Int.random(in: 1...3000, using: &random),
+          segment: Int.random(in: 1...4000, using: &random)))
+      var storage = try CrashRig.newLedger()
+      var acknowledged = 0
+      for _ in 0..<6 {
+        var faults = FaultyStorage.Faults(isFlaky: random.chance(percent: 30))
+        let call = Int.random(in: 1...250, using: &random)
+        switch random.below(3) {
+        case 0: faults.crashAtCall = call
+        case 1: faults.failCall = .init(ordinal: call, code: random.pick([EIO, ENOSPC, EDQUOT]))
+        default: faults.failSync = 1 + call % 25
+        }
+        storage.setFaults(faults)
+        acknowledged = max(acknowledged, (try? rig.work(storage)) ?? 0)
+        storage.setFaults(.init())
+        if random.chance(percent: 60) { storage = storage.afterCrash(seed: random.next()) }
+        count += 1
+      }
+      try rig.checkRecovered(storage, acknowledged, seed: random.next())
+    }
+    CrashRig.tell(count, "random runs, \(argument)")
+  }
+
+  @Test(
+    "A failed sync is never acknowledged nor tried again, and ends the writer", arguments: 1...20)
   func failedSync(_ ordinal: Int) throws {
-    let storage = try newLedger()
+    let rig = CrashRig(.rollOver)
+    let storage = try CrashRig.newLedger()
     let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
-    let writer = try LedgerWriter.open(directory, options: CrashTests.options)
+    let writer = try LedgerWriter.open(directory, options: rig.options)
     storage.setFaults(.init(failSync: ordinal))
     var acknowledged = 0
     var failure: LedgerError?
-    for index in 0..<CrashTests.eventCount {
-      let draft = EventDraft(type: "test.crash", version: 1, data: Array(data(index).utf8))
+    for index in 0..<rig.workload.eventCount {
       do throws(LedgerError) {
-        _ = try writer.append([draft])
+        _ = try writer.append([CrashRig.draft(index)])
         // After the writer has failed nothing is acknowledged any more.
         #expect(failure == nil)
         acknowledged += 1
@@ -130,36 +134,140 @@ struct CrashTests {
       #expect(failure?.kind == .inputOutput && failure?.operation == "sync")
     }
     storage.setFaults(.init())
-    try checkRecovered(storage.afterCrash(seed: UInt64(ordinal)), acknowledged)
+    // What the sync has dropped still reads as if it had been written: first the next process goes on with
+    // that, then the power goes.
+    try rig.checkRecovered(
+      storage.afterCrash(seed: UInt64(ordinal)), acknowledged, seed: UInt64(ordinal))
+    try rig.checkRecovered(storage, acknowledged, seed: UInt64(ordinal))
   }
 
   @Test("On a full disk an append is refused, and goes through once there is room")
   func fullDisk() throws {
-    let storage = try newLedger()
+    let rig = CrashRig(.appendAlone)
+    let storage = try CrashRig.newLedger()
     let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
     let writer = try LedgerWriter.open(directory)
-    func draft(_ index: Int) -> EventDraft {
-      EventDraft(type: "test.crash", version: 1, data: Array(data(index).utf8))
-    }
     for index in 0..<6 {
       storage.setFaults(.init(isFull: true))
-      let error = #expect(throws: LedgerError.self) { try writer.append([draft(index)]) }
+      let error = #expect(throws: LedgerError.self) { try writer.append([CrashRig.draft(index)]) }
       #expect(error?.kind == .inputOutput && error?.operation == "write")
       #expect(error?.cause == String(cString: strerror(ENOSPC)))
       #expect(writer.nextPosition == index)
       storage.setFaults(.init())
-      #expect(try content(storage).count == index)
-      _ = try writer.append([draft(index)])
+      #expect(try rig.content(storage).count == index)
+      _ = try writer.append([CrashRig.draft(index)])
     }
     try writer.close()
-    #expect(try content(storage) == (0..<6).map(data))
+    #expect(try rig.content(storage) == (0..<6).map(CrashRig.data))
+  }
+
+  @Test("A disk that fills up while blocks are sealed costs nothing that was acknowledged")
+  func fullWhileSealing() throws {
+    let rig = CrashRig(.sealing)
+    for place in 0..<rig.workload.eventCount {
+      let storage = try CrashRig.newLedger()
+      let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
+      let writer = try LedgerWriter.open(directory, options: rig.options)
+      var acknowledged = 0
+      for index in 0..<rig.workload.eventCount {
+        if index == place { storage.setFaults(.init(isFull: true)) }
+        guard (try? writer.append([CrashRig.draft(index)])) != nil else { break }
+        acknowledged += 1
+      }
+      try? writer.close()
+      #expect(try rig.content(storage).count >= acknowledged)
+      storage.setFaults(.init())
+      try rig.checkRecovered(storage, acknowledged, seed: UInt64(place))
+    }
+  }
+
+  @Test("On a read-only file system a log is read, and a writer is refused with the reason")
+  func readOnly() throws {
+    let rig = CrashRig(.rollOver)
+    let storage = try CrashRig.newLedger()
+    #expect(try rig.work(storage) == rig.workload.eventCount)
+    storage.setFaults(.init(isReadOnly: true))
+    #expect(try rig.content(storage).count == rig.workload.eventCount)
+    let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
+    #expect(try LogAudit(directory, workers: 0).run().isWhole)
+    let error = #expect(throws: LedgerError.self) { try LedgerWriter.open(directory) }
+    #expect(error?.kind == .inputOutput)
+    #expect(error?.cause == String(cString: strerror(EROFS)))
   }
 
   @Test("Interrupted calls, short reads and short writes make no difference")
   func flaky() throws {
-    let storage = try newLedger()
+    let rig = CrashRig(.rollOver)
+    let storage = try CrashRig.newLedger()
     storage.setFaults(.init(isFlaky: true))
-    #expect(try work(storage) == CrashTests.eventCount)
-    #expect(try content(storage) == (0..<CrashTests.eventCount).map(data))
+    #expect(try rig.work(storage) == rig.workload.eventCount)
+    #expect(try rig.content(storage) == (0..<rig.workload.eventCount).map(CrashRig.data))
+  }
+
+  @Test("A crash at every call while a ledger is made: it is there, or can be made again")
+  func creation() throws {
+    let whole = try CrashRig.newLedger()
+    var count = 0
+    for call in 1...whole.callCount + 1 {
+      for seed in 0...CrashRig.seedCount {
+        let storage = FaultyStorage()
+        storage.setFaults(.init(crashAtCall: call))
+        let isThere =
+          (try? LedgerDirectory.create(path: "/ledger", origin: "crash.example", storage: storage))
+          != nil
+        storage.setFaults(.init())
+        let after = seed == 0 ? storage : storage.afterCrash(seed: seed &+ UInt64(call) << 8)
+        if (try? LedgerDirectory.open(path: "/ledger", storage: after)) == nil {
+          #expect(!isThere, "call \(call)")
+          _ = try LedgerDirectory.create(path: "/ledger", origin: "crash.example", storage: after)
+        }
+        let rig = CrashRig(.appendAlone)
+        #expect(try rig.work(after) == rig.workload.eventCount)
+        count += 1
+      }
+    }
+    CrashRig.tell(count, "creation")
+  }
+
+  @Test("A crash at every call while a head is signed: no kept checkpoint outlives its events")
+  func checkpoints() throws {
+    let rig = CrashRig(.rollOver)
+    func prepared() throws -> FaultyStorage {
+      let storage = try CrashRig.newLedger()
+      #expect(try rig.work(storage) == rig.workload.eventCount)
+      let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
+      _ = try KeyStore(directory).create(isFurther: false)
+      storage.setFaults(.init())
+      return storage
+    }
+    func sign(_ storage: FaultyStorage) throws -> Checkpoint {
+      let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
+      return try CheckpointStore(directory).sign(try LogReader(directory))
+    }
+    let whole = try prepared()
+    let root = try sign(whole).root
+    var count = 0
+    for call in 1...whole.callCount + 1 {
+      let storage = try prepared()
+      storage.setFaults(.init(crashAtCall: call))
+      let isSigned = (try? sign(storage)) != nil
+      storage.setFaults(.init())
+      for seed in 1...CrashRig.seedCount {
+        let after = storage.afterCrash(seed: seed &+ UInt64(call) << 8)
+        let directory = try LedgerDirectory.open(path: "/ledger", storage: after)
+        let store = CheckpointStore(directory)
+        let sizes = try store.sizes()
+        #expect(sizes == [rig.workload.eventCount] || sizes == [] && !isSigned, "call \(call)")
+        var report = try LogAudit(directory, rootsAt: sizes, workers: 0).run()
+        report.check(store, sizes: sizes)
+        #expect(report.isWhole, "call \(call)")
+        let again = try sign(after)
+        #expect(again.size == rig.workload.eventCount)
+        if sizes != [] { #expect(try store.checkpoint(size: again.size)?.root == again.root) }
+        count += 1
+      }
+    }
+    #expect(root.bytes.count == 32)
+    CrashRig.tell(count, "checkpoints")
   }
 }

@@ -1,6 +1,7 @@
 // The small log that docs/format.md shows byte by byte, made again from fixed salts, clock and id.
 import Foundation
 import Ledger
+import TestSupport
 
 /// Everything random is fixed: the same bytes come out, up to the compressor's version.
 enum DocumentedLog {

@@ -5,22 +5,6 @@ import Ledger
 import TestSupport
 import Testing
 
-/// A value behind a lock that the thread sanitizer understands (it does not know `Mutex`).
-final class Locked<Value>: @unchecked Sendable {
-  private let lock = NSLock()
-  private var value: Value
-
-  init(_ value: Value) { self.value = value }
-
-  func withLock<Result, Failure: Error>(
-    _ body: (inout Value) throws(Failure) -> Result
-  ) throws(Failure) -> Result {
-    lock.lock()
-    defer { lock.unlock() }
-    return try body(&value)
-  }
-}
-
 /// A temporary directory with a ledger in it; removed with the value.
 final class LedgerFixture {
   private let temporary: TemporaryDirectory

@@ -97,13 +97,15 @@ struct TailRecoveryTests {
     #expect(count == index)
   }
 
-  @Test("A frame that is gone from the middle is corruption")
+  @Test("A frame that is gone from the middle is missing")
   func removedMiddle() throws {
     let fixture = try LedgerFixture()
     var frames = try fixture.fillOneTail()
     frames.remove(at: 4)
     try fixture.write(Array(frames.map(\.bytes).joined()), to: tailName(0))
-    #expect(try fixture.writerError()?.damage?.verdict == .tampered)
+    #expect(
+      try fixture.writerError()?.damage
+        == .init(verdict: .missing, file: "log/" + tailName(0), position: 4))
   }
 
   @Test("Several tails are read in order; recovery seals all but the newest")

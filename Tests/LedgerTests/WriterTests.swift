@@ -4,6 +4,7 @@ import Foundation
 import Glibc
 import Ledger
 import Synchronization
+import TestSupport
 import Testing
 import Time
 

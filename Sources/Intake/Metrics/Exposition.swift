@@ -97,6 +97,8 @@ extension Metrics.Gauge {
     case .bodyBytes: "Bytes of request bodies in memory."
     case .appStoreCallsInFlight: "Calls to the App Store under way."
     case .circuitOpen: "1 while the App Store is held to be down."
+    case .clockSetBackSeconds:
+      "How far the clock stood before the last event's time at most, since the start."
     }
   }
 }

@@ -26,6 +26,8 @@ package final class Metrics: Sendable {
     case appStoreCallsInFlight = "receipt_ledger_app_store_calls_in_flight"
     /// 1 while the App Store is held to be down.
     case circuitOpen = "receipt_ledger_app_store_circuit_open"
+    /// How far the clock stood before the last event at most, since the start.
+    case clockSetBackSeconds = "receipt_ledger_clock_set_back_seconds"
   }
 
   /// How long something took, in seconds.

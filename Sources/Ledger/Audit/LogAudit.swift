@@ -6,6 +6,8 @@ import Glibc
 package final class LogAudit {
   /// Told now and then how many bytes of so many are done; ends the audit by throwing.
   package typealias Progress = (_ doneBytes: Int, _ totalBytes: Int) throws -> Void
+  /// Given lines that are whole, as they are met; the bytes are valid only meanwhile.
+  typealias Salvage = (AuditedLines, _ bytes: UnsafeRawBufferPointer) throws -> Void
 
   private let directory: LedgerDirectory
   private let workerCount: Int
@@ -25,6 +27,9 @@ package final class LogAudit {
   private var segmentFirst: Position = 0
   private var segmentBlockCount = 0
   private var segmentIsWhole = true
+  private var segmentIsForeign = false
+  /// Whether the last block's lines are those of this log as far as can be told; faulty lines excepted.
+  private var blockIsSound = false
   /// A damaged block whose end is not known yet.
   private var unsettled: AuditFinding?
   private var tornMember: (file: String, block: Int)?
@@ -40,13 +45,18 @@ package final class LogAudit {
 
   /// Audits the log. Throws only what keeps it from looking at all, and what `progress` throws.
   package func run(progress: Progress = { _, _ in }) throws -> AuditReport {
+    try run(progress: progress, salvage: { _, _ in })
+  }
+
+  /// The same; `salvage` is called only where there are no workers.
+  func run(progress: Progress, salvage: Salvage) throws -> AuditReport {
     // Tails before blocks: one that vanishes meanwhile stands in a block by then.
     let tails = try AuditTails(directory)
     let walk = try AuditWalk(directory)
     let total = walk.byteCount + tails.byteCount
     noteRoots()
     if workerCount == 0 {
-      try auditInline(walk, tails, total, progress)
+      try auditInline(walk, tails, total, progress, salvage)
     } else {
       try auditThreaded(walk, tails, total, progress)
     }
@@ -56,7 +66,7 @@ package final class LogAudit {
       find(
         .missing, directory.logPath(Format.segmentName(0)), at: 0, "the first segment is gone")
     }
-    try auditTails(tails)
+    try auditTails(tails, salvage)
     for name in tails.temporaryNames {
       report.notes.append("\(name) has not come into being; a writer makes it, or removes it")
     }
@@ -88,7 +98,8 @@ package final class LogAudit {
   }
 
   private func auditInline(
-    _ walk: AuditWalk, _ tails: AuditTails, _ total: Int, _ progress: Progress
+    _ walk: AuditWalk, _ tails: AuditTails, _ total: Int, _ progress: Progress,
+    _ salvage: Salvage
   ) throws {
     let inflater = BlockInflater()
     let events = ByteBuffer(capacity: 64 << 10)
@@ -100,7 +111,11 @@ package final class LogAudit {
           events.bytes, firstPosition: item.block.first, count: item.block.eventCount)
         result = .success((frontier, lines))
       } catch { result = .failure(error) }
+      blockIsSound = false
       for step in walk.takeSteps() { take(step, tails, result) }
+      if blockIsSound, case .success((_, let lines)?) = result {
+        try salvage(lines, events.bytes)
+      }
       try progress(report.byteCount, total)
     }
   }
@@ -118,7 +133,7 @@ package final class LogAudit {
       case .success((let frontier, let lines)?): take(lines, frontier, header, block, file)
       case .success(nil): break
       case .failure(let error):
-        if mayBeTorn, error.kind == .corruption {
+        if mayBeTorn, error.kind == .corruption, error.damage?.verdict != .unreadable {
           tornMember = (file, block.ordinal)
         } else {
           fail(error, header, block, file)
@@ -162,6 +177,7 @@ package final class LogAudit {
     segmentFirst = first
     segmentBlockCount = 0
     segmentIsWhole = true
+    segmentIsForeign = false
     report.segmentCount += 1
     if first > position {
       find(
@@ -180,6 +196,7 @@ package final class LogAudit {
     if id != directory.identity.id {
       find(.tampered, name, at: first, "it belongs to another ledger")
       isCertain = false
+      segmentIsForeign = true
     }
     if opening.first != first {
       find(.tampered, name, at: first, "its opening member says position \(opening.first)")
@@ -228,8 +245,10 @@ package final class LogAudit {
         "its header's time is not that of its last event")
     }
     extend(by: lines)
+    blockIsSound = !segmentIsForeign
     if tree != frontier {
       if isCertain {
+        blockIsSound = false
         find(
           .tampered, file, block: block.ordinal, at: block.first, to: block.endPosition,
           "its events do not give the tree that its header says")
@@ -335,7 +354,7 @@ package final class LogAudit {
 
   // MARK: Tails
 
-  private func auditTails(_ tails: AuditTails) throws(LedgerError) {
+  private func auditTails(_ tails: AuditTails, _ salvage: Salvage) throws {
     if let torn = tornMember {
       if tails.open.contains(where: { $0.first == position }) {
         report.notes.append(
@@ -365,12 +384,13 @@ package final class LogAudit {
         isCertain = false
         position = tail.first
       }
-      do throws(LedgerError) {
-        try auditTail(tail, isNewest: index == tails.open.count - 1)
-      } catch {
+      let content: ByteBuffer
+      do throws(LedgerError) { content = try tail.content() } catch {
         report.add(AuditFinding(error, file: tail.file.name, at: position))
         isCertain = false
+        continue
       }
+      try auditTail(tail, content, isNewest: index == tails.open.count - 1, salvage)
     }
   }
 
@@ -394,15 +414,18 @@ package final class LogAudit {
     }
   }
 
-  private func auditTail(_ tail: AuditTails.Tail, isNewest: Bool) throws(LedgerError) {
+  private func auditTail(
+    _ tail: AuditTails.Tail, _ content: ByteBuffer, isNewest: Bool, _ salvage: Salvage
+  ) throws {
     let name = tail.file.name
-    let content = try tail.content()
     report.byteCount += content.count
     var offset = 0
     while offset < content.count {
       let rest = UnsafeRawBufferPointer(rebasing: content.bytes[offset...])
       if let header = FrameHeader(rest), header.isWhole(in: rest) {
-        take(header, rest, name)
+        let events = UnsafeRawBufferPointer(
+          rebasing: rest[header.headerByteCount..<header.frameByteCount])
+        if let lines = take(header, events, name) { try salvage(lines, events) }
         offset += header.frameByteCount
         continue
       }
@@ -424,16 +447,21 @@ package final class LogAudit {
     }
   }
 
-  private func take(_ header: FrameHeader, _ frame: UnsafeRawBufferPointer, _ name: String) {
+  /// Returns the lines where they are whole.
+  private func take(
+    _ header: FrameHeader, _ events: UnsafeRawBufferPointer, _ name: String
+  ) -> AuditedLines? {
     if header.first != position {
-      find(.tampered, name, at: position, "a frame of position \(header.first) stands here")
+      let isGap = header.first > position
+      find(
+        isGap ? .missing : .tampered, name, at: position, to: isGap ? header.first : nil,
+        "a frame of position \(header.first) stands here")
       tree = nil
       position = header.first
       isCertain = false
     }
     let lines = AuditedLines(
-      UnsafeRawBufferPointer(rebasing: frame[header.headerByteCount..<header.frameByteCount]),
-      firstPosition: header.first, count: header.eventCount)
+      events, firstPosition: header.first, count: header.eventCount)
     for fault in lines.faults { find(.tampered, name, at: fault.position, fault.cause) }
     if let breach = lines.breach {
       find(.tampered, name, at: breach.position, to: header.endPosition, breach.cause)
@@ -449,6 +477,7 @@ package final class LogAudit {
       extend(by: lines)
     }
     position = header.endPosition
+    return lines.breach == nil ? lines : nil
   }
 }
 

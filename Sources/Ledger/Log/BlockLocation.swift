@@ -41,8 +41,11 @@ final class BlockInflater {
           verdict: .corrupt, file: file.name, block: block.ordinal, position: block.first),
         operation: "read block", cause: cause)
     }
-    let isThere = try file.readWhole(
-      block.memberByteCount, offsetBytes: block.offsetBytes, into: member)
+    let isThere: Bool
+    do throws(LedgerError) {
+      isThere = try file.readWhole(
+        block.memberByteCount, offsetBytes: block.offsetBytes, into: member)
+    } catch { throw error.unreadable(file, block: block.ordinal, at: block.first) }
     guard isThere else { throw damage("the file ends inside it") }
     guard let header = MemberHeader(member.bytes), header.isWhole(in: member.bytes)
     else { throw damage("its CRC-32 does not match") }

@@ -97,9 +97,13 @@ struct LogState {
         newest = segment
         return try walkNewest()
       }
-      guard let closing = try segment.closing() else {
+      var found: SegmentClosing?
+      var failure: LedgerError?
+      do throws(LedgerError) { found = try segment.closing() } catch { failure = error }
+      guard let closing = found else {
         newest = segment
         if case .damaged(let fault) = try walkNewest() { throw fault }
+        if let failure { throw failure.unreadable(segment.file, at: newest?.endPosition) }
         throw LedgerError(
           .init(verdict: .corrupt, file: segment.name, position: newest?.endPosition),
           operation: "open segment", cause: "its closing member is damaged or missing")
@@ -118,8 +122,14 @@ struct LogState {
   /// After damage: the last segment before it becomes the newest, so that it can be read.
   private mutating func reopenLastSealed(_ directory: LedgerDirectory) throws(LedgerError) {
     guard newest == nil, let last = sealed.popLast() else { return }
-    newest = try SegmentIndex(directory, first: last.first)
-    _ = try walkNewest()
+    do throws(LedgerError) {
+      newest = try SegmentIndex(directory, first: last.first)
+      _ = try walkNewest()
+    } catch {
+      // What is damaged here comes first.
+      guard error.kind == .corruption else { throw error }
+      damage = error
+    }
   }
 
   private mutating func walkNewest() throws(LedgerError) -> SegmentIndex.Stop {
@@ -138,7 +148,10 @@ struct LogState {
     let covered = files.filter { $0.first < blocksEnd }
     coveredTails = covered.map(\.first)
     if let last = covered.last {
-      let end = try TailView.coveredEnd(last.file, first: last.first, buffer)
+      let end: Position
+      do throws(LedgerError) {
+        end = try TailView.coveredEnd(last.file, first: last.first, buffer)
+      } catch { throw error.unreadable(last.file, at: last.first) }
       if end > blocksEnd {
         throw LedgerError(
           .init(verdict: .tampered, file: last.file.name, position: blocksEnd),
@@ -162,7 +175,11 @@ struct LogState {
           directory, Format.tailName(size), at: size, "no tail begins where the log ends")
       }
       var tail = TailView(file, frontierBefore: frontier, lastEventAtMsBefore: lastEventAtMs)
-      let stop = try tail.extend(hasher, buffer)
+      let stop: TailView.Stop
+      do throws(LedgerError) { stop = try tail.extend(hasher, buffer) } catch {
+        tails.append(tail)
+        throw error
+      }
       tails.append(tail)
       let isLast = index == open.count - 1
       switch stop {

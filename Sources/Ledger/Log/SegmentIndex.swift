@@ -50,7 +50,9 @@ struct SegmentIndex {
         cause: cause)
     }
     let bytes = ByteBuffer(capacity: Format.memberHeaderByteCountMax + 16)
-    bytes.count = try file.read(into: bytes.storage, offsetBytes: 0)
+    do throws(LedgerError) {
+      bytes.count = try file.read(into: bytes.storage, offsetBytes: 0)
+    } catch { throw error.unreadable(file, at: first) }
     guard let header = MemberHeader(bytes.bytes),
       header.memberByteCount <= bytes.count,
       header.isWhole(in: UnsafeRawBufferPointer(rebasing: bytes.bytes[..<header.memberByteCount])),
@@ -72,6 +74,13 @@ struct SegmentIndex {
   /// Takes in the members from `endOffsetBytes` on. Only a block at the very end of the file is
   /// read whole: each was synced before the next began.
   mutating func extend() throws(LedgerError) -> Stop {
+    // What was walked over before an error is kept: it is whole.
+    do throws(LedgerError) { return try walk() } catch {
+      throw error.unreadable(file, block: blocks.count, at: endPosition)
+    }
+  }
+
+  private mutating func walk() throws(LedgerError) -> Stop {
     let sizeBytes = try file.sizeBytes()
     walkedByteCount = sizeBytes
     let buffer = ByteBuffer(capacity: Format.memberHeaderByteCountMax)
@@ -98,18 +107,23 @@ struct SegmentIndex {
 
   /// Takes in one member; returns the damage if it is not a continuation.
   private mutating func take(_ header: MemberHeader) -> LedgerError? {
-    func tampered(_ cause: String) -> LedgerError {
+    func damage(_ verdict: LedgerError.Verdict, _ cause: String) -> LedgerError {
       LedgerError(
-        .init(verdict: .tampered, file: name, block: blocks.count, position: endPosition),
+        .init(verdict: verdict, file: name, block: blocks.count, position: endPosition),
         operation: "walk segment", cause: cause)
     }
+    func tampered(_ cause: String) -> LedgerError { damage(.tampered, cause) }
     guard header.lastEventAtMs >= lastEventAtMs else { return tampered("event times decrease") }
     switch header.detail {
     case .opening:
       return tampered("a second opening member")
     case .block(let frontier):
       guard header.first == endPosition
-      else { return tampered("a block of position \(header.first) stands here") }
+      else {
+        return damage(
+          header.first > endPosition ? .missing : .tampered,
+          "a block of position \(header.first) stands here")
+      }
       blocks.append(
         BlockLocation(
           first: header.first, eventCount: header.eventCount, ordinal: blocks.count,
@@ -182,7 +196,9 @@ struct SegmentIndex {
     if block.ordinal == 0 { return frontierBefore }
     let previous = blocks[block.ordinal - 1]
     let buffer = ByteBuffer(capacity: Format.memberHeaderByteCountMax)
-    buffer.count = try file.read(into: buffer.storage, offsetBytes: previous.offsetBytes)
+    do throws(LedgerError) {
+      buffer.count = try file.read(into: buffer.storage, offsetBytes: previous.offsetBytes)
+    } catch { throw error.unreadable(file, block: previous.ordinal, at: previous.first) }
     guard let header = MemberHeader(buffer.bytes), header.endPosition == block.first,
       case .block(let frontier) = header.detail
     else {

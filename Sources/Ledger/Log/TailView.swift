@@ -47,6 +47,14 @@ struct TailView {
 
   /// Takes in the frames from `endOffsetBytes` on.
   mutating func extend(_ hasher: SHA256, _ buffer: ByteBuffer) throws(LedgerError) -> Stop {
+    do throws(LedgerError) { return try walk(hasher, buffer) } catch {
+      throw error.unreadable(file, at: endPosition)
+    }
+  }
+
+  private mutating func walk(
+    _ hasher: SHA256, _ buffer: ByteBuffer
+  ) throws(LedgerError) -> Stop {
     var windowByteCount = 256 << 10
     while true {
       // A read that returns less than asked has met the end of the file.
@@ -77,7 +85,9 @@ struct TailView {
     _ header: FrameHeader, _ frame: UnsafeRawBufferPointer, _ hasher: SHA256
   ) -> LedgerError? {
     guard header.first == endPosition else {
-      return damage("a frame of position \(header.first) stands here", .tampered)
+      return damage(
+        "a frame of position \(header.first) stands here",
+        header.first > endPosition ? .missing : .tampered)
     }
     let events = UnsafeRawBufferPointer(
       rebasing: frame[header.headerByteCount..<header.frameByteCount])
@@ -123,8 +133,11 @@ struct TailView {
     guard let first = part.first, let last = part.last else { return }
     let start = first.offsetBytes
     let end = last.offsetBytes + last.header.frameByteCount
-    guard try file.readWhole(end - start, offsetBytes: start, into: buffer)
-    else { throw damage("it became shorter") }
+    let isThere: Bool
+    do throws(LedgerError) {
+      isThere = try file.readWhole(end - start, offsetBytes: start, into: buffer)
+    } catch { throw error.unreadable(file, at: first.header.first) }
+    guard isThere else { throw damage("it became shorter") }
     var used = 0
     for frame in part {
       let rest = UnsafeRawBufferPointer(rebasing: buffer.bytes[(frame.offsetBytes - start)...])

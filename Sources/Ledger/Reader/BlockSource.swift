@@ -62,12 +62,14 @@ final class BlockSource: BlockSequence {
       return
     }
     var segment = try SegmentIndex(directory, first: sealed.first)
-    switch try segment.extend() {
-    case .end:
-      if segment.endPosition < sealed.endPosition { fault = incomplete(segment) }
-    case .torn: fault = incomplete(segment)
-    case .damaged(let damage): fault = damage
-    }
+    do throws(LedgerError) {
+      switch try segment.extend() {
+      case .end:
+        if segment.endPosition < sealed.endPosition { fault = incomplete(segment) }
+      case .torn: fault = incomplete(segment)
+      case .damaged(let damage): fault = damage
+      }
+    } catch { fault = error }
     current = segment
   }
 

@@ -75,7 +75,11 @@ package final class LogReader {
   private func extendTails() throws(LedgerError) -> Bool {
     if var tail = state.tails.popLast() {
       let endBefore = tail.endOffsetBytes
-      let stop = try tail.extend(hasher, scratch)
+      let stop: TailView.Stop
+      do throws(LedgerError) { stop = try tail.extend(hasher, scratch) } catch {
+        state.tails.append(tail)
+        throw error
+      }
       state.tails.append(tail)
       // A writer that was opened anew goes on in a copy of the tail: the one here stands still.
       if tail.endOffsetBytes == endBefore,
@@ -274,9 +278,11 @@ package final class LogReader {
       } else {
         let sealed = state.sealed.last { $0.first <= position }
         segment = try SegmentIndex(directory, first: sealed?.first ?? 0)
-        if case .damaged(let fault) = try segment.extend(), position >= segment.endPosition {
-          throw fault
-        }
+        var fault: LedgerError?
+        do throws(LedgerError) {
+          if case .damaged(let damage) = try segment.extend() { fault = damage }
+        } catch { fault = error }
+        if let fault, position >= segment.endPosition { throw fault }
         lastSegment = segment
       }
     }

@@ -23,7 +23,7 @@ package final class StorageFile: Sendable {
     var filled = 0
     while filled < buffer.count {
       let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
-      let count = try attempt("read") { () throws(SystemError) in
+      let count = try attempt(LedgerError.readOperation) { () throws(SystemError) in
         try storage.read(descriptor, into: rest, offsetBytes: offsetBytes + filled)
       }
       if count == 0 { break }
@@ -115,9 +115,21 @@ func retrying<Result>(
 }
 
 extension LedgerError {
-  /// A failed system call. Not being able to read is reported like any other failure of the system.
+  static let readOperation = "read"
+
+  /// A failed system call.
   static func system(_ code: Int32, _ operation: String, _ object: String) -> LedgerError {
     LedgerError(
       .inputOutput, operation: operation, object: object, cause: String(cString: strerror(code)))
+  }
+
+  /// A failed read of a log file as the damage that it is, at this place; any other error as it is.
+  func unreadable(
+    _ file: StorageFile, block: Int? = nil, at position: Position?
+  ) -> LedgerError {
+    guard kind == .inputOutput, operation == LedgerError.readOperation else { return self }
+    return LedgerError(
+      .init(verdict: .unreadable, file: file.name, block: block, position: position),
+      operation: operation, cause: cause)
   }
 }

@@ -17,6 +17,7 @@ package final class LedgerWriter: @unchecked Sendable {
     /// How many submissions the last commit took: above 1 there is company to wait for.
     var lastGroupCount = 0
     var nextPosition: Position
+    var clockSetBack = ClockSetBack()
     var failure: LedgerError?
     var isClosing = false
     var isClosed = false
@@ -90,6 +91,9 @@ package final class LedgerWriter: @unchecked Sendable {
 
   /// The position that the next event gets, queued ones not counted.
   package var nextPosition: Position { monitor.withLock { $0.nextPosition } }
+
+  /// What was seen, since it was opened, of a clock that stood before the last event.
+  package var clockSetBack: ClockSetBack { monitor.withLock { $0.clockSetBack } }
 
   /// Why nothing can be appended any more; nil while something can.
   package var failure: LedgerError? { monitor.withLock { $0.failure } }
@@ -236,6 +240,7 @@ package final class LedgerWriter: @unchecked Sendable {
       state.isCommitting = false
       state.lastGroupCount = group.count
       state.nextPosition = tailWriter.nextPosition
+      state.clockSetBack = tailWriter.clockSetBack
       var abandoned: [AppendTicket] = []
       if case .failure(.fatal(let error)) = outcome {
         state.failure = error

@@ -45,10 +45,29 @@ struct Recovery {
       lastEventAtMs: state.lastEventAtMs, report: report)
   }
 
-  /// A closed segment is never written again: its descriptor stays one for reading.
+  /// A segment that may not be written any more was closed durably: its descriptor stays one for reading.
   private func reopenForWriting(_ found: SegmentIndex) throws(LedgerError) -> SegmentIndex {
-    if found.isClosed { return found }
-    return found.replacingFile(try directory.openFile(found.name, .readWrite))
+    if found.isClosed, try found.file.status().permissions & 0o200 == 0 { return found }
+    let segment = found.replacingFile(try directory.openFile(found.name, .readWrite))
+    if segment.isClosed { try makeClosingDurable(segment) }
+    return segment
+  }
+
+  /// The last writer ended before its sync of the closing member returned. The next segment must not
+  /// outlive that; written again, it is dirty even where a failed sync has dropped it.
+  private func makeClosingDurable(_ segment: SegmentIndex) throws(LedgerError) {
+    let closing = ByteBuffer()
+    let offsetBytes = segment.endOffsetBytes - Format.closingMemberByteCount
+    guard
+      try segment.file.readWhole(
+        Format.closingMemberByteCount, offsetBytes: offsetBytes, into: closing)
+    else {
+      throw LedgerError(
+        .init(verdict: .corrupt, file: segment.name, position: segment.endPosition),
+        operation: "open for writing", cause: "it became shorter")
+    }
+    try segment.file.write(closing.bytes, offsetBytes: offsetBytes)
+    try segment.file.syncData()
   }
 
   private mutating func cutTornMember(_ segment: SegmentIndex) throws(LedgerError) {

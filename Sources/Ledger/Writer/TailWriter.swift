@@ -20,6 +20,9 @@ final class TailWriter {
   private var tailFirst: Position
   private(set) var nextPosition: Position
   private var lastEventAtMs: Int64
+  /// How far the clock stood before the last event at most, in milliseconds, and how many events got that
+  /// event's time for it.
+  private(set) var clockSetBack = ClockSetBack()
 
   /// A tail to go on with, made by this writer, or nil.
   struct CurrentTail {
@@ -63,7 +66,7 @@ final class TailWriter {
     do throws(LedgerError) { try rotateIfFull() } catch { throw .fatal(error) }
     let first = nextPosition
     let eventsStart = events.count
-    let timeBefore = lastEventAtMs
+    let timeBefore = (lastEventAtMs, clockSetBack)
     let results: [AppendResult]
     do throws(LedgerError) {
       results = try encode(tickets)
@@ -93,7 +96,9 @@ final class TailWriter {
   }
 
   private func encode(_ tickets: [AppendTicket]) throws(LedgerError) -> [AppendResult] {
-    let timeMs = min(max(options.clock(), lastEventAtMs), Timestamp.fixedRangeMs.upperBound)
+    let nowMs = options.clock()
+    let timeMs = min(max(nowMs, lastEventAtMs), Timestamp.fixedRangeMs.upperBound)
+    let firstOfAll = nextPosition
     var results: [AppendResult] = []
     results.reserveCapacity(tickets.count)
     for ticket in tickets {
@@ -107,6 +112,10 @@ final class TailWriter {
       }
       results.append(
         AppendResult(firstPosition: first, count: ticket.drafts.count, recordedAtMs: timeMs))
+    }
+    if nowMs < lastEventAtMs {
+      clockSetBack.distanceMsMax = max(clockSetBack.distanceMsMax, lastEventAtMs &- nowMs)
+      clockSetBack.eventCount += nextPosition - firstOfAll
     }
     lastEventAtMs = timeMs
     return results
@@ -126,10 +135,12 @@ final class TailWriter {
       rebasing: salts.bytes[saltsUsed..<saltsUsed + SaltText.byteCount])
   }
 
-  private func undo(to position: Position, _ eventsStart: Int, _ timeMs: Int64) {
+  private func undo(
+    to position: Position, _ eventsStart: Int, _ time: (lastEventAtMs: Int64, ClockSetBack)
+  ) {
     nextPosition = position
     events.count = eventsStart
-    lastEventAtMs = timeMs
+    (lastEventAtMs, clockSetBack) = time
   }
 
   private func append(to file: StorageFile) throws(Failure) {

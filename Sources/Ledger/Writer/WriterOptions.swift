@@ -27,6 +27,22 @@ package struct WriterOptions: Sendable {
   package init() {}
 }
 
+/// What a writer has seen of a clock that stands before the last event's time: event times never decrease,
+/// so that the events got that time instead of the clock's.
+package struct ClockSetBack: Sendable, Equatable {
+  /// The greatest distance in milliseconds.
+  package internal(set) var distanceMsMax: Int64 = 0
+  /// How many events were recorded meanwhile.
+  package internal(set) var eventCount = 0
+
+  /// A sentence for people; nil where the distance is less than the second that clocks are put right by.
+  package var note: String? {
+    guard distanceMsMax >= 1000 else { return nil }
+    return "the clock stood \(distanceMsMax / 1000) s before the last event: \(eventCount) "
+      + "event\(eventCount == 1 ? " was" : "s were") recorded with that event's time"
+  }
+}
+
 /// What recovery found and did when a ledger was opened for writing.
 package struct RecoveryReport: Sendable, Equatable {
   /// An incomplete end that was cut off: it was never acknowledged, or a tail holds it.

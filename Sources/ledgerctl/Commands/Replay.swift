@@ -14,6 +14,11 @@ let replayCommand = Command(
     "With `--as-of` nothing later is printed, and `--receipt`, `--user` and `--app` mean what was known then.",
     "`--follow` goes on with what is appended, until a signal or the end of whoever reads the output ends it, "
       + "quietly and with exit code 0. `--pretty` is for people: indented, with long strings cut as `show` does.",
+    "In a damaged log it ends at the damage. With `--skip-corrupt` it prints every event that is whole, checks "
+      + "each against its digest, and says on standard error which positions it left out and why; the exit "
+      + "code is then 20, as wherever damage is found, and 0 where all is whole. A write that a crash cut "
+      + "short at the log's very end is no damage. It does not go with `--receipt`, `--user`, `--app` and `--as-of`, "
+      + "which need projections of a whole log, nor with `--follow` and `--pretty`.",
   ],
   options: [
     Option("from", value: .init("PLACE"), help: "the first position, day or time"),
@@ -27,6 +32,7 @@ let replayCommand = Command(
     .asOf,
     Option("pretty", help: "print events indented, their long strings cut"),
     Option("follow", help: "go on with the events that are appended"),
+    Option("skip-corrupt", help: "go on past damage, and say what is left out"),
   ],
   examples: [
     Example("ledgerctl replay --follow --type receipt.uploaded", "Watch uploads as they come in"),
@@ -60,6 +66,8 @@ struct ReplayOptions: Equatable, Sendable {
   let asOf: Moment?
   let isPretty: Bool
   let isFollowing: Bool
+  /// Whether damage is passed over.
+  let skipsCorrupt: Bool
 
   init(_ invocation: Invocation) throws(UsageError) {
     let cause = "is no position, no day and no RFC 3339 time"
@@ -85,6 +93,14 @@ struct ReplayOptions: Equatable, Sendable {
     receiptID = try invocation.value("receipt", "is no UUID", read: uuidText)
     user = invocation.value("user")
     appFamilyID = try invocation.value("app", "is no UUID", read: uuidText)
+    skipsCorrupt = invocation.has("skip-corrupt")
+    if skipsCorrupt,
+      let name = ["receipt", "user", "app", "as-of", "follow", "pretty"].first(
+        where: invocation.has)
+    {
+      throw UsageError(
+        "--skip-corrupt", "does not go with --\(name)", command: invocation.command.name)
+    }
   }
 
   private static func bound(_ text: String, isUpper: Bool) -> Bound? {
@@ -108,6 +124,7 @@ struct ReplayOptions: Equatable, Sendable {
 private func replay(
   _ options: ReplayOptions, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
+  if options.skipsCorrupt { return try replaySkipping(options, invocation, context) }
   let ledger = try OpenLedger(invocation, context)
   var replay = Replay(options, ledger, context)
   if options.isFollowing {

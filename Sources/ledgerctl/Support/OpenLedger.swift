@@ -85,6 +85,9 @@ struct OpenLedger {
       try? appender.close()
       throw error
     }
+    if case .own(let writer) = appender, let note = writer.clockSetBack.note {
+      context.diagnostics.writeLine("ledgerctl: \(note)")
+    }
     try appender.close()
     return result
   }

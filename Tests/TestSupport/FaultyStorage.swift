@@ -1,26 +1,98 @@
 // Files in memory that forget what was not synced, fail where told, and crash at the n-th call.
 import Glibc
-import Ledger
-import TestSupport
+package import Ledger
 
 /// Storage whose unsynced state a crash may lose, wholly or in part.
-final class FaultyStorage: Storage {
+///
+/// After a failed sync it lies as the kernel does: what was not written still reads as if it had been, and
+/// the next sync succeeds without writing it.
+package final class FaultyStorage: Storage {
   /// What goes wrong, counted over all calls that can fail.
-  struct Faults: Sendable {
+  package struct Faults: Sendable {
     /// From this call on everything fails: the machine is dead.
-    var crashAtCall: Int?
+    package var crashAtCall: Int?
+    /// The call with this ordinal fails once with a code; a write has then taken a part of its bytes.
+    package var failCall: Failure?
     /// The sync with this ordinal fails, once.
-    var failSync: Int?
+    package var failSync: Int?
     /// Writes fail for want of space while this is set.
-    var isFull = false
+    package var isFull = false
     /// Calls are interrupted, reads and writes take half, now and then.
-    var isFlaky = false
+    package var isFlaky = false
+    /// Nothing may be changed: a file system that was mounted read-only.
+    package var isReadOnly = false
+    /// Places of files that the medium does not give back.
+    package var unreadable: [String: Range<Int>] = [:]
+
+    package init(
+      crashAtCall: Int? = nil, failCall: Failure? = nil, failSync: Int? = nil, isFull: Bool = false,
+      isFlaky: Bool = false, isReadOnly: Bool = false, unreadable: [String: Range<Int>] = [:]
+    ) {
+      self.crashAtCall = crashAtCall
+      self.failCall = failCall
+      self.failSync = failSync
+      self.isFull = isFull
+      self.isFlaky = isFlaky
+      self.isReadOnly = isReadOnly
+      self.unreadable = unreadable
+    }
+  }
+
+  /// One failing call.
+  package struct Failure: Sendable {
+    package let ordinal: Int
+    /// The value of `errno`.
+    package let code: Int32
+
+    package init(ordinal: Int, code: Int32) {
+      self.ordinal = ordinal
+      self.code = code
+    }
   }
 
   private struct File {
+    static let sectorByteCount = 512
+
     var content: [UInt8] = []
     var durable: [UInt8] = []
     var permissions: UInt32
+    /// Sectors that a failed sync has dropped: they read as new, and no later sync writes them.
+    var lostSectors: Set<Int> = []
+
+    /// What a sync makes durable.
+    var synced: [UInt8] {
+      if lostSectors.isEmpty { return content }
+      var result = content
+      for sector in lostSectors {
+        let start = sector * File.sectorByteCount
+        for place in start..<min(start + File.sectorByteCount, result.count)
+        where start < result.count {
+          result[place] = place < durable.count ? durable[place] : 0
+        }
+      }
+      return result
+    }
+
+    mutating func write(_ bytes: UnsafeRawBufferPointer, offsetBytes: Int) {
+      if bytes.isEmpty { return }
+      let end = offsetBytes + bytes.count
+      if content.count < end {
+        content += [UInt8](repeating: 0, count: end - content.count)
+      }
+      content.replaceSubrange(offsetBytes..<end, with: bytes)
+      for sector in offsetBytes / File.sectorByteCount...(end - 1) / File.sectorByteCount {
+        lostSectors.remove(sector)
+      }
+    }
+
+    mutating func loseUnsynced() {
+      for sector in 0..<(content.count + File.sectorByteCount - 1) / File.sectorByteCount {
+        let start = sector * File.sectorByteCount
+        let new = content[start..<min(start + File.sectorByteCount, content.count)]
+        let old = durable[min(start, durable.count)..<min(start + new.count, durable.count)]
+        if !new.elementsEqual(old) { lostSectors.insert(sector) }
+      }
+    }
   }
 
   private enum EntryChange {
@@ -48,32 +120,43 @@ final class FaultyStorage: Storage {
 
   private let state: Locked<State>
 
-  init() { state = Locked(State()) }
+  package init() { state = Locked(State()) }
 
   private init(_ initial: State) { state = Locked(initial) }
 
   /// The paths of all files.
-  var paths: [String] { state.withLock { $0.entries.keys.sorted() } }
+  package var paths: [String] { state.withLock { $0.entries.keys.sorted() } }
 
   /// A file's bytes, past all faults.
-  func content(_ path: String) -> [UInt8] {
+  package func content(_ path: String) -> [UInt8] {
     state.withLock { state in state.entries[path].flatMap { state.files[$0]?.content } ?? [] }
   }
 
   /// Gives a file other bytes, past all faults.
-  func setContent(_ path: String, _ content: [UInt8]) {
+  package func setContent(_ path: String, _ content: [UInt8]) {
     state.withLock { state in
       if let number = state.entries[path] { state.files[number]?.content = content }
     }
   }
 
+  /// Gives a name other bytes, past all faults; the file comes into being if there is none.
+  package func place(_ path: String, _ content: [UInt8]) {
+    state.withLock { state in
+      let number = state.entries[path] ?? state.nextNumber
+      if number == state.nextNumber { state.nextNumber += 1 }
+      state.entries[path] = number
+      state.durableEntries[path] = number
+      state.files[number] = File(content: content, durable: content, permissions: 0o600)
+    }
+  }
+
   /// Removes a file, past all faults.
-  func remove(_ path: String) { state.withLock { $0.entries[path] = nil } }
+  package func remove(_ path: String) { state.withLock { $0.entries[path] = nil } }
 
-  var callCount: Int { state.withLock { $0.callCount } }
-  var syncCount: Int { state.withLock { $0.syncCount } }
+  package var callCount: Int { state.withLock { $0.callCount } }
+  package var syncCount: Int { state.withLock { $0.syncCount } }
 
-  func setFaults(_ faults: Faults) {
+  package func setFaults(_ faults: Faults) {
     state.withLock { state in
       state.faults = faults
       state.callCount = 0
@@ -83,7 +166,7 @@ final class FaultyStorage: Storage {
 
   /// What is on disk after the power went: synced bytes, any sectors of the others, and the first
   /// so many changes of names.
-  func afterCrash(seed: UInt64) -> FaultyStorage {
+  package func afterCrash(seed: UInt64) -> FaultyStorage {
     state.withLock { state in
       var random = SeededRandom(seed: seed)
       var after = State()
@@ -104,18 +187,18 @@ final class FaultyStorage: Storage {
 
   /// Sector by sector the old or the new bytes, and a size in between.
   private static func torn(_ file: File, _ random: inout SeededRandom) -> [UInt8] {
-    if file.content == file.durable { return file.durable }
+    let (old, new) = (file.durable, file.synced)
+    if new == old { return old }
     switch Int.random(in: 0..<4, using: &random) {
-    case 0: return file.durable
-    case 1: return file.content
+    case 0: return old
+    case 1: return new
     default:
-      let (old, new) = (file.durable, file.content)
       let size = Int.random(
         in: min(old.count, new.count)...max(old.count, new.count), using: &random)
       var result = [UInt8](repeating: 0, count: size)
-      for sector in stride(from: 0, to: size, by: 512) {
+      for sector in stride(from: 0, to: size, by: File.sectorByteCount) {
         let source = Bool.random(using: &random) ? new : old
-        let end = min(sector + 512, size, source.count)
+        let end = min(sector + File.sectorByteCount, size, source.count)
         if sector < end { result.replaceSubrange(sector..<end, with: source[sector..<end]) }
       }
       return result
@@ -133,6 +216,7 @@ final class FaultyStorage: Storage {
   }
 
   private func call<Result>(
+    changes: Bool = false, onFailure: (inout State) -> Void = { _ in },
     _ body: (inout State) throws(SystemError) -> Result
   ) throws(SystemError) -> Result {
     try state.withLock { state throws(SystemError) in
@@ -140,6 +224,11 @@ final class FaultyStorage: Storage {
       if let crash = state.faults.crashAtCall, state.callCount >= crash {
         throw SystemError(code: EIO)
       }
+      if let failure = state.faults.failCall, state.callCount == failure.ordinal {
+        onFailure(&state)
+        throw SystemError(code: failure.code)
+      }
+      if changes, state.faults.isReadOnly { throw SystemError(code: EROFS) }
       if state.faults.isFlaky, Int.random(in: 0..<5, using: &state.random) == 0 {
         throw SystemError(code: EINTR)
       }
@@ -152,16 +241,20 @@ final class FaultyStorage: Storage {
     state.pending.append(change)
   }
 
-  func open(
+  package func open(
     _ path: String, _ access: FileAccess, permissions: UInt32
   ) throws(SystemError) -> Int32 {
     try call { state throws(SystemError) in
+      if state.faults.isReadOnly, access != .readOnly { throw SystemError(code: EROFS) }
       let number: UInt64
       if state.directories.contains(path) || path.hasSuffix("/.") {
         number = 0
       } else if let existing = state.entries[path] {
         number = existing
-        if access == .replace { state.files[number]?.content = [] }
+        if access == .replace {
+          state.files[number]?.content = []
+          state.files[number]?.lostSectors = []
+        }
       } else {
         guard access == .replace || access == .readWriteOrCreate
         else { throw SystemError(code: ENOENT) }
@@ -177,19 +270,24 @@ final class FaultyStorage: Storage {
     }
   }
 
-  func close(_ descriptor: Int32) {
+  package func close(_ descriptor: Int32) {
     state.withLock { state in
       guard let number = state.descriptors.removeValue(forKey: descriptor) else { return }
       if state.lockHolders[number] == descriptor { state.lockHolders[number] = nil }
     }
   }
 
-  func read(
+  package func read(
     _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, offsetBytes: Int
   ) throws(SystemError) -> Int {
     try call { state throws(SystemError) in
-      guard let content = state.descriptors[descriptor].flatMap({ state.files[$0]?.content })
+      guard let number = state.descriptors[descriptor], let content = state.files[number]?.content
       else { throw SystemError(code: EBADF) }
+      for (path, range) in state.faults.unreadable where state.entries[path] == number {
+        let asked =
+          offsetBytes..<offsetBytes + min(buffer.count, max(0, content.count - offsetBytes))
+        if range.overlaps(asked) { throw SystemError(code: EIO) }
+      }
       var count = max(0, min(buffer.count, content.count - offsetBytes))
       if state.faults.isFlaky, count > 1 { count = (count + 1) / 2 }
       if count > 0 { buffer.copyBytes(from: content[offsetBytes..<offsetBytes + count]) }
@@ -197,76 +295,90 @@ final class FaultyStorage: Storage {
     }
   }
 
-  func write(
+  package func write(
     _ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, offsetBytes: Int
   ) throws(SystemError) -> Int {
-    try call { state throws(SystemError) in
-      guard let number = state.descriptors[descriptor], var file = state.files[number]
-      else { throw SystemError(code: EBADF) }
+    try call(
+      changes: true,
+      onFailure: { state in
+        guard let number = state.descriptors[descriptor] else { return }
+        let count = Int.random(in: 0...bytes.count, using: &state.random)
+        state.files[number]?.write(
+          UnsafeRawBufferPointer(rebasing: bytes[..<count]), offsetBytes: offsetBytes)
+      }
+    ) { state throws(SystemError) in
+      guard let number = state.descriptors[descriptor] else { throw SystemError(code: EBADF) }
       var count = bytes.count
       if state.faults.isFlaky || state.faults.isFull, count > 1 { count = (count + 1) / 2 }
       if state.faults.isFull, bytes.count < 100 { throw SystemError(code: ENOSPC) }
-      let end = offsetBytes + count
-      if file.content.count < end {
-        file.content += [UInt8](repeating: 0, count: end - file.content.count)
-      }
-      file.content.replaceSubrange(offsetBytes..<end, with: bytes[..<count])
-      state.files[number] = file
+      state.files[number]?.write(
+        UnsafeRawBufferPointer(rebasing: bytes[..<count]), offsetBytes: offsetBytes)
       return count
     }
   }
 
-  private func sync(_ body: (inout State) throws(SystemError) -> Void) throws(SystemError) {
+  private func sync(
+    onFailure: (inout State) -> Void, _ body: (inout State) throws(SystemError) -> Void
+  ) throws(SystemError) {
     // A sync is not interrupted: the seam promises that it is never made twice.
     let wasFlaky = state.withLock { state in
       defer { state.faults.isFlaky = false }
       return state.faults.isFlaky
     }
     defer { state.withLock { $0.faults.isFlaky = wasFlaky } }
-    try call { state throws(SystemError) in
+    try call(onFailure: onFailure) { state throws(SystemError) in
       state.syncCount += 1
-      if state.syncCount == state.faults.failSync { throw SystemError(code: EIO) }
+      if state.syncCount == state.faults.failSync {
+        onFailure(&state)
+        throw SystemError(code: EIO)
+      }
       try body(&state)
     }
   }
 
-  func syncData(_ descriptor: Int32) throws(SystemError) {
-    try sync { state throws(SystemError) in
+  package func syncData(_ descriptor: Int32) throws(SystemError) {
+    try sync(
+      onFailure: { state in
+        if let number = state.descriptors[descriptor] { state.files[number]?.loseUnsynced() }
+      }
+    ) { state throws(SystemError) in
       guard let number = state.descriptors[descriptor], var file = state.files[number]
       else { throw SystemError(code: EBADF) }
-      file.durable = file.content
+      file.durable = file.synced
       state.files[number] = file
     }
   }
 
-  func syncDirectory(_ path: String) throws(SystemError) {
+  package func syncDirectory(_ path: String) throws(SystemError) {
     // As on a journalling file system, the changes of all directories go together.
-    try sync { state throws(SystemError) in
+    // A failed one leaves the names as they are: such a file system turns read-only, or tries again.
+    try sync(onFailure: { _ in }) { state throws(SystemError) in
       state.durableEntries = state.entries
       state.pending = []
     }
   }
 
-  func truncate(_ descriptor: Int32, sizeBytes: Int) throws(SystemError) {
-    try call { state throws(SystemError) in
+  package func truncate(_ descriptor: Int32, sizeBytes: Int) throws(SystemError) {
+    try call(changes: true) { state throws(SystemError) in
       guard let number = state.descriptors[descriptor], var file = state.files[number]
       else { throw SystemError(code: EBADF) }
       let missing = max(0, sizeBytes - file.content.count)
       file.content =
         Array(file.content.prefix(sizeBytes)) + [UInt8](repeating: 0, count: missing)
+      file.lostSectors = file.lostSectors.filter { $0 * File.sectorByteCount < sizeBytes }
       state.files[number] = file
     }
   }
 
-  func changePermissions(_ descriptor: Int32, _ permissions: UInt32) throws(SystemError) {
-    try call { state throws(SystemError) in
+  package func changePermissions(_ descriptor: Int32, _ permissions: UInt32) throws(SystemError) {
+    try call(changes: true) { state throws(SystemError) in
       if let number = state.descriptors[descriptor] {
         state.files[number]?.permissions = permissions
       }
     }
   }
 
-  func status(_ descriptor: Int32) throws(SystemError) -> FileStatus {
+  package func status(_ descriptor: Int32) throws(SystemError) -> FileStatus {
     try call { state throws(SystemError) in
       guard let number = state.descriptors[descriptor], let file = state.files[number]
       else { throw SystemError(code: EBADF) }
@@ -275,7 +387,7 @@ final class FaultyStorage: Storage {
     }
   }
 
-  func status(path: String) throws(SystemError) -> FileStatus {
+  package func status(path: String) throws(SystemError) -> FileStatus {
     try call { state throws(SystemError) in
       guard let number = state.entries[path], let file = state.files[number]
       else { throw SystemError(code: ENOENT) }
@@ -284,27 +396,27 @@ final class FaultyStorage: Storage {
     }
   }
 
-  func rename(_ oldPath: String, to newPath: String) throws(SystemError) {
-    try call { state throws(SystemError) in
+  package func rename(_ oldPath: String, to newPath: String) throws(SystemError) {
+    try call(changes: true) { state throws(SystemError) in
       guard state.entries[oldPath] != nil else { throw SystemError(code: ENOENT) }
       FaultyStorage.change(.rename(oldPath, newPath), &state)
     }
   }
 
-  func unlink(_ path: String) throws(SystemError) {
-    try call { state throws(SystemError) in
+  package func unlink(_ path: String) throws(SystemError) {
+    try call(changes: true) { state throws(SystemError) in
       guard state.entries[path] != nil else { throw SystemError(code: ENOENT) }
       FaultyStorage.change(.unlink(path), &state)
     }
   }
 
-  func makeDirectory(_ path: String, permissions: UInt32) throws(SystemError) {
-    try call { state throws(SystemError) in
+  package func makeDirectory(_ path: String, permissions: UInt32) throws(SystemError) {
+    try call(changes: true) { state throws(SystemError) in
       if !state.directories.insert(path).inserted { throw SystemError(code: EEXIST) }
     }
   }
 
-  func list(_ path: String) throws(SystemError) -> [String] {
+  package func list(_ path: String) throws(SystemError) -> [String] {
     try call { state throws(SystemError) in
       let prefix = (path.hasSuffix("/.") ? String(path.dropLast(2)) : path) + "/"
       return state.entries.keys.filter { $0.hasPrefix(prefix) }
@@ -312,7 +424,7 @@ final class FaultyStorage: Storage {
     }
   }
 
-  func lock(_ descriptor: Int32) throws(SystemError) -> Bool {
+  package func lock(_ descriptor: Int32) throws(SystemError) -> Bool {
     try call { state throws(SystemError) in
       guard let number = state.descriptors[descriptor] else { throw SystemError(code: EBADF) }
       if let holder = state.lockHolders[number], holder != descriptor { return false }
