@@ -13,6 +13,8 @@ final class FaultyStorage: Storage {
     var failSync: Int?
     /// Writes fail for want of space while this is set.
     var isFull = false
+    /// Only segments find no room.
+    var fullSegments = false
     /// Calls are interrupted, reads and writes take half, now and then.
     var isFlaky = false
   }
@@ -203,9 +205,11 @@ final class FaultyStorage: Storage {
     try call { state throws(SystemError) in
       guard let number = state.descriptors[descriptor], var file = state.files[number]
       else { throw SystemError(code: EBADF) }
+      let isSegment = state.entries.contains { $0.value == number && $0.key.hasSuffix(".gz") }
+      let isFull = state.faults.isFull || state.faults.fullSegments && isSegment
       var count = bytes.count
-      if state.faults.isFlaky || state.faults.isFull, count > 1 { count = (count + 1) / 2 }
-      if state.faults.isFull, bytes.count < 100 { throw SystemError(code: ENOSPC) }
+      if state.faults.isFlaky || isFull, count > 1 { count = (count + 1) / 2 }
+      if isFull, bytes.count < 100 { throw SystemError(code: ENOSPC) }
       let end = offsetBytes + count
       if file.content.count < end {
         file.content += [UInt8](repeating: 0, count: end - file.content.count)
