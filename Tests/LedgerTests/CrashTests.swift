@@ -4,6 +4,7 @@ import Glibc
 import Ledger
 import TestSupport
 import Testing
+import Time
 
 @Suite("Crashes and failing storage")
 struct CrashTests {
@@ -193,6 +194,35 @@ struct CrashTests {
     let error = #expect(throws: LedgerError.self) { try LedgerWriter.open(directory) }
     #expect(error?.kind == .inputOutput)
     #expect(error?.cause == String(cString: strerror(EROFS)))
+  }
+
+  @Test("A block that a full disk has no room for is written once there is room")
+  func fullDiskWhileSealing() throws {
+    let storage = try newLedger()
+    let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
+    var options = CrashTests.options
+    options.unsealedTailCountMax = 3
+    let writer = try LedgerWriter.open(directory, options: options)
+    func draft(_ index: Int) -> EventDraft {
+      EventDraft(type: "test.crash", version: 1, data: Array(data(index).utf8))
+    }
+    storage.setFaults(.init(fullSegments: true))
+    var count = 0
+    // Tails wait to be sealed until no more may.
+    let error = #expect(throws: LedgerError.self) {
+      while count < 40 {
+        _ = try writer.append([draft(count)])
+        count += 1
+      }
+    }
+    #expect(error?.operation == "write" && error?.cause == String(cString: strerror(ENOSPC)))
+    #expect(writer.failure == nil && (1..<40).contains(count))
+    storage.setFaults(.init())
+    #expect(try content(storage).count == count)
+    let endMs = Timestamp.now() + 60_000
+    while (try? writer.append([draft(count)])) == nil, Timestamp.now() < endMs { usleep(20_000) }
+    try writer.close()
+    #expect(try content(storage) == (0...count).map(data))
   }
 
   @Test("Interrupted calls, short reads and short writes make no difference")

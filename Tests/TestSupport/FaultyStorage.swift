@@ -17,6 +17,8 @@ package final class FaultyStorage: Storage {
     package var failSync: Int?
     /// Writes fail for want of space while this is set.
     package var isFull = false
+    /// Only segments find no room.
+    package var fullSegments = false
     /// Calls are interrupted, reads and writes take half, now and then.
     package var isFlaky = false
     /// Nothing may be changed: a file system that was mounted read-only.
@@ -26,12 +28,13 @@ package final class FaultyStorage: Storage {
 
     package init(
       crashAtCall: Int? = nil, failCall: Failure? = nil, failSync: Int? = nil, isFull: Bool = false,
-      isFlaky: Bool = false, isReadOnly: Bool = false, unreadable: [String: Range<Int>] = [:]
+      fullSegments: Bool = false, isFlaky: Bool = false, isReadOnly: Bool = false, unreadable: [String: Range<Int>] = [:]
     ) {
       self.crashAtCall = crashAtCall
       self.failCall = failCall
       self.failSync = failSync
       self.isFull = isFull
+      self.fullSegments = fullSegments
       self.isFlaky = isFlaky
       self.isReadOnly = isReadOnly
       self.unreadable = unreadable
@@ -308,9 +311,11 @@ package final class FaultyStorage: Storage {
       }
     ) { state throws(SystemError) in
       guard let number = state.descriptors[descriptor] else { throw SystemError(code: EBADF) }
+      let isSegment = state.entries.contains { $0.value == number && $0.key.hasSuffix(".gz") }
+      let isFull = state.faults.isFull || state.faults.fullSegments && isSegment
       var count = bytes.count
-      if state.faults.isFlaky || state.faults.isFull, count > 1 { count = (count + 1) / 2 }
-      if state.faults.isFull, bytes.count < 100 { throw SystemError(code: ENOSPC) }
+      if state.faults.isFlaky || isFull, count > 1 { count = (count + 1) / 2 }
+      if isFull, bytes.count < 100 { throw SystemError(code: ENOSPC) }
       state.files[number]?.write(
         UnsafeRawBufferPointer(rebasing: bytes[..<count]), offsetBytes: offsetBytes)
       return count

@@ -183,5 +183,22 @@
         #expect(report.lines == lines)
       }
     }
+
+    @Test(
+      "What drives a terminal is escaped on its way there; all else stays",
+      arguments: [
+        ("plain, \t tab\n", "plain, \t tab\n"),
+        ("\u{1B}[31mred\u{1B}]0;title\u{07}", "\\u001b[31mred\\u001b]0;title\\u0007"),
+        ("\u{1B}[1mbold\u{1B}[0m", "\u{1B}[1mbold\u{1B}[0m"),
+        ("a\rb\u{0}c\u{7F}", "a\\u000db\\u0000c\\u007f"),
+        ("\u{85}\u{9B}2J", "\\u0085\\u009b2J"),
+        ("\u{202E}abc\u{2069}", "\\u202eabc\\u2069"),
+        ("é\u{A0}\u{200D}‐😀", "é\u{A0}\u{200D}‐😀"),
+        ("\u{1B}", "\\u001b"),
+      ])
+    func harmless(_ text: String, _ expected: String) {
+      let bytes = Array(text.utf8).withUnsafeBytes { harmlessBytes($0) }
+      #expect(String(decoding: bytes, as: UTF8.self) == expected)
+    }
   }
 #endif

@@ -8,6 +8,8 @@ final class Sealer: @unchecked Sendable {
     var unsealedCount = 0
     var freeBuffers: [ByteBuffer] = []
     var failure: LedgerError?
+    /// Why the tail under way waits to be tried again.
+    var stall: LedgerError?
     var isClosing = false
   }
 
@@ -15,6 +17,8 @@ final class Sealer: @unchecked Sendable {
     static let work = 0
     static let room = 1
   }
+
+  private static let retryMs: Int64 = 500
 
   private let monitor = Monitor(State(), conditionCount: 2)
   private let unsealedCountMax: Int
@@ -30,11 +34,15 @@ final class Sealer: @unchecked Sendable {
     thread = try WorkerThread { [unowned self] in run() }
   }
 
-  /// Hands a tail over, waiting while too many are not sealed; returns a buffer for the next.
+  /// Hands a tail over, waiting while too many are not sealed; returns a buffer for the next. Throws where
+  /// there is no room for more blocks: for good once `failure` is set, otherwise for now.
   func handOver(_ tail: SealableTail) throws(LedgerError) -> ByteBuffer {
     try monitor.wait(on: Condition.room) { state throws(LedgerError) -> ByteBuffer? in
       if let failure = state.failure { throw failure }
-      guard state.unsealedCount < unsealedCountMax else { return nil }
+      guard state.unsealedCount < unsealedCountMax else {
+        if let stall = state.stall { throw stall }
+        return nil
+      }
       state.queue.append(tail)
       state.unsealedCount += 1
       monitor.signal(Condition.work)
@@ -57,18 +65,34 @@ final class Sealer: @unchecked Sendable {
 
   private func run() {
     while let tail = nextTail() {
-      var failure: LedgerError?
-      do throws(LedgerError) { try segmentWriter.seal(tail) } catch { failure = error }
+      var failure = seal(tail)
+      while let stall = failure, segmentWriter.canRetry, pause(for: stall) { failure = seal(tail) }
       tail.events.count = 0
       monitor.withLock { state in
         state.unsealedCount -= 1
         // A buffer that one huge event made large is let go.
         if tail.events.capacity <= 8 << 20 { state.freeBuffers.append(tail.events) }
         state.failure = failure
+        state.stall = nil
         monitor.broadcast(Condition.room)
       }
       if failure != nil { return }
     }
+  }
+
+  private func seal(_ tail: SealableTail) -> LedgerError? {
+    do throws(LedgerError) { try segmentWriter.seal(tail) } catch { return error }
+    return nil
+  }
+
+  /// Waits until a disk that was full may have room again; false once it is closing.
+  private func pause(for stall: LedgerError) -> Bool {
+    monitor.withLock { state in
+      state.stall = stall
+      monitor.broadcast(Condition.room)
+    }
+    return monitor.wait(on: Condition.work, limitMs: Self.retryMs) { $0.isClosing ? true : nil }
+      == nil
   }
 
   private func nextTail() -> SealableTail? {

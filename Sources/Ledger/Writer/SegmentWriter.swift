@@ -9,7 +9,7 @@ struct SealableTail {
   let events: ByteBuffer
 }
 
-/// Writes members; one thread at a time. After a failure it must not be used again.
+/// Writes members; one thread at a time. After a failure that cannot be tried again it must not be used again.
 final class SegmentWriter {
   private let directory: LedgerDirectory
   private let segmentByteCount: Int
@@ -17,6 +17,8 @@ final class SegmentWriter {
   private let hasher = SHA256()
   private let member = ByteBuffer(capacity: 1 << 20)
   private var segment: SegmentIndex
+  /// Whether what failed left the segment as it was, so that the tail can be tried again.
+  private(set) var canRetry = false
 
   init(
     _ directory: LedgerDirectory, _ options: WriterOptions, newest: SegmentIndex
@@ -36,6 +38,7 @@ final class SegmentWriter {
 
   /// Makes a tail into a block, durably, and then removes the tail.
   func seal(_ tail: SealableTail) throws(LedgerError) {
+    canRetry = false
     let name = directory.logPath(Format.tailName(tail.first))
     var frontier = segment.frontierAfter
     var run = EventRun(next: frontier.size, lastEventAtMs: segment.lastEventAtMs)
@@ -60,11 +63,23 @@ final class SegmentWriter {
     {
       try roll(firstBlock: header)
     } else {
-      try segment.file.write(member.bytes, offsetBytes: segment.endOffsetBytes)
+      try put(member)
       try segment.file.syncData()
       try segment.takeWritten(header)
     }
     try directory.unlink(name)
+  }
+
+  /// Writes at the segment's end. On a full disk what was written of it goes.
+  private func put(_ bytes: ByteBuffer) throws(LedgerError) {
+    let offset = segment.endOffsetBytes
+    do throws(LedgerError) {
+      try segment.file.write(bytes.bytes, offsetBytes: offset)
+    } catch {
+      try segment.file.truncate(sizeBytes: offset)
+      canRetry = true
+      throw error
+    }
   }
 
   /// Closes the segment and begins the next with the block that is encoded.
@@ -75,7 +90,7 @@ final class SegmentWriter {
         first: segment.first, eventCount: segment.endPosition - segment.first,
         blockCount: segment.blocks.count, segmentByteCount: segment.endOffsetBytes,
         root: segment.frontierAfter.root(hasher), lastEventAtMs: segment.lastEventAtMs)
-      try segment.file.write(buffer.bytes, offsetBytes: segment.endOffsetBytes)
+      try put(buffer)
       try segment.file.syncData()
     }
     try segment.file.changePermissions(Format.sealedPermissions)

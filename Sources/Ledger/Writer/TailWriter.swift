@@ -63,7 +63,9 @@ final class TailWriter {
 
   /// Appends submissions as one frame; durable when it returns. The results are in order.
   func commit(_ tickets: [AppendTicket]) throws(Failure) -> [AppendResult] {
-    do throws(LedgerError) { try rotateIfFull() } catch { throw .fatal(error) }
+    do throws(LedgerError) { try rotateIfFull() } catch {
+      throw sealer.failure == nil ? .refused(error) : .fatal(error)
+    }
     let first = nextPosition
     let eventsStart = events.count
     let timeBefore = (lastEventAtMs, clockSetBack)

@@ -14,6 +14,7 @@ final class Output {
   private static let capacityBytes = 64 * 1024
   private let descriptor: Int32
   private let name: String
+  private let isTerminal: Bool
   private var buffer: [UInt8] = []
   /// Sees what is written, as it leaves the buffer.
   var observer: ((UnsafeRawBufferPointer) -> Void)?
@@ -24,6 +25,7 @@ final class Output {
   init(descriptor: Int32, name: String) {
     self.descriptor = descriptor
     self.name = name
+    isTerminal = isatty(descriptor) == 1
   }
 
   func write(_ text: some StringProtocol) throws(OutputError) {
@@ -56,6 +58,9 @@ final class Output {
     if !buffer.isEmpty { hasWritten = true }
     let code = buffer.withUnsafeBytes { bytes in
       observer?(bytes)
+      if isTerminal {
+        return harmlessBytes(bytes).withUnsafeBytes { writeAll($0, to: descriptor) }
+      }
       return writeAll(bytes, to: descriptor)
     }
     // After an error too: what could not be written once is not tried again.
