@@ -45,8 +45,9 @@ let help = """
 
 func run() throws {
   let arguments = Array(CommandLine.arguments.dropFirst())
+  let isHelpWanted = ["--help", "-h"].contains(arguments.last)
   switch arguments.first {
-  case "--help", "-h": try StandardOutput.write(help)
+  case _ where isHelpWanted: try StandardOutput.write(help)
   case "sign-receipts": try SignReceipts.run(Array(arguments.dropFirst()))
   default: try Serve.run(arguments)
   }

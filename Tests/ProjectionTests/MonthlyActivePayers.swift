@@ -1,5 +1,6 @@
 // The example of docs/projections.md: who paid, month by month and country by country.
 import Projections
+import Time
 
 /// Users of production with a paid sale that was not cancelled.
 struct MonthlyActivePayers: Projection {
@@ -29,8 +30,8 @@ struct MonthlyActivePayers: Projection {
     try rows.replace(
       in: "monthly_active_payers_sales",
       [
-        .integer(sale.number), .text(monthText(ofMs: sale.saleDateMs)), .text(sale.countryCode),
-        .text(sale.userIdentifier), .integer(isCounted ? 1 : 0),
+        .integer(sale.number), .text(String(Timestamp.text(ms: sale.saleDateMs).prefix(7))),
+        .text(sale.countryCode), .text(sale.userIdentifier), .integer(isCounted ? 1 : 0),
       ])
   }
 }

@@ -14,11 +14,15 @@ package final class LedgerFixture {
   package private(set) var notices: [String] = []
   /// How many events the ledger holds.
   package private(set) var eventCount = 0
+  /// What its projectors keep.
+  package var projections = ProjectionSet.standard
   private let options: WriterOptions
   private let clockMs = Counter(ms("2026-02-01"))
 
   /// - Parameter id: the byte that the ledger's id is made of.
-  package init(id: UInt8 = 1, blockByteCount: Int = 16 << 10) throws {
+  package init(
+    id: UInt8 = 1, blockByteCount: Int = 16 << 10, segmentByteCount: Int = 256 << 20
+  ) throws {
     temporary = try TemporaryDirectory()
     path = temporary.path("ledger")
     directory = try LedgerDirectory.create(
@@ -26,6 +30,7 @@ package final class LedgerFixture {
       id: LedgerID(random: Array(repeating: id, count: 16)), createdAtMs: ms("2026-02-01"))
     var options = WriterOptions()
     options.blockByteCount = blockByteCount
+    options.segmentByteCount = segmentByteCount
     options.clock = { [clockMs] in clockMs.value }
     // One salt for all: those that a writer takes beforehand would depend on how often it is opened.
     options.random = { buffer in
@@ -62,7 +67,8 @@ package final class LedgerFixture {
   package func projector() throws -> Projector {
     Projector(
       try LogReader(directory),
-      observer: Projector.Observer(notice: { [unowned self] in notices.append($0) }))
+      observer: Projector.Observer(notice: { [unowned self] in notices.append($0) }),
+      projections: projections)
   }
 
   /// The projections, caught up with the log.

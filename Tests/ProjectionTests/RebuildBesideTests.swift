@@ -1,0 +1,113 @@
+// A rebuild beside those who read and append: nobody sees less than what was there before.
+import Foundation
+import Ledger
+import Projections
+import TestSupport
+import Testing
+
+@Suite struct RebuildBesideTests {
+  @Test func whatIsAppendedWhileItIsBuiltIsInTheNewGenerationFromTheStart() throws {
+    let fixture = try LedgerFixture()
+    var generator = HistoryGenerator(seed: 11)
+    try fixture.append(generator.steps(10))
+    var pieces = 3
+    let projector = Projector(
+      try LogReader(fixture.directory),
+      observer: Projector.Observer(progress: { _ in
+        guard pieces > 0 else { return }
+        pieces -= 1
+        try? fixture.append(generator.steps(4))
+      }))
+    try projector.rebuild()
+    #expect(pieces == 0)
+    let status = try #require(try fixture.projector().status())
+    #expect(status.position == fixture.eventCount)
+    #expect(try fixture.projector().compare(.tables)?.isEmpty == true)
+    #expect(!fixture.projectionNames.contains { $0.contains("building") })
+  }
+
+  @Test func whoeverReadsWhileGenerationsAreReplacedSeesAWholeOne() async throws {
+    let fixture = try LedgerFixture()
+    var generator = HistoryGenerator(seed: 12)
+    try fixture.append(generator.steps(30))
+    _ = try fixture.current()
+    let directory = fixture.directory
+    let least = fixture.eventCount
+    let live = try LiveProjections(directory)
+    try await withThrowingTaskGroup(of: [String].self) { group in
+      for isCatchingUp in [true, false, false] {
+        group.addTask {
+          var seen: [String] = []
+          var position = least
+          for _ in 0..<40 {
+            let projector = Projector(
+              try LogReader(directory), observer: .init(notice: { seen.append($0) }))
+            let database =
+              isCatchingUp ? try projector.current(isFrugal: true) : try projector.existing()
+            guard let database else {
+              seen.append("nothing was there")
+              continue
+            }
+            let head = try Report.head(of: database)
+            if head.size < position { seen.append("\(head.size) events after \(position)") }
+            position = head.size
+            if try database.integer("SELECT count(*) FROM uploads") ?? 0 == 0 {
+              seen.append("no upload was there")
+            }
+          }
+          return seen
+        }
+      }
+      group.addTask {
+        // As a server does.
+        for _ in 0..<40 {
+          try live.catchUp()
+          _ = try live.waitingSummary()
+        }
+        return []
+      }
+      group.addTask {
+        for _ in 0..<12 { try Projector(try LogReader(directory)).rebuild() }
+        return []
+      }
+      for _ in 0..<12 { try fixture.append(generator.steps(2)) }
+      for try await seen in group { #expect(seen == []) }
+    }
+    #expect(try fixture.current().dump() == fixture.rebuilt().dump())
+  }
+
+  @Test func whatAKilledBuildLeftIsRemovedByTheNextCommandThatReads() throws {
+    let fixture = try LedgerFixture()
+    var generator = HistoryGenerator(seed: 13)
+    try fixture.append(generator.steps(5))
+    let before = try fixture.current().dump()
+    // Killed while building, while SQLite closed it, and between the two renames.
+    for name in [
+      "2.sqlite.building", "2.sqlite.building-wal", "2.sqlite.building-shm", "3.sqlite",
+      "3.sqlite-wal", "0.sqlite-shm",
+    ] {
+      try Data("left".utf8).write(to: URL(fileURLWithPath: fixture.path + "/projections/" + name))
+    }
+    try FileManager.default.createSymbolicLink(
+      atPath: fixture.path + "/projections.sqlite.new", withDestinationPath: "projections/3.sqlite")
+    #expect(try fixture.current().dump() == before)
+    let left = fixture.projectionNames.filter { !$0.hasPrefix("1.sqlite") }
+    #expect(left == ["lock"])
+    #expect(!FileManager.default.fileExists(atPath: fixture.path + "/projections.sqlite.new"))
+    #expect(fixture.notices == [])
+  }
+
+  /// A generation never takes the name of one whose write-ahead log is still there.
+  @Test func anOldWriteAheadLogIsNotTakenForTheNewGenerationsOwn() throws {
+    let fixture = try LedgerFixture()
+    var generator = HistoryGenerator(seed: 14)
+    try fixture.append(generator.steps(5))
+    let path = try fixture.current().path
+    let expected = try fixture.current().dump()
+    try FileManager.default.removeItem(atPath: path)
+    try Data("left".utf8).write(to: URL(fileURLWithPath: path + "-wal"))
+    let database = try fixture.current()
+    #expect(database.path.hasSuffix("/2.sqlite"))
+    #expect(try database.dump() == expected)
+  }
+}

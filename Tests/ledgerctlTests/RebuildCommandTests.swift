@@ -1,0 +1,108 @@
+// Rebuilds that are killed, interrupted, or run beside a server; and who notices projections of another version.
+import Foundation
+import Projections
+import Testing
+
+@Suite struct RebuildCommandTests {
+  private func shop() throws -> Sandbox {
+    let sandbox = try Sandbox()
+    let made = try sandbox.run(
+      #". "$SHOP"; shop_ledger >out && ledgerctl export journal --format csv >before.csv"#)
+    try #require(made.exitCode == 0, "\(made.diagnostics)")
+    return sandbox
+  }
+
+  @Test(arguments: ["KILL", "INT", "TERM"])
+  func endedAtAnyMomentTheOldOneServesAndTheNextCommandCleansUp(_ signal: String) throws {
+    let sandbox = try shop()
+    let outcome = try sandbox.run(
+      """
+      export LEDGER_DIR=shop
+      for delay in 0 0 1 2 3 4 5 6 8 10 12 15 20 25 30 40 50 60 80; do
+        ledgerctl rebuild >out 2>err & sleep 0.0$(printf %02d $delay); kill -\(signal) $! 2>/dev/null
+        wait $!; code=$?
+        case $code in 0|130|137|143) ;; *) echo "code $code"; cat err;; esac
+        ledgerctl export journal --format csv >after.csv || echo failed
+        cmp before.csv after.csv
+        ls shop/projections | grep -v -e '^lock$' -e '^[0-9]*.sqlite$' -e '^[0-9]*.sqlite-[ws]'
+        [ "$(ls shop/projections | grep -c 'sqlite$')" = 1 ] || ls shop/projections
+      done
+      ledgerctl rebuild --check
+      """)
+    #expect(outcome.diagnostics == "")
+    #expect(
+      outcome.output == "The projections equal those built from nothing, at 21 events.\n")
+  }
+
+  @Test func besideAServerNothingIsLostAndNothingDiffers() throws {
+    let sandbox = try Sandbox()
+    let outcome = try sandbox.run(
+      """
+      export LEDGER_DIR=shop; . "$SHOP"
+      shop_history >all.ndjson; head -n 4 all.ndjson >one.ndjson; sed -n 5,7p all.ndjson >two.ndjson
+      ledgerctl init shop --origin example.com/shop >out
+      ledgerctl app add --name Shop --bundle-id com.example.shop >out
+      ledgerctl serve --listen 127.0.0.1:0 2>serve.err & server=$!
+      for i in $(seq 200); do grep -q listening serve.err && break; sleep 0.1; done
+      ledgerctl import one.ndjson && ledgerctl rebuild && ledgerctl rebuild --check
+      ledgerctl import two.ndjson; ledgerctl rebuild --check; ledgerctl rebuild >out
+      ledgerctl import all.ndjson; ledgerctl rebuild --compare; ledgerctl projections list --json | jq -c '[.[0].position,.[0].lag]'
+      kill $server; wait $server; echo "= $?"; grep -v -e listening -e stopping serve.err
+      """)
+    #expect(outcome.diagnostics == "")
+    #expect(
+      outcome.output == """
+        Imported 4 uploads from 4 lines, positions 1 to 8
+        Rebuilt the projections from 9 events
+        The projections equal those built from nothing, at 9 events.
+        Imported 3 uploads from 3 lines, positions 9 to 14
+        The projections equal those built from nothing, at 15 events.
+        Imported 3 uploads from 10 lines, 7 known already, positions 15 to 20
+        The projections equal those built from nothing, at 21 events.
+        [21,0]
+        = 0
+
+        """)
+  }
+
+  private static let rebuilding =
+    "ledgerctl: the projections are of another version of this program: rebuilding\n"
+
+  @Test(arguments: [
+    "export revenue", "export journal", "export sales", "export exceptions", "export receipts",
+    "export users", "show 1", "history anna", "replay --user anna",
+    "import shop.ndjson",
+  ])
+  func everyCommandThatReadsNoticesAnotherVersion(_ command: String) throws {
+    let sandbox = try shop()
+    let before = try sandbox.run("ledgerctl \(command) --ledger shop")
+    try #require(before.exitCode == 0, "\(before.diagnostics)")
+    try Database(path: sandbox.path + "/shop/projections.sqlite", mode: .write).execute(
+      "UPDATE projections SET version = version + 1 WHERE name = 'sales'; DELETE FROM sales")
+    let outcome = try sandbox.run("ledgerctl \(command) --ledger shop")
+    #expect(outcome.diagnostics == before.diagnostics + Self.rebuilding)
+    #expect(outcome.output == before.output && outcome.exitCode == 0)
+  }
+
+  @Test(arguments: [
+    ("status", "of another version of this program: they will be built anew", 0),
+    ("projections list", "They are of another version of this program", 0),
+    ("rebuild --check", "Versions that differ: sales 3 (this program: 2)", 21),
+    ("rebuild --compare", "Versions that differ: sales 3 (this program: 2)", 21),
+  ])
+  func whatOnlyLooksSaysThatTheVersionIsAnother(
+    _ command: String, _ words: String, _ exitCode: Int32
+  ) throws {
+    let sandbox = try shop()
+    let path = sandbox.path + "/shop/projections.sqlite"
+    try Database(path: path, mode: .write).execute(
+      "UPDATE projections SET version = 3 WHERE name = 'sales'")
+    let outcome = try sandbox.run("ledgerctl \(command) --ledger shop")
+    #expect(outcome.output.contains(words), "\(outcome.output)")
+    #expect(outcome.exitCode == exitCode && outcome.diagnostics == "")
+    // And leaves it as it is.
+    let version = try Database(path: path, mode: .read).integer(
+      "SELECT version FROM projections WHERE name = 'sales'")
+    #expect(version == 3)
+  }
+}
