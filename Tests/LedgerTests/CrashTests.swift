@@ -198,13 +198,14 @@ struct CrashTests {
 
   @Test("A block that a full disk has no room for is written once there is room")
   func fullDiskWhileSealing() throws {
-    let storage = try newLedger()
+    let rig = CrashRig(.sealing)
+    let storage = try CrashRig.newLedger()
     let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
-    var options = CrashTests.options
+    var options = rig.options
     options.unsealedTailCountMax = 3
     let writer = try LedgerWriter.open(directory, options: options)
     func draft(_ index: Int) -> EventDraft {
-      EventDraft(type: "test.crash", version: 1, data: Array(data(index).utf8))
+      EventDraft(type: "test.crash", version: 1, data: Array(CrashRig.data(index).utf8))
     }
     storage.setFaults(.init(fullSegments: true))
     var count = 0
@@ -218,11 +219,11 @@ struct CrashTests {
     #expect(error?.operation == "write" && error?.cause == String(cString: strerror(ENOSPC)))
     #expect(writer.failure == nil && (1..<40).contains(count))
     storage.setFaults(.init())
-    #expect(try content(storage).count == count)
+    #expect(try rig.content(storage).count == count)
     let endMs = Timestamp.now() + 60_000
     while (try? writer.append([draft(count)])) == nil, Timestamp.now() < endMs { usleep(20_000) }
     try writer.close()
-    #expect(try content(storage) == (0...count).map(data))
+    #expect(try rig.content(storage) == (0...count).map(CrashRig.data))
   }
 
   @Test("Interrupted calls, short reads and short writes make no difference")

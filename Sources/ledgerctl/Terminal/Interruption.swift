@@ -17,6 +17,12 @@ struct Interruption: Sendable {
     action.sa_flags = Int32(bitPattern: UInt32(SA_RESETHAND))
     sigaction(SIGINT, &action, nil)
     sigaction(SIGTERM, &action, nil)
+    // Whoever started the program may have blocked them, and children inherit that.
+    var awaited = sigset_t()
+    sigemptyset(&awaited)
+    sigaddset(&awaited, SIGINT)
+    sigaddset(&awaited, SIGTERM)
+    sigprocmask(SIG_UNBLOCK, &awaited, nil)
     // A closed pipe and a file size limit are to be errors of write, not deaths.
     signal(SIGPIPE, SIG_IGN)
     signal(SIGXFSZ, SIG_IGN)
