@@ -1,4 +1,4 @@
-"""A ledger that is served, with a stand-in for the App Store: what bench-http and test-kills have in common."""
+# A served ledger and a stand-in for the App Store: what bench-http and test-kills-serve share.
 import atexit
 import gzip
 import json

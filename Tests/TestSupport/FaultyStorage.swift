@@ -28,7 +28,8 @@ package final class FaultyStorage: Storage {
 
     package init(
       crashAtCall: Int? = nil, failCall: Failure? = nil, failSync: Int? = nil, isFull: Bool = false,
-      fullSegments: Bool = false, isFlaky: Bool = false, isReadOnly: Bool = false, unreadable: [String: Range<Int>] = [:]
+      fullSegments: Bool = false, isFlaky: Bool = false, isReadOnly: Bool = false,
+      unreadable: [String: Range<Int>] = [:]
     ) {
       self.crashAtCall = crashAtCall
       self.failCall = failCall

@@ -35,7 +35,7 @@ final class Sealer: @unchecked Sendable {
   }
 
   /// Hands a tail over, waiting while too many are not sealed; returns a buffer for the next. Throws where
-  /// there is no room for more blocks: for good once `failure` is set, otherwise for now.
+  /// there is no room for more blocks: for good once `failure` is set, otherwise until there is.
   func handOver(_ tail: SealableTail) throws(LedgerError) -> ByteBuffer {
     try monitor.wait(on: Condition.room) { state throws(LedgerError) -> ByteBuffer? in
       if let failure = state.failure { throw failure }
