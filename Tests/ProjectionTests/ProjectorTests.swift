@@ -164,7 +164,11 @@ import Testing
 
   /// Others may write to the file: what then contradicts itself is an error that says what helps, no crash.
   @Test(arguments: [
-    "DELETE FROM sales WHERE id = 0", "INSERT INTO later_lines VALUES(77, 1, 1, 0, 2, '')",
+    "DELETE FROM sales WHERE id = (SELECT max(id) FROM sales)",
+    "INSERT INTO later_lines VALUES(77, 1, 1, 0, 2, '')", "DELETE FROM sale_figures",
+    "UPDATE sale_figures SET id = id + 1", "UPDATE sale_figures SET figures = zeroblob(48)",
+    "UPDATE sale_figures SET figures = substr(figures, 1, 47)",
+    "UPDATE sale_figures SET figures = CAST(figures || figures AS BLOB)",
   ])
   func salesThatDoNotFitTheirJournalAreAnError(_ tampering: String) throws {
     let fixture = try Self.folded()

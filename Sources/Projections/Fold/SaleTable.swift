@@ -9,6 +9,7 @@ final class SaleTable: SaleSource {
   private var saleTarget: RowTarget?
   private var transactionTarget: RowTarget?
   private var lineTarget: RowTarget?
+  private var figures: SaleFiguresTable
   /// Hears of each sale that is written; nil where nobody listens.
   var additional: AdditionalFold?
   /// So many sales were looked at by `storeSettled`.
@@ -49,6 +50,7 @@ final class SaleTable: SaleSource {
     self.database = database
     self.symbols = symbols
     self.isFresh = isFresh
+    figures = SaleFiguresTable(database)
   }
 
   // MARK: Fetching
@@ -174,6 +176,11 @@ final class SaleTable: SaleSource {
     for place in sales.sales.indices where sales.sales[place].isChanged {
       try write(place, sales, rows)
     }
+    if isFresh {
+      try figures.storeAll(sales, rows) { symbols.symbol($0) }
+    } else {
+      try figures.store(rows)
+    }
   }
 
   /// Writes those sales, in their order, that were first seen before a position and have not changed since.
@@ -205,6 +212,10 @@ final class SaleTable: SaleSource {
     try storeTransactions(of: place, sales, rows)
     try writeLines(of: sale, sales, rows)
     try additional?.fold(place, of: sales)
+    if !isFresh {
+      let currency = sale.price.map { symbols.symbol($0.currency) } ?? .none
+      figures.add(SaleFigures(sale, currency: currency), ofSale: sale.id)
+    }
     sales.update(place) { $0.isChanged = false }
   }
 

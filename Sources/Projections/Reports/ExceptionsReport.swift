@@ -155,13 +155,11 @@ extension ReportSource {
       else { continue }
       counts[type.word, default: 0] += Int(recorded.integer(2))
     }
-    let unpriced = try database.prepare(
-      "SELECT environment, count(*) FROM sales WHERE price_basis = ? GROUP BY environment")
-    unpriced.bind(1, Int(PriceBasis.none.rawValue))
-    while try unpriced.step() {
-      guard shows(environment: Symbol(unpriced.integer(0))) else { continue }
-      counts[ExceptionType.unpriced.word, default: 0] += Int(unpriced.integer(1))
+    var unpricedCount = 0
+    try forEachFigures { _, figures in
+      if figures.priceBasis == .none, shows(environment: figures.environment) { unpricedCount += 1 }
     }
+    if unpricedCount > 0 { counts[ExceptionType.unpriced.word] = unpricedCount }
     _ = try forEachUnconverted { _, _ in counts[ExceptionType.unconverted.word, default: 0] += 1 }
     let pendingCount = pending?.sales.count { shows(environment: $0.environment) } ?? 0
     if pendingCount > 0 { counts[ExceptionType.pendingSale.word] = pendingCount }

@@ -40,14 +40,21 @@ final class PendingSales {
   private static func fold(
     _ database: Database, _ symbols: SymbolTable, _ arena: TextArena, into revenue: RevenueFold
   ) throws(DatabaseError) {
+    // A verification comes after the receipt's first upload: older ones need not be looked at.
+    let first = try database.integer(
+      """
+      SELECT min(r.first_position) FROM pending_receipts p JOIN receipts r ON r.id = p.receipt
+      """)
+    guard let first else { return }
     let rows = try database.prepare(
       """
       SELECT v.position, v.occurred_at_ms, p.environment, p.purchases, u.position,
       u.occurred_at_ms, u.country, u.user, u.metadata, u.recorded_at_ms
       FROM pending_receipts p JOIN verifications v ON v.receipt = p.receipt
       JOIN uploads u ON u.position = v.upload
-      WHERE v.authority = 0 AND v.outcome = 0 ORDER BY v.position
+      WHERE v.position > ? AND v.authority = 0 AND v.outcome = 0 ORDER BY v.position
       """)
+    rows.bind(1, first)
     let keeper = TextKeeper()
     while try rows.step() {
       keeper.removeAll()

@@ -31,6 +31,22 @@ extension ReportLine {
       currency: sale.price?.currency, amountMicros: line.amountMicros, position: line.position,
       sale: sale.id, reason: line.reason)
   }
+
+  @inline(__always)
+  init(
+    _ type: LineType, of figures: SaleFigures, _ sale: Int, _ currency: Currency?, dateMs: Int64,
+    position: Int, reason: Text
+  ) {
+    let quantity = type.sign * Int64(figures.quantity)
+    self.init(
+      type: type, dateMs: dateMs, saleDateMs: figures.saleDateMs,
+      environment: figures.environment, bundle: figures.bundle, product: figures.product,
+      country: figures.country, kind: figures.kind, basis: figures.priceBasis, quantity: quantity,
+      currency: currency,
+      amountMicros: JournalLine.amountMicros(
+        of: quantity, priceMicros: currency == nil ? nil : figures.priceMicros, figures.kind),
+      position: position, sale: sale, reason: reason)
+  }
 }
 
 /// Reads a database for one report.
@@ -108,69 +124,47 @@ final class ReportSource {
 
   // MARK: Rows
 
+  private static let contradiction = ProjectionError.inconsistent(
+    "the sales and their journal do not fit together")
+
+  /// Calls `body` with the figures of every confirmed sale, by number.
+  func forEachFigures(_ body: (_ sale: Int, SaleFigures) throws -> Void) throws {
+    guard try SaleFiguresTable.forEach(in: database, body) else { throw Self.contradiction }
+  }
+
   /// Calls `body` with the lines of the confirmed sales, by sale, in each sale's order.
   func forEachConfirmedLine(
     _ body: (ReportLine) throws(ProjectionError) -> Void
   ) throws(ProjectionError) {
     do {
-      let rows = try database.prepare(
-        """
-        SELECT id, environment, bundle, product, country, kind, price_basis, quantity, sale_date_ms,
-        unit_price_micros, currency, first_position FROM sales ORDER BY id
-        """)
       let later = try database.prepare(
         "SELECT sale, line, date_ms, position, reason FROM later_lines ORDER BY sale, ordinal")
-      var hasLater = try later.step()
-      var count = 0
-      while try rows.step() {
-        guard let sale = sale(rows), sale.id == count else { throw Self.contradiction }
-        count += 1
-        let isShown = shows(environment: sale.environment)
+      var nextLater = try later.step() ? Int(later.integer(0)) : .max
+      try forEachFigures { sale, figures in
+        let isShown = shows(environment: figures.environment)
+        let currency = figures.currency == .none ? nil : currency(Int64(figures.currency))
         if isShown {
-          let line = JournalLine(
-            .sale, of: sale, dateMs: sale.saleDateMs, position: sale.firstPosition, reason: nothing)
-          try body(ReportLine(line, of: sale))
+          try body(
+            ReportLine(
+              .sale, of: figures, sale, currency, dateMs: figures.saleDateMs,
+              position: Int(figures.firstPosition), reason: nothing))
         }
-        while hasLater, later.integer(0) == sale.id {
+        while nextLater == sale {
           if isShown {
-            let line = JournalLine(
-              LineType(rawValue: Int8(later.integer(1))) ?? .return, of: sale,
-              dateMs: later.integer(2), position: Int(later.integer(3)), reason: later.bytes(4))
-            try body(ReportLine(line, of: sale))
+            try body(
+              ReportLine(
+                LineType(rawValue: Int8(later.integer(1))) ?? .return, of: figures, sale, currency,
+                dateMs: later.integer(2), position: Int(later.integer(3)), reason: later.bytes(4)))
           }
-          hasLater = try later.step()
+          nextLater = try later.step() ? Int(later.integer(0)) : .max
         }
       }
-      if hasLater { throw Self.contradiction }
+      if nextLater != .max { throw Self.contradiction }
     } catch let error as DatabaseError {
       throw .database(error)
     } catch let error as ProjectionError {
       throw error
     } catch { throw .output(error) }
-  }
-
-  private static let contradiction = ProjectionError.inconsistent(
-    "the sales and their journal do not fit together")
-
-  /// As much of a sale as its lines show; nil where another program has put in what no amount can be made of.
-  private func sale(_ row: Statement) -> Sale? {
-    var sale = Sale(
-      id: Int(row.integer(0)), environment: Symbol(row.integer(1)),
-      bundle: Symbol(row.integer(2)), keyKind: .transaction, key: nothing)
-    sale.product = Symbol(row.integer(3))
-    sale.country = row.optionalInteger(4).map(Symbol.init) ?? .none
-    sale.kind = SaleKind(rawValue: Int8(row.integer(5))) ?? .regular
-    sale.priceBasis = PriceBasis(rawValue: Int8(row.integer(6))) ?? .none
-    sale.quantity = row.integer(7)
-    sale.saleDateMs = row.integer(8)
-    sale.firstPosition = Int(row.integer(11))
-    if let micros = row.optionalInteger(9), let currency = currency(row.integer(10)) {
-      guard (1...10).contains(sale.quantity), micros.magnitude < UInt64(Int64.max / 10) else {
-        return nil
-      }
-      sale.price = UnitPrice(micros: micros, currency: currency)
-    }
-    return sale
   }
 
   /// Calls `body` with every line that the request's environment shows: those of pending sales last, where

@@ -68,30 +68,36 @@ struct RevenueSums {
 }
 
 struct RevenueReport {
-  /// What a row is for: numbers of the dimensions' values, in the order asked for, then the currency.
-  private struct Key: Hashable {
-    var dimensions: InlineArray<6, Int64>
-    var currency: Currency?
+  /// What a row is for: numbers of the dimensions' values, in the order asked for, then the currency's place.
+  private struct Key {
+    static let currencyIndex = 6
+    var numbers = InlineArray<7, Int64>(repeating: 0)
 
+    var currency: Currency? {
+      let number = numbers[Self.currencyIndex]
+      return number < 0 ? nil : Currency(ordinal: UInt8(number))
+    }
+
+    @inline(__always)
     static func == (left: Key, right: Key) -> Bool {
-      for index in 0..<6 where left.dimensions[index] != right.dimensions[index] { return false }
-      return left.currency == right.currency
+      for index in 0..<7 where left.numbers[index] != right.numbers[index] { return false }
+      return true
     }
 
-    func hash(into hasher: inout Hasher) {
-      for index in 0..<6 { hasher.combine(dimensions[index]) }
-      hasher.combine(currency)
-    }
+    var hash: UInt64 { withUnsafeBytes(of: numbers) { $0.placeHash() } }
   }
 
   private let source: ReportSource
   private var conversion: ReportingCurrency?
-  private var places: [Key: Int] = [:]
+  private let dimensions: [ReportDimension]
+  private let places = PlaceTable()
   private var rows: [(key: Key, sums: RevenueSums)] = []
   private var periods: [Int64: Period] = [:]
 
   init(_ source: ReportSource) throws(ProjectionError) {
     self.source = source
+    dimensions = source.request.dimensions
+    precondition(dimensions.count <= Key.currencyIndex, "more dimensions than there are")
     if let target = source.request.reportingCurrency {
       conversion = try ReportingCurrency(target, source.database)
     }
@@ -99,7 +105,7 @@ struct RevenueReport {
 
   /// Writes the report; returns what stands beside its rows.
   mutating func write(to writer: any ReportWriter) throws -> ReportSummary {
-    var last: (key: Key, place: Int)?
+    var last = 0
     // Moved out, so that it is changed in place.
     var conversion = self.conversion
     try source.forEachLine { line throws(ProjectionError) in
@@ -110,27 +116,26 @@ struct RevenueReport {
       var sums = RevenueSums()
       guard sums.add(line) else { return }
       let key = key(line, dateMs)
-      let place: Int
-      if let last, last.key == key {
-        place = last.place
-      } else if let known = places[key] {
-        place = known
-      } else {
-        place = rows.count
-        rows.append((key, RevenueSums()))
-        places[key] = place
-      }
-      last = (key, place)
-      rows[place].sums.add(sums)
+      if rows.isEmpty || !(rows[last].key == key) { last = place(key) }
+      rows[last].sums.add(sums)
     }
     return try finish(writer, rateSources: conversion?.sources ?? [])
   }
 
+  private mutating func place(_ key: Key) -> Int {
+    let hash = key.hash
+    if let known = places.find(hash, { rows[$0].key == key }) { return known }
+    rows.append((key, RevenueSums()))
+    places.insert(hash, rows.count - 1)
+    return rows.count - 1
+  }
+
   private mutating func key(_ line: ReportLine, _ dateMs: Int64) -> Key {
-    var key = Key(dimensions: InlineArray(repeating: 0), currency: line.currency)
-    for (index, dimension) in source.request.dimensions.enumerated() {
-      key.dimensions[index] =
-        switch dimension {
+    var key = Key()
+    key.numbers[Key.currencyIndex] = line.currency.map { Int64($0.ordinal) } ?? -1
+    for index in dimensions.indices {
+      key.numbers[index] =
+        switch dimensions[index] {
         case .period: number(of: source.period(dateMs))
         case .app: Int64(line.bundle)
         case .product: Int64(line.product)
@@ -157,39 +162,74 @@ struct RevenueReport {
     }
   }
 
+  /// The texts of a dimension's values and their ranks among each other, as bytes.
+  private struct Values {
+    var texts: [Int64: [UInt8]] = [:]
+    var ranks: [Int64: Int] = [:]
+  }
+
+  private func values(ofDimensionAt index: Int) -> Values {
+    var values = Values()
+    for row in rows where values.texts[row.key.numbers[index]] == nil {
+      let number = row.key.numbers[index]
+      values.texts[number] = text(dimensions[index], number)
+    }
+    // Two numbers may have one text.
+    var last: (text: [UInt8], rank: Int)?
+    let sorted = values.texts.sorted { $0.value.lexicographicallyPrecedes($1.value) }
+    for (number, text) in sorted {
+      let rank = last.map { $0.text == text ? $0.rank : $0.rank + 1 } ?? 0
+      values.ranks[number] = rank
+      last = (text, rank)
+    }
+    return values
+  }
+
+  /// R9: the rows by the dimensions in the order given, then currency, as bytes.
+  private func sortedPlaces(_ values: [Values]) -> [Int] {
+    let ranked = rows.indices.map { place in
+      var ranks = Key()
+      for index in dimensions.indices {
+        ranks.numbers[index] = Int64(values[index].ranks[rows[place].key.numbers[index]] ?? 0)
+      }
+      // Currencies are numbered as their codes sort.
+      ranks.numbers[Key.currencyIndex] = rows[place].key.numbers[Key.currencyIndex]
+      return (place: place, ranks: ranks)
+    }
+    return ranked.sorted { left, right in
+      for index in 0..<7 where left.ranks.numbers[index] != right.ranks.numbers[index] {
+        return left.ranks.numbers[index] < right.ranks.numbers[index]
+      }
+      return left.place < right.place
+    }.map(\.place)
+  }
+
   private func finish(
     _ writer: any ReportWriter, rateSources: [String]
   ) throws -> ReportSummary {
-    let dimensions = source.request.dimensions
-    var output = rows.map { row in
-      (
-        texts: dimensions.indices.map { text(dimensions[$0], row.key.dimensions[$0]) }
-          + [Array((row.key.currency?.description ?? "").utf8)], row: row
-      )
-    }
-    // R9: sorted by the dimensions in the order given, then currency, as bytes.
-    output.sort { left, right in
-      for (one, other) in zip(left.texts, right.texts) where one != other {
-        return one.lexicographicallyPrecedes(other)
-      }
-      return false
-    }
+    let values = dimensions.indices.map { self.values(ofDimensionAt: $0) }
     try writer.begin(
       dimensions.map { ReportColumn($0.column) } + [ReportColumn("currency")]
         + RevenueSums().columns.map(\.column))
     var summary = ReportSummary()
     var totals: [Currency?: RevenueSums] = [:]
-    for (texts, row) in output {
-      for text in texts {
+    for place in sortedPlaces(values) {
+      let row = rows[place]
+      for index in dimensions.indices {
+        let text = values[index].texts[row.key.numbers[index]] ?? []
         try text.withUnsafeBytes { try writer.write($0.isEmpty ? .empty : .text($0)) }
       }
-      for (column, value) in row.sums.columns {
-        try writer.write(cell(column, value, row.key.currency))
+      let currency = row.key.currency
+      if let currency {
+        try withText(currency.description) { try writer.write(.text($0)) }
+      } else {
+        try writer.write(.empty)
       }
+      for (column, value) in row.sums.columns { try writer.write(cell(column, value, currency)) }
       try writer.endRow()
-      totals[row.key.currency, default: RevenueSums()].add(row.sums)
+      totals[currency, default: RevenueSums()].add(row.sums)
     }
-    summary.rowCount = output.count
+    summary.rowCount = rows.count
     summary.totals = totals.keys.sorted { ($0?.description ?? "") < ($1?.description ?? "") }
       .map { ReportTotal(currency: $0, sums: (totals[$0] ?? RevenueSums()).columns) }
     summary.rateSources = rateSources

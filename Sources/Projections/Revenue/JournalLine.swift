@@ -18,14 +18,17 @@ struct JournalLine {
     self.position = position
     self.reason = reason
     quantity = type.sign * sale.quantity
-    if let price = sale.price {
-      // A unit price has at most 11 digits before its 6 decimals, a quantity is at most 10.
-      let (amount, overflow) = price.micros.multipliedReportingOverflow(by: quantity)
-      precondition(!overflow, "an amount beyond 64 bits")
-      amountMicros = amount
-    } else {
-      amountMicros = sale.kind.isPaid ? nil : 0
-    }
+    amountMicros = Self.amountMicros(of: quantity, priceMicros: sale.price?.micros, sale.kind)
+  }
+
+  /// R8: the signed amount of a signed quantity.
+  @inline(__always)
+  static func amountMicros(of quantity: Int64, priceMicros: Int64?, _ kind: SaleKind) -> Int64? {
+    guard let priceMicros else { return kind.isPaid ? nil : 0 }
+    // A unit price has at most 11 digits before its 6 decimals, a quantity is at most 10.
+    let (amount, overflow) = priceMicros.multipliedReportingOverflow(by: quantity)
+    precondition(!overflow, "an amount beyond 64 bits")
+    return amount
   }
 }
 
