@@ -39,9 +39,13 @@ struct ExceptionsReport {
   ]
 
   let source: ReportSource
+  private let days: ExceptionDays
   private let nothing = Text(start: nil, count: 0)
 
-  init(_ source: ReportSource) { self.source = source }
+  init(_ source: ReportSource) throws(DatabaseError) {
+    self.source = source
+    days = try ExceptionDays(source)
+  }
 
   /// Writes the report; returns what stands beside its rows.
   func write(to writer: any ReportWriter) throws -> ReportSummary {
@@ -74,14 +78,21 @@ struct ExceptionsReport {
     let rows = try source.database.prepare(
       """
       SELECT e.type, e.environment, e.bundle, s.sale_key, s.product, s.transaction_id,
-      e.product_id, e.transaction_id, e.detail, e.position, e.sale
+      e.product_id, e.transaction_id, e.detail, e.position, e.sale, s.sale_date_ms,
+      v.occurred_at_ms
       FROM exceptions e LEFT JOIN sales s ON s.id = e.sale
+      LEFT JOIN verifications v ON v.position = e.position
       """)
     while try rows.step() {
       guard source.shows(environment: Symbol(rows.integer(1))),
         let type = ExceptionType(rawValue: Int8(rows.integer(0)))
       else { continue }
       let isOfSale = !rows.isNull(10)
+      let isShown =
+        isOfSale
+        ? try days.hold(sale: Int(rows.integer(10)), saleDateMs: rows.integer(11))
+        : days.hold(verifiedAtMs: rows.optionalInteger(12))
+      guard isShown else { continue }
       result.append(
         Row(
           position: Int(rows.integer(9)), type: type,
@@ -102,10 +113,11 @@ struct ExceptionsReport {
     for sale in list.sales
     where !sale.isPending && sale.priceBasis == .none && source.shows(environment: sale.environment)
     {
+      guard try days.hold(sale: sale.id, saleDateMs: sale.saleDateMs) else { continue }
       // R7.6: with the sale's first price problem, else `no_price`.
       rows.append(row(.unpriced, sale, sale.firstPosition, sale.priceProblem.word.text))
     }
-    for sale in source.pending?.sales ?? [] where source.shows(environment: sale.environment) {
+    for sale in days.pendingSales() where source.shows(environment: sale.environment) {
       rows.append(row(.pendingSale, sale, sale.firstPosition, nothing))
     }
     var found: [Row] = []
@@ -126,8 +138,8 @@ struct ExceptionsReport {
 }
 
 extension ReportSource {
-  /// R10: calls `body` with the first line of each sale and type that no rate converts, and its currency;
-  /// returns the sources of the rates used.
+  /// R10: calls `body` with the first line of each sale and type in the days asked for that no rate converts,
+  /// and its currency; returns the sources of the rates used.
   fileprivate func forEachUnconverted(
     _ body: (ReportLine, Currency) -> Void
   ) throws -> [String] {
@@ -135,6 +147,7 @@ extension ReportSource {
     var conversion = try ReportingCurrency(target, database)
     var seen: Set<[Int]> = []
     try forEachLine { line throws(ProjectionError) in
+      guard isWithinDays(decidingDateMs(line)) else { return }
       var converted = line
       guard let currency = line.currency, try !conversion.convert(&converted),
         seen.insert([line.sale, Int(line.type.rawValue)]).inserted
@@ -144,28 +157,67 @@ extension ReportSource {
     return conversion.sources
   }
 
-  /// How many exceptions there are of each type in the environments shown, by name.
+  /// How many exceptions of each type concern what is shown, by name: as many as the exceptions report lists.
   func exceptionCounts() throws -> [(type: String, count: Int)] {
-    var counts: [String: Int] = [:]
+    let days = try ExceptionDays(self)
+    var counts: [ExceptionType: Int] = [:]
+    if days.isAll { try countAll(into: &counts) } else { try count(days, into: &counts) }
+    _ = try forEachUnconverted { _, _ in counts[.unconverted, default: 0] += 1 }
+    let pendingCount = days.pendingSales().count { shows(environment: $0.environment) }
+    if pendingCount > 0 { counts[.pendingSale] = pendingCount }
+    return counts.map { ($0.key.word, $0.value) }.sorted { $0.0 < $1.0 }
+  }
+
+  /// Those that stand in the tables.
+  private func countAll(into counts: inout [ExceptionType: Int]) throws(DatabaseError) {
     let recorded = try database.prepare(
       "SELECT type, environment, count(*) FROM exceptions GROUP BY type, environment")
     while try recorded.step() {
       guard shows(environment: Symbol(recorded.integer(1))),
         let type = ExceptionType(rawValue: Int8(recorded.integer(0)))
       else { continue }
-      counts[type.word, default: 0] += Int(recorded.integer(2))
+      counts[type, default: 0] += Int(recorded.integer(2))
     }
     let unpriced = try database.prepare(
       "SELECT environment, count(*) FROM sales WHERE price_basis = ? GROUP BY environment")
     unpriced.bind(1, Int(PriceBasis.none.rawValue))
     while try unpriced.step() {
       guard shows(environment: Symbol(unpriced.integer(0))) else { continue }
-      counts[ExceptionType.unpriced.word, default: 0] += Int(unpriced.integer(1))
+      counts[.unpriced, default: 0] += Int(unpriced.integer(1))
     }
-    _ = try forEachUnconverted { _, _ in counts[ExceptionType.unconverted.word, default: 0] += 1 }
-    let pendingCount = pending?.sales.count { shows(environment: $0.environment) } ?? 0
-    if pendingCount > 0 { counts[ExceptionType.pendingSale.word] = pendingCount }
-    return counts.keys.sorted().map { ($0, counts[$0] ?? 0) }
+  }
+
+  /// Those of them that concern certain days.
+  private func count(
+    _ days: ExceptionDays, into counts: inout [ExceptionType: Int]
+  ) throws(DatabaseError) {
+    let ofSales = try database.prepare(
+      """
+      SELECT e.type, e.environment, s.id, s.sale_date_ms FROM exceptions e
+      JOIN sales s ON s.id = e.sale
+      UNION ALL SELECT \(ExceptionType.unpriced.rawValue), environment, id, sale_date_ms FROM sales
+      WHERE price_basis = ?
+      """)
+    ofSales.bind(1, Int(PriceBasis.none.rawValue))
+    while try ofSales.step() {
+      guard shows(environment: Symbol(ofSales.integer(1))),
+        let type = ExceptionType(rawValue: Int8(ofSales.integer(0))),
+        try days.hold(sale: Int(ofSales.integer(2)), saleDateMs: ofSales.integer(3))
+      else { continue }
+      counts[type, default: 0] += 1
+    }
+    let others = try database.prepare(
+      """
+      SELECT e.type, e.environment, v.occurred_at_ms FROM exceptions e
+      LEFT JOIN verifications v ON v.position = e.position WHERE e.sale IS NULL
+      """)
+    while try others.step() {
+      guard shows(environment: Symbol(others.integer(1))),
+        let type = ExceptionType(rawValue: Int8(others.integer(0))),
+        days.hold(verifiedAtMs: others.optionalInteger(2))
+      else { continue }
+      counts[type, default: 0] += 1
+    }
   }
 }
 

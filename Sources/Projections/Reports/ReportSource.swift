@@ -48,6 +48,8 @@ final class ReportSource {
   private let nothing = Text(start: nil, count: 0)
   private let firstDay: Int
   private let lastDay: Int
+  /// Whether the date of its sale decides a line's period, as it does for the sales themselves.
+  let decidesBySaleDate: Bool
 
   init(_ database: Database, _ request: ReportRequest) throws(ProjectionError) {
     self.database = database
@@ -56,6 +58,7 @@ final class ReportSource {
     calendar = PeriodCalendar(request.granularity, in: request.zone)
     firstDay = request.from?.dayNumber ?? .min
     lastDay = request.to?.dayNumber ?? .max
+    decidesBySaleDate = request.kind == .sales || request.refunds == .saleDate
     do throws(DatabaseError) { try symbols.load(from: database) } catch {
       throw .database(error)
     }
@@ -83,7 +86,7 @@ final class ReportSource {
   /// R9: the date that decides the period of a line.
   @inline(__always)
   func decidingDateMs(_ line: ReportLine) -> Int64 {
-    request.refunds == .saleDate ? line.saleDateMs : line.dateMs
+    decidesBySaleDate ? line.saleDateMs : line.dateMs
   }
 
   /// R9: whether a date lies within `--from` and `--to`.
