@@ -53,6 +53,10 @@ MATRIX = [
     "exceptions --environment all",
     "exceptions --environment all --in EUR",
     "exceptions --in USD",
+    "exceptions --from 2025-11-01 --to 2025-12-31",
+    "exceptions --to 2025-11-15 --environment all --in EUR --timezone America/New_York",
+    "exceptions --from 2025-12-01 --to 2026-01-31 --refunds sale-date --in USD",
+    "exceptions --from 2026-02-01 --timezone Asia/Kolkata --environment all",
 ]
 
 

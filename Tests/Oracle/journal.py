@@ -147,19 +147,33 @@ class Book:
         for date_ms, position in sale.reversals:
             yield line(REVERSAL, date_ms, 1, "", position)
 
-    def findings(self, shows, reporting_currency=None):
-        """R9: the fold's exceptions and those that only a report knows, of the environments."""
-        found = [finding for finding in self._findings if shows(finding.environment)]
+    def findings(self, shows, reporting_currency=None, holds=None, decides=None):
+        """R9: the fold's exceptions and those that only a report knows.
+
+        Of the environments that `shows`, and of the days that `holds` an instant. `decides` gives the
+        instant that decides a line's period.
+        """
+        holds = holds or (lambda ms: True)
+        decides = decides or (lambda line: line.date_ms)
+        lines = [line for line in self.lines() if holds(decides(line))]
+        sales = {line.sale.key for line in lines}
+        found = list(self._findings)
         for sale in self.sales:
-            if self.priced[sale].basis == "none" and shows(sale.key.environment):
+            if self.priced[sale].basis == "none":
                 reason = sale.price_problem or "no_price"
                 found.append(about_sale("unpriced", sale, sale.first_position, reason))
-        for line in self.lines():
-            if shows(line.sale.key.environment):
-                if self.in_currency(line, reporting_currency) is None:
-                    detail = f"{line.name} {line.currency}"
-                    found.append(about_sale("unconverted", line.sale, line.position, detail))
-        return deduplicated(found)
+        # Each is told once, with the first position, whatever days a report asks for.
+        found = [
+            finding
+            for finding in deduplicated(found)
+            if (finding.subject in sales if finding.subject else holds(finding.verified_at_ms))
+        ]
+        # Of its own line alone: that one is converted in this report or not.
+        for line in lines:
+            if self.in_currency(line, reporting_currency) is None:
+                detail = f"{line.name} {line.currency}"
+                found.append(about_sale("unconverted", line.sale, line.position, detail))
+        return [finding for finding in deduplicated(found) if shows(finding.environment)]
 
 
 def _chain(sale):

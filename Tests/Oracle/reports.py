@@ -60,6 +60,10 @@ class Options:
         after = self.from_day is None or day >= self.from_day
         return after and (self.to_day is None or day <= self.to_day)
 
+    def deciding_ms(self, line):
+        """The instant that decides a line's period."""
+        return line.sale.date_ms if self.refunds == "sale-date" else line.date_ms
+
 
 def number(value):
     return Numeral("" if value is None else value)
@@ -73,8 +77,7 @@ def _dated_lines(book, options):
     """(line, day of the date that decides its period) of the lines that the options ask for."""
     zone = Zone(options.timezone)
     for line in book.lines():
-        restates = options.refunds == "sale-date"
-        day = zone.day(line.sale.date_ms if restates else line.date_ms)
+        day = zone.day(options.deciding_ms(line))
         if options.shows(line.sale.key.environment) and options.holds(day):
             # R10: without a rate the line stays in its own currency.
             yield book.in_currency(line, options.reporting_currency) or line, day
@@ -209,6 +212,13 @@ def sales(book, options):
 
 
 def exceptions(book, options):
+    zone = Zone(options.timezone)
+    found = book.findings(
+        options.shows,
+        options.reporting_currency,
+        lambda ms: options.holds(zone.day(ms)),
+        options.deciding_ms,
+    )
     body = [
         [
             finding.name,
@@ -220,7 +230,7 @@ def exceptions(book, options):
             number(finding.position),
             finding.detail,
         ]
-        for finding in book.findings(options.shows, options.reporting_currency)
+        for finding in found
     ]
     body.sort(key=lambda row: (int(row[6]), [cell.encode() for cell in row]))
     return EXCEPTION_COLUMNS, body

@@ -50,7 +50,10 @@ class Sale:
 
 @dataclass(frozen=True)
 class Finding:
-    """A row of the exceptions report; `subject` tells sales of one key text apart."""
+    """A row of the exceptions report; `subject` tells sales of one key text apart.
+
+    `verified_at_ms` is when the verification took place that met it, where it is about no sale.
+    """
 
     name: str
     environment: str
@@ -61,6 +64,7 @@ class Finding:
     position: int
     detail: str
     subject: object = None
+    verified_at_ms: int | None = None
 
 
 def about_sale(name, sale, position, detail=""):
@@ -117,7 +121,7 @@ class Fold:
         groups = self._groups(verification, environment, bundle_id)
         products = self.declared.get(bundle_id)
         if products:
-            self._compare_products(groups, products, verification.position)
+            self._compare_products(groups, products, verification)
         fresh = []
         for key, rows in groups.items():
             rows.sort(key=lambda row: row.order)
@@ -133,8 +137,23 @@ class Fold:
         self._price(shown, fresh, verification, environment, bundle_id)
 
     def _note(self, name, verification, environment, bundle_id, detail):
+        self._without_sale(name, verification, environment, bundle_id, "", "", detail)
+
+    def _without_sale(
+        self, name, verification, environment, bundle_id, product_id, transaction_id, detail
+    ):
         self.findings.append(
-            Finding(name, environment, bundle_id, "", "", "", verification.position, detail)
+            Finding(
+                name,
+                environment,
+                bundle_id,
+                "",
+                product_id,
+                transaction_id,
+                verification.position,
+                detail,
+                verified_at_ms=verification.occurred_at_ms,
+            )
         )
 
     def _groups(self, verification, environment, bundle_id):
@@ -145,23 +164,20 @@ class Fold:
             if missing:
                 transaction = row.identifier("transaction_id")
                 transaction = transaction or row.identifier("original_transaction_id")
-                self.findings.append(
-                    Finding(
-                        "malformed_transaction",
-                        environment,
-                        bundle_id,
-                        "",
-                        row.identifier("product_id") or "",
-                        transaction or "",
-                        verification.position,
-                        "+".join(missing),
-                    )
+                self._without_sale(
+                    "malformed_transaction",
+                    verification,
+                    environment,
+                    bundle_id,
+                    row.identifier("product_id") or "",
+                    transaction or "",
+                    "+".join(missing),
                 )
                 continue
             groups.setdefault(key_of(row, environment, bundle_id), []).append(row)
         return groups
 
-    def _compare_products(self, groups, products, position):
+    def _compare_products(self, groups, products, verification):
         """Fraud: rows of products that the app does not declare."""
         for key, rows in groups.items():
             for row in rows:
@@ -170,17 +186,14 @@ class Fold:
                     continue
                 transaction = row.identifier("transaction_id")
                 transaction = transaction or row.identifier("original_transaction_id")
-                self.findings.append(
-                    Finding(
-                        "product_unknown",
-                        key.environment,
-                        key.bundle_id,
-                        "",
-                        product,
-                        transaction,
-                        position,
-                        "",
-                    )
+                self._without_sale(
+                    "product_unknown",
+                    verification,
+                    key.environment,
+                    key.bundle_id,
+                    product,
+                    transaction,
+                    "",
                 )
 
     def _compare(self, sale, rows, position):

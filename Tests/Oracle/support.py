@@ -6,7 +6,7 @@ import json
 
 import events
 import reports
-from dates import time_from_text
+from dates import days_from_text, time_from_text
 from journal import Book
 from sales import Fold
 
@@ -16,6 +16,11 @@ RECEIPT = base64.b64encode(b"a receipt").decode()
 def ms(text):
     """`2026-01-02` or a whole RFC 3339 time as epoch milliseconds."""
     return time_from_text(text if "T" in text else text + "T00:00:00Z")
+
+
+def day(text):
+    """`2026-01-02` as reports count days."""
+    return days_from_text(text)
 
 
 def row(product="coins", transaction="1", date="2026-01-02", **fields):

@@ -5,7 +5,7 @@ import unittest
 import reports
 from dates import Zone, civil_from_days, days_from_text, period_name, time_from_text, time_text
 from money import PriceProblem, amount_text, micros_from_text, read_price
-from support import RECEIPT, book, exceptions, line, ms, period, price, row, table
+from support import RECEIPT, book, day, exceptions, line, ms, period, price, row, table
 from values import Number, NotJSON, flag, identifier, integer, parse
 
 EUR = {"price": "9.99", "currency": "EUR"}
@@ -486,6 +486,38 @@ class Reports(unittest.TestCase):
         found = book(*(line(row(quantity="0"), asked=f"2026-01-0{day}") for day in (1, 2)))
         shown = table("exceptions", found, "exception", "position")
         self.assertEqual(shown, [("bad_quantity", "1"), ("unpriced", "1")])
+
+    def test_a_month_shows_the_exceptions_of_its_lines(self):
+        canceled = {"cancellation_date_ms": str(ms("2026-02-10"))}
+        found = book(line(row(**canceled)), line(row(transaction="2", date="2026-03-05")),
+                     rates=["2026-01-01,EUR,USD,2"])
+        cases = [
+            ({}, ["1", "2"]),
+            ({"from_day": day("2026-01-02"), "to_day": day("2026-01-02")}, ["1"]),
+            ({"from_day": day("2026-02-10"), "to_day": day("2026-02-10")}, ["1"]),
+            ({"from_day": day("2026-02-10"), "refunds": "sale-date"}, ["2"]),
+            ({"from_day": day("2026-02-11"), "to_day": day("2026-03-04")}, []),
+            ({"to_day": day("2026-01-01"), "timezone": "America/New_York"}, ["1"]),
+        ]
+        for options, keys in cases:
+            self.assertEqual(
+                table("exceptions", found, "exception", "sale_key", **options),
+                [("unpriced", key) for key in keys], options)
+
+    def test_an_exception_without_a_sale_counts_when_it_was_verified(self):
+        wrong = line(reply={"status": 21010}, at="2026-02-10")
+        found = book(wrong, line(row(product=""), at="2026-03-05"))
+        february = {"from_day": day("2026-02-01"), "to_day": day("2026-02-28")}
+        self.assertEqual([name for name, _ in exceptions(found, **february)], ["reply_not_valid"])
+        march = {"from_day": day("2026-03-01")}
+        self.assertEqual([name for name, _ in exceptions(found, **march)],
+                         ["malformed_transaction"])
+
+    def test_only_the_lines_of_a_period_are_unconverted_in_it(self):
+        canceled = {"cancellation_date_ms": str(ms("2026-02-10"))}
+        found = book(line(row(**canceled), **EUR))
+        february = {"from_day": day("2026-02-01"), "reporting_currency": "USD"}
+        self.assertEqual(exceptions(found, **february), [("unconverted", "Return EUR")])
 
     def test_cells_that_a_spreadsheet_would_run_are_text(self):
         cases = [("=1", "'=1"), ("-1", "'-1"), ("\tx", "'\tx"), ("\rx", '"\'\rx"'),

@@ -173,4 +173,60 @@ extension LiveProjectionsTests {
     #expect(Set(purchases.compactMap { $0["id"] as? String }).count == 2)
     #expect(purchases[0]["canceled_at"] is NSNull)
   }
+
+  /// The types of the purchases, before the App Store has answered and after; `-` where none is known.
+  private static func types(
+    _ file: ReceiptFileText, _ answer: JSONText, _ declared: [(String, ProductType)] = []
+  ) throws -> [[String]] {
+    let fixture = try LedgerFixture()
+    try fixture.append([app(declared), .pending(file)])
+    let live = try LiveProjections(fixture.directory)
+    let before = try purchases(live.answer(upload: 1))
+    try fixture.append([.verify(1, answer)])
+    try live.catchUp()
+    return [before, try purchases(live.answer(upload: 1))].map { purchases in
+      purchases.map { $0["type"] as? String ?? "-" }
+    }
+  }
+
+  @Test func theReceiptsWordForATypeOutlivesTheAppStoresAnswer() throws {
+    let file = ReceiptFileText.unified(
+      .init("1", on: "2026-01-01", type: 1),
+      .init("2", line: 70, product: "pro", on: "2026-01-02", type: 3),
+      .init("3", product: "level", on: "2026-01-03", type: 0),
+      .init("4", product: "season", on: "2026-01-04", type: 2),
+      .init("5", product: "free", on: "2026-01-05", type: 4))
+    let answer = reply(
+      row("1", on: "2026-01-01"), row("2", line: "70", product: "pro", on: "2026-01-02"),
+      row("3", product: "level", on: "2026-01-03"), row("4", product: "season", on: "2026-01-04"),
+      row("5", product: "free", on: "2026-01-05"))
+    let said = ["consumable", "auto_renewable", "non_consumable", "non_renewing", "-"]
+    #expect(try Self.types(file, answer) == [said, said])
+  }
+
+  @Test func aRenewalThatTheFileDoesNotShowIsOfItsProductsType() throws {
+    let file = ReceiptFileText.unified(.init("2", line: 70, product: "pro", type: 3))
+    let answer = reply(
+      row("2", line: "70", product: "pro"),
+      row("3", of: "2", line: "71", product: "pro", on: "2026-02-05"),
+      row("4", product: "other", on: "2026-03-01"))
+    #expect(
+      try Self.types(file, answer)
+        == [["auto_renewable"], ["auto_renewable", "auto_renewable", "-"]])
+  }
+
+  @Test func aDeclaredTypeWinsOverTheReceipts() throws {
+    let file = ReceiptFileText.unified(
+      .init("1", on: "2026-01-01", type: 1), .init("2", product: "gems", type: 1))
+    let answer = reply(row("1", on: "2026-01-01"), row("2", product: "gems"))
+    let declared = [("coins", ProductType.nonConsumable)]
+    #expect(
+      try Self.types(file, answer, declared)
+        == [["non_consumable", "consumable"], ["non_consumable", "consumable"]])
+  }
+
+  @Test func aTransactionReceiptSaysNoType() throws {
+    let file = ReceiptFileText.transaction(.init("1"))
+    #expect(try Self.types(file, reply(row("1"))) == [["-"], ["-"]])
+  }
 }

@@ -16,10 +16,13 @@ package struct ReceiptFileText: Sendable {
     package var line: Int64?
     package var time = "2026-01-05T00:00:00Z"
     package var quantity: Int64 = 1
+    /// Attribute 1707, in unified receipts.
+    package var type: Int64?
 
     package init(
       _ transaction: String, of original: String? = nil, line: Int64? = nil,
-      product: String = "coins", on day: String = "2026-01-05", quantity: Int64 = 1
+      product: String = "coins", on day: String = "2026-01-05", quantity: Int64 = 1,
+      type: Int64? = nil
     ) {
       self.transaction = transaction
       self.original = original
@@ -27,6 +30,7 @@ package struct ReceiptFileText: Sendable {
       self.product = product
       time = day + "T00:00:00Z"
       self.quantity = quantity
+      self.type = type
     }
   }
 
@@ -71,6 +75,7 @@ package struct ReceiptFileText: Sendable {
       + attribute(
         1705, element(0x0C, Array((purchase.original ?? purchase.transaction).utf8)))
       + attribute(1704, time) + attribute(1706, time)
+      + (purchase.type.map { attribute(1707, integer($0)) } ?? [])
       + attribute(1711, integer(purchase.line ?? 0))
   }
 

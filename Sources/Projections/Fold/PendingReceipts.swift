@@ -40,20 +40,26 @@ struct PendingReceipts {
   ) throws(ProjectionError) {
     let line: [UInt8]
     do throws(LedgerError) { line = try readEvent(position) } catch { throw .ledger(error) }
-    let file: Receipt? = line.withUnsafeBytes { bytes in
-      guard let event = EventLine(bytes),
-        let text = try? ReceiptUploadedView(data: event.data).receipt,
-        let content = try? Base64.decode(text.raw)
-      else { return nil }
-      return try? content.withUnsafeBytes { try ReceiptFile.decode($0) }
+    guard let file = Self.file(of: line) else {
+      throw .missingEvent(position: position, names: position)
     }
-    guard let file else { throw .missingEvent(position: position, names: position) }
     do throws(DatabaseError) {
       insert.bind(1, Int(receipt))
       insert.bind(2, text: Self.environment(of: file))
       insert.bind(3, text: String(decoding: Self.reply(of: file), as: UTF8.self))
       try insert.run()
     } catch { throw .database(error) }
+  }
+
+  /// The receipt that an upload's event holds, its signature unchecked; nil where it is none that can be read.
+  static func file(of line: [UInt8]) -> Receipt? {
+    line.withUnsafeBytes { bytes in
+      guard let event = EventLine(bytes),
+        let text = try? ReceiptUploadedView(data: event.data).receipt,
+        let content = try? Base64.decode(text.raw)
+      else { return nil }
+      return try? content.withUnsafeBytes { try ReceiptFile.decode($0) }
+    }
   }
 
   /// R1: `ProductionSandbox` is Sandbox; a legacy receipt counts as Production until the App Store says

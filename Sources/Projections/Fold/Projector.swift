@@ -78,6 +78,12 @@ package final class Projector {
     return found ?? nil
   }
 
+  /// The projections where they stand at the log's head already; nil where they would have to be brought there.
+  package func atHead() throws(ProjectionError) -> Database? {
+    guard let database = try existing(), isUpToDate(try progress(of: database)) else { return nil }
+    return database
+  }
+
   /// The generation in use.
   func open(mode: Database.Mode = .read) throws(ProjectionError) -> Database {
     let opened = try generations.withCurrent { path throws(ProjectionError) in

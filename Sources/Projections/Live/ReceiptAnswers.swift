@@ -107,7 +107,7 @@ final class ReceiptAnswers {
     resource.add("metadata", json: row.isNull(10) ? nil : row.bytes(10))
     resource.add("ip_address", text: row.isNull(9) ? nil : row.bytes(9))
     resource.beginArray("in_app_purchases")
-    try addPurchases(row, family, environment, apps, to: &resource)
+    try addPurchases(row, upload: position, family, environment, apps, to: &resource)
     resource.endArray()
     resource.add("created_at", instantMs: row.integer(6))
     resource.add("updated_at", instantMs: row.integer(7))
@@ -127,8 +127,8 @@ final class ReceiptAnswers {
   // MARK: Purchases
 
   private func addPurchases(
-    _ row: Statement, _ family: Text, _ environment: Text?, _ apps: AppDirectory,
-    to resource: inout ReceiptResource
+    _ row: Statement, upload: Position, _ family: Text, _ environment: Text?,
+    _ apps: AppDirectory, to resource: inout ReceiptResource
   ) throws {
     let familyID = UUID16(String(decoding: family, as: UTF8.self))
     guard let familyID else { return }
@@ -138,6 +138,11 @@ final class ReceiptAnswers {
       try withReply(of: line, at: Position(position)) { reply in
         var purchases = try ReceiptPurchases(reply, family: familyID, environment, keeper)
         purchases.products = products
+        if purchases.hasUndeclaredProduct {
+          // Every upload of a receipt holds the same file.
+          let file = PendingReceipts.file(of: try readEvent(upload))
+          purchases.filedTypes = file.map(ReceiptPurchases.types) ?? [:]
+        }
         purchases.lastSyncedAtMs = row.optionalInteger(16)
         try add(purchases, to: &resource)
       }

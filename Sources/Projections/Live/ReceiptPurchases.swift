@@ -56,6 +56,8 @@ struct ReceiptPurchases {
   private let keeper: TextKeeper
   /// Declared types by product id.
   var products: [String: ProductType] = [:]
+  /// Types by product id as the receipt's file says them: a reply says none.
+  var filedTypes: [String: ProductType] = [:]
   /// When the App Store was asked; nil where it was not.
   var lastSyncedAtMs: Int64?
   /// Set where the purchases come from the receipt's file.
@@ -143,15 +145,40 @@ struct ReceiptPurchases {
 
   /// The declared type, else the receipt's own word.
   private func type(of product: Text, _ period: PurchasePeriod?) -> ProductType? {
-    if !products.isEmpty, let type = products[String(decoding: product, as: UTF8.self)] {
-      return type
+    if products.isEmpty, filedTypes.isEmpty { return Self.type(period?.productType) }
+    let name = String(decoding: product, as: UTF8.self)
+    return products[name] ?? Self.type(period?.productType) ?? filedTypes[name]
+  }
+
+  /// Whether some purchase's product is not declared, so that only the receipt's file can tell its type.
+  var hasUndeclaredProduct: Bool {
+    all.contains { purchase in
+      guard let product = purchase.rows[0].productID else { return false }
+      return products[String(decoding: product, as: UTF8.self)] == nil
     }
-    switch period?.productType {
-    case 0: return .nonConsumable
-    case 1: return .consumable
-    case 2: return .nonRenewing
-    case 3: return .autoRenewable
-    default: return nil
+  }
+
+  /// The types that a receipt's file says, by product id; of several for one product the first.
+  static func types(in file: Receipt) -> [String: ProductType] {
+    var types: [String: ProductType] = [:]
+    for purchase in file.purchases {
+      guard let product = purchase.productID, types[product] == nil,
+        let type = type(purchase.productType.map(Int64.init))
+      else { continue }
+      types[product] = type
+    }
+    return types
+  }
+
+  /// The type as attribute 1707 of receipt files numbers it. A free subscription (4) is of no type that can be
+  /// declared.
+  private static func type(_ number: Int64?) -> ProductType? {
+    switch number {
+    case 0: .nonConsumable
+    case 1: .consumable
+    case 2: .nonRenewing
+    case 3: .autoRenewable
+    default: nil
     }
   }
 

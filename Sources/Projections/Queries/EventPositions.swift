@@ -1,4 +1,4 @@
-// Where the events of a receipt, a user or an app stand, so that a replay need not look at all others.
+// Where the events of a type, a receipt, a user or an app stand, so that a replay need not look at all others.
 package import Ledger
 
 extension LedgerQueries {
@@ -38,6 +38,49 @@ extension LedgerQueries {
     if let appFamilyID { rows.bind(4, text: appFamilyID) }
     var result: [Position] = []
     while try rows.step() { result.append(Int(rows.integer(0))) }
+    return result
+  }
+
+  /// The positions before `end` of all events of these types, in order. The projections must have come so far.
+  package func positions(of types: Set<EventType>, before end: Position) throws -> [Position] {
+    var result: [Position] = []
+    for type in types {
+      switch type {
+      case .receiptUploaded: result += try positions("SELECT position FROM uploads", end)
+      case .receiptVerified: result += try positions("SELECT position FROM verifications", end)
+      case .pricesDeclared:
+        result += try positions("SELECT position FROM declarations WHERE type = 0", end)
+      case .ratesDeclared:
+        result += try positions("SELECT position FROM declarations WHERE type = 1", end)
+      case .appRegistered: result += try registrations(before: end)
+      }
+    }
+    result.sort()
+    return result
+  }
+
+  private func positions(_ sql: String, _ end: Position) throws -> [Position] {
+    let rows = try database.prepare(sql)
+    var result: [Position] = []
+    while try rows.step() { result.append(Int(rows.integer(0))) }
+    return result.filter { $0 < end }
+  }
+
+  /// The tables hold the last registration of each app alone, but every other event: what is none of those is
+  /// a registration.
+  private func registrations(before end: Position) throws -> [Position] {
+    let others = try database.prepare(
+      """
+      SELECT position FROM uploads UNION ALL SELECT position FROM verifications
+      UNION ALL SELECT position FROM declarations ORDER BY position
+      """)
+    var result: [Position] = []
+    var next = 0
+    while next < end {
+      let found = try others.step() ? min(Int(others.integer(0)), end) : end
+      if next < found { result += next..<found }
+      next = found + 1
+    }
     return result
   }
 }

@@ -39,9 +39,13 @@ struct ExceptionsReport {
   ]
 
   let source: ReportSource
+  private let days: ExceptionDays
   private let nothing = Text(start: nil, count: 0)
 
-  init(_ source: ReportSource) { self.source = source }
+  init(_ source: ReportSource) throws(DatabaseError) {
+    self.source = source
+    days = try ExceptionDays(source)
+  }
 
   /// Writes the report; returns what stands beside its rows.
   func write(to writer: any ReportWriter) throws -> ReportSummary {
@@ -74,14 +78,21 @@ struct ExceptionsReport {
     let rows = try source.database.prepare(
       """
       SELECT e.type, e.environment, e.bundle, s.sale_key, s.product, s.transaction_id,
-      e.product_id, e.transaction_id, e.detail, e.position, e.sale
+      e.product_id, e.transaction_id, e.detail, e.position, e.sale, s.sale_date_ms,
+      v.occurred_at_ms
       FROM exceptions e LEFT JOIN sales s ON s.id = e.sale
+      LEFT JOIN verifications v ON v.position = e.position
       """)
     while try rows.step() {
       guard source.shows(environment: Symbol(rows.integer(1))),
         let type = ExceptionType(rawValue: Int8(rows.integer(0)))
       else { continue }
       let isOfSale = !rows.isNull(10)
+      let isShown =
+        isOfSale
+        ? try days.hold(sale: Int(rows.integer(10)), saleDateMs: rows.integer(11))
+        : days.hold(verifiedAtMs: rows.optionalInteger(12))
+      guard isShown else { continue }
       result.append(
         Row(
           position: Int(rows.integer(9)), type: type,
@@ -102,10 +113,11 @@ struct ExceptionsReport {
     for sale in list.sales
     where !sale.isPending && sale.priceBasis == .none && source.shows(environment: sale.environment)
     {
+      guard try days.hold(sale: sale.id, saleDateMs: sale.saleDateMs) else { continue }
       // R7.6: with the sale's first price problem, else `no_price`.
       rows.append(row(.unpriced, sale, sale.firstPosition, sale.priceProblem.word.text))
     }
-    for sale in source.pending?.sales ?? [] where source.shows(environment: sale.environment) {
+    for sale in days.pendingSales() where source.shows(environment: sale.environment) {
       rows.append(row(.pendingSale, sale, sale.firstPosition, nothing))
     }
     var found: [Row] = []
@@ -126,8 +138,8 @@ struct ExceptionsReport {
 }
 
 extension ReportSource {
-  /// R10: calls `body` with the first line of each sale and type that no rate converts, and its currency;
-  /// returns the sources of the rates used.
+  /// R10: calls `body` with the first line of each sale and type in the days asked for that no rate converts,
+  /// and its currency; returns the sources of the rates used.
   fileprivate func forEachUnconverted(
     _ body: (ReportLine, Currency) -> Void
   ) throws -> [String] {
@@ -135,6 +147,7 @@ extension ReportSource {
     var conversion = try ReportingCurrency(target, database)
     var seen: Set<[Int]> = []
     try forEachLine { line throws(ProjectionError) in
+      guard isWithinDays(decidingDateMs(line)) else { return }
       var converted = line
       guard let currency = line.currency, try !conversion.convert(&converted),
         seen.insert([line.sale, Int(line.type.rawValue)]).inserted
@@ -144,26 +157,51 @@ extension ReportSource {
     return conversion.sources
   }
 
-  /// How many exceptions there are of each type in the environments shown, by name.
+  /// How many exceptions of each type concern what is shown, by name: as many as the exceptions report lists.
   func exceptionCounts() throws -> [(type: String, count: Int)] {
-    var counts: [String: Int] = [:]
+    let days = try ExceptionDays(self)
+    var counts: [ExceptionType: Int] = [:]
+    try count(ofDays: days, into: &counts)
+    _ = try forEachUnconverted { _, _ in counts[.unconverted, default: 0] += 1 }
+    let pendingCount = days.pendingSales().count { shows(environment: $0.environment) }
+    if pendingCount > 0 { counts[.pendingSale] = pendingCount }
+    return counts.map { ($0.key.word, $0.value) }.sorted { $0.0 < $1.0 }
+  }
+
+  /// Those of confirmed sales and of none.
+  private func count(
+    ofDays days: ExceptionDays, into counts: inout [ExceptionType: Int]
+  ) throws {
+    var unpricedCount = 0
+    // Which sales have a line in those days, by number.
+    var areShown: [Bool] = []
+    try forEachConfirmedLine { line in
+      while areShown.count <= line.sale { areShown.append(false) }
+      if areShown[line.sale] || !isWithinDays(decidingDateMs(line)) { return }
+      areShown[line.sale] = true
+      if line.basis == .none { unpricedCount += 1 }
+    }
+    if unpricedCount > 0 { counts[.unpriced] = unpricedCount }
+    let verifiedAt =
+      days.isAll
+      ? "NULL"
+      : """
+      CASE WHEN sale IS NULL
+      THEN (SELECT occurred_at_ms FROM verifications v WHERE v.position = e.position) END
+      """
     let recorded = try database.prepare(
-      "SELECT type, environment, count(*) FROM exceptions GROUP BY type, environment")
+      "SELECT type, environment, sale, \(verifiedAt) FROM exceptions e")
     while try recorded.step() {
       guard shows(environment: Symbol(recorded.integer(1))),
         let type = ExceptionType(rawValue: Int8(recorded.integer(0)))
       else { continue }
-      counts[type.word, default: 0] += Int(recorded.integer(2))
+      if let sale = recorded.optionalInteger(2) {
+        guard areShown.indices.contains(Int(sale)), areShown[Int(sale)] else { continue }
+      } else if !days.hold(verifiedAtMs: recorded.optionalInteger(3)) {
+        continue
+      }
+      counts[type, default: 0] += 1
     }
-    var unpricedCount = 0
-    try forEachFigures { _, figures in
-      if figures.priceBasis == .none, shows(environment: figures.environment) { unpricedCount += 1 }
-    }
-    if unpricedCount > 0 { counts[ExceptionType.unpriced.word] = unpricedCount }
-    _ = try forEachUnconverted { _, _ in counts[ExceptionType.unconverted.word, default: 0] += 1 }
-    let pendingCount = pending?.sales.count { shows(environment: $0.environment) } ?? 0
-    if pendingCount > 0 { counts[ExceptionType.pendingSale.word] = pendingCount }
-    return counts.keys.sorted().map { ($0, counts[$0] ?? 0) }
   }
 }
 

@@ -14,11 +14,11 @@ extension ReportRequest {
       writer.key("period")
       writer.string(granularity.rawValue)
     }
-    if kind == .revenue || kind == .journal {
+    if kind.hasRefundDate {
       writer.key("refunds")
       writer.string(refunds.rawValue)
     }
-    if kind == .revenue || kind == .journal || kind == .sales {
+    if kind.hasDays {
       writer.key("timezone")
       writer.string(zone.name)
       for (key, day) in [("from", from), ("to", to)] {
@@ -68,8 +68,10 @@ extension ReportRequest {
       else { throw fault("by") }
       granularity = try word("period", Period.Granularity.self)
     }
-    if kind == .revenue || kind == .journal { refunds = try word("refunds", RefundDate.self) }
-    if kind == .revenue || kind == .journal || kind == .sales {
+    // Exceptions of version 1 could not be asked for days.
+    let isOfAllDays = kind == .exceptions && filters["timezone"] == nil
+    if kind.hasRefundDate, !isOfAllDays { refunds = try word("refunds", RefundDate.self) }
+    if kind.hasDays, !isOfAllDays {
       guard let name = filters["timezone"]?.stringValue else { throw fault("timezone") }
       do throws(TimeZoneError) { zone = try TimeZoneTable(name) } catch {
         throw .usage("\(error)")

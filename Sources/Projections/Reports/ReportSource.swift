@@ -64,6 +64,8 @@ final class ReportSource {
   private let nothing = Text(start: nil, count: 0)
   private let firstDay: Int
   private let lastDay: Int
+  /// Whether the date of its sale decides a line's period, as it does for the sales themselves.
+  let decidesBySaleDate: Bool
 
   init(_ database: Database, _ request: ReportRequest) throws(ProjectionError) {
     self.database = database
@@ -72,6 +74,7 @@ final class ReportSource {
     calendar = PeriodCalendar(request.granularity, in: request.zone)
     firstDay = request.from?.dayNumber ?? .min
     lastDay = request.to?.dayNumber ?? .max
+    decidesBySaleDate = request.kind == .sales || request.refunds == .saleDate
     do throws(DatabaseError) { try symbols.load(from: database) } catch {
       throw .database(error)
     }
@@ -99,7 +102,7 @@ final class ReportSource {
   /// R9: the date that decides the period of a line.
   @inline(__always)
   func decidingDateMs(_ line: ReportLine) -> Int64 {
-    request.refunds == .saleDate ? line.saleDateMs : line.dateMs
+    decidesBySaleDate ? line.saleDateMs : line.dateMs
   }
 
   /// R9: whether a date lies within `--from` and `--to`.
@@ -124,14 +127,6 @@ final class ReportSource {
 
   // MARK: Rows
 
-  private static let contradiction = ProjectionError.inconsistent(
-    "the sales and their journal do not fit together")
-
-  /// Calls `body` with the figures of every confirmed sale, by number.
-  func forEachFigures(_ body: (_ sale: Int, SaleFigures) throws -> Void) throws {
-    guard try SaleFiguresTable.forEach(in: database, body) else { throw Self.contradiction }
-  }
-
   /// Calls `body` with the lines of the confirmed sales, by sale, in each sale's order.
   func forEachConfirmedLine(
     _ body: (ReportLine) throws(ProjectionError) -> Void
@@ -140,7 +135,7 @@ final class ReportSource {
       let later = try database.prepare(
         "SELECT sale, line, date_ms, position, reason FROM later_lines ORDER BY sale, ordinal")
       var nextLater = try later.step() ? Int(later.integer(0)) : .max
-      try forEachFigures { sale, figures in
+      let isWhole = try SaleFiguresTable.forEach(in: database) { sale, figures in
         let isShown = shows(environment: figures.environment)
         let currency = figures.currency == .none ? nil : currency(Int64(figures.currency))
         if isShown {
@@ -159,7 +154,9 @@ final class ReportSource {
           nextLater = try later.step() ? Int(later.integer(0)) : .max
         }
       }
-      if nextLater != .max { throw Self.contradiction }
+      guard isWhole, nextLater == .max else {
+        throw ProjectionError.inconsistent("the sales and their journal do not fit together")
+      }
     } catch let error as DatabaseError {
       throw .database(error)
     } catch let error as ProjectionError {

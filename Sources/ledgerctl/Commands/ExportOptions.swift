@@ -91,10 +91,10 @@ struct ExportOptions: Equatable, Sendable {
   private static let reports: [(option: String, reports: Set<Report>)] = [
     ("by", [.revenue]),
     ("period", [.revenue]),
-    ("timezone", [.revenue, .journal, .sales]),
-    ("refunds", [.revenue, .journal]),
-    ("from", [.revenue, .journal, .sales]),
-    ("to", [.revenue, .journal, .sales]),
+    ("timezone", [.revenue, .journal, .sales, .exceptions]),
+    ("refunds", [.revenue, .journal, .exceptions]),
+    ("from", [.revenue, .journal, .sales, .exceptions]),
+    ("to", [.revenue, .journal, .sales, .exceptions]),
     ("include-pending", [.revenue, .journal, .sales, .exceptions, .users]),
     ("in", [.revenue, .journal, .exceptions]),
   ]

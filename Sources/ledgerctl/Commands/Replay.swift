@@ -11,6 +11,10 @@ let replayCommand = Command(
       + "event must pass all of them.",
     "`--from` and `--until` take a position, a day (UTC) or an RFC 3339 time, and include it. Times are those at "
       + "which events were recorded.",
+    "Blocks that hold nothing wanted are passed over: those outside the bounds, and those in which the projections "
+      + "know no event of the receipt, user or app. So are blocks without price lists, rates or registrations where "
+      + "`--type` asks for those alone and the projections stand at the log's head; uploads and verifications stand "
+      + "in nearly every block. What is printed is the same.",
     "With `--as-of` nothing later is printed, and `--receipt`, `--user` and `--app` mean what was known then.",
     "`--follow` goes on with what is appended, until a signal or the end of whoever reads the output ends it, "
       + "quietly and with exit code 0. `--pretty` is for people: indented, with long strings cut as `show` does.",
@@ -262,7 +266,8 @@ private struct Replay {
 
   /// All events, of the types asked for.
   private func printAll(_ range: Range<Position>) throws {
-    try reader.read(from: range.lowerBound, to: range.upperBound) { chunk in
+    let isWanted = blocksOfRareTypes(range.upperBound)
+    try reader.read(from: range.lowerBound, to: range.upperBound, isWanted: isWanted) { chunk in
       try context.interruption.check()
       guard !types.isEmpty || options.isPretty else {
         try context.output.write(chunk.bytes)
@@ -275,6 +280,16 @@ private struct Replay {
     }
   }
 
+  /// Which blocks hold events of the types asked for, where those are few and the projections can tell at once;
+  /// nil has all blocks read.
+  private func blocksOfRareTypes(_ end: Position) -> BlockFilter? {
+    guard !types.isEmpty, types.isDisjoint(with: [.receiptUploaded, .receiptVerified]),
+      let positions = try? ledger.queriesAtHead()?.positions(of: types, before: end)
+    else { return nil }
+    let wanted = WantedPositions(positions: positions)
+    return { wanted.meets($0) }
+  }
+
   /// The events of a receipt, a user or an app family: the projections know where they stand, and blocks that hold
   /// none of them are passed over.
   private func printSubject(_ range: Range<Position>, _ queries: LedgerQueries) throws {
@@ -282,16 +297,19 @@ private struct Replay {
       receiptID: options.receiptID, userIdentifier: options.user,
       appFamilyID: options.appFamilyID
     ).filter(range.contains)
-    // Registrations concern an app family, but neither a receipt nor a user. The projections know the last alone.
+    // Registrations concern an app family, but neither a receipt nor a user.
     let seeksRegistrations =
       options.receiptID == nil && options.user == nil
       && (types.isEmpty || types.contains(.appRegistered))
-    if positions.isEmpty, !seeksRegistrations { return }
-    let wanted = WantedPositions(positions: positions)
-    let meets: BlockFilter = { wanted.meets($0) }
-    let isWanted = seeksRegistrations ? nil : meets
+    let registrations =
+      seeksRegistrations
+      ? try queries.positions(of: [.appRegistered], before: range.upperBound) : []
+    if positions.isEmpty, registrations.isEmpty { return }
+    let wanted = WantedPositions(positions: (positions + registrations).sorted())
     var index = 0
-    try reader.read(from: range.lowerBound, to: range.upperBound, isWanted: isWanted) { chunk in
+    try reader.read(
+      from: range.lowerBound, to: range.upperBound, isWanted: { wanted.meets($0) }
+    ) { chunk in
       try context.interruption.check()
       try chunk.forEachEvent { event in
         if index < positions.count, positions[index] == event.position {

@@ -35,6 +35,14 @@ struct OpenLedger {
     }
   }
 
+  /// Questions to the projections where they stand at the head of a whole log already; nil where they don't,
+  /// or can't be read. Nothing is folded.
+  func queriesAtHead() -> LedgerQueries? {
+    guard reader.damage == nil, let database = try? projector().atHead() else { return nil }
+    let reader = reader
+    return try? LedgerQueries(database) { try reader.event(at: $0) }
+  }
+
   /// Builds the projections anew, from a log that must be whole.
   func rebuildProjections() throws {
     if let damage = reader.damage { throw damage }
