@@ -87,8 +87,8 @@ struct SaleFiguresTable {
 
   // MARK: Reading
 
-  /// Calls `body` with the figures of every sale, by number; false, at the latest in the end, where they are not
-  /// those of all sales.
+  /// Calls `body` with the figures of every sale, by number, and of none that is not there; false, at the latest in
+  /// the end, where they are not those of all sales.
   static func forEach(
     in database: Database, _ body: (_ sale: Int, SaleFigures) throws -> Void
   ) throws -> Bool {
@@ -100,7 +100,8 @@ struct SaleFiguresTable {
       let rowCount = bytes.count / SaleFigures.byteCount
       guard Int(rows.integer(0)) * SaleFigures.rowCapacity == count,
         rowCount * SaleFigures.byteCount == bytes.count,
-        rowCount <= SaleFigures.rowCapacity, let start = bytes.baseAddress
+        rowCount <= SaleFigures.rowCapacity, count + rowCount <= saleCount,
+        let start = bytes.baseAddress
       else { return false }
       for index in 0..<rowCount {
         guard let figures = SaleFigures(start + index * SaleFigures.byteCount)
