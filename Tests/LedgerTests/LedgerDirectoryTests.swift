@@ -60,11 +60,14 @@ struct LedgerDirectoryTests {
       #expect(error?.exitCode == exitCode && error?.description.contains(part) == true, "\(text)")
     }
     try FileManager.default.removeItem(atPath: file)
-    for path in [fixture.path, fixture.path + "/nowhere", "/dev/null"] {
+    for (path, cause) in [
+      (fixture.path, "there is no ledger.json in it"),
+      (fixture.path + "/nowhere", "there is no such directory"),
+      ("/dev/null", "it is no directory"),
+    ] {
       let error = #expect(throws: LedgerError.self) { try LedgerDirectory.open(path: path) }
       #expect(error?.kind == .noLedger && error?.exitCode == 10)
-      #expect(
-        error?.description == "open ledger: \(path): there is no ledger.json in it")
+      #expect(error?.description == "open ledger: \(path): \(cause)")
     }
   }
 

@@ -113,6 +113,9 @@ class Fold:
         environment = identifier(reply.get("environment")) or endpoint
         bundle_id = identifier(receipt.get("bundle_id")) or identifier(receipt.get("bid")) or ""
         status = integer(reply.get("status"))
+        if status is not None and not -(2**63) <= status < 2**63:
+            # No status is so large: none that can be read.
+            status = None
         if status not in (0, 21006):
             shown = "none" if status is None else status
             detail = f"status {shown} at {verification.position}"

@@ -513,6 +513,10 @@ class Reports(unittest.TestCase):
         self.assertEqual([name for name, _ in exceptions(found, **march)],
                          ["malformed_transaction"])
 
+    def test_a_status_beyond_64_bits_is_none_that_can_be_read(self):
+        found = book(line(reply={"status": 10**20}))
+        self.assertEqual(exceptions(found), [("reply_not_valid", "status none at 1")])
+
     def test_only_the_lines_of_a_period_are_unconverted_in_it(self):
         canceled = {"cancellation_date_ms": str(ms("2026-02-10"))}
         found = book(line(row(**canceled), **EUR))

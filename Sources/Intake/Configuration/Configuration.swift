@@ -6,16 +6,18 @@ package import Bytes
 package struct Configuration: Sendable, Equatable {
   /// Where the App Store is asked, and how long it may take.
   package struct AppStore: Sendable, Equatable {
+    private static let standard = VerifyReceiptOptions()
+
     /// https; http on loopback alone, for a stand-in.
-    package var productionURL = "https://buy.itunes.apple.com/verifyReceipt"
-    package var sandboxURL = "https://sandbox.itunes.apple.com/verifyReceipt"
-    package var connectTimeoutMs = 5_000
+    package var productionURL = standard.productionURL
+    package var sandboxURL = standard.sandboxURL
+    package var connectTimeoutMs = standard.connectTimeoutMs
     /// Of a whole call, connecting included.
-    package var timeoutMs = 5_000
+    package var timeoutMs = standard.timeoutMs
     /// Below what an event holds, so that every answer can be recorded.
-    package var answerBytesMax = 15 << 20
+    package var answerBytesMax = standard.answerBytesMax
     /// Calls at once.
-    package var callsMax = 64
+    package var callsMax = standard.callsMax
 
     package init() {}
   }

@@ -74,7 +74,15 @@ struct DeclarationFile {
   }
 
   /// Reads a file; `-` is standard input.
-  init(path: String, stop: StopFlag) throws(IntakeError) {
+  init(path: String, stop: StopFlag) throws(DeclarationError) {
+    do throws(IntakeError) { self = try Self.whole(path: path, stop: stop) } catch {
+      throw .input(error)
+    }
+  }
+
+  private static func whole(
+    path: String, stop: StopFlag
+  ) throws(IntakeError) -> DeclarationFile {
     let file = try FileSource(path: path, stop: stop)
     var bytes: [UInt8] = []
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
@@ -92,7 +100,7 @@ struct DeclarationFile {
       throw IntakeError(.unreadable, operation: "read", object: file.name, cause: "is empty")
     }
     let baseName = path.split(separator: "/").last.map(String.init) ?? path
-    self.init(source: path == "-" ? file.name : baseName, bytes: bytes)
+    return DeclarationFile(source: path == "-" ? file.name : baseName, bytes: bytes)
   }
 }
 

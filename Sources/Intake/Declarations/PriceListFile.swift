@@ -11,11 +11,7 @@ package enum PriceListFile {
   package static func read(
     path: String, stop: StopFlag
   ) throws(DeclarationError) -> Declaration {
-    let file: DeclarationFile
-    do throws(IntakeError) { file = try DeclarationFile(path: path, stop: stop) } catch {
-      throw .input(error)
-    }
-    return try read(file)
+    try read(DeclarationFile(path: path, stop: stop))
   }
 
   /// Reads a price list from memory; `source` is the name that the events cite.

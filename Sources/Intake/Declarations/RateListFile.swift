@@ -12,11 +12,7 @@ package enum RateListFile {
   package static func read(
     path: String, stop: StopFlag
   ) throws(DeclarationError) -> Declaration {
-    let file: DeclarationFile
-    do throws(IntakeError) { file = try DeclarationFile(path: path, stop: stop) } catch {
-      throw .input(error)
-    }
-    return try read(file)
+    try read(DeclarationFile(path: path, stop: stop))
   }
 
   /// Reads rates from memory; `source` is the name that the events cite.

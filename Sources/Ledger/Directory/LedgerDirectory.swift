@@ -61,8 +61,15 @@ package struct LedgerDirectory: Sendable {
       guard error.code == ENOENT || error.code == ENOTDIR else {
         throw .system(error.code, operation, "\(path)/\(name)")
       }
-      throw LedgerError(
-        .noLedger, operation: operation, object: path, cause: "there is no \(name) in it")
+      let cause =
+        if error.code == ENOTDIR {
+          "it is no directory"
+        } else if (try? storage.status(path: path)) == nil {
+          "there is no such directory"
+        } else {
+          "there is no \(name) in it"
+        }
+      throw LedgerError(.noLedger, operation: operation, object: path, cause: cause)
     }
     let file = StorageFile(storage: storage, descriptor: descriptor, name: name)
     // Larger than any real one: a huge file is refused, not read.

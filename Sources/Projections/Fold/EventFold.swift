@@ -23,14 +23,13 @@ final class EventFold {
   private let declarations: DeclarationTable
   private let catalogue: AppCatalogue
   private let openUploads: OpenUploads
-  private let verdicts: UploadVerdicts
+  private let verifications: VerificationTable
   /// Nil where there are no other projections than the standard ones.
   private let additional: AdditionalFold?
   /// Where the lines of folded events are kept for a while; nil where nobody asks for them.
   private let recent: RecentEvents?
   private let keeper = TextKeeper()
   private let rows: RowWriter
-  private let verificationTarget: RowTarget
   private var recentEnvironment: Symbol = .none
   private var recentReplyBundle: Symbol = .none
   private var recentFamily: Symbol = .none
@@ -83,8 +82,7 @@ final class EventFold {
     }
     saleTable.additional = additional
     openUploads = try OpenUploads(rows)
-    verdicts = try UploadVerdicts(rows)
-    verificationTarget = try rows.target("INSERT INTO verifications", valueCount: 13)
+    verifications = try VerificationTable(rows, symbols, keeper, receipts, openUploads)
   }
 
   /// Folds one event that was read before, on another thread.
@@ -279,7 +277,7 @@ final class EventFold {
     do throws(DatabaseError) {
       let environment = symbols.symbol(environment(of: result, reply), recent: &recentEnvironment)
       let occurredAtMs = result.occurredAtMs ?? event.recordedAtMs
-      try write(
+      try verifications.add(
         result, event, receipt: receipt, environment: environment, occurredAtMs: occurredAtMs,
         requestDateMs: reply?.requestDateMs, replyPosition: reply == nil ? -1 : replyPosition)
       var shownSales: Int?
@@ -295,7 +293,9 @@ final class EventFold {
               ? nil : catalogue.products(of: try receipts.appFamily(of: receipt)))
           try revenue.fold(verification, rows: reply.rows)
           shownSales = revenue.shownSaleCount
-          if let reason = revenue.fraudReason { try convict(receipt, result, reason, event) }
+          if let reason = revenue.fraudReason {
+            try verifications.convict(receipt, result, reason, event)
+          }
         } else if reply != nil || result.hasOtherReply {
           // R1: any other recorded reply.
           let status = (result.status ?? reply?.status).map(String.init) ?? "none"
@@ -304,7 +304,7 @@ final class EventFold {
             detail: "status \(status) at \(event.position)", position: event.position)
         }
       }
-      try settle(
+      try verifications.settle(
         result, receipt, environment, event, purchases: shownSales, replyPosition: replyPosition)
     } catch { throw .database(error) }
   }
@@ -319,97 +319,6 @@ final class EventFold {
       if let environment = result.environment { return keeper.bytes(of: environment) }
       return ("Production" as StaticString).text
     }
-  }
-
-  private func write(
-    _ result: ReceiptVerifiedView, _ event: EventLine, receipt: Int32, environment: Symbol,
-    occurredAtMs: Int64, requestDateMs: Int64?, replyPosition: Int
-  ) throws(DatabaseError) {
-    rows.begin(verificationTarget)
-    rows.add(event.position)
-    rows.add(result.upload)
-    rows.add(Int(receipt))
-    rows.add(result.authority == .appStore ? 1 : 0)
-    rows.add(Int(OutcomeCode(result.outcome).rawValue))
-    rows.add(result.status)
-    rows.add(Int(environment))
-    rows.add(text: result.reason.map { keeper.bytes(of: $0) })
-    rows.add(result.attempt)
-    rows.add(result.endpoint.map { $0 == .sandbox ? 1 : 0 })
-    rows.add(occurredAtMs)
-    rows.add(requestDateMs)
-    rows.add(position: replyPosition)
-    try rows.end()
-  }
-
-  /// Notes that an upload is a fraud, as history shows.
-  private func convict(
-    _ number: Int32, _ result: ReceiptVerifiedView, _ reason: FraudReason, _ event: EventLine
-  ) throws(DatabaseError) {
-    let fraud = Fraud(reason: symbols.symbol(reason.rawValue), position: event.position)
-    try verdicts.add(upload: result.upload, receipt: number, fraud)
-    try receipts.update(number) { receipt in
-      if receipt.uploadFraud.reason == .none { receipt.uploadFraud = fraud }
-    }
-  }
-
-  /// The fraud that a verification itself proves.
-  private func fraud(_ result: ReceiptVerifiedView, _ event: EventLine) -> Fraud {
-    guard result.outcome == .invalid else { return .none }
-    let standard: FraudReason
-    switch result.authority {
-    case .local: standard = .signatureInvalid
-    case .appStore:
-      guard result.status == 21003 else { return .none }
-      standard = .notAuthenticated
-    }
-    let reason =
-      result.reason.map { symbols.symbol(keeper.bytes(of: $0)) }
-      ?? symbols.symbol(standard.rawValue)
-    return Fraud(reason: reason, position: event.position)
-  }
-
-  /// What a verification's result means for its receipt.
-  private func settle(
-    _ result: ReceiptVerifiedView, _ number: Int32, _ environment: Symbol, _ event: EventLine,
-    purchases: Int?, replyPosition: Int
-  ) throws(DatabaseError) {
-    let isFinal = result.authority == .appStore && Self.isFinal(result.status)
-    try openUploads.note(
-      result, isFinal: isFinal || result.authority == .appStore && result.outcome == .valid)
-    let fraud = fraud(result, event)
-    if fraud.reason != .none { try verdicts.add(upload: result.upload, receipt: number, fraud) }
-    try receipts.update(number) { receipt in
-      receipt.lastPosition = event.position
-      receipt.updatedAtMs = event.recordedAtMs
-      if isFinal { receipt.isFinal = true }
-      if isFinal, replyPosition >= 0 { receipt.answerPosition = replyPosition }
-      switch (result.authority, result.outcome) {
-      case (.appStore, .valid):
-        receipt.state = .valid
-        receipt.ownFraud = .none
-        receipt.replyPosition = replyPosition
-        receipt.purchases = purchases ?? 0
-        receipt.environment = environment
-      case (.appStore, .invalid):
-        receipt.state = result.status == 21003 ? .invalid : .unavailable
-        receipt.note(ownFraud: fraud)
-        receipt.environment = environment
-      case (.local, .invalid):
-        receipt.state = .invalid
-        receipt.note(ownFraud: fraud)
-      case (.local, .valid):
-        receipt.isLocallyValid = true
-        if receipt.environment == .none { receipt.environment = environment }
-      case (_, .unreachable):
-        if receipt.environment == .none { receipt.environment = environment }
-      }
-    }
-  }
-
-  /// R1: the statuses after which the App Store owes no answer.
-  private static func isFinal(_ status: Int64?) -> Bool {
-    status == 0 || status == 21003 || status == 21006 || status == 21010
   }
 
   // MARK: Writing
@@ -463,18 +372,5 @@ final class EventFold {
     let changes = receipts.takePendingChanges()
     try PendingReceipts(database, readEvent).update(
       added: changes.added, removed: changes.removed)
-  }
-}
-
-/// How outcomes stand in the table `verifications`.
-enum OutcomeCode: Int8 {
-  case valid, invalid, unreachable
-
-  init(_ outcome: Outcome) {
-    switch outcome {
-    case .valid: self = .valid
-    case .invalid: self = .invalid
-    case .unreachable: self = .unreachable
-    }
   }
 }

@@ -74,20 +74,7 @@ struct Generations {
   }
 
   /// The numbers of the generations that are there, or were.
-  private func numbers() -> [Int] { names().compactMap(Self.number) }
-
-  private func names() -> [String] {
-    guard let stream = opendir(directory) else { return [] }
-    defer { closedir(stream) }
-    var result: [String] = []
-    while let entry = readdir(stream) {
-      let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-        pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-      }
-      result.append(name)
-    }
-    return result
-  }
+  private func numbers() -> [Int] { fileNames(in: directory).compactMap(Self.number) }
 
   /// Holds the lock of those who build a generation for as long as `body` runs; waits for another who does.
   /// - Parameter isCancelled: asked when a signal ends the waiting.
@@ -110,7 +97,7 @@ struct Generations {
   /// Removes what builds that were killed have left behind, unless one is at work. What can't be removed stays.
   func tidy() {
     guard let inUse = current?.split(separator: "/").last.map(String.init),
-      names().contains(where: { isLeftBehind($0, inUse: inUse) })
+      fileNames(in: directory).contains(where: { isLeftBehind($0, inUse: inUse) })
         || access(link + ".new", F_OK) == 0
     else { return }
     let descriptor = open("\(directory)/lock", O_RDWR | O_CLOEXEC)
@@ -129,13 +116,17 @@ struct Generations {
   }
 
   private func removeLeftBehind(inUse: String) {
-    for name in names() where isLeftBehind(name, inUse: inUse) { unlink("\(directory)/\(name)") }
+    for name in fileNames(in: directory) where isLeftBehind(name, inUse: inUse) {
+      unlink("\(directory)/\(name)")
+    }
   }
 
   /// A path for a new generation under a name that no reader looks for, and what it will be called.
   /// What interrupted builds have left behind is removed.
   func newPath() -> (building: String, final: String) {
-    for name in names() where name.contains(".building") { unlink("\(directory)/\(name)") }
+    for name in fileNames(in: directory) where name.contains(".building") {
+      unlink("\(directory)/\(name)")
+    }
     let number = (numbers().max() ?? 0) + 1
     return ("\(directory)/\(number).sqlite.building", "\(directory)/\(number).sqlite")
   }

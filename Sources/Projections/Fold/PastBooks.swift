@@ -167,19 +167,11 @@ extension Projector {
   /// Throws `snapshot` where it does not fit the log or this program, or is damaged.
   package func restore(_ snapshot: Snapshot) throws(ProjectionError) {
     if let cause = unfitness(of: snapshot) { throw .snapshot(name: snapshot.name, cause: cause) }
-    try generations.withLock(isCancelled: observer.isCancelled) { () throws(ProjectionError) in
-      let path = generations.newPath()
-      var isDone = false
-      defer { if !isDone { generations.remove(path.building) } }
-      do {
-        try generations.create(path.building)
-        try fill(path.building, from: .snapshot(snapshot), to: reader.head.size)
-        let database = try Self.openAlone(path.building)
-        try follow(into: database)
-        try database.execute("PRAGMA journal_mode = WAL")
-      } catch { throw Self.projectionError(error) }
-      try generations.putInUse(building: path.building, final: path.final)
-      isDone = true
+    try replaceGeneration { path in
+      try fill(path, from: .snapshot(snapshot), to: reader.head.size)
+      let database = try Self.openAlone(path)
+      try follow(into: database)
+      try database.execute("PRAGMA journal_mode = WAL")
     }
   }
 }

@@ -196,13 +196,18 @@ package final class Projector {
   /// Builds all projections from nothing beside those in use, caught up with what is appended meanwhile, and puts
   /// them in use.
   package func rebuild() throws(ProjectionError) {
+    try replaceGeneration { try fill($0, upTo: nil) }
+  }
+
+  /// Puts a generation in use once `build` has filled its file; what fails leaves the one in use.
+  func replaceGeneration(_ build: (String) throws -> Void) throws(ProjectionError) {
     try generations.withLock(isCancelled: observer.isCancelled) { () throws(ProjectionError) in
       let path = generations.newPath()
       var isDone = false
       defer { if !isDone { generations.remove(path.building) } }
       do {
         try generations.create(path.building)
-        try fill(path.building, upTo: nil)
+        try build(path.building)
       } catch { throw Self.projectionError(error) }
       try generations.putInUse(building: path.building, final: path.final)
       isDone = true

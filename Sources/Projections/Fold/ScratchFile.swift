@@ -21,9 +21,9 @@ final class ScratchFile {
     defer { close(lock) }
     ownFolder = nil
     Self.removeLeftovers(folder)
-    let names = Set(Self.names(folder))
+    let found = Set(fileNames(in: folder))
     var number = 0
-    while names.contains("\(number).sqlite") { number += 1 }
+    while found.contains("\(number).sqlite") { number += 1 }
     path = "\(folder)/\(number).sqlite"
     descriptor = try Self.create(path)
   }
@@ -85,22 +85,9 @@ final class ScratchFile {
     return String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
   }
 
-  private static func names(_ folder: String) -> [String] {
-    guard let stream = opendir(folder) else { return [] }
-    defer { closedir(stream) }
-    var names: [String] = []
-    while let entry = readdir(stream) {
-      names.append(
-        withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-          String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-        })
-    }
-    return names
-  }
-
   /// Removes the files that nobody holds any more.
   private static func removeLeftovers(_ folder: String) {
-    for name in names(folder) where name.contains(".sqlite") {
+    for name in fileNames(in: folder) where name.contains(".sqlite") {
       let path = "\(folder)/\(name)"
       let descriptor = open(path, O_RDWR | O_CLOEXEC)
       if descriptor < 0 { continue }

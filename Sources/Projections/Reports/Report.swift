@@ -14,6 +14,18 @@ package enum Report {
     } catch { throw .database(error) }
   }
 
+  /// Whether an environment is one of the App Store's, or one that the events of a database name.
+  package static func knows(
+    environment: String, _ database: Database
+  ) throws(ProjectionError) -> Bool {
+    if environment == "Production" || environment == "Sandbox" { return true }
+    do throws(DatabaseError) {
+      let found = try database.prepare("SELECT 1 FROM symbols WHERE text = ?")
+      found.bind(1, text: environment)
+      return try found.step()
+    } catch { throw .database(error) }
+  }
+
   /// Writes one report.
   @discardableResult
   package static func write(

@@ -54,14 +54,9 @@ package struct SnapshotHeader: Sendable {
   // MARK: Writing
 
   var bytes: [UInt8] {
-    var lines: [String] = []
-    func add(_ name: String, _ body: (inout JSONWriter) -> Void) {
-      var writer = JSONWriter()
-      body(&writer)
-      lines.append("\"\(name)\":" + String(decoding: writer.bytes, as: UTF8.self))
-    }
+    var lines = JSONLines()
     func object(_ name: String, _ members: [(String, String?)]) {
-      add(name) { writer in
+      lines.add(name) { writer in
         writer.beginObject()
         for (key, value) in members {
           writer.key(key)
@@ -70,20 +65,20 @@ package struct SnapshotHeader: Sendable {
         writer.endObject()
       }
     }
-    add("snapshot") { $0.integer(Self.version) }
+    lines.add("snapshot") { $0.integer(Self.version) }
     object("ledger", [("origin", origin), ("id", ledgerID)])
-    add("size") { $0.integer(size) }
-    add("root") { $0.string(Base64.text(root.bytes)) }
-    add("frontier") { $0.string(Base64.text(frontier.bytes)) }
-    add("last_event_at") { writer in
+    lines.add("size") { $0.integer(size) }
+    lines.add("root") { $0.string(Base64.text(root.bytes)) }
+    lines.add("frontier") { $0.string(Base64.text(frontier.bytes)) }
+    lines.add("last_event_at") { writer in
       if let lastEventAtMs {
         writer.string(Timestamp.text(ms: lastEventAtMs))
       } else {
         writer.null()
       }
     }
-    add("created_at") { $0.string(Timestamp.text(ms: createdAtMs)) }
-    add("projections") { writer in
+    lines.add("created_at") { $0.string(Timestamp.text(ms: createdAtMs)) }
+    lines.add("projections") { writer in
       writer.beginObject()
       for projection in projectionVersions {
         writer.key(projection.name)
@@ -91,11 +86,11 @@ package struct SnapshotHeader: Sendable {
       }
       writer.endObject()
     }
-    add("database_bytes") { $0.integer(databaseByteCount) }
-    add("file") { $0.string(file) }
-    add("bytes") { $0.integer(byteCount) }
-    add("sha256") { $0.string(sha256.hex) }
-    return Array("{\n\(lines.joined(separator: ",\n"))\n}\n".utf8)
+    lines.add("database_bytes") { $0.integer(databaseByteCount) }
+    lines.add("file") { $0.string(file) }
+    lines.add("bytes") { $0.integer(byteCount) }
+    lines.add("sha256") { $0.string(sha256.hex) }
+    return lines.bytes
   }
 
   // MARK: Reading

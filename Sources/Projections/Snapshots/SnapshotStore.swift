@@ -22,7 +22,7 @@ package struct SnapshotStore {
   package init(_ ledger: LedgerDirectory) {
     folder = ledger.fullPath("snapshots")
     identity = ledger.identity
-    for name in Self.names(folder).sorted() where name.hasSuffix(".json") {
+    for name in fileNames(in: folder).sorted() where name.hasSuffix(".json") {
       do throws(SnapshotHeader.Refusal) {
         let header = try SnapshotHeader(try Self.read("\(folder)/\(name)"))
         guard SnapshotHeader.headerName(size: header.size) == name
@@ -30,19 +30,6 @@ package struct SnapshotStore {
         snapshots.append(Snapshot(header: header, folder: folder))
       } catch { unreadable.append(Unreadable(file: name, cause: error.cause)) }
     }
-  }
-
-  private static func names(_ folder: String) -> [String] {
-    guard let stream = opendir(folder) else { return [] }
-    defer { closedir(stream) }
-    var names: [String] = []
-    while let entry = readdir(stream) {
-      names.append(
-        withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-          String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-        })
-    }
-    return names
   }
 
   private static func read(_ path: String) throws(SnapshotHeader.Refusal) -> [UInt8] {
@@ -90,7 +77,7 @@ package struct SnapshotStore {
     while flock(descriptor, LOCK_EX) != 0 {
       if errno != EINTR { throw Self.failure("locking", "lock") }
     }
-    for name in Self.names(folder) where name.hasSuffix(".building") {
+    for name in fileNames(in: folder) where name.hasSuffix(".building") {
       unlink("\(folder)/\(name)")
     }
     return try body()
@@ -244,7 +231,7 @@ package struct SnapshotStore {
           snapshot.header.file, SnapshotHeader.headerName(size: snapshot.header.size),
         ])
       }
-      let goners = Self.names(folder).filter { name in
+      let goners = fileNames(in: folder).filter { name in
         !names.contains(name) && (name.hasSuffix(".json") || name.hasSuffix(".sqlite.gz"))
       }.sorted()
       // Headers first: a file without one is none that anybody reads.

@@ -195,7 +195,8 @@ struct Parser {
       }
       given = given.dropFirst(taken.count)
       if taken.isEmpty, positional.arity == .one || positional.arity == .oneOrMore {
-        throw UsageError(positional.name, "is missing")
+        let choice = positional.allowed.isEmpty ? "" : ": \(alternatives(positional.allowed))"
+        throw UsageError(positional.name, "is missing\(choice)")
       }
       for text in taken { try check(text, of: positional) }
     }

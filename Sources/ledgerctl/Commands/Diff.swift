@@ -103,6 +103,11 @@ private func diff(
     throw UsageError("--to", "comes before --from", command: invocation.command.name)
   }
   let difference = try BooksDifference(ledger, first..<last, options.environment, context)
+  if !difference.isOfKnownEnvironment {
+    context.diagnostics.writeLine(
+      "ledgerctl: diff: --environment \(visible(options.environment)): nothing in the ledger is of it"
+    )
+  }
   try withDestination(options.outputPath, context) { output in
     switch options.format {
     case .csv:
@@ -129,6 +134,8 @@ private struct BooksDifference {
   private let after: Side
   private let eventCounts: [(type: String, count: Int)]
   private let revenue: RevenueDifference
+  /// Whether the environment is one of the App Store's, or one that some event has named.
+  let isOfKnownEnvironment: Bool
   let journal: JournalDifference
 
   init(
@@ -140,6 +147,7 @@ private struct BooksDifference {
     let heads = (try Report.head(of: older), try Report.head(of: newer))
     before = Side(size: heads.0.size, root: heads.0.root.base64)
     after = Side(size: heads.1.size, root: heads.1.root.base64)
+    isOfKnownEnvironment = try Report.knows(environment: environment, newer)
     eventCounts = try Self.counts(ledger.reader, range, context)
     let isCancelled = { context.interruption.isRequested }
     // Its sales are those whose lines are listed.

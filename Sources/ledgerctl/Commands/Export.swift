@@ -34,6 +34,9 @@ let exportCommand = Command(
       "ledgerctl export revenue --from 2026-03-01 --to 2026-03-31 --as-of 2026-04-05",
       "March, as it was known when it was closed on the fifth of April"),
     Example(
+      "ledgerctl export exceptions --from 2026-03-01 --to 2026-03-31",
+      "What a reader of March must know beside its figures"),
+    Example(
       "ledgerctl export revenue --manifest -o revenue.csv",
       "A report that an auditor can hold against the log"),
   ],

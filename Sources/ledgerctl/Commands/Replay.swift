@@ -14,7 +14,7 @@ let replayCommand = Command(
     "Blocks that hold nothing wanted are passed over: those outside the bounds, and those in which the projections "
       + "know no event of the receipt, user or app. So are blocks without price lists, rates or registrations where "
       + "`--type` asks for those alone and the projections stand at the log's head; uploads and verifications stand "
-      + "in nearly every block. What is printed is the same.",
+      + "in nearly every block. What is printed is the same; damage in a block that is passed over is met by `audit` alone.",
     "With `--as-of` nothing later is printed, and `--receipt`, `--user` and `--app` mean what was known then.",
     "`--follow` goes on with what is appended, until a signal or the end of whoever reads the output ends it, "
       + "quietly and with exit code 0. `--pretty` is for people: indented, with long strings cut as `show` does.",

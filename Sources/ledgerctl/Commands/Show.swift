@@ -78,7 +78,14 @@ private func show(
   let ledger = try OpenLedger(invocation, context)
   switch options.subject {
   case .position(let position):
-    let line = try ledger.reader.event(at: position)
+    let line: [UInt8]
+    do throws(LedgerError) { line = try ledger.reader.event(at: position) } catch {
+      guard error.kind == .invalidInput else { throw error }
+      // Keys of sales and transactions are numbers too.
+      throw Failure(
+        operation: "show", object: "position \(position)",
+        cause: error.cause + "; a sale's key goes with --sale")
+    }
     if let asOf = options.asOf, try ledger.size(at: asOf, "as-of") <= position {
       throw Failure(
         operation: "show", object: "position \(position)", cause: "it was recorded after --as-of")

@@ -61,37 +61,32 @@ struct Manifest {
   // MARK: Writing
 
   var bytes: [UInt8] {
-    var lines: [String] = []
-    func add(_ name: String, _ body: (inout JSONWriter) -> Void) {
-      var writer = JSONWriter()
-      body(&writer)
-      lines.append("\"\(name)\":" + String(decoding: writer.bytes, as: UTF8.self))
-    }
-    add("manifest") { $0.integer(Self.version) }
-    add("report") { $0.string(request.kind.rawValue) }
-    add("report_version") { $0.integer(reportVersion) }
-    add("file") { $0.string(file) }
-    add("format") { $0.string(format.rawValue) }
-    add("bytes") { $0.integer(byteCount) }
-    add("sha256") { $0.string(sha256.hex) }
-    add("ledger") { writer in
+    var lines = JSONLines()
+    lines.add("manifest") { $0.integer(Self.version) }
+    lines.add("report") { $0.string(request.kind.rawValue) }
+    lines.add("report_version") { $0.integer(reportVersion) }
+    lines.add("file") { $0.string(file) }
+    lines.add("format") { $0.string(format.rawValue) }
+    lines.add("bytes") { $0.integer(byteCount) }
+    lines.add("sha256") { $0.string(sha256.hex) }
+    lines.add("ledger") { writer in
       writer.object { writer in
         writer.member("origin", origin)
         writer.member("id", id)
       }
     }
-    add("head") { writer in
+    lines.add("head") { writer in
       writer.object { writer in
         writer.member("size", size)
         writer.member("root", root.base64)
       }
     }
-    add("checkpoint") { writer in
+    lines.add("checkpoint") { writer in
       guard let checkpoint else { return writer.null() }
       writer.string(String(decoding: checkpoint, as: UTF8.self))
     }
-    add("filters") { request.write(to: &$0) }
-    add("projections") { writer in
+    lines.add("filters") { request.write(to: &$0) }
+    lines.add("projections") { writer in
       writer.object { writer in
         for projection in projectionVersions {
           writer.key(projection.name)
@@ -99,10 +94,10 @@ struct Manifest {
         }
       }
     }
-    add("time_zone_data") { writer in
+    lines.add("time_zone_data") { writer in
       if let timeZoneVersion { writer.string(timeZoneVersion) } else { writer.null() }
     }
-    return Array("{\n\(lines.joined(separator: ",\n"))\n}\n".utf8)
+    return lines.bytes
   }
 
   // MARK: Reading

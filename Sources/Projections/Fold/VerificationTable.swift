@@ -1,0 +1,134 @@
+// The verifications: a row for each, and what its result means for the receipt and the uploads it is about.
+import AppStore
+import JSON
+import Ledger
+
+/// Writes verifications as they come, and keeps the state of the receipts that they decide.
+final class VerificationTable {
+  private let rows: RowWriter
+  private let target: RowTarget
+  private let symbols: SymbolTable
+  private let keeper: TextKeeper
+  private let receipts: ReceiptTable
+  private let openUploads: OpenUploads
+  private let verdicts: UploadVerdicts
+
+  /// - Parameter keeper: keeps a word until the next event.
+  init(
+    _ rows: RowWriter, _ symbols: SymbolTable, _ keeper: TextKeeper, _ receipts: ReceiptTable,
+    _ openUploads: OpenUploads
+  ) throws(DatabaseError) {
+    self.rows = rows
+    self.symbols = symbols
+    self.keeper = keeper
+    self.receipts = receipts
+    self.openUploads = openUploads
+    verdicts = try UploadVerdicts(rows)
+    target = try rows.target("INSERT INTO verifications", valueCount: 13)
+  }
+
+  /// Writes a row.
+  func add(
+    _ result: ReceiptVerifiedView, _ event: EventLine, receipt: Int32, environment: Symbol,
+    occurredAtMs: Int64, requestDateMs: Int64?, replyPosition: Int
+  ) throws(DatabaseError) {
+    rows.begin(target)
+    rows.add(event.position)
+    rows.add(result.upload)
+    rows.add(Int(receipt))
+    rows.add(result.authority == .appStore ? 1 : 0)
+    rows.add(Int(OutcomeCode(result.outcome).rawValue))
+    rows.add(result.status)
+    rows.add(Int(environment))
+    rows.add(text: result.reason.map { keeper.bytes(of: $0) })
+    rows.add(result.attempt)
+    rows.add(result.endpoint.map { $0 == .sandbox ? 1 : 0 })
+    rows.add(occurredAtMs)
+    rows.add(requestDateMs)
+    rows.add(position: replyPosition)
+    try rows.end()
+  }
+
+  /// Notes that an upload is a fraud, as history shows.
+  func convict(
+    _ number: Int32, _ result: ReceiptVerifiedView, _ reason: FraudReason, _ event: EventLine
+  ) throws(DatabaseError) {
+    let fraud = Fraud(reason: symbols.symbol(reason.rawValue), position: event.position)
+    try verdicts.add(upload: result.upload, receipt: number, fraud)
+    try receipts.update(number) { receipt in
+      if receipt.uploadFraud.reason == .none { receipt.uploadFraud = fraud }
+    }
+  }
+
+  /// What a verification's result means for its receipt.
+  func settle(
+    _ result: ReceiptVerifiedView, _ number: Int32, _ environment: Symbol, _ event: EventLine,
+    purchases: Int?, replyPosition: Int
+  ) throws(DatabaseError) {
+    let isFinal = result.authority == .appStore && Self.isFinal(result.status)
+    try openUploads.note(
+      result, isFinal: isFinal || result.authority == .appStore && result.outcome == .valid)
+    let fraud = fraud(result, event)
+    if fraud.reason != .none { try verdicts.add(upload: result.upload, receipt: number, fraud) }
+    try receipts.update(number) { receipt in
+      receipt.lastPosition = event.position
+      receipt.updatedAtMs = event.recordedAtMs
+      if isFinal { receipt.isFinal = true }
+      if isFinal, replyPosition >= 0 { receipt.answerPosition = replyPosition }
+      switch (result.authority, result.outcome) {
+      case (.appStore, .valid):
+        receipt.state = .valid
+        receipt.ownFraud = .none
+        receipt.replyPosition = replyPosition
+        receipt.purchases = purchases ?? 0
+        receipt.environment = environment
+      case (.appStore, .invalid):
+        receipt.state = result.status == 21003 ? .invalid : .unavailable
+        receipt.note(ownFraud: fraud)
+        receipt.environment = environment
+      case (.local, .invalid):
+        receipt.state = .invalid
+        receipt.note(ownFraud: fraud)
+      case (.local, .valid):
+        receipt.isLocallyValid = true
+        if receipt.environment == .none { receipt.environment = environment }
+      case (_, .unreachable):
+        if receipt.environment == .none { receipt.environment = environment }
+      }
+    }
+  }
+
+  /// The fraud that a verification itself proves.
+  private func fraud(_ result: ReceiptVerifiedView, _ event: EventLine) -> Fraud {
+    guard result.outcome == .invalid else { return .none }
+    let standard: FraudReason
+    switch result.authority {
+    case .local: standard = .signatureInvalid
+    case .appStore:
+      guard result.status == 21003 else { return .none }
+      standard = .notAuthenticated
+    }
+    let reason =
+      result.reason.map { symbols.symbol(keeper.bytes(of: $0)) }
+      ?? symbols.symbol(standard.rawValue)
+    return Fraud(reason: reason, position: event.position)
+  }
+
+  /// R1: the statuses after which the App Store owes no answer.
+  private static func isFinal(_ status: Int64?) -> Bool {
+    status == 0 || status == 21003 || status == 21006 || status == 21010
+  }
+}
+
+/// How outcomes stand in the table `verifications`.
+enum OutcomeCode: Int8 {
+  case valid, invalid, unreachable
+
+  init(_ outcome: Outcome) {
+    switch outcome {
+    case .valid: self = .valid
+    case .invalid: self = .invalid
+    case .unreachable: self = .unreachable
+    }
+  }
+}
