@@ -28,6 +28,8 @@ final class EventFold {
   private let additional: AdditionalFold?
   /// Where the lines of folded events are kept for a while; nil where nobody asks for them.
   private let recent: RecentEvents?
+  /// Hears of final answers; nil where nobody asks for them.
+  private let answerTimes: AnswerTimes?
   private let keeper = TextKeeper()
   private let rows: RowWriter
   private let verificationTarget: RowTarget
@@ -48,14 +50,16 @@ final class EventFold {
   /// - Parameters:
   ///   - isFresh: whether the database is empty, so that nothing need be looked up in it.
   ///   - recent: keeps the lines of the events that are folded.
+  ///   - answerTimes: hears of final answers, also of those of a transaction that is rolled back.
   init(
     _ database: Database, isFresh: Bool, nextPosition: Int, recent: RecentEvents? = nil,
-    projections: ProjectionSet, readEvent: @escaping EventAccess
+    answerTimes: AnswerTimes? = nil, projections: ProjectionSet, readEvent: @escaping EventAccess
   ) throws(DatabaseError) {
     self.database = database
     self.isFresh = isFresh
     self.nextPosition = nextPosition
     self.recent = recent
+    self.answerTimes = answerTimes
     self.readEvent = { (position) throws(LedgerError) in
       if let line = recent?.line(at: position) { return line }
       return try readEvent(position)
@@ -378,12 +382,14 @@ final class EventFold {
     try openUploads.note(
       result, isFinal: isFinal || result.authority == .appStore && result.outcome == .valid)
     let fraud = fraud(result, event)
+    let answerTimes = isFinal && replyPosition >= 0 ? answerTimes : nil
     if fraud.reason != .none { try verdicts.add(upload: result.upload, receipt: number, fraud) }
     try receipts.update(number) { receipt in
       receipt.lastPosition = event.position
       receipt.updatedAtMs = event.recordedAtMs
       if isFinal { receipt.isFinal = true }
       if isFinal, replyPosition >= 0 { receipt.answerPosition = replyPosition }
+      answerTimes?.note(receipt.receiptID, atMs: result.occurredAtMs ?? event.recordedAtMs)
       switch (result.authority, result.outcome) {
       case (.appStore, .valid):
         receipt.state = .valid

@@ -24,11 +24,14 @@ package final class LiveProjections: Sendable {
   private let shared: Monitor<Shared>
   private let questions: Monitor<Questions?>
   private let keeper: LogKeeper?
+  private let answerTimes: AnswerTimes
 
   /// Opens the projections, caught up with the log, or builds them where there are none that fit.
   package init(_ directory: LedgerDirectory, observer: Projector.Observer = .init()) throws {
     self.directory = directory
-    folding = Monitor(try LiveFold(directory, observer), conditionCount: 0)
+    let fold = try LiveFold(directory, observer)
+    answerTimes = fold.answerTimes
+    folding = Monitor(fold, conditionCount: 0)
     shared = Monitor(Shared(), conditionCount: 0)
     questions = Monitor(nil, conditionCount: 0)
     // Where the system gives no thread, SQLite writes its log back in the middle of commits, as it does.
@@ -104,7 +107,8 @@ package final class LiveProjections: Sendable {
   package func recentReply(
     ofReceipt receiptID: UUID16, appFamily: UUID16, notBeforeMs: Int64
   ) throws -> RecentReply? {
-    try ask {
+    if !receiptID.withText({ answerTimes.mayHold($0, since: notBeforeMs) }) { return nil }
+    return try ask {
       try $0.waiting.recentReply(ofReceipt: receiptID, family: appFamily, notBeforeMs: notBeforeMs)
     }
   }
