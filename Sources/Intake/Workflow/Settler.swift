@@ -140,9 +140,7 @@ final class Settler {
   /// durable, and a result goes to all uploads that wait by the projections' word.
   private func isSettledMeanwhile(_ upload: SubmittedUpload, _ position: Position) -> Bool {
     do {
-      let waiting = try shared.projections.waitingUploads(
-        ofReceipt: upload.receiptID, appFamily: upload.appFamily)
-      guard let own = waiting.first(where: { $0.position == position }) else { return true }
+      guard let own = try shared.projections.waitingUpload(at: position) else { return true }
       if own.isUnreachableRecorded { shared.desk.enqueue(upload.receiptID, upload.appFamily) }
       return own.isUnreachableRecorded
     } catch {

@@ -18,7 +18,11 @@ package protocol WorkflowProjections: AnyObject, Sendable {
   /// Receipts that the App Store owes an answer for, by number.
   func waiting(afterReceipt: Int64, limit: Int) throws -> [WaitingReceipt]
   /// The uploads of a receipt that wait, by position.
-  func waitingUploads(ofReceipt receiptID: UUID16, appFamily: UUID16) throws -> [WaitingUpload]
+  func waitingUploads(
+    ofReceipt receiptID: UUID16, appFamily: UUID16, _ part: WaitingPart
+  ) throws -> [WaitingUpload]
+  /// The upload at a position; nil where none waits there.
+  func waitingUpload(at position: Position) throws -> WaitingUpload?
   /// How many receipts wait, and since when, in epoch milliseconds.
   func waitingSummary() throws -> (receipts: Int, oldestMs: Int64?)
   /// The newest final answer for a receipt, unless it is older than `notBeforeMs` (epoch milliseconds).

@@ -92,9 +92,14 @@ package final class LiveProjections: Sendable {
 
   /// The uploads of a receipt that wait for the App Store, in order.
   package func waitingUploads(
-    ofReceipt receiptID: UUID16, appFamily: UUID16
+    ofReceipt receiptID: UUID16, appFamily: UUID16, _ part: WaitingPart = .all
   ) throws -> [WaitingUpload] {
-    try ask { try $0.waiting.uploads(ofReceipt: receiptID, family: appFamily) }
+    try ask { try $0.waiting.uploads(ofReceipt: receiptID, family: appFamily, part) }
+  }
+
+  /// The upload at a position; nil where none waits there for the App Store.
+  package func waitingUpload(at position: Position) throws -> WaitingUpload? {
+    try ask { try $0.waiting.upload(at: position) }
   }
 
   /// How many receipts wait, and since when the oldest upload does, in epoch milliseconds.
