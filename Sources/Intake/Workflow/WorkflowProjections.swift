@@ -11,8 +11,8 @@ package protocol WorkflowProjections: AnyObject, Sendable {
   var position: Position { get }
   /// The app family that has registered a bundle id.
   func appFamily(ofBundle bundleID: String) -> UUID16?
-  /// The receipt as the upload at a position sees it; nil where none stands there.
-  func answer(upload position: Position) throws -> ClientReceipt?
+  /// The receipts as the uploads at some positions see them; nil where none stands there.
+  func answers(uploads: ArraySlice<Position>) throws -> [Result<ClientReceipt?, any Error>]
   /// The receipt as its newest upload sees it; nil where the app family has none such.
   func answer(receiptID: UUID16, appFamily: UUID16) throws -> ClientReceipt?
   /// Receipts that the App Store owes an answer for, by number.

@@ -3,7 +3,7 @@ package import Bytes
 package import Ledger
 
 /// Keeps one ledger's projections up to date and answers the client API from them. Safe to use from several
-/// threads: `catchUp` and `answer(upload:)` share one connection, all other questions another, so that
+/// threads: `catchUp` and `answers(uploads:)` share one connection, all other questions another, so that
 /// these wait for no fold.
 package final class LiveProjections: Sendable {
   private struct Shared {
@@ -66,10 +66,18 @@ package final class LiveProjections: Sendable {
 
   // MARK: Answers
 
+  /// The receipts as the uploads at some positions see them, all of one moment; nil where no folded upload
+  /// stands there. What keeps one from being read does not keep the others.
+  package func answers(
+    uploads: some Sequence<Position>
+  ) throws -> [Result<ClientReceipt?, any Error>] {
+    let apps = shared.withLock { $0.apps }
+    return try folding.withLock { try $0.answers.answers(uploads: uploads, apps: apps) }
+  }
+
   /// The receipt as the upload at a position sees it; nil where no folded upload stands there.
   package func answer(upload position: Position) throws -> ClientReceipt? {
-    let apps = shared.withLock { $0.apps }
-    return try folding.withLock { try $0.answers.answer(upload: position, apps: apps) }
+    try answers(uploads: [position]).first?.get()
   }
 
   /// The receipt as its newest upload sees it; nil where the family has no such receipt.
