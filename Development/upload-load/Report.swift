@@ -15,7 +15,7 @@ struct Report {
 
   var json: String {
     var json = JSONWriter()
-    func field(_ key: StaticString, _ value: some BinaryInteger) {
+    func field(_ key: StaticString, _ value: some FixedWidthInteger) {
       json.key(key)
       json.integer(value)
     }

@@ -133,21 +133,29 @@ package enum Base64 {
     let wholeCount = padding == 0 ? text.count : text.count - 4
     var read = 0
     var written = 0
-    while read < wholeCount {
-      let first = values[Int(text[read])]
-      let second = values[Int(text[read + 1])]
-      let third = values[Int(text[read + 2])]
-      let fourth = values[Int(text[read + 3])]
-      // Valid values have their two high bits clear, so one test does for four characters.
-      guard (first | second | third | fourth) & 0xC0 == 0 else {
-        failure = fault(text, from: read, to: read + 4, values: values)
-        return 0
+    let target = UnsafeMutableRawBufferPointer(output)
+    quartets.withUnsafeBufferPointer { quartets in
+      while read < wholeCount {
+        let bits =
+          quartets[Int(text[read])] | quartets[256 + Int(text[read + 1])]
+          | quartets[512 + Int(text[read + 2])] | quartets[768 + Int(text[read + 3])]
+        // One test does for four characters.
+        if bits > 0xFF_FFFF { break }
+        // The fourth byte is written over by the next three, where there is room for it.
+        if written + 4 <= target.count {
+          target.storeBytes(of: (bits << 8).bigEndian, toByteOffset: written, as: UInt32.self)
+        } else {
+          target[written] = UInt8(truncatingIfNeeded: bits >> 16)
+          target[written + 1] = UInt8(truncatingIfNeeded: bits >> 8)
+          target[written + 2] = UInt8(truncatingIfNeeded: bits)
+        }
+        read += 4
+        written += 3
       }
-      output.initializeElement(at: written, to: first << 2 | second >> 4)
-      output.initializeElement(at: written + 1, to: second << 4 | third >> 2)
-      output.initializeElement(at: written + 2, to: third << 6 | fourth)
-      read += 4
-      written += 3
+    }
+    guard read == wholeCount else {
+      failure = fault(text, from: read, to: read + 4, values: values)
+      return 0
     }
     guard padding > 0 else { return written }
     let significant = 4 - padding
@@ -187,6 +195,12 @@ package enum Base64 {
 
   private static let alphabet = [UInt8](
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+
+  /// The bits of each character in each of four places; a bit above all of them for what is no character of
+  /// the alphabet.
+  private static let quartets: [UInt32] = [18, 12, 6, 0].flatMap { shift in
+    values.map { $0 > 63 ? 1 << 31 : UInt32($0) << shift }
+  }
 
   /// The six bits of each character; 255 for what is no character of the alphabet.
   private static let values: [UInt8] = {

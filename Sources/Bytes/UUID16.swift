@@ -58,18 +58,20 @@ package struct UUID16: Hashable, Sendable, CustomStringConvertible {
 
   /// The UUID of a name within a namespace (version 5: SHA-1).
   package static func named(_ name: UnsafeRawBufferPointer, in namespace: UUID16) -> UUID16 {
-    var input: [UInt8] = []
-    input.reserveCapacity(16 + name.count)
-    namespace.withUnsafeBytes { input.append(contentsOf: $0) }
-    input.append(contentsOf: name)
-    var digest = [UInt8](repeating: 0, count: 20)
-    guard EVP_Digest(input, input.count, &digest, nil, sha1, nil) == 1 else {
-      fatalError("SHA-1: libcrypto failed")
-    }
-    let (high, low) = digest.withUnsafeBytes {
-      (
-        UInt64(bigEndian: $0.loadUnaligned(fromByteOffset: 0, as: UInt64.self)),
-        UInt64(bigEndian: $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+    // The digest, then what it is of.
+    let (high, low) = withUnsafeTemporaryAllocation(
+      byteCount: 24 + byteCount + name.count, alignment: 8
+    ) { room in
+      let input = UnsafeMutableRawBufferPointer(rebasing: room[24...])
+      namespace.withUnsafeBytes { input.copyMemory(from: $0) }
+      UnsafeMutableRawBufferPointer(rebasing: input[byteCount...]).copyMemory(from: name)
+      let digest = room.baseAddress?.assumingMemoryBound(to: UInt8.self)
+      guard EVP_Digest(input.baseAddress, input.count, digest, nil, sha1, nil) == 1 else {
+        fatalError("SHA-1: libcrypto failed")
+      }
+      return (
+        UInt64(bigEndian: room.load(fromByteOffset: 0, as: UInt64.self)),
+        UInt64(bigEndian: room.load(fromByteOffset: 8, as: UInt64.self))
       )
     }
     return UUID16(high: high, low: low, version: 5)
@@ -86,20 +88,32 @@ package struct UUID16: Hashable, Sendable, CustomStringConvertible {
 
   /// Lower case, in the form that `init(_:)` reads.
   package var description: String {
+    String(unsafeUninitializedCapacity: Self.textByteCount) { write(to: $0) }
+  }
+
+  private static let textByteCount = 36
+
+  /// Lends the bytes of `description`, without an allocation.
+  package func withText<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+    withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Self.textByteCount) { text in
+      _ = write(to: text)
+      return body(UnsafeRawBufferPointer(text))
+    }
+  }
+
+  private func write(to text: UnsafeMutableBufferPointer<UInt8>) -> Int {
     withUnsafeBytes { bytes in
-      String(unsafeUninitializedCapacity: 36) { text in
-        var place = 0
-        for (index, byte) in bytes.enumerated() {
-          if index == 4 || index == 6 || index == 8 || index == 10 {
-            text[place] = UInt8(ascii: "-")
-            place += 1
-          }
-          text[place] = Hex.digit(byte >> 4)
-          text[place + 1] = Hex.digit(byte & 15)
-          place += 2
+      var place = 0
+      for (index, byte) in bytes.enumerated() {
+        if index == 4 || index == 6 || index == 8 || index == 10 {
+          text.initializeElement(at: place, to: UInt8(ascii: "-"))
+          place += 1
         }
-        return place
+        text.initializeElement(at: place, to: Hex.digit(byte >> 4))
+        text.initializeElement(at: place + 1, to: Hex.digit(byte & 15))
+        place += 2
       }
+      return place
     }
   }
 }

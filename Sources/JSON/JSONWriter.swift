@@ -81,9 +81,22 @@ package struct JSONWriter: Sendable {
     bytes.append(0x22)
   }
 
-  package mutating func integer(_ value: some BinaryInteger) {
+  package mutating func integer(_ value: some FixedWidthInteger) {
     separate()
-    bytes.append(contentsOf: String(value).utf8)
+    guard value.bitWidth <= 64 else { return bytes.append(contentsOf: String(value).utf8) }
+    if value < 0 { bytes.append(0x2D) }
+    var rest = UInt64(value.magnitude)
+    // 20 digits at most.
+    var room: (UInt64, UInt64, UInt64) = (0, 0, 0)
+    withUnsafeMutableBytes(of: &room) { room in
+      var place = room.count
+      repeat {
+        place -= 1
+        room[place] = 0x30 + UInt8(truncatingIfNeeded: rest % 10)
+        rest /= 10
+      } while rest > 0
+      bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: room[place...]))
+    }
   }
 
   package mutating func boolean(_ value: Bool) {

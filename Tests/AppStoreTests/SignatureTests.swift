@@ -27,6 +27,22 @@ struct SignatureTests {
     #expect(try verdict(file) == .valid)
   }
 
+  @Test("an altered receipt leaves no trace on its signer's next ones, whatever their digest")
+  func alteredBetweenGoodOnes() throws {
+    for round in 0..<3 {
+      for digest in SigningDigest.allCases {
+        var plan = UnifiedReceiptPlan(digest: digest)
+        #expect(try verdict(plan.signed(by: authority)) == .valid)
+        let signature = try authority.signer.key.sign(plan.content, digest)
+        plan.creationDate = "2020-01-0\(round + 1)T00:00:00Z"
+        let altered = plan.frame(
+          content: plan.content, certificates: authority.chain, signer: authority.signer,
+          signature: signature)
+        #expect(try verdict(altered) == .invalid(.wrongSignature))
+      }
+    }
+  }
+
   @Test("a signed receipt in indefinite-length BER is valid")
   func indefiniteIsValid() throws {
     let file = try UnifiedReceiptPlan(isIndefinite: true).signed(by: authority)

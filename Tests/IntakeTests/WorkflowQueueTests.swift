@@ -98,6 +98,30 @@ import Testing
     #expect(appStore.calls == 4)
   }
 
+  @Test("Of a receipt with more waiting uploads than go into a frame, each gets one final verdict")
+  func moreThanAFrameWaits() throws {
+    let appStore = ScriptedAppStore { _, _ in .none(.connectTimeout) }
+    let fixture = try WorkflowFixture(appStore, uploadsMax: 3000, set: Self.lastingPauses)
+    let file = WorkflowFixture.file("1")
+    let waiting = try (0..<2100).map { _ in try fixture.send(file) }
+    for answer in waiting { #expect(try answer.wait().status == 206) }
+    appStore.follow { _, _ in .reply(row("1")) }
+    try fixture.workflow.retryNow()
+    // Those that come while the answer is still being given out ask for themselves.
+    let late = try (0..<200).map { _ in try fixture.send(file) }
+    for answer in late { #expect([200, 206].contains(try answer.wait().status)) }
+    try fixture.workflow.retryNow()
+    try waitUntil { try LiveProjections(fixture.directory).waitingSummary().receipts == 0 }
+    fixture.stop()
+    var finals: [Int64: Int] = [:]
+    for event in try fixture.events() where event.data["authority"]?.stringValue == "app_store" {
+      guard event.data["outcome"]?.stringValue == "valid" else { continue }
+      finals[event.data["upload"]?.integerValue ?? -1, default: 0] += 1
+    }
+    #expect(finals.count == 2300 && finals.values.allSatisfy { $0 == 1 })
+    #expect(try fixture.waitingAfterRebuild() == 0)
+  }
+
   @Test("A restart loses nothing of what waits")
   func restart() throws {
     let appStore = ScriptedAppStore { _, _ in .none(.timeout) }

@@ -50,6 +50,14 @@ import Testing
     #expect(String(decoding: writer.bytes, as: UTF8.self) == "null")
   }
 
+  @Test func integersOfEveryWidthAreWrittenWhole() {
+    #expect(Self.text { $0.integer(Int8.min) } == "-128")
+    #expect(Self.text { $0.integer(0) } == "0")
+    #expect(Self.text { $0.integer(Int64.max) } == "9223372036854775807")
+    #expect(Self.text { $0.integer(Int128.min) } == "\(Int128.min)")
+    #expect(Self.text { $0.integer(UInt128.max) } == "\(UInt128.max)")
+  }
+
   @Test func emptyStringAndEmptyBufferAreWritten() {
     #expect(Self.text { $0.string("") } == "\"\"")
     #expect(Self.text { $0.string(JSONBytes(start: nil, count: 0)) } == "\"\"")

@@ -83,6 +83,60 @@ struct WriterTests {
     #expect(next == 1500)
   }
 
+  /// Holds up the first commit until two more submissions wait, so that they share the next one.
+  private static func company(
+    _ fixture: LedgerFixture, _ options: inout WriterOptions
+  ) throws -> (writer: LedgerWriter, ticket: AppendTicket) {
+    let gate = DispatchSemaphore(value: 0)
+    let isOpen = Locked(false)
+    let clock = options.clock
+    options.clock = {
+      let mustWait = isOpen.withLock { isOpen in
+        defer { isOpen = true }
+        return !isOpen
+      }
+      if mustWait { gate.wait() }
+      return clock()
+    }
+    let writer = try LedgerWriter.open(fixture.directory, options: options)
+    _ = try writer.submit([fixture.draft(1)])
+    _ = try writer.submit([fixture.draft(2)])
+    let last = try writer.submit([fixture.draft(3)])
+    gate.signal()
+    return (writer, last)
+  }
+
+  @Test("Events that a pause between commits holds up are written when the writer is closed")
+  func closedInThePause() throws {
+    let fixture = try LedgerFixture()
+    var options = WriterOptions()
+    options.groupPauseMs = 3_600_000
+    let (writer, third) = try Self.company(fixture, &options)
+    _ = try writer.wait(for: third)
+    let held = try writer.submit([fixture.draft(4)])
+    try writer.close()
+    #expect(try writer.wait(for: held).firstPosition == 3)
+    #expect(try fixture.lines().count == 4)
+  }
+
+  @Test("A group that is full ends the pause, and what is alone knows none")
+  func fullInThePause() throws {
+    let fixture = try LedgerFixture()
+    var options = WriterOptions()
+    options.groupPauseMs = 3_600_000
+    options.groupByteCount = 20_000
+    let (writer, third) = try Self.company(fixture, &options)
+    _ = try writer.wait(for: third)
+    let large = EventDraft(
+      type: "test.large", version: 1,
+      data: Array("{\"n\":\"\(String(repeating: "x", count: 30_000))\"}".utf8))
+    #expect(try writer.append([large]).firstPosition == 3)
+    // The last group was one alone: nothing is waited for.
+    #expect(try writer.append([fixture.draft(5)]).firstPosition == 4)
+    #expect(try writer.append([fixture.draft(6)]).firstPosition == 5)
+    try writer.close()
+  }
+
   @Test("Event times never decrease, whatever the clock does")
   func clock() throws {
     let fixture = try LedgerFixture()

@@ -1,14 +1,17 @@
 // Whether a signer's certificate leads to a trusted anchor, dates aside.
 
 internal import CCrypto
+internal import Synchronization
 
 /// A signer whose chain has been proven, with what is needed to check its signatures.
 final class KnownSigner: @unchecked Sendable {
-  // Unchecked: an EVP_PKEY is only read after it was made.
+  // Unchecked: an EVP_PKEY is only read after it was made, and a check is used by one thread at a time.
   let certificate: Certificate
   /// When all certificates of the chain are valid, in epoch seconds; nil where that is never.
   let commonValidity: ClosedRange<Int64>?
   private let key: OpaquePointer
+  /// Made ready once: that takes half as long again as the check itself.
+  private let spareChecks = Mutex<[SignatureCheck]>([])
 
   /// Twice what the App Store uses; a larger key would only cost time.
   private static let maximumKeySizeBits: Int32 = 4_096
@@ -48,18 +51,63 @@ final class KnownSigner: @unchecked Sendable {
     prefix: UInt8?, _ content: UnsafeRawBufferPointer, digest: DigestAlgorithm,
     signature: UnsafeRawBufferPointer
   ) -> Bool {
-    guard let context = EVP_MD_CTX_new() else { return false }
-    defer { EVP_MD_CTX_free(context) }
-    var isValid = EVP_DigestVerifyInit(context, nil, digest.messageDigest, nil, key) == 1
-    if isValid, var prefix {
-      isValid = EVP_DigestVerifyUpdate(context, &prefix, 1) == 1
+    let spare = spareChecks.withLock { checks in
+      checks.lastIndex { $0.digest == digest }.map { checks.remove(at: $0) }
     }
-    isValid =
-      isValid && EVP_DigestVerifyUpdate(context, content.baseAddress, content.count) == 1
-      && EVP_DigestVerifyFinal(
-        context, signature.bindMemory(to: UInt8.self).baseAddress, signature.count) == 1
-    if !isValid { ERR_clear_error() }
-    return isValid
+    guard let check = spare ?? SignatureCheck(key, digest),
+      check.isGood(prefix: prefix, content, signature: signature)
+    else {
+      // A check that has failed is not used again.
+      ERR_clear_error()
+      return false
+    }
+    spareChecks.withLock { $0.append(check) }
+    return true
+  }
+}
+
+/// The state of libcrypto for checks with one key and one digest. Used by one thread at a time.
+private final class SignatureCheck: @unchecked Sendable {
+  let digest: DigestAlgorithm
+  private let digestContext: OpaquePointer
+  private let keyContext: OpaquePointer
+
+  /// Nil where libcrypto refuses, for want of memory.
+  init?(_ key: OpaquePointer, _ digest: DigestAlgorithm) {
+    guard let digestContext = EVP_MD_CTX_new() else { return nil }
+    guard let keyContext = EVP_PKEY_CTX_new(key, nil) else {
+      EVP_MD_CTX_free(digestContext)
+      return nil
+    }
+    self.digest = digest
+    self.digestContext = digestContext
+    self.keyContext = keyContext
+    guard EVP_PKEY_verify_init(keyContext) == 1,
+      EVP_PKEY_CTX_set_rsa_padding(keyContext, RSA_PKCS1_PADDING) == 1,
+      EVP_PKEY_CTX_set_signature_md(keyContext, digest.messageDigest) == 1
+    else { return nil }
+  }
+
+  deinit {
+    EVP_MD_CTX_free(digestContext)
+    EVP_PKEY_CTX_free(keyContext)
+  }
+
+  func isGood(
+    prefix: UInt8?, _ content: UnsafeRawBufferPointer, signature: UnsafeRawBufferPointer
+  ) -> Bool {
+    guard EVP_DigestInit_ex(digestContext, digest.messageDigest, nil) == 1 else { return false }
+    if var prefix, EVP_DigestUpdate(digestContext, &prefix, 1) != 1 { return false }
+    guard EVP_DigestUpdate(digestContext, content.baseAddress, content.count) == 1 else {
+      return false
+    }
+    return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Int(EVP_MAX_MD_SIZE)) { room in
+      var count: UInt32 = 0
+      guard EVP_DigestFinal_ex(digestContext, room.baseAddress, &count) == 1 else { return false }
+      return EVP_PKEY_verify(
+        keyContext, signature.bindMemory(to: UInt8.self).baseAddress, signature.count,
+        room.baseAddress, Int(count)) == 1
+    }
   }
 }
 

@@ -28,13 +28,19 @@ enum DigestAlgorithm {
     return Self.names(algorithm, Self.rsaIdentifier) || Self.names(algorithm, withDigest)
   }
 
-  /// Static data of libcrypto, never freed.
+  /// Never freed.
   var messageDigest: OpaquePointer? {
     switch self {
-    case .sha1: EVP_sha1()
-    case .sha256: EVP_sha256()
+    case .sha1: Self.fetchedSHA1
+    case .sha256: Self.fetchedSHA256
     }
   }
+
+  // Fetched once: libcrypto would else do it for each digest.
+  nonisolated(unsafe) private static let fetchedSHA1: OpaquePointer? =
+    EVP_MD_fetch(nil, "SHA1", nil) ?? EVP_sha1()
+  nonisolated(unsafe) private static let fetchedSHA256: OpaquePointer? =
+    EVP_MD_fetch(nil, "SHA256", nil) ?? EVP_sha256()
 
   private static func names(
     _ algorithm: Slice<UnsafeRawBufferPointer>, _ identifier: [UInt8]

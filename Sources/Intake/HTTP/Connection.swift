@@ -37,11 +37,14 @@ final class Connection: Sendable {
 
   private let descriptor: Int32
   let peer: NetworkAddress?
+  /// The peer as text, for every request alike.
+  let peerText: String?
   private let state: Mutex<State>
 
   init(descriptor: Int32, peer: NetworkAddress?, deadlineMs: Int64) {
     self.descriptor = descriptor
     self.peer = peer
+    peerText = peer?.description
     state = Mutex(State(deadlineMs: deadlineMs))
   }
 

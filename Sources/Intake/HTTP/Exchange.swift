@@ -32,7 +32,7 @@ final class Exchange: @unchecked Sendable {
   private var method = "other"
   private var route = Route.unknown
   private var appFamily: UUID16?
-  private var client: NetworkAddress?
+  private var clientText: String?
   private var isClientWithheld = false
   private var body: [UInt8] = []
   private var chargedBytes = 0
@@ -54,7 +54,7 @@ final class Exchange: @unchecked Sendable {
     self.connection = connection
     self.target = target
     requestID = listener.nextRequestID()
-    client = connection.peer
+    clientText = connection.peerText
     connection.beginRequest(
       requestID, deadlineMs: MonotonicClock.nowMs() + listener.options.requestMs)
   }
@@ -108,7 +108,8 @@ final class Exchange: @unchecked Sendable {
   private func admit(_ head: RequestHead) throws(HTTPAnswer) {
     route = Route(path: head.path, servesMetrics: listener.servesMetrics)
     if let peer = connection.peer {
-      client = listener.trustedProxies.client(peer: peer, forwardedFor: head.forwardedFor)
+      let client = listener.trustedProxies.client(peer: peer, forwardedFor: head.forwardedFor)
+      if client != peer { clientText = client.description }
     }
     if listener.isFull { throw .unavailable(retryAfterSeconds: 1).closing() }
     let limitBytes = listener.options.bodyBytesMax
@@ -177,7 +178,7 @@ final class Exchange: @unchecked Sendable {
       body = []
       isClientWithheld = fields.clientAddress == .withheld
       let upload = ClientUpload(
-        fields: fields, appFamily: appFamily, peerAddress: client?.description,
+        fields: fields, appFamily: appFamily, peerAddress: clientText,
         receivedAtMs: startedAtMs)
       return work { completion in listener.service.upload(upload, completion: completion) }
     }
@@ -244,7 +245,7 @@ final class Exchange: @unchecked Sendable {
         timeMs: startedAtMs, requestID: requestID, method: Self.shown(method),
         route: route.template, status: status, bodyBytesIn: bodyBytesIn,
         bodyBytesOut: bodyBytesOut, durationMicroseconds: duration,
-        peer: isClientWithheld ? nil : client?.description, appFamily: appFamily))
+        peer: isClientWithheld ? nil : clientText, appFamily: appFamily))
   }
 
   /// A made-up method could hold anything.

@@ -99,11 +99,13 @@ struct RequestHead {
       throw .malformed("the target has a byte that must be percent-encoded")
     }
     var text = Substring(String(decoding: target.prefix { $0 != 0 }, as: UTF8.self))
-    for scheme in ["http://", "https://"] where text.lowercased().hasPrefix(scheme) {
-      let authority = text.dropFirst(scheme.count)
-      text = authority.drop { $0 != "/" }
+    if text.utf8.first != UInt8(ascii: "/") {
+      for scheme in ["http://", "https://"] where text.lowercased().hasPrefix(scheme) {
+        let authority = text.dropFirst(scheme.count)
+        text = authority.drop { $0 != "/" }
+      }
     }
-    guard text.first == "/", !text.contains("#") else {
+    guard text.utf8.first == UInt8(ascii: "/"), !text.utf8.contains(UInt8(ascii: "#")) else {
       throw .malformed("the target is not a path")
     }
     return String(text)
@@ -203,27 +205,27 @@ private struct Fields {
 
   /// A name or an address, with a port or without: `example.com:80`, `[::1]:8080`.
   private func isHost(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    let text = String(decoding: bytes, as: UTF8.self)
-    guard let first = text.utf8.first else { return false }
+    guard let first = bytes.first else { return false }
     if first == UInt8(ascii: "[") {
+      let text = String(decoding: bytes, as: UTF8.self)
       guard let end = text.firstIndex(of: "]"),
         let address = NetworkAddress(String(text[text.index(after: text.startIndex)..<end])),
         !address.isIPv4 || text[..<end].contains("::")
       else { return false }
-      return isPort(text[text.index(after: end)...])
+      return isPort(text[text.index(after: end)...].utf8)
     }
-    let name = text.prefix { $0 != ":" }
-    let isName = name.utf8.allSatisfy { byte in
+    let name = bytes.prefix { $0 != UInt8(ascii: ":") }
+    let isName = name.allSatisfy { byte in
       (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte | 0x20)
         || byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "_")
     }
-    return !name.isEmpty && isName && isPort(text[name.endIndex...])
+    return !name.isEmpty && isName && isPort(bytes[name.endIndex...])
   }
 
-  private func isPort(_ text: Substring) -> Bool {
-    if text.isEmpty { return true }
-    let digits = text.dropFirst()
-    return text.first == ":" && digits.utf8.count <= 5
-      && digits.utf8.allSatisfy { (0x30...0x39).contains($0) }
+  private func isPort(_ bytes: some Collection<UInt8>) -> Bool {
+    if bytes.isEmpty { return true }
+    let digits = bytes.dropFirst()
+    return bytes.first == UInt8(ascii: ":") && digits.count <= 5
+      && digits.allSatisfy { (0x30...0x39).contains($0) }
   }
 }

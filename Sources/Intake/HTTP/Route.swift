@@ -140,6 +140,7 @@ enum BearerToken {
 enum MediaType {
   /// `application/json`, with `charset=utf-8` or without. Another parameter is of no consequence.
   static func isJSON(_ value: String) -> Bool {
+    if value == "application/json" { return true }
     var parts = value.split(separator: ";", omittingEmptySubsequences: false).map(trimmed)
     guard !parts.isEmpty, parts.removeFirst().lowercased() == "application/json" else {
       return false

@@ -69,20 +69,21 @@ final class ResultRecorder {
     }
     var recorded = RecordedResult(
       subject: .call(call, judgement), occurredAtMs: shared.clock.nowMs())
+    guard var uploads = waiters(of: call, judgement) else {
+      recorded.isFailed = true
+      return recorded
+    }
     // A call that was not made says nothing about uploads that nobody is waiting to hear of.
-    var uploads = shared.desk.waiterPositions(of: call).filter { !underWay.contains($0) }
     if isMade {
-      guard let others = waitingUploads(of: call.receiptID, call.appFamily) else {
+      let known = Set(uploads)
+      let others = waitingUploads(
+        of: call.receiptID, call.appFamily, besides: known, isSettled: judgement.isSettled)
+      guard let others else {
         recorded.isFailed = true
         return recorded
       }
       recorded.isMore = judgement.isSettled && others.count > Self.frameUploadsMax
-      let known = Set(uploads)
-      for other in others.prefix(Self.frameUploadsMax) {
-        if !known.contains(other.position), judgement.isSettled || !other.isUnreachableRecorded {
-          uploads.append(other.position)
-        }
-      }
+      uploads += others.prefix(Self.frameUploadsMax)
     }
     if uploads.isEmpty { return recorded }
     recorded.uploads = uploads
@@ -98,13 +99,14 @@ final class ResultRecorder {
   ) -> RecordedResult? {
     var recorded = RecordedResult(
       subject: .rest(receiptID, appFamily: appFamily, reply), occurredAtMs: shared.clock.nowMs())
-    guard let uploads = waitingUploads(of: receiptID, appFamily) else {
+    guard let uploads = waitingUploads(of: receiptID, appFamily, besides: [], isSettled: true)
+    else {
       recorded.isFailed = true
       return recorded
     }
     if uploads.isEmpty { return nil }
     recorded.isMore = uploads.count > Self.frameUploadsMax
-    recorded.uploads = uploads.prefix(Self.frameUploadsMax).map(\.position)
+    recorded.uploads = Array(uploads.prefix(Self.frameUploadsMax))
     underWay.formUnion(recorded.uploads)
     recorded.ticket = shared.submit(
       recorded.uploads.map { upload in
@@ -115,11 +117,36 @@ final class ResultRecorder {
     return recorded
   }
 
-  private func waitingUploads(of receiptID: UUID16, _ appFamily: UUID16) -> [WaitingUpload]? {
+  /// The uploads whose clients wait for a call and that still need its result: while they waited, that of
+  /// an earlier call may have been recorded for them. Nil where the projections cannot be read.
+  private func waiters(
+    of call: AppStoreCall, _ judgement: AnswerJudgement
+  ) -> [Position]? {
+    do {
+      return try shared.desk.waiterPositions(of: call).filter { position in
+        guard !underWay.contains(position),
+          let waiting = try shared.projections.waitingUpload(at: position)
+        else { return false }
+        return judgement.isSettled || !waiting.isUnreachableRecorded
+      }
+    } catch {
+      shared.notes.fault("read the queue", error)
+      return nil
+    }
+  }
+
+  /// The first uploads of a receipt that need a result, by position: one more than go into a frame, where
+  /// there are so many. Nil where the projections cannot be read.
+  private func waitingUploads(
+    of receiptID: UUID16, _ appFamily: UUID16, besides known: Set<Position>, isSettled: Bool
+  ) -> [Position]? {
+    let part = WaitingPart(
+      limit: Self.frameUploadsMax + 1 + underWay.count + known.count,
+      isUnrecordedAlone: !isSettled)
     do {
       return try shared.projections.waitingUploads(
-        ofReceipt: receiptID, appFamily: appFamily
-      ).filter { !underWay.contains($0.position) }
+        ofReceipt: receiptID, appFamily: appFamily, part
+      ).map(\.position).filter { !underWay.contains($0) && !known.contains($0) }
     } catch {
       shared.notes.fault("read the queue", error)
       return nil

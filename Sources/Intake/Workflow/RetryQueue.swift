@@ -104,8 +104,9 @@ final class RetryQueue {
 
   /// The first upload of a receipt that waits; nil where none does any more.
   private func firstPosition(_ entry: RetryEntry) throws -> Position? {
-    try projections.waitingUploads(ofReceipt: entry.receiptID, appFamily: entry.appFamily).first?
-      .position
+    try projections.waitingUploads(
+      ofReceipt: entry.receiptID, appFamily: entry.appFamily, WaitingPart(limit: 1)
+    ).first?.position
   }
 
   /// Nil where an answer came while the entry was held.

@@ -8,10 +8,15 @@ import Projections
 final class Settler {
   /// Items of one batch.
   private static let batchMax = 256
+  /// Answers that are read at once.
+  private static let answersMax = 16
 
   private let shared: WorkflowShared
   private let caller: AppStoreCaller
   private let recorder: ResultRecorder
+  /// Who is to be answered with what the projections say, and the uploads that they ask for.
+  private var answerSlots: [AnswerSlot] = []
+  private var answerUploads: [Position] = []
 
   init(_ shared: WorkflowShared, _ caller: AppStoreCaller) {
     self.shared = shared
@@ -62,6 +67,7 @@ final class Settler {
       conclude(upload, position, isFolded: isFolded)
     }
     caller.makeCalls()
+    giveAnswers()
     if latches.isEmpty { return }
     // What was imported may wait for the App Store too.
     shared.desk.rescan()
@@ -111,14 +117,14 @@ final class Settler {
       return upload.slot.answer(.tryLater)
     }
     switch upload.next {
-    case .answer: answer(upload.slot, uploadAt: position)
+    case .answer: addAnswer(upload.slot, uploadAt: position)
     case .enqueue:
       shared.desk.enqueue(upload.receiptID, upload.appFamily)
-      answer(upload.slot, uploadAt: position)
+      addAnswer(upload.slot, uploadAt: position)
     case .ask(let reservation, let text):
       if isSettledMeanwhile(upload, position) {
         if let reservation { shared.desk.abandon(reservation) }
-        return answer(upload.slot, uploadAt: position)
+        return addAnswer(upload.slot, uploadAt: position)
       }
       let waiter = Waiter(position: position, slot: upload.slot)
       let settled = shared.desk.settle(
@@ -140,9 +146,7 @@ final class Settler {
   /// durable, and a result goes to all uploads that wait by the projections' word.
   private func isSettledMeanwhile(_ upload: SubmittedUpload, _ position: Position) -> Bool {
     do {
-      let waiting = try shared.projections.waitingUploads(
-        ofReceipt: upload.receiptID, appFamily: upload.appFamily)
-      guard let own = waiting.first(where: { $0.position == position }) else { return true }
+      guard let own = try shared.projections.waitingUpload(at: position) else { return true }
       if own.isUnreachableRecorded { shared.desk.enqueue(upload.receiptID, upload.appFamily) }
       return own.isUnreachableRecorded
     } catch {
@@ -180,7 +184,7 @@ final class Settler {
         : .unanswered(isAlarm: judgement.alarm != nil)
       for waiter in shared.desk.conclude(call, conclusion) {
         if isKept {
-          answer(waiter.slot, uploadAt: waiter.position)
+          addAnswer(waiter.slot, uploadAt: waiter.position)
         } else {
           waiter.slot.answer(.tryLater)
         }
@@ -196,11 +200,34 @@ final class Settler {
     }
   }
 
-  private func answer(_ slot: AnswerSlot, uploadAt position: Position) {
-    do {
-      if let receipt = try shared.projections.answer(upload: position) {
-        return slot.answer(receipt.answer)
+  // MARK: Answers
+
+  private func addAnswer(_ slot: AnswerSlot, uploadAt position: Position) {
+    answerSlots.append(slot)
+    answerUploads.append(position)
+  }
+
+  /// Answers whoever the batch has an answer for. Several are read at once, but not all: the first need not
+  /// wait for the last.
+  private func giveAnswers() {
+    var first = 0
+    while first < answerSlots.count {
+      let end = min(first + Self.answersMax, answerSlots.count)
+      do {
+        let answers = try shared.projections.answers(uploads: answerUploads[first..<end])
+        for (slot, answer) in zip(answerSlots[first..<end], answers) { give(answer, to: slot) }
+      } catch {
+        for slot in answerSlots[first..<end] { give(.failure(error), to: slot) }
       }
+      first = end
+    }
+    answerSlots.removeAll(keepingCapacity: true)
+    answerUploads.removeAll(keepingCapacity: true)
+  }
+
+  private func give(_ answer: Result<ClientReceipt?, any Error>, to slot: AnswerSlot) {
+    do {
+      if let receipt = try answer.get() { return slot.answer(receipt.answer) }
     } catch { shared.notes.fault("read an answer", error) }
     slot.answer(.tryLater)
   }

@@ -11,14 +11,18 @@ package protocol WorkflowProjections: AnyObject, Sendable {
   var position: Position { get }
   /// The app family that has registered a bundle id.
   func appFamily(ofBundle bundleID: String) -> UUID16?
-  /// The receipt as the upload at a position sees it; nil where none stands there.
-  func answer(upload position: Position) throws -> ClientReceipt?
+  /// The receipts as the uploads at some positions see them; nil where none stands there.
+  func answers(uploads: ArraySlice<Position>) throws -> [Result<ClientReceipt?, any Error>]
   /// The receipt as its newest upload sees it; nil where the app family has none such.
   func answer(receiptID: UUID16, appFamily: UUID16) throws -> ClientReceipt?
   /// Receipts that the App Store owes an answer for, by number.
   func waiting(afterReceipt: Int64, limit: Int) throws -> [WaitingReceipt]
   /// The uploads of a receipt that wait, by position.
-  func waitingUploads(ofReceipt receiptID: UUID16, appFamily: UUID16) throws -> [WaitingUpload]
+  func waitingUploads(
+    ofReceipt receiptID: UUID16, appFamily: UUID16, _ part: WaitingPart
+  ) throws -> [WaitingUpload]
+  /// The upload at a position; nil where none waits there.
+  func waitingUpload(at position: Position) throws -> WaitingUpload?
   /// How many receipts wait, and since when, in epoch milliseconds.
   func waitingSummary() throws -> (receipts: Int, oldestMs: Int64?)
   /// The newest final answer for a receipt, unless it is older than `notBeforeMs` (epoch milliseconds).

@@ -34,7 +34,7 @@ struct LogState {
   /// and the tails.
   ///
   /// Throws only what keeps it from looking at all; damage is told in `damage`. What an earlier
-  /// state knows of segments is not read again.
+  /// state knows is not read again.
   init(
     _ directory: LedgerDirectory, _ hasher: SHA256, knowing earlier: LogState? = nil
   ) throws(LedgerError) {
@@ -60,7 +60,7 @@ struct LogState {
     do throws(LedgerError) {
       let stop = try walkSegments(
         directory, names.compactMap(Format.segmentFirst).sorted(), knowing: earlier)
-      try walkTails(directory, files, afterSegment: stop, hasher)
+      try walkTails(directory, files, afterSegment: stop, hasher, knowing: earlier)
     } catch {
       guard error.kind == .corruption else { throw error }
       damage = error
@@ -140,7 +140,7 @@ struct LogState {
 
   private mutating func walkTails(
     _ directory: LedgerDirectory, _ files: [(first: Position, file: StorageFile)],
-    afterSegment stop: SegmentIndex.Stop, _ hasher: SHA256
+    afterSegment stop: SegmentIndex.Stop, _ hasher: SHA256, knowing earlier: LogState?
   ) throws(LedgerError) {
     if case .damaged(let fault) = stop { throw fault }
     let blocksEnd = newest?.endPosition ?? 0
@@ -174,7 +174,9 @@ struct LogState {
         throw missing(
           directory, Format.tailName(size), at: size, "no tail begins where the log ends")
       }
-      var tail = TailView(file, frontierBefore: frontier, lastEventAtMsBefore: lastEventAtMs)
+      var tail =
+        try earlier?.tail(first, in: file, after: frontier)
+        ?? TailView(file, frontierBefore: frontier, lastEventAtMsBefore: lastEventAtMs)
       let stop: TailView.Stop
       do throws(LedgerError) { stop = try tail.extend(hasher, buffer) } catch {
         tails.append(tail)
@@ -190,6 +192,20 @@ struct LogState {
         tornTailByteCount = byteCount
       }
     }
+  }
+
+  /// What is known of a tail, where it is this very file and continues the same history.
+  private func tail(
+    _ first: Position, in file: StorageFile, after frontier: Frontier
+  ) throws(LedgerError) -> TailView? {
+    guard damage == nil, let index = tails.firstIndex(where: { $0.first == first }) else {
+      return nil
+    }
+    let before = index == 0 ? newest?.frontierAfter ?? Frontier() : tails[index - 1].frontierAfter
+    guard before == frontier,
+      try tails[index].file.status().fileNumber == file.status().fileNumber
+    else { return nil }
+    return tails[index]
   }
 
   private func missing(

@@ -16,6 +16,10 @@ package final class LedgerWriter: @unchecked Sendable {
     var isCommitting = false
     /// How many submissions the last commit took: above 1 there is company to wait for.
     var lastGroupCount = 0
+    /// When the writing thread began its last commit, in milliseconds of a clock that never goes back.
+    var groupBeganMs: Int64 = 0
+    /// Whether the writing thread lets a group grow before it takes it.
+    var isPausing = false
     var nextPosition: Position
     var clockSetBack = ClockSetBack()
     var failure: LedgerError?
@@ -27,6 +31,7 @@ package final class LedgerWriter: @unchecked Sendable {
     static let work = 0
     static let room = 1
     static let idle = 2
+    static let pause = 3
   }
 
   private let monitor: Monitor<State>
@@ -72,7 +77,7 @@ package final class LedgerWriter: @unchecked Sendable {
     tailWriter = TailWriter(
       directory, options, sealer, current: recovered.current,
       nextPosition: recovered.nextPosition, lastEventAtMs: recovered.lastEventAtMs)
-    monitor = Monitor(State(nextPosition: recovered.nextPosition), conditionCount: 3)
+    monitor = Monitor(State(nextPosition: recovered.nextPosition), conditionCount: 4)
     thread = Monitor(nil, conditionCount: 0)
   }
 
@@ -145,6 +150,7 @@ package final class LedgerWriter: @unchecked Sendable {
       defer { state.isClosing = true }
       monitor.broadcast(Condition.work)
       monitor.broadcast(Condition.room)
+      monitor.broadcast(Condition.pause)
       return !state.isClosing
     }
     guard isFirst else { return }
@@ -191,7 +197,11 @@ package final class LedgerWriter: @unchecked Sendable {
       if state.usedTurnCount < state.givenTurnCount { monitor.broadcast(Condition.room) }
       state.queue.append(ticket)
       state.queueByteCount += ticket.byteCountLimit
-      if !state.isCommitting { monitor.signal(Condition.work) }
+      if state.isPausing {
+        if isGroupFull(state) { monitor.signal(Condition.pause) }
+      } else if !state.isCommitting {
+        monitor.signal(Condition.work)
+      }
       return ()
     }
   }
@@ -205,7 +215,28 @@ package final class LedgerWriter: @unchecked Sendable {
   }
 
   private func run() {
-    while let group = nextGroup() { commit(group) }
+    while let group = nextGroup() {
+      commit(group)
+      pauseForCompany()
+    }
+  }
+
+  private func isGroupFull(_ state: State) -> Bool {
+    state.isClosing || state.queueByteCount >= options.groupByteCount
+  }
+
+  /// Where the last group had company, lets the next one grow for a moment.
+  private func pauseForCompany() {
+    if options.groupPauseMs <= 0 { return }
+    let restMs = monitor.withLock { state -> Int64 in
+      let restMs = state.groupBeganMs + options.groupPauseMs - MonotonicTime.nowMs()
+      state.isPausing = state.lastGroupCount > 1 && restMs > 0
+      return restMs
+    }
+    _ = monitor.wait(on: Condition.pause, limitMs: restMs) { state -> Void? in
+      !state.isPausing || isGroupFull(state) ? () : nil
+    }
+    monitor.withLock { $0.isPausing = false }
   }
 
   /// Takes what is queued, up to the size of a group; nil when the writer is closing.
@@ -225,6 +256,7 @@ package final class LedgerWriter: @unchecked Sendable {
       state.queue.removeFirst(count)
       state.queueByteCount -= byteCount
       state.isCommitting = true
+      if options.groupPauseMs > 0 { state.groupBeganMs = MonotonicTime.nowMs() }
       monitor.broadcast(Condition.room)
       return .some(group)
     }

@@ -78,6 +78,15 @@ package final class Monitor<State>: @unchecked Sendable {
   package func broadcast(_ condition: Int) { pthread_cond_broadcast(&conditions[condition]) }
 }
 
+/// The clock that never goes back.
+enum MonotonicTime {
+  static func nowMs() -> Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+  }
+}
+
 /// A thread of the operating system.
 package struct WorkerThread: @unchecked Sendable {
   private let handle: pthread_t

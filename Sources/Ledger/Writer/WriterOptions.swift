@@ -12,6 +12,9 @@ package struct WriterOptions: Sendable {
   package var unsealedTailCountMax = 8
   /// A group commit takes no further submission once it has so many bytes.
   package var groupByteCount = 1 << 20
+  /// After a commit of several submissions the next one waits for company until so much time has passed since
+  /// that one began: many small commits take the processor from whoever makes the submissions.
+  package var groupPauseMs: Int64 = 0
   /// `submit` waits while so many bytes are in the queue.
   package var queueByteCount = 16 << 20
   /// The level of libdeflate, 1 to 12.

@@ -1,4 +1,4 @@
-// Rows on their way into the database: written at once, or by a thread of their own beside the fold.
+// Rows on their way into the database: batch by batch, by a thread of their own where there is one.
 import Ledger
 
 /// A statement of a `RowWriter` that takes rows.
@@ -9,7 +9,8 @@ struct RowTarget {
 /// Takes rows value by value; those of one target are written in the order in which they were begun.
 ///
 /// Beside a fold from nothing a thread does the writing: SQLite's share of the time then passes while the
-/// next events are folded. While rows are under way no one else may use the database: `drain` waits.
+/// next events are folded. While rows are under way no one else may use the database: `drain` waits. Whoever
+/// reads a table that rows are written to must drain too: they wait in memory for others of their batch.
 final class RowWriter {
   /// Behind a pointer: each value that is added would otherwise pay for a check of exclusive access.
   private struct State {
@@ -96,7 +97,7 @@ final class RowWriter {
     }
     targets[index].batch = nil
     state.pointee.target = index
-    state.pointee.isSingle = lane == nil || targets[index].isSingle
+    state.pointee.isSingle = targets[index].isSingle
     do throws(DatabaseError) { try sendOthers(ofGroupOf: index) } catch {
       failure = error
       state.pointee.isSingle = true
@@ -182,12 +183,12 @@ final class RowWriter {
 
   /// Runs statements behind the rows that were begun before, beside the fold where there is a thread for it.
   func execute(_ sql: String) throws(DatabaseError) {
+    try sendAll()
     guard let lane else { return try database.execute(sql) }
-    try sendAll(lane)
     try lane.send(RowLane.Work(sql: sql))
   }
 
-  private func sendAll(_ lane: RowLane) throws(DatabaseError) {
+  private func sendAll() throws(DatabaseError) {
     for index in targets.indices {
       guard var batch = targets[index].batch, !batch.isEmpty else { continue }
       defer { targets[index].batch = batch }
@@ -198,8 +199,7 @@ final class RowWriter {
 
   /// Waits until every row is written.
   func drain() throws(DatabaseError) {
-    guard let lane else { return }
-    try sendAll(lane)
-    try lane.wait()
+    try sendAll()
+    try lane?.wait()
   }
 }

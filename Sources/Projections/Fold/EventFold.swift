@@ -47,9 +47,10 @@ final class EventFold {
   /// - Parameters:
   ///   - isFresh: whether the database is empty, so that nothing need be looked up in it.
   ///   - recent: keeps the lines of the events that are folded.
+  ///   - answerTimes: hears of final answers, also of those of a transaction that is rolled back.
   init(
     _ database: Database, isFresh: Bool, nextPosition: Int, recent: RecentEvents? = nil,
-    projections: ProjectionSet, readEvent: @escaping EventAccess
+    answerTimes: AnswerTimes? = nil, projections: ProjectionSet, readEvent: @escaping EventAccess
   ) throws(DatabaseError) {
     self.database = database
     self.isFresh = isFresh
@@ -82,7 +83,8 @@ final class EventFold {
     }
     saleTable.additional = additional
     openUploads = try OpenUploads(rows)
-    verifications = try VerificationTable(rows, symbols, keeper, receipts, openUploads)
+    verifications = try VerificationTable(
+      rows, symbols, keeper, receipts, openUploads, answerTimes)
   }
 
   /// Folds one event that was read before, on another thread.

@@ -49,6 +49,8 @@ struct ReceiptRecord {
   var uploadFraud = Fraud.none
   /// Whether the table of pending receipts has it.
   var isStoredAsPending = false
+  /// What its row says of `isFinal`; nil where it has none.
+  var storedIsFinal: Bool?
   var isChanged = true
 
   /// Whether it was verified locally and the App Store still owes an answer (rule R1).
@@ -85,7 +87,8 @@ final class ReceiptTable {
   private let places = PlaceTable()
   private var placesByNumber: [Int32: Int] = [:]
   private var nextNumber: Int32
-  private var target: RowTarget?
+  /// For rows whose `is_final` is new or changes, and for all others.
+  private var targets: [RowTarget?] = [nil, nil]
   /// So many receipts were looked at by `storeSettled`.
   private var settledCount = 0
   private lazy var selectByID = Result { () throws(DatabaseError) in
@@ -211,6 +214,7 @@ final class ReceiptTable {
     receipt.ownFraud = Fraud(reason: symbol(22), position: Int(row.integer(23)))
     receipt.uploadFraud = Fraud(reason: symbol(24), position: Int(row.integer(25)))
     receipt.isStoredAsPending = receipt.isPending
+    receipt.storedIsFinal = receipt.isFinal
     receipt.isChanged = false
     return place(receipt)
   }
@@ -229,15 +233,55 @@ final class ReceiptTable {
   }
 
   private func write(_ place: Int, _ rows: RowWriter) throws(DatabaseError) {
-    if target == nil { target = try rows.target(Self.insert, valueCount: 26) }
-    guard let target else { return }
-    rows.begin(target)
-    add(receipts[place], rows)
+    let receipt = receipts[place]
+    rows.begin(try target(of: receipt, rows))
+    add(receipt, rows)
     try rows.end()
-    receipts.update(place) { $0.isChanged = false }
+    receipts.update(place) {
+      $0.isChanged = false
+      $0.storedIsFinal = receipt.isFinal
+    }
   }
 
-  private static let insert = "INSERT OR REPLACE INTO receipts(\(columns))"
+  /// To replace a row is to write its index entries anew, on pages all over the file: a row that is there is
+  /// changed where it stands, and the index of the open ones is left alone where it would stay as it is.
+  private func target(
+    of receipt: ReceiptRecord, _ rows: RowWriter
+  ) throws(DatabaseError) -> RowTarget {
+    if let known = targets[receipt.isFinal == receipt.storedIsFinal ? 1 : 0] { return known }
+    let target: RowTarget
+    if isFresh {
+      target = try rows.target("INSERT OR REPLACE INTO receipts(\(Self.columns))", valueCount: 26)
+      targets = [target, target]
+    } else if receipt.storedIsFinal == receipt.isFinal {
+      target = try upsertTarget(Self.changing, rows)
+      targets[1] = target
+    } else {
+      target = try upsertTarget(Self.changing + ["is_final"], rows)
+      targets[0] = target
+    }
+    return target
+  }
+
+  private func upsertTarget(
+    _ changing: [String], _ rows: RowWriter
+  ) throws(DatabaseError) -> RowTarget {
+    try rows.target(
+      reading: """
+        INSERT INTO receipts(\(Self.columns)) SELECT \(RowTable.columns(26)) FROM row_batch
+        WHERE true
+        ON CONFLICT(id) DO UPDATE SET
+        \(changing.map { "\($0) = excluded.\($0)" }.joined(separator: ", "))
+        """, valueCount: 26)
+  }
+
+  /// What events change about a receipt, but for `is_final`, which has an index.
+  private static let changing = [
+    "environment", "state", "fraud_reason", "country", "user", "uploads", "purchases",
+    "last_position", "reply_position", "is_locally_valid", "updated_at_ms", "last_upload",
+    "answer_position", "own_fraud_reason", "own_fraud_position", "upload_fraud_reason",
+    "upload_fraud_position",
+  ]
 
   private func add(_ receipt: ReceiptRecord, _ rows: RowWriter) {
     rows.add(Int(receipt.number))

@@ -15,6 +15,7 @@ final class SymbolTable {
   private let numbers = PlaceTable()
   /// So many are in the database already.
   private var storedCount = 0
+  private var target: RowTarget?
 
   init(_ arena: TextArena) { self.arena = arena }
 
@@ -83,7 +84,8 @@ final class SymbolTable {
   /// Writes those that the database doesn't have.
   func store(_ rows: RowWriter) throws(DatabaseError) {
     guard storedCount < texts.count else { return }
-    let target = try rows.target("INSERT INTO symbols(id, text)", valueCount: 2)
+    if target == nil { target = try rows.target("INSERT INTO symbols(id, text)", valueCount: 2) }
+    guard let target else { return }
     for number in storedCount..<texts.count {
       rows.begin(target)
       rows.add(number)

@@ -19,6 +19,7 @@ final class UserTable {
   private let places = PlaceTable()
   private var placesByNumber: [Int32: Int] = [:]
   private var nextNumber: Int32
+  private var target: RowTarget?
   private lazy var selectByIdentifier = Result { () throws(DatabaseError) in
     try database.prepare(
       """
@@ -89,10 +90,9 @@ final class UserTable {
 
   /// Writes what has changed.
   func store(_ rows: RowWriter) throws(DatabaseError) {
-    let target = try rows.target("INSERT OR REPLACE INTO users", valueCount: 5)
     for place in users.indices where users[place].isChanged {
       let user = users[place]
-      rows.begin(target)
+      rows.begin(try target(rows))
       rows.add(Int(user.number))
       rows.add(kept: user.identifier)
       rows.add(user.uploads)
@@ -101,5 +101,21 @@ final class UserTable {
       try rows.end()
       users.update(place) { $0.isChanged = false }
     }
+  }
+
+  /// A row that is there is changed where it stands: its index entry stays as it is.
+  private func target(_ rows: RowWriter) throws(DatabaseError) -> RowTarget {
+    if let target { return target }
+    let made =
+      isFresh
+      ? try rows.target("INSERT OR REPLACE INTO users", valueCount: 5)
+      : try rows.target(
+        reading: """
+          INSERT INTO users SELECT \(RowTable.columns(5)) FROM row_batch WHERE true
+          ON CONFLICT(id) DO UPDATE SET uploads = excluded.uploads,
+          first_seen_at_ms = excluded.first_seen_at_ms, last_seen_at_ms = excluded.last_seen_at_ms
+          """, valueCount: 5)
+    target = made
+    return made
   }
 }

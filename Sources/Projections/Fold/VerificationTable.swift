@@ -12,17 +12,21 @@ final class VerificationTable {
   private let receipts: ReceiptTable
   private let openUploads: OpenUploads
   private let verdicts: UploadVerdicts
+  private let answerTimes: AnswerTimes?
 
-  /// - Parameter keeper: keeps a word until the next event.
+  /// - Parameters:
+  ///   - keeper: keeps a word until the next event.
+  ///   - answerTimes: hears of final answers; nil where nobody asks for them.
   init(
     _ rows: RowWriter, _ symbols: SymbolTable, _ keeper: TextKeeper, _ receipts: ReceiptTable,
-    _ openUploads: OpenUploads
+    _ openUploads: OpenUploads, _ answerTimes: AnswerTimes?
   ) throws(DatabaseError) {
     self.rows = rows
     self.symbols = symbols
     self.keeper = keeper
     self.receipts = receipts
     self.openUploads = openUploads
+    self.answerTimes = answerTimes
     verdicts = try UploadVerdicts(rows)
     target = try rows.target("INSERT INTO verifications", valueCount: 13)
   }
@@ -74,7 +78,10 @@ final class VerificationTable {
       receipt.lastPosition = event.position
       receipt.updatedAtMs = event.recordedAtMs
       if isFinal { receipt.isFinal = true }
-      if isFinal, replyPosition >= 0 { receipt.answerPosition = replyPosition }
+      if isFinal, replyPosition >= 0 {
+        receipt.answerPosition = replyPosition
+        answerTimes?.note(receipt.receiptID, atMs: result.occurredAtMs ?? event.recordedAtMs)
+      }
       switch (result.authority, result.outcome) {
       case (.appStore, .valid):
         receipt.state = .valid

@@ -22,6 +22,20 @@ package struct WaitingUpload: Equatable, Sendable {
   package let isUnreachableRecorded: Bool
 }
 
+/// Which of a receipt's waiting uploads are asked for: the first of them, by position.
+package struct WaitingPart: Equatable, Sendable {
+  /// So many at most; nil for as many as there are.
+  package let limit: Int?
+  /// Whether those are left out of which it is recorded that the App Store could not be reached.
+  package let isUnrecordedAlone: Bool
+
+  package init(limit: Int?, isUnrecordedAlone: Bool = false) {
+    (self.limit, self.isUnrecordedAlone) = (limit, isUnrecordedAlone)
+  }
+
+  package static let all = WaitingPart(limit: nil)
+}
+
 /// A receipt that the App Store owes an answer for, with all uploads that wait for it.
 package struct WaitingReceipt: Equatable, Sendable {
   /// Its number in the projections, for `waiting(afterReceipt:)`.

@@ -13,6 +13,7 @@ final class LiveFold {
   private let directory: LedgerDirectory
   private let reader: LogReader
   private let recent = RecentEvents()
+  let answerTimes = AnswerTimes()
   private(set) var database: Database
   private(set) var path: String
   private(set) var answers: ReceiptAnswers
@@ -33,6 +34,7 @@ final class LiveFold {
     events = EventReader(directory)
     (database, path, progress) = try Self.open(projector, reader)
     answers = try Self.answers(database, events, recent)
+    try answerTimes.noteAll(of: database, lastEventAtMs: progress.lastEventAtMs)
   }
 
   private static func open(
@@ -60,6 +62,7 @@ final class LiveFold {
     recent.removeAll()
     (database, path, progress) = try Self.open(projector, reader)
     answers = try Self.answers(database, events, recent)
+    try answerTimes.noteAll(of: database, lastEventAtMs: progress.lastEventAtMs)
     hasNewApps = true
   }
 
@@ -132,6 +135,7 @@ final class LiveFold {
     if stored.position > reader.head.size { try reader.refresh() }
     guard try projector.fits(stored) else { return false }
     progress = stored
+    try answerTimes.noteAll(of: database, lastEventAtMs: stored.lastEventAtMs)
     return true
   }
 
@@ -141,7 +145,7 @@ final class LiveFold {
     let events = events
     let fold = try EventFold(
       database, isFresh: false, nextPosition: progress.position, recent: recent,
-      projections: projector.projections
+      answerTimes: answerTimes, projections: projector.projections
     ) { (position) throws(LedgerError) in
       try events.line(at: position)
     }

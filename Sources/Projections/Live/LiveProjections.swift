@@ -3,7 +3,7 @@ package import Bytes
 package import Ledger
 
 /// Keeps one ledger's projections up to date and answers the client API from them. Safe to use from several
-/// threads: `catchUp` and `answer(upload:)` share one connection, all other questions another, so that
+/// threads: `catchUp` and `answers(uploads:)` share one connection, all other questions another, so that
 /// these wait for no fold.
 package final class LiveProjections: Sendable {
   private struct Shared {
@@ -24,11 +24,14 @@ package final class LiveProjections: Sendable {
   private let shared: Monitor<Shared>
   private let questions: Monitor<Questions?>
   private let keeper: LogKeeper?
+  private let answerTimes: AnswerTimes
 
   /// Opens the projections, caught up with the log, or builds them where there are none that fit.
   package init(_ directory: LedgerDirectory, observer: Projector.Observer = .init()) throws {
     self.directory = directory
-    folding = Monitor(try LiveFold(directory, observer), conditionCount: 0)
+    let fold = try LiveFold(directory, observer)
+    answerTimes = fold.answerTimes
+    folding = Monitor(fold, conditionCount: 0)
     shared = Monitor(Shared(), conditionCount: 0)
     questions = Monitor(nil, conditionCount: 0)
     // Where the system gives no thread, SQLite writes its log back in the middle of commits, as it does.
@@ -63,10 +66,18 @@ package final class LiveProjections: Sendable {
 
   // MARK: Answers
 
+  /// The receipts as the uploads at some positions see them, all of one moment; nil where no folded upload
+  /// stands there. What keeps one from being read does not keep the others.
+  package func answers(
+    uploads: some Sequence<Position>
+  ) throws -> [Result<ClientReceipt?, any Error>] {
+    let apps = shared.withLock { $0.apps }
+    return try folding.withLock { try $0.answers.answers(uploads: uploads, apps: apps) }
+  }
+
   /// The receipt as the upload at a position sees it; nil where no folded upload stands there.
   package func answer(upload position: Position) throws -> ClientReceipt? {
-    let apps = shared.withLock { $0.apps }
-    return try folding.withLock { try $0.answers.answer(upload: position, apps: apps) }
+    try answers(uploads: [position]).first?.get()
   }
 
   /// The receipt as its newest upload sees it; nil where the family has no such receipt.
@@ -89,9 +100,14 @@ package final class LiveProjections: Sendable {
 
   /// The uploads of a receipt that wait for the App Store, in order.
   package func waitingUploads(
-    ofReceipt receiptID: UUID16, appFamily: UUID16
+    ofReceipt receiptID: UUID16, appFamily: UUID16, _ part: WaitingPart = .all
   ) throws -> [WaitingUpload] {
-    try ask { try $0.waiting.uploads(ofReceipt: receiptID, family: appFamily) }
+    try ask { try $0.waiting.uploads(ofReceipt: receiptID, family: appFamily, part) }
+  }
+
+  /// The upload at a position; nil where none waits there for the App Store.
+  package func waitingUpload(at position: Position) throws -> WaitingUpload? {
+    try ask { try $0.waiting.upload(at: position) }
   }
 
   /// How many receipts wait, and since when the oldest upload does, in epoch milliseconds.
@@ -104,7 +120,8 @@ package final class LiveProjections: Sendable {
   package func recentReply(
     ofReceipt receiptID: UUID16, appFamily: UUID16, notBeforeMs: Int64
   ) throws -> RecentReply? {
-    try ask {
+    if !receiptID.withText({ answerTimes.mayHold($0, since: notBeforeMs) }) { return nil }
+    return try ask {
       try $0.waiting.recentReply(ofReceipt: receiptID, family: appFamily, notBeforeMs: notBeforeMs)
     }
   }

@@ -78,9 +78,14 @@ final class ReceiptAnswers {
     }
   }
 
-  /// The resource of a receipt as one upload sees it; nil where the position has no upload.
-  func answer(upload position: Position, apps: AppDirectory) throws -> ClientReceipt? {
-    try withSnapshot { try resource(upload: position, apps: apps) }
+  /// The resources of receipts as single uploads see them, all of one moment; nil where a position has no
+  /// upload.
+  func answers(
+    uploads: some Sequence<Position>, apps: AppDirectory
+  ) throws -> [Result<ClientReceipt?, any Error>] {
+    try withSnapshot {
+      uploads.map { position in Result { try resource(upload: position, apps: apps) } }
+    }
   }
 
   private func resource(upload position: Position, apps: AppDirectory) throws -> ClientReceipt? {
@@ -147,12 +152,13 @@ final class ReceiptAnswers {
         try add(purchases, to: &resource)
       }
     } else if !row.isNull(15) {
-      var purchases = try ReceiptPurchases(row.bytes(15), family: familyID, row.bytes(14), keeper)
-      purchases.products = products
-      purchases.fallback = .init(
+      let fallback = ReceiptPurchases.Fallback(
         country: try row.optionalInteger(11).map { try text(Symbol($0)) },
         user: row.isNull(8) ? nil : row.bytes(8), metadata: row.isNull(10) ? nil : row.bytes(10),
         createdAtMs: row.integer(6), updatedAtMs: row.integer(7))
+      var purchases = try ReceiptPurchases(
+        row.bytes(15), family: familyID, row.bytes(14), keeper, fallback: fallback)
+      purchases.products = products
       try add(purchases, to: &resource)
     }
   }

@@ -60,14 +60,16 @@ struct ReceiptPurchases {
   var filedTypes: [String: ProductType] = [:]
   /// When the App Store was asked; nil where it was not.
   var lastSyncedAtMs: Int64?
-  /// Set where the purchases come from the receipt's file.
-  var fallback: Fallback?
+  private let fallback: Fallback?
 
+  /// - Parameter fallback: given where the purchases come from the receipt's file, which tells of no renewals.
   init(
-    _ bytes: Text, family: UUID16, _ environment: Text, _ keeper: TextKeeper
+    _ bytes: Text, family: UUID16, _ environment: Text, _ keeper: TextKeeper,
+    fallback: Fallback? = nil
   ) throws {
     let reply = try Reply(bytes, keeper)
-    renewals = try RenewalInfo.all(of: bytes, keeper)
+    renewals = fallback == nil ? try RenewalInfo.all(of: bytes, keeper) : []
+    self.fallback = fallback
     self.family = family
     self.environment = environment
     self.keeper = keeper
@@ -108,12 +110,11 @@ struct ReceiptPurchases {
     let period = row.object.flatMap { try? PurchasePeriod(of: $0, keeper) }
     let product = sale?.product ?? row.productID ?? none
     let type = type(of: product, period)
-    let id = ReceiptResource.purchaseID(
+    resource.begin()
+    resource.addPurchaseID(
       family: family, environment: environment, bundle: bundle, kind: purchase.keyKind,
       key: purchase.key)
-    resource.begin()
-    resource.add("id", id.description)
-    resource.add("app_family_id", family.description)
+    resource.add("app_family_id", family)
     resource.add("version", sale?.version ?? 0)
     resource.add("marketplace", word: "itunes_connect")
     resource.add("app_identifier", text: bundle)

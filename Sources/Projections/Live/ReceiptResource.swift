@@ -7,20 +7,29 @@ import Time
 /// Writes resources. Every value follows from events; keys and their order are fixed.
 struct ReceiptResource {
   private(set) var writer = JSONWriter()
+  private var instant: [UInt8] = []
+  private var name = JSONWriter()
+
+  init() {
+    writer.reserve(2048)
+    instant.reserveCapacity(32)
+    name.reserve(128)
+  }
 
   /// Writes a purchase's UUID: version 5, named within the app family by the canonical JSON array of what
   /// identifies the sale (rule R3): environment, bundle id, kind of key, key.
-  static func purchaseID(
+  mutating func addPurchaseID(
     family: UUID16, environment: Text, bundle: Text, kind: KeyKind, key: Text
-  ) -> UUID16 {
-    var name = JSONWriter()
+  ) {
+    name.removeAll()
     name.beginArray()
     name.string(environment)
     name.string(bundle)
     name.string(kind == .lineItem ? "line_item" : "transaction")
     name.string(key)
     name.endArray()
-    return name.bytes.withUnsafeBytes { UUID16.named($0, in: family) }
+    let id = name.bytes.withUnsafeBytes { UUID16.named($0, in: family) }
+    add("id", id)
   }
 
   /// The word of the client API for an environment of the App Store: all but production itself is its sandbox.
@@ -54,6 +63,11 @@ struct ReceiptResource {
     if let value { writer.string(value) } else { writer.null() }
   }
 
+  mutating func add(_ key: StaticString, _ id: UUID16) {
+    writer.key(key)
+    id.withText { writer.string($0) }
+  }
+
   mutating func add(_ key: StaticString, _ value: Int64) {
     writer.key(key)
     writer.integer(value)
@@ -76,7 +90,9 @@ struct ReceiptResource {
     guard let instantMs else { return writer.null() }
     writer.beginObject()
     writer.key("utc")
-    writer.string(Timestamp.appStoreText(ms: instantMs))
+    instant.removeAll(keepingCapacity: true)
+    Timestamp.appendAppStore(ms: instantMs, to: &instant)
+    instant.withUnsafeBytes { writer.string($0) }
     writer.key("ms")
     writer.integer(instantMs)
     writer.endObject()

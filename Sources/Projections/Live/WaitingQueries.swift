@@ -7,6 +7,7 @@ struct WaitingQueries {
   private let selectReceipts: Statement
   private let selectReceipt: Statement
   private let selectUploads: Statement
+  private let selectUpload: Statement
   private let selectReply: Statement
   private let selectSummary: Statement
 
@@ -31,7 +32,14 @@ struct WaitingQueries {
       """
       SELECT o.upload, p.occurred_at_ms, o.is_unreachable
       FROM open_uploads o INDEXED BY open_uploads_waiting JOIN uploads p ON p.position = o.upload
-      WHERE \(Self.waiting) AND o.receipt = ? ORDER BY o.upload
+      WHERE \(Self.waiting) AND o.receipt = ?1 AND (?2 = 0 OR o.is_unreachable = 0)
+      ORDER BY o.upload LIMIT ?3
+      """)
+    selectUpload = try database.prepare(
+      """
+      SELECT o.upload, p.occurred_at_ms, o.is_unreachable
+      FROM open_uploads o JOIN uploads p ON p.position = o.upload
+      WHERE \(Self.waiting) AND o.upload = ?
       """)
     selectReply = try database.prepare(
       """
@@ -59,14 +67,23 @@ struct WaitingQueries {
       result.append(
         WaitingReceipt(
           number: rows.integer(0), receiptID: id, appFamily: family, bundleID: rows.text(3),
-          uploads: try uploads(ofNumber: rows.integer(0))))
+          uploads: try uploads(ofNumber: rows.integer(0), .all)))
     }
     return result
   }
 
-  func uploads(ofReceipt receiptID: UUID16, family: UUID16) throws -> [WaitingUpload] {
+  func uploads(
+    ofReceipt receiptID: UUID16, family: UUID16, _ part: WaitingPart
+  ) throws -> [WaitingUpload] {
     guard let receipt = try receipt(receiptID, family) else { return [] }
-    return try uploads(ofNumber: receipt.number)
+    return try uploads(ofNumber: receipt.number, part)
+  }
+
+  func upload(at position: Position) throws -> WaitingUpload? {
+    let row = selectUpload
+    row.bind(1, position)
+    defer { row.reset() }
+    return try row.step() ? Self.upload(row) : nil
   }
 
   func summary() throws -> (receipts: Int, oldestMs: Int64?) {
@@ -105,17 +122,21 @@ struct WaitingQueries {
     return (row.integer(0), row.optionalInteger(1).map { Position($0) })
   }
 
-  private func uploads(ofNumber number: Int64) throws -> [WaitingUpload] {
+  private func uploads(ofNumber number: Int64, _ part: WaitingPart) throws -> [WaitingUpload] {
     let rows = selectUploads
     rows.bind(1, number)
+    rows.bind(2, part.isUnrecordedAlone ? 1 : 0)
+    // A negative limit is none.
+    rows.bind(3, part.limit ?? -1)
     defer { rows.reset() }
     var result: [WaitingUpload] = []
-    while try rows.step() {
-      result.append(
-        WaitingUpload(
-          position: Position(rows.integer(0)), occurredAtMs: rows.integer(1),
-          isUnreachableRecorded: rows.integer(2) != 0))
-    }
+    while try rows.step() { result.append(Self.upload(rows)) }
     return result
+  }
+
+  private static func upload(_ row: Statement) -> WaitingUpload {
+    WaitingUpload(
+      position: Position(row.integer(0)), occurredAtMs: row.integer(1),
+      isUnreachableRecorded: row.integer(2) != 0)
   }
 }
