@@ -10,7 +10,7 @@ final class KnownSigner: @unchecked Sendable {
   /// When all certificates of the chain are valid, in epoch seconds; nil where that is never.
   let commonValidity: ClosedRange<Int64>?
   private let key: OpaquePointer
-  /// Made ready once: that takes half as long again as the check itself.
+  /// Made ready once: that takes a third as long as the check itself.
   private let spareChecks = Mutex<[SignatureCheck]>([])
 
   /// Twice what the App Store uses; a larger key would only cost time.
