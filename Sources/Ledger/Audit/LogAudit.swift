@@ -21,6 +21,8 @@ package final class LogAudit {
   /// Whether position, tree and time follow from what was read, not only from what a header says.
   private var isCertain = true
   private var position: Position = 0
+  /// Where the last block that is whole ended, in this segment: nothing behind it lies before that.
+  private var wholeEnd: Position = 0
   private var lastEventAtMs: Int64 = 0
 
   private var segmentName = Format.logDirectoryName
@@ -61,7 +63,12 @@ package final class LogAudit {
       try auditThreaded(walk, tails, total, progress)
     }
     for step in walk.takeSteps() { take(step, tails) }
-    settle(endingAt: tails.open.first { $0.first >= position }?.first)
+    let following = tails.open.first { $0.first >= position }?.first
+    if let following, following > position, damageHidesItsEnd {
+      position = following
+      tree = nil
+    }
+    settle(endingAt: following)
     if report.segmentCount == 0 {
       find(
         .missing, directory.logPath(Format.segmentName(0)), at: 0, "the first segment is gone")
@@ -150,13 +157,10 @@ package final class LogAudit {
       }
     case .finding(let finding):
       settle(endingAt: nil)
-      // The walk does not know positions where the bytes do not tell them.
-      report.add(
-        finding.damage.position == nil
-          ? AuditFinding(
-            finding.damage.verdict, finding.damage.file, block: finding.damage.block,
-            at: position, finding.cause)
-          : finding)
+      // The walk does not know positions where the bytes do not tell them, nor where it is whole again.
+      unsettled = AuditFinding(
+        finding.damage.verdict, finding.damage.file, block: finding.damage.block,
+        at: finding.damage.position ?? position, finding.cause)
       segmentIsWhole = false
       isCertain = false
     }
@@ -172,6 +176,7 @@ package final class LogAudit {
   }
 
   private func begin(_ name: String, _ first: Position, _ opening: MemberHeader?) {
+    let isAccountedFor = damageHidesItsEnd
     settle(endingAt: first)
     segmentName = name
     segmentFirst = first
@@ -180,9 +185,11 @@ package final class LogAudit {
     segmentIsForeign = false
     report.segmentCount += 1
     if first > position {
-      find(
-        .missing, directory.logPath(Format.segmentName(position)), at: position, to: first,
-        "the segment is gone")
+      if !isAccountedFor {
+        find(
+          .missing, directory.logPath(Format.segmentName(position)), at: position, to: first,
+          "the segment is gone")
+      }
       isCertain = false
     } else if first < position {
       find(
@@ -190,6 +197,7 @@ package final class LogAudit {
       isCertain = false
     }
     position = first
+    wholeEnd = first
     if !isCertain { tree = nil }
     guard let opening, case .opening(let id, let before) = opening.detail else { return }
     report.byteCount += opening.memberByteCount
@@ -256,6 +264,7 @@ package final class LogAudit {
       tree = frontier
     }
     position = block.endPosition
+    wholeEnd = position
     // What follows is held against this block from now on.
     isCertain = true
   }
@@ -263,13 +272,13 @@ package final class LogAudit {
   /// Whether a block continues the log, or at least goes on behind a gap.
   private func place(_ block: BlockLocation, _ file: String) -> Bool {
     if block.first == position { return true }
+    if block.first < (isCertain ? position : wholeEnd) {
+      find(
+        .tampered, file, block: block.ordinal, at: position,
+        "a block of position \(block.first) stands here")
+      return false
+    }
     if isCertain {
-      if block.first < position {
-        find(
-          .tampered, file, block: block.ordinal, at: position,
-          "a block of position \(block.first) stands here")
-        return false
-      }
       find(
         .missing, file, block: block.ordinal, at: position, to: block.first,
         "no block holds the events before position \(block.first)")
@@ -314,6 +323,10 @@ package final class LogAudit {
         finding.damage, endPosition: isBehind ? end : nil, cause: finding.cause))
   }
 
+  /// Whether the last block was damaged so that nothing tells how many events it held: what is whole again
+  /// behind it may begin anywhere.
+  private var damageHidesItsEnd: Bool { unsettled?.damage.position == position }
+
   private func extend(by lines: AuditedLines) {
     lastEventAtMs = lines.lastEventAtMs
     guard var tree else { return }
@@ -339,9 +352,21 @@ package final class LogAudit {
   private func close(_ header: MemberHeader, _ offset: Int) {
     report.byteCount += header.memberByteCount
     settle(endingAt: header.endPosition)
+    guard case .closing(let blockCount, let byteCount, let root) = header.detail else { return }
+    if header.first == segmentFirst, header.endPosition > position {
+      if isCertain, blockCount > segmentBlockCount {
+        find(
+          .missing, segmentName, block: segmentBlockCount, at: position, to: header.endPosition,
+          "no block holds the events before position \(header.endPosition)")
+        isCertain = false
+      }
+      if !isCertain {
+        position = header.endPosition
+        tree = nil
+      }
+    }
     // Where the segment is damaged that was said; its closing member then can't match.
-    guard segmentIsWhole, case .closing(let blockCount, let byteCount, let root) = header.detail
-    else { return }
+    guard segmentIsWhole else { return }
     guard header.first == segmentFirst, header.endPosition == position,
       blockCount == segmentBlockCount, byteCount == offset, root == tree?.root(hasher),
       header.lastEventAtMs == lastEventAtMs
