@@ -391,7 +391,8 @@ package final class FaultyStorage: Storage {
       guard let number = state.descriptors[descriptor], let file = state.files[number]
       else { throw SystemError(code: EBADF) }
       return FileStatus(
-        sizeBytes: file.content.count, permissions: file.permissions, fileNumber: number)
+        sizeBytes: file.content.count, permissions: file.permissions, owner: geteuid(),
+        fileNumber: number)
     }
   }
 
@@ -400,7 +401,8 @@ package final class FaultyStorage: Storage {
       guard let number = state.entries[path], let file = state.files[number]
       else { throw SystemError(code: ENOENT) }
       return FileStatus(
-        sizeBytes: file.content.count, permissions: file.permissions, fileNumber: number)
+        sizeBytes: file.content.count, permissions: file.permissions, owner: geteuid(),
+        fileNumber: number)
     }
   }
 
