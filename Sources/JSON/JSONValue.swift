@@ -61,7 +61,7 @@ package indirect enum JSONValue: Equatable, Sendable {
   /// The member of an object; nil where there is none, or where this is no object.
   package subscript(_ key: String) -> JSONValue? {
     guard case .object(let members) = self else { return nil }
-    return members.first { $0.key == key }?.value
+    return members.first { $0.key.utf8.elementsEqual(key.utf8) }?.value
   }
 
   /// The text of a string.

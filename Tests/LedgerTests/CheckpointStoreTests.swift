@@ -54,6 +54,58 @@ struct CheckpointStoreTests {
     }
   }
 
+  @Test(
+    "A key that others can read or write is not signed with; once it is private again it is",
+    arguments: [0o640, 0o604, 0o620, 0o602, 0o610])
+  func exposedKeyFile(_ permissions: Int) throws {
+    let fixture = try LedgerFixture()
+    let key = try KeyStore(fixture.directory).create(isFurther: false)
+    let path = fixture.path + "/keys/\(key.idText).key"
+    try FileManager.default.setAttributes([.posixPermissions: permissions], ofItemAtPath: path)
+    let error = #expect(throws: LedgerError.self) { try signed(fixture) }
+    #expect(error?.kind == .invalidInput && error?.object == "keys/\(key.idText).key")
+    #expect(error?.cause.hasPrefix("others may read or write it") == true)
+    #expect(!FileManager.default.fileExists(atPath: fixture.path + "/checkpoints"))
+    try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+    #expect(try signed(fixture).size == 0)
+  }
+
+  @Test("Names are bytes: an accent in two scalars is not the accent in one")
+  func canonicallyEquivalentNames() throws {
+    let composed = "caf\u{E9}.example"
+    let decomposed = "cafe\u{301}.example"
+    #expect(composed == decomposed)
+    let fixture = try LedgerFixture(origin: composed)
+    let key = try KeyStore(fixture.directory).create(isFurther: false)
+    let text = String(decoding: try signed(fixture).bytes, as: UTF8.self)
+    #expect(try Checkpoint(Array(text.utf8), keys: [key]).size == 0)
+    // The name in the signature's line is not signed, but it is the key's, byte for byte.
+    let line = try #require(text.split(separator: "\n").last)
+    let changed = text.replacing(
+      line, with: line.replacing(composed, with: decomposed), maxReplacements: 1)
+    #expect(Array(changed.utf8) != Array(text.utf8))
+    #expect(throws: ProofError.self) { try SignedNote(Array(changed.utf8)).signers(among: [key]) }
+    let namesake = try #require(VerifierKey(name: decomposed, publicKey: key.publicKey))
+    #expect(namesake != key && namesake.id != key.id)
+    // A checkpoint of one ledger, kept by the other that is called alike.
+    let other = try LedgerFixture(origin: decomposed)
+    _ = try KeyStore(other.directory).create(isFurther: false)
+    let otherText = String(decoding: try signed(other).bytes, as: UTF8.self)
+    let otherKey = try #require(
+      try KeyStore(LedgerDirectory.open(path: other.path)).publicKeys().first)
+    let note = try Checkpoint(Array(otherText.utf8), keys: [otherKey, key])
+    #expect(Array(note.origin.utf8) == Array(decomposed.utf8))
+  }
+
+  @Test("A name that begins with a combining mark: its key is written, read and signed with")
+  func combiningName() throws {
+    let fixture = try LedgerFixture(origin: "\u{301}x.example")
+    let key = try KeyStore(fixture.directory).create(isFurther: false)
+    #expect(try VerifierKey("\(key)") == key)
+    let checkpoint = try signed(fixture)
+    #expect(try Checkpoint(checkpoint.bytes, keys: [key]) == checkpoint)
+  }
+
   @Test("Without a key nothing is signed")
   func noKey() throws {
     let fixture = try LedgerFixture()

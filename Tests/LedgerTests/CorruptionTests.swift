@@ -57,19 +57,27 @@ extension LogDamage {
           $0[block + 1] = [UInt8](repeating: 0, count: $0[block + 1].count)
         }
       },
+      LogDamage(
+        "\(name), a byte of it unreadable", .unreadable, at: position, block: block,
+        lost: [position]
+      ) { log in
+        // A header is looked for in so many bytes that those of the next blocks are among them.
+        let end = log.segments[segment].members[...(block + 1)].reduce(0) { $0 + $1.count }
+        log.storage.setFaults(.init(unreadable: [log.segments[segment].path: end - 9..<end - 8]))
+      },
       LogDamage("\(name), doubled", .tampered, at: position + 1, block: block + 1, lost: []) {
         members($0, segment) { $0.insert($0[block + 1], at: block + 2) }
       },
     ]
+    damages.append(
+      LogDamage("\(name), removed", .missing, at: position, block: block, lost: [position]) {
+        members($0, segment) { $0.remove(at: block + 1) }
+      })
     if !isLastOfClosed {
-      damages += [
-        LogDamage("\(name), removed", .missing, at: position, block: block, lost: [position]) {
-          members($0, segment) { $0.remove(at: block + 1) }
-        },
+      damages.append(
         LogDamage(
           "\(name), swapped with the next", .missing, at: position, block: block, lost: [position]
-        ) { members($0, segment) { $0.swapAt(block + 1, block + 2) } },
-      ]
+        ) { members($0, segment) { $0.swapAt(block + 1, block + 2) } })
     }
     return damages
   }

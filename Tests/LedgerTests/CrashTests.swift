@@ -196,9 +196,17 @@ struct CrashTests {
     #expect(error?.cause == String(cString: strerror(EROFS)))
   }
 
-  @Test("A block that a full disk has no room for is written once there is room")
-  func fullDiskWhileSealing() throws {
-    let rig = CrashRig(.sealing)
+  /// Files that there is no room for, and the workload that meets them: a block in its segment, a segment's
+  /// closing member, a segment that begins.
+  private static let fullFiles: [(CrashWorkload, String)] = [
+    (.sealing, ".jsonl.gz"), (.rollOver, ".jsonl.gz"), (.rollOver, ".jsonl.gz.new"),
+  ]
+
+  @Test(
+    "A block or segment that a full disk has no room for is written once there is room",
+    arguments: fullFiles)
+  func fullDiskWhileSealing(_ workload: CrashWorkload, _ files: String) throws {
+    let rig = CrashRig(workload)
     let storage = try CrashRig.newLedger()
     let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
     var options = rig.options
@@ -207,7 +215,7 @@ struct CrashTests {
     func draft(_ index: Int) -> EventDraft {
       EventDraft(type: "test.crash", version: 1, data: Array(CrashRig.data(index).utf8))
     }
-    storage.setFaults(.init(fullSegments: true))
+    storage.setFaults(.init(fullFiles: files))
     var count = 0
     // Tails wait to be sealed until no more may.
     let error = #expect(throws: LedgerError.self) {

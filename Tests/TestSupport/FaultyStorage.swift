@@ -17,8 +17,8 @@ package final class FaultyStorage: Storage {
     package var failSync: Int?
     /// Writes fail for want of space while this is set.
     package var isFull = false
-    /// Only segments find no room.
-    package var fullSegments = false
+    /// Only files whose path holds this find no room.
+    package var fullFiles: String?
     /// Calls are interrupted, reads and writes take half, now and then.
     package var isFlaky = false
     /// Nothing may be changed: a file system that was mounted read-only.
@@ -28,14 +28,14 @@ package final class FaultyStorage: Storage {
 
     package init(
       crashAtCall: Int? = nil, failCall: Failure? = nil, failSync: Int? = nil, isFull: Bool = false,
-      fullSegments: Bool = false, isFlaky: Bool = false, isReadOnly: Bool = false,
+      fullFiles: String? = nil, isFlaky: Bool = false, isReadOnly: Bool = false,
       unreadable: [String: Range<Int>] = [:]
     ) {
       self.crashAtCall = crashAtCall
       self.failCall = failCall
       self.failSync = failSync
       self.isFull = isFull
-      self.fullSegments = fullSegments
+      self.fullFiles = fullFiles
       self.isFlaky = isFlaky
       self.isReadOnly = isReadOnly
       self.unreadable = unreadable
@@ -312,8 +312,10 @@ package final class FaultyStorage: Storage {
       }
     ) { state throws(SystemError) in
       guard let number = state.descriptors[descriptor] else { throw SystemError(code: EBADF) }
-      let isSegment = state.entries.contains { $0.value == number && $0.key.hasSuffix(".gz") }
-      let isFull = state.faults.isFull || state.faults.fullSegments && isSegment
+      var isFull = state.faults.isFull
+      if let full = state.faults.fullFiles {
+        isFull = state.entries.contains { $0.value == number && $0.key.contains(full) }
+      }
       var count = bytes.count
       if state.faults.isFlaky || isFull, count > 1 { count = (count + 1) / 2 }
       if isFull, bytes.count < 100 { throw SystemError(code: ENOSPC) }
@@ -389,7 +391,8 @@ package final class FaultyStorage: Storage {
       guard let number = state.descriptors[descriptor], let file = state.files[number]
       else { throw SystemError(code: EBADF) }
       return FileStatus(
-        sizeBytes: file.content.count, permissions: file.permissions, fileNumber: number)
+        sizeBytes: file.content.count, permissions: file.permissions, owner: geteuid(),
+        fileNumber: number)
     }
   }
 
@@ -398,7 +401,8 @@ package final class FaultyStorage: Storage {
       guard let number = state.entries[path], let file = state.files[number]
       else { throw SystemError(code: ENOENT) }
       return FileStatus(
-        sizeBytes: file.content.count, permissions: file.permissions, fileNumber: number)
+        sizeBytes: file.content.count, permissions: file.permissions, owner: geteuid(),
+        fileNumber: number)
     }
   }
 

@@ -16,4 +16,21 @@ import Testing
     #expect(try sandbox.run("find ledger -name '*.sqlite' -type f").output.isEmpty == false)
     #expect(try sandbox.run("find ledger ! -type l -perm /077").output == "")
   }
+
+  @Test func aKeyThatOthersCanReadIsNotSignedWith() throws {
+    let sandbox = try Sandbox()
+    let refused = try sandbox.run(
+      """
+      ledgerctl init ledger --origin example.com/private >made &&
+      ledgerctl key create --ledger ledger >made && chmod g+r ledger/keys/*.key &&
+      ledgerctl checkpoint --ledger ledger
+      """)
+    #expect(refused.exitCode == 1 && refused.output == "")
+    #expect(refused.diagnostics.contains("others may read or write it"))
+    #expect(!refused.diagnostics.contains("PRIVATE"))
+    #expect(
+      try sandbox.run("chmod 600 ledger/keys/*.key && ledgerctl checkpoint --ledger ledger")
+        .exitCode
+        == 0)
+  }
 }

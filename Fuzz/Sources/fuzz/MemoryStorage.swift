@@ -116,7 +116,7 @@ final class MemoryStorage: Storage {
     _ state: State, _ number: UInt64?
   ) throws(SystemError) -> FileStatus {
     guard let number, let content = state.files[number] else { throw SystemError(code: ENOENT) }
-    return FileStatus(sizeBytes: content.count, permissions: 0o600, fileNumber: number)
+    return FileStatus(sizeBytes: content.count, permissions: 0o600, owner: 0, fileNumber: number)
   }
 
   func rename(_ oldPath: String, to newPath: String) throws(SystemError) {

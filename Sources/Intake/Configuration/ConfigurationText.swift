@@ -7,7 +7,7 @@ extension JSONValue {
   /// Sets a member of an object, in its place or as the last one.
   mutating func set(_ key: String, _ value: JSONValue) {
     guard case .object(var members) = self else { return }
-    if let index = members.firstIndex(where: { $0.key == key }) {
+    if let index = members.firstIndex(where: { $0.key.hasSameBytes(as: key) }) {
       members[index].value = value
     } else {
       members.append(Member(key, value))

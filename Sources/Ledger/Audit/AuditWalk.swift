@@ -1,5 +1,4 @@
 // The walk over all members of all segments, past whatever is damaged.
-import Glibc
 
 /// What the walk meets, in the order in which it stands in the files.
 enum AuditStep {
@@ -33,9 +32,7 @@ final class AuditWalk: BlockSequence {
   private var segments: ArraySlice<(first: Position, file: StorageFile, sizeBytes: Int)>
   private var current: Segment?
   private let steps = Monitor<[AuditStep]>([], conditionCount: 0)
-  private let buffer = ByteBuffer(capacity: Format.memberHeaderByteCountMax)
-  // Crafted bytes could hold a plausible member at every place: checksums are limited in all.
-  private var searchBudgetBytes = 1 << 32
+  private var search = MemberSearch()
 
   /// How many bytes the segments have together.
   let byteCount: Int
@@ -87,7 +84,9 @@ final class AuditWalk: BlockSequence {
         note(
           .finding(
             AuditFinding(error, file: segment.file.name, block: segment.blockCount, at: nil)))
-        segment.offsetBytes = segment.sizeBytes
+        segment.blockCount += 1
+        segment.lastBlock = nil
+        segment.offsetBytes = nextMember(after: segment.offsetBytes, segment)
         item = nil
       }
       if segment.offsetBytes >= segment.sizeBytes, item == nil {
@@ -104,8 +103,8 @@ final class AuditWalk: BlockSequence {
     var segment = Segment(first: next.first, file: next.file, sizeBytes: next.sizeBytes)
     let name = next.file.name
     do throws(LedgerError) {
-      let header = try member(at: 0, segment)
-      if let header, case .opening = header.detail, try isWhole(header, at: 0, segment) {
+      let header = try search.header(at: 0, of: segment.file, segment.sizeBytes)
+      if let header, case .opening = header.detail, try header.isWhole(in: segment.file, at: 0) {
         segment.offsetBytes = header.memberByteCount
         note(.segment(name: name, first: next.first, opening: header))
       } else {
@@ -113,12 +112,12 @@ final class AuditWalk: BlockSequence {
         note(
           .finding(
             AuditFinding(.corrupt, name, at: next.first, "its opening member is damaged")))
-        segment.offsetBytes = try nextMember(after: 0, segment) ?? segment.sizeBytes
+        segment.offsetBytes = nextMember(after: 0, segment)
       }
     } catch {
       note(.segment(name: name, first: next.first, opening: nil))
       note(.finding(AuditFinding(error, file: name, at: next.first)))
-      segment.offsetBytes = segment.sizeBytes
+      segment.offsetBytes = nextMember(after: 0, segment)
     }
     current = segment
   }
@@ -127,8 +126,8 @@ final class AuditWalk: BlockSequence {
   private func advance(_ segment: inout Segment) throws(LedgerError) -> BlockItem? {
     let offset = segment.offsetBytes
     guard offset < segment.sizeBytes else { return nil }
-    guard let header = try member(at: offset, segment) else {
-      try skip(&segment)
+    guard let header = try search.header(at: offset, of: segment.file, segment.sizeBytes) else {
+      skip(&segment)
       return nil
     }
     if segment.isClosed {
@@ -147,12 +146,13 @@ final class AuditWalk: BlockSequence {
       segment.lastBlock = block
       segment.offsetBytes = endOffset
       var mayBeTorn = segments.isEmpty && endOffset == segment.sizeBytes
-      if mayBeTorn { mayBeTorn = try !isWhole(header, at: offset, segment) }
+      // Where it can't be read, whoever inflates it says so.
+      if mayBeTorn { mayBeTorn = (try? header.isWhole(in: segment.file, at: offset)) == false }
       note(.block(header, block, file: segment.file.name, mayBeTorn: mayBeTorn))
       return BlockItem(block: block, file: segment.file)
     case .closing:
-      guard try isWhole(header, at: offset, segment) else {
-        try skip(&segment)
+      guard try header.isWhole(in: segment.file, at: offset) else {
+        skip(&segment)
         return nil
       }
       note(.closing(header, offsetBytes: offset))
@@ -169,21 +169,20 @@ final class AuditWalk: BlockSequence {
   }
 
   /// Goes on behind what is no member.
-  private func skip(_ segment: inout Segment) throws(LedgerError) {
+  private func skip(_ segment: inout Segment) {
     var start = segment.offsetBytes
     var isKnown = false
     if let block = segment.lastBlock, block.endOffsetBytes == start {
       // The block before may be damaged in the very bytes that say where it ends. Then whoever
       // inflates it reports it, and what stands here is a part of it.
-      let header = try member(at: block.offsetBytes, segment)
-      if let header, try !isWhole(header, at: block.offsetBytes, segment) {
+      if !search.isWholeMember(at: block.offsetBytes, of: segment.file, segment.sizeBytes) {
         start = block.offsetBytes
         isKnown = true
       }
     }
-    let next = try nextMember(after: start, segment)
+    let next = nextMember(after: start, segment)
     if !isKnown {
-      let isTorn = next == nil && segments.isEmpty && !segment.isClosed
+      let isTorn = next == segment.sizeBytes && segments.isEmpty && !segment.isClosed
       let rest = segment.sizeBytes - start
       if isTorn, rest <= Format.memberByteCountMax {
         note(.torn(file: segment.file.name, block: segment.blockCount, byteCount: rest))
@@ -197,68 +196,11 @@ final class AuditWalk: BlockSequence {
       }
     }
     segment.lastBlock = nil
-    segment.offsetBytes = next ?? segment.sizeBytes
+    segment.offsetBytes = next
   }
 
-  // MARK: Members
-
-  /// The header of the member at an offset; nil where there is none that fits into the file.
-  private func member(at offset: Int, _ segment: Segment) throws(LedgerError) -> MemberHeader? {
-    let window = UnsafeMutableRawBufferPointer(
-      rebasing: buffer.storage[..<min(buffer.capacity, Format.memberHeaderByteCountMax)])
-    buffer.count = try segment.file.read(into: window, offsetBytes: offset)
-    guard let header = MemberHeader(buffer.bytes),
-      header.memberByteCount <= segment.sizeBytes - offset
-    else { return nil }
-    return header
-  }
-
-  private func isWhole(
-    _ header: MemberHeader, at offset: Int, _ segment: Segment
-  ) throws(LedgerError) -> Bool {
-    let member = ByteBuffer(capacity: header.memberByteCount)
-    return try segment.file.readWhole(header.memberByteCount, offsetBytes: offset, into: member)
-      && header.isWhole(in: member.bytes)
-  }
-
-  /// Where the next whole member begins behind an offset.
-  private func nextMember(after offset: Int, _ segment: Segment) throws(LedgerError) -> Int? {
-    let window = ByteBuffer(capacity: 1 << 20)
-    var start = offset + 1
-    while start < segment.sizeBytes {
-      let count = min(1 << 20, segment.sizeBytes - start)
-      guard try segment.file.readWhole(count, offsetBytes: start, into: window) else { return nil }
-      var place = 0
-      while let found = Self.memberStart(window.bytes, from: place) {
-        let candidate = start + found
-        if let header = try member(at: candidate, segment) {
-          searchBudgetBytes -= header.memberByteCount
-          if searchBudgetBytes < 0 { return nil }
-          if try isWhole(header, at: candidate, segment) { return candidate }
-        }
-        place = found + 1
-      }
-      // A start that the window's end cuts is looked for again.
-      start += count == 1 << 20 ? count - Format.memberStart.count + 1 : count
-    }
-    return nil
-  }
-
-  /// Where the bytes that every member starts with stand.
-  private static func memberStart(_ bytes: UnsafeRawBufferPointer, from: Int) -> Int? {
-    guard let base = bytes.baseAddress else { return nil }
-    let start = Format.memberStart
-    var place = from
-    while place + start.count <= bytes.count,
-      let found = memchr(base + place, Int32(start[0]), bytes.count - place)
-    {
-      place = UnsafeRawPointer(found) - base
-      if place + start.count > bytes.count { return nil }
-      if start.withUnsafeBytes({ memcmp(base + place, $0.baseAddress ?? base, start.count) }) == 0 {
-        return place
-      }
-      place += 1
-    }
-    return nil
+  /// Where the next whole member begins, or the segment's end.
+  private func nextMember(after offset: Int, _ segment: Segment) -> Int {
+    search.next(after: offset, in: segment.file, segment.sizeBytes) ?? segment.sizeBytes
   }
 }

@@ -9,19 +9,21 @@ package final class LogAudit {
   /// Given lines that are whole, as they are met; the bytes are valid only meanwhile.
   typealias Salvage = (AuditedLines, _ bytes: UnsafeRawBufferPointer) throws -> Void
 
-  private let directory: LedgerDirectory
+  let directory: LedgerDirectory
   private let workerCount: Int
   private let hasher = SHA256()
-  private(set) var report = AuditReport()
+  var report = AuditReport()
   /// Sizes whose roots are wanted and not passed yet, descending.
   private var wantedSizes: [Int]
 
   /// The tree of what was read so far; nil where damage lets nobody know it.
-  private var tree: Frontier? = Frontier()
+  var tree: Frontier? = Frontier()
   /// Whether position, tree and time follow from what was read, not only from what a header says.
-  private var isCertain = true
-  private var position: Position = 0
-  private var lastEventAtMs: Int64 = 0
+  var isCertain = true
+  var position: Position = 0
+  /// Where the last block that is whole ended, in this segment: nothing behind it lies before that.
+  private var wholeEnd: Position = 0
+  private(set) var lastEventAtMs: Int64 = 0
 
   private var segmentName = Format.logDirectoryName
   private var segmentFirst: Position = 0
@@ -32,7 +34,7 @@ package final class LogAudit {
   private var blockIsSound = false
   /// A damaged block whose end is not known yet.
   private var unsettled: AuditFinding?
-  private var tornMember: (file: String, block: Int)?
+  private(set) var tornMember: (file: String, block: Int)?
 
   /// - Parameters:
   ///   - rootsAt: sizes at which the root is to be told, computed from the events.
@@ -61,7 +63,12 @@ package final class LogAudit {
       try auditThreaded(walk, tails, total, progress)
     }
     for step in walk.takeSteps() { take(step, tails) }
-    settle(endingAt: tails.open.first { $0.first >= position }?.first)
+    let following = tails.open.first { $0.first >= position }?.first
+    if let following, following > position, damageHidesItsEnd {
+      position = following
+      tree = nil
+    }
+    settle(endingAt: following)
     if report.segmentCount == 0 {
       find(
         .missing, directory.logPath(Format.segmentName(0)), at: 0, "the first segment is gone")
@@ -150,19 +157,16 @@ package final class LogAudit {
       }
     case .finding(let finding):
       settle(endingAt: nil)
-      // The walk does not know positions where the bytes do not tell them.
-      report.add(
-        finding.damage.position == nil
-          ? AuditFinding(
-            finding.damage.verdict, finding.damage.file, block: finding.damage.block,
-            at: position, finding.cause)
-          : finding)
+      // The walk does not know positions where the bytes do not tell them, nor where it is whole again.
+      unsettled = AuditFinding(
+        finding.damage.verdict, finding.damage.file, block: finding.damage.block,
+        at: finding.damage.position ?? position, finding.cause)
       segmentIsWhole = false
       isCertain = false
     }
   }
 
-  private func find(
+  func find(
     _ verdict: LedgerError.Verdict, _ file: String, block: Int? = nil, at position: Position?,
     to endPosition: Position? = nil, _ cause: String
   ) {
@@ -172,6 +176,7 @@ package final class LogAudit {
   }
 
   private func begin(_ name: String, _ first: Position, _ opening: MemberHeader?) {
+    let isAccountedFor = damageHidesItsEnd
     settle(endingAt: first)
     segmentName = name
     segmentFirst = first
@@ -180,9 +185,11 @@ package final class LogAudit {
     segmentIsForeign = false
     report.segmentCount += 1
     if first > position {
-      find(
-        .missing, directory.logPath(Format.segmentName(position)), at: position, to: first,
-        "the segment is gone")
+      if !isAccountedFor {
+        find(
+          .missing, directory.logPath(Format.segmentName(position)), at: position, to: first,
+          "the segment is gone")
+      }
       isCertain = false
     } else if first < position {
       find(
@@ -190,6 +197,7 @@ package final class LogAudit {
       isCertain = false
     }
     position = first
+    wholeEnd = first
     if !isCertain { tree = nil }
     guard let opening, case .opening(let id, let before) = opening.detail else { return }
     report.byteCount += opening.memberByteCount
@@ -256,6 +264,7 @@ package final class LogAudit {
       tree = frontier
     }
     position = block.endPosition
+    wholeEnd = position
     // What follows is held against this block from now on.
     isCertain = true
   }
@@ -263,13 +272,13 @@ package final class LogAudit {
   /// Whether a block continues the log, or at least goes on behind a gap.
   private func place(_ block: BlockLocation, _ file: String) -> Bool {
     if block.first == position { return true }
+    if block.first < (isCertain ? position : wholeEnd) {
+      find(
+        .tampered, file, block: block.ordinal, at: position,
+        "a block of position \(block.first) stands here")
+      return false
+    }
     if isCertain {
-      if block.first < position {
-        find(
-          .tampered, file, block: block.ordinal, at: position,
-          "a block of position \(block.first) stands here")
-        return false
-      }
       find(
         .missing, file, block: block.ordinal, at: position, to: block.first,
         "no block holds the events before position \(block.first)")
@@ -314,7 +323,11 @@ package final class LogAudit {
         finding.damage, endPosition: isBehind ? end : nil, cause: finding.cause))
   }
 
-  private func extend(by lines: AuditedLines) {
+  /// Whether the last block was damaged so that nothing tells how many events it held: what is whole again
+  /// behind it may begin anywhere.
+  private var damageHidesItsEnd: Bool { unsettled?.damage.position == position }
+
+  func extend(by lines: AuditedLines) {
     lastEventAtMs = lines.lastEventAtMs
     guard var tree else { return }
     self.tree = nil
@@ -339,9 +352,21 @@ package final class LogAudit {
   private func close(_ header: MemberHeader, _ offset: Int) {
     report.byteCount += header.memberByteCount
     settle(endingAt: header.endPosition)
+    guard case .closing(let blockCount, let byteCount, let root) = header.detail else { return }
+    if header.first == segmentFirst, header.endPosition > position {
+      if isCertain, blockCount > segmentBlockCount {
+        find(
+          .missing, segmentName, block: segmentBlockCount, at: position, to: header.endPosition,
+          "no block holds the events before position \(header.endPosition)")
+        isCertain = false
+      }
+      if !isCertain {
+        position = header.endPosition
+        tree = nil
+      }
+    }
     // Where the segment is damaged that was said; its closing member then can't match.
-    guard segmentIsWhole, case .closing(let blockCount, let byteCount, let root) = header.detail
-    else { return }
+    guard segmentIsWhole else { return }
     guard header.first == segmentFirst, header.endPosition == position,
       blockCount == segmentBlockCount, byteCount == offset, root == tree?.root(hasher),
       header.lastEventAtMs == lastEventAtMs
@@ -350,134 +375,6 @@ package final class LogAudit {
         .tampered, segmentName, at: position, "its closing member does not match its blocks")
       return
     }
-  }
-
-  // MARK: Tails
-
-  private func auditTails(_ tails: AuditTails, _ salvage: Salvage) throws {
-    if let torn = tornMember {
-      if tails.open.contains(where: { $0.first == position }) {
-        report.notes.append(
-          "\(torn.file) ends with a block that was cut short and that a tail holds; the next "
-            + "writer removes it")
-      } else if isBeingWritten() {
-        report.notes.append("\(torn.file) was growing while it was read")
-      } else {
-        find(
-          .missing, torn.file, block: torn.block, at: position,
-          "its last member is damaged and no tail holds it")
-      }
-    }
-    for finding in tails.findings { report.add(finding) }
-    let blocksEnd = position
-    for (index, tail) in tails.open.enumerated() {
-      report.tailCount += 1
-      if tail.first < blocksEnd {
-        try auditCovered(tail, blocksEnd)
-        continue
-      }
-      if tail.first > position {
-        find(
-          .missing, directory.logPath(Format.tailName(position)), at: position, to: tail.first,
-          "no tail begins where the log ends")
-        tree = nil
-        isCertain = false
-        position = tail.first
-      }
-      let content: ByteBuffer
-      do throws(LedgerError) { content = try tail.content() } catch {
-        report.add(AuditFinding(error, file: tail.file.name, at: position))
-        isCertain = false
-        continue
-      }
-      try auditTail(tail, content, isNewest: index == tails.open.count - 1, salvage)
-    }
-  }
-
-  /// Whether what looks like a torn member was a writer at work: then its tail came into being, and
-  /// went, after the tails were opened, and the log is whole by now.
-  private func isBeingWritten() -> Bool {
-    guard let reader = try? LogReader(directory) else { return false }
-    return reader.damage == nil && reader.head.size > position
-  }
-
-  private func auditCovered(
-    _ tail: AuditTails.Tail, _ blocksEnd: Position
-  ) throws(LedgerError) {
-    let end = try TailView.coveredEnd(tail.file, first: tail.first, ByteBuffer())
-    if end > blocksEnd, isCertain {
-      find(
-        .tampered, tail.file.name, at: blocksEnd,
-        "it holds events beyond the block that covers it")
-    } else {
-      report.notes.append("\(tail.file.name) stands in a block already")
-    }
-  }
-
-  private func auditTail(
-    _ tail: AuditTails.Tail, _ content: ByteBuffer, isNewest: Bool, _ salvage: Salvage
-  ) throws {
-    let name = tail.file.name
-    report.byteCount += content.count
-    var offset = 0
-    while offset < content.count {
-      let rest = UnsafeRawBufferPointer(rebasing: content.bytes[offset...])
-      if let header = FrameHeader(rest), header.isWhole(in: rest) {
-        let events = UnsafeRawBufferPointer(
-          rebasing: rest[header.headerByteCount..<header.frameByteCount])
-        if let lines = take(header, events, name) { try salvage(lines, events) }
-        offset += header.frameByteCount
-        continue
-      }
-      guard let next = AuditTails.nextFrame(rest) else {
-        if isNewest {
-          report.notes.append(
-            "\(name) ends with \(rest.count) bytes of a write that was cut short; the next "
-              + "writer removes them")
-        } else {
-          find(.corrupt, name, at: position, "a frame is damaged and a newer tail follows")
-        }
-        return
-      }
-      find(.corrupt, name, at: position, to: next.first, "a frame is damaged")
-      tree = nil
-      isCertain = false
-      position = next.first
-      offset += next.offsetBytes
-    }
-  }
-
-  /// Returns the lines where they are whole.
-  private func take(
-    _ header: FrameHeader, _ events: UnsafeRawBufferPointer, _ name: String
-  ) -> AuditedLines? {
-    if header.first != position {
-      let isGap = header.first > position
-      find(
-        isGap ? .missing : .tampered, name, at: position, to: isGap ? header.first : nil,
-        "a frame of position \(header.first) stands here")
-      tree = nil
-      position = header.first
-      isCertain = false
-    }
-    let lines = AuditedLines(
-      events, firstPosition: header.first, count: header.eventCount)
-    for fault in lines.faults { find(.tampered, name, at: fault.position, fault.cause) }
-    if let breach = lines.breach {
-      find(.tampered, name, at: breach.position, to: header.endPosition, breach.cause)
-      tree = nil
-      isCertain = false
-    } else {
-      if isCertain, lines.firstEventAtMs < lastEventAtMs {
-        find(
-          .tampered, name, at: header.first,
-          "the event's time lies before that of the event before it")
-      }
-      report.eventCount += header.eventCount
-      extend(by: lines)
-    }
-    position = header.endPosition
-    return lines.breach == nil ? lines : nil
   }
 }
 

@@ -18,7 +18,7 @@ package struct Checkpoint: Sendable, Equatable {
     let signers = try note.signers(among: keys)
     try self.init(note, bytes)
     let origin = origin
-    guard signers.contains(where: { $0.name == origin })
+    guard signers.contains(where: { $0.name.hasSameBytes(as: origin) })
     else { throw ProofError("checkpoint", "no key of its origin has signed it") }
   }
 

@@ -45,7 +45,7 @@ package struct CheckpointStore {
     do throws(ProofError) { checkpoint = try Checkpoint(bytes, keys: known) } catch {
       throw damage(.corrupt, error.description)
     }
-    guard checkpoint.origin == directory.identity.origin
+    guard checkpoint.origin.hasSameBytes(as: directory.identity.origin)
     else { throw damage(.tampered, "it is of another ledger") }
     guard checkpoint.size == size else { throw damage(.tampered, "it is of another size") }
     return checkpoint
@@ -91,7 +91,7 @@ package struct CheckpointStore {
       if let kept = try checkpoint(size: size) {
         guard kept.root == root else { throw contradiction(name, "its root is another") }
         note = try SignedNote(kept.bytes)
-        if note.signatures.contains(where: { $0.keyID == key.verifierKey.id }) { return kept }
+        if note.signatures.contains(where: { $0.isOf(key.verifierKey) }) { return kept }
       }
       try note.sign(key)
       let checkpoint = try Checkpoint(note.bytes, keys: [key.verifierKey])

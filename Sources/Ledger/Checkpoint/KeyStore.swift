@@ -1,4 +1,5 @@
 // The keys of a ledger: private ones in keys/, public ones in ledger.json.
+import Glibc
 
 /// Makes and finds the keys that sign a ledger's checkpoints.
 package struct KeyStore {
@@ -59,10 +60,17 @@ package struct KeyStore {
   }
 
   /// The newest key that can sign; nil where there is none.
+  ///
+  /// Throws `invalidInput` where others than the ledger's owner can read or write its file.
   package func signingKey() throws(LedgerError) -> SigningKey? {
     for key in try publicKeys().reversed() {
       let name = Self.fileName(key)
-      guard let content = try directory.readSmallFile(name) else { continue }
+      guard let file = try directory.openFileIfPresent(name) else { continue }
+      if let cause = try Self.exposure(of: file) {
+        throw LedgerError(
+          .invalidInput, operation: "read signing key", object: name, cause: cause)
+      }
+      let content = try file.readSmall()
       guard let signing = SigningKey(fileText: String(decoding: content, as: UTF8.self)),
         signing.verifierKey == key
       else {
@@ -71,6 +79,20 @@ package struct KeyStore {
           cause: "it is not the private key that belongs to its name")
       }
       return signing
+    }
+    return nil
+  }
+
+  /// Why a private key may be known to others, or of their making; nil where its file belongs to its owner alone.
+  private static func exposure(of file: StorageFile) throws(LedgerError) -> String? {
+    let status = try file.status()
+    if status.permissions & 0o077 != 0 {
+      return "others may read or write it, and it is secret: chmod 600 mends that, "
+        + "'ledgerctl key create --further' makes another key where somebody may have read it"
+    }
+    // Root signs for the owner; nobody signs with what another user has put there.
+    if geteuid() != 0, ![0, geteuid()].contains(status.owner) {
+      return "it belongs to another user"
     }
     return nil
   }
@@ -103,14 +125,20 @@ extension LedgerDirectory {
   func readSmallFile(
     _ name: String, byteCountMax: Int = 1 << 20
   ) throws(LedgerError) -> [UInt8]? {
-    guard let file = try openFileIfPresent(name) else { return nil }
-    guard try file.sizeBytes() <= byteCountMax else {
+    try openFileIfPresent(name)?.readSmall(byteCountMax: byteCountMax)
+  }
+}
+
+extension StorageFile {
+  /// The whole content. A large one is corruption.
+  fileprivate func readSmall(byteCountMax: Int = 1 << 20) throws(LedgerError) -> [UInt8] {
+    guard try sizeBytes() <= byteCountMax else {
       throw LedgerError(
         .init(verdict: .corrupt, file: name, position: nil), operation: "read",
         cause: "it is larger than \(byteCountMax) bytes")
     }
     let content = ByteBuffer(capacity: byteCountMax + 1)
-    content.count = try file.read(into: content.storage, offsetBytes: 0)
+    content.count = try read(into: content.storage, offsetBytes: 0)
     return Array(content.bytes)
   }
 }

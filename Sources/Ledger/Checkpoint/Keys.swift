@@ -13,6 +13,22 @@ package enum KeyName {
   }
 }
 
+/// The parts of a written key, split at its bytes: a character may be `+` with an accent upon it.
+private struct KeyParts {
+  let name: String
+  let id: String
+  let key: [UInt8]
+
+  init?(_ text: some Collection<UInt8>) {
+    // The base64 may hold `+` too; name and id may not.
+    let parts = text.split(separator: 0x2B, maxSplits: 2, omittingEmptySubsequences: false)
+    guard parts.count == 3 else { return nil }
+    name = String(decoding: parts[0], as: UTF8.self)
+    id = String(decoding: parts[1], as: UTF8.self)
+    key = Array(parts[2])
+  }
+}
+
 /// A public key: `name+hex(key id)+base64(0x01 ‖ 32 bytes)`.
 package struct VerifierKey: Sendable, Hashable, CustomStringConvertible {
   /// The algorithm's byte: Ed25519.
@@ -37,23 +53,32 @@ package struct VerifierKey: Sendable, Hashable, CustomStringConvertible {
   /// Reads the written form.
   package init(_ text: String) throws(ProofError) {
     func refusal(_ cause: String) -> ProofError { ProofError("verifier key", cause) }
-    // The base64 may hold `+` too; name and id may not.
-    let parts = text.split(separator: "+", maxSplits: 2, omittingEmptySubsequences: false)
-    guard parts.count == 3 else { throw refusal("it is not name+id+key") }
-    guard let bytes = try? Base64.decode(Array(parts[2].utf8)),
-      bytes.count == 1 + Ed25519.keyByteCount
+    guard let parts = KeyParts(text.utf8) else { throw refusal("it is not name+id+key") }
+    guard let bytes = try? Base64.decode(parts.key), bytes.count == 1 + Ed25519.keyByteCount
     else { throw refusal("its key is not base64 of 33 bytes") }
     guard bytes[0] == Self.algorithm
     else { throw refusal("its algorithm is \(bytes[0]); this program knows 1, Ed25519") }
-    guard let key = VerifierKey(name: String(parts[0]), publicKey: Array(bytes.dropFirst()))
+    guard let key = VerifierKey(name: parts.name, publicKey: Array(bytes.dropFirst()))
     else { throw refusal("its name is empty or holds white space") }
-    guard key.idText == parts[1] else { throw refusal("its id does not belong to name and key") }
+    guard key.idText.hasSameBytes(as: parts.id) else {
+      throw refusal("its id does not belong to name and key")
+    }
     self = key
   }
 
   /// The id as eight hexadecimal digits.
   package var idText: String {
     withUnsafeBytes(of: id.bigEndian) { Hex.text($0) }
+  }
+
+  package static func == (left: VerifierKey, right: VerifierKey) -> Bool {
+    left.id == right.id && left.publicKey == right.publicKey
+      && left.name.hasSameBytes(as: right.name)
+  }
+
+  package func hash(into hasher: inout Hasher) {
+    hasher.combine(id)
+    hasher.combine(publicKey)
   }
 
   package var description: String {
@@ -96,13 +121,12 @@ package struct SigningKey: Sendable {
 
   /// Reads a key's file; nil where it is none.
   init?(fileText: String) {
-    guard fileText.hasPrefix(Self.prefix), fileText.utf8.last == 0x0A else { return nil }
-    let parts = fileText.dropFirst(Self.prefix.count).dropLast()
-      .split(separator: "+", maxSplits: 2, omittingEmptySubsequences: false)
-    guard parts.count == 3, let bytes = try? Base64.decode(Array(parts[2].utf8)),
-      bytes.first == VerifierKey.algorithm,
-      let key = SigningKey(name: String(parts[0]), seed: Array(bytes.dropFirst())),
-      key.verifierKey.idText == parts[1]
+    let text = fileText.utf8
+    guard text.starts(with: Self.prefix.utf8), text.last == 0x0A,
+      let parts = KeyParts(text.dropFirst(Self.prefix.utf8.count).dropLast()),
+      let bytes = try? Base64.decode(parts.key), bytes.first == VerifierKey.algorithm,
+      let key = SigningKey(name: parts.name, seed: Array(bytes.dropFirst())),
+      key.verifierKey.idText.hasSameBytes(as: parts.id)
     else { return nil }
     self = key
   }

@@ -99,7 +99,7 @@ package struct ConsistencyProof: Sendable, Equatable {
   ) throws(ProofError) -> (old: Checkpoint, new: Checkpoint) {
     let old = try Checkpoint(oldCheckpoint, keys: keys)
     let new = try Checkpoint(newCheckpoint, keys: keys)
-    guard old.origin == new.origin
+    guard old.origin.hasSameBytes(as: new.origin)
     else { throw ProofError("consistency proof", "its checkpoints are of two ledgers") }
     guard
       TreeProof.verifyConsistency(

@@ -10,6 +10,9 @@ package struct SignedNote: Sendable, Equatable {
     package let keyID: UInt32
     /// What follows them.
     package let bytes: [UInt8]
+
+    /// Whether it names this key.
+    func isOf(_ key: VerifierKey) -> Bool { keyID == key.id && name.hasSameBytes(as: key.name) }
   }
 
   /// Far more than any checkpoint has.
@@ -71,7 +74,7 @@ package struct SignedNote: Sendable, Equatable {
   package func signers(among keys: [VerifierKey]) throws(ProofError) -> [VerifierKey] {
     var signers: [VerifierKey] = []
     for signature in signatures {
-      let known = keys.first { $0.name == signature.name && $0.id == signature.keyID }
+      let known = keys.first { signature.isOf($0) }
       guard let known else { continue }
       guard Ed25519.verify(signature.bytes, of: text, publicKey: known.publicKey) else {
         throw ProofError("signed note", "the signature of key \(known.idText) is wrong")
@@ -85,9 +88,7 @@ package struct SignedNote: Sendable, Equatable {
   /// Adds a signature. One that is there already is not added again.
   mutating func sign(_ key: SigningKey) throws(ProofError) {
     let verifier = key.verifierKey
-    if signatures.contains(where: { $0.name == verifier.name && $0.keyID == verifier.id }) {
-      return
-    }
+    if signatures.contains(where: { $0.isOf(verifier) }) { return }
     guard let bytes = key.sign(text) else {
       throw ProofError("signed note", "libcrypto could not sign it")
     }

@@ -191,11 +191,18 @@ package struct LedgerDirectory: Sendable {
     let temporary = name + Format.temporarySuffix
     let file = try openFile(temporary, .replace, errorName: name)
     try file.write(content.bytes, offsetBytes: 0)
+    try putInPlace(file, temporary, as: name)
+    return file
+  }
+
+  /// Gives a file that was written whole its name, durably.
+  func putInPlace(
+    _ file: StorageFile, _ temporary: String, as name: String
+  ) throws(LedgerError) {
     try file.syncData()
     try rename(temporary, to: name)
     let parent = name.lastIndex(of: "/").map { String(name[..<$0]) } ?? ""
     try syncDirectory(parent)
-    return file
   }
 
   /// Random bytes for ids and salts.

@@ -39,6 +39,16 @@ struct MemberHeader: Equatable {
 
   var endPosition: Position { first + eventCount }
 
+  /// How long the header is that begins with these bytes; nil where none does.
+  static func byteCount(prefix bytes: UnsafeRawBufferPointer) -> Int? {
+    guard bytes.count >= Format.memberPrefixByteCount,
+      bytes.prefix(10).elementsEqual(Format.memberStart)
+    else { return nil }
+    let subfieldByteCount = bytes.loadUnaligned(fromByteOffset: 14, as: UInt16.self)
+    let byteCount = Format.memberPrefixByteCount + Int(UInt16(littleEndian: subfieldByteCount))
+    return byteCount <= Format.memberHeaderByteCountMax ? byteCount : nil
+  }
+
   /// Reads the header at the start of the bytes; nil if it breaks a rule or is incomplete.
   init?(_ bytes: UnsafeRawBufferPointer) {
     let prefixByteCount = Format.memberPrefixByteCount

@@ -49,14 +49,16 @@ struct SegmentIndex {
         .init(verdict: verdict, file: file.name, position: first), operation: "open segment",
         cause: cause)
     }
-    let bytes = ByteBuffer(capacity: Format.memberHeaderByteCountMax + 16)
+    let bytes = ByteBuffer(capacity: Format.memberHeaderByteCountMax)
+    let found: MemberHeader?
     do throws(LedgerError) {
-      bytes.count = try file.read(into: bytes.storage, offsetBytes: 0)
+      found = try file.memberHeader(at: 0, bytes)
+      if let found, case .opening = found.detail {
+        _ = try file.readWhole(found.memberByteCount, offsetBytes: 0, into: bytes)
+      }
     } catch { throw error.unreadable(file, at: first) }
-    guard let header = MemberHeader(bytes.bytes),
-      header.memberByteCount <= bytes.count,
-      header.isWhole(in: UnsafeRawBufferPointer(rebasing: bytes.bytes[..<header.memberByteCount])),
-      case .opening(let ledgerID, let frontierBefore) = header.detail
+    guard let header = found, case .opening(let ledgerID, let frontierBefore) = header.detail,
+      header.isWhole(in: bytes.bytes)
     else { throw damage(.corrupt, "its opening member is damaged") }
     guard ledgerID == expectedID
     else { throw damage(.tampered, "it belongs to another ledger") }
@@ -86,10 +88,7 @@ struct SegmentIndex {
     let buffer = ByteBuffer(capacity: Format.memberHeaderByteCountMax)
     while endOffsetBytes < sizeBytes {
       if isClosed { return .damaged(damage("bytes follow its closing member")) }
-      let window = UnsafeMutableRawBufferPointer(
-        rebasing: buffer.storage[..<min(buffer.capacity, Format.memberHeaderByteCountMax)])
-      buffer.count = try file.read(into: window, offsetBytes: endOffsetBytes)
-      guard let header = MemberHeader(buffer.bytes),
+      guard let header = try file.memberHeader(at: endOffsetBytes, buffer),
         header.memberByteCount <= sizeBytes - endOffsetBytes
       else { return try classify(sizeBytes: sizeBytes) }
       if endOffsetBytes + header.memberByteCount == sizeBytes {
@@ -134,7 +133,11 @@ struct SegmentIndex {
     case .closing(let blockCount, let segmentByteCount, let root):
       guard header.first == first, header.endPosition == endPosition,
         blockCount == blocks.count, segmentByteCount == endOffsetBytes, root == frontierAfter.root
-      else { return tampered("its closing member does not match its blocks") }
+      else {
+        return damage(
+          header.first == first && header.endPosition > endPosition ? .missing : .tampered,
+          "its closing member does not match its blocks")
+      }
       isClosed = true
     }
     endOffsetBytes += header.memberByteCount
@@ -196,10 +199,11 @@ struct SegmentIndex {
     if block.ordinal == 0 { return frontierBefore }
     let previous = blocks[block.ordinal - 1]
     let buffer = ByteBuffer(capacity: Format.memberHeaderByteCountMax)
+    let found: MemberHeader?
     do throws(LedgerError) {
-      buffer.count = try file.read(into: buffer.storage, offsetBytes: previous.offsetBytes)
+      found = try file.memberHeader(at: previous.offsetBytes, buffer)
     } catch { throw error.unreadable(file, block: previous.ordinal, at: previous.first) }
-    guard let header = MemberHeader(buffer.bytes), header.endPosition == block.first,
+    guard let header = found, header.endPosition == block.first,
       case .block(let frontier) = header.detail
     else {
       throw LedgerError(

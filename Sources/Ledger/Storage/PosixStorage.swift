@@ -111,6 +111,6 @@ extension FileStatus {
   fileprivate init(_ status: stat) {
     self.init(
       sizeBytes: Int(status.st_size), permissions: status.st_mode & 0o7777,
-      fileNumber: UInt64(status.st_ino))
+      owner: status.st_uid, fileNumber: UInt64(status.st_ino))
   }
 }

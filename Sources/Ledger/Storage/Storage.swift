@@ -26,12 +26,15 @@ package struct FileStatus: Sendable, Equatable {
   package let sizeBytes: Int
   /// The permission bits.
   package let permissions: UInt32
+  /// The user that the file belongs to.
+  package let owner: UInt32
   /// The file's number: tells whether two names or descriptors are one file.
   package let fileNumber: UInt64
 
-  package init(sizeBytes: Int, permissions: UInt32, fileNumber: UInt64) {
+  package init(sizeBytes: Int, permissions: UInt32, owner: UInt32, fileNumber: UInt64) {
     self.sizeBytes = sizeBytes
     self.permissions = permissions
+    self.owner = owner
     self.fileNumber = fileNumber
   }
 }

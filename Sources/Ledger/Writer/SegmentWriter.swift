@@ -82,6 +82,23 @@ final class SegmentWriter {
     }
   }
 
+  /// Makes a segment's file. On a full disk what was written of it goes: the segment before stays closed, and the
+  /// next one can be tried again.
+  private func make(_ name: String, _ bytes: ByteBuffer) throws(LedgerError) -> StorageFile {
+    let temporary = name + Format.temporarySuffix
+    let file: StorageFile
+    do throws(LedgerError) {
+      file = try directory.openFile(temporary, .replace, errorName: name)
+      try file.write(bytes.bytes, offsetBytes: 0)
+    } catch {
+      try directory.unlink(temporary)
+      canRetry = true
+      throw error
+    }
+    try directory.putInPlace(file, temporary, as: name)
+    return file
+  }
+
   /// Closes the segment and begins the next with the block that is encoded.
   private func roll(firstBlock: MemberHeader) throws(LedgerError) {
     let buffer = ByteBuffer()
@@ -92,6 +109,7 @@ final class SegmentWriter {
         root: segment.frontierAfter.root(hasher), lastEventAtMs: segment.lastEventAtMs)
       try put(buffer)
       try segment.file.syncData()
+      if let closing = MemberHeader(buffer.bytes) { try segment.takeWritten(closing) }
     }
     try segment.file.changePermissions(Format.sealedPermissions)
     MemberWriter(buffer).opening(
@@ -99,7 +117,7 @@ final class SegmentWriter {
       lastEventAtMs: segment.lastEventAtMs)
     buffer.append(member.bytes)
     let name = directory.logPath(Format.segmentName(segment.endPosition))
-    let file = try directory.replaceFile(name, with: buffer)
+    let file = try make(name, buffer)
     var next = try SegmentIndex(file, directory.identity.id, first: segment.endPosition)
     try next.takeWritten(firstBlock)
     segment = next

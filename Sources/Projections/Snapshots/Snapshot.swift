@@ -47,7 +47,7 @@ extension Projector {
   package func unfitness(of snapshot: Snapshot) -> String? {
     let header = snapshot.header
     let identity = reader.directory.identity
-    guard header.ledgerID == "\(identity.id)", header.origin == identity.origin
+    guard header.ledgerID == "\(identity.id)", header.origin.hasSameBytes(as: identity.origin)
     else { return "it is of another ledger" }
     let differences = header.versionDifferences(from: projections.versions)
     if !differences.isEmpty {

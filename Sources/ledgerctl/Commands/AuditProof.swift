@@ -97,7 +97,7 @@ private func auditConsistency(_ invocation: Invocation, _ context: Context) thro
   if let path = invocation.value("checkpoint") {
     let noted = try Checkpoint(try readSmallFile(path), keys: keys)
     let isOne = [heads.old, heads.new].contains {
-      $0.origin == noted.origin && $0.size == noted.size && $0.root == noted.root
+      $0.origin.hasSameBytes(as: noted.origin) && $0.size == noted.size && $0.root == noted.root
     }
     if !isOne {
       throw ProofError("consistency proof", "it is not about the checkpoint that was noted")

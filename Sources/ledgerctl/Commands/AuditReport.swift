@@ -60,12 +60,12 @@ private struct ReportAudit {
   /// Whether it is of this ledger, and its checkpoint signed.
   func checkLedger(_ keys: [VerifierKey]) throws {
     let identity = ledger.directory.identity
-    guard manifest.origin == identity.origin, manifest.id == "\(identity.id)"
+    guard manifest.origin.hasSameBytes(as: identity.origin), manifest.id == "\(identity.id)"
     else { throw failure(.mismatch, manifestPath, "it is of another ledger") }
     guard let note = manifest.checkpoint else { return }
     let known = keys.isEmpty ? try KeyStore(ledger.directory).publicKeys() : keys
     let checkpoint = try Checkpoint(note, keys: known)
-    guard checkpoint.origin == manifest.origin, checkpoint.size == manifest.size,
+    guard checkpoint.origin.hasSameBytes(as: manifest.origin), checkpoint.size == manifest.size,
       checkpoint.root == manifest.root
     else { throw failure(.corrupted, manifestPath, "its checkpoint is of another head") }
   }

@@ -1,4 +1,5 @@
 // Keys and checkpoints that a command is given.
+import Bytes
 import Ledger
 
 /// The key of the examples: a real one, since examples are run.
@@ -34,7 +35,7 @@ func givenCheckpoint(
     throw Failure(
       .corrupted, operation: "read checkpoint", object: path, cause: error.description)
   }
-  guard checkpoint.origin == directory.identity.origin else {
+  guard checkpoint.origin.hasSameBytes(as: directory.identity.origin) else {
     throw Failure(
       .corrupted, operation: "read checkpoint", object: path, cause: "it is of another ledger")
   }

@@ -1,0 +1,25 @@
+// Reading a member's header, whatever the medium does not give back of what lies behind it.
+
+extension StorageFile {
+  /// The header of the member at an offset, read by way of a buffer; nil where no header stands there.
+  ///
+  /// Throws only where bytes of the header itself can't be read.
+  func memberHeader(
+    at offsetBytes: Int, _ buffer: ByteBuffer
+  ) throws(LedgerError) -> MemberHeader? {
+    do throws(LedgerError) {
+      // The longest header at once: where it is shorter, what follows is read along.
+      try fill(buffer, Format.memberHeaderByteCountMax, offsetBytes)
+    } catch {
+      guard error.operation == LedgerError.readOperation else { throw error }
+      try fill(buffer, Format.memberPrefixByteCount, offsetBytes)
+      guard let byteCount = MemberHeader.byteCount(prefix: buffer.bytes) else { return nil }
+      try fill(buffer, byteCount, offsetBytes)
+    }
+    return MemberHeader(buffer.bytes)
+  }
+
+  private func fill(
+    _ buffer: ByteBuffer, _ byteCount: Int, _ offsetBytes: Int
+  ) throws(LedgerError) { _ = try readWhole(byteCount, offsetBytes: offsetBytes, into: buffer) }
+}
