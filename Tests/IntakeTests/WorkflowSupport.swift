@@ -216,6 +216,7 @@ final class WorkflowFixture {
   func start(isSingleRun: Bool = false) throws {
     let writer = try LedgerWriter.open(directory)
     var options = WorkflowOptions()
+    options.workerCount = 2
     options.uploadsMax = uploadsMax
     options.say = { [notes] in notes.say($0) }
     options.onFatal = { [notes] in notes.noteFatal() }

@@ -54,13 +54,16 @@ import Testing
           table.add(expected[place], ofSale: place)
         }
         try table.store(rows)
+        try rows.drain()
         var read: [SaleFigures] = []
         let isWhole = try SaleFiguresTable.forEach(in: database) { number, figures in
           #expect(number == read.count)
           read.append(figures)
         }
         #expect(isWhole)
-        #expect(read == expected, "seed \(seed)")
+        // The whole arrays would fill a screen.
+        let isSame = read == expected
+        #expect(isSame, "seed \(seed), \(expected.count) sales")
       }
       #expect(expected.count > 2 * SaleFigures.rowCapacity, "one row would test little")
       try database.execute("INSERT INTO sales VALUES(\(expected.count))")

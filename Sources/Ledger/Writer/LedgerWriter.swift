@@ -73,7 +73,8 @@ package final class LedgerWriter: @unchecked Sendable {
     self.lock = Monitor(lock, conditionCount: 0)
     recovery = recovered.report
     sealer = try Sealer(
-      recovered.segmentWriter, unsealedCountMax: options.unsealedTailCountMax)
+      recovered.segmentWriter, unsealedCountMax: options.unsealedTailCountMax,
+      niceness: options.sealingNiceness)
     tailWriter = TailWriter(
       directory, options, sealer, current: recovered.current,
       nextPosition: recovered.nextPosition, lastEventAtMs: recovered.lastEventAtMs)

@@ -93,17 +93,31 @@ package struct WorkerThread: @unchecked Sendable {
 
   private final class Body: Sendable {
     let run: @Sendable () -> Void
-    init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+    let niceness: Int32
+
+    init(niceness: Int32, _ run: @escaping @Sendable () -> Void) {
+      self.niceness = niceness
+      self.run = run
+    }
+
+    func start() {
+      // In Linux a thread has a niceness of its own; without the right to change it, it stays as it was.
+      if niceness > 0 { setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, niceness) }
+      run()
+    }
   }
 
   /// Starts a thread; whoever starts it must join it.
-  package init(_ run: @escaping @Sendable () -> Void) throws(LedgerError) {
-    let body = Unmanaged.passRetained(Body(run))
+  /// - Parameter niceness: above 0 for work beside others that someone waits for.
+  package init(
+    niceness: Int32 = 0, _ run: @escaping @Sendable () -> Void
+  ) throws(LedgerError) {
+    let body = Unmanaged.passRetained(Body(niceness: niceness, run))
     var handle = pthread_t()
     let code = pthread_create(
       &handle, nil,
       { argument in
-        if let argument { Unmanaged<Body>.fromOpaque(argument).takeRetainedValue().run() }
+        if let argument { Unmanaged<Body>.fromOpaque(argument).takeRetainedValue().start() }
         return nil
       }, body.toOpaque())
     if code != 0 {

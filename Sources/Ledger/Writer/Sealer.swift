@@ -26,12 +26,14 @@ final class Sealer: @unchecked Sendable {
   private let segmentWriter: SegmentWriter
   private var thread: WorkerThread?
 
-  init(_ segmentWriter: SegmentWriter, unsealedCountMax: Int) throws(LedgerError) {
+  init(
+    _ segmentWriter: SegmentWriter, unsealedCountMax: Int, niceness: Int32
+  ) throws(LedgerError) {
     self.segmentWriter = segmentWriter
     // The tail that is being written counts too.
     self.unsealedCountMax = max(1, unsealedCountMax - 1)
     thread = nil
-    thread = try WorkerThread { [unowned self] in run() }
+    thread = try WorkerThread(niceness: niceness) { [unowned self] in run() }
   }
 
   /// Hands a tail over, waiting while too many are not sealed; returns a buffer for the next. Throws where

@@ -10,6 +10,9 @@ package struct WriterOptions: Sendable {
   package var segmentByteCount = 256 << 20
   /// Appends wait while so many tails are not yet sealed.
   package var unsealedTailCountMax = 8
+  /// From 0 to 19: how far sealing gives way to other threads. Whoever appends waits for nothing of it, unless too many
+  /// tails are unsealed.
+  package var sealingNiceness: Int32 = 0
   /// A group commit takes no further submission once it has so many bytes.
   package var groupByteCount = 1 << 20
   /// After a commit of several submissions the next one waits for company until so much time has passed since

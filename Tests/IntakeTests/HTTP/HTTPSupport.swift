@@ -223,6 +223,7 @@ struct ServerFixture {
     _ change: (inout HTTPServerOptions) -> Void = { _ in }
   ) throws {
     var options = HTTPServerOptions()
+    options.threadCount = 2
     options.listen = "127.0.0.1:0"
     change(&options)
     self.service = service
