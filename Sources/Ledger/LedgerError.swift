@@ -61,13 +61,18 @@ package struct LedgerError: Error, Sendable, Equatable, CustomStringConvertible 
   package let cause: String
   /// Where the damage lies; set if and only if `kind` is `corruption`.
   package let damage: Damage?
+  /// Whether the device failed (`EIO`): what it holds of the file is not known then.
+  package let isOfDevice: Bool
 
-  package init(_ kind: Kind, operation: String, object: String, cause: String) {
+  package init(
+    _ kind: Kind, operation: String, object: String, cause: String, isOfDevice: Bool = false
+  ) {
     self.kind = kind
     self.operation = operation
     self.object = object
     self.cause = cause
     self.damage = nil
+    self.isOfDevice = isOfDevice
   }
 
   package init(_ damage: Damage, operation: String, cause: String) {
@@ -79,6 +84,7 @@ package struct LedgerError: Error, Sendable, Equatable, CustomStringConvertible 
     self.object = object
     self.cause = cause
     self.damage = damage
+    isOfDevice = false
   }
 
   /// The process exit code that this failure means.

@@ -234,6 +234,35 @@ struct CrashTests {
     #expect(try rig.content(storage) == (0...count).map(CrashRig.data))
   }
 
+  @Test("A device that fails a write ends the writer: that write is never tried again")
+  func writeFailure() throws {
+    let rig = CrashRig(.rollOver)
+    let whole = try CrashRig.newLedger()
+    whole.setFaults(.init())
+    _ = try rig.work(whole)
+    var endedCount = 0
+    for call in 1...whole.callCount {
+      let storage = try CrashRig.newLedger()
+      let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
+      let writer = try LedgerWriter.open(directory, options: rig.options)
+      storage.setFaults(.init(failCall: .init(ordinal: call, code: EIO)))
+      var failures: [LedgerError] = []
+      for index in 0..<rig.workload.eventCount {
+        let draft = EventDraft(
+          type: "test.crash", version: 1, data: Array(CrashRig.data(index).utf8))
+        do throws(LedgerError) { _ = try writer.append([draft]) } catch { failures.append(error) }
+      }
+      if let first = failures.first, first.isOfDevice, first.operation == "write" {
+        endedCount += 1
+        #expect(writer.failure == first, "call \(call)")
+        // Every later append is refused, although the device would take it.
+        #expect(failures.allSatisfy { $0 == first })
+      }
+      try? writer.close()
+    }
+    #expect(endedCount > 0)
+  }
+
   @Test("Interrupted calls, short reads and short writes make no difference")
   func flaky() throws {
     let rig = CrashRig(.rollOver)

@@ -120,7 +120,8 @@ extension LedgerError {
   /// A failed system call.
   static func system(_ code: Int32, _ operation: String, _ object: String) -> LedgerError {
     LedgerError(
-      .inputOutput, operation: operation, object: object, cause: String(cString: strerror(code)))
+      .inputOutput, operation: operation, object: object, cause: String(cString: strerror(code)),
+      isOfDevice: code == EIO)
   }
 
   /// A failed read of a log file as the damage that it is, at this place; any other error as it is.

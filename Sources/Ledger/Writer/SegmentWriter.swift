@@ -76,6 +76,7 @@ final class SegmentWriter {
     do throws(LedgerError) {
       try segment.file.write(bytes.bytes, offsetBytes: offset)
     } catch {
+      if error.isOfDevice { throw error }
       try segment.file.truncate(sizeBytes: offset)
       canRetry = true
       throw error
@@ -91,6 +92,7 @@ final class SegmentWriter {
       file = try directory.openFile(temporary, .replace, errorName: name)
       try file.write(bytes.bytes, offsetBytes: 0)
     } catch {
+      if error.isOfDevice { throw error }
       try directory.unlink(temporary)
       canRetry = true
       throw error

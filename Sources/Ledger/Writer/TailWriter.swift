@@ -149,6 +149,7 @@ final class TailWriter {
     do throws(LedgerError) {
       try file.write(frame.bytes, offsetBytes: fileByteCount)
     } catch {
+      if error.isOfDevice { throw .fatal(error) }
       // A full disk: what was written of the frame goes, and later appends may succeed.
       do throws(LedgerError) { try file.truncate(sizeBytes: fileByteCount) } catch {
         throw .fatal(error)
@@ -168,6 +169,7 @@ final class TailWriter {
       newFile = try directory.openFile(temporary, .replace, errorName: name)
       try newFile.write(frame.bytes, offsetBytes: 0)
     } catch {
+      if error.isOfDevice { throw .fatal(error) }
       do throws(LedgerError) { try directory.unlink(temporary) } catch { throw .fatal(error) }
       throw .refused(error)
     }
