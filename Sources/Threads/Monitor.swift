@@ -1,35 +1,55 @@
-// State that threads share: a mutex with condition variables, and threads of our own.
+// State that threads share: a value behind a mutex, with condition variables.
 import Glibc
 
-/// A value behind a mutex, with numbered conditions to wait on.
+/// A value behind a mutex, with numbered conditions to wait on. It is the system's mutex, since the thread
+/// sanitizer does not see how the standard library's waits.
 package final class Monitor<State>: @unchecked Sendable {
+  // In memory of their own, where they do not move and where access is the lock's affair alone.
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private let conditions: UnsafeMutableBufferPointer<pthread_cond_t>
   private let state: UnsafeMutablePointer<State>
 
-  package init(_ initial: State, conditionCount: Int) {
-    mutex = .allocate(capacity: 1)
-    mutex.initialize(to: pthread_mutex_t())
+  package init(_ initial: State, conditionCount: Int = 0) {
+    // One allocation for all: a server makes a monitor for each request.
+    let conditionsOffset = Self.aligned(
+      MemoryLayout<pthread_mutex_t>.size, to: MemoryLayout<pthread_cond_t>.alignment)
+    let stateOffset = Self.aligned(
+      conditionsOffset + conditionCount * MemoryLayout<pthread_cond_t>.stride,
+      to: MemoryLayout<State>.alignment)
+    let memory = UnsafeMutableRawPointer.allocate(
+      byteCount: stateOffset + MemoryLayout<State>.size,
+      alignment: max(
+        MemoryLayout<pthread_mutex_t>.alignment, MemoryLayout<pthread_cond_t>.alignment,
+        MemoryLayout<State>.alignment))
+    mutex = memory.initializeMemory(as: pthread_mutex_t.self, to: pthread_mutex_t())
     pthread_mutex_init(mutex, nil)
-    conditions = .allocate(capacity: conditionCount)
-    conditions.initialize(repeating: pthread_cond_t())
+    conditions = UnsafeMutableBufferPointer(
+      start: (memory + conditionsOffset).initializeMemory(
+        as: pthread_cond_t.self, repeating: pthread_cond_t(), count: conditionCount),
+      count: conditionCount)
+    state = (memory + stateOffset).initializeMemory(as: State.self, to: initial)
+    if conditionCount > 0 { initializeConditions() }
+  }
+
+  deinit {
+    state.deinitialize(count: 1)
+    for index in conditions.indices { pthread_cond_destroy(&conditions[index]) }
+    pthread_mutex_destroy(mutex)
+    // The mutex stands where the allocation begins.
+    UnsafeMutableRawPointer(mutex).deallocate()
+  }
+
+  private static func aligned(_ offset: Int, to alignment: Int) -> Int {
+    (offset + alignment - 1) / alignment * alignment
+  }
+
+  private func initializeConditions() {
     // A wall clock that is put back must not make anyone wait longer.
     var attributes = pthread_condattr_t()
     pthread_condattr_init(&attributes)
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
-    for index in 0..<conditionCount { pthread_cond_init(&conditions[index], &attributes) }
+    for index in conditions.indices { pthread_cond_init(&conditions[index], &attributes) }
     pthread_condattr_destroy(&attributes)
-    state = .allocate(capacity: 1)
-    state.initialize(to: initial)
-  }
-
-  deinit {
-    for index in conditions.indices { pthread_cond_destroy(&conditions[index]) }
-    conditions.deallocate()
-    pthread_mutex_destroy(mutex)
-    mutex.deallocate()
-    state.deinitialize(count: 1)
-    state.deallocate()
   }
 
   /// Calls `body` with the state, under the lock.
@@ -76,43 +96,4 @@ package final class Monitor<State>: @unchecked Sendable {
   package func signal(_ condition: Int) { pthread_cond_signal(&conditions[condition]) }
   /// Wakes all who wait on a condition.
   package func broadcast(_ condition: Int) { pthread_cond_broadcast(&conditions[condition]) }
-}
-
-/// The clock that never goes back.
-enum MonotonicTime {
-  static func nowMs() -> Int64 {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
-  }
-}
-
-/// A thread of the operating system.
-package struct WorkerThread: @unchecked Sendable {
-  private let handle: pthread_t
-
-  private final class Body: Sendable {
-    let run: @Sendable () -> Void
-    init(_ run: @escaping @Sendable () -> Void) { self.run = run }
-  }
-
-  /// Starts a thread; whoever starts it must join it.
-  package init(_ run: @escaping @Sendable () -> Void) throws(LedgerError) {
-    let body = Unmanaged.passRetained(Body(run))
-    var handle = pthread_t()
-    let code = pthread_create(
-      &handle, nil,
-      { argument in
-        if let argument { Unmanaged<Body>.fromOpaque(argument).takeRetainedValue().run() }
-        return nil
-      }, body.toOpaque())
-    if code != 0 {
-      body.release()
-      throw .system(code, "start", "thread")
-    }
-    self.handle = handle
-  }
-
-  /// Waits for its end.
-  package func join() { pthread_join(handle, nil) }
 }
