@@ -37,7 +37,7 @@ let package = Package(
     .library(
       name: "LedgerModules",
       targets: [
-        "Time", "Bytes", "JSON", "Ledger", "AppStore", "Projections", "Intake",
+        "Threads", "Time", "Bytes", "JSON", "Ledger", "AppStore", "Projections", "Intake",
         "AppStoreAuthority",
       ]),
   ],
@@ -48,20 +48,26 @@ let package = Package(
     systemLibrary("CCrypto", pkgConfig: "libcrypto", debian: "libssl-dev"),
     systemLibrary("CCurl", pkgConfig: "libcurl", debian: "libcurl4-openssl-dev"),
     systemLibrary("CMicroHTTPD", pkgConfig: "libmicrohttpd", debian: "libmicrohttpd-dev"),
+    library("Threads", knows: []),
     library("Time", knows: []),
     library("Bytes", knows: ["CCrypto"]),
     library("JSON", knows: []),
-    library("Ledger", knows: ["Time", "Bytes", "JSON", "CDeflate", "CCrypto"]),
-    library("AppStore", knows: ["Time", "Bytes", "JSON", "CCrypto", "CCurl"]),
-    library("Projections", knows: ["Time", "Bytes", "JSON", "Ledger", "AppStore", "CSQLite"]),
+    library("Ledger", knows: ["Threads", "Time", "Bytes", "JSON", "CDeflate", "CCrypto"]),
+    library("AppStore", knows: ["Threads", "Time", "Bytes", "JSON", "CCrypto", "CCurl"]),
+    library(
+      "Projections",
+      knows: ["Threads", "Time", "Bytes", "JSON", "Ledger", "AppStore", "CSQLite"]),
     library(
       "Intake",
       knows: [
-        "Time", "Bytes", "JSON", "Ledger", "AppStore", "Projections", "CZlib", "CMicroHTTPD",
+        "Threads", "Time", "Bytes", "JSON", "Ledger", "AppStore", "Projections", "CZlib",
+        "CMicroHTTPD",
       ]),
     .executableTarget(
       name: "ledgerctl",
-      dependencies: ["Time", "Bytes", "JSON", "Ledger", "AppStore", "Projections", "Intake"],
+      dependencies: [
+        "Threads", "Time", "Bytes", "JSON", "Ledger", "AppStore", "Projections", "Intake",
+      ],
       swiftSettings: strict),
     // For the demo, tests and measurements; never part of what is shipped.
     .executableTarget(
@@ -73,7 +79,9 @@ let package = Package(
       path: "Development/AppStoreAuthority", swiftSettings: strict),
     .target(
       name: "AppStoreStandIn",
-      dependencies: ["AppStoreAuthority", "AppStore", "Time", "Bytes", "JSON", "CMicroHTTPD"],
+      dependencies: [
+        "AppStoreAuthority", "AppStore", "Threads", "Time", "Bytes", "JSON", "CMicroHTTPD",
+      ],
       path: "Development/AppStoreStandIn", swiftSettings: strict),
     .executableTarget(
       name: "app-store-stand-in",
@@ -89,32 +97,37 @@ let package = Package(
       path: "Development/upload-load", swiftSettings: strict),
     .executableTarget(
       name: "ledger-benchmark",
-      dependencies: ["Bytes", "Ledger", "Projections", "CSQLite", "CDeflate"],
+      dependencies: ["Threads", "Bytes", "Ledger", "Projections", "CSQLite", "CDeflate"],
       path: "Benchmarks/ledger-benchmark", swiftSettings: strict),
     // Does nothing, but is linked with all that ledgerctl is linked with.
     .executableTarget(
       name: "empty-program",
-      dependencies: ["Time", "Bytes", "JSON", "Ledger", "AppStore", "Projections", "Intake"],
+      dependencies: [
+        "Threads", "Time", "Bytes", "JSON", "Ledger", "AppStore", "Projections", "Intake",
+      ],
       path: "Benchmarks/empty-program", swiftSettings: strict),
     .target(
-      name: "TestSupport", dependencies: ["Time", "Bytes", "JSON", "Ledger", "Projections"],
+      name: "TestSupport",
+      dependencies: ["Threads", "Time", "Bytes", "JSON", "Ledger", "Projections"],
       path: "Tests/TestSupport",
       swiftSettings: strict),
+    tests("ThreadsTests", of: ["Threads"]),
     tests("TimeTests", of: ["Time"]),
     tests("BytesTests", of: ["Bytes"]),
     tests("JSONTests", of: ["JSON"]),
-    tests("LedgerTests", of: ["Ledger", "Time", "Bytes", "JSON", "CCrypto"]),
+    tests("LedgerTests", of: ["Ledger", "Threads", "Time", "Bytes", "JSON", "CCrypto"]),
     tests(
       "AppStoreTests",
-      of: ["AppStore", "AppStoreAuthority", "Time", "Bytes", "JSON", "CCrypto"]),
+      of: ["AppStore", "AppStoreAuthority", "Threads", "Time", "Bytes", "JSON", "CCrypto"]),
     tests("ProjectionTests", of: ["Projections", "AppStore", "Ledger", "Time", "Bytes", "JSON"]),
     tests(
-      "IntakeTests", of: ["Intake", "Projections", "AppStore", "Ledger", "Time", "Bytes", "JSON"]),
+      "IntakeTests",
+      of: ["Intake", "Projections", "AppStore", "Ledger", "Threads", "Time", "Bytes", "JSON"]),
     tests(
       "DevelopmentTests",
       of: [
         "AppStoreAuthority", "AppStoreStandIn", "app-store-stand-in", "upload-load",
-        "ProgramSupport", "AppStore", "Bytes", "JSON",
+        "ProgramSupport", "AppStore", "Threads", "Bytes", "JSON",
       ]),
     tests(
       "ledgerctlTests",

@@ -3,7 +3,7 @@ import CDeflate
 import CSQLite
 import Glibc
 import Ledger
-import Synchronization
+import Threads
 
 /// How events come: so many in one append, from so many threads, until a count or a time is reached.
 struct AppendLoad {
@@ -88,7 +88,7 @@ enum Append {
     let lineByteCounts = load.events.lines.map(\.count)
     let directory = try LedgerDirectory.create(path: path + "/ledger", origin: "bench.example")
     let writer = try LedgerWriter.open(directory)
-    let shared = Mutex(Shared())
+    let shared = Monitor(Shared())
     let start = now()
     inThreads(load.threadCount) { thread in
       // Each thread begins at another place of the file.

@@ -1,7 +1,7 @@
 // A tiny server for the load generator: it answers each upload as a script says.
 import Glibc
-import Synchronization
 import Testing
+import Threads
 
 /// Listens on loopback until it is stopped; a thread for each connection.
 final class ScriptedServer: Sendable {
@@ -30,7 +30,7 @@ final class ScriptedServer: Sendable {
   let port: UInt16
   private let listener: Int32
   private let script: @Sendable (Int) -> Action
-  private let state = Mutex(State())
+  private let state = Monitor(State())
 
   static let receiptID = "6f1c0f5e-3d4a-5b6c-8d7e-9f0a1b2c3d4e"
 

@@ -4,8 +4,8 @@ import Dispatch
 import Foundation
 import Glibc
 import JSON
-import Synchronization
 import Testing
+import Threads
 
 @Suite("Misbehaviour of the stand-in")
 struct StandInMisbehaviourTests {
@@ -76,7 +76,7 @@ struct StandInMisbehaviourTests {
   @Test("a reset lets go of what hangs")
   func resetReleases() throws {
     try shop.server.control(#"{"behaviour":"hang","ms":3600000}"#)
-    let outcome = Mutex<Bool?>(nil)
+    let outcome = Monitor<Bool?>(nil)
     let ended = DispatchSemaphore(value: 0)
     // A thread of its own: the tests' own threads are few, and this one blocks.
     let thread = Thread { [shop, text] in

@@ -9,6 +9,7 @@ import Projections
 import Synchronization
 import TestSupport
 import Testing
+import Threads
 
 /// Answers calls by a script, and holds back those that the script has no word for.
 final class ScriptedAppStore: VerifyReceiptService {
@@ -26,9 +27,9 @@ final class ScriptedAppStore: VerifyReceiptService {
     var held: [Held] = []
     var secrets: [[UInt8]?] = []
   }
-  private let state: Mutex<State>
+  private let state: Monitor<State>
 
-  init(_ script: @escaping Script) { state = Mutex(State(script: script)) }
+  init(_ script: @escaping Script) { state = Monitor(State(script: script)) }
 
   /// Gives these contents one after the other, and the last again and again.
   static func saying(_ contents: VerifyReceiptAnswer.Content...) -> ScriptedAppStore {
@@ -99,7 +100,7 @@ final class StatedChecker: SignatureChecker, Sendable {
 
 /// An answer that is on its way.
 final class PendingAnswer: Sendable {
-  private let value = Mutex<ClientAnswer?>(nil)
+  private let value = Monitor<ClientAnswer?>(nil)
   private let answers = Atomic<Int>(0)
 
   func set(_ answer: ClientAnswer) {
@@ -150,7 +151,7 @@ extension ClientAnswer {
 
 /// What a workflow has said, and how often it gave up.
 final class WorkflowNotes: Sendable {
-  private let said = Mutex<[String]>([])
+  private let said = Monitor<[String]>([])
   private let fatal = Atomic<Int>(0)
 
   func say(_ text: String) { said.withLock { $0.append(text) } }
@@ -322,7 +323,7 @@ final class WorkflowFixture {
 
 /// Numbers texts in the order in which they are first met.
 final class TextNumbers: Sendable {
-  private let numbers = Mutex<[[UInt8]: Int]>([:])
+  private let numbers = Monitor<[[UInt8]: Int]>([:])
 
   func number(of text: [UInt8]) -> Int {
     numbers.withLock { numbers in

@@ -4,6 +4,7 @@ import Foundation
 import Ledger
 import TestSupport
 import Testing
+import Threads
 
 extension LedgerFixture {
   func audit(rootsAt: [Int] = [], workers: Int = 2) throws -> AuditReport {
@@ -206,7 +207,7 @@ struct AuditTests {
   func besideAWriter() throws {
     let fixture = try LedgerFixture()
     let path = fixture.path
-    let isDone = Locked(false)
+    let isDone = Monitor(false)
     let thread = Thread {
       defer { isDone.withLock { $0 = true } }
       guard let directory = try? LedgerDirectory.open(path: path),

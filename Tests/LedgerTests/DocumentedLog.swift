@@ -2,6 +2,7 @@
 import Foundation
 import Ledger
 import TestSupport
+import Threads
 
 /// Everything random is fixed: the same bytes come out, up to the compressor's version.
 enum DocumentedLog {
@@ -18,8 +19,8 @@ enum DocumentedLog {
   static func make(in path: String) throws {
     let directory = try LedgerDirectory.create(
       path: path, origin: "receipts.example/doc", id: id, createdAtMs: createdAtMs)
-    let time = Locked(createdAtMs)
-    let salt = Locked<UInt8>(0)
+    let time = Monitor(createdAtMs)
+    let salt = Monitor<UInt8>(0)
     var options = WriterOptions()
     options.clock = {
       time.withLock { time in

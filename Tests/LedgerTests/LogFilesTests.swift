@@ -1,16 +1,16 @@
 // The files that a reader lists, and finding the first event of a time.
 import Foundation
 import Ledger
-import Synchronization
 import TestSupport
 import Testing
+import Threads
 
 @Suite("A reader lists the log's files and finds times")
 struct LogFilesTests {
   /// Options with a clock that steps on by each event's own number of milliseconds, some of them 0.
   private func options(_ stepsMs: [Int64]) -> WriterOptions {
     var options = LedgerFixture.smallOptions()
-    let clock = Mutex((timeMs: Int64(1_000_000), index: 0))
+    let clock = Monitor((timeMs: Int64(1_000_000), index: 0))
     options.clock = {
       clock.withLock { state in
         if state.index < stepsMs.count { state.timeMs += stepsMs[state.index] }

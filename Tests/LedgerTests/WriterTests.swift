@@ -6,6 +6,7 @@ import Ledger
 import Synchronization
 import TestSupport
 import Testing
+import Threads
 import Time
 
 @Suite("The writer")
@@ -15,7 +16,7 @@ struct WriterTests {
     let fixture = try LedgerFixture()
     let writer = try LedgerWriter.open(
       fixture.directory, options: LedgerFixture.smallOptions(block: 5000, segment: 20_000))
-    let firsts = Locked<[Int: Int]>([:])
+    let firsts = Monitor<[Int: Int]>([:])
     DispatchQueue.concurrentPerform(iterations: 8) { thread in
       for round in 0..<40 {
         let number = thread * 1000 + round
@@ -88,7 +89,7 @@ struct WriterTests {
     _ fixture: LedgerFixture, _ options: inout WriterOptions
   ) throws -> (writer: LedgerWriter, ticket: AppendTicket) {
     let gate = DispatchSemaphore(value: 0)
-    let isOpen = Locked(false)
+    let isOpen = Monitor(false)
     let clock = options.clock
     options.clock = {
       let mustWait = isOpen.withLock { isOpen in
@@ -140,7 +141,7 @@ struct WriterTests {
   @Test("Event times never decrease, whatever the clock does")
   func clock() throws {
     let fixture = try LedgerFixture()
-    let times = Locked<[Int64]>([5000, 3000, 7000, -5, .max, 8000])
+    let times = Monitor<[Int64]>([5000, 3000, 7000, -5, .max, 8000])
     var options = LedgerFixture.smallOptions()
     options.clock = { times.withLock { $0.isEmpty ? 0 : $0.removeFirst() } }
     let writer = try LedgerWriter.open(fixture.directory, options: options)

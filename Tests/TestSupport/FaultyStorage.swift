@@ -1,6 +1,7 @@
 // Files in memory that forget what was not synced, fail where told, and crash at the n-th call.
 import Glibc
 package import Ledger
+import Threads
 
 /// Storage whose unsynced state a crash may lose, wholly or in part.
 ///
@@ -122,11 +123,11 @@ package final class FaultyStorage: Storage {
     var random = SeededRandom(seed: 0)
   }
 
-  private let state: Locked<State>
+  private let state: Monitor<State>
 
-  package init() { state = Locked(State()) }
+  package init() { state = Monitor(State()) }
 
-  private init(_ initial: State) { state = Locked(initial) }
+  private init(_ initial: State) { state = Monitor(initial) }
 
   /// The paths of all files.
   package var paths: [String] { state.withLock { $0.entries.keys.sorted() } }

@@ -1,6 +1,6 @@
 // An HTTP server on loopback that does what a test's script says, misbehaviour included.
 import Foundation
-import Synchronization
+import Threads
 
 /// Serves each connection on a thread of its own until it goes.
 package final class ScriptedServer: Sendable {
@@ -61,7 +61,7 @@ package final class ScriptedServer: Sendable {
 
   package let port: Int
   private let listener: Int32
-  private let state = Mutex(State())
+  private let state = Monitor(State())
   private let script: Script
 
   package init(_ script: @escaping Script) throws {

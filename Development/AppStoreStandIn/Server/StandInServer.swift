@@ -5,6 +5,7 @@ private import CMicroHTTPD
 private import Glibc
 private import JSON
 private import Synchronization
+private import Threads
 
 /// What a stand-in is started with.
 package struct StandInOptions: Sendable {
@@ -28,7 +29,7 @@ package final class StandInServer: @unchecked Sendable {
   // Unchecked: the daemon's pointer is set once, before anyone else sees the object.
   private var daemon: OpaquePointer?
   private let desk: ReceiptDesk
-  private let state = Mutex(StandInState())
+  private let state = Monitor(StandInState())
   private let isStopping = Atomic(false)
   /// The loopback port.
   package private(set) var port: UInt16 = 0

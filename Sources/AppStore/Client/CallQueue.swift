@@ -1,5 +1,5 @@
 // The calls that wait for the client's thread, handed over under a lock.
-internal import Synchronization
+internal import Threads
 
 /// One receipt's question on its way to the client's thread.
 struct WaitingCall: Sendable {
@@ -41,7 +41,7 @@ final class CallQueue: Sendable {
     var isClosed = false
   }
 
-  private let state = Mutex(State())
+  private let state = Monitor(State())
   private let callsMax: Int
   private let waitingMax: Int
   private let waitingBytesMax: Int

@@ -1,7 +1,7 @@
 // The App Store's verifyReceipt over libcurl: one thread that all calls share.
 internal import CCurl
 private import Glibc
-private import Synchronization
+private import Threads
 
 /// Asks the App Store: production first, and on status 21007 or 21008 the other endpoint, once.
 /// Connections are kept and used again. What waits and what is answered stays within bounds.
@@ -9,7 +9,7 @@ package final class VerifyReceiptClient: VerifyReceiptService {
   private let queue: CallQueue
   private let multi: MultiHandle
   /// Nil once somebody waits for its end.
-  private let thread: Mutex<pthread_t?>
+  private let thread: Monitor<pthread_t?>
 
   /// Starts the client's thread. Throws unless `options.check()` passes.
   package init(_ options: VerifyReceiptOptions = .init()) throws(VerifyReceiptOptionsError) {
@@ -24,7 +24,7 @@ package final class VerifyReceiptClient: VerifyReceiptService {
       context.release()
       throw .noResources("the system starts no more threads")
     }
-    thread = Mutex(started)
+    thread = Monitor(started)
   }
 
   deinit {

@@ -1,7 +1,7 @@
 // Whether a signer's certificate leads to a trusted anchor, dates aside.
 
 internal import CCrypto
-internal import Synchronization
+internal import Threads
 
 /// A signer whose chain has been proven, with what is needed to check its signatures.
 final class KnownSigner: @unchecked Sendable {
@@ -11,7 +11,7 @@ final class KnownSigner: @unchecked Sendable {
   let commonValidity: ClosedRange<Int64>?
   private let key: OpaquePointer
   /// Made ready once: that takes a third as long as the check itself.
-  private let spareChecks = Mutex<[SignatureCheck]>([])
+  private let spareChecks = Monitor<[SignatureCheck]>([])
 
   /// Twice what the App Store uses; a larger key would only cost time.
   private static let maximumKeySizeBits: Int32 = 4_096

@@ -2,7 +2,7 @@
 // signers whose chain has been proven before.
 
 package import Bytes
-internal import Synchronization
+internal import Threads
 
 /// Checks receipts' signatures. Safe to use from several threads at once.
 package final class ReceiptVerifier: Sendable {
@@ -57,7 +57,7 @@ package final class ReceiptVerifier: Sendable {
   private let configuration: Configuration
   private let transactionRoots: [Certificate]
   private let transactionIntermediates: [Certificate]
-  private let knownSigners = Mutex<[SignerKey: KnownSigner]>([:])
+  private let knownSigners = Monitor<[SignerKey: KnownSigner]>([:])
 
   /// A signer is known for one use: the rules for its chain differ.
   private struct SignerKey: Hashable {

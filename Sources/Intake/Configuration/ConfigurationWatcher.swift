@@ -2,6 +2,7 @@
 import Glibc
 package import Ledger
 import Synchronization
+import Threads
 import Time
 
 /// Keeps the configuration of a ledger current. A file that turns bad is reported once, and what was good
@@ -25,8 +26,8 @@ package final class ConfigurationWatcher: Sendable {
   private let onProblem: @Sendable (ConfigurationError) -> Void
   private let isStopping = Atomic<Bool>(false)
   /// Held by whoever looks, so that changes are told one after the other.
-  private let looking = Monitor((), conditionCount: 0)
-  private let thread = Monitor<WorkerThread?>(nil, conditionCount: 0)
+  private let looking = Monitor(())
+  private let thread = Monitor<WorkerThread?>(nil)
 
   /// Reads the configuration and begins to watch it, once a second. Throws where it is bad from the start.
   /// - Parameters:
@@ -42,7 +43,7 @@ package final class ConfigurationWatcher: Sendable {
     state = Monitor(
       State(
         configuration: loaded.configuration, paths: loaded.filePaths, stamps: loaded.stamps,
-        isFresh: true, hadFile: loaded.stamps.first != .some(nil)), conditionCount: 0)
+        isFresh: true, hadFile: loaded.stamps.first != .some(nil)))
     self.onChange = onChange
     self.onProblem = onProblem
     // The thread must not keep the watcher alive, or nobody would ever end it.

@@ -3,7 +3,7 @@ package import Bytes
 import Glibc
 import JSON
 import Ledger
-import Synchronization
+import Threads
 import Time
 
 /// What is said of one request.
@@ -83,7 +83,7 @@ package final class AccessLog: Sendable {
 
   private let descriptor: Int32
   private let state = Monitor(State(), conditionCount: 1)
-  private let thread = Mutex<WorkerThread?>(nil)
+  private let thread = Monitor<WorkerThread?>(nil)
   /// Tells the writer to look: a byte for "now", the end for "for good".
   private let wakeWrite: Int32
   private let wakeRead: Int32

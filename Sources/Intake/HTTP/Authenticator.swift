@@ -1,6 +1,6 @@
 // Whose token a request bears.
 package import Bytes
-import Synchronization
+import Threads
 
 /// Whoever knows the tokens.
 package protocol Authenticator: AnyObject, Sendable {
@@ -15,10 +15,10 @@ package final class TokenAuthenticator: Authenticator {
     let appFamily: UUID16
   }
 
-  private let known: Mutex<[Known]>
+  private let known: Monitor<[Known]>
 
   package init(_ tokens: [Configuration.Token] = []) {
-    known = Mutex(Self.usable(tokens))
+    known = Monitor(Self.usable(tokens))
   }
 
   /// Puts other tokens in force, for every request that comes from now on.

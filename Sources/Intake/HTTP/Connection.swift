@@ -1,6 +1,6 @@
 // One TCP connection: what it is doing, until when it may, and how it ends.
 import Glibc
-import Synchronization
+import Threads
 
 /// The time since some fixed point, in milliseconds.
 enum MonotonicClock {
@@ -39,13 +39,13 @@ final class Connection: Sendable {
   let peer: NetworkAddress?
   /// The peer as text, for every request alike.
   let peerText: String?
-  private let state: Mutex<State>
+  private let state: Monitor<State>
 
   init(descriptor: Int32, peer: NetworkAddress?, deadlineMs: Int64) {
     self.descriptor = descriptor
     self.peer = peer
     peerText = peer?.description
-    state = Mutex(State(deadlineMs: deadlineMs))
+    state = Monitor(State(deadlineMs: deadlineMs))
   }
 
   /// Moves on to a stage; false where the connection was given up.

@@ -1,7 +1,7 @@
 // Watches over all connections: ends those whose time is over, and lets refused ones finish sending.
 import Glibc
 import Ledger
-import Synchronization
+import Threads
 
 final class ConnectionKeeper: Sendable {
   private struct State {
@@ -18,8 +18,8 @@ final class ConnectionKeeper: Sendable {
     var drainedBytes = 0
   }
 
-  private let state = Mutex(State())
-  private let thread = Mutex<WorkerThread?>(nil)
+  private let state = Monitor(State())
+  private let thread = Monitor<WorkerThread?>(nil)
 
   private static let periodMs: Int32 = 50
   private static let lingerMs: Int64 = 2000

@@ -2,7 +2,7 @@
 import Bytes
 import CMicroHTTPD
 import Glibc
-import Synchronization
+import Threads
 import Time
 
 final class Exchange: @unchecked Sendable {
@@ -25,7 +25,7 @@ final class Exchange: @unchecked Sendable {
   private let startedAtMs = Timestamp.now()
   private let startedMicroseconds = MonotonicClock.nowMicroseconds()
   private let target: UnsafeRawBufferPointer?
-  private let reply = Mutex(Reply())
+  private let reply = Monitor(Reply())
 
   // Only the library's thread touches what follows.
   private var step = Step.head

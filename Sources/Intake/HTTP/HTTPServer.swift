@@ -1,7 +1,7 @@
 // The HTTP server: the client API on one address, metrics on another.
 import Glibc
 import Ledger
-import Synchronization
+import Threads
 
 /// Where a server listens, and what it takes at most.
 package struct HTTPServerOptions: Sendable {
@@ -34,7 +34,7 @@ package final class HTTPServer: Sendable {
   private let proxies: ProxyList
   private let client: Listener
   private let metrics: Listener?
-  private let isShut = Mutex(false)
+  private let isShut = Monitor(false)
 
   private static let metricsConnectionsMax = 32
 

@@ -3,10 +3,11 @@ import Bytes
 import CMicroHTTPD
 import Glibc
 import Synchronization
+import Threads
 
 /// Bytes of bodies in memory, all requests together.
 final class BodyBudget: Sendable {
-  private let used = Mutex(0)
+  private let used = Monitor(0)
   private let limitBytes: Int
 
   init(limitBytes: Int) { self.limitBytes = limitBytes }
@@ -26,9 +27,9 @@ final class BodyBudget: Sendable {
 
 /// The proxies in force; they may be replaced while requests are answered.
 final class ProxyList: Sendable {
-  private let proxies: Mutex<TrustedProxies>
+  private let proxies: Monitor<TrustedProxies>
 
-  init(_ proxies: TrustedProxies) { self.proxies = Mutex(proxies) }
+  init(_ proxies: TrustedProxies) { self.proxies = Monitor(proxies) }
 
   var current: TrustedProxies { proxies.withLock { $0 } }
 
@@ -59,7 +60,7 @@ final class Listener: @unchecked Sendable {
   private let connectionsMax: Int
   private let descriptor: Int32
   private var daemon: OpaquePointer?
-  private let work = Mutex(Work())
+  private let work = Monitor(Work())
   private let connectionCount = Atomic<Int>(0)
   private let requestCount = Atomic<UInt64>(0)
   private let requestPrefix = UUID16.random().description.prefix(8)

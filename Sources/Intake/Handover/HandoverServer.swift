@@ -1,6 +1,7 @@
 // The hand-over: while a server holds the ledger, commands append through it, over ledger.sock.
 import Glibc
 package import Ledger
+import Threads
 
 /// Takes drafts from commands of the same user and appends them. One session at a time may append;
 /// whoever comes beside it waits a while for its turn.
@@ -38,8 +39,8 @@ package final class HandoverServer: Sendable {
   let onAppended: @Sendable () -> Void
   let onRetry: @Sendable () -> Void
   private let listener: Int32
-  private let state = Monitor(State(), conditionCount: 0)
-  private let thread = Monitor<WorkerThread?>(nil, conditionCount: 0)
+  private let state = Monitor(State())
+  private let thread = Monitor<WorkerThread?>(nil)
 
   /// Begins to listen, until `stop()`. The writer is to be closed after that. A socket that a dead server left
   /// is replaced: the writer's lock says that no other server lives.

@@ -1,5 +1,5 @@
 // Counts and times of a running server, as Prometheus reads them.
-import Synchronization
+import Threads
 
 /// Counters, gauges and histograms. Safe to use from several threads at once.
 package final class Metrics: Sendable {
@@ -54,7 +54,7 @@ package final class Metrics: Sendable {
     var sumSeconds = 0.0
   }
 
-  let values = Mutex(Values())
+  let values = Monitor(Values())
 
   package init() {}
 

@@ -1,6 +1,6 @@
 // A changed config.json takes effect in a running server.
 import AppStore
-import Synchronization
+import Threads
 
 /// What a configuration is handed to.
 struct ConfigurationTargets: Sendable {
@@ -18,7 +18,7 @@ final class ConfigurationChanges: Sendable {
     var early: Configuration?
   }
 
-  private let state = Mutex(State())
+  private let state = Monitor(State())
   private let say: @Sendable (String) -> Void
 
   init(say: @escaping @Sendable (String) -> Void) { self.say = say }
@@ -73,10 +73,10 @@ final class ReplaceableAppStore: VerifyReceiptService {
     var retired: VerifyReceiptClient?
   }
 
-  private let state: Mutex<State>
+  private let state: Monitor<State>
 
   init(_ configuration: Configuration.AppStore) throws(VerifyReceiptOptionsError) {
-    state = Mutex(State(current: try VerifyReceiptClient(configuration.clientOptions)))
+    state = Monitor(State(current: try VerifyReceiptClient(configuration.clientOptions)))
   }
 
   func verify(

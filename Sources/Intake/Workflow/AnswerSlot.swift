@@ -1,5 +1,5 @@
 // Where an answer to the client goes: exactly once, whatever happens.
-import Synchronization
+import Threads
 
 /// How much is under way, and how much may be.
 package final class IntakeLoad: Sendable {
@@ -10,7 +10,7 @@ package final class IntakeLoad: Sendable {
 
   private let countMax: Int
   private let bytesMax: Int
-  private let state = Mutex(State())
+  private let state = Monitor(State())
 
   /// - Parameters:
   ///   - countMax: uploads that are accepted and not yet answered.
@@ -46,7 +46,7 @@ package final class IntakeLoad: Sendable {
 final class AnswerSlot: Sendable {
   private let load: IntakeLoad
   private let bytes: Int
-  private let completion: Mutex<(@Sendable (ClientAnswer) -> Void)?>
+  private let completion: Monitor<(@Sendable (ClientAnswer) -> Void)?>
 
   /// The room must have been taken.
   init(
@@ -54,7 +54,7 @@ final class AnswerSlot: Sendable {
   ) {
     self.load = load
     self.bytes = bytes
-    self.completion = Mutex(completion)
+    self.completion = Monitor(completion)
   }
 
   /// Answers; what comes after the first answer is dropped.

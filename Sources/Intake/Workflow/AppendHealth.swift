@@ -1,6 +1,6 @@
 // Whether events can be appended, as the last attempts show.
 import Ledger
-import Synchronization
+import Threads
 
 /// Watches the results of appends.
 final class AppendHealth: Sendable {
@@ -12,7 +12,7 @@ final class AppendHealth: Sendable {
     var refusedAtMs: Int64?
   }
 
-  private let state = Mutex(State())
+  private let state = Monitor(State())
   private let clock: WorkflowClock
   private let notes: OperatorNotes
   private let onFatal: @Sendable () -> Void

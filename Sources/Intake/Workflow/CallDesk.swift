@@ -2,6 +2,7 @@
 import Bytes
 import Ledger
 import Projections
+import Threads
 
 /// Keeps the calls, the circuit breaker and the queue. It does no work itself.
 final class CallDesk: Sendable {

@@ -1,5 +1,5 @@
 // What an operator is told: each thing at most once in a while.
-import Synchronization
+import Threads
 
 /// Says things, and holds back what was said a moment ago. No text may hold a secret.
 final class OperatorNotes: Sendable {
@@ -8,7 +8,7 @@ final class OperatorNotes: Sendable {
   /// More kinds than an installation has; beyond it the memory begins anew.
   private static let keysMax = 1024
 
-  private let lastSaidMs = Mutex<[String: Int64]>([:])
+  private let lastSaidMs = Monitor<[String: Int64]>([:])
   private let clock: WorkflowClock
   private let metrics: Metrics
   private let write: @Sendable (String) -> Void

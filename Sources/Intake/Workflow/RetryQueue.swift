@@ -3,6 +3,7 @@ import Bytes
 import JSON
 import Ledger
 import Projections
+import Threads
 
 /// Turns entries of the queue into calls.
 final class RetryQueue {

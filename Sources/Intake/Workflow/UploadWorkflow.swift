@@ -4,6 +4,7 @@ package import Bytes
 package import Ledger
 import Synchronization
 import Projections
+import Threads
 
 /// Takes uploads, records them, asks the App Store, answers; and asks again for what it still owes.
 ///
@@ -21,7 +22,7 @@ package final class UploadWorkflow: ClientService {
   private let load: IntakeLoad
   private let jobs = WorkQueue<Job>()
   private let isStopping = Atomic<Bool>(false)
-  private let threads = Mutex<Threads>(Threads())
+  private let threads = Monitor<Threads>(Threads())
   private let directory: LedgerDirectory
   private let queueEnd = Latch()
 

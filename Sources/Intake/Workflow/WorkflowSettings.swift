@@ -1,6 +1,6 @@
 // What the workflow is told: limits, configuration, time.
 import Glibc
-import Synchronization
+import Threads
 import Time
 
 /// The two clocks that the workflow looks at.
@@ -70,10 +70,10 @@ final class WorkflowSettings: Sendable {
     var checker: any SignatureChecker & Sendable
   }
 
-  private let values: Mutex<Values>
+  private let values: Monitor<Values>
 
   init(_ configuration: Configuration, _ checker: any SignatureChecker & Sendable) {
-    values = Mutex(Values(configuration: configuration, checker: checker))
+    values = Monitor(Values(configuration: configuration, checker: checker))
   }
 
   var checker: any SignatureChecker & Sendable { values.withLock { $0.checker } }

@@ -3,6 +3,7 @@ import AppStore
 import Bytes
 import Ledger
 import Projections
+import Threads
 
 /// An upload that was handed to the writer.
 struct SubmittedUpload: Sendable {

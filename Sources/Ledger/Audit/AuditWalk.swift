@@ -1,4 +1,5 @@
 // The walk over all members of all segments, past whatever is damaged.
+import Threads
 
 /// What the walk meets, in the order in which it stands in the files.
 enum AuditStep {
@@ -31,7 +32,7 @@ final class AuditWalk: BlockSequence {
   private let directory: LedgerDirectory
   private var segments: ArraySlice<(first: Position, file: StorageFile, sizeBytes: Int)>
   private var current: Segment?
-  private let steps = Monitor<[AuditStep]>([], conditionCount: 0)
+  private let steps = Monitor<[AuditStep]>([])
   private var search = MemberSearch()
 
   /// How many bytes the segments have together.

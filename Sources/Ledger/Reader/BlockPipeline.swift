@@ -1,4 +1,5 @@
 // Blocks are inflated ahead by worker threads and handed out in order.
+import Threads
 
 /// An inflated block.
 struct InflatedBlock {

@@ -1,4 +1,5 @@
 // The one writer of a ledger: a queue of submissions, group commit, and its end.
+import Threads
 
 /// Appends events to a ledger, durably and in order. Any thread may call it.
 ///
@@ -70,7 +71,7 @@ package final class LedgerWriter: @unchecked Sendable {
   ) throws(LedgerError) {
     self.directory = directory
     self.options = options
-    self.lock = Monitor(lock, conditionCount: 0)
+    self.lock = Monitor(lock)
     recovery = recovered.report
     sealer = try Sealer(
       recovered.segmentWriter, unsealedCountMax: options.unsealedTailCountMax,
@@ -79,7 +80,7 @@ package final class LedgerWriter: @unchecked Sendable {
       directory, options, sealer, current: recovered.current,
       nextPosition: recovered.nextPosition, lastEventAtMs: recovered.lastEventAtMs)
     monitor = Monitor(State(nextPosition: recovered.nextPosition), conditionCount: 4)
-    thread = Monitor(nil, conditionCount: 0)
+    thread = Monitor(nil)
   }
 
   private func startThread() throws(LedgerError) {

@@ -1,4 +1,5 @@
 // The thread that makes full tails into blocks, beside the append path.
+import Threads
 
 /// Takes tails over and seals them in order on a thread of its own.
 final class Sealer: @unchecked Sendable {

@@ -1,5 +1,6 @@
 // The thread that writes rows beside the fold, and the few batches on their way to it.
 import Ledger
+import Threads
 
 /// Writes batches and runs statements in the order in which they were sent.
 final class RowLane: Sendable {

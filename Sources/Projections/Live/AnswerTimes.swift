@@ -1,13 +1,13 @@
 // When receipts were answered for good, roughly: spares the database most questions for a recent answer.
 import Ledger
-import Synchronization
+import Threads
 
 /// Tells for which receipts there can be no recent answer. Of a fixed size: receipts share places, so that it may
 /// name too late a time, never too early a one.
 final class AnswerTimes: Sendable {
   private static let placeCount = 1 << 16
   /// Epoch milliseconds of the newest answer of a place's receipts.
-  private let times = Mutex([Int64](repeating: .min, count: placeCount))
+  private let times = Monitor([Int64](repeating: .min, count: placeCount))
 
   /// Notes a final answer for a receipt.
   func note(_ receiptID: Text, atMs: Int64) {

@@ -1,6 +1,7 @@
 // Projections that a server keeps at the log's head while it answers from them.
 package import Bytes
 package import Ledger
+import Threads
 
 /// Keeps one ledger's projections up to date and answers the client API from them. Safe to use from several
 /// threads: `catchUp` and `answers(uploads:)` share one connection, all other questions another, so that
@@ -31,9 +32,9 @@ package final class LiveProjections: Sendable {
     self.directory = directory
     let fold = try LiveFold(directory, observer)
     answerTimes = fold.answerTimes
-    folding = Monitor(fold, conditionCount: 0)
-    shared = Monitor(Shared(), conditionCount: 0)
-    questions = Monitor(nil, conditionCount: 0)
+    folding = Monitor(fold)
+    shared = Monitor(Shared())
+    questions = Monitor(nil)
     // Where the system gives no thread, SQLite writes its log back in the middle of commits, as it does.
     keeper = try? LogKeeper { [folding] body in folding.withLock { _ in body() } }
     try folding.withLock { try share($0) }

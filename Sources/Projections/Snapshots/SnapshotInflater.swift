@@ -2,6 +2,7 @@
 import Bytes
 import Glibc
 import Ledger
+import Threads
 
 /// One run over a snapshot's file.
 final class SnapshotInflater {

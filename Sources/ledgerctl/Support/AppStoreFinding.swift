@@ -4,7 +4,7 @@ import Glibc
 import Intake
 import JSON
 import Ledger
-import Synchronization
+import Threads
 
 /// The App Store's answer, read.
 struct AppStoreFinding {
@@ -46,7 +46,7 @@ struct AppStoreFinding {
 
   /// Where the client's thread leaves the answer.
   private final class Arrival: Sendable {
-    private let kept = Mutex<VerifyReceiptAnswer?>(nil)
+    private let kept = Monitor<VerifyReceiptAnswer?>(nil)
 
     var answer: VerifyReceiptAnswer? { kept.withLock { $0 } }
     func set(_ answer: VerifyReceiptAnswer) { kept.withLock { $0 = answer } }

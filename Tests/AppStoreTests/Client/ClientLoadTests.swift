@@ -1,9 +1,9 @@
 // The client under many calls: connections, bounds, the end.
 import AppStore
 import Foundation
-import Synchronization
 import TestSupport
 import Testing
+import Threads
 
 @Suite("The App Store client, used by many") struct ClientLoadTests {
   @Test("calls one after the other share a connection")
@@ -171,7 +171,7 @@ import Testing
   func endsItself() async throws {
     let server = try ScriptedServer { _ in .json("{}") }
     let tally = Tally()
-    let kept = Mutex<VerifyReceiptClient?>(try VerifyReceiptClient(.on(server)))
+    let kept = Monitor<VerifyReceiptClient?>(try VerifyReceiptClient(.on(server)))
     let first = kept.withLock { $0 }
     first?.verify(.init(receiptText: [0x41], sharedSecret: nil)) { [first] _ in
       first?.shutDown()

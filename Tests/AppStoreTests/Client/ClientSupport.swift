@@ -1,8 +1,8 @@
 // What the client's tests share: a client before a scripted server, and questions to it.
 import AppStore
 import Foundation
-import Synchronization
 import TestSupport
+import Threads
 
 extension VerifyReceiptOptions {
   /// Both endpoints on one server, with timeouts that no case meets that does not set its own: a test may
@@ -64,7 +64,7 @@ func eventually(_ condition: () -> Bool) async throws -> Bool {
 
 /// Counts across threads.
 final class Tally: Sendable {
-  private let value = Mutex<[String: Int]>([:])
+  private let value = Monitor<[String: Int]>([:])
 
   func add(_ key: String) { value.withLock { $0[key, default: 0] += 1 } }
   subscript(_ key: String) -> Int { value.withLock { $0[key] ?? 0 } }

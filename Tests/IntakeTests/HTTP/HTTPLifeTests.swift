@@ -2,12 +2,12 @@
 import Bytes
 import Glibc
 import Intake
-import Synchronization
 import Testing
+import Threads
 
 /// Keeps completions until a test lets them go.
 private final class HeldAnswers: Sendable {
-  private let held = Mutex<[ScriptedService.Completion]>([])
+  private let held = Monitor<[ScriptedService.Completion]>([])
 
   var count: Int { held.withLock { $0.count } }
 
@@ -213,11 +213,11 @@ private final class HeldAnswers: Sendable {
 
 /// A few threads that do what they are given.
 final class WorkerPool: Sendable {
-  private let jobs = Mutex<(waiting: [@Sendable () -> Void], isClosed: Bool)>(([], false))
-  private let threads: Mutex<[pthread_t]>
+  private let jobs = Monitor<(waiting: [@Sendable () -> Void], isClosed: Bool)>(([], false))
+  private let threads: Monitor<[pthread_t]>
 
   init(count: Int) {
-    threads = Mutex([])
+    threads = Monitor([])
     for _ in 0..<count {
       var thread = pthread_t()
       pthread_create(

@@ -3,8 +3,8 @@ import Bytes
 import Glibc
 import Intake
 import JSON
-import Synchronization
 import Testing
+import Threads
 
 /// One answer as it came over the wire.
 struct WireAnswer: Sendable {
@@ -41,7 +41,7 @@ struct WireError: Error, CustomStringConvertible {
 /// A connection on which a test says every byte.
 final class WireClient: Sendable {
   private let descriptor: Int32
-  private let received = Mutex<[UInt8]>([])
+  private let received = Monitor<[UInt8]>([])
 
   init(port: UInt16) throws {
     descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
@@ -173,7 +173,7 @@ final class ScriptedService: ClientService {
   static let receiptBody = Array("{\"id\":\"00000000-0000-4000-8000-000000000001\"}".utf8)
   static let knownReceipt = "00000000-0000-4000-8000-000000000001"
 
-  private let state: Mutex<State>
+  private let state: Monitor<State>
   private let knownBody: [UInt8]
 
   /// - Parameter knownBody: what a look at the one known receipt shows.
@@ -184,7 +184,7 @@ final class ScriptedService: ClientService {
     }
   ) {
     self.knownBody = knownBody
-    state = Mutex(State(onUpload: onUpload))
+    state = Monitor(State(onUpload: onUpload))
   }
 
   var uploads: [ClientUpload] { state.withLock { $0.uploads } }

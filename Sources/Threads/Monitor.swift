@@ -1,0 +1,99 @@
+// State that threads share: a value behind a mutex, with condition variables.
+import Glibc
+
+/// A value behind a mutex, with numbered conditions to wait on. It is the system's mutex, since the thread
+/// sanitizer does not see how the standard library's waits.
+package final class Monitor<State>: @unchecked Sendable {
+  // In memory of their own, where they do not move and where access is the lock's affair alone.
+  private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+  private let conditions: UnsafeMutableBufferPointer<pthread_cond_t>
+  private let state: UnsafeMutablePointer<State>
+
+  package init(_ initial: State, conditionCount: Int = 0) {
+    // One allocation for all: a server makes a monitor for each request.
+    let conditionsOffset = Self.aligned(
+      MemoryLayout<pthread_mutex_t>.size, to: MemoryLayout<pthread_cond_t>.alignment)
+    let stateOffset = Self.aligned(
+      conditionsOffset + conditionCount * MemoryLayout<pthread_cond_t>.stride,
+      to: MemoryLayout<State>.alignment)
+    let memory = UnsafeMutableRawPointer.allocate(
+      byteCount: stateOffset + MemoryLayout<State>.size,
+      alignment: max(
+        MemoryLayout<pthread_mutex_t>.alignment, MemoryLayout<pthread_cond_t>.alignment,
+        MemoryLayout<State>.alignment))
+    mutex = memory.initializeMemory(as: pthread_mutex_t.self, to: pthread_mutex_t())
+    pthread_mutex_init(mutex, nil)
+    conditions = UnsafeMutableBufferPointer(
+      start: (memory + conditionsOffset).initializeMemory(
+        as: pthread_cond_t.self, repeating: pthread_cond_t(), count: conditionCount),
+      count: conditionCount)
+    state = (memory + stateOffset).initializeMemory(as: State.self, to: initial)
+    if conditionCount > 0 { initializeConditions() }
+  }
+
+  deinit {
+    state.deinitialize(count: 1)
+    for index in conditions.indices { pthread_cond_destroy(&conditions[index]) }
+    pthread_mutex_destroy(mutex)
+    // The mutex stands where the allocation begins.
+    UnsafeMutableRawPointer(mutex).deallocate()
+  }
+
+  private static func aligned(_ offset: Int, to alignment: Int) -> Int {
+    (offset + alignment - 1) / alignment * alignment
+  }
+
+  private func initializeConditions() {
+    // A wall clock that is put back must not make anyone wait longer.
+    var attributes = pthread_condattr_t()
+    pthread_condattr_init(&attributes)
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+    for index in conditions.indices { pthread_cond_init(&conditions[index], &attributes) }
+    pthread_condattr_destroy(&attributes)
+  }
+
+  /// Calls `body` with the state, under the lock.
+  package func withLock<Result, Failure: Error>(
+    _ body: (inout State) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    pthread_mutex_lock(mutex)
+    defer { pthread_mutex_unlock(mutex) }
+    return try body(&state.pointee)
+  }
+
+  /// Waits on a condition until the body returns something; the body runs under the lock.
+  package func wait<Result, Failure: Error>(
+    on condition: Int, until body: (inout State) throws(Failure) -> Result?
+  ) throws(Failure) -> Result {
+    pthread_mutex_lock(mutex)
+    defer { pthread_mutex_unlock(mutex) }
+    while true {
+      if let result = try body(&state.pointee) { return result }
+      pthread_cond_wait(&conditions[condition], mutex)
+    }
+  }
+
+  /// Waits on a condition until the body returns something, or the time is over: nil then.
+  /// - Parameter limitMs: at most so many milliseconds.
+  package func wait<Result, Failure: Error>(
+    on condition: Int, limitMs: Int64, until body: (inout State) throws(Failure) -> Result?
+  ) throws(Failure) -> Result? {
+    var end = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &end)
+    let nanoseconds = end.tv_nsec + Int(limitMs % 1000) * 1_000_000
+    end.tv_sec += Int(limitMs / 1000) + nanoseconds / 1_000_000_000
+    end.tv_nsec = nanoseconds % 1_000_000_000
+    pthread_mutex_lock(mutex)
+    defer { pthread_mutex_unlock(mutex) }
+    while true {
+      if let result = try body(&state.pointee) { return result }
+      if pthread_cond_timedwait(&conditions[condition], mutex, &end) != 0 { break }
+    }
+    return try body(&state.pointee)
+  }
+
+  /// Wakes one who waits on a condition.
+  package func signal(_ condition: Int) { pthread_cond_signal(&conditions[condition]) }
+  /// Wakes all who wait on a condition.
+  package func broadcast(_ condition: Int) { pthread_cond_broadcast(&conditions[condition]) }
+}
