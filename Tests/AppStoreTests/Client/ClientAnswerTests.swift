@@ -148,7 +148,7 @@ import Testing
     let client = try VerifyReceiptClient(options)
     let answer = await client.ask()
     #expect(Told(answer.content) == .json(#"{"status":0}"#))
-    #expect(answer.durationMs >= 2_400)
+    #expect(answer.durationMs >= 2_390)
   }
 
   // MARK: Contents

@@ -59,17 +59,17 @@ import Testing
     #expect(Told(answer.content) == .nothing(given.failure))
     #expect(answer.httpStatus == given.httpStatus)
     #expect(answer.endpoint == .production)
-    if given.failure == .timeout { #expect(answer.durationMs >= 300) }
+    if given.failure == .timeout { #expect(answer.durationMs >= 290) }
   }
 
   @Test("silence on a connection that was used before is no failure to connect")
-  func silenceAfterUse() async throws {
+  func silenceAfterUse() throws {
     let server = try ScriptedServer { $0.index == 0 ? .json("{}") : .hang }
     var options = VerifyReceiptOptions.on(server)
     options.timeoutMs = 1_000
     let client = try VerifyReceiptClient(options)
-    #expect(Told(await client.ask().content) == .json("{}"))
-    #expect(Told(await client.ask().content) == .nothing(.timeout))
+    #expect(Told(client.askAndWait().content) == .json("{}"))
+    #expect(Told(client.askAndWait().content) == .nothing(.timeout))
     #expect(server.connectionCount == 1)
   }
 

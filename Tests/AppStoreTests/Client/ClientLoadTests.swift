@@ -7,12 +7,12 @@ import Threads
 
 @Suite("The App Store client, used by many") struct ClientLoadTests {
   @Test("calls one after the other share a connection")
-  func keepAlive() async throws {
+  func keepAlive() throws {
     let server = try ScriptedServer {
       .json($0.path == "/production" ? #"{"status":21007}"# : #"{"status":0}"#)
     }
     let client = try VerifyReceiptClient(.on(server))
-    for _ in 0..<20 { #expect(Told(await client.ask().content) == .json(#"{"status":0}"#)) }
+    for _ in 0..<20 { #expect(Told(client.askAndWait().content) == .json(#"{"status":0}"#)) }
     #expect(server.requests.count == 40)
     #expect(server.connectionCount == 1)
   }
