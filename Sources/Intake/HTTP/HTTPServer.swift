@@ -117,7 +117,7 @@ package final class HTTPServer: Sendable {
     }
     guard isFirst else { return }
     let listeners = [client, metrics].compactMap(\.self)
-    for listener in listeners { listener.quiesce() }
+    for listener in listeners { listener.drain() }
     keeper.drain()
     let deadlineMs = MonotonicClock.nowMs() + graceMs
     while client.hasConnections, MonotonicClock.nowMs() < deadlineMs { poll(nil, 0, 10) }

@@ -58,7 +58,6 @@ final class Listener: @unchecked Sendable {
   private let parts: ListenerParts
   let servesMetrics: Bool
   private let connectionsMax: Int
-  private let descriptor: Int32
   private var daemon: OpaquePointer?
   private let work = Monitor(Work())
   private let connectionCount = Atomic<Int>(0)
@@ -84,7 +83,7 @@ final class Listener: @unchecked Sendable {
     self.parts = parts
     self.servesMetrics = servesMetrics
     self.connectionsMax = connectionsMax
-    descriptor = try address.listen(backlog: 1024)
+    let descriptor = try address.listen(backlog: 1024)
     port = ListenAddress.port(of: descriptor)
     var plan = cmhd_plan()
     plan.listen_fd = descriptor
@@ -111,10 +110,12 @@ final class Listener: @unchecked Sendable {
 
   // MARK: Ending
 
-  /// Takes no more connections; those that are open get their answers, and are then closed.
-  func quiesce() {
+  /// Takes no more connections: new ones are closed unheard. Those that are open get their answers, and are
+  /// then closed.
+  func drain() {
+    // Not by MHD_quiesce_daemon: with epoll it and the library's own threads may both take the listening
+    // socket out of the set, and whoever comes second ends the process (libmicrohttpd 0.9.75, daemon.c).
     work.withLock { $0.isDraining = true }
-    if let daemon { _ = MHD_quiesce_daemon(daemon) }
   }
 
   var isDraining: Bool { work.withLock { $0.isDraining } }
@@ -137,8 +138,8 @@ final class Listener: @unchecked Sendable {
     guard let daemon else { return }
     self.daemon = nil
     abandonWork()
+    // It closes the listening socket too.
     MHD_stop_daemon(daemon)
-    Glibc.close(descriptor)
   }
 
   // MARK: What an exchange needs
@@ -214,7 +215,7 @@ final class Listener: @unchecked Sendable {
   // MARK: Connections
 
   fileprivate func admits() -> Bool {
-    connectionCount.load(ordering: .relaxed) < connectionsMax + Self.refusedConnectionsMax
+    !isDraining && connectionCount.load(ordering: .relaxed) < connectionsMax + Self.refusedConnectionsMax
   }
 
   fileprivate func open(_ handle: OpaquePointer) -> Connection {

@@ -167,7 +167,7 @@ private final class HeldAnswers: Sendable {
     #expect(fixture.service.uploads.count == kept.count)
   }
 
-  @Test("a shutdown waits for what is under way, and ends what waits")
+  @Test("a shutdown waits for what is under way, and ends what waits or comes")
   func shutdown() throws {
     let (fixture, held) = try Self.holding()
     let (idle, busy) = (try fixture.connect(), try fixture.connect())
@@ -177,6 +177,9 @@ private final class HeldAnswers: Sendable {
     let server = fixture.server
     ended.add { server.shutdown(graceMs: 20_000) }
     #expect(try idle.answer() == nil)
+    let late = try fixture.connect()
+    late.send(ServerFixture.upload())
+    #expect(try late.answer() == nil)
     held.release()
     let answer = try busy.answer()
     #expect(answer?.status == 206)
