@@ -215,7 +215,8 @@ final class Listener: @unchecked Sendable {
   // MARK: Connections
 
   fileprivate func admits() -> Bool {
-    !isDraining && connectionCount.load(ordering: .relaxed) < connectionsMax + Self.refusedConnectionsMax
+    !isDraining
+      && connectionCount.load(ordering: .relaxed) < connectionsMax + Self.refusedConnectionsMax
   }
 
   fileprivate func open(_ handle: OpaquePointer) -> Connection {

@@ -40,3 +40,21 @@ final class ExceptionDays {
     return pending.sales.filter { numbers.contains($0.id) }
   }
 }
+
+/// Which confirmed sales have a line in the days that a report asks for; noted line by line.
+struct ShownSales {
+  private var areShown: [Bool] = []
+  /// How many of them have no price.
+  private(set) var unpricedCount = 0
+
+  /// Notes a confirmed line of those days.
+  @inline(__always)
+  mutating func note(_ line: ReportLine) {
+    while areShown.count <= line.sale { areShown.append(false) }
+    if areShown[line.sale] { return }
+    areShown[line.sale] = true
+    if line.basis == .none { unpricedCount += 1 }
+  }
+
+  func holds(_ sale: Int) -> Bool { areShown.indices.contains(sale) && areShown[sale] }
+}

@@ -158,30 +158,30 @@ extension ReportSource {
   }
 
   /// How many exceptions of each type concern what is shown, by name: as many as the exceptions report lists.
-  func exceptionCounts() throws -> [(type: String, count: Int)] {
+  /// - Parameter shownSales: where a report has noted them already.
+  func exceptionCounts(_ shownSales: ShownSales?) throws -> [(type: String, count: Int)] {
     let days = try ExceptionDays(self)
     var counts: [ExceptionType: Int] = [:]
-    try count(ofDays: days, into: &counts)
+    try count(of: shownSales ?? self.shownSales(), days, into: &counts)
     _ = try forEachUnconverted { _, _ in counts[.unconverted, default: 0] += 1 }
     let pendingCount = days.pendingSales().count { shows(environment: $0.environment) }
     if pendingCount > 0 { counts[.pendingSale] = pendingCount }
     return counts.map { ($0.key.word, $0.value) }.sorted { $0.0 < $1.0 }
   }
 
+  private func shownSales() throws(ProjectionError) -> ShownSales {
+    var shown = ShownSales()
+    try forEachConfirmedLine { line in
+      if isWithinDays(decidingDateMs(line)) { shown.note(line) }
+    }
+    return shown
+  }
+
   /// Those of confirmed sales and of none.
   private func count(
-    ofDays days: ExceptionDays, into counts: inout [ExceptionType: Int]
+    of shownSales: ShownSales, _ days: ExceptionDays, into counts: inout [ExceptionType: Int]
   ) throws {
-    var unpricedCount = 0
-    // Which sales have a line in those days, by number.
-    var areShown: [Bool] = []
-    try forEachConfirmedLine { line in
-      while areShown.count <= line.sale { areShown.append(false) }
-      if areShown[line.sale] || !isWithinDays(decidingDateMs(line)) { return }
-      areShown[line.sale] = true
-      if line.basis == .none { unpricedCount += 1 }
-    }
-    if unpricedCount > 0 { counts[.unpriced] = unpricedCount }
+    if shownSales.unpricedCount > 0 { counts[.unpriced] = shownSales.unpricedCount }
     let verifiedAt =
       days.isAll
       ? "NULL"
@@ -196,7 +196,7 @@ extension ReportSource {
         let type = ExceptionType(rawValue: Int8(recorded.integer(0)))
       else { continue }
       if let sale = recorded.optionalInteger(2) {
-        guard areShown.indices.contains(Int(sale)), areShown[Int(sale)] else { continue }
+        guard shownSales.holds(Int(sale)) else { continue }
       } else if !days.hold(verifiedAtMs: recorded.optionalInteger(3)) {
         continue
       }

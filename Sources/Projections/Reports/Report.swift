@@ -48,17 +48,19 @@ package enum Report {
     let source = try ReportSource(database, request)
     if request.kind != .receipts { try source.loadPending() }
     var summary: ReportSummary
+    var shownSales: ShownSales?
     switch request.kind {
     case .revenue:
       var report = try RevenueReport(source)
       summary = try report.write(to: writer)
+      shownSales = report.shownSales
     case .journal: summary = try JournalReport(source: source).write(to: writer)
     case .sales: summary = try SalesReport(source: source).write(to: writer)
     case .exceptions: summary = try ExceptionsReport(source).write(to: writer)
     case .receipts: summary = try ReceiptsReport(source: source).write(to: writer)
     case .users: summary = try UsersReport(source: source).write(to: writer)
     }
-    summary.exceptions = try source.exceptionCounts()
+    summary.exceptions = try source.exceptionCounts(shownSales)
     summary.unknownEnvironments = (request.environments ?? []).filter {
       $0 != "Production" && $0 != "Sandbox" && source.symbols.known($0) == nil
     }

@@ -56,8 +56,9 @@ final class ReportSource {
   let arena = TextArena()
   let symbols: SymbolTable
   private var currencies: [Currency?] = []
-  /// For each symbol whether it is an environment that the request shows; nil shows all.
-  private var shownEnvironments: Set<Symbol>?
+  /// For each symbol whether it is an environment that the request shows, those behind the last are not; nil
+  /// shows all.
+  private var shownEnvironments: [Bool]?
   /// Pending sales and their lines (rule R1); empty unless they are asked for or counted.
   private(set) var pending: PendingSales?
   private var calendar: PeriodCalendar
@@ -78,25 +79,33 @@ final class ReportSource {
     do throws(DatabaseError) { try symbols.load(from: database) } catch {
       throw .database(error)
     }
-    if let names = request.environments {
-      shownEnvironments = Set(names.compactMap { symbols.known($0) })
+    noteShownEnvironments()
+  }
+
+  private func noteShownEnvironments() {
+    guard let names = request.environments else { return }
+    var shown: [Bool] = []
+    for symbol in names.compactMap({ symbols.known($0) }) {
+      while shown.count <= symbol { shown.append(false) }
+      shown[Int(symbol)] = true
     }
+    shownEnvironments = shown
   }
 
   /// Folds the pending receipts beside the confirmed sales.
   func loadPending() throws(ProjectionError) {
     pending = try PendingSales(database, symbols, arena)
     // Pending receipts may show environments that no confirmed sale has.
-    if let names = request.environments {
-      shownEnvironments = Set(names.compactMap { symbols.known($0) })
-    }
+    noteShownEnvironments()
   }
 
   // MARK: Filters
 
   @inline(__always)
   func shows(environment: Symbol) -> Bool {
-    shownEnvironments?.contains(environment) ?? true
+    guard let shownEnvironments else { return true }
+    return shownEnvironments.indices.contains(Int(environment))
+      && shownEnvironments[Int(environment)]
   }
 
   /// R9: the date that decides the period of a line.
@@ -170,6 +179,13 @@ final class ReportSource {
     _ body: (ReportLine) throws(ProjectionError) -> Void
   ) throws(ProjectionError) {
     try forEachConfirmedLine(body)
+    try forEachPendingLine(body)
+  }
+
+  /// Calls `body` with the lines of pending sales that the request's environment shows, where they are asked for.
+  func forEachPendingLine(
+    _ body: (ReportLine) throws(ProjectionError) -> Void
+  ) throws(ProjectionError) {
     guard request.includesPending, let pending else { return }
     for line in pending.lines where shows(environment: line.environment) { try body(line) }
   }

@@ -52,17 +52,20 @@ struct RevenueSums {
     familyShared += other.familyShared
   }
 
-  /// R9: the columns behind the dimensions and the currency, with their values.
-  var columns: [(column: ReportColumn, value: Int128)] {
+  /// R9: the columns behind the dimensions and the currency.
+  static let columns = [
+    ReportColumn("units", .integer), ReportColumn("gross", .amount),
+    ReportColumn("returned_units", .integer), ReportColumn("returns", .amount),
+    ReportColumn("reversed_units", .integer), ReportColumn("reversals", .amount),
+    ReportColumn("net", .amount), ReportColumn("unpriced_units", .integer),
+    ReportColumn("trials", .integer), ReportColumn("family_shared", .integer),
+  ]
+
+  /// The values of `columns`, in their order.
+  var values: InlineArray<10, Int128> {
     [
-      (ReportColumn("units", .integer), Int128(units)), (ReportColumn("gross", .amount), gross),
-      (ReportColumn("returned_units", .integer), Int128(returnedUnits)),
-      (ReportColumn("returns", .amount), returns),
-      (ReportColumn("reversed_units", .integer), Int128(reversedUnits)),
-      (ReportColumn("reversals", .amount), reversals), (ReportColumn("net", .amount), net),
-      (ReportColumn("unpriced_units", .integer), Int128(unpricedUnits)),
-      (ReportColumn("trials", .integer), Int128(trials)),
-      (ReportColumn("family_shared", .integer), Int128(familyShared)),
+      Int128(units), gross, Int128(returnedUnits), returns, Int128(reversedUnits), reversals, net,
+      Int128(unpricedUnits), Int128(trials), Int128(familyShared),
     ]
   }
 }
@@ -92,7 +95,11 @@ struct RevenueReport {
   private let dimensions: [ReportDimension]
   private let places = PlaceTable()
   private var rows: [(key: Key, sums: RevenueSums)] = []
+  /// Of the line before: neighbours often belong together.
+  private var lastPlace = 0
   private var periods: [Int64: Period] = [:]
+  /// The confirmed sales that the report's days concern.
+  private(set) var shownSales = ShownSales()
 
   init(_ source: ReportSource) throws(ProjectionError) {
     self.source = source
@@ -105,21 +112,31 @@ struct RevenueReport {
 
   /// Writes the report; returns what stands beside its rows.
   mutating func write(to writer: any ReportWriter) throws -> ReportSummary {
-    var last = 0
     // Moved out, so that it is changed in place.
     var conversion = self.conversion
-    try source.forEachLine { line throws(ProjectionError) in
+    try source.forEachConfirmedLine { line throws(ProjectionError) in
       let dateMs = source.decidingDateMs(line)
       guard source.isWithinDays(dateMs) else { return }
-      var line = line
-      if conversion != nil { _ = try conversion?.convert(&line) }
-      var sums = RevenueSums()
-      guard sums.add(line) else { return }
-      let key = key(line, dateMs)
-      if rows.isEmpty || !(rows[last].key == key) { last = place(key) }
-      rows[last].sums.add(sums)
+      shownSales.note(line)
+      try add(line, dateMs, &conversion)
+    }
+    try source.forEachPendingLine { line throws(ProjectionError) in
+      let dateMs = source.decidingDateMs(line)
+      if source.isWithinDays(dateMs) { try add(line, dateMs, &conversion) }
     }
     return try finish(writer, rateSources: conversion?.sources ?? [])
+  }
+
+  private mutating func add(
+    _ line: ReportLine, _ dateMs: Int64, _ conversion: inout ReportingCurrency?
+  ) throws(ProjectionError) {
+    var line = line
+    if conversion != nil { _ = try conversion?.convert(&line) }
+    var sums = RevenueSums()
+    guard sums.add(line) else { return }
+    let key = key(line, dateMs)
+    if rows.isEmpty || !(rows[lastPlace].key == key) { lastPlace = place(key) }
+    rows[lastPlace].sums.add(sums)
   }
 
   private mutating func place(_ key: Key) -> Int {
@@ -162,76 +179,73 @@ struct RevenueReport {
     }
   }
 
-  /// The texts of a dimension's values and their ranks among each other, as bytes.
+  /// A dimension's values: their texts, sorted as bytes, and which of these a number stands for.
   private struct Values {
-    var texts: [Int64: [UInt8]] = [:]
+    var texts: [[UInt8]] = []
     var ranks: [Int64: Int] = [:]
   }
 
   private func values(ofDimensionAt index: Int) -> Values {
+    let numbers = Set(rows.map { $0.key.numbers[index] })
+    let sorted = numbers.map { (number: $0, text: text(dimensions[index], $0)) }
+      .sorted { $0.text.lexicographicallyPrecedes($1.text) }
     var values = Values()
-    for row in rows where values.texts[row.key.numbers[index]] == nil {
-      let number = row.key.numbers[index]
-      values.texts[number] = text(dimensions[index], number)
-    }
-    // Two numbers may have one text.
-    var last: (text: [UInt8], rank: Int)?
-    let sorted = values.texts.sorted { $0.value.lexicographicallyPrecedes($1.value) }
     for (number, text) in sorted {
-      let rank = last.map { $0.text == text ? $0.rank : $0.rank + 1 } ?? 0
-      values.ranks[number] = rank
-      last = (text, rank)
+      // Two numbers may have one text.
+      if values.texts.last != text { values.texts.append(text) }
+      values.ranks[number] = values.texts.count - 1
     }
     return values
   }
 
-  /// R9: the rows by the dimensions in the order given, then currency, as bytes.
-  private func sortedPlaces(_ values: [Values]) -> [Int] {
-    let ranked = rows.indices.map { place in
-      var ranks = Key()
-      for index in dimensions.indices {
-        ranks.numbers[index] = Int64(values[index].ranks[rows[place].key.numbers[index]] ?? 0)
-      }
+  /// R9: the rows by the dimensions in the order given, then currency, as bytes. In place of a dimension's
+  /// numbers stand ranks.
+  private func sortedPlaces(_ values: [Values]) -> [(place: Int, ranks: Key)] {
+    rows.indices.map { place in
       // Currencies are numbered as their codes sort.
-      ranks.numbers[Key.currencyIndex] = rows[place].key.numbers[Key.currencyIndex]
+      var ranks = rows[place].key
+      for index in dimensions.indices {
+        ranks.numbers[index] = Int64(values[index].ranks[ranks.numbers[index]] ?? 0)
+      }
       return (place: place, ranks: ranks)
-    }
-    return ranked.sorted { left, right in
+    }.sorted { left, right in
       for index in 0..<7 where left.ranks.numbers[index] != right.ranks.numbers[index] {
         return left.ranks.numbers[index] < right.ranks.numbers[index]
       }
       return left.place < right.place
-    }.map(\.place)
+    }
   }
 
   private func finish(
     _ writer: any ReportWriter, rateSources: [String]
   ) throws -> ReportSummary {
     let values = dimensions.indices.map { self.values(ofDimensionAt: $0) }
+    let columns = RevenueSums.columns
     try writer.begin(
-      dimensions.map { ReportColumn($0.column) } + [ReportColumn("currency")]
-        + RevenueSums().columns.map(\.column))
+      dimensions.map { ReportColumn($0.column) } + [ReportColumn("currency")] + columns)
     var summary = ReportSummary()
     var totals: [Currency?: RevenueSums] = [:]
-    for place in sortedPlaces(values) {
+    for (place, ranks) in sortedPlaces(values) {
       let row = rows[place]
       for index in dimensions.indices {
-        let text = values[index].texts[row.key.numbers[index]] ?? []
-        try text.withUnsafeBytes { try writer.write($0.isEmpty ? .empty : .text($0)) }
+        try values[index].texts[Int(ranks.numbers[index])].withUnsafeBytes {
+          try writer.write($0.isEmpty ? .empty : .text($0))
+        }
       }
       let currency = row.key.currency
-      if let currency {
-        try withText(currency.description) { try writer.write(.text($0)) }
-      } else {
-        try writer.write(.empty)
-      }
-      for (column, value) in row.sums.columns { try writer.write(cell(column, value, currency)) }
+      try writer.write(currency.map { .currency($0) } ?? .empty)
+      let sums = row.sums.values
+      for index in columns.indices { try writer.write(cell(columns[index], sums[index], currency)) }
       try writer.endRow()
       totals[currency, default: RevenueSums()].add(row.sums)
     }
     summary.rowCount = rows.count
-    summary.totals = totals.keys.sorted { ($0?.description ?? "") < ($1?.description ?? "") }
-      .map { ReportTotal(currency: $0, sums: (totals[$0] ?? RevenueSums()).columns) }
+    summary.totals = totals.sorted { ($0.key?.description ?? "") < ($1.key?.description ?? "") }
+      .map { currency, total in
+        let sums = total.values
+        return ReportTotal(
+          currency: currency, sums: columns.indices.map { (columns[$0], sums[$0]) })
+      }
     summary.rateSources = rateSources
     return summary
   }
