@@ -100,9 +100,11 @@ def scaling(bench):
 def reports(bench):
     data = bench.data
     ledger = data.ledger(bench.size.uploads)
-    sales = data.status(ledger)["projections"]["sales"]
     target = data.directory / "revenue.csv"
     by_default = data.command(ledger, "export", "revenue", "-o", target)
+    # Kept data may have been made by another version: the first report brings its projections up to date.
+    seconds(by_default)
+    sales = data.status(ledger)["projections"]["sales"]
     ways = {
         "export revenue": lambda: seconds(by_default),
         "export revenue --by period,product,country": lambda: seconds(
@@ -111,10 +113,12 @@ def reports(bench):
     }
     taken = in_turn(max(11, bench.rounds) if not bench.is_quick else bench.rounds, ways)
     for name, values in taken.items():
+        is_goal = name == "export revenue"
         bench.table.row(
             f"{name}, {sales:,} sales, projections ready",
             f"{spread([1000 * value for value in values], 0)} ms",
-            "≤ 60 ms", 1000 * statistics.median(values) <= 60,
+            "≤ 60 ms" if is_goal else "",
+            1000 * statistics.median(values) <= 60 if is_goal else None,
         )
 
 

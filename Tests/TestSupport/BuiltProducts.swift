@@ -4,10 +4,16 @@ import Foundation
 package enum BuiltProducts {
   /// The directory of the test bundle, where the package's executables are built too.
   package static let path: String = {
-    // Whichever program runs the tests, it has mapped the bundle.
-    let maps = (try? String(contentsOfFile: "/proc/self/maps", encoding: .utf8)) ?? ""
-    let bundle = maps.split(separator: "\n").first { $0.hasSuffix(".xctest") }
-    guard let bundle, let slash = bundle.firstIndex(of: "/") else { return "." }
-    return URL(fileURLWithPath: String(bundle[slash...])).deletingLastPathComponent().path
+    // The bundle runs by itself, or some other program has mapped it.
+    let program = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+    let bundle = program.flatMap { $0.hasSuffix(".xctest") ? $0 : nil } ?? mappedBundle
+    guard let bundle else { return "." }
+    return URL(fileURLWithPath: bundle).deletingLastPathComponent().path
   }()
+
+  private static var mappedBundle: String? {
+    let maps = (try? String(contentsOfFile: "/proc/self/maps", encoding: .utf8)) ?? ""
+    let line = maps.split(separator: "\n").first { $0.hasSuffix(".xctest") }
+    return line.flatMap { line in line.firstIndex(of: "/").map { String(line[$0...]) } }
+  }
 }
