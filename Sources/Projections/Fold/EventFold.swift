@@ -57,8 +57,8 @@ final class EventFold {
     self.nextPosition = nextPosition
     self.recent = recent
     self.readEvent = { (position) throws(LedgerError) in
-      if let line = recent?.line(at: position) { return line }
-      return try readEvent(position)
+      guard let recent else { return try readEvent(position) }
+      return try recent.line(at: position, readEvent)
     }
     let rows = RowWriter(database, arena, isThreaded: isFresh)
     self.rows = rows
@@ -236,6 +236,8 @@ final class EventFold {
       if let replyOf = result.replyOf {
         try fold(result, replyOf: Int(replyOf), event, receipt, evidence)
       } else {
+        // Uploads that come soon may take it over.
+        if reply != nil { recent?.keep(Array(event.bytes), at: event.position) }
         try fold(result, reply, event.position, event, receipt, evidence)
       }
     }

@@ -52,8 +52,9 @@ final class LiveFold {
     _ database: Database, _ events: EventReader, _ recent: RecentEvents
   ) throws -> ReceiptAnswers {
     try ReceiptAnswers(database) { position in
-      if let line = recent.line(at: position) { return line }
-      return try events.line(at: position)
+      try recent.line(at: position) { (position) throws(LedgerError) in
+        try events.line(at: position)
+      }
     }
   }
 

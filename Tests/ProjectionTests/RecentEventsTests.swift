@@ -1,0 +1,58 @@
+// What is kept of events that were folded or read, and for how long.
+import Ledger
+import Testing
+
+@testable import Projections
+
+@Suite("Recent events") struct RecentEventsTests {
+  /// A line of its own bytes: what is kept does not look into them.
+  private static func line(_ position: Int, bytes: Int = 100) -> [UInt8] {
+    Array(repeating: UInt8(truncatingIfNeeded: position), count: bytes)
+  }
+
+  @Test("a line is read once, and then it is here")
+  func readOnce() throws {
+    let recent = RecentEvents()
+    var reads: [Int] = []
+    for position in [7, 3, 7, 7, 3] {
+      let line = recent.line(at: position) { position in
+        reads.append(position)
+        return Self.line(position)
+      }
+      #expect(line == Self.line(position))
+    }
+    #expect(reads == [7, 3])
+  }
+
+  @Test("the oldest lines go where those that are kept become too many bytes")
+  func bound() {
+    let recent = RecentEvents()
+    let count = 100
+    for position in 0..<count { recent.keep(Self.line(position, bytes: 1 << 20), at: position) }
+    let kept = (0..<count).filter { recent.line(at: $0) != nil }
+    #expect(kept == Array(count - 32..<count))
+    #expect(recent.line(at: count - 1) == Self.line(count - 1, bytes: 1 << 20))
+  }
+
+  @Test("a line that is larger than all that is kept stays alone, until the next comes")
+  func large() {
+    let recent = RecentEvents()
+    recent.keep(Self.line(1), at: 1)
+    recent.keep(Self.line(2, bytes: 40 << 20), at: 2)
+    #expect(recent.line(at: 1) == nil)
+    #expect(recent.line(at: 2) != nil)
+    recent.keep(Self.line(3), at: 3)
+    #expect(recent.line(at: 2) == nil)
+    #expect(recent.line(at: 3) != nil)
+  }
+
+  @Test("a line that is kept again counts once")
+  func twice() {
+    let recent = RecentEvents()
+    for _ in 0..<100 { recent.keep(Self.line(1, bytes: 1 << 20), at: 1) }
+    recent.keep(Self.line(2), at: 2)
+    #expect(recent.line(at: 1) != nil)
+    recent.removeAll()
+    #expect(recent.line(at: 1) == nil)
+  }
+}
