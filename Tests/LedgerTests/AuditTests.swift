@@ -183,6 +183,31 @@ struct AuditTests {
     #expect(torn.isWhole && torn.size == 9 && torn.notes.count == 1)
   }
 
+  @Test("More bytes at a tail's end than one frame can have are no write that was cut short")
+  func overlongTail() throws {
+    let fixture = try LedgerFixture()
+    let frames = try fixture.fillOneTail()
+    let name = try #require(fixture.tailNames.first)
+    let whole = Array(frames.map(\.bytes).joined())
+    try fixture.write(whole + Array(repeating: 0, count: 40 << 20), to: name)
+    let report = try fixture.audit()
+    #expect(report.findings.map(\.damage.verdict) == [.corrupt])
+    #expect(report.findings[0].damage.position == 10 && report.eventCount == 10)
+    #expect(try LogReader(fixture.directory).damage?.damage?.verdict == .corrupt)
+  }
+
+  @Test("A tail that a block covers and that can't be read is a finding, and the audit goes on")
+  func unreadableCoveredTail() throws {
+    let fixture = try LedgerFixture()
+    _ = try fixture.fillOneBlock()
+    // What the system does not read as a file.
+    let path = fixture.path + "/log/tail-00000000000000000000.log"
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+    let report = try fixture.audit()
+    #expect(report.findings.map(\.damage.verdict) == [.unreadable])
+    #expect(report.eventCount == 10)
+  }
+
   @Test("Leftovers of a crash are notes, not findings")
   func leftovers() throws {
     let fixture = try LedgerFixture()

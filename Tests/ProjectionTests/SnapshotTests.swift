@@ -189,7 +189,7 @@ import Testing
     _ = try fixture.rebuilt()
     #expect(try books.dump() == fixture.projector().books(at: test.snapshotSize).dump())
     // Whatever was wrong, it goes.
-    _ = try projector.snapshots.removeAll(but: [])
+    _ = try projector.snapshots.prune { _ in [] }
     #expect(try FileManager.default.contentsOfDirectory(atPath: test.folder) == ["lock"])
   }
 
@@ -223,7 +223,7 @@ import Testing
       projector.snapshots.snapshots.map(\.header.size) == [
         test.snapshotSize, test.fixture.eventCount,
       ])
-    let removed = try projector.snapshots.removeAll(but: projector.snapshots.snapshots.suffix(1))
+    let removed = try projector.snapshots.prune { $0.suffix(1) }.removed
     #expect(removed == [try SnapshotTests.digits(test.snapshotSize)])
     #expect(try FileManager.default.contentsOfDirectory(atPath: test.folder).count == 3)
   }

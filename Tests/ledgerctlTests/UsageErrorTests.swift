@@ -103,6 +103,13 @@ struct Mistake: Sendable, CustomTestStringConvertible {
     Mistake(
       "export revenue --period hour",
       "export: --period hour: must be year, quarter, month, week or day"),
+    Mistake("rebuild --rows 5", "rebuild: --rows: goes with --compare or --check"),
+    Mistake(
+      "diff --from 1 --environment all",
+      "diff: --environment: is one environment: what it sums up is of one"),
+    Mistake(
+      "diff --from 1 -o difference.ndjson",
+      "diff: --output difference.ndjson: its name tells no format; give --format"),
     Mistake(
       "export revenue --from 2026-02-29",
       "export: --from 2026-02-29: is no day of the calendar, as in 2026-03-14"),

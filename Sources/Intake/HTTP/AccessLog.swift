@@ -144,6 +144,9 @@ package final class AccessLog: Sendable {
 
   private func run() {
     var isClosed = false
+    // Lines that were dropped and not told of yet.
+    var lost = 0
+    var isCut = false
     while !isClosed {
       var waiting = pollfd(fd: wakeRead, events: Int16(POLLIN), revents: 0)
       _ = poll(&waiting, 1, 1000)
@@ -152,31 +155,38 @@ package final class AccessLog: Sendable {
         defer { (state.lines, state.droppedLines) = ([], 0) }
         return (state.lines, state.droppedLines)
       }
-      put(lines)
-      if dropped > 0 {
+      lost += dropped + put(lines, &isCut)
+      if lost > 0 {
         let now = Timestamp.text(ms: Timestamp.now())
-        put(Array("{\"time\":\"\(now)\",\"dropped_lines\":\(dropped)}\n".utf8))
+        let line = Array("{\"time\":\"\(now)\",\"dropped_lines\":\(lost)}\n".utf8)
+        if put(line, &isCut) == 0 { lost = 0 }
       }
     }
   }
 
-  /// A reader that takes nothing holds up this thread alone; once closing, it is given up after a second.
-  private func put(_ lines: [UInt8]) {
-    var rest = lines[...]
+  /// Writes lines; says how many were not written whole. A reader that takes nothing holds up this thread alone;
+  /// once closing, it is given up after a second.
+  /// - Parameter isCut: whether the last line that was written is not whole.
+  private func put(_ lines: [UInt8], _ isCut: inout Bool) -> Int {
+    if lines.isEmpty { return 0 }
+    var rest = (isCut ? [0x0A] + lines : lines)[...]
+    func lost() -> Int { rest.count { $0 == 0x0A } }
     while !rest.isEmpty {
       var waiting = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
       let ready = poll(&waiting, 1, 1000)
       if ready == 0 {
-        if state.withLock({ $0.isClosed }) { return }
+        if state.withLock({ $0.isClosed }) { return lost() }
         continue
       }
       // No more than a pipe takes without blocking, once it says that it takes something.
       let written = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, min($0.count, 4096)) }
       if written > 0 {
+        isCut = rest[rest.startIndex + written - 1] != 0x0A
         rest = rest.dropFirst(written)
       } else if written < 0, errno != EINTR, errno != EAGAIN {
-        return
+        return lost()
       }
     }
+    return 0
   }
 }

@@ -37,12 +37,15 @@ final class Connection: Sendable {
 
   private let descriptor: Int32
   let peer: NetworkAddress?
+  /// Whether it came above the limit of connections, and is only told so.
+  let isSurplus: Bool
   /// The peer as text, for every request alike.
   let peerText: String?
   private let state: Monitor<State>
 
-  init(descriptor: Int32, peer: NetworkAddress?, deadlineMs: Int64) {
+  init(descriptor: Int32, peer: NetworkAddress?, isSurplus: Bool, deadlineMs: Int64) {
     self.descriptor = descriptor
+    self.isSurplus = isSurplus
     self.peer = peer
     peerText = peer?.description
     state = Monitor(State(deadlineMs: deadlineMs))

@@ -111,7 +111,7 @@ final class Exchange: @unchecked Sendable {
       let client = listener.trustedProxies.client(peer: peer, forwardedFor: head.forwardedFor)
       if client != peer { clientText = client.description }
     }
-    if listener.isFull { throw .unavailable(retryAfterSeconds: 1).closing() }
+    if connection.isSurplus { throw .unavailable(retryAfterSeconds: 1).closing() }
     let limitBytes = listener.options.bodyBytesMax
     appFamily = try route.admit(
       head, authenticator: listener.authenticator, bodyBytesMax: limitBytes)
@@ -171,12 +171,11 @@ final class Exchange: @unchecked Sendable {
       guard let appFamily else { return send(.unauthorized("Authorization is missing")) }
       let fields: UploadFields
       do throws(HTTPAnswer) {
-        fields = try UploadRequest.fields(body)
+        fields = try UploadRequest.fields(body, isClientWithheld: &isClientWithheld)
       } catch {
         return send(error)
       }
       body = []
-      isClientWithheld = fields.clientAddress == .withheld
       let upload = ClientUpload(
         fields: fields, appFamily: appFamily, peerAddress: clientText,
         receivedAtMs: startedAtMs)

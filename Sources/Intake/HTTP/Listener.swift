@@ -149,8 +149,6 @@ final class Listener: @unchecked Sendable {
     return "\(requestPrefix)-\(number)"
   }
 
-  var isFull: Bool { connectionCount.load(ordering: .relaxed) > connectionsMax }
-
   /// False once the server has given up waiting for the service.
   func beginWork(_ exchange: Exchange) -> Bool {
     work.withLock { work in
@@ -220,9 +218,10 @@ final class Listener: @unchecked Sendable {
   }
 
   fileprivate func open(_ handle: OpaquePointer) -> Connection {
-    connectionCount.add(1, ordering: .relaxed)
+    let count = connectionCount.add(1, ordering: .relaxed).newValue
     let connection = Connection(
       descriptor: cmhd_fd(handle), peer: cmhd_peer(handle).flatMap { NetworkAddress($0) },
+      isSurplus: count > connectionsMax,
       deadlineMs: MonotonicClock.nowMs() + options.requestMs)
     parts.keeper.add(connection)
     return connection

@@ -174,6 +174,10 @@ final class ImportLineParser {
       return nil
     }
     let reply = try Reply(replyBytes, keeper)
+    // It stands in the reply too: a name that is none need not stand there twice.
+    let environment = reply.environment.flatMap {
+      $0.count <= EventLimits.environmentBytes ? $0 : nil
+    }
     if isObject, endpoint == nil, reply.environment == nil {
       // Rule R1 takes the environment from either; production must not be guessed.
       reader.note(
@@ -182,7 +186,7 @@ final class ImportLineParser {
     }
     return ImportLine.RecordedReply(
       bytes: replyBytes, outcome: reply.outcome, status: reply.status,
-      fraudReason: reply.fraudReason, environment: text(reply.environment),
+      fraudReason: reply.fraudReason, environment: text(environment),
       bundleID: text(reply.bundleID), isLegacy: reply.isLegacy,
       requestDateMs: reply.requestDateMs.flatMap { Self.times.contains($0) ? $0 : nil },
       endpoint: endpoint ?? reply.likelyEndpoint,

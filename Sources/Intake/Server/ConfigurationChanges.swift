@@ -19,21 +19,27 @@ final class ConfigurationChanges: Sendable {
   }
 
   private let state = Monitor(State())
+  // Held while one takes effect, so that the newest is the last to.
+  private let applying = Monitor(())
   private let say: @Sendable (String) -> Void
 
   init(say: @escaping @Sendable (String) -> Void) { self.say = say }
 
   /// - Parameter configuration: the one that the targets were made with.
   func begin(_ targets: ConfigurationTargets, from configuration: Configuration) {
-    let early = state.withLock { state in
-      state.targets = targets
-      state.inEffect = configuration
-      return state.early.take()
+    applying.withLock { _ in
+      let early = state.withLock { state in
+        state.targets = targets
+        state.inEffect = configuration
+        return state.early.take()
+      }
+      if let early { apply(early) }
     }
-    if let early { take(early) }
   }
 
-  func take(_ new: Configuration) {
+  func take(_ new: Configuration) { applying.withLock { _ in apply(new) } }
+
+  private func apply(_ new: Configuration) {
     let known = state.withLock { state -> (ConfigurationTargets, Configuration)? in
       guard let targets = state.targets else {
         state.early = new

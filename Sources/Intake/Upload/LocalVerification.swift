@@ -26,7 +26,10 @@ package struct LocalVerification: Equatable, Sendable {
   func data(environment: String?, occurredAtMs: Int64) -> [UInt8] {
     var event = ReceiptVerified(
       authority: .local, outcome: outcome, occurredAtMs: occurredAtMs)
-    event.environment = environment
+    // What nobody has signed may be of any length, and the projections keep each name.
+    event.environment = environment.flatMap {
+      $0.utf8.count <= EventLimits.environmentBytes ? $0 : nil
+    }
     event.reason = reason
     return event.data(upload: nil, reply: .none)
   }

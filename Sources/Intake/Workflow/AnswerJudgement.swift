@@ -122,7 +122,7 @@ package struct AnswerJudgement {
       status = decoded.status
       // It stands in the reply too: a name that is none need not stand there twice.
       environment = decoded.environment.flatMap { name in
-        name.count <= 64 ? String(decoding: name, as: UTF8.self) : nil
+        name.count <= EventLimits.environmentBytes ? String(decoding: name, as: UTF8.self) : nil
       }
       reason = decoded.status == nil ? "no_status" : decoded.fraudReason
       return true
@@ -152,4 +152,6 @@ enum EventLimits {
   static let dataBytes = (16 << 20) - 1024
   /// The largest reply: a verification has other members beside it.
   static let replyBytes = dataBytes - 1024
+  /// The longest name of an environment that is taken for one.
+  static let environmentBytes = 64
 }

@@ -81,7 +81,7 @@ final class CallDesk: Sendable {
   ) -> Settled {
     monitor.withLock { state in
       if let recent = recentReply(receiptID, state) {
-        if let reservation { drop(reservation, &state) }
+        if let reservation { giveUp(reservation, &state) }
         return .reuse(recent)
       }
       if let call = state.calls[receiptID] {
@@ -101,13 +101,15 @@ final class CallDesk: Sendable {
 
   /// Gives up a reservation whose upload could not be appended.
   func abandon(_ reservation: AppStoreCall) {
-    monitor.withLock { state in
-      // Another upload of the same receipt may count on it.
-      if reservation.waiters.isEmpty {
-        drop(reservation, &state)
-      } else {
-        makeReady(reservation, &state)
-      }
+    monitor.withLock { giveUp(reservation, &$0) }
+  }
+
+  private func giveUp(_ reservation: AppStoreCall, _ state: inout State) {
+    // Another upload of the same receipt may count on it.
+    if reservation.waiters.isEmpty {
+      drop(reservation, &state)
+    } else {
+      makeReady(reservation, &state)
     }
   }
 

@@ -22,7 +22,7 @@ extension CallDesk {
   }
 
   /// So many receipts wait in memory; the rest stays in the projections until there is room.
-  static let waitingMax = 16_384
+  static let waitingMax = 262_144
   /// The queue's thread takes so many that are due at once, to read them in the order of the log.
   private static let batchMax = 2048
 

@@ -58,10 +58,13 @@ struct UploadPreparation {
         bundleID: receipt.bundleID, occurredAtMs: upload.receivedAtMs, origin: .http,
         peerAddress: upload.peerAddress))
     let verification = local.data(environment: receipt.environment, occurredAtMs: clock.nowMs())
+    let drafts = [draft, UploadDrafts.verification(verification, ofDraftAt: 0)]
+    if drafts.contains(where: { $0.data.count > EventLimits.dataBytes }) {
+      return .refused(FieldProblem("", .tooLarge, "is too large for an event of 16 MiB"))
+    }
     return .prepared(
       PreparedUpload(
-        receiptID: identity.receiptID,
-        drafts: [draft, UploadDrafts.verification(verification, ofDraftAt: 0)],
+        receiptID: identity.receiptID, drafts: drafts,
         isInvalid: local.outcome == .invalid))
   }
 

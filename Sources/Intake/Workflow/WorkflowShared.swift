@@ -70,6 +70,11 @@ struct WorkflowShared: Sendable {
   /// Hands drafts to the writer; nil, noted, where it takes none.
   func submit(_ drafts: [EventDraft]) -> AppendTicket? {
     do throws(LedgerError) { return try writer.submit(drafts) } catch {
+      // It is this one upload that can't be appended.
+      if error.kind == .invalidInput {
+        notes.fault("append", error)
+        return nil
+      }
       health.noteFailure(error, isFatal: writer.failure != nil || error.kind == .closed)
       return nil
     }

@@ -45,17 +45,20 @@ struct AuditTails {
     }
   }
 
-  /// The next whole frame behind the beginning of some bytes.
+  /// The next whole frame behind the beginning of some bytes. Where there is none they may be a frame that was
+  /// cut short: not if they are more than one can have, nor where looking for one had to be given up.
   static func nextFrame(
     _ bytes: UnsafeRawBufferPointer
-  ) -> (first: Position, offsetBytes: Int)? {
+  ) -> (frame: (first: Position, offsetBytes: Int)?, isTorn: Bool) {
     var search = ValidPartSearch(bytes, start: 0x23)
     while let candidate = search.next() {
-      guard let header = FrameHeader(candidate), header.frameByteCount <= candidate.count,
-        search.spend(header.frameByteCount), header.isWhole(in: candidate)
+      guard let header = FrameHeader(candidate), header.frameByteCount <= candidate.count
       else { continue }
-      return (header.first, bytes.count - candidate.count)
+      guard search.spend(header.frameByteCount) else { return (nil, false) }
+      if header.isWhole(in: candidate) {
+        return ((header.first, bytes.count - candidate.count), false)
+      }
     }
-    return nil
+    return (nil, bytes.count <= Format.frameByteCountMax + Format.frameHeaderByteCountMax)
   }
 }

@@ -30,7 +30,15 @@ final class AuditWalk: BlockSequence {
   }
 
   private let directory: LedgerDirectory
-  private var segments: ArraySlice<(first: Position, file: StorageFile, sizeBytes: Int)>
+  /// A segment to come: only the newest is open, since only that one may change.
+  private struct Coming {
+    let first: Position
+    let name: String
+    let file: StorageFile?
+    let sizeBytes: Int
+  }
+
+  private var segments: ArraySlice<Coming>
   private var current: Segment?
   private let steps = Monitor<[AuditStep]>([])
   private var search = MemberSearch()
@@ -38,16 +46,22 @@ final class AuditWalk: BlockSequence {
   /// How many bytes the segments have together.
   let byteCount: Int
 
-  /// Opens all segments, so that what is looked at is of one moment.
+  /// Lists the segments and opens the newest, so that what is looked at is of one moment.
   init(_ directory: LedgerDirectory) throws(LedgerError) {
     self.directory = directory
-    var segments: [(first: Position, file: StorageFile, sizeBytes: Int)] = []
+    var segments: [Coming] = []
     let firsts = try directory.list(Format.logDirectoryName).compactMap(Format.segmentFirst)
-    for first in firsts.sorted() {
+      .sorted()
+    for first in firsts {
       let name = directory.logPath(Format.segmentName(first))
       do throws(LedgerError) {
-        guard let file = try directory.openFileIfPresent(name) else { continue }
-        segments.append((first, file, try file.sizeBytes()))
+        if first == firsts.last {
+          guard let file = try directory.openFileIfPresent(name) else { continue }
+          segments.append(
+            Coming(first: first, name: name, file: file, sizeBytes: try file.sizeBytes()))
+        } else if let status = try directory.statusIfPresent(name) {
+          segments.append(Coming(first: first, name: name, file: nil, sizeBytes: status.sizeBytes))
+        }
       } catch {
         steps.withLock { $0.append(.finding(AuditFinding(error, file: name, at: first))) }
       }
@@ -100,9 +114,20 @@ final class AuditWalk: BlockSequence {
     }
   }
 
-  private func begin(_ next: (first: Position, file: StorageFile, sizeBytes: Int)) {
-    var segment = Segment(first: next.first, file: next.file, sizeBytes: next.sizeBytes)
-    let name = next.file.name
+  private func begin(_ next: Coming) {
+    let name = next.name
+    let file: StorageFile
+    do throws(LedgerError) {
+      if let open = next.file {
+        file = open
+      } else {
+        guard let found = try directory.openFileIfPresent(name) else { return }
+        file = found
+      }
+    } catch {
+      return note(.finding(AuditFinding(error, file: name, at: next.first)))
+    }
+    var segment = Segment(first: next.first, file: file, sizeBytes: next.sizeBytes)
     do throws(LedgerError) {
       let header = try search.header(at: 0, of: segment.file, segment.sizeBytes)
       if let header, case .opening = header.detail, try header.isWhole(in: segment.file, at: 0) {

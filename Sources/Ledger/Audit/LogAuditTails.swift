@@ -21,7 +21,7 @@ extension LogAudit {
     for (index, tail) in tails.open.enumerated() {
       report.tailCount += 1
       if tail.first < blocksEnd {
-        try auditCovered(tail, blocksEnd)
+        auditCovered(tail, blocksEnd)
         continue
       }
       if tail.first > position {
@@ -49,10 +49,13 @@ extension LogAudit {
     return reader.damage == nil && reader.head.size > position
   }
 
-  private func auditCovered(
-    _ tail: AuditTails.Tail, _ blocksEnd: Position
-  ) throws(LedgerError) {
-    let end = try TailView.coveredEnd(tail.file, first: tail.first, ByteBuffer())
+  private func auditCovered(_ tail: AuditTails.Tail, _ blocksEnd: Position) {
+    let end: Position
+    do throws(LedgerError) {
+      end = try TailView.coveredEnd(tail.file, first: tail.first, ByteBuffer())
+    } catch {
+      return report.add(AuditFinding(error, file: tail.file.name, at: tail.first))
+    }
     if end > blocksEnd, isCertain {
       find(
         .tampered, tail.file.name, at: blocksEnd,
@@ -77,8 +80,11 @@ extension LogAudit {
         offset += header.frameByteCount
         continue
       }
-      guard let next = AuditTails.nextFrame(rest) else {
-        if isNewest {
+      let search = AuditTails.nextFrame(rest)
+      guard let next = search.frame else {
+        if !search.isTorn {
+          find(.corrupt, name, at: position, "what stands here is no frame, nor one cut short")
+        } else if isNewest {
           report.notes.append(
             "\(name) ends with \(rest.count) bytes of a write that was cut short; the next "
               + "writer removes them")

@@ -17,8 +17,8 @@ final class WriterLock: Sendable {
         cause: holder.map { "locked by process \($0)" } ?? "locked by another process")
     }
     // The process id is for the message only: nothing depends on its being there or on disk.
-    try file.truncate(sizeBytes: 0)
-    try file.write(Array("\(getpid())\n".utf8), offsetBytes: 0)
+    try? file.truncate(sizeBytes: 0)
+    try? file.write(Array("\(getpid())\n".utf8), offsetBytes: 0)
     self.file = file
   }
 

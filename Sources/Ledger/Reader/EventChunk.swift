@@ -47,6 +47,11 @@ package struct EventChunk {
       try body(line)
       position += 1
     }
+    guard position == endPosition, lines.isAtEnd else {
+      throw LedgerError(
+        .init(verdict: .tampered, file: Format.logDirectoryName, position: position),
+        operation: "read event", cause: "there are not as many lines as announced")
+    }
   }
 }
 

@@ -26,6 +26,8 @@ package final class LogReader {
   private var lastSegment: SegmentIndex?
   private var lastBlock: InflatedBlock?
   private lazy var inflater = BlockInflater()
+  // The newest tail whose name is known to be on disk.
+  private var syncedTailName: String?
 
   /// Opens a log for reading. Damage does not keep it from opening: see `damage`.
   package init(_ directory: LedgerDirectory) throws(LedgerError) {
@@ -110,6 +112,10 @@ package final class LogReader {
   /// outlive them. Blocks were synced before their tails went.
   package func syncTails() throws(LedgerError) {
     for tail in state.tails { try tail.file.syncData() }
+    // A tail is seen as soon as it has its name, which its writer syncs a moment later.
+    guard let newest = state.tails.last, newest.file.name != syncedTailName else { return }
+    try directory.syncLogDirectory()
+    syncedTailName = newest.file.name
   }
 
   /// Hands out the events of a range in order, on the calling thread, while worker threads inflate

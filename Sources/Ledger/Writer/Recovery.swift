@@ -118,6 +118,7 @@ struct Recovery {
       }
       if tail.frames.isEmpty {
         try directory.unlink(tail.name)
+        report.emptyTail = tail.name
         continue
       }
       let events = ByteBuffer(capacity: tail.endOffsetBytes)

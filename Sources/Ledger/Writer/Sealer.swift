@@ -69,7 +69,11 @@ final class Sealer: @unchecked Sendable {
   private func run() {
     while let tail = nextTail() {
       var failure = seal(tail)
-      while let stall = failure, segmentWriter.canRetry, pause(for: stall) { failure = seal(tail) }
+      while let stall = failure, segmentWriter.canRetry {
+        // Who closes does not wait for room: the tails stay, and the next writer seals them.
+        guard pause(for: stall) else { return }
+        failure = seal(tail)
+      }
       tail.events.count = 0
       monitor.withLock { state in
         state.unsealedCount -= 1

@@ -63,6 +63,8 @@ final class TailWriter {
 
   /// Appends submissions as one frame; durable when it returns. The results are in order.
   func commit(_ tickets: [AppendTicket]) throws(Failure) -> [AppendResult] {
+    // What is on disk of the blocks is not known then, though each frame is in its tail.
+    if let failure = sealer.failure { throw .fatal(failure) }
     do throws(LedgerError) { try rotateIfFull() } catch {
       throw sealer.failure == nil ? .refused(error) : .fatal(error)
     }

@@ -69,6 +69,8 @@ package struct RecoveryReport: Sendable, Equatable {
 
   /// The torn frame at the end of the newest tail.
   package internal(set) var tornFrame: Cut?
+  /// The newest tail where it held no whole frame, and was removed.
+  package internal(set) var emptyTail: String?
   /// The torn member at the end of the newest segment.
   package internal(set) var tornMember: Cut?
   /// Tails that were removed because blocks hold their events.
@@ -89,6 +91,7 @@ package struct RecoveryReport: Sendable, Equatable {
       notes.append(
         "cut \(cut.byteCount) byte\(cut.byteCount == 1 ? "" : "s") of a torn frame off \(cut.file)")
     }
+    if let emptyTail { notes.append("removed \(emptyTail): it held no event") }
     if let cut = tornMember {
       notes.append(
         "cut \(cut.byteCount) byte\(cut.byteCount == 1 ? "" : "s") of a torn block off \(cut.file)")

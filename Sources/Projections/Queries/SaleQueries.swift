@@ -10,12 +10,13 @@ extension LedgerQueries {
     let confirmed = try sales("sale_key = ?") { $0.bind(1, text: key) }
     let found = try confirmed + pendingSales { self.string($0.key) == key }
     if !found.isEmpty { return found }
-    return try sales(
+    let confirmedByAlias = try sales(
       """
       transaction_id = ?1 AND is_transaction_alias = 1
       OR id IN (SELECT sale FROM sale_transactions WHERE transaction_id = ?1)
       """
     ) { $0.bind(1, text: key) }
+    return try confirmedByAlias + pendingSales(ofTransaction: key)
   }
 
   /// The sales to which an upload gave something: by itself, or by its verifications.
@@ -124,6 +125,16 @@ extension LedgerQueries {
     let sales = pending.store.sales
     return try sales.indices.filter { sales[$0].isPending && condition(sales[$0]) }
       .map { try detail($0, pending.store) }
+  }
+
+  /// The pending sales one of whose transactions has this id.
+  private func pendingSales(ofTransaction id: String) throws -> [SaleDetail] {
+    guard let pending = try pending() else { return [] }
+    let store = pending.store
+    let places = withText(id) { id in
+      store.sales.indices.filter { store.sales[$0].isPending && store.hasAlias($0, id) }
+    }
+    return try places.map { try detail($0, store) }
   }
 
   func string(_ text: Text) -> String { String(decoding: text, as: UTF8.self) }

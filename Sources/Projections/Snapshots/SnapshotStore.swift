@@ -220,11 +220,15 @@ package struct SnapshotStore {
 
   // MARK: Removing
 
-  /// Removes all that these are not: other snapshots, headers that can't be read, what interrupted work left.
-  /// Returns the names of the snapshots that went.
-  package func removeAll(but kept: [Snapshot]) throws(ProjectionError) -> [String] {
-    guard access(folder, F_OK) == 0 else { return [] }
+  /// Removes all that `choose` does not keep: other snapshots, headers that can't be read, what interrupted work
+  /// left. Returns the names of the snapshots that went, and those that were kept.
+  /// - Parameter choose: is given all snapshots, by size; none comes meanwhile.
+  package func prune(
+    keeping choose: ([Snapshot]) -> [Snapshot]
+  ) throws(ProjectionError) -> (removed: [String], kept: [Snapshot]) {
+    guard access(folder, F_OK) == 0 else { return ([], []) }
     return try withLock { () throws(ProjectionError) in
+      let kept = choose(snapshots)
       var names: Set<String> = ["lock", ".", ".."]
       for snapshot in kept {
         names.formUnion([
@@ -242,7 +246,8 @@ package struct SnapshotStore {
         }
       }
       try syncFolder()
-      return goners.filter { $0.hasSuffix(".json") }.map { String($0.dropLast(".json".count)) }
+      let removed = goners.filter { $0.hasSuffix(".json") }
+      return (removed.map { String($0.dropLast(".json".count)) }, kept)
     }
   }
 }

@@ -64,6 +64,11 @@ struct DiffOptions: Equatable, Sendable {
     self.from = from
     to = try invocation.moment("to")
     let name = invocation.value("environment") ?? "Production"
+    if name.lowercased() == "all" || name.contains(",") {
+      throw UsageError(
+        "--environment", "is one environment: what it sums up is of one",
+        command: invocation.command.name)
+    }
     environment =
       switch name.lowercased() {
       case "production": "Production"
@@ -79,8 +84,13 @@ struct DiffOptions: Equatable, Sendable {
       }
     } else if invocation.has("json") {
       format = .json
-    } else if let ending = outputPath?.lowercased().split(separator: ".").last {
-      format = Format(rawValue: String(ending)) ?? .table
+    } else if let outputPath {
+      let name = outputPath.lowercased()
+      let endings: [(String, Format)] = [(".csv", .csv), (".json", .json), (".txt", .table)]
+      guard let known = endings.first(where: { name.hasSuffix($0.0) })?.1 else {
+        throw invocation.wrong("output", outputPath, "its name tells no format; give --format")
+      }
+      format = known
     } else {
       format = .table
     }
@@ -190,7 +200,9 @@ private struct BooksDifference {
     try section("Events, positions \(before.size) to \(after.size - 1)", events)
     if revenue.isEmpty, journal.entries.isEmpty {
       try output.writeLine()
-      return try output.writeLine("Revenue did not change.")
+      return try output.writeLine(
+        isOfKnownEnvironment
+          ? "Revenue did not change." : "There is no revenue of this environment.")
     }
     try section("Revenue", revenueTable)
     try section("Lines of the journal", lineTable)

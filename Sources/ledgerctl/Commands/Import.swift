@@ -98,11 +98,12 @@ private func importUploads(
       "ledgerctl: import: --register-apps registers unknown bundle ids; so does 'ledgerctl app add'"
     )
   }
+  try report(summary, options, context)
+  try context.output.flush()
   // Whoever exports next finds the projections ready; an import that was cut short leaves that to later.
   if !summary.isInterrupted, summary.failure == nil, summary.positions != nil {
     _ = try ledger.projections(isFrugal: true)
   }
-  try report(summary, options, context)
   if let failure = summary.failure { throw failure }
   if summary.isInterrupted {
     context.diagnostics.writeLine(

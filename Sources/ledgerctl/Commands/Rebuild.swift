@@ -52,6 +52,10 @@ struct RebuildOptions: Equatable, Sendable {
     case (false, true): purpose = .check
     case (false, false): purpose = .replace
     }
+    if purpose == .replace, invocation.has("rows") {
+      throw UsageError(
+        "--rows", "goes with --compare or --check", command: invocation.command.name)
+    }
     rowLimit =
       try invocation.value("rows", "is no count from 0 to 1000000") { text in
         positionValue(text).flatMap { $0 <= 1_000_000 ? $0 : nil }

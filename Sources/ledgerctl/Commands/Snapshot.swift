@@ -115,11 +115,12 @@ let snapshotPruneCommand = Command(
 ) { invocation, context in
   let keep = try invocation.value("keep", "is no number", read: positionValue) ?? 0
   let ledger = try OpenLedger(invocation, context)
+  // To a log that is cut short no snapshot would fit.
+  if let damage = ledger.reader.damage { throw damage }
   let projector = ledger.projector()
-  let store = projector.snapshots
-  let usable = store.snapshots.filter { projector.unfitness(of: $0) == nil }
-  let kept = Array(usable.suffix(keep))
-  let removed = try store.removeAll(but: kept)
+  let (removed, kept) = try projector.snapshots.prune { snapshots in
+    Array(snapshots.filter { projector.unfitness(of: $0) == nil }.suffix(keep))
+  }
   if invocation.has("json") {
     var writer = JSONWriter()
     writer.object { writer in

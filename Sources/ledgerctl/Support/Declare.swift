@@ -27,8 +27,10 @@ func declare(
     }
     return nil
   }
-  if positions != nil { _ = try ledger.projections() }
   try report(type, declaration, positions, known: known, options, context)
+  // What was appended is said, whatever becomes of the projections.
+  try context.output.flush()
+  if positions != nil { _ = try ledger.projections() }
   return declaration.warnings.isEmpty ? .done : .partlyDone
 }
 

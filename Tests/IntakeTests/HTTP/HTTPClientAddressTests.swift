@@ -108,9 +108,10 @@ struct ProxyCase: CustomTestStringConvertible, Sendable {
       ServerFixture.upload("{\"receipt\":\"AAAA\",\"ip_address\":null}"),
       ServerFixture.get("/client/itunes_connect/receipts/\(secret)?\(secret)"),
       ServerFixture.upload(token: secret),
+      ServerFixture.upload("{\"receipt\":\"AAAA\",\"ip_address\":null,\"country_code\":\"ZZ\"}"),
     ])
-    try #require(lines.count == 4)
-    #expect(lines.map { $0["status"]?.integerValue } == [200, 200, 400, 401])
+    try #require(lines.count == 5)
+    #expect(lines.map { $0["status"]?.integerValue } == [200, 200, 400, 401, 422])
     #expect(lines[0]["method"]?.stringValue == "POST")
     #expect(lines[0]["route"]?.stringValue == "/client/itunes_connect/receipts")
     #expect(lines[0]["peer"]?.stringValue == "198.51.100.1")
@@ -118,6 +119,7 @@ struct ProxyCase: CustomTestStringConvertible, Sendable {
     #expect(lines[0]["bytes_in"]?.integerValue == 48)
     #expect(lines[0]["bytes_out"]?.integerValue == Int64(ScriptedService.receiptBody.count))
     #expect(lines[1]["peer"] == .null)
+    #expect(lines[4]["peer"] == .null)
     #expect(lines[2]["route"]?.stringValue == "/client/itunes_connect/receipts/{id}")
     for line in lines {
       let text = String(decoding: line.bytes, as: UTF8.self)

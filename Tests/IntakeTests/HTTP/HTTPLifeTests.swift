@@ -165,6 +165,14 @@ private final class HeldAnswers: Sendable {
     #expect(answer?.status == 503)
     #expect(answer?.errorCodes == ["unavailable"])
     #expect(fixture.service.uploads.count == kept.count)
+    // While others are too many, those that came in time are served.
+    let surplus = try (0..<3).map { _ in try fixture.connect() }
+    surplus[2].send(ServerFixture.upload())
+    #expect(try surplus[2].answer()?.status == 503)
+    for client in kept {
+      client.send(ServerFixture.upload())
+      #expect(try client.answer()?.status == 200)
+    }
   }
 
   @Test("a shutdown waits for what is under way, and ends what waits or comes")

@@ -1,0 +1,19 @@
+// Receipts that nobody has signed: what they say goes nowhere without a bound.
+import Testing
+
+@testable import Intake
+
+@Suite("Hostile receipts") struct HostileReceiptTests {
+  @Test(
+    "a name of an environment that no environment has is left out",
+    arguments: [(0, true), (10, true), (64, true), (65, false), (3_000_000, false)])
+  func environment(_ length: Int, _ isKept: Bool) {
+    let name = String(repeating: "\u{1}", count: length)
+    for local in [LocalVerification.valid, .signatureInvalid, .bundleIDMismatch] {
+      let data = local.data(environment: name, occurredAtMs: 0)
+      #expect(data.count < 1024)
+      let text = String(decoding: data, as: UTF8.self)
+      #expect(text.contains("\"environment\":") == isKept)
+    }
+  }
+}
