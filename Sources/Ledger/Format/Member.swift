@@ -175,22 +175,17 @@ struct MemberWriter {
     endEmpty()
   }
 
-  /// Compresses the events; false if the compressor could not, for want of room.
+  /// A block of events that were deflated before; false if it is larger than a member can be.
   func block(
-    events: UnsafeRawBufferPointer, eventCount: Int, frontierAfter: Frontier,
-    lastEventAtMs: Int64, compressor: OpaquePointer
+    events: UnsafeRawBufferPointer, eventCount: Int, deflated: UnsafeRawBufferPointer,
+    frontierAfter: Frontier, lastEventAtMs: Int64
   ) -> Bool {
     begin(
       .block, Format.subfieldFixedByteCount + Frontier.byteCount(size: frontierAfter.size),
       first: frontierAfter.size - eventCount, eventCount: eventCount,
       contentByteCount: events.count, lastEventAtMs)
     for root in frontierAfter.roots { buffer.append(root) }
-    let limit = libdeflate_deflate_compress_bound(compressor, events.count)
-    buffer.reserve(limit + Format.memberFooterByteCount)
-    let compressedByteCount = libdeflate_deflate_compress(
-      compressor, events.baseAddress, events.count, buffer.base + buffer.count, limit)
-    if compressedByteCount == 0 { return false }
-    buffer.count += compressedByteCount
+    buffer.append(deflated)
     buffer.append(littleEndian: libdeflate_crc32(0, events.baseAddress, events.count))
     buffer.append(littleEndian: UInt32(events.count))
     seal()

@@ -74,8 +74,8 @@ package final class LedgerWriter: @unchecked Sendable {
     self.lock = Monitor(lock)
     recovery = recovered.report
     sealer = try Sealer(
-      recovered.segmentWriter, unsealedCountMax: options.unsealedTailCountMax,
-      niceness: options.sealingNiceness)
+      recovered.segmentWriter, level: options.compressionLevel,
+      unsealedCountMax: options.unsealedTailCountMax, niceness: options.sealingNiceness)
     tailWriter = TailWriter(
       directory, options, sealer, current: recovered.current,
       nextPosition: recovered.nextPosition, lastEventAtMs: recovered.lastEventAtMs)

@@ -37,7 +37,7 @@ struct Recovery {
       try directory.unlink(directory.logPath(name))
       report.temporaryFiles.append(directory.logPath(name))
     }
-    let writer = try SegmentWriter(directory, options, newest: segment)
+    let writer = SegmentWriter(directory, options, newest: segment)
     let current = try takeOver(state, writer)
     try directory.syncLogDirectory()
     return RecoveredLog(
@@ -126,9 +126,10 @@ struct Recovery {
         return try copy(tail, events)
       }
       try tail.readEvents(fromFrame: 0, into: events)
-      try writer.seal(
-        SealableTail(
-          first: tail.first, eventCount: tail.endPosition - tail.first, events: events))
+      let sealable = SealableTail(
+        first: tail.first, eventCount: tail.endPosition - tail.first, events: events)
+      let deflater = try BlockDeflater(level: options.compressionLevel)
+      try writer.seal(sealable, deflated: deflater.deflate(events.bytes))
       report.sealedTails.append(tail.name)
     }
     return nil

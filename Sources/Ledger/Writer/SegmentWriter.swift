@@ -1,19 +1,18 @@
 // Appends blocks to the newest segment, and rolls it.
 import Bytes
-import CDeflate
 
 /// A tail whose events wait to become a block.
 struct SealableTail {
   let first: Position
   let eventCount: Int
   let events: ByteBuffer
+  let deflated = DeflatedEvents()
 }
 
 /// Writes members; one thread at a time. After a failure that cannot be tried again it must not be used again.
 final class SegmentWriter {
   private let directory: LedgerDirectory
   private let segmentByteCount: Int
-  private let compressor: OpaquePointer
   private let hasher = SHA256()
   private let member = ByteBuffer(capacity: 1 << 20)
   private var segment: SegmentIndex
@@ -22,22 +21,15 @@ final class SegmentWriter {
 
   init(
     _ directory: LedgerDirectory, _ options: WriterOptions, newest: SegmentIndex
-  ) throws(LedgerError) {
-    guard let compressor = libdeflate_alloc_compressor(options.compressionLevel) else {
-      throw LedgerError(
-        .invalidInput, operation: "open for writing", object: "compression level",
-        cause: "it is not from 1 to 12")
-    }
+  ) {
     self.directory = directory
     segmentByteCount = options.segmentByteCount
-    self.compressor = compressor
     segment = newest
   }
 
-  deinit { libdeflate_free_compressor(compressor) }
-
   /// Makes a tail into a block, durably, and then removes the tail.
-  func seal(_ tail: SealableTail) throws(LedgerError) {
+  /// - Parameter deflated: the tail's events.
+  func seal(_ tail: SealableTail, deflated: ByteBuffer) throws(LedgerError) {
     canRetry = false
     let name = directory.logPath(Format.tailName(tail.first))
     var frontier = segment.frontierAfter
@@ -52,8 +44,8 @@ final class SegmentWriter {
         cause: fault)
     }
     let isEncoded = MemberWriter(member).block(
-      events: tail.events.bytes, eventCount: tail.eventCount, frontierAfter: frontier,
-      lastEventAtMs: run.lastEventAtMs, compressor: compressor)
+      events: tail.events.bytes, eventCount: tail.eventCount, deflated: deflated.bytes,
+      frontierAfter: frontier, lastEventAtMs: run.lastEventAtMs)
     guard isEncoded, let header = MemberHeader(member.bytes) else {
       throw LedgerError(
         .invalidInput, operation: "seal", object: name, cause: "it does not fit in a block")
