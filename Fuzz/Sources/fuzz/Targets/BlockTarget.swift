@@ -1,6 +1,5 @@
 // Segments: gzip members with our FEXTRA subfield, whole files and single blocks.
 @testable import Bytes
-import CDeflate
 @testable import Ledger
 
 extension FuzzTarget {
@@ -92,12 +91,11 @@ private enum BlockCheck {
         })
     else { return }
     let member = ByteBuffer()
-    guard let compressor = libdeflate_alloc_compressor(1) else { return }
-    defer { libdeflate_free_compressor(compressor) }
+    guard let deflater = try? BlockDeflater(level: 1) else { return }
     let isMade = events.withUnsafeBytes {
       MemberWriter(member).block(
-        events: $0, eventCount: eventCount, frontierAfter: after,
-        lastEventAtMs: 1_800_000_000_000, compressor: compressor)
+        events: $0, eventCount: eventCount, deflated: deflater.deflate($0).bytes,
+        frontierAfter: after, lastEventAtMs: 1_800_000_000_000)
     }
     // A block of fewer bytes than events is none.
     guard isMade, eventCount <= events.count else { return }
