@@ -177,7 +177,7 @@ struct MemberWriter {
 
   /// A block of events that were deflated before; false if it is larger than a member can be.
   func block(
-    events: UnsafeRawBufferPointer, eventCount: Int, deflated: UnsafeRawBufferPointer,
+    events: UnsafeRawBufferPointer, eventCount: Int, deflated: ByteBuffer,
     frontierAfter: Frontier, lastEventAtMs: Int64
   ) -> Bool {
     begin(
@@ -185,7 +185,7 @@ struct MemberWriter {
       first: frontierAfter.size - eventCount, eventCount: eventCount,
       contentByteCount: events.count, lastEventAtMs)
     for root in frontierAfter.roots { buffer.append(root) }
-    buffer.append(deflated)
+    buffer.append(deflated.bytes)
     buffer.append(littleEndian: libdeflate_crc32(0, events.baseAddress, events.count))
     buffer.append(littleEndian: UInt32(events.count))
     seal()

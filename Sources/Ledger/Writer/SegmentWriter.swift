@@ -44,7 +44,7 @@ final class SegmentWriter {
         cause: fault)
     }
     let isEncoded = MemberWriter(member).block(
-      events: tail.events.bytes, eventCount: tail.eventCount, deflated: deflated.bytes,
+      events: tail.events.bytes, eventCount: tail.eventCount, deflated: deflated,
       frontierAfter: frontier, lastEventAtMs: run.lastEventAtMs)
     guard isEncoded, let header = MemberHeader(member.bytes) else {
       throw LedgerError(

@@ -94,7 +94,7 @@ private enum BlockCheck {
     guard let deflater = try? BlockDeflater(level: 1) else { return }
     let isMade = events.withUnsafeBytes {
       MemberWriter(member).block(
-        events: $0, eventCount: eventCount, deflated: deflater.deflate($0).bytes,
+        events: $0, eventCount: eventCount, deflated: deflater.deflate($0),
         frontierAfter: after, lastEventAtMs: 1_800_000_000_000)
     }
     // A block of fewer bytes than events is none.
