@@ -5,11 +5,14 @@ import Glibc
 import Ledger
 import Threads
 
-/// How events come: so many in one append, from so many threads, until a count or a time is reached.
+/// How events come: so many in one append, so many appends at once from so many threads, until a count or a time
+/// is reached.
 struct AppendLoad {
   let events: EventFile
   let groupCount: Int
   let threadCount: Int
+  /// How many appends each thread has under way: above 1 it submits the next as soon as its oldest is durable.
+  let inFlightCount: Int
   /// 0: until the time is over.
   let eventCountMax: Int
   let secondsMax: Double
@@ -19,12 +22,16 @@ struct AppendLoad {
       path: try options.text("events"), byteCountMax: 64 << 20)
     groupCount = max(1, try options.number("group", default: 1))
     threadCount = max(1, try options.number("threads", default: 1))
+    inFlightCount = max(1, try options.number("in-flight", default: 1))
     eventCountMax = try options.number("count", default: 0)
     secondsMax = Double(try options.number("seconds", default: 0))
     if eventCountMax == 0, secondsMax == 0 {
       throw BenchmarkError("either --count or --seconds is needed")
     }
   }
+
+  /// How many events are appended at once.
+  var eventCountAtOnce: Int { groupCount * threadCount * inFlightCount }
 
   /// Whether enough was appended.
   func isDone(eventCount: Int, since start: Double) -> Bool {
@@ -55,6 +62,55 @@ struct AppendFigures {
   }
 }
 
+/// One thread's appends into a ledger.
+private final class AppendClient {
+  private let load: AppendLoad
+  private let drafts: [EventDraft]
+  private let writer: LedgerWriter
+  private var index: Int
+  private var underWay: [(ticket: AppendTicket, byteCount: Int)] = []
+  /// Which of those under way is the oldest.
+  private var oldest = 0
+
+  init(
+    _ load: AppendLoad, _ drafts: [EventDraft], _ writer: LedgerWriter, firstIndex: Int
+  ) {
+    self.load = load
+    self.drafts = drafts
+    self.writer = writer
+    index = firstIndex
+  }
+
+  /// Appends the next events; what became durable by that.
+  func append() throws -> (eventCount: Int, byteCount: Int) {
+    let indices = (index..<index + load.groupCount).map { $0 % drafts.count }
+    index += load.groupCount
+    let byteCount = indices.reduce(0) { $0 + load.events.lines[$1].count }
+    let next = indices.map { drafts[$0] }
+    if load.inFlightCount == 1 {
+      _ = try writer.append(next)
+      return (load.groupCount, byteCount)
+    }
+    if underWay.count < load.inFlightCount {
+      underWay.append((try writer.submit(next), byteCount))
+      return (0, 0)
+    }
+    let done = underWay[oldest]
+    _ = try writer.wait(for: done.ticket)
+    underWay[oldest] = (try writer.submit(next), byteCount)
+    oldest = (oldest + 1) % underWay.count
+    return (load.groupCount, done.byteCount)
+  }
+
+  /// Waits for what is under way.
+  func finish() throws -> (eventCount: Int, byteCount: Int) {
+    for (ticket, _) in underWay { _ = try writer.wait(for: ticket) }
+    return (
+      underWay.count * load.groupCount, underWay.reduce(0) { $0 + $1.byteCount }
+    )
+  }
+}
+
 enum Append {
   static func run(_ options: Options) throws {
     let load = try AppendLoad(options)
@@ -69,7 +125,7 @@ enum Append {
 
   /// As one group: what all threads append at once.
   private static func groups(_ load: AppendLoad) -> [[UInt8]] {
-    let count = load.groupCount * load.threadCount
+    let count = load.eventCountAtOnce
     return stride(from: 0, to: max(load.events.lines.count, count), by: count).map { start in
       Array(load.lines(from: start, count: count).joined())
     }
@@ -85,32 +141,27 @@ enum Append {
 
   private static func intoLedger(_ load: AppendLoad, _ path: String) throws -> AppendFigures {
     let drafts = try load.events.lines.map(EventFile.draft)
-    let lineByteCounts = load.events.lines.map(\.count)
     let directory = try LedgerDirectory.create(path: path + "/ledger", origin: "bench.example")
     let writer = try LedgerWriter.open(directory)
     let shared = Monitor(Shared())
     let start = now()
     inThreads(load.threadCount) { thread in
-      // Each thread begins at another place of the file.
-      var index = thread * drafts.count / load.threadCount
-      while true {
-        let mayGoOn = shared.withLock {
-          $0.failure == nil && !load.isDone(eventCount: $0.eventCount, since: start)
+      let client = AppendClient(
+        load, drafts, writer, firstIndex: thread * drafts.count / load.threadCount)
+      do {
+        while true {
+          let mayGoOn = shared.withLock {
+            $0.failure == nil && !load.isDone(eventCount: $0.eventCount, since: start)
+          }
+          let durable = mayGoOn ? try client.append() : try client.finish()
+          shared.withLock {
+            $0.eventCount += durable.eventCount
+            $0.byteCount += durable.byteCount
+          }
+          if !mayGoOn { return }
         }
-        guard mayGoOn else { return }
-        let indices = (index..<index + load.groupCount).map { $0 % drafts.count }
-        index += load.groupCount
-        do {
-          _ = try writer.append(indices.map { drafts[$0] })
-        } catch {
-          shared.withLock { $0.failure = "\(error)" }
-          return
-        }
-        let byteCount = indices.reduce(0) { $0 + lineByteCounts[$1] }
-        shared.withLock {
-          $0.eventCount += load.groupCount
-          $0.byteCount += byteCount
-        }
+      } catch {
+        shared.withLock { $0.failure = "\(error)" }
       }
     }
     let seconds = now() - start
@@ -161,12 +212,12 @@ enum Append {
     var figures = AppendFigures()
     let start = now()
     while !load.isDone(eventCount: figures.eventCount, since: start) {
-      let group = groups[figures.eventCount / (load.groupCount * load.threadCount) % groups.count]
+      let group = groups[figures.eventCount / load.eventCountAtOnce % groups.count]
       let written = group.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
       guard written == group.count, fdatasync(descriptor) == 0 else {
         throw BenchmarkError.system("write", "bare.log")
       }
-      figures.eventCount += load.groupCount * load.threadCount
+      figures.eventCount += load.eventCountAtOnce
       figures.byteCount += group.count
     }
     figures.seconds = now() - start
@@ -196,7 +247,7 @@ enum Append {
     try check(
       sqlite3_prepare_v2(database, "INSERT INTO event VALUES (?, ?)", -1, &insert, nil))
     defer { sqlite3_finalize(insert) }
-    let groupCount = load.groupCount * load.threadCount
+    let groupCount = load.eventCountAtOnce
     var figures = AppendFigures()
     let start = now()
     while !load.isDone(eventCount: figures.eventCount, since: start) {

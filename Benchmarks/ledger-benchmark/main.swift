@@ -27,7 +27,7 @@ do {
     try Append.run(
       Options(
         rest,
-        known: ["way", "events", "directory", "group", "threads", "count", "seconds"]))
+        known: ["way", "events", "directory", "group", "threads", "in-flight", "count", "seconds"]))
   case "deflate": try Deflate.run(Options(rest, known: ["events", "seconds"]))
   case "catch-up": try CatchUp.run(Options(rest, known: ["ledger", "events", "count"]))
   case "open": try Opening.run(Options(rest, known: ["ledger", "count"]))
