@@ -207,6 +207,23 @@ import Testing
     #expect(fixture.projectionNames.filter { $0.contains("building") } == [])
   }
 
+  @Test(arguments: [Projector.ComparisonScope.tables, .everything])
+  func interruptedAfterTheBuildItProvesNothing(_ scope: Projector.ComparisonScope) throws {
+    let fixture = try Self.folded()
+    try Self.tamper(fixture, "UPDATE sales SET quantity = quantity + 1")
+    var isBuilt = false
+    let projector = Projector(
+      try LogReader(fixture.directory),
+      observer: Projector.Observer(
+        progress: { isBuilt = $0.foldedEvents == $0.totalEvents }, isCancelled: { isBuilt }))
+    #expect {
+      try projector.compare(scope)
+    } throws: { error in
+      if case ProjectionError.interrupted = error { true } else { false }
+    }
+    #expect(isBuilt)
+  }
+
   @Test func withoutProjectionsThereIsNothingToCompare() throws {
     let fixture = try LedgerFixture()
     #expect(try fixture.projector().compare(.everything) == nil)

@@ -65,34 +65,44 @@ struct TableComparison {
   /// - Parameter key: the columns that identify a row; nil looks for the table's primary key. Without one, rows are
   ///   compared as wholes.
   func compare(_ name: String, key: [String]? = nil) throws(ProjectionError) -> TableDifference {
-    do throws(DatabaseError) {
-      let before = try columns(of: name, in: older)
-      let after = try columns(of: name, in: newer)
-      var result = TableDifference(
-        name: name, rowsBefore: before.isEmpty ? nil : try count(name, older),
-        rowsAfter: after.isEmpty ? nil : try count(name, newer),
-        addedColumns: before.isEmpty ? [] : after.names.filter { !before.names.contains($0) },
-        removedColumns: after.isEmpty ? [] : before.names.filter { !after.names.contains($0) })
-      if before.isEmpty || after.isEmpty {
-        result.added = result.rowsAfter ?? 0
-        result.removed = result.rowsBefore ?? 0
-        return result
-      }
-      let common = after.names.filter(before.names.contains)
-      var keys = key ?? (before.keys == after.keys ? after.keys : [])
-      if !keys.allSatisfy(common.contains) { keys = [] }
-      let isKeyless = keys.isEmpty
-      if isKeyless { keys = common }
-      let others = common.filter { !keys.contains($0) }
-      let shown = isKeyless ? Self.telling.filter(common.contains) : keys
-      var merge = TableMerge(
-        keys: keys, others: others, shown: shown, rowLimit: rowLimit, result: result)
-      try merge.run(
-        try rows(of: name, keys, others, isUnique: key == nil, in: older),
-        try rows(of: name, keys, others, isUnique: key == nil, in: newer),
-        isCancelled)
-      return merge.result
-    } catch { throw .database(error) }
+    let result: TableDifference
+    do throws(DatabaseError) { result = try difference(name, key) } catch {
+      throw .database(error)
+    }
+    // What ended early may have found nothing where there is something.
+    if isCancelled() { throw .interrupted }
+    return result
+  }
+
+  private func difference(
+    _ name: String, _ key: [String]?
+  ) throws(DatabaseError) -> TableDifference {
+    let before = try columns(of: name, in: older)
+    let after = try columns(of: name, in: newer)
+    var result = TableDifference(
+      name: name, rowsBefore: before.isEmpty ? nil : try count(name, older),
+      rowsAfter: after.isEmpty ? nil : try count(name, newer),
+      addedColumns: before.isEmpty ? [] : after.names.filter { !before.names.contains($0) },
+      removedColumns: after.isEmpty ? [] : before.names.filter { !after.names.contains($0) })
+    if before.isEmpty || after.isEmpty {
+      result.added = result.rowsAfter ?? 0
+      result.removed = result.rowsBefore ?? 0
+      return result
+    }
+    let common = after.names.filter(before.names.contains)
+    var keys = key ?? (before.keys == after.keys ? after.keys : [])
+    if !keys.allSatisfy(common.contains) { keys = [] }
+    let isKeyless = keys.isEmpty
+    if isKeyless { keys = common }
+    let others = common.filter { !keys.contains($0) }
+    let shown = isKeyless ? Self.telling.filter(common.contains) : keys
+    var merge = TableMerge(
+      keys: keys, others: others, shown: shown, rowLimit: rowLimit, result: result)
+    try merge.run(
+      try rows(of: name, keys, others, isUnique: key == nil, in: older),
+      try rows(of: name, keys, others, isUnique: key == nil, in: newer),
+      isCancelled)
+    return merge.result
   }
 
   /// The tables, or the views, of both, by name, without the tables that say how far each has come.
