@@ -116,6 +116,28 @@ import Time
       #expect(try fixture.database.integer("SELECT count(*) FROM \(view)") == 1)
     }
 
+    /// As views are compared, and as people look at them. Where a table is gone through once for each row of
+    /// another, or an index made for it, time grows with the square of what there is.
+    @Test(arguments: Schema.viewNames) func noViewGoesThroughATableForEachRowOfAnother(
+      view: String
+    ) throws {
+      let fixture = try ViewFixture()
+      let names = try columns(view, fixture.database).joined(separator: ", ")
+      for ending in ["", "ORDER BY \(names)", "ORDER BY 1", "LIMIT 10", "ORDER BY 1, 2 LIMIT 10"] {
+        let plan = try fixture.database.prepare(
+          "EXPLAIN QUERY PLAN SELECT \(names) FROM \(view) \(ending)")
+        var loops: [Int64: Int] = [:]
+        while try plan.step() {
+          let (parent, step) = (plan.integer(1), plan.text(3))
+          #expect(!step.contains("AUTOMATIC"), "\(ending): \(step)")
+          guard step.hasPrefix("SCAN ") || step.hasPrefix("SEARCH ") else { continue }
+          #expect(loops[parent] == nil || step.hasPrefix("SEARCH "), "\(ending): \(step)")
+          loops[parent, default: 0] += 1
+        }
+        #expect(!loops.isEmpty)
+      }
+    }
+
     @Test func saleWordsAreThoseOfTheReports() throws {
       let fixture = try ViewFixture()
       for (id, kind) in SaleKind.allCases.enumerated() { try fixture.addSale(id, kind: kind) }

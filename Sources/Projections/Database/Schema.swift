@@ -6,7 +6,7 @@ enum Schema {
   static let versions: [(name: String, version: Int)] = [
     ("apps", 1), ("receipts", 3), ("sales", 3), ("journal", 2), ("users", 1),
     ("verifications", 1), ("exceptions", 2), ("declarations", 1), ("uploads", 3),
-    ("views", 3),
+    ("views", 4),
   ]
 
   /// The tables whose rows are counted as those of each; `symbols` is everybody's, and `sale_figures` repeats
