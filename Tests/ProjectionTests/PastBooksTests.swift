@@ -108,11 +108,56 @@ import Testing
           if end == Self.stepCount { #expect(journal.entries.isEmpty && old == new) }
           for entry in journal.entries {
             #expect(entry.before != entry.after)
-            #expect(!entry.events.isEmpty || entry.change != .added)
+            #expect(!entry.events.isEmpty)
             #expect(entry.events.allSatisfy { size <= $0 && $0 < whole.eventCount })
           }
         }
       }
     }
+  }
+
+  private static let free = reply(row("1"))
+
+  /// A sale of unknown country and price, and what came before the moment and after it.
+  @Test(
+    "a line is named with what changed it since then",
+    arguments: [
+      (
+        "an upload that waited, by its verification",
+        [.upload(country: "FR", metadata: prices(entry(transaction: "1", "2.00")), receipt: "b")],
+        [.verify(2, free)], [3]
+      ),
+      (
+        "the same, its reply taken from another",
+        [.upload(country: "FR", receipt: "b")], [.reuse(1, for: 2)], [3]
+      ),
+      (
+        "the first of two verifications, after one without an answer",
+        [.upload(free, country: "FR", receipt: "b", outcome: .unreachable, status: nil)],
+        [.verify(2, free), .verify(2, free)], [4]
+      ),
+      (
+        "an upload that came since, and its verification",
+        [], [.upload(free, country: "FR", receipt: "b")], [2, 3]
+      ),
+      ("a price list", [], [.prices(["coins - EUR 3.00 2026-01-01"])], [2]),
+      (
+        "no verification of what gave something else before",
+        [.upload(free, country: "FR", receipt: "b")],
+        [.verify(2, free), .prices(["coins - EUR 3.00 2026-01-01"])], [5]
+      ),
+    ] as [(String, [TestEvent], [TestEvent], [Int])])
+  func aChangedLineIsNamedWithWhatChangedIt(
+    _ situation: String, _ before: [TestEvent], _ since: [TestEvent], _ events: [Int]
+  ) throws {
+    let fixture = try LedgerFixture()
+    try fixture.append([.upload(Self.free, country: nil, receipt: "a")] + before)
+    let size = fixture.eventCount
+    try fixture.append(since)
+    let projector = try fixture.projector()
+    let journal = try JournalDifference(
+      from: projector.books(at: size), to: projector.books(at: fixture.eventCount))
+    #expect(journal.entries.map(\.change) == [.changed])
+    #expect(journal.entries.map(\.events) == [events])
   }
 }

@@ -31,8 +31,11 @@ package struct JournalDifference: Sendable {
     package let after: Line?
     /// The event that made the line.
     package let position: Position
-    /// The events since then that made it, or gave its sale its country or its price, in order.
-    package let events: [Position]
+    /// The events since then that made it, or gave its sale its country or its price, in order: the upload or the
+    /// price list, and of an upload the verification by which the sale has it.
+    package fileprivate(set) var events: [Position]
+    /// What gave the sale the country and the price that it did not have before.
+    fileprivate let sources: Set<Position>
     fileprivate let place: Place
   }
 
@@ -60,7 +63,7 @@ package struct JournalDifference: Sendable {
     var found: [Entry] = []
     do {
       let since = try Progress(older).position
-      let cause = try SaleEvents(newer, since: since)
+      let sources = try SaleSources(older, newer)
       let olderLines = try LineCursor(older, environment: environment)
       let newerLines = try LineCursor(newer, environment: environment)
       var (before, after) = (try olderLines.next(), try newerLines.next())
@@ -72,12 +75,13 @@ package struct JournalDifference: Sendable {
           found.append(
             Entry(
               change: old == nil ? .added : new == nil ? .removed : .changed, before: old?.line,
-              after: new?.line, position: either.position,
-              events: try cause.events(of: either.place.sale, either.position), place: place))
+              after: new?.line, position: either.position, events: [],
+              sources: try sources.new(of: place.sale), place: place))
         }
         if old != nil { before = try olderLines.next() }
         if new != nil { after = try newerLines.next() }
       }
+      try Self.nameEvents(&found, newer, since: since, isCancelled)
     } catch { throw Projector.projectionError(error) }
     func dateMs(_ entry: Entry) -> Int64 { (entry.after ?? entry.before)?.dateMs ?? 0 }
     entries = found.sorted { left, right in
@@ -118,25 +122,60 @@ package struct JournalDifference: Sendable {
     }
   }
 
-  /// Finds the events that bear on a sale.
-  private struct SaleEvents {
-    private let row: Statement
-    private let since: Position
+  // MARK: Events
 
-    init(_ database: Database, since: Position) throws(DatabaseError) {
-      row = try database.prepare("SELECT country_position, price_position FROM sales WHERE id = ?")
-      self.since = since
+  /// Finds what gave a sale its country and its price.
+  private struct SaleSources {
+    private let before: Statement
+    private let after: Statement
+
+    init(_ older: Database, _ newer: Database) throws(DatabaseError) {
+      let sql = "SELECT country_position, price_position FROM sales WHERE id = ?"
+      before = try older.prepare(sql)
+      after = try newer.prepare(sql)
     }
 
-    func events(of sale: Int64, _ position: Position) throws(DatabaseError) -> [Position] {
+    /// What it has from elsewhere than before.
+    func new(of sale: Int64) throws(DatabaseError) -> Set<Position> {
+      let (old, new) = (try read(before, sale), try read(after, sale))
+      return Set(new.indices.filter { old.isEmpty || old[$0] != new[$0] }.compactMap { new[$0] })
+    }
+
+    /// Empty where there is no such sale.
+    private func read(_ row: Statement, _ sale: Int64) throws(DatabaseError) -> [Position?] {
       row.reset()
       row.bind(1, sale)
-      var positions: Set<Position> = [position]
-      if try row.step() {
-        positions.formUnion(
-          [row.optionalInteger(0), row.optionalInteger(1)].compactMap { $0.map(Int.init) })
+      guard try row.step() else { return [] }
+      return [row.optionalInteger(0).map { Int($0) }, row.optionalInteger(1).map { Int($0) }]
+    }
+  }
+
+  /// Names the events of all lines. An upload may lie long before: what it says reaches a sale with the App Store's
+  /// answer to it.
+  private static func nameEvents(
+    _ entries: inout [Entry], _ newer: Database, since: Position, _ isCancelled: () -> Bool
+  ) throws {
+    let sources = Set(entries.lazy.flatMap(\.sources))
+    var answers: [Position: [Position]] = [:]
+    let rows = try newer.prepare(
+      """
+      SELECT upload, position FROM verifications WHERE position >= ? AND authority = 1
+      AND outcome = \(OutcomeCode(.valid).rawValue) ORDER BY position
+      """)
+    rows.bind(1, since)
+    while !sources.isEmpty, try rows.step() {
+      if isCancelled() { throw ProjectionError.interrupted }
+      let upload = Int(rows.integer(0))
+      if sources.contains(upload) { answers[upload, default: []].append(Int(rows.integer(1))) }
+    }
+    for index in entries.indices {
+      let position = entries[index].position
+      var events = entries[index].sources.union([position])
+      for answers in entries[index].sources.compactMap({ answers[$0] })
+      where !answers.contains(position) {
+        events.formUnion(answers.prefix(1))
       }
-      return positions.filter { $0 >= since }.sorted()
+      entries[index].events = events.filter { $0 >= since }.sorted()
     }
   }
 
