@@ -131,6 +131,13 @@ struct ErrorReport: Equatable {
     }
   }
 
+  /// What a command says that meets such damage and builds nothing.
+  static func projectionDamage(operation: String) -> Failure {
+    Failure(
+      .mismatch, operation: operation, object: "projections",
+      cause: "those in use are damaged; 'ledgerctl rebuild' makes them anew from the log")
+  }
+
   /// The error that others carry on from where it arose.
   private static func root(of error: any Error) -> any Error {
     switch error {

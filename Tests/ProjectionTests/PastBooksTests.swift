@@ -160,4 +160,20 @@ import Testing
     #expect(journal.entries.map(\.change) == [.changed])
     #expect(journal.entries.map(\.events) == [events])
   }
+
+  @Test func thatAnotherVersionIsInUseIsSaidOnce() throws {
+    let fixture = try LedgerFixture()
+    var generator = HistoryGenerator(seed: 6)
+    try fixture.append(generator.steps(6))
+    _ = try fixture.current()
+    try Database(path: fixture.path + "/projections/1.sqlite", mode: .write).execute(
+      "UPDATE projections SET version = 99 WHERE name = 'sales'; DELETE FROM sales")
+    let projector = try fixture.projector()
+    let earlier = try projector.books(at: 2)
+    _ = try projector.books(at: fixture.eventCount, from: earlier)
+    #expect(
+      fixture.notices == [
+        "the projections in use are of another version of this program and are not used here"
+      ])
+  }
 }

@@ -37,6 +37,55 @@ import Testing
       outcome.diagnostics == "ledgerctl: export: the projections are damaged: rebuilding\n")
   }
 
+  /// A shop whose projections lack what this program's have.
+  private func changedShop(_ change: String) throws -> Sandbox {
+    let sandbox = try Sandbox()
+    let made = try sandbox.run(
+      #". "$SHOP"; shop_ledger >out; ledgerctl export journal --format csv >whole.csv"#)
+    try #require(made.exitCode == 0, "\(made.diagnostics)")
+    let path = sandbox.path + "/shop/projections.sqlite"
+    if change.isEmpty {
+      try Data().write(to: URL(fileURLWithPath: sandbox.path + "/shop/projections/1.sqlite"))
+    } else {
+      try Database(path: path, mode: .write).execute(change)
+    }
+    return sandbox
+  }
+
+  /// An empty file, too, is a database.
+  @Test(arguments: [
+    "", "DROP TABLE sales", "DROP TABLE progress", "ALTER TABLE sales RENAME quantity TO pieces",
+    "DROP TABLE later_lines",
+  ]) func whatLacksATableOrAColumnIsBuiltAnewByWhoeverReadsIt(_ change: String) throws {
+    let sandbox = try changedShop(change)
+    let outcome = try sandbox.run(
+      "ledgerctl export journal --format csv --ledger shop >again.csv; echo $?; "
+        + "cmp whole.csv again.csv && ledgerctl rebuild --check --ledger shop")
+    #expect(
+      outcome.output == "0\nThe projections equal those built from nothing, at 21 events.\n")
+    #expect(outcome.diagnostics.hasSuffix(": rebuilding\n"), "\(outcome.diagnostics)")
+  }
+
+  @Test(arguments: [
+    ("", ["status", "projections list", "rebuild --check", "rebuild --compare"]),
+    ("DROP TABLE sales", ["status", "rebuild --compare"]),
+    ("DROP TABLE progress", ["status", "projections list", "rebuild --check"]),
+  ]) func whatOnlyLooksAtItSaysWhatMendsIt(_ change: String, _ commands: [String]) throws {
+    let sandbox = try changedShop(change)
+    for command in commands {
+      let outcome = try sandbox.run("ledgerctl \(command) --ledger shop")
+      if command == "status" {
+        #expect(outcome.output.contains("; they will be built anew\n"), "\(outcome.output)")
+        continue
+      }
+      let operation = command.prefix { $0 != "-" }.trimmingCharacters(in: .whitespaces)
+      #expect(
+        outcome.diagnostics == "ledgerctl: \(operation): projections: those in use are damaged; "
+          + "'ledgerctl rebuild' makes them anew from the log\n", "\(command)")
+      #expect(outcome.exitCode == 21 && outcome.output == "")
+    }
+  }
+
   @Test func whatIsShownOfAReceiptIsLookedUpOnceMore() throws {
     let sandbox = try damagedShop("uploads")
     let outcome = try sandbox.run("ledgerctl show 1 --ledger shop | grep -c '^Event 1:'")

@@ -22,8 +22,15 @@ package struct DatabaseError: Error, CustomStringConvertible, Sendable {
 
   /// Whether the file, or its folder, may not be written to.
   package var isReadOnly: Bool { code == SQLITE_READONLY }
-  /// Whether the file is no database, or a damaged one.
-  package var isCorrupt: Bool { code == SQLITE_CORRUPT || code == SQLITE_NOTADB }
+  /// Whether the file is no database, a damaged one, or one that lacks what this program's has.
+  package var isCorrupt: Bool {
+    code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_ERROR && isOfOtherShape
+  }
+
+  /// SQLite has no code of its own for a missing table or column.
+  private var isOfOtherShape: Bool {
+    ["no such table: ", "no such column: ", "has no column named "].contains(where: cause.contains)
+  }
 }
 
 /// A connection. Used by one thread at a time.

@@ -39,7 +39,7 @@ extension Projector {
   func scratch(at size: Int, from earlier: Database? = nil) throws(ProjectionError) -> ScratchFile {
     try check(size)
     do {
-      var candidates = try currentBase(upTo: size).map { [$0] } ?? []
+      var candidates = try currentBase(upTo: size, isFirst: earlier == nil).map { [$0] } ?? []
       if let earlier { candidates += try base(earlier, upTo: size).map { [$0] } ?? [] }
       candidates += SnapshotStore(reader.directory).snapshots.filter { $0.header.size <= size }
         .map { .snapshot($0) }
@@ -90,11 +90,20 @@ extension Projector {
   }
 
   /// The generation in use, where it is of this log and has not come further than so many events.
-  private func currentBase(upTo size: Int) throws(ProjectionError) -> Base? {
+  /// - Parameter isFirst: whether these books are the first that someone asks for: things are said once.
+  private func currentBase(
+    upTo size: Int, isFirst: Bool
+  ) throws(ProjectionError) -> Base? {
     let found = try generations.withCurrent { path throws(ProjectionError) -> Base? in
       do throws(DatabaseError) {
         let database = try Database(path: path, mode: .read)
-        guard try Progress.hasVersions(projections, database) else { return nil }
+        guard try Progress.hasVersions(projections, database) else {
+          if isFirst {
+            observer.notice(
+              "the projections in use are of another version of this program and are not used here")
+          }
+          return nil
+        }
         // What is copied is of the moment at which its progress was read.
         try database.execute("BEGIN")
         return try base(database, upTo: size)

@@ -9,7 +9,8 @@ let projectionsListCommand = Command(
     "Prints each projection's version, the position up to which it has folded, its rows, how many events it is "
       + "behind, and when it was last built from nothing and put in use. It changes nothing and needs no lock.",
     "Where a version is not this program's, both are shown: the next command that reads projections builds them "
-      + "anew, and says so. Projections that rest on another history than the log has make the exit code 21.",
+      + "anew, and says so. Projections that rest on another history than the log has, or are damaged, make the "
+      + "exit code 21.",
   ],
   options: [.json],
   examples: [
@@ -23,7 +24,11 @@ private func listProjections(
   isJSON: Bool, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
   let ledger = try OpenLedger(invocation, context)
-  let list = try ledger.projector().list()
+  let list: ProjectionList?
+  do { list = try ledger.projector().list() } catch {
+    guard ErrorReport.isProjectionDamage(error) else { throw error }
+    throw ErrorReport.projectionDamage(operation: "projections list")
+  }
   // A server may have folded on since the log was looked at.
   try ledger.reader.refresh()
   let lag = list.map { max(0, ledger.reader.head.size - $0.position) }

@@ -98,9 +98,7 @@ private func compare(
       options.purpose == .compare ? .everything : .tables, rowLimit: options.rowLimit)
   } catch {
     guard ErrorReport.isProjectionDamage(error) else { throw error }
-    throw Failure(
-      .mismatch, operation: "rebuild", object: "projections",
-      cause: "those in use are damaged; 'ledgerctl rebuild' makes them anew from the log")
+    throw ErrorReport.projectionDamage(operation: "rebuild")
   }
   guard let comparison = found else {
     throw Failure(

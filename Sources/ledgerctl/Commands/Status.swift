@@ -159,7 +159,8 @@ private func projectionFields(_ standing: Standing) -> [(name: String, value: St
   let status: ProjectionStatus
   switch standing.projections {
   case .failure(.database(let error)):
-    return [("state", "cannot be read: \(error.cause); they will be built anew")]
+    let remedy = error.isCorrupt ? "; they will be built anew" : ""
+    return [("state", "cannot be read: \(error.cause)\(remedy)")]
   case .failure(let error): return [("state", "cannot be read: \(error)")]
   case .success(nil): return [("state", "none yet: the next command that needs them builds them")]
   case .success(let found?): status = found
