@@ -19,8 +19,11 @@ package enum Timestamp {
 
   /// Reads RFC 3339: `YYYY-MM-DDTHH:MM:SS`, at most three decimals, then `Z` or `±HH:MM`; `t` and
   /// `z` in either case. No leap second, no hour 24, nothing outside `rangeMs`.
+  /// - Parameter cutsDecimals: takes any number of decimals and drops those beyond the third.
   /// - Returns: epoch milliseconds.
-  package static func parse(_ text: UnsafeRawBufferPointer) throws(TimestampError) -> Int64 {
+  package static func parse(
+    _ text: UnsafeRawBufferPointer, cutsDecimals: Bool = false
+  ) throws(TimestampError) -> Int64 {
     guard text.count >= 20, text[4] == UInt8(ascii: "-"), text[7] == UInt8(ascii: "-"),
       text[10] | 0x20 == UInt8(ascii: "t"), text[13] == UInt8(ascii: ":"),
       text[16] == UInt8(ascii: ":"), let year = decimalValue(text, 0..<4),
@@ -29,7 +32,7 @@ package enum Timestamp {
       let second = decimalValue(text, 17..<19)
     else { throw .notTimestamp }
     var place = 19
-    let fractionMs = try parseFraction(text, &place)
+    let fractionMs = try parseFraction(text, &place, cutsDecimals)
     let offsetSeconds = try parseOffset(text, place)
     guard let date = CivilDate(year: year, month: month, day: day) else { throw .noSuchDay }
     if second == 60 { throw .leapSecond }
@@ -41,10 +44,14 @@ package enum Timestamp {
   }
 
   /// Reads RFC 3339 out of a string; the same rules as for bytes.
-  package static func parse(_ text: String) throws(TimestampError) -> Int64 {
+  package static func parse(
+    _ text: String, cutsDecimals: Bool = false
+  ) throws(TimestampError) -> Int64 {
     var text = text
     let result = text.withUTF8 { bytes in
-      Result { () throws(TimestampError) in try parse(UnsafeRawBufferPointer(bytes)) }
+      Result { () throws(TimestampError) in
+        try parse(UnsafeRawBufferPointer(bytes), cutsDecimals: cutsDecimals)
+      }
     }
     return try result.get()
   }
@@ -103,14 +110,14 @@ package enum Timestamp {
   }
 
   private static func parseFraction(
-    _ text: UnsafeRawBufferPointer, _ place: inout Int
+    _ text: UnsafeRawBufferPointer, _ place: inout Int, _ cutsDecimals: Bool
   ) throws(TimestampError) -> Int64 {
     guard text[place] == UInt8(ascii: ".") else { return 0 }
     place += 1
     var fractionMs: Int64 = 0
     var unitMs: Int64 = 100
     while place < text.count, let digit = decimalValue(text, place..<place + 1) {
-      guard unitMs > 0 else { throw .tooManyDecimals }
+      guard unitMs > 0 || cutsDecimals else { throw .tooManyDecimals }
       fractionMs += Int64(digit) * unitMs
       unitMs /= 10
       place += 1

@@ -44,6 +44,25 @@ import Time
 
   @Test(
     arguments: [
+      ("2026-01-02T03:04:05.6789Z", 1_767_323_045_678),
+      ("2026-01-02T03:04:05.092000Z", 1_767_323_045_092),
+      ("2026-01-02T05:04:05.678999999+02:00", 1_767_323_045_678),
+      ("2026-01-02T03:04:05.\(String(repeating: "9", count: 400))Z", 1_767_323_045_999),
+      ("1969-12-31T23:59:59.9985Z", -2), ("2026-01-02T03:04:05.6Z", 1_767_323_045_600),
+    ] as [(String, Int64)])
+  func furtherDecimalsAreCutWhereThatIsAskedFor(text: String, ms: Int64) throws {
+    #expect(try Timestamp.parse(text, cutsDecimals: true) == ms)
+  }
+
+  @Test(arguments: [
+    "2026-01-02T03:04:05.Z", "2026-01-02T03:04:05.1234", "2026-01-02T03:04:05.12x4Z",
+  ])
+  func whatIsNoFractionIsRefusedAlsoThere(text: String) {
+    #expect(throws: TimestampError.notTimestamp) { try Timestamp.parse(text, cutsDecimals: true) }
+  }
+
+  @Test(
+    arguments: [
       (.notTimestamp, "not a time of the form 2026-01-02T03:04:05.678Z (RFC 3339)"),
       (.tooManyDecimals, "more than three decimals of a second"),
       (.noSuchDay, "no such day in the years 0001 to 9999"),

@@ -36,6 +36,7 @@ private func writeConventions(to output: Output) throws(OutputError) {
     - Wrong use is found before any data is touched: exit code 2, nothing read or written.
     - An error is one line on standard error: `ledgerctl: operation: object: cause`. It never holds a receipt, \
     a token or a user identifier.
+    - A moment is a position, a day (UTC) or an RFC 3339 time; of that, digits beyond the millisecond are cut off.
     - Text from the data is printed with control characters escaped.
     - Progress is shown on standard error while that is a terminal; `NO_COLOR` turns bold text off.
     - A closed pipe ends quietly. SIGINT and SIGTERM end after tidying up; a second one at once.

@@ -113,7 +113,7 @@ struct ReplayOptions: Equatable, Sendable {
       let startMs = Int64(day.dayNumber) * Timestamp.dayMs
       return .recordedAtMs(isUpper ? startMs + Timestamp.dayMs - 1 : startMs)
     }
-    return (try? Timestamp.parse(text)).map { .recordedAtMs($0) }
+    return (try? Timestamp.parse(text, cutsDecimals: true)).map { .recordedAtMs($0) }
   }
 
   private static func isEmpty(_ from: Bound?, _ until: Bound?) -> Bool {

@@ -10,13 +10,13 @@ enum Moment: Equatable, Sendable {
   /// Once all was recorded that has this time, or an earlier one.
   case recordedAtMs(Int64)
 
-  /// Reads a position, a day (UTC), whose end is meant, or an RFC 3339 time.
+  /// Reads a position, a day (UTC), whose end is meant, or an RFC 3339 time, of which the millisecond counts.
   init?(_ text: String) {
     if let position = positionValue(text) {
       self = .position(position)
     } else if let day = try? CivilDate(parsing: text) {
       self = .recordedAtMs(Int64(day.dayNumber) * Timestamp.dayMs + Timestamp.dayMs - 1)
-    } else if let timeMs = try? Timestamp.parse(text) {
+    } else if let timeMs = try? Timestamp.parse(text, cutsDecimals: true) {
       self = .recordedAtMs(timeMs)
     } else {
       return nil
