@@ -29,7 +29,7 @@ struct Generations {
     return nil
   }
 
-  /// When the generation in use was put in use, in epoch milliseconds; nil where there is none.
+  /// When the generation in use was put in use, or its link copied, in epoch milliseconds; nil where there is none.
   var putInUseAtMs: Int64? {
     var status = stat()
     guard lstat(link, &status) == 0 else { return nil }

@@ -47,7 +47,7 @@ package struct ProjectionStatus: Equatable, Sendable {
 package struct ProjectionList: Equatable, Sendable {
   package struct Entry: Equatable, Sendable {
     package let version: ProjectionStatus.Version
-    /// Rows of its tables; nil where it has none of its own, or the database doesn't have them.
+    /// Rows that its tables hold; nil where it has none of its own, or the database doesn't have them.
     package let rowCount: Int?
   }
 
@@ -55,8 +55,8 @@ package struct ProjectionList: Equatable, Sendable {
   package let position: Position
   /// Whether the log has, at that position, the root that the projections rest on.
   package let isOfThisLog: Bool
-  /// When they were last built from nothing and put in use, in epoch milliseconds.
-  package let builtAtMs: Int64?
+  /// When their file was put in use, in epoch milliseconds.
+  package let inUseSinceMs: Int64?
   package let entries: [Entry]
 
   /// Whether a command that needs them must build them anew.
@@ -110,7 +110,7 @@ extension Projector {
         }
         return ProjectionList(
           position: progress.position, isOfThisLog: rests(progress),
-          builtAtMs: generations.putInUseAtMs, entries: entries)
+          inUseSinceMs: generations.putInUseAtMs, entries: entries)
       } catch { throw Self.projectionError(error) }
     }
   }

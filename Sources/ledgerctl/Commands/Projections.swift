@@ -6,8 +6,11 @@ import Projections
 let projectionsListCommand = Command(
   "projections list", summary: "List the projections, their versions and how far they have come",
   details: [
-    "Prints each projection's version, the position up to which it has folded, its rows, how many events it is "
-      + "behind, and when it was last built from nothing and put in use. It changes nothing and needs no lock.",
+    "Prints each projection's version, the position up to which it has folded, the rows of its tables, how many "
+      + "events it is behind, and since when the file is in use here: since the last rebuild, the last restored "
+      + "snapshot, or the copy of the ledger, unless that kept its times. What follows from other rows is stored in "
+      + "none: a view may show more, as `journal_view` does with its Sale lines. It changes nothing and needs no "
+      + "lock.",
     "Where a version is not this program's, both are shown: the next command that reads projections builds them "
       + "anew, and says so. Projections that rest on another history than the log has, or are damaged, make the "
       + "exit code 21.",
@@ -49,13 +52,13 @@ private func write(_ list: ProjectionList?, lag: Int?, _ context: Context) throw
   }
   var table = TextTable([
     .init("projection"), .init("version", isNumber: true), .init("position", isNumber: true),
-    .init("rows", isNumber: true), .init("lag", isNumber: true), .init("built"),
+    .init("rows", isNumber: true), .init("lag", isNumber: true), .init("in use since"),
   ])
   for entry in list.entries {
     table.append([
       entry.version.name, versionText(entry.version), "\(list.position)",
       entry.rowCount.map { "\($0)" } ?? "", lag.map { "\($0)" } ?? "",
-      list.builtAtMs.map(timeText) ?? "",
+      list.inUseSinceMs.map(timeText) ?? "",
     ])
   }
   var sheet = Sheet(context)
@@ -86,7 +89,7 @@ private func writeJSON(_ list: ProjectionList?, lag: Int?, _ context: Context) t
       writer.member("position", list?.position)
       writer.member("rows", entry.rowCount)
       writer.member("lag", lag)
-      writer.member("built_at", list?.builtAtMs.map(timeText))
+      writer.member("in_use_since", list?.inUseSinceMs.map(timeText))
       writer.member("must_be_rebuilt", list?.mustBeRebuilt ?? true)
     }
   }
