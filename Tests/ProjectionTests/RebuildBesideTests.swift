@@ -26,6 +26,26 @@ import Testing
     #expect(!fixture.projectionNames.contains { $0.contains("building") })
   }
 
+  @Test func whoeverWaitsForAnotherRebuildIsTold() throws {
+    let fixture = try LedgerFixture()
+    var generator = HistoryGenerator(seed: 13)
+    try fixture.append(generator.steps(4))
+    _ = try fixture.current()
+    let lock = open(fixture.path + "/projections/lock", O_RDWR)
+    defer { close(lock) }
+    try #require(flock(lock, LOCK_EX) == 0)
+    var waits = 0
+    let projector = Projector(
+      try LogReader(fixture.directory),
+      observer: Projector.Observer(waiting: {
+        waits += 1
+        flock(lock, LOCK_UN)
+      }))
+    try projector.rebuild()
+    #expect(try projector.compare(.tables)?.isEmpty == true)
+    #expect(waits == 1)
+  }
+
   @Test func whoeverReadsWhileGenerationsAreReplacedSeesAWholeOne() async throws {
     let fixture = try LedgerFixture()
     var generator = HistoryGenerator(seed: 12)

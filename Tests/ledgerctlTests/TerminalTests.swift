@@ -109,13 +109,29 @@
       )
     {
       let line = Progress.line(
-        label: "import", unit: .count("events"), done: done, total: total, elapsedMs: elapsedMs)
+        label: "import", unit: .count("events"), done: done, total: total, elapsedMs: elapsedMs,
+        columns: .max)
       #expect(line == expected)
+    }
+
+    @Test(
+      "on a narrow terminal the bar gives way before the time left does",
+      arguments: [
+        (200, "[##########..............] "), (82, "[##########..............] "),
+        (79, "[########.............] "), (63, "[##...] "), (62, ""), (20, ""), (0, ""),
+      ]) func narrowTerminalShortensTheBar(_ columns: Int, _ bar: String)
+    {
+      let line = Progress.line(
+        label: "Projecting", unit: .count("events"), done: 123_456, total: 290_000,
+        elapsedMs: 1500, columns: columns)
+      #expect(line == "Projecting \(bar)42%  123456 events  82304 events/s  3 s left")
+      #expect(bar.isEmpty || widthColumns(line) <= columns)
     }
 
     @Test func progressOfBytesUsesBinaryUnitsAndStandsTheGreatest() {
       func line(_ done: Int) -> String {
-        Progress.line(label: "", unit: .bytes, done: done, total: nil, elapsedMs: 1000)
+        Progress.line(
+          label: "", unit: .bytes, done: done, total: nil, elapsedMs: 1000, columns: 79)
       }
       #expect(line(1023) == "  1023 B  1023 B/s")
       #expect(line(1536) == "  1.5 KiB  1.5 KiB/s")

@@ -49,7 +49,7 @@ extension Projector {
       let progress = try Progress(older)
       if progress.position > reader.head.size { try reader.refresh() }
       let position = min(progress.position, reader.head.size)
-      return try generations.withLock(isCancelled: observer.isCancelled) {
+      return try generations.withLock(observer) {
         () throws(ProjectionError) in
         let path = generations.newPath().building
         defer { generations.remove(path) }

@@ -77,9 +77,9 @@ struct Generations {
   private func numbers() -> [Int] { fileNames(in: directory).compactMap(Self.number) }
 
   /// Holds the lock of those who build a generation for as long as `body` runs; waits for another who does.
-  /// - Parameter isCancelled: asked when a signal ends the waiting.
+  /// - Parameter observer: told of the waiting, and asked when a signal ends it.
   func withLock<Result>(
-    isCancelled: () -> Bool = { false }, _ body: () throws(ProjectionError) -> Result
+    _ observer: Projector.Observer, _ body: () throws(ProjectionError) -> Result
   ) throws(ProjectionError) -> Result {
     if mkdir(directory, 0o700) != 0, errno != EEXIST {
       throw failure("making the folder", "projections")
@@ -87,9 +87,15 @@ struct Generations {
     let descriptor = open("\(directory)/lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw failure("opening", "projections/lock") }
     defer { close(descriptor) }
-    while flock(descriptor, LOCK_EX) != 0 {
-      if errno != EINTR { throw failure("locking", "projections/lock") }
-      if isCancelled() { throw .interrupted }
+    var mode = LOCK_EX | LOCK_NB
+    while flock(descriptor, mode) != 0 {
+      if errno == EWOULDBLOCK {
+        observer.waiting()
+        mode = LOCK_EX
+      } else if errno != EINTR {
+        throw failure("locking", "projections/lock")
+      }
+      if observer.isCancelled() { throw .interrupted }
     }
     return try body()
   }

@@ -15,16 +15,19 @@ package final class Projector {
     package var progress: (ProjectionProgress) -> Void
     /// Something worth saying, such as that projections were discarded.
     package var notice: (String) -> Void
+    /// Another one is building; its end is waited for.
+    package var waiting: () -> Void
     /// Asked now and then; true ends the work, and what was built is left unused.
     package var isCancelled: () -> Bool
 
     package init(
       progress: @escaping (ProjectionProgress) -> Void = { _ in },
-      notice: @escaping (String) -> Void = { _ in },
+      notice: @escaping (String) -> Void = { _ in }, waiting: @escaping () -> Void = {},
       isCancelled: @escaping () -> Bool = { false }
     ) {
       self.progress = progress
       self.notice = notice
+      self.waiting = waiting
       self.isCancelled = isCancelled
     }
   }
@@ -201,7 +204,7 @@ package final class Projector {
 
   /// Puts a generation in use once `build` has filled its file; what fails leaves the one in use.
   func replaceGeneration(_ build: (String) throws -> Void) throws(ProjectionError) {
-    try generations.withLock(isCancelled: observer.isCancelled) { () throws(ProjectionError) in
+    try generations.withLock(observer) { () throws(ProjectionError) in
       let path = generations.newPath()
       var isDone = false
       defer { if !isDone { generations.remove(path.building) } }

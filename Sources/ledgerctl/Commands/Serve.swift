@@ -74,6 +74,7 @@ private func serve(
         progress.erase()
         diagnostics.writeLine("ledgerctl: serve: \(notice)")
       },
+      waiting: { progress.draw("Waiting for another rebuild") },
       // While it serves, a request to stop must not cut off the fold that answers need.
       isCancelled: { interruption.isRequested && !isServing.isSet }))
   isServing.set()

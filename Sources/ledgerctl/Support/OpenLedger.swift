@@ -61,6 +61,7 @@ struct OpenLedger {
         progress.erase()
         context.diagnostics.writeLine("ledgerctl: \(notice)")
       },
+      waiting: { progress.draw("Waiting for another rebuild") },
       isCancelled: { context.interruption.isRequested })
   }
 

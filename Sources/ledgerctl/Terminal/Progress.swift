@@ -26,12 +26,21 @@ final class Progress {
     let nowMs = monotonicMs()
     guard nowMs - lastDrawnMs >= 100 else { return }
     lastDrawnMs = nowMs
-    isDrawn = true
-    let line = Self.line(
-      label: label, unit: unit, done: done, total: total, elapsedMs: nowMs - startMs)
-    diagnostics.write(
-      "\r" + truncated(line, toColumns: (terminal.widthColumns ?? 80) - 1) + "\u{1B}[K")
+    draw(
+      Self.line(
+        label: label, unit: unit, done: done, total: total, elapsedMs: nowMs - startMs,
+        columns: columns))
   }
+
+  /// Draws a line that stands until the next one; nothing where there is no terminal.
+  func draw(_ line: String) {
+    guard terminal.isTerminal else { return }
+    isDrawn = true
+    diagnostics.write("\r" + truncated(line, toColumns: columns) + "\u{1B}[K")
+  }
+
+  /// How wide a line may be: in the last column it might begin another.
+  private var columns: Int { (terminal.widthColumns ?? 80) - 1 }
 
   /// Erases the line, so that what is printed next stands alone. It may be drawn again.
   func erase() {
@@ -42,25 +51,30 @@ final class Progress {
 
   deinit { erase() }
 
-  /// What is drawn. Binary floating point is good enough here: nothing is counted with it.
+  /// The bar of a wide terminal, and the shortest that still tells something.
+  private static let barColumns = 5...24
+
+  /// What is drawn. Where the line is too long for so many columns, the bar gives way. Binary floating point is
+  /// good enough here: nothing is counted with it.
   static func line(
-    label: String, unit: Unit, done: Int, total: Int?, elapsedMs: Int64
+    label: String, unit: Unit, done: Int, total: Int?, elapsedMs: Int64, columns: Int
   ) -> String {
     let seconds = Double(max(elapsedMs, 1)) / 1000
     // Bounded, since a conversion to an integer of what does not fit would end the program.
     let rate = min(Double(done) / seconds, 1e15)
-    var line = label
-    if let total, total > 0 {
-      let part = min(max(Double(done) / Double(total), 0), 1)
-      let filled = Int(part * 24)
-      let bar = String(repeating: "#", count: filled) + String(repeating: ".", count: 24 - filled)
-      line += " [\(bar)] \(Int(part * 100))%"
-    }
-    line += "  \(text(Double(done), unit))  \(text(rate, unit))/s"
+    var words = "  \(text(Double(done), unit))  \(text(rate, unit))/s"
     if let total, rate > 0, done < total {
-      line += "  \(duration(Double(total - done) / rate)) left"
+      words += "  \(duration(Double(total - done) / rate)) left"
     }
-    return line
+    guard let total, total > 0 else { return label + words }
+    let part = min(max(Double(done) / Double(total), 0), 1)
+    words = " \(Int(part * 100))%" + words
+    let room = columns - widthColumns(label + " []" + words)
+    guard room >= barColumns.lowerBound else { return label + words }
+    let bar = min(room, barColumns.upperBound)
+    let filled = Int(part * Double(bar))
+    return label + " [" + String(repeating: "#", count: filled)
+      + String(repeating: ".", count: bar - filled) + "]" + words
   }
 
   private static func text(_ value: Double, _ unit: Unit) -> String {
