@@ -10,7 +10,8 @@ let diffCommand = Command(
     "Takes the books as they were known at `--from` and at `--to`, which is the log's end unless it is given; both "
       + "take what `--as-of` takes. Shows which events came between, and what they did to revenue by month (UTC), "
       + "country and currency, with the lines of the journal that were added, removed or changed, and for each "
-      + "the events that did it.",
+      + "the events that did it. What an upload says counts from the App Store's answer on, which is named too: "
+      + "the upload itself may have come before.",
     "A line that changed is one of an earlier sale that became known better: a price, a country. As CSV the lines "
       + "alone are written.",
   ],
