@@ -6,11 +6,16 @@ import subprocess
 from .runs import figures, in_turn, ratios, spread
 
 
-def append(bench, way, **load):
+# 64 appends under way at once, as a server has them: threads that submit the next one as soon as the oldest of
+# theirs is durable. What is no ledger writes 64 lines at once.
+AT_ONCE = {"threads": 4, "in-flight": 16}
+
+
+def append(bench, way, events=None, **load):
     """Appends by one way into a fresh directory; what the benchmark program reports."""
     place = bench.data.scratch(f"append-{way}")
     options = [text for name, value in load.items() for text in (f"--{name}", str(value))]
-    events = bench.data.events(bench.size.uploads)
+    events = events or bench.data.events(bench.size.uploads)
     try:
         return figures(
             [bench.benchmark, "append", "--way", way, "--events", events, "--directory", place, *options]
@@ -57,32 +62,51 @@ def append_batches(bench):
 
 
 def append_concurrently(bench):
-    """Bursts of many threads, beside one by one in the same rounds."""
+    """Bursts beside one by one in the same rounds: of events of all sizes, and of the smallest."""
+    uploads = bench.size.uploads
+    burst_of(bench, bench.data.events(uploads), "")
+    burst_of(bench, bench.data.local_results(uploads), " of local results")
+
+
+def burst_of(bench, events, what):
     burst, size = bench.size.burst_seconds, bench.size
 
     def single():
-        done = append(bench, "ledger", count=size.single_events)
+        done = append(bench, "ledger", events, count=size.single_events)
+        return done["events"] / done["seconds"]
+
+    def bare_single():
+        done = append(bench, "bare", events, count=size.single_events)
         return done["events"] / done["seconds"]
 
     def together(way):
         def run():
             # The others have no work that piles up: a shorter time tells as much, in less space.
             time = burst if way == "ledger" else min(burst, 3)
-            done = append(bench, way, threads=64, seconds=time)
+            done = append(bench, way, events, seconds=time, **AT_ONCE)
             return done["events"] / done["seconds"]
 
         return run
 
-    ways = {"single": single} | {name: together(name) for name in ("ledger", "bare", "sqlite")}
+    ways = {"single": single, "bare single": bare_single}
+    ways |= {name: together(name) for name in ("ledger", "bare", "sqlite")}
     taken = in_turn(bench.rounds, ways, False)
-    to_single = ratios(taken["ledger"], taken["single"])
-    rate = statistics.median(taken["ledger"])
+
+    def against_single(name, single):
+        to_single = ratios(taken[name], taken[single])
+        rate = {way: statistics.median(taken[way]) for way in (name, single)}
+        return to_single, f"{spread(to_single)} × ({rate[name]:,.0f} : {rate[single]:,.0f} events/s)"
+
+    to_single, shown = against_single("ledger", "single")
     bench.table.row(
-        f"append, 64 at once, a burst of {burst} s, against one by one",
-        f"{spread(to_single)} × ({rate:,.0f} : {statistics.median(taken['single']):,.0f} events/s)",
-        "≥ 10 ×", statistics.median(to_single) >= 10,
+        f"append{what}, 64 at once, a burst of {burst} s, against one by one", shown, "≥ 10 ×",
+        statistics.median(to_single) >= 10,
     )
-    rows(bench, "append, 64 at once (the others: 64 in one write)", taken)
+    bench.table.row(
+        f"bare writes{what} + fdatasync, 64 in one write, against one by one",
+        against_single("bare", "bare single")[1],
+    )
+    rows(bench, f"append{what}, 64 at once (the others: 64 in one write)", taken)
 
 
 def append_sustained(bench):
@@ -97,7 +121,7 @@ def append_sustained(bench):
     for _ in range(bench.rounds):
         command = [bench.benchmark, "deflate", "--events", events, "--seconds"]
         before = figures([*command, str(size.burst_seconds)])
-        done = append(bench, "ledger", threads=64, seconds=size.sustained_seconds)
+        done = append(bench, "ledger", seconds=size.sustained_seconds, **AT_ONCE)
         after = figures([*command, str(size.burst_seconds)])
         long.append(speed(done, "seconds_with_closing"))
         alone.append((speed(before, "seconds") + speed(after, "seconds")) / 2)

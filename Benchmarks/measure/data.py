@@ -96,6 +96,13 @@ class Data:
 
     def events(self, uploads, seed=1):
         """The first event lines of a ledger, as a file."""
+        return self.lines(uploads, seed, "events", lambda line: True)
+
+    def local_results(self, uploads, seed=1):
+        """Event lines of local verifications, the smallest that a server appends, as a file."""
+        return self.lines(uploads, seed, "local-results", lambda line: b'"authority":"local"' in line[:512])
+
+    def lines(self, uploads, seed, name, is_wanted):
         ledger = self.ledger(uploads, seed)
 
         def make(path):
@@ -103,9 +110,9 @@ class Data:
             with open(path, "wb") as file:
                 for segment in self.segments(ledger):
                     with gzip.open(segment, "rb") as lines:
-                        for line in lines:
+                        for line in filter(is_wanted, lines):
                             byte_count += file.write(line)
                             if byte_count >= EVENT_FILE_BYTES:
                                 return
 
-        return self.once(f"events-{uploads}-{seed}.jsonl", make)
+        return self.once(f"{name}-{uploads}-{seed}.jsonl", make)

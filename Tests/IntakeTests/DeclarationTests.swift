@@ -11,13 +11,13 @@ import Testing
   private static let rateHeader = "date,base,quote,rate\n"
 
   private func entries(_ declaration: Declaration) -> [JSONValue] {
-    declaration.appends.flatMap { $0 }.flatMap { draft in
+    declaration.drafts.flatMap { draft in
       (try? JSONValue(draft.data))?["entries"]?.arrayValue ?? []
     }
   }
 
   private func days(_ declaration: Declaration) -> [String] {
-    declaration.appends.flatMap { $0 }.flatMap { draft in
+    declaration.drafts.flatMap { draft in
       ((try? JSONValue(draft.data))?["days"]?.arrayValue ?? [])
         .map { String(decoding: $0.bytes, as: UTF8.self) }
     }
@@ -44,7 +44,7 @@ import Testing
   func aPriceIsDeclared(_ text: String) throws {
     let declaration = try PriceListFile.read(Array(text.utf8), source: "prices.csv")
     #expect(declaration.entryCount == 1)
-    let draft = declaration.appends[0][0]
+    let draft = declaration.drafts[0]
     #expect(draft.type == "prices.declared")
     let data = try JSONValue(draft.data)
     #expect(data["source"] == .string("prices.csv"))
@@ -157,12 +157,12 @@ import Testing
     let rows = (0..<100_000).map { "product.number.\($0),DE,EUR,9.99,2026-01-01\n" }
     let declaration = try PriceListFile.read(
       Array((Self.priceHeader + rows.joined()).utf8), source: "p.csv")
-    let drafts = declaration.appends.flatMap { $0 }
+    let drafts = declaration.drafts
     #expect(drafts.count > 8)
-    #expect(declaration.appends.count > 1)
+    #expect(declaration.appends(from: 0).count > 1)
     #expect(drafts.allSatisfy { $0.data.count <= 1 << 20 })
     #expect(
-      declaration.appends.allSatisfy { $0.reduce(0) { $0 + $1.data.count } <= 8 << 20 })
+      declaration.appends(from: 0).allSatisfy { $0.reduce(0) { $0 + $1.data.count } <= 8 << 20 })
     let ids = entries(declaration).compactMap { $0["product_id"]?.stringValue }
     #expect(ids == (0..<100_000).map { "product.number.\($0)" })
   }
@@ -176,7 +176,7 @@ import Testing
       + "2026-01-03,EUR,USD,1.2\n2026-01-02,EUR,USD,1.10\n"
     let declaration = try RateListFile.read(Array(text.utf8), source: "r.csv")
     #expect(declaration.entryCount == 4)
-    #expect(declaration.appends[0][0].type == "rates.declared")
+    #expect(declaration.drafts[0].type == "rates.declared")
     #expect(
       days(declaration) == [
         #"{"date":"2026-01-02","base":"EUR","rates":{"USD":"1.1","GBP":"0.85"}}"#,
@@ -276,7 +276,7 @@ import Testing
     let directory = try TemporaryDirectory()
     let path = try directory.write("may.csv", Self.rateHeader + "2026-01-02,EUR,USD,1.1\n")
     let declaration = try RateListFile.read(path: path, stop: StopFlag())
-    #expect(try JSONValue(declaration.appends[0][0].data)["source"] == .string("may.csv"))
+    #expect(try JSONValue(declaration.drafts[0].data)["source"] == .string("may.csv"))
   }
 
   @Test func aFileThatCannotBeReadIsSaid() throws {

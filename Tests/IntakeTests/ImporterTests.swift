@@ -105,6 +105,32 @@ import Testing
     #expect(users == ["7", "8", "8"])
   }
 
+  @Test func aMisspelledUserBesideTheRightOneIsSaidToBeLeftOut() throws {
+    let (summary, problems) = try ImportRun()(
+      lines: Sample.line(#""user_identifer":"7","user_identifier":"8""#))
+    #expect(summary.uploads == 1)
+    #expect(problems.count == 1)
+    #expect(
+      problems.first?.description.hasSuffix(
+        ":1: warning: user_identifer was left out: user_identifier stands beside it") == true)
+  }
+
+  @Test func anEnvironmentThatReportsLeaveOutIsWarnedOfOnce() throws {
+    func reply(_ environment: String) -> String {
+      Sample.reply.replacing("Production", with: environment)
+    }
+    let (summary, problems) = try ImportRun()(
+      lines: Sample.recorded(reply: reply("Sandbox")),
+      Sample.recorded(reply: reply("PROD"), transaction: 2),
+      Sample.recorded(reply: reply("PROD"), transaction: 3))
+    #expect(summary.uploads == 3)
+    #expect(problems.count == 1)
+    #expect(
+      problems.first?.description.hasSuffix(
+        ":2: warning: verification.reply.environment \"PROD\" is neither Production nor Sandbox: "
+          + "reports show its sales only where --environment asks for it") == true)
+  }
+
   @Test func anUnknownPropertyIsWarnedOfOnce() throws {
     let run = ImportRun()
     let (summary, problems) = try run(

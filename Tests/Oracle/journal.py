@@ -104,18 +104,22 @@ class Book:
         return sorted((l for s in self.sales for l in self._lines(s)), key=lambda l: l.order)
 
     def in_currency(self, line, reporting_currency):
-        """R10: the line converted; None where no rate says. Without a currency: as it is."""
+        """R10: the line converted; None where no rate says, or not within R9's 64 bits. Without a currency: as it is."""
         if not line.currency or reporting_currency is None:
             return line
         factor = self._rates.factor(line.currency, reporting_currency, line.date_ms // DAY_MS)
         if factor is None:
             return None
-        return replace(
-            line,
-            unit_micros=in_64_bits(converted(line.unit_micros, factor)),
-            amount_micros=in_64_bits(converted(line.amount_micros, factor)),
-            currency=reporting_currency,
-        )
+        try:
+            return replace(
+                line,
+                unit_micros=in_64_bits(converted(line.unit_micros, factor)),
+                amount_micros=in_64_bits(converted(line.amount_micros, factor)),
+                currency=reporting_currency,
+            )
+        except OverflowError:
+            # A price that one client made up must not keep every report in that currency from being made.
+            return None
 
     def _lines(self, sale):
         priced = self.priced[sale]

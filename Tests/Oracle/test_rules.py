@@ -482,6 +482,13 @@ class Reports(unittest.TestCase):
         self.assertEqual(exceptions(found, reporting_currency="USD"), [("unconverted", "Sale EUR")])
         self.assertEqual(exceptions(found), [])
 
+    def test_a_line_beyond_64_bits_once_converted_keeps_its_currency(self):
+        huge = line(row(quantity="10"), price="99999999999", currency="EUR")
+        found = book(huge, rates=["2026-01-01,EUR,JPY,160"])
+        shown = table("journal", found, "amount", "currency", reporting_currency="JPY")
+        self.assertEqual(shown, [("999999999990.00", "EUR")])
+        self.assertEqual(exceptions(found, reporting_currency="JPY"), [("unconverted", "Sale EUR")])
+
     def test_an_exception_is_told_once_with_its_first_position(self):
         found = book(*(line(row(quantity="0"), asked=f"2026-01-0{day}") for day in (1, 2)))
         shown = table("exceptions", found, "exception", "position")

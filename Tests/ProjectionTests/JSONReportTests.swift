@@ -64,9 +64,31 @@ import Testing
   @Test func aReportingCurrencyNamesItsSources() throws {
     let (_, value) = try Self.report("revenue --by app --in JPY")
     #expect(value["filters"]?["in"] == .string("JPY"))
-    #expect(value["rate_sources"] == .array([.string("bank of \"x\"")]))
+    #expect(
+      Self.text(value["rate_sources"]) == #"[{"source":"bank of \"x\"","positions":[2]}]"#)
     let rows = value["rows"]?.arrayValue ?? []
     #expect(rows.map { Self.text($0["gross"]) } == ["null", #""1300""#])
+  }
+
+  /// A client may name any price: one that cannot be converted must not keep a report from being made.
+  @Test func aPriceTooLargeToConvertStaysInItsOwnCurrency() throws {
+    let fixture = try LedgerFixture()
+    try fixture.append([
+      .upload(
+        reply(row("1"), row("2", ["quantity": 10])),
+        metadata: prices(
+          entry(transaction: "1", "2.50"), entry(transaction: "2", "99999999999"))),
+      .rates(source: "bank", ["2026-01-01 EUR JPY 160"]),
+    ])
+    let revenue = try JSONValue(
+      Array(
+        try fixture.json(
+          ReportWords("revenue --by app --in JPY").request, from: fixture.current()
+        ).utf8))
+    let rows = revenue["rows"]?.arrayValue ?? []
+    #expect(rows.map { Self.text($0["currency"]) } == [#""EUR""#, #""JPY""#])
+    #expect(rows.map { Self.text($0["gross"]) } == [#""999999999990.00""#, #""400""#])
+    #expect(Self.text(revenue["exceptions"]) == #"{"unconverted":1}"#)
   }
 
   @Test func aReportWithoutRowsIsJSON() throws {

@@ -159,6 +159,13 @@ import Time
     #expect(throws: TimeZoneError(name: name, cause: .notZoneName)) { try TimeZoneTable(name) }
   }
 
+  @Test(arguments: ["localtime", "posixrules"])
+  func zoneThatDependsOnTheMachineIsRefused(name: String) {
+    #expect(throws: TimeZoneError(name: name, cause: .dependsOnMachine)) {
+      try TimeZoneTable(name)
+    }
+  }
+
   @Test(arguments: ["Mars/Base", "Europe", "Europe/Berlin/Mitte", "NUL"])
   func unknownZoneIsRefused(name: String) {
     #expect(throws: TimeZoneError(name: name, cause: .noSuchZone)) { try TimeZoneTable(name) }

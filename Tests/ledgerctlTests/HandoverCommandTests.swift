@@ -39,7 +39,7 @@ import Testing
     #expect(
       outcome.output == """
         Declared 1 rate at position 1
-        Declared nothing new: this very file was declared at position 1
+        Declared nothing new: this very file was declared at position 1 (--again declares it once more)
         Imported 10 uploads from 10 lines, positions 2 to 21
         Imported 0 uploads from 10 lines, 10 known already
 

@@ -38,13 +38,30 @@ package enum DeclarationError: Error, Equatable, Sendable, CustomStringConvertib
 
 /// A declaration that is ready to be appended.
 package struct Declaration: Sendable {
-  /// The drafts of one append each, in order. One append, unless the file is very large.
-  package var appends: [[EventDraft]]
+  /// Its events, in order: the same for the same file.
+  package var drafts: [EventDraft]
   /// SHA-256 of the file, in hex.
   package var sourceSHA256Hex: String
   /// How many prices or rates it declares.
   package var entryCount: Int
+  /// The one currency that a layout without a column for it means by 1; nil elsewhere.
+  package var base: String?
   package var warnings: [DeclarationProblem]
+
+  /// The drafts from an index on, divided among appends: one, unless the file is very large.
+  package func appends(from index: Int) -> [[EventDraft]] {
+    var appends: [[EventDraft]] = []
+    var bytes = 0
+    for draft in drafts[index...] {
+      if appends.isEmpty || bytes + draft.data.count > DeclarationLimits.appendBytes {
+        appends.append([])
+        bytes = 0
+      }
+      appends[appends.count - 1].append(draft)
+      bytes += draft.data.count
+    }
+    return appends
+  }
 }
 
 /// Bounds of declarations.
@@ -170,21 +187,6 @@ func trimmed(_ text: String) -> String {
   while let first = utf8.first, first == 0x20 || first == 0x09 { utf8.removeFirst() }
   while let last = utf8.last, last == 0x20 || last == 0x09 { utf8.removeLast() }
   return String(utf8) ?? text
-}
-
-/// Divides events among appends.
-func appends(of drafts: [EventDraft]) -> [[EventDraft]] {
-  var appends: [[EventDraft]] = []
-  var bytes = 0
-  for draft in drafts {
-    if appends.isEmpty || bytes + draft.data.count > DeclarationLimits.appendBytes {
-      appends.append([])
-      bytes = 0
-    }
-    appends[appends.count - 1].append(draft)
-    bytes += draft.data.count
-  }
-  return appends
 }
 
 /// Divides entries into runs whose estimated sizes stay under that of an event.

@@ -125,7 +125,7 @@ package enum PriceListFile {
         ).data)
     }
     return Declaration(
-      appends: appends(of: drafts), sourceSHA256Hex: file.sha256Hex, entryCount: entries.count,
+      drafts: drafts, sourceSHA256Hex: file.sha256Hex, entryCount: entries.count,
       warnings: [])
   }
 }

@@ -58,8 +58,8 @@ package enum RateListFile {
         ).data)
     }
     return Declaration(
-      appends: appends(of: drafts), sourceSHA256Hex: file.sha256Hex,
-      entryCount: collector.rateCount,
+      drafts: drafts, sourceSHA256Hex: file.sha256Hex, entryCount: collector.rateCount,
+      base: layout?.impliedBase?.description,
       warnings: collector.warnings)
   }
 }
@@ -114,6 +114,12 @@ private enum RateLayout {
   case plain(ColumnMap)
   /// The currency of each column after the date; nil for one that is left out.
   case wide([Currency?], base: Currency)
+
+  /// The base of every rate where no column names one.
+  var impliedBase: Currency? {
+    if case .wide(_, let base) = self { return base }
+    return nil
+  }
 
   init?(header: CSVRecord, _ collector: inout RateCollector) {
     let names = header.cells.map { trimmed($0).lowercased() }

@@ -77,6 +77,7 @@ final class ImportLineParser {
     var reader = UploadFieldReader()
     var occurredAtMs: Int64?
     var recorded: ImportLine.RecordedReply?
+    var isMisspelled = false
     try cursor.beginObject()
     while let key = try cursor.nextKey() {
       if try reader.take(key, from: &cursor) { continue }
@@ -88,11 +89,17 @@ final class ImportLineParser {
         try readMarketplace(&cursor, &reader)
       } else if key == "user_identifer" {
         try reader.takeMisspelledUserIdentifier(from: &cursor)
-        warnOnce("user_identifer", .misspelled, "was taken for user_identifier")
+        isMisspelled = true
       } else {
         warnUnknown(prefix: "", key)
         try cursor.skipValue()
       }
+    }
+    if isMisspelled {
+      warnOnce(
+        "user_identifer", .misspelled,
+        reader.takesMisspelledUserIdentifier
+          ? "was taken for user_identifier" : "was left out: user_identifier stands beside it")
     }
     let fields = reader.finish()
     problems = reader.problems
@@ -177,6 +184,12 @@ final class ImportLineParser {
     // It stands in the reply too: a name that is none need not stand there twice.
     let environment = reply.environment.flatMap {
       $0.count <= EventLimits.environmentBytes ? $0 : nil
+    }
+    if let environment = text(environment), !["Production", "Sandbox"].contains(environment) {
+      warnOnce(
+        "verification.reply.environment \"\(PrintableText.shortened(environment))\"", .invalidValue,
+        "is neither Production nor Sandbox: reports show its sales only where --environment asks for it"
+      )
     }
     if isObject, endpoint == nil, reply.environment == nil {
       // Rule R1 takes the environment from either; production must not be guessed.

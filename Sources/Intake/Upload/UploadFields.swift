@@ -92,6 +92,11 @@ package struct UploadFieldReader {
     misspelledUserIdentifier = try userIdentifier("user_identifer", &cursor)
   }
 
+  /// Whether the misspelling gives the user, as far as the upload was read.
+  var takesMisspelledUserIdentifier: Bool {
+    userIdentifier == nil && misspelledUserIdentifier != nil
+  }
+
   /// Adds a problem that was found outside the upload's own properties.
   package mutating func note(_ problem: FieldProblem) { problems.append(problem) }
 

@@ -8,7 +8,6 @@ package enum ProjectionError: Error, CustomStringConvertible {
   case event(position: Int, EventError)
   /// An event names an upload or a reply that the log doesn't have.
   case missingEvent(position: Int, names: Int)
-  case conversion(ConversionError)
   case file(operation: String, name: String, cause: String)
   /// A snapshot that can't be used, by its name.
   case snapshot(name: String, cause: String)
@@ -28,7 +27,6 @@ package enum ProjectionError: Error, CustomStringConvertible {
     case .event(let position, let error): "reading the event at position \(position): \(error)"
     case .missingEvent(let position, let names):
       "reading the event at position \(position): it names position \(names), which has none such"
-    case .conversion(let error): "\(error)"
     case .file(let operation, let name, let cause): "\(operation) \(name): \(cause)"
     case .snapshot(let name, let cause): "\(name): \(cause)"
     case .usage(let text): text

@@ -1,6 +1,19 @@
 // RateConverter: amounts into one reporting currency, and the sources of the rates it used.
 import Time
 
+/// Where rates were declared.
+package struct RateSource: Hashable, Sendable {
+  /// As the declarations name it.
+  package let name: String
+  /// The positions of those declarations, ascending.
+  package let positions: [Int64]
+
+  package init(name: String, positions: [Int64]) {
+    self.name = name
+    self.positions = positions
+  }
+}
+
 /// Converts amounts into a reporting currency by revenue rule R10.
 package struct RateConverter: Sendable {
   /// The reporting currency.
@@ -29,26 +42,28 @@ package struct RateConverter: Sendable {
 
   /// The amount in the reporting currency, rounded once, half to even, to the micro.
   /// - Parameter utcDay: days since 1970-01-01 of the line's date in UTC.
-  /// - Returns: nil where no rate of that day or before leads to the reporting currency. An amount
-  ///   that is in it already comes back as it is.
-  /// - Throws: `ConversionError` where the result needs more than 64 bits.
+  /// - Returns: nil where no rate of that day or before leads to the reporting currency, or where the result needs
+  ///   more than 64 bits. An amount that is in it already comes back as it is.
   package mutating func convert(
     micros: Int64, from currency: Currency, utcDay: Int
-  ) throws(ConversionError) -> Int64? {
+  ) -> Int64? {
     if currency == target { return micros }
-    guard let resolution = resolution(from: currency, utcDay: utcDay) else { return nil }
-    guard let converted = resolution.fraction.applied(to: micros) else {
-      throw ConversionError(micros: micros, from: currency, to: target, utcDay: utcDay)
-    }
+    guard let resolution = resolution(from: currency, utcDay: utcDay),
+      let converted = resolution.fraction.applied(to: micros)
+    else { return nil }
     isSourceUsed[resolution.sourceIndex] = true
     if let second = resolution.secondSourceIndex { isSourceUsed[second] = true }
     return converted
   }
 
   /// The sources of the rates used so far, each once, sorted as bytes.
-  package var sourcesUsed: [String] {
-    zip(table.sources, isSourceUsed).filter(\.1).map(\.0)
-      .sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+  package var sourcesUsed: [RateSource] {
+    var positions: [String: [Int64]] = [:]
+    for (source, isUsed) in zip(table.sources, isSourceUsed) where isUsed {
+      positions[source.name, default: []].append(source.position)
+    }
+    return positions.map { RateSource(name: $0.key, positions: $0.value.sorted()) }
+      .sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
   }
 
   private mutating func resolution(
@@ -62,21 +77,5 @@ package struct RateConverter: Sendable {
     let resolution = table.resolve(from: currency, to: target, utcDay: utcDay)
     cache[place] = CacheSlot(currency: currency, utcDay: utcDay, resolution: resolution)
     return resolution
-  }
-}
-
-/// An amount that no longer fits into 64 bits of micros once converted.
-package struct ConversionError: Error, Equatable, CustomStringConvertible {
-  /// The amount in the currency `from`.
-  package let micros: Int64
-  package let from: Currency
-  package let to: Currency
-  /// Days since 1970-01-01.
-  package let utcDay: Int
-
-  package var description: String {
-    let amount = Amount.text(micros: micros, currency: from)
-    return "converting \(amount) \(from) to \(to) on \(CivilDate(dayNumber: utcDay)): "
-      + "the result does not fit into 64 bits of micros"
   }
 }

@@ -51,7 +51,13 @@ package struct RateTable: Sendable {
   private let entries: [Entry]
   /// Each base that some pair has, ascending.
   private let bases: [Currency]
-  let sources: [String]
+  /// The declarations that the rates stand in, each once.
+  let sources: [Source]
+
+  struct Source: Hashable, Sendable {
+    let name: String
+    let position: Int64
+  }
 
   /// Builds the table from rates in any order.
   package init(_ rates: [DeclaredRate]) {
@@ -62,17 +68,18 @@ package struct RateTable: Sendable {
     var pairs: [Pair] = []
     var entries: [Entry] = []
     var bases: [Currency] = []
-    var sources: [String] = []
-    var sourceIndexes: [String: Int] = [:]
+    var sources: [Source] = []
+    var sourceIndexes: [Source: Int] = [:]
     var pairStart = 0
     for (index, rate) in sorted.enumerated() {
       let next = index + 1 < sorted.count ? sorted[index + 1] : nil
       let isLastOfPair = next?.base != rate.base || next?.quote != rate.quote
       if isLastOfPair || next?.dateDay != rate.dateDay {
-        let sourceIndex = sourceIndexes[rate.source] ?? sources.count
+        let source = Source(name: rate.source, position: rate.position)
+        let sourceIndex = sourceIndexes[source] ?? sources.count
         if sourceIndex == sources.count {
-          sources.append(rate.source)
-          sourceIndexes[rate.source] = sourceIndex
+          sources.append(source)
+          sourceIndexes[source] = sourceIndex
         }
         entries.append(Entry(day: rate.dateDay, rate: rate.rate, sourceIndex: sourceIndex))
       }

@@ -40,6 +40,7 @@ package struct TimeZoneTable: Sendable {
     }
     do throws(TimeZoneError.Cause) {
       guard Self.isZoneName(name) else { throw .notZoneName }
+      if Self.machineNames.contains(name) { throw .dependsOnMachine }
       let bytes = try readZoneFile("\(directory)/\(name)", sizeMax: Self.fileSizeMax)
       let result = bytes.withUnsafeBytes { bytes in
         Result { () throws(TimeZoneError.Cause) in try TimeZoneFile(parsing: bytes) }
@@ -119,6 +120,9 @@ package struct TimeZoneTable: Sendable {
     return String(decoding: version, as: UTF8.self)
   }
 
+  /// Files beside the zones that hold whatever a machine is set to: the same report would differ elsewhere.
+  private static let machineNames: Set<String> = ["localtime", "posixrules"]
+
   private static func isZoneName(_ name: String) -> Bool {
     guard (1...nameSizeMax).contains(name.utf8.count) else { return false }
     let parts = name.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
@@ -136,6 +140,7 @@ package struct TimeZoneError: Error, Equatable, CustomStringConvertible {
   /// What is wrong with the name or with the zone's file.
   package enum Cause: Error, Equatable, Sendable {
     case notZoneName
+    case dependsOnMachine
     case noSuchZone
     case unreadable(errno: Int32)
     case notTimeZoneFile
@@ -163,6 +168,7 @@ package struct TimeZoneError: Error, Equatable, CustomStringConvertible {
   private var causeText: String {
     switch cause {
     case .notZoneName: "not a name such as Europe/Berlin"
+    case .dependsOnMachine: "it is another zone on another machine; name the zone that is meant"
     case .noSuchZone: "no such zone in the system's tz database (package tzdata)"
     case .unreadable(let number): String(cString: strerror(number))
     case .notTimeZoneFile: "its file is not a TZif file"

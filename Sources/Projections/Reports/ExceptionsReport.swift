@@ -108,7 +108,7 @@ struct ExceptionsReport {
   }
 
   /// Those that follow from sales at the report's position; returns the sources of the rates used.
-  private func derived(into rows: inout [Row]) throws -> [String] {
+  private func derived(into rows: inout [Row]) throws -> [RateSource] {
     let list = try SaleList(source)
     for sale in list.sales
     where !sale.isPending && sale.priceBasis == .none && source.shows(environment: sale.environment)
@@ -142,14 +142,14 @@ extension ReportSource {
   /// and its currency; returns the sources of the rates used.
   fileprivate func forEachUnconverted(
     _ body: (ReportLine, Currency) -> Void
-  ) throws -> [String] {
+  ) throws -> [RateSource] {
     guard let target = request.reportingCurrency else { return [] }
     var conversion = try ReportingCurrency(target, database)
     var seen: Set<[Int]> = []
     try forEachLine { line throws(ProjectionError) in
       guard isWithinDays(decidingDateMs(line)) else { return }
       var converted = line
-      guard let currency = line.currency, try !conversion.convert(&converted),
+      guard let currency = line.currency, !conversion.convert(&converted),
         seen.insert([line.sale, Int(line.type.rawValue)]).inserted
       else { return }
       body(line, currency)

@@ -17,7 +17,7 @@ package final class IntakeLookup {
       selectFamily = try database.prepare(
         "SELECT app_family_id FROM app_bundles WHERE bundle_id = ?")
       selectDeclaration = try database.prepare(
-        "SELECT position FROM declarations WHERE source_sha256 = ? AND type = ? LIMIT 1")
+        "SELECT position FROM declarations WHERE source_sha256 = ? AND type = ? ORDER BY position")
     } catch { throw .database(error) }
   }
 
@@ -43,13 +43,15 @@ package final class IntakeLookup {
     return try row.step() ? row.text(0) : nil
   }
 
-  /// The position of the declaration of a file with this SHA-256, if it was declared before.
-  package func declaration(
+  /// The positions of the events that declare a file with this SHA-256, ascending.
+  package func declarations(
     _ type: EventType, sha256Hex: String
-  ) throws(DatabaseError) -> Position? {
+  ) throws(DatabaseError) -> [Position] {
     defer { selectDeclaration.reset() }
     selectDeclaration.bind(1, text: sha256Hex)
     selectDeclaration.bind(2, type == .pricesDeclared ? 0 : 1)
-    return try selectDeclaration.step() ? Int(selectDeclaration.integer(0)) : nil
+    var positions: [Position] = []
+    while try selectDeclaration.step() { positions.append(Int(selectDeclaration.integer(0))) }
+    return positions
   }
 }

@@ -130,7 +130,16 @@ package final class JSONReportWriter: ReportWriter {
         buffer.bytes.append(",\n\"rate_sources\":")
         take { writer in
           writer.beginArray()
-          for source in summary.rateSources { writer.string(source) }
+          for source in summary.rateSources {
+            writer.beginObject()
+            writer.key("source")
+            writer.string(source.name)
+            writer.key("positions")
+            writer.beginArray()
+            for position in source.positions { writer.integer(Int(position)) }
+            writer.endArray()
+            writer.endObject()
+          }
           writer.endArray()
         }
       }

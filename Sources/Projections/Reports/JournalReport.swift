@@ -26,8 +26,8 @@ struct JournalReport {
       let sale = list.sale(line.sale)
       var shown = line
       var unitPrice = sale.price?.micros
-      if let price = sale.price, try conversion?.convert(&shown) ?? false {
-        unitPrice = try conversion?.convert(
+      if let price = sale.price, conversion?.convert(&shown) ?? false {
+        unitPrice = conversion?.convert(
           price.micros, from: price.currency, atMs: line.dateMs)
       }
       try write(shown, sale, unitPrice, users, writer)

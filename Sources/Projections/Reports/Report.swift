@@ -14,13 +14,18 @@ package enum Report {
     } catch { throw .database(error) }
   }
 
-  /// Whether an environment is one of the App Store's, or one that the events of a database name.
+  /// Whether an environment is one of the App Store's, or one that a receipt or reply in a database names.
   package static func knows(
     environment: String, _ database: Database
   ) throws(ProjectionError) -> Bool {
     if environment == "Production" || environment == "Sandbox" { return true }
     do throws(DatabaseError) {
-      let found = try database.prepare("SELECT 1 FROM symbols WHERE text = ?")
+      let found = try database.prepare(
+        """
+        SELECT 1 FROM symbols s WHERE s.text = ?
+          AND (EXISTS(SELECT 1 FROM verifications WHERE environment = s.id)
+            OR EXISTS(SELECT 1 FROM receipts WHERE environment = s.id))
+        """)
       found.bind(1, text: environment)
       return try found.step()
     } catch { throw .database(error) }
@@ -46,7 +51,7 @@ package enum Report {
     let head = try head(of: database)
     let writer = try makeWriter(head.size, head.root)
     let source = try ReportSource(database, request)
-    if request.kind != .receipts { try source.loadPending() }
+    try source.loadPending()
     var summary: ReportSummary
     var shownSales: ShownSales?
     switch request.kind {
@@ -61,8 +66,8 @@ package enum Report {
     case .users: summary = try UsersReport(source: source).write(to: writer)
     }
     summary.exceptions = try source.exceptionCounts(shownSales)
-    summary.unknownEnvironments = (request.environments ?? []).filter {
-      $0 != "Production" && $0 != "Sandbox" && source.symbols.known($0) == nil
+    summary.unknownEnvironments = try (request.environments ?? []).filter {
+      try !knows(environment: $0, database)
     }
     try writer.end(summary)
     return summary

@@ -45,8 +45,8 @@ package struct ReportSummary: Sendable {
   /// How many exceptions there are of each type, by name.
   package var exceptions: [(type: String, count: Int)] = []
   /// The sources of the rates that were used (rule R10).
-  package var rateSources: [String] = []
-  /// Environments that were asked for and that no event has named: a slip of the pen, most likely.
+  package var rateSources: [RateSource] = []
+  /// Environments that were asked for and that no receipt or reply has named: a slip of the pen, most likely.
   package var unknownEnvironments: [String] = []
 
   package init() {}

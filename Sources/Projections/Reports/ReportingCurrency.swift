@@ -29,20 +29,17 @@ struct ReportingCurrency {
     converter = RateConverter(RateTable(rates), to: target)
   }
 
-  /// R10: micros of a currency on the UTC day of an instant; nil without a rate.
+  /// R10: micros of a currency on the UTC day of an instant; nil where no rate allows it.
   mutating func convert(
     _ micros: Int64, from currency: Currency, atMs epochMs: Int64
-  ) throws(ProjectionError) -> Int64? {
-    do throws(ConversionError) {
-      return try converter.convert(
-        micros: micros, from: currency, utcDay: Timestamp.utcDay(ms: epochMs))
-    } catch { throw .conversion(error) }
+  ) -> Int64? {
+    converter.convert(micros: micros, from: currency, utcDay: Timestamp.utcDay(ms: epochMs))
   }
 
   /// R10: changes a line into the reporting currency; false where no rate allows it.
-  mutating func convert(_ line: inout ReportLine) throws(ProjectionError) -> Bool {
+  mutating func convert(_ line: inout ReportLine) -> Bool {
     guard let currency = line.currency, let amount = line.amountMicros else { return true }
-    guard let converted = try convert(amount, from: currency, atMs: line.dateMs) else {
+    guard let converted = convert(amount, from: currency, atMs: line.dateMs) else {
       return false
     }
     line.amountMicros = converted
@@ -51,5 +48,5 @@ struct ReportingCurrency {
   }
 
   /// The sources of the rates that were used.
-  var sources: [String] { converter.sourcesUsed }
+  var sources: [RateSource] { converter.sourcesUsed }
 }

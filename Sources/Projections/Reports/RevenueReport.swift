@@ -131,7 +131,7 @@ struct RevenueReport {
     _ line: ReportLine, _ dateMs: Int64, _ conversion: inout ReportingCurrency?
   ) throws(ProjectionError) {
     var line = line
-    if conversion != nil { _ = try conversion?.convert(&line) }
+    if conversion != nil { _ = conversion?.convert(&line) }
     var sums = RevenueSums()
     guard sums.add(line) else { return }
     let key = key(line, dateMs)
@@ -217,7 +217,7 @@ struct RevenueReport {
   }
 
   private func finish(
-    _ writer: any ReportWriter, rateSources: [String]
+    _ writer: any ReportWriter, rateSources: [RateSource]
   ) throws -> ReportSummary {
     let values = dimensions.indices.map { self.values(ofDimensionAt: $0) }
     let columns = RevenueSums.columns

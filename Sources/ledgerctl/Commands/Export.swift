@@ -54,7 +54,7 @@ private let exportCommandOptions: [Option] = [
   Option(
     "period",
     value: .init("PERIOD", allowed: ExportOptions.Period.names, standard: "month"),
-    help: "how long a period is"),
+    help: "how long a period of `--by period` is"),
   Option(
     "timezone", value: .init("ZONE", standard: "UTC"),
     help: "the zone in which days begin, as in `Europe/Berlin`"),
@@ -85,6 +85,10 @@ private func export(
   _ options: ExportOptions, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
   let request = try options.request()
+  if invocation.has("period"), !options.dimensions.contains(.period) {
+    context.diagnostics.writeLine(
+      "ledgerctl: export: --period \(options.period.rawValue): changes nothing without --by period")
+  }
   let ledger = try OpenLedger(invocation, context)
   let database = try ledger.projections(asOf: options.asOf)
   let output = ReportOutput(request, options.format, ledger.directory.identity)

@@ -9,7 +9,7 @@ let importCommand = Command(
   "import", summary: "Import uploads with the App Store's recorded replies",
   details: [
     "FILE is newline-delimited JSON, one upload a line; `-` is standard input. Whether it is compressed by gzip "
-      + "is seen from its content.",
+      + "is seen from its content. The format is described in docs/import-format.md.",
     "A bad line is reported with its number and every reason, and the rest goes on; the exit code is then 3. "
       + "Importing a file again appends nothing new: a line is known by its bytes.",
   ],

@@ -11,20 +11,29 @@ let pricesImportCommand = Command(
       + "is declared.",
   ],
   positionals: [Positional("FILE", help: "a CSV file, or `-` for standard input")],
-  options: [.json],
+  options: [.declareAgain, .json],
   examples: [Example("ledgerctl prices import prices.csv", "Declare a price list")]
 ) { invocation, context in
   try importPrices(DeclarationOptions(invocation), invocation, context)
+}
+
+extension Option {
+  static let declareAgain = Option(
+    "again",
+    help: "declare the file even if it was declared before: of two declarations the later counts")
 }
 
 /// What `prices import` or `rates import` was asked for.
 struct DeclarationOptions: Equatable, Sendable {
   /// A path; `-` is standard input.
   let file: String
+  /// Whether a file that was declared before is declared once more.
+  let declaresAgain: Bool
   let isJSON: Bool
 
   init(_ invocation: Invocation) {
     file = invocation.positionals[0]
+    declaresAgain = invocation.has("again")
     isJSON = invocation.has("json")
   }
 }

@@ -4,7 +4,8 @@ import JSON
 import Ledger
 import Projections
 
-/// Reads a declaration and appends it, unless the very same file was declared before.
+/// Reads a declaration and appends it, unless the very same file was declared before. What an interrupted run has
+/// left of it to append is appended.
 func declare(
   _ type: EventType, _ options: DeclarationOptions, _ invocation: Invocation, _ context: Context,
   _ read: (StopFlag) throws -> Declaration
@@ -15,52 +16,85 @@ func declare(
   for warning in declaration.warnings {
     context.diagnostics.writeLine("ledgerctl: \(options.file): \(warning)")
   }
-  var positions: ClosedRange<Position>?
-  let known: Position? = try ledger.withWriter { writer in
+  let appended = try ledger.withWriter { writer in
     let lookup = try IntakeLookup(try ledger.projections())
-    if let known = try lookup.declaration(type, sha256Hex: declaration.sourceSHA256Hex) {
-      return known
+    let earlier = try lookup.declarations(type, sha256Hex: declaration.sourceSHA256Hex)
+    var appended = Appended(earlier, eventCount: declaration.drafts.count)
+    if appended.isComplete, !options.declaresAgain { return appended }
+    for drafts in declaration.appends(from: appended.nextIndex) {
+      appended.take(try writer.append(drafts))
     }
-    for drafts in declaration.appends {
-      let new = try writer.append(drafts)
-      positions = (positions?.lowerBound ?? new.lowerBound)...(new.upperBound - 1)
-    }
-    return nil
+    return appended
   }
-  try report(type, declaration, positions, known: known, options, context)
+  try report(type, declaration, appended, options, context)
   // What was appended is said, whatever becomes of the projections.
   try context.output.flush()
-  if positions != nil { _ = try ledger.projections() }
+  if appended.new != nil { _ = try ledger.projections() }
   return declaration.warnings.isEmpty ? .done : .partlyDone
 }
 
+/// Which events of a file stand in the ledger.
+private struct Appended {
+  /// Where the first of a file's events stands whose last ones an earlier run has not appended, or which are all
+  /// there; nil where there are none.
+  private(set) var known: Position?
+  /// How many of them there were.
+  private(set) var knownCount = 0
+  private let eventCount: Int
+  private(set) var new: Range<Position>?
+
+  /// - Parameter earlier: the positions of all events of the file, which may have been declared several times.
+  init(_ earlier: [Position], eventCount: Int) {
+    self.eventCount = eventCount
+    guard !earlier.isEmpty else { return }
+    // The same file makes the same events in the same order: an interrupted run has left the last ones out.
+    let rest = earlier.count % eventCount
+    knownCount = rest == 0 ? eventCount : rest
+    known = earlier[earlier.count - knownCount]
+  }
+
+  var isComplete: Bool { knownCount == eventCount }
+  /// The first of the file's events that is to be appended.
+  var nextIndex: Int { isComplete ? 0 : knownCount }
+
+  mutating func take(_ positions: Range<Position>) {
+    new = (new?.lowerBound ?? positions.lowerBound)..<positions.upperBound
+  }
+}
+
 private func report(
-  _ type: EventType, _ declaration: Declaration, _ positions: ClosedRange<Position>?,
-  known: Position?, _ options: DeclarationOptions, _ context: Context
+  _ type: EventType, _ declaration: Declaration, _ appended: Appended,
+  _ options: DeclarationOptions, _ context: Context
 ) throws {
-  let noun = type == .pricesDeclared ? "price" : "rate"
   if options.isJSON {
     var writer = JSONWriter()
     writer.beginObject()
     writer.key("entries")
     writer.integer(declaration.entryCount)
     writer.key("first_position")
-    if let first = positions?.lowerBound ?? known { writer.integer(first) } else { writer.null() }
+    let isResumed = appended.new != nil && !appended.isComplete
+    let first = isResumed ? appended.known : appended.new?.lowerBound
+    if let first = first ?? appended.known { writer.integer(first) } else { writer.null() }
     writer.key("is_known")
-    writer.boolean(known != nil)
+    writer.boolean(appended.new == nil)
     writer.endObject()
     try context.output.write(writer.bytes)
     return try context.output.writeLine()
   }
-  if let known {
+  guard let new = appended.new else {
     return try context.output.writeLine(
-      "Declared nothing new: this very file was declared at position \(known)")
+      "Declared nothing new: this very file was declared at position \(appended.known ?? 0) "
+        + "(--again declares it once more)")
   }
-  let place = positions.map { range in
-    range.count == 1
-      ? " at position \(range.lowerBound)"
-      : " at positions \(range.lowerBound) to \(range.upperBound)"
+  let noun = type == .pricesDeclared ? "price" : "rate"
+  let place =
+    new.count == 1
+    ? "at position \(new.lowerBound)"
+    : "at positions \(new.lowerBound) to \(new.upperBound - 1)"
+  let base = declaration.base.map { " of 1 \($0)" } ?? ""
+  var sentence = "Declared \(counted(declaration.entryCount, noun))\(base) \(place)"
+  if let known = appended.known, !appended.isComplete {
+    sentence += "; an interrupted run had declared the first of them from position \(known) on"
   }
-  try context.output.writeLine(
-    "Declared \(counted(declaration.entryCount, noun))\(place ?? "")")
+  try context.output.writeLine(sentence)
 }

@@ -97,6 +97,7 @@ struct Manifest {
     lines.add("time_zone_data") { writer in
       if let timeZoneVersion { writer.string(timeZoneVersion) } else { writer.null() }
     }
+    lines.add("note") { $0.string(reportNote) }
     return lines.bytes
   }
 

@@ -62,9 +62,18 @@ final class TableReportWriter: ReportWriter {
       try output.writeLine("Exceptions: \(counts)")
     }
     if !summary.rateSources.isEmpty {
-      try output.writeLine("Rates: \(summary.rateSources.joined(separator: ", "))")
+      let sources = summary.rateSources.map(Self.text).joined(separator: ", ")
+      try output.writeLine("Rates: \(sources)")
     }
     try output.writeLine(reportNote)
+  }
+
+  private static func text(_ source: RateSource) -> String {
+    // A file that is declared anew each day fills no page.
+    let shown = source.positions.suffix(8).map(String.init).joined(separator: ", ")
+    let more = source.positions.count > 8 ? " and \(source.positions.count - 8) earlier" : ""
+    let noun = source.positions.count == 1 ? "position" : "positions"
+    return "\(source.name) (\(noun) \(shown)\(more))"
   }
 
   private static func line(_ total: ReportTotal) -> String {

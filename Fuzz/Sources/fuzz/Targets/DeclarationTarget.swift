@@ -69,7 +69,7 @@ private enum DeclarationCheck {
     do throws(DeclarationError) {
       let declaration = try read()
       require(declaration.entryCount > 0, "a declaration declares something")
-      for draft in declaration.appends.joined() {
+      for draft in declaration.drafts {
         require((try? JSONValue(draft.data)) != nil, "an event's data is JSON")
         require(draft.data.first == 0x7B, "an event's data is an object")
       }

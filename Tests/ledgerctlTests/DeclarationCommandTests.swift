@@ -1,0 +1,41 @@
+// Declaring price lists so large that they take several appends.
+import Intake
+import Ledger
+import Testing
+
+@Suite struct DeclarationCommandTests {
+  @Test func whatAnInterruptedRunLeftOutIsDeclaredByTheNext() throws {
+    let sandbox = try Sandbox()
+    let made = try sandbox.run(
+      """
+      ledgerctl init shop --origin example.com/shop
+      echo product_id,country_code,currency,price,effective_from >prices.csv
+      long=$(printf %0240d 0 | tr 0 p)
+      seq 6000 | sed "s/.*/$long.&,DE,EUR,9.99,2026-01-01/" >>prices.csv
+      """)
+    try #require(made.exitCode == 0)
+    let declaration = try PriceListFile.read(path: sandbox.path + "/prices.csv", stop: StopFlag())
+    let eventCount = declaration.drafts.count
+    try #require(eventCount > 3)
+    let writer = try LedgerWriter.open(LedgerDirectory.open(path: sandbox.path + "/shop"))
+    _ = try writer.append(Array(declaration.drafts[..<2]))
+    try writer.close()
+    let outcome = try sandbox.run(
+      """
+      export LEDGER_DIR=shop
+      ledgerctl prices import prices.csv; ledgerctl prices import prices.csv
+      ledgerctl replay | grep -o '"product_id":"p*[.][0-9]*"' | grep -o '[0-9]*' | uniq | wc -l
+      ledgerctl prices import prices.csv --again --json
+      """)
+    #expect(outcome.diagnostics == "")
+    #expect(
+      outcome.output == """
+        Declared 6000 prices at positions 2 to \(eventCount - 1); an interrupted run had declared \
+        the first of them from position 0 on
+        Declared nothing new: this very file was declared at position 0 (--again declares it once more)
+        6000
+        {"entries":6000,"first_position":\(eventCount),"is_known":false}
+
+        """)
+  }
+}
