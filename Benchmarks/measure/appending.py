@@ -6,8 +6,8 @@ import subprocess
 from .runs import figures, in_turn, ratios, spread
 
 
-# 64 appends under way at once, as a server has them: threads that submit the next one as soon as the oldest of
-# theirs is durable. What is no ledger writes 64 lines at once.
+# 64 appends under way at once, as a server has them: threads that submit the next one as soon as the
+# oldest of theirs is durable. What is no ledger writes 64 lines at once.
 AT_ONCE = {"threads": 4, "in-flight": 16}
 
 
@@ -95,7 +95,8 @@ def burst_of(bench, events, what):
     def against_single(name, single):
         to_single = ratios(taken[name], taken[single])
         rate = {way: statistics.median(taken[way]) for way in (name, single)}
-        return to_single, f"{spread(to_single)} × ({rate[name]:,.0f} : {rate[single]:,.0f} events/s)"
+        speeds = f"({rate[name]:,.0f} : {rate[single]:,.0f} events/s)"
+        return to_single, f"{spread(to_single)} × {speeds}"
 
     to_single, shown = against_single("ledger", "single")
     bench.table.row(

@@ -100,7 +100,8 @@ class Data:
 
     def local_results(self, uploads, seed=1):
         """Event lines of local verifications, the smallest that a server appends, as a file."""
-        return self.lines(uploads, seed, "local-results", lambda line: b'"authority":"local"' in line[:512])
+        is_local = b'"authority":"local"'
+        return self.lines(uploads, seed, "local-results", lambda line: is_local in line[:512])
 
     def lines(self, uploads, seed, name, is_wanted):
         ledger = self.ledger(uploads, seed)
