@@ -104,7 +104,7 @@ class Book:
         return sorted((l for s in self.sales for l in self._lines(s)), key=lambda l: l.order)
 
     def in_currency(self, line, reporting_currency):
-        """R10: the line converted, or as it is without a currency; None where no rate says, or beyond 64 bits."""
+        """R10: the line converted, or as it is without a currency; None where no rate allows it."""
         if not line.currency or reporting_currency is None:
             return line
         factor = self._rates.factor(line.currency, reporting_currency, line.date_ms // DAY_MS)
