@@ -181,7 +181,7 @@ private struct Replay {
 
   /// Prints what the log holds.
   mutating func run() throws {
-    try print(from: 0)
+    _ = try print(from: 0)
     // Whoever reads to the end must hear that it is not the end.
     if let damage = reader.damage, try end() == reader.head.size { throw damage }
   }
@@ -191,9 +191,8 @@ private struct Replay {
     var next = 0
     while true {
       if reader.head.size > next {
-        try print(from: next)
+        next = try print(from: next)
         try context.output.flush()
-        next = reader.head.size
       } else if reader.head.size < next {
         throw LedgerError(
           .init(verdict: .missing, file: "log", position: reader.head.size), operation: "replay",
@@ -218,17 +217,15 @@ private struct Replay {
 
   // MARK: What is printed
 
-  /// Prints the events from a position on that lie within the bounds and pass the filters.
-  private mutating func print(from next: Position) throws {
-    if hasSubject {
-      // Asked first: they bring the log's view, and the projections, up to date with each other.
-      let queries = try ledger.queries(asOf: options.asOf)
-      guard let range = try range(from: next) else { return }
-      try printSubject(range, queries)
-    } else {
-      guard let range = try range(from: next) else { return }
-      try printAll(range)
-    }
+  /// Prints the events from a position on that lie within the bounds and pass the filters; returns how far it
+  /// looked. The log's view may go on while events are printed.
+  private mutating func print(from next: Position) throws -> Position {
+    // Asked first: they bring the log's view, and the projections, up to date with each other.
+    let queries = hasSubject ? try ledger.queries(asOf: options.asOf) : nil
+    let size = reader.head.size
+    guard let range = try range(from: next) else { return size }
+    if let queries { try printSubject(range, queries) } else { try printAll(range) }
+    return size
   }
 
   /// The positions within the bounds, from one on; nil where there are none.
