@@ -43,6 +43,15 @@ struct AuditTests {
     #expect(report.isWhole && report.size == 0 && report.roots[0] == hash([]))
   }
 
+  @Test("A ledger without its log's folder is a finding, not a failure")
+  func noFolder() throws {
+    let fixture = try LedgerFixture()
+    try fixture.fill(3)
+    try FileManager.default.removeItem(atPath: fixture.logPath)
+    let report = try fixture.audit()
+    #expect(report.findings.map(\.damage.verdict) == [.missing] && report.size == 0)
+  }
+
   @Test("Every damaged block is reported with its place; the blocks between them are read")
   func severalBlocks() throws {
     let fixture = try LedgerFixture()

@@ -171,7 +171,7 @@ struct CheckpointStoreTests {
     #expect(try CheckpointStore(fixture.directory).sizes() == before)
   }
 
-  @Test("A log that lost signed events from its end is not signed")
+  @Test("A log that lost signed events from its end is neither signed nor appended to")
   func shorter() throws {
     let fixture = try LedgerFixture()
     _ = try KeyStore(fixture.directory).create(isFurther: false)
@@ -182,6 +182,16 @@ struct CheckpointStoreTests {
     try fixture.write(Array(frames[..<6].map(\.bytes).joined()), to: name)
     let error = #expect(throws: LedgerError.self) { try signed(fixture) }
     #expect(error?.damage?.verdict == .missing && error?.damage?.position == 6)
+    let before = try fixture.content(name)
+    let refusal = #expect(throws: LedgerError.self) { try LedgerWriter.open(fixture.directory) }
+    #expect(refusal?.exitCode == 20 && refusal?.damage?.position == 6)
+    #expect(refusal?.operation == "open for writing")
+    #expect(refusal?.cause == "\(CheckpointStore.fileName(size: 9)) has signed 9 events, the log holds 6")
+    #expect(try fixture.content(name) == before)
+    // It goes on where the operator takes the witness away.
+    try FileManager.default.removeItem(
+      atPath: fixture.path + "/" + CheckpointStore.fileName(size: 9))
+    try fixture.fill(1)
   }
 
   @Test("A kept checkpoint that was altered is reported, and nothing is signed")

@@ -30,7 +30,7 @@ struct AuditTails {
   private(set) var byteCount = 0
 
   init(_ directory: LedgerDirectory) throws(LedgerError) {
-    let names = try directory.list(Format.logDirectoryName)
+    let names = try directory.listIfPresent(Format.logDirectoryName) ?? []
     temporaryNames = names.filter { $0.hasSuffix(Format.temporarySuffix) }.sorted()
       .map(directory.logPath)
     for first in names.compactMap(Format.tailFirst).sorted() {

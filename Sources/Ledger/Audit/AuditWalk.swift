@@ -50,8 +50,9 @@ final class AuditWalk: BlockSequence {
   init(_ directory: LedgerDirectory) throws(LedgerError) {
     self.directory = directory
     var segments: [Coming] = []
-    let firsts = try directory.list(Format.logDirectoryName).compactMap(Format.segmentFirst)
-      .sorted()
+    // Where the folder is gone, so is the first segment, and that is told.
+    let names = try directory.listIfPresent(Format.logDirectoryName) ?? []
+    let firsts = names.compactMap(Format.segmentFirst).sorted()
     for first in firsts {
       let name = directory.logPath(Format.segmentName(first))
       do throws(LedgerError) {

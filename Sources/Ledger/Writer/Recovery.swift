@@ -25,6 +25,7 @@ struct Recovery {
   mutating func run() throws(LedgerError) -> RecoveredLog {
     let state = try LogState(directory, SHA256())
     if let damage = state.damage { throw damage }
+    try refuseShorterThanSigned(state.size)
     guard let found = state.newest else {
       throw LedgerError(
         .init(verdict: .missing, file: Format.logDirectoryName, position: 0),
@@ -43,6 +44,15 @@ struct Recovery {
     return RecoveredLog(
       segmentWriter: writer, current: current, nextPosition: state.size,
       lastEventAtMs: state.lastEventAtMs, report: report)
+  }
+
+  /// What was signed is not written a second time: who appended to a log whose end is missing would bury that.
+  private func refuseShorterThanSigned(_ size: Int) throws(LedgerError) {
+    guard let signed = try CheckpointStore(directory).sizes().last, signed > size else { return }
+    throw LedgerError(
+      .init(verdict: .missing, file: Format.logDirectoryName, position: size),
+      operation: "open for writing",
+      cause: "\(CheckpointStore.fileName(size: signed)) has signed \(signed) events, the log holds \(size)")
   }
 
   /// A segment that may not be written any more was closed durably: its descriptor stays one for reading.
