@@ -10,6 +10,7 @@ struct Context {
   let terminal: Terminal
   let errorTerminal: Terminal
   let interruption: Interruption
+  let snapshotUse = SnapshotUse()
 
   init(interruption: Interruption) {
     output = Output(descriptor: STDOUT_FILENO, name: "standard output")
@@ -34,5 +35,25 @@ struct Context {
   func ledgerPathIfAny(_ invocation: Invocation) -> String? {
     if let path = invocation.ledgerPath ?? environmentValue("LEDGER_DIR") { return path }
     return access("ledger.json", F_OK) == 0 ? "." : nil
+  }
+}
+
+/// The snapshots that books of an earlier moment were made of in this run of the program.
+final class SnapshotUse {
+  private var used: Set<Int> = []
+  private var distrusted: Set<Int> = []
+
+  func note(_ size: Int) { used.insert(size) }
+
+  /// Why one is not to be used again; nil where it may.
+  func objection(_ size: Int) -> String? {
+    distrusted.contains(size) ? "the books made of it are damaged" : nil
+  }
+
+  /// From now on those that were used are not used any more; whether there are any.
+  func distrustUsed() -> Bool {
+    defer { used = [] }
+    distrusted.formUnion(used)
+    return !used.isEmpty
   }
 }

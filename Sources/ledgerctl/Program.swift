@@ -32,18 +32,24 @@ func runProgram(_ arguments: [String]) -> ExitCode {
 }
 
 /// Runs a command. One that only reads, and meets damage in the projections, runs once more after they have
-/// been built again: they are nothing but the log's content in another shape.
+/// been built again: they are nothing but the log's content in another shape. Where the books were made of a
+/// snapshot, the damage is in that: it is left out, and the projections in use are left alone.
 private func run(_ invocation: Invocation, _ context: Context) throws -> ExitCode {
   do {
     return try invocation.command.run(invocation, context)
   } catch {
     guard invocation.command.isReadOnly, ErrorReport.isProjectionDamage(error) else { throw error }
     let isRepeated = !context.output.hasWritten
+    let isOfSnapshot = context.snapshotUse.distrustUsed()
     context.diagnostics.writeLine(
-      "ledgerctl: \(invocation.command.name): the projections are damaged: rebuilding"
+      "ledgerctl: \(invocation.command.name): "
+        + (isOfSnapshot
+          ? "the books of that moment are damaged: making them anew"
+          : "the projections are damaged: rebuilding")
         + (isRepeated ? "" : "; what was printed is not whole"))
     context.output.discard()
-    try OpenLedger(invocation, context).rebuildProjections()
+    if isOfSnapshot, isRepeated { return try run(invocation, context) }
+    if !isOfSnapshot { try OpenLedger(invocation, context).rebuildProjections() }
     guard isRepeated else { throw error }
     return try invocation.command.run(invocation, context)
   }

@@ -196,6 +196,52 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: fixture.path + "/projections.sqlite.new"))
   }
 
+  @Test func whatIsNoGenerationIsLeftAloneWhateverItsNameBeginsWith() throws {
+    let fixture = try Self.folded()
+    let others = [
+      "9223372036854775807.sqlite", "99999999999999999999.sqlite", "1000000000.sqlite",
+      "1.sqlite.backup", "1.sqlite-old", "1.sqlite.building.old", "007.sqlite", "+8.sqlite",
+      "copy.building", "3.sqlite.gz",
+    ]
+    for name in others {
+      try Data("kept".utf8).write(to: URL(fileURLWithPath: fixture.path + "/projections/" + name))
+    }
+    #expect(try Self.gross(fixture, fixture.current()) == ["2,5.00"])
+    #expect(try Self.gross(fixture, fixture.rebuilt()) == ["2,5.00"])
+    #expect(Self.generations(fixture) == (["2.sqlite", "lock"] + others).sorted())
+  }
+
+  @Test func afterTheLastNumberGenerationsAreCountedFromTheFirst() throws {
+    let fixture = try Self.folded()
+    try Data("left".utf8).write(
+      to: URL(fileURLWithPath: fixture.path + "/projections/999999999.sqlite"))
+    try fixture.projector().rebuild()
+    #expect(Self.generations(fixture) == ["2.sqlite", "lock"])
+    #expect(try Self.gross(fixture, fixture.current()) == ["2,5.00"])
+  }
+
+  @Test func aGenerationThatCannotBePutInUseIsRemoved() throws {
+    let fixture = try Self.folded()
+    let link = fixture.path + "/projections.sqlite"
+    try FileManager.default.removeItem(atPath: link)
+    try FileManager.default.createDirectory(atPath: link, withIntermediateDirectories: false)
+    for _ in 0..<2 {
+      #expect {
+        try fixture.projector().current()
+      } throws: {
+        "\($0)" == "linking projections.sqlite: Is a directory"
+      }
+      let left = fixture.projectionNames.filter { !$0.hasPrefix("1.sqlite-") }
+      #expect(left == ["1.sqlite", "lock"])
+      #expect(throws: (any Error).self) {
+        try FileManager.default.attributesOfItem(atPath: link + ".new")
+      }
+    }
+    try FileManager.default.removeItem(atPath: link)
+    #expect(try Self.gross(fixture, fixture.current()) == ["2,5.00"])
+    #expect(Self.generations(fixture) == ["2.sqlite", "lock"])
+  }
+
   @Test func aReaderKeepsTheGenerationThatItOpened() throws {
     let fixture = try Self.folded()
     let old = try #require(try fixture.projector().existing())

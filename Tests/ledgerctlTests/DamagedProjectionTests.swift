@@ -86,6 +86,26 @@ import Testing
     }
   }
 
+  @Test func anEarlierStandingIsLookedUpOnceMore() throws {
+    let sandbox = try damagedShop("sales")
+    let outcome = try sandbox.run("ledgerctl status --as-of 20 --ledger shop | grep '^events'")
+    #expect(outcome.output.hasSuffix(" 21\n"))
+    #expect(outcome.diagnostics == "ledgerctl: status: the projections are damaged: rebuilding\n")
+  }
+
+  @Test func aSnapshotIsSavedOfProjectionsThatWereBuiltAgain() throws {
+    let sandbox = try damagedShop("sales")
+    let outcome = try sandbox.run(
+      """
+      export LEDGER_DIR=shop; ledgerctl snapshot create >out && ledgerctl snapshot verify >out
+      ledgerctl snapshot restore >out && ledgerctl export journal --format csv | cmp whole.csv -
+      """)
+    #expect(outcome.exitCode == 0)
+    #expect(
+      outcome.diagnostics == "ledgerctl: snapshot create: the projections are damaged: rebuilding\n"
+    )
+  }
+
   @Test func whatIsShownOfAReceiptIsLookedUpOnceMore() throws {
     let sandbox = try damagedShop("uploads")
     let outcome = try sandbox.run("ledgerctl show 1 --ledger shop | grep -c '^Event 1:'")

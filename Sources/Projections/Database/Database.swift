@@ -26,6 +26,8 @@ package struct DatabaseError: Error, CustomStringConvertible, Sendable {
   package var isCorrupt: Bool {
     code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_ERROR && isOfOtherShape
   }
+  /// Whether the work ended because it was asked to.
+  var isInterrupted: Bool { code == SQLITE_INTERRUPT }
 
   /// SQLite has no code of its own for a missing table or column.
   private var isOfOtherShape: Bool {
@@ -118,6 +120,32 @@ package final class Database {
     DatabaseError(
       operation: operation, cause: String(cString: sqlite3_errmsg(handle)),
       code: sqlite3_errcode(handle) & 0xFF)
+  }
+
+  /// What SQLite asks while it works.
+  private final class Question {
+    let isCancelled: () -> Bool
+    init(_ isCancelled: @escaping () -> Bool) { self.isCancelled = isCancelled }
+  }
+
+  /// Ends long statements inside `body` once `isCancelled` says so; they then fail as interrupted.
+  func interruptible<Result>(
+    by isCancelled: @escaping () -> Bool, _ body: () throws(DatabaseError) -> Result
+  ) throws(DatabaseError) -> Result {
+    let question = Question(isCancelled)
+    // So many of SQLite's steps take a fraction of a millisecond.
+    let stepCount: Int32 = 1000
+    sqlite3_progress_handler(
+      handle, stepCount,
+      { context in
+        guard let context else { return 0 }
+        return Unmanaged<Question>.fromOpaque(context).takeUnretainedValue().isCancelled() ? 1 : 0
+      }, Unmanaged.passUnretained(question).toOpaque())
+    defer {
+      sqlite3_progress_handler(handle, 0, nil, nil)
+      withExtendedLifetime(question) {}
+    }
+    return try body()
   }
 
   /// Runs statements that return nothing of interest.

@@ -67,37 +67,43 @@ struct Generations {
     return "\(directory)/\(name)"
   }
 
-  /// The number of the generation that a file belongs to, also what SQLite keeps beside one: a new database beside
-  /// an old write-ahead log of the same name would take up its rows.
-  private static func number(_ name: String) -> Int? {
-    name.firstRange(of: ".sqlite").flatMap { Int(name[..<$0.lowerBound]) }
+  /// A file of a generation, by its name. Nobody else's files are touched, whatever else lies in the folder.
+  private struct FileName {
+    static let numberMax = 999_999_999
+
+    let number: Int
+    let isBuilding: Bool
+
+    /// Also what SQLite keeps beside a generation: a new database beside an old write-ahead log of the same name
+    /// would take up its rows.
+    init?(_ name: String) {
+      let digits = name.prefix { ("0"..."9").contains($0) }
+      guard let number = Int(digits), 0...Self.numberMax ~= number, digits == "\(number)" else {
+        return nil
+      }
+      var rest = name.dropFirst(digits.count)
+      guard rest.hasPrefix(".sqlite") else { return nil }
+      rest = rest.dropFirst(".sqlite".count)
+      isBuilding = rest.hasPrefix(Generations.building)
+      if isBuilding { rest = rest.dropFirst(Generations.building.count) }
+      guard Generations.companions.contains(String(rest)) else { return nil }
+      self.number = number
+    }
   }
 
-  /// The numbers of the generations that are there, or were.
-  private func numbers() -> [Int] { fileNames(in: directory).compactMap(Self.number) }
+  /// What the name of a generation ends with that is not finished.
+  private static let building = ".building"
+  /// What follows the name of a database in those of its files: its own, and those that SQLite keeps beside it.
+  private static let companions = ["", "-wal", "-shm", "-journal"]
 
   /// Holds the lock of those who build a generation for as long as `body` runs; waits for another who does.
-  /// - Parameter observer: told of the waiting, and asked when a signal ends it.
+  /// - Parameter observer: told of the waiting, and asked whether it shall end.
   func withLock<Result>(
     _ observer: Projector.Observer, _ body: () throws(ProjectionError) -> Result
   ) throws(ProjectionError) -> Result {
-    if mkdir(directory, 0o700) != 0, errno != EEXIST {
-      throw failure("making the folder", "projections")
-    }
-    let descriptor = open("\(directory)/lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { throw failure("opening", "projections/lock") }
-    defer { close(descriptor) }
-    var mode = LOCK_EX | LOCK_NB
-    while flock(descriptor, mode) != 0 {
-      if errno == EWOULDBLOCK {
-        observer.waiting()
-        mode = LOCK_EX
-      } else if errno != EINTR {
-        throw failure("locking", "projections/lock")
-      }
-      if observer.isCancelled() { throw .interrupted }
-    }
-    return try body()
+    try withFolderLock(
+      directory, name: "projections", waiting: observer.waiting, isCancelled: observer.isCancelled,
+      body)
   }
 
   /// Removes what builds that were killed have left behind, unless one is at work. What can't be removed stays.
@@ -118,7 +124,7 @@ struct Generations {
 
   /// Whether a file belongs to a generation that is not in use.
   private func isLeftBehind(_ name: String, inUse: String) -> Bool {
-    Self.number(name) != nil && name != inUse && !name.hasPrefix("\(inUse)-")
+    FileName(name) != nil && name != inUse && !name.hasPrefix("\(inUse)-")
   }
 
   private func removeLeftBehind(inUse: String) {
@@ -130,11 +136,19 @@ struct Generations {
   /// A path for a new generation under a name that no reader looks for, and what it will be called.
   /// What interrupted builds have left behind is removed.
   func newPath() -> (building: String, final: String) {
-    for name in fileNames(in: directory) where name.contains(".building") {
-      unlink("\(directory)/\(name)")
+    var taken: Set<Int> = []
+    for name in fileNames(in: directory) {
+      guard let file = FileName(name) else { continue }
+      if file.isBuilding { unlink("\(directory)/\(name)") } else { taken.insert(file.number) }
     }
-    let number = (numbers().max() ?? 0) + 1
-    return ("\(directory)/\(number).sqlite.building", "\(directory)/\(number).sqlite")
+    var number = (taken.max() ?? 0) + 1
+    if number > FileName.numberMax {
+      // Someone has counted to the end; there is room before it.
+      number = 1
+      while taken.contains(number) { number += 1 }
+    }
+    let final = "\(directory)/\(number).sqlite"
+    return (final + Self.building, final)
   }
 
   /// Makes an empty file that its owner alone may read: what stands in it are users and receipts.
@@ -146,23 +160,35 @@ struct Generations {
 
   /// Removes a file that was not finished, with what SQLite keeps beside it.
   func remove(_ path: String) {
-    for suffix in ["", "-wal", "-shm", "-journal"] { unlink(path + suffix) }
+    for companion in Self.companions { unlink(path + companion) }
   }
 
-  /// Forces a generation to disk and puts it in use; older ones go.
+  /// Forces a generation to disk and puts it in use; older ones go. One that can't be put in use goes itself.
   func putInUse(building: String, final: String) throws(ProjectionError) {
     try sync(building)
     guard rename(building, final) == 0 else { throw failure("renaming", "a new generation") }
-    try sync(directory)
     let name = final.split(separator: "/").last.map(String.init) ?? final
-    let newLink = link + ".new"
-    unlink(newLink)
-    guard symlink("projections/\(name)", newLink) == 0, rename(newLink, link) == 0 else {
-      throw failure("linking", "projections.sqlite")
+    do throws(ProjectionError) {
+      try sync(directory)
+      try linkTo(name)
+    } catch {
+      remove(final)
+      throw error
     }
+    // From here on it is in use, also where the disk refuses to say so.
     try sync(String(link.dropLast("/projections.sqlite".count)))
     // Whoever has an older generation open keeps it until it closes it.
     removeLeftBehind(inUse: name)
+  }
+
+  private func linkTo(_ name: String) throws(ProjectionError) {
+    let newLink = link + ".new"
+    unlink(newLink)
+    guard symlink("projections/\(name)", newLink) == 0, rename(newLink, link) == 0 else {
+      let failure = failure("linking", "projections.sqlite")
+      unlink(newLink)
+      throw failure
+    }
   }
 
   private func sync(_ path: String) throws(ProjectionError) {

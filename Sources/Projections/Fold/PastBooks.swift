@@ -8,12 +8,15 @@ extension Projector {
     /// A database, at its progress.
     case database(Database, Progress)
     case snapshot(Snapshot)
+    /// One whose header can't be read, of so many events by its name: nothing is made of it, and that is said.
+    case unreadable(SnapshotStore.Unreadable, size: Int)
 
     var size: Int {
       switch self {
       case .nothing: 0
       case .database(_, let progress): progress.position
       case .snapshot(let snapshot): snapshot.header.size
+      case .unreadable(_, let size): size
       }
     }
   }
@@ -41,34 +44,48 @@ extension Projector {
     do {
       var candidates = try currentBase(upTo: size, isFirst: earlier == nil).map { [$0] } ?? []
       if let earlier { candidates += try base(earlier, upTo: size).map { [$0] } ?? [] }
-      candidates += SnapshotStore(reader.directory).snapshots.filter { $0.header.size <= size }
-        .map { .snapshot($0) }
+      candidates += snapshotBases(upTo: size)
       candidates.sort { $0.size > $1.size }
       for base in candidates {
         let newEvents = size - base.size
         // The same choice as of those who catch up: what is mostly new is built from nothing.
         if newEvents >= Self.rebuildEvents, newEvents > base.size { break }
-        if case .snapshot(let snapshot) = base, let cause = unfitness(of: snapshot) {
-          observer.notice("snapshot \(snapshot.name) is not used: \(cause)")
-          continue
-        }
         do {
-          let scratch = try ScratchFile(generations)
+          if case .snapshot(let snapshot) = base {
+            if let cause = unfitness(of: snapshot) ?? observer.objection(snapshot) {
+              throw ProjectionError.snapshot(name: snapshot.name, cause: cause)
+            }
+          }
+          let scratch = try newScratch()
           try fill(scratch.path, from: base, to: size)
+          if case .snapshot(let snapshot) = base { observer.basis(snapshot) }
           return scratch
         } catch ProjectionError.snapshot(let name, let cause) {
           observer.notice("snapshot \(name) is not used: \(cause)")
         }
       }
-      let scratch = try ScratchFile(generations)
+      let scratch = try newScratch()
       try fill(scratch.path, from: .nothing, to: size)
       return scratch
     } catch { throw Self.projectionError(error) }
   }
 
+  func newScratch() throws(ProjectionError) -> ScratchFile {
+    try ScratchFile(generations, isCancelled: observer.isCancelled)
+  }
+
+  /// The snapshots of at most so many events, also those that can't be read.
+  private func snapshotBases(upTo size: Int) -> [Base] {
+    let store = snapshots
+    let unreadable = store.unreadable.compactMap { entry in
+      entry.size.map { Base.unreadable(entry, size: $0) }
+    }
+    return (store.snapshots.map { .snapshot($0) } + unreadable).filter { $0.size <= size }
+  }
+
   /// A copy of a database as it is at this moment.
   func scratch(of database: Database) throws(ProjectionError) -> ScratchFile {
-    let scratch = try ScratchFile(generations)
+    let scratch = try newScratch()
     do throws(DatabaseError) {
       try database.copy(to: scratch.path)
       // The copy is no longer one with a log of changes.
@@ -126,15 +143,42 @@ extension Projector {
 
   /// Fills an empty file with the projections at a size. Nobody else may look at it yet, and it is not forced
   /// to disk.
-  func fill(_ path: String, from base: Base, to size: Int) throws {
+  private func fill(_ path: String, from base: Base, to size: Int) throws {
     switch base {
     case .nothing: try fill(path, upTo: size)
     case .database(let database, _): try database.copy(to: path)
-    case .snapshot(let snapshot): try snapshot.inflate(to: path)
+    case .snapshot(let snapshot): return try fill(path, from: snapshot, to: size)
+    case .unreadable(let entry, _):
+      throw ProjectionError.snapshot(name: entry.name, cause: entry.cause)
     }
-    let database = try Self.openAlone(path)
-    if case .snapshot(let snapshot) = base { try check(database, snapshot) }
-    try foldOn(database, to: size)
+    try foldOn(try Self.openAlone(path), to: size)
+  }
+
+  /// The same from a snapshot.
+  ///
+  /// Throws `snapshot` where that is damaged.
+  func fill(_ path: String, from snapshot: Snapshot, to size: Int) throws {
+    try snapshot.inflate(to: path, isCancelled: observer.isCancelled)
+    try blaming(snapshot) {
+      let database = try Self.openAlone(path)
+      try check(database, snapshot)
+      try foldOn(database, to: size)
+    }
+  }
+
+  /// Runs what reads a copy of a snapshot: damage that is met there is the snapshot's, not that of the projections
+  /// in use.
+  private func blaming(_ snapshot: Snapshot, _ body: () throws -> Void) throws {
+    do { try body() } catch {
+      let isDamage =
+        switch Self.projectionError(error) {
+        case .database(let error): error.isCorrupt
+        case .inconsistent: true
+        default: false
+        }
+      guard isDamage else { throw error }
+      throw ProjectionError.snapshot(name: snapshot.name, cause: "its database is damaged")
+    }
   }
 
   /// Folds on to a size, batch by batch: in memory that does not grow with what is new.
@@ -151,19 +195,17 @@ extension Projector {
     }
   }
 
-  /// Whether what came out of a snapshot is what its header says.
+  /// Throws where what came out of a snapshot is not what its header says, or is damaged.
   private func check(_ database: Database, _ snapshot: Snapshot) throws {
-    let isRight: Bool
-    do throws(DatabaseError) {
-      let progress = try Progress(database)
-      let hasVersions = try Progress.hasVersions(projections, database)
-      let head = snapshot.header
-      isRight = progress.position == head.size && progress.root == head.root && hasVersions
-    } catch {
-      guard error.isCorrupt else { throw error }
-      throw ProjectionError.snapshot(name: snapshot.name, cause: "its database cannot be read")
+    // The digest proves that it is what was saved, not that what was saved was whole.
+    if let damage = try damage(in: database) {
+      throw ProjectionError.snapshot(name: snapshot.name, cause: "its database \(damage)")
     }
-    guard isRight else {
+    let progress = try Progress(database)
+    let head = snapshot.header
+    guard progress.position == head.size, progress.root == head.root,
+      try Progress.hasVersions(projections, database)
+    else {
       throw ProjectionError.snapshot(
         name: snapshot.name, cause: "its database is not the one that its header describes")
     }
@@ -177,10 +219,12 @@ extension Projector {
   package func restore(_ snapshot: Snapshot) throws(ProjectionError) {
     if let cause = unfitness(of: snapshot) { throw .snapshot(name: snapshot.name, cause: cause) }
     try replaceGeneration { path in
-      try fill(path, from: .snapshot(snapshot), to: reader.head.size)
-      let database = try Self.openAlone(path)
-      try follow(into: database)
-      try database.execute("PRAGMA journal_mode = WAL")
+      try fill(path, from: snapshot, to: reader.head.size)
+      try blaming(snapshot) {
+        let database = try Self.openAlone(path)
+        try follow(into: database)
+        try database.execute("PRAGMA journal_mode = WAL")
+      }
     }
   }
 }

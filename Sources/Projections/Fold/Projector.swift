@@ -19,6 +19,10 @@ package final class Projector {
     package var waiting: () -> Void
     /// Asked now and then; true ends the work, and what was built is left unused.
     package var isCancelled: () -> Bool
+    /// Told of each snapshot that books of an earlier moment are made of.
+    package var basis: (Snapshot) -> Void = { _ in }
+    /// Why books are not to be made of a snapshot, though it fits; nil where they may.
+    package var objection: (Snapshot) -> String? = { _ in nil }
 
     package init(
       progress: @escaping (ProjectionProgress) -> Void = { _ in },
@@ -212,6 +216,7 @@ package final class Projector {
         try generations.create(path.building)
         try build(path.building)
       } catch { throw Self.projectionError(error) }
+      if observer.isCancelled() { throw .interrupted }
       try generations.putInUse(building: path.building, final: path.final)
       isDone = true
     }

@@ -9,9 +9,10 @@ final class ScratchFile {
   /// A folder made for this file alone, where the ledger's own may not be written to.
   private let ownFolder: String?
 
-  init(_ generations: Generations) throws(ProjectionError) {
+  /// - Parameter isCancelled: ends the waiting for others who make such a file.
+  init(_ generations: Generations, isCancelled: () -> Bool) throws(ProjectionError) {
     let folder = generations.directory + "/past"
-    guard let lock = try Self.lock(folder, in: generations.directory) else {
+    guard let lock = try Self.lock(folder, in: generations.directory, isCancelled) else {
       let temporary = try Self.temporaryFolder()
       ownFolder = temporary
       path = temporary + "/0.sqlite"
@@ -31,7 +32,7 @@ final class ScratchFile {
   /// Holds the lock of those who make such a file, until the descriptor is closed; nil where nothing may be
   /// written.
   private static func lock(
-    _ folder: String, in projections: String
+    _ folder: String, in projections: String, _ isCancelled: () -> Bool
   ) throws(ProjectionError) -> Int32? {
     for path in [projections, folder] where mkdir(path, 0o700) != 0 && errno != EEXIST {
       if errno == EACCES || errno == EROFS { return nil }
@@ -42,11 +43,11 @@ final class ScratchFile {
       if errno == EACCES || errno == EROFS { return nil }
       throw failure("opening", "projections/past/lock")
     }
-    while flock(descriptor, LOCK_EX) != 0 {
-      if errno == EINTR { continue }
-      let failure = failure("locking", "projections/past/lock")
+    do throws(ProjectionError) {
+      try waitForLock(descriptor, name: "projections/past/lock", isCancelled: isCancelled)
+    } catch {
       close(descriptor)
-      throw failure
+      throw error
     }
     // A folder that is there already may still refuse new files.
     if access(folder, W_OK) == 0 { return descriptor }

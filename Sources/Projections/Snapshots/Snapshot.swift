@@ -16,7 +16,7 @@ package struct Snapshot: Sendable {
   /// Inflates the database into an empty file, and compares its digest on the way.
   ///
   /// Throws `snapshot` where the file is not the one that the header describes.
-  func inflate(to path: String) throws(ProjectionError) {
+  func inflate(to path: String, isCancelled: () -> Bool) throws(ProjectionError) {
     let source = open(self.path, O_RDONLY | O_CLOEXEC)
     guard source >= 0 else { throw .snapshot(name: name, cause: "its file cannot be opened") }
     defer { close(source) }
@@ -27,7 +27,27 @@ package struct Snapshot: Sendable {
         cause: String(cString: strerror(errno)))
     }
     defer { close(target) }
-    try SnapshotInflater(self, source: source, target: target).run()
+    try SnapshotInflater(self, source: source, target: target).run(isCancelled: isCancelled)
+  }
+
+  /// Reads all of the file; returns why it is not the one that the header describes, nil where it is.
+  fileprivate func damagedFile(isCancelled: () -> Bool) throws(ProjectionError) -> String? {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return "its file cannot be opened" }
+    defer { close(descriptor) }
+    let hasher = SHA256()
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 16)
+    defer { buffer.deallocate() }
+    while true {
+      if isCancelled() { throw .interrupted }
+      let count = read(descriptor, buffer.baseAddress, buffer.count)
+      if count == 0 { return hasher.finish() == header.sha256 ? nil : "its file is damaged" }
+      if count > 0 {
+        hasher.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+      } else if errno != EINTR {
+        return "its file cannot be read: \(String(cString: strerror(errno)))"
+      }
+    }
   }
 
   /// Whether the file is as long as the header says; a closer look costs reading it.
@@ -63,17 +83,22 @@ extension Projector {
     return snapshot.unfitFile
   }
 
+  /// The same with a look at each byte of its file; what it holds is not inflated, which takes no room.
+  package func unfitnessOfBytes(of snapshot: Snapshot) throws(ProjectionError) -> String? {
+    if let cause = unfitness(of: snapshot) { return cause }
+    return try snapshot.damagedFile(isCancelled: observer.isCancelled)
+  }
+
   /// Reads all of a snapshot, as a restore would; returns why it can't be used, nil where it can.
   ///
   /// Throws where that can't be told, such as for want of space.
   package func verify(_ snapshot: Snapshot) throws(ProjectionError) -> String? {
     if let cause = unfitness(of: snapshot) { return cause }
     do {
-      let scratch = try ScratchFile(generations)
-      try fill(scratch.path, from: .snapshot(snapshot), to: snapshot.header.size)
-      let database = try Database(path: scratch.path, mode: .read)
-      let check = try database.prepare("PRAGMA quick_check(1)")
-      guard try check.step(), check.text(0) == "ok" else { return "its database is damaged" }
+      let scratch = try newScratch()
+      // The file goes with `scratch`.
+      defer { withExtendedLifetime(scratch) {} }
+      try fill(scratch.path, from: snapshot, to: snapshot.header.size)
       return nil
     } catch ProjectionError.snapshot(_, let cause) {
       return cause

@@ -140,7 +140,7 @@ package struct SnapshotHeader: Sendable {
     }
     databaseByteCount = try count("database_bytes")
     file = try text("file", in: json)
-    guard file == Self.fileName(size: size) else { throw refusal("file") }
+    guard Self.fileNames(size: size).contains(file) else { throw refusal("file") }
     byteCount = try count("bytes")
     let digest = Array(try text("sha256", in: json).utf8).withUnsafeBytes { Digest32(hex: $0) }
     guard let digest else { throw refusal("sha256") }
@@ -149,8 +149,11 @@ package struct SnapshotHeader: Sendable {
 
   // MARK: Names
 
-  /// The compressed database's name: how many events, in 20 digits.
-  static func fileName(size: Int) -> String { baseName(size: size) + ".sqlite.gz" }
+  /// The names that the compressed database may have: how many events, in 20 digits. The second is for one that
+  /// takes the place of another, which is whole until the new header stands.
+  static func fileNames(size: Int) -> [String] {
+    [".sqlite.gz", ".2.sqlite.gz"].map { baseName(size: size) + $0 }
+  }
   static func headerName(size: Int) -> String { baseName(size: size) + ".json" }
 
   private static func baseName(size: Int) -> String {

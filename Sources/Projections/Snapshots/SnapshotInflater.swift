@@ -38,7 +38,7 @@ final class SnapshotInflater {
   }
 
   /// Reads the file to its end; whatever was written is of no use where this throws.
-  func run() throws(ProjectionError) {
+  func run(isCancelled: () -> Bool) throws(ProjectionError) {
     var threads: [WorkerThread] = []
     var started: LedgerError?
     do throws(LedgerError) {
@@ -49,7 +49,7 @@ final class SnapshotInflater {
     } catch { started = error }
     var failure = started.map { ProjectionError.ledger($0) }
     if failure == nil {
-      do throws(ProjectionError) { try readAll() } catch { failure = error }
+      do throws(ProjectionError) { try readAll(isCancelled) } catch { failure = error }
     }
     monitor.withLock { $0.isEnded = true }
     monitor.broadcast(Self.hasWork)
@@ -63,7 +63,7 @@ final class SnapshotInflater {
 
   // MARK: Reading
 
-  private func readAll() throws(ProjectionError) {
+  private func readAll(_ isCancelled: () -> Bool) throws(ProjectionError) {
     let hasher = SHA256()
     var buffer: [UInt8] = []
     var (byteCount, blockCount) = (0, 0)
@@ -71,6 +71,7 @@ final class SnapshotInflater {
     let wantedBlocks =
       (databaseByteCount + BlockedGzip.blockByteCount - 1) / BlockedGzip.blockByteCount
     while true {
+      if isCancelled() { throw .interrupted }
       let kept = buffer.count
       buffer.append(contentsOf: repeatElement(0, count: Self.slabByteCount))
       let added = try fill(&buffer, from: kept)

@@ -10,6 +10,18 @@ package struct SnapshotStore {
   package struct Unreadable: Sendable {
     package let file: String
     package let cause: String
+    /// Of how many events it would be; nil where the file's name does not say so.
+    package let size: Int?
+
+    init(file: String, cause: String) {
+      (self.file, self.cause) = (file, cause)
+      size = Int(file.dropLast(".json".count)).flatMap { number in
+        number >= 0 && SnapshotHeader.headerName(size: number) == file ? number : nil
+      }
+    }
+
+    /// How people call it.
+    package var name: String { size.map { "\($0)" } ?? file }
   }
 
   let folder: String
@@ -22,6 +34,11 @@ package struct SnapshotStore {
   package init(_ ledger: LedgerDirectory) {
     folder = ledger.fullPath("snapshots")
     identity = ledger.identity
+    list()
+  }
+
+  private mutating func list() {
+    (snapshots, unreadable) = ([], [])
     for name in fileNames(in: folder).sorted() where name.hasSuffix(".json") {
       do throws(SnapshotHeader.Refusal) {
         let header = try SnapshotHeader(try Self.read("\(folder)/\(name)"))
@@ -30,6 +47,14 @@ package struct SnapshotStore {
         snapshots.append(Snapshot(header: header, folder: folder))
       } catch { unreadable.append(Unreadable(file: name, cause: error.cause)) }
     }
+  }
+
+  /// What is there of so many events alone.
+  package func only(_ size: Int) -> SnapshotStore {
+    var store = self
+    store.snapshots = snapshots.filter { $0.header.size == size }
+    store.unreadable = unreadable.filter { $0.size == size }
+    return store
   }
 
   private static func read(_ path: String) throws(SnapshotHeader.Refusal) -> [UInt8] {
@@ -66,31 +91,27 @@ package struct SnapshotStore {
 
   /// Holds the lock of those who change the folder, for as long as `body` runs.
   private func withLock<Result>(
-    _ body: () throws(ProjectionError) -> Result
+    isCancelled: () -> Bool, _ body: () throws(ProjectionError) -> Result
   ) throws(ProjectionError) -> Result {
-    if mkdir(folder, 0o700) != 0, errno != EEXIST {
-      throw .file(operation: "making", name: "snapshots", cause: String(cString: strerror(errno)))
+    try withFolderLock(folder, name: "snapshots", isCancelled: isCancelled) {
+      () throws(ProjectionError) in
+      for name in fileNames(in: folder) where name.hasSuffix(".building") {
+        unlink("\(folder)/\(name)")
+      }
+      return try body()
     }
-    let descriptor = open("\(folder)/lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { throw Self.failure("opening", "lock") }
-    defer { close(descriptor) }
-    while flock(descriptor, LOCK_EX) != 0 {
-      if errno != EINTR { throw Self.failure("locking", "lock") }
-    }
-    for name in fileNames(in: folder) where name.hasSuffix(".building") {
-      unlink("\(folder)/\(name)")
-    }
-    return try body()
   }
 
-  /// Saves a database that nobody changes; one of as many events is replaced.
+  /// Saves a database that nobody changes. One of as many events is replaced, and can be used until it is.
   func save(
     _ database: Int32, _ progress: Progress, _ versions: [(name: String, version: Int)],
     isCancelled: () -> Bool
   ) throws(ProjectionError) -> Snapshot {
-    try withLock { () throws(ProjectionError) in
-      let file = SnapshotHeader.fileName(size: progress.position)
+    try withLock(isCancelled: isCancelled) { () throws(ProjectionError) in
       let headerFile = SnapshotHeader.headerName(size: progress.position)
+      let files = SnapshotHeader.fileNames(size: progress.position)
+      let old = try? SnapshotHeader(try Self.read("\(folder)/\(headerFile)"))
+      let file = files.first { $0 != old?.file } ?? files[0]
       defer { for name in [file, headerFile] { unlink("\(folder)/\(name).building") } }
       let written = try write(file) { (sink) throws(ProjectionError) in
         try Self.compress(database, isCancelled, sink)
@@ -103,15 +124,25 @@ package struct SnapshotStore {
         try Self.send(header.bytes, sink)
         return 0
       }
-      // Without its header a file is none that anybody reads.
-      unlink("\(folder)/\(headerFile)")
-      for name in [file, headerFile] {
-        guard rename("\(folder)/\(name).building", "\(folder)/\(name)") == 0
-        else { throw Self.failure("renaming", name) }
+      // Without a header that names it the file is none that anybody reads.
+      try rename(file)
+      do throws(ProjectionError) {
+        try syncFolder()
+        try rename(headerFile)
+      } catch {
+        unlink("\(folder)/\(file)")
+        throw error
       }
       try syncFolder()
+      for name in files where name != file { unlink("\(folder)/\(name)") }
       return Snapshot(header: header, folder: folder)
     }
+  }
+
+  /// Gives a file that was written its name.
+  private func rename(_ name: String) throws(ProjectionError) {
+    guard Glibc.rename("\(folder)/\(name).building", "\(folder)/\(name)") == 0
+    else { throw Self.failure("renaming", name) }
   }
 
   private typealias Sink = (UnsafeRawBufferPointer) throws(ProjectionError) -> Void
@@ -224,11 +255,15 @@ package struct SnapshotStore {
   /// left. Returns the names of the snapshots that went, and those that were kept.
   /// - Parameter choose: is given all snapshots, by size; none comes meanwhile.
   package func prune(
-    keeping choose: ([Snapshot]) -> [Snapshot]
+    isCancelled: () -> Bool = { false },
+    keeping choose: ([Snapshot]) throws(ProjectionError) -> [Snapshot]
   ) throws(ProjectionError) -> (removed: [String], kept: [Snapshot]) {
     guard access(folder, F_OK) == 0 else { return ([], []) }
-    return try withLock { () throws(ProjectionError) in
-      let kept = choose(snapshots)
+    return try withLock(isCancelled: isCancelled) { () throws(ProjectionError) in
+      // What was there before the wait for the lock may have been replaced.
+      var store = self
+      store.list()
+      let kept = try choose(store.snapshots)
       var names: Set<String> = ["lock", ".", ".."]
       for snapshot in kept {
         names.formUnion([
@@ -266,7 +301,11 @@ extension Projector {
       scratch = try self.scratch(of: try current())
     }
     do {
-      let progress = try Progress(try Database(path: scratch.path, mode: .read))
+      let database = try Database(path: scratch.path, mode: .read)
+      if let damage = try damage(in: database) {
+        throw DatabaseError(inconsistency: "the database \(damage)")
+      }
+      let progress = try Progress(database)
       // A server may have folded on since the log was looked at.
       if progress.position > reader.head.size { try reader.refresh() }
       guard progress.position <= reader.head.size,

@@ -9,7 +9,7 @@ let snapshotCreateCommand = Command(
   details: [
     "Brings the projections up to date and saves them in `snapshots`: a compressed SQLite database, and beside it "
       + "a header with the number of events, their root, the projections' versions and a SHA-256. Others may go on "
-      + "reading and writing meanwhile.",
+      + "reading and writing meanwhile. SQLite's own check comes first: projections that are damaged are built again.",
     "With `--as-of` the projections of that moment are saved. What asks for an earlier moment begins at the "
       + "nearest snapshot before it, so that a snapshot for each closed month keeps those months quick to reach.",
   ],
@@ -71,12 +71,10 @@ let snapshotVerifyCommand = Command(
   let chosen = try SnapshotChoice(invocation)
   let ledger = try OpenLedger(invocation, context)
   let projector = ledger.projector()
-  let store = projector.snapshots
-  let snapshots = try chosen.size.map { [try chosen.snapshot($0, in: store)] } ?? store.snapshots
-  let unreadable = chosen.size == nil ? store.unreadable : []
-  let lines = try snapshots.map { SnapshotLine($0, state: try projector.verify($0)) }
-  try write(lines, unreadable, isJSON: invocation.has("json"), whole: "whole", context)
-  return lines.allSatisfy { $0.state == nil } && unreadable.isEmpty ? .done : .mismatch
+  let store = try chosen.store(projector.snapshots)
+  let lines = try store.snapshots.map { SnapshotLine($0, state: try projector.verify($0)) }
+  try write(lines, store.unreadable, isJSON: invocation.has("json"), whole: "whole", context)
+  return lines.allSatisfy { $0.state == nil } && store.unreadable.isEmpty ? .done : .mismatch
 }
 
 let snapshotRestoreCommand = Command(
@@ -106,7 +104,8 @@ let snapshotPruneCommand = Command(
   "snapshot prune", summary: "Remove old snapshots",
   details: [
     "Keeps the newest snapshots that can be used, as many as `--keep` says, and removes all others, also those "
-      + "that can't be used and what interrupted work has left."
+      + "that can't be used and what interrupted work has left. The files of those that are kept are read and compared "
+      + "with their digests before anything is removed."
   ],
   options: [
     Option("keep", value: .init("N"), isRequired: true, help: "how many are kept"), .json,
@@ -118,8 +117,23 @@ let snapshotPruneCommand = Command(
   // To a log that is cut short no snapshot would fit.
   if let damage = ledger.reader.damage { throw damage }
   let projector = ledger.projector()
-  let (removed, kept) = try projector.snapshots.prune { snapshots in
-    Array(snapshots.filter { projector.unfitness(of: $0) == nil }.suffix(keep))
+  let isCancelled = { context.interruption.isRequested }
+  let (removed, kept) = try projector.snapshots.prune(isCancelled: isCancelled) {
+    (snapshots) throws(ProjectionError) in
+    // One that was saved while this waited may hold events that were not there before.
+    do throws(LedgerError) {
+      try ledger.reader.refresh()
+      if let damage = ledger.reader.damage { throw damage }
+    } catch { throw .ledger(error) }
+    var kept: [Snapshot] = []
+    for snapshot in snapshots.reversed() where kept.count < keep {
+      if let cause = try projector.unfitnessOfBytes(of: snapshot) {
+        ledger.say("snapshot prune: snapshot \(snapshot.name) is not kept: \(visible(cause))")
+      } else {
+        kept.insert(snapshot, at: 0)
+      }
+    }
+    return kept
   }
   if invocation.has("json") {
     var writer = JSONWriter()
@@ -155,8 +169,11 @@ struct SnapshotChoice: Equatable, Sendable {
     size = number
   }
 
-  func snapshot(_ size: Int, in store: SnapshotStore) throws -> Snapshot {
-    if let snapshot = store.snapshots.first(where: { $0.header.size == size }) { return snapshot }
+  /// What is chosen of all there are.
+  func store(_ store: SnapshotStore) throws -> SnapshotStore {
+    guard let size else { return store }
+    let chosen = store.only(size)
+    guard chosen.snapshots.isEmpty, chosen.unreadable.isEmpty else { return chosen }
     throw Failure(
       operation: "find snapshot", object: "\(size)",
       cause: "there is none of so many events; 'ledgerctl snapshot list' shows those there are")
@@ -169,24 +186,29 @@ private func restore(
   let ledger = try OpenLedger(invocation, context)
   if let damage = ledger.reader.damage { throw damage }
   let projector = ledger.projector()
-  let store = projector.snapshots
-  let candidates = try choice.size.map { [try choice.snapshot($0, in: store)] } ?? store.snapshots
+  let store = try choice.store(projector.snapshots)
+  // One that was asked for by name is not replaced by another.
+  func passOver(_ name: String, _ cause: String) throws(ProjectionError) {
+    if choice.size != nil { throw .snapshot(name: name, cause: cause) }
+    ledger.say("snapshot restore: snapshot \(visible(name)) is not used: \(visible(cause))")
+  }
+  for entry in store.unreadable { try passOver(entry.name, entry.cause) }
   var used: Snapshot?
-  for snapshot in candidates.reversed() {
+  for snapshot in store.snapshots.reversed() {
     do throws(ProjectionError) {
       try projector.restore(snapshot)
       used = snapshot
       break
     } catch {
-      // One that was asked for by name is not replaced by another.
-      guard case .snapshot(let name, let cause) = error, choice.size == nil else { throw error }
-      ledger.say("snapshot restore: snapshot \(name) is not used: \(visible(cause))")
+      guard case .snapshot(let name, let cause) = error else { throw error }
+      try passOver(name, cause)
     }
   }
   guard let used else {
+    let isNone = store.snapshots.isEmpty && store.unreadable.isEmpty
     throw Failure(
       operation: "snapshot restore", object: "snapshots",
-      cause: candidates.isEmpty ? "there is none" : "none can be used")
+      cause: isNone ? "there is none" : "none can be used")
   }
   let head = try Report.head(of: try ledger.projections())
   if invocation.has("json") {

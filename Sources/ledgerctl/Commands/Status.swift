@@ -10,10 +10,12 @@ let statusCommand = Command(
       + "far the projections have come. It changes nothing and needs no lock. Damage that opening the log shows "
       + "is named, and the exit code is then 20; projections that rest on another history than the log has make "
       + "it 21.",
-    "With `--as-of` it says what the ledger held then, and what the projections made of that.",
+    "With `--as-of` it says what the ledger held then, and what the projections made of that. Projections that turn "
+      + "out to be damaged are then built again.",
   ],
   options: [.asOf, .json],
-  examples: [Example("ledgerctl status --json", "Give the figures to a program")]
+  examples: [Example("ledgerctl status --json", "Give the figures to a program")],
+  isReadOnly: true
 ) { invocation, context in
   try showStatus(StatusOptions(invocation), invocation, context)
 }

@@ -55,7 +55,7 @@ struct OpenLedger {
   private func observer() -> Projector.Observer {
     let progress = Progress("Projecting", unit: .count("events"), context: context)
     let context = context
-    return Projector.Observer(
+    var observer = Projector.Observer(
       progress: { progress.update($0.foldedEvents, of: $0.totalEvents) },
       notice: { notice in
         progress.erase()
@@ -63,6 +63,9 @@ struct OpenLedger {
       },
       waiting: { progress.draw("Waiting for another rebuild") },
       isCancelled: { context.interruption.isRequested })
+    observer.basis = { context.snapshotUse.note($0.header.size) }
+    observer.objection = { context.snapshotUse.objection($0.header.size) }
+    return observer
   }
 
   /// A line on standard error.
