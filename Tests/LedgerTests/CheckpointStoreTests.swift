@@ -186,7 +186,8 @@ struct CheckpointStoreTests {
     let refusal = #expect(throws: LedgerError.self) { try LedgerWriter.open(fixture.directory) }
     #expect(refusal?.exitCode == 20 && refusal?.damage?.position == 6)
     #expect(refusal?.operation == "open for writing")
-    #expect(refusal?.cause == "\(CheckpointStore.fileName(size: 9)) has signed 9 events, the log holds 6")
+    let signedName = CheckpointStore.fileName(size: 9)
+    #expect(refusal?.cause == "\(signedName) has signed 9 events, the log holds 6")
     #expect(try fixture.content(name) == before)
     // It goes on where the operator takes the witness away.
     try FileManager.default.removeItem(

@@ -267,10 +267,14 @@ struct CrashTests {
   @Test("Interrupted calls, short reads and short writes make no difference")
   func flaky() throws {
     let rig = CrashRig(.rollOver)
-    let storage = try CrashRig.newLedger()
-    storage.setFaults(.init(isFlaky: true))
-    #expect(try rig.work(storage) == rig.workload.eventCount)
-    #expect(try rig.content(storage) == (0..<rig.workload.eventCount).map(CrashRig.data))
+    // More than one, so that the first calls are interrupted too.
+    for _ in 0..<20 {
+      let storage = try CrashRig.newLedger()
+      storage.setFaults(.init(isFlaky: true))
+      #expect(try rig.work(storage) == rig.workload.eventCount)
+      for _ in 0..<20 { _ = try LedgerDirectory.open(path: "/ledger", storage: storage) }
+      #expect(try rig.content(storage) == (0..<rig.workload.eventCount).map(CrashRig.data))
+    }
   }
 
   @Test("A crash at every call while a ledger is made: it is there, or can be made again")

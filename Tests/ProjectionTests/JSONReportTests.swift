@@ -70,27 +70,6 @@ import Testing
     #expect(rows.map { Self.text($0["gross"]) } == ["null", #""1300""#])
   }
 
-  /// A client may name any price: one that cannot be converted must not keep a report from being made.
-  @Test func aPriceTooLargeToConvertStaysInItsOwnCurrency() throws {
-    let fixture = try LedgerFixture()
-    try fixture.append([
-      .upload(
-        reply(row("1"), row("2", ["quantity": 10])),
-        metadata: prices(
-          entry(transaction: "1", "2.50"), entry(transaction: "2", "99999999999"))),
-      .rates(source: "bank", ["2026-01-01 EUR JPY 160"]),
-    ])
-    let revenue = try JSONValue(
-      Array(
-        try fixture.json(
-          ReportWords("revenue --by app --in JPY").request, from: fixture.current()
-        ).utf8))
-    let rows = revenue["rows"]?.arrayValue ?? []
-    #expect(rows.map { Self.text($0["currency"]) } == [#""EUR""#, #""JPY""#])
-    #expect(rows.map { Self.text($0["gross"]) } == [#""999999999990.00""#, #""400""#])
-    #expect(Self.text(revenue["exceptions"]) == #"{"unconverted":1}"#)
-  }
-
   @Test func aReportWithoutRowsIsJSON() throws {
     let (_, value) = try Self.report("journal --from 2030-01-01")
     #expect(value["rows"] == .array([]))

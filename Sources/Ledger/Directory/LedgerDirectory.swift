@@ -54,24 +54,7 @@ package struct LedgerDirectory: Sendable {
   ) throws(LedgerError) -> LedgerDirectory {
     let operation = "open ledger"
     let name = Format.identityName
-    let descriptor: Int32
-    do {
-      descriptor = try storage.open("\(path)/\(name)", .readOnly, permissions: 0)
-    } catch {
-      guard error.code == ENOENT || error.code == ENOTDIR else {
-        throw .system(error.code, operation, "\(path)/\(name)")
-      }
-      let cause =
-        if error.code == ENOTDIR {
-          "it is no directory"
-        } else if (try? storage.status(path: path)) == nil {
-          "there is no such directory"
-        } else {
-          "there is no \(name) in it"
-        }
-      throw LedgerError(.noLedger, operation: operation, object: path, cause: cause)
-    }
-    let file = StorageFile(storage: storage, descriptor: descriptor, name: name)
+    let file = try openIdentity(path, storage, operation)
     // Larger than any real one: a huge file is refused, not read.
     let content = ByteBuffer(capacity: 1 << 20)
     content.count = try file.read(into: content.storage, offsetBytes: 0)
@@ -88,6 +71,36 @@ package struct LedgerDirectory: Sendable {
         throw LedgerError(
           .init(verdict: .corrupt, file: name, position: nil), operation: operation, cause: cause)
       }
+    }
+  }
+
+  private static func openIdentity(
+    _ path: String, _ storage: any Storage, _ operation: String
+  ) throws(LedgerError) -> StorageFile {
+    let name = Format.identityName
+    let fullName = "\(path)/\(name)"
+    let opened = try retrying(operation, fullName) {
+      () throws(SystemError) -> Result<Int32, SystemError> in
+      do throws(SystemError) {
+        return .success(try storage.open(fullName, .readOnly, permissions: 0))
+      } catch {
+        if error.code == ENOENT || error.code == ENOTDIR { return .failure(error) }
+        throw error
+      }
+    }
+    switch opened {
+    case .success(let descriptor):
+      return StorageFile(storage: storage, descriptor: descriptor, name: name)
+    case .failure(let error):
+      let cause =
+        if error.code == ENOTDIR {
+          "it is no directory"
+        } else if (try? storage.status(path: path)) == nil {
+          "there is no such directory"
+        } else {
+          "there is no \(name) in it"
+        }
+      throw LedgerError(.noLedger, operation: operation, object: path, cause: cause)
     }
   }
 

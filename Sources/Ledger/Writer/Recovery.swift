@@ -52,7 +52,8 @@ struct Recovery {
     throw LedgerError(
       .init(verdict: .missing, file: Format.logDirectoryName, position: size),
       operation: "open for writing",
-      cause: "\(CheckpointStore.fileName(size: signed)) has signed \(signed) events, the log holds \(size)")
+      cause: "\(CheckpointStore.fileName(size: signed)) has signed \(signed) events, "
+        + "the log holds \(size)")
   }
 
   /// A segment that may not be written any more was closed durably: its descriptor stays one for reading.
