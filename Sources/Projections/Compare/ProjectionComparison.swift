@@ -49,13 +49,9 @@ extension Projector {
       let progress = try Progress(older)
       if progress.position > reader.head.size { try reader.refresh() }
       let position = min(progress.position, reader.head.size)
-      return try generations.withLock(observer) {
-        () throws(ProjectionError) in
-        let path = generations.newPath().building
-        defer { generations.remove(path) }
-        try build(upTo: position, at: path)
-        return try compare(older, path, progress, scope, rowLimit)
-      }
+      let scratch = try newScratch()
+      try fill(scratch.path, upTo: position)
+      return try compare(older, scratch.path, progress, scope, rowLimit)
     } catch { throw Self.projectionError(error) }
   }
 

@@ -36,6 +36,15 @@ struct Generations {
     return Int64(status.st_mtim.tv_sec) * 1000 + Int64(status.st_mtim.tv_nsec) / 1_000_000
   }
 
+  /// Whether generations can be made, put in use and folded on.
+  var isWritable: Bool {
+    let ledger = String(link.dropLast("/projections.sqlite".count))
+    return [ledger, directory, current].allSatisfy { path in
+      guard let path, access(path, F_OK) == 0 else { return true }
+      return access(path, W_OK) == 0
+    }
+  }
+
   /// Calls `body` with the path of the generation in use; nil where there is none. A rebuild may replace it, and
   /// remove it, at any moment: what then fails, or was found, is forgotten, and the new one is taken.
   func withCurrent<Result>(

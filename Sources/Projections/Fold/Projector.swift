@@ -57,6 +57,7 @@ package final class Projector {
   /// - Parameter isFrugal: catches up in any case, batch by batch, in memory that does not grow with what is
   ///   new; otherwise what is mostly new is built from nothing, which is quicker.
   package func current(isFrugal: Bool = false) throws(ProjectionError) -> Database {
+    guard generations.isWritable else { return try readOnly() }
     generations.tidy()
     do throws(ProjectionError) {
       let caughtUp = try generations.withCurrent { path throws(ProjectionError) in
@@ -69,6 +70,13 @@ package final class Projector {
     }
     try rebuild()
     return try open()
+  }
+
+  /// Of a ledger that may only be read.
+  private func readOnly() throws(ProjectionError) -> Database {
+    if let database = try? atHead() { return database }
+    observer.notice("nothing can be written to this ledger: folding in a temporary file")
+    return try books(at: reader.head.size)
   }
 
   /// The projections as they were left, without a look at the log; nil where there are none that fit.
