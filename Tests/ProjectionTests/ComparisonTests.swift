@@ -49,7 +49,9 @@ import Testing
     let behind = try Self.comparison(fixture)
     #expect(behind.isEmpty && behind.position == folded)
     let left = fixture.projectionNames.filter { !$0.hasPrefix("1.sqlite") }
-    #expect(left == ["lock"])
+    #expect(left == ["lock", "past"])
+    let past = fixture.path + "/projections/past"
+    #expect(try FileManager.default.contentsOfDirectory(atPath: past) == ["lock"])
     #expect(fixture.notices == [])
   }
 

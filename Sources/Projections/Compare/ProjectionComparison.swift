@@ -49,8 +49,7 @@ extension Projector {
       let progress = try Progress(older)
       if progress.position > reader.head.size { try reader.refresh() }
       let position = min(progress.position, reader.head.size)
-      let scratch = try newScratch()
-      try fill(scratch.path, upTo: position)
+      let scratch = try scratchFromNothing(at: position)
       return try compare(older, scratch.path, progress, scope, rowLimit)
     } catch { throw Self.projectionError(error) }
   }

@@ -64,10 +64,14 @@ extension Projector {
           observer.notice("snapshot \(name) is not used: \(cause)")
         }
       }
-      let scratch = try newScratch()
-      try fill(scratch.path, from: .nothing, to: size)
-      return scratch
+      return try scratchFromNothing(at: size)
     } catch { throw Self.projectionError(error) }
+  }
+
+  func scratchFromNothing(at size: Int) throws -> ScratchFile {
+    let scratch = try newScratch()
+    try fill(scratch.path, from: .nothing, to: size)
+    return scratch
   }
 
   func newScratch() throws(ProjectionError) -> ScratchFile {
