@@ -28,7 +28,7 @@ import Testing
 
     func apply(to path: String) throws {
       switch self {
-      case .pageOverwritten: try SnapshotTests.damage("sales", in: path)
+      case .pageOverwritten: try Database.damage("sales", in: path)
       case .tableDropped: try Database(path: path, mode: .write).execute("DROP TABLE sales")
       case .viewDropped: try Database(path: path, mode: .write).execute("DROP VIEW sale_view")
       }
@@ -59,7 +59,7 @@ import Testing
     let projector = try fixture.projector()
     let damaged = try projector.createSnapshot()
     try SnapshotTests.rewrite(damaged, in: test.folder) {
-      try SnapshotTests.damage("sales", in: $0)
+      try Database.damage("sales", in: $0)
     }
     var generator = HistoryGenerator(seed: 13)
     try fixture.append(generator.steps(2))

@@ -119,23 +119,6 @@ import Testing
     return String(repeating: "0", count: 20 - digits.count) + digits
   }
 
-  /// Overwrites the first page of a table in a database that nobody has open.
-  static func damage(_ table: String, in path: String) throws {
-    let place: (page: Int64, byteCount: Int64)
-    do {
-      let database = try Database(path: path, mode: .read)
-      place = (
-        try #require(
-          try database.integer("SELECT rootpage FROM sqlite_master WHERE name = '\(table)'")),
-        try #require(try database.integer("PRAGMA page_size"))
-      )
-    }
-    let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
-    try file.seek(toOffset: UInt64((place.page - 1) * place.byteCount))
-    try file.write(contentsOf: Data(repeating: 0xFF, count: Int(place.byteCount)))
-    try file.close()
-  }
-
   private static let reports = [
     "revenue --by period,country,product,basis --environment all", "journal --environment all",
     "sales --environment all", "exceptions --environment all", "receipts --environment all",
@@ -249,7 +232,7 @@ import Testing
       case .headerNoJSON: try Data("{".utf8).write(to: URL(fileURLWithPath: test.headerPath))
       case .headerOfAnotherVersion: try test.editHeader("\"snapshot\":1", "\"snapshot\":2")
       case .headerCutShort: try test.edit(try test.headerPath) { $0 = $0.prefix(100) }
-      case .savedDamaged: try test.editDatabase { try SnapshotTests.damage("sales", in: $0) }
+      case .savedDamaged: try test.editDatabase { try Database.damage("sales", in: $0) }
       case .savedWithoutTable: try test.editDatabase("DROP TABLE sales")
       case .savedWithoutIndex: try test.editDatabase("DROP INDEX sales_key")
       case .savedWithOtherColumns:

@@ -1,30 +1,23 @@
 // Reports that meet damage in the projections.
 import Foundation
 import Projections
+import TestSupport
 import Testing
 
 @Suite struct DamagedProjectionTests {
-  /// A shop whose projections have lost the first page of a table.
-  private func damagedShop(_ table: String) throws -> Sandbox {
+  /// A shop to whose projections something was done that no command does.
+  private func shop(_ change: (_ path: String) throws -> Void) throws -> Sandbox {
     let sandbox = try Sandbox()
     let made = try sandbox.run(
       #". "$SHOP"; shop_ledger >out; ledgerctl export journal --format csv >whole.csv"#)
     try #require(made.exitCode == 0, "\(made.diagnostics)")
-    let path = sandbox.path + "/shop/projections.sqlite"
-    let place: (page: Int64, size: Int64)
-    do {
-      let database = try Database(path: path, mode: .read)
-      place = (
-        try #require(
-          try database.integer("SELECT rootpage FROM sqlite_master WHERE name = '\(table)'")),
-        try #require(try database.integer("PRAGMA page_size"))
-      )
-    }
-    let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
-    try file.seek(toOffset: UInt64((place.page - 1) * place.size))
-    try file.write(contentsOf: Data(repeating: 0xFF, count: Int(place.size)))
-    try file.close()
+    try change(sandbox.path + "/shop/projections.sqlite")
     return sandbox
+  }
+
+  /// A shop whose projections have lost the first page of a table.
+  private func damagedShop(_ table: String) throws -> Sandbox {
+    try shop { try Database.damage(table, in: $0) }
   }
 
   @Test func aReportIsMadeOnceMoreAfterARebuild() throws {
@@ -39,17 +32,14 @@ import Testing
 
   /// A shop whose projections lack what this program's have.
   private func changedShop(_ change: String) throws -> Sandbox {
-    let sandbox = try Sandbox()
-    let made = try sandbox.run(
-      #". "$SHOP"; shop_ledger >out; ledgerctl export journal --format csv >whole.csv"#)
-    try #require(made.exitCode == 0, "\(made.diagnostics)")
-    let path = sandbox.path + "/shop/projections.sqlite"
-    if change.isEmpty {
-      try Data().write(to: URL(fileURLWithPath: sandbox.path + "/shop/projections/1.sqlite"))
-    } else {
-      try Database(path: path, mode: .write).execute(change)
+    try shop { path in
+      if change.isEmpty {
+        // Written through the link.
+        try Data().write(to: URL(fileURLWithPath: path).resolvingSymlinksInPath())
+      } else {
+        try Database(path: path, mode: .write).execute(change)
+      }
     }
-    return sandbox
   }
 
   /// An empty file, too, is a database.
