@@ -168,6 +168,19 @@ struct ProxyCase: CustomTestStringConvertible, Sendable {
 }
 
 @Suite("HTTP metrics exposition") struct HTTPMetricsTests {
+  @Test(
+    "what alerts look at stands at 0 from the start, or its first growth would not be seen",
+    arguments: [
+      "operator_alarms_total{alarm=\"status_21000\"}",
+      "operator_alarms_total{alarm=\"status_21001\"}",
+      "operator_alarms_total{alarm=\"status_21004\"}", "http_requests_total{status=\"503\"}",
+      "http_requests_total{status=\"401\"}", "http_requests_total{status=\"402\"}",
+    ])
+  func zeroFromTheStart(_ series: String) {
+    let lines = String(decoding: Metrics().exposition(), as: UTF8.self).split(separator: "\n")
+    #expect(lines.contains { $0 == "receipt_ledger_\(series) 0" })
+  }
+
   @Test("is the text that Prometheus reads")
   func exposition() {
     let metrics = Metrics()
