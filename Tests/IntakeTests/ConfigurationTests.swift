@@ -259,6 +259,32 @@ enum ConfigurationSample {
         == ["others may read or write it, and it holds secrets: chmod 600 mends that"])
   }
 
+  @Test(
+    "a file of another user than the ledger's or root is refused, by root too",
+    .enabled(if: geteuid() == 0),
+    arguments: [(0, 4711, false), (4712, 4711, false), (4711, 4711, true), (4711, 0, true)])
+  func owners(_ ledgerOwner: uid_t, _ fileOwner: uid_t, _ isTaken: Bool) throws {
+    let ledger = try ConfiguredLedger()
+    try ledger.write("{}")
+    try #require(chown(ledger.directory.path, ledgerOwner, .max) == 0)
+    try #require(chown(ledger.file.path, fileOwner, .max) == 0)
+    if isTaken {
+      #expect(try ledger.file.read() == Configuration())
+    } else {
+      let error = #expect(throws: ConfigurationError.self) { try ledger.file.read() }
+      #expect(error?.problems.map(\.cause) == ["it belongs to another user"])
+    }
+  }
+
+  @Test func aLinkThatLeadsNowhereIsNotTakenForNoFile() throws {
+    let ledger = try ConfiguredLedger()
+    try #require(symlink("missing.json", ledger.file.path) == 0)
+    let error = #expect(throws: ConfigurationError.self) { try ledger.file.read() }
+    #expect(error?.problems.map(\.cause) == ["it is a link that leads nowhere"])
+    try ledger.write(#"{"app_store":{"calls_max":7}}"#, "missing.json")
+    #expect(try ledger.file.read().appStore.callsMax == 7)
+  }
+
   // MARK: Changes
 
   @Test func aTokenIsKeptAsItsDigest() throws {
@@ -359,15 +385,21 @@ extension ConfigurationSample {
     private var changes: [Configuration] = []
     private var problems: [ConfigurationError] = []
 
+    private var mends = 0
+
+    func addMend() { lock.withLock { mends += 1 } }
+    var mendCount: Int { lock.withLock { mends } }
     func add(_ change: Configuration) { lock.withLock { changes.append(change) } }
     func add(_ problem: ConfigurationError) { lock.withLock { problems.append(problem) } }
     var changeCount: Int { lock.withLock { changes.count } }
+    var lastProblem: String? { lock.withLock { problems.last?.problems.first?.cause } }
     var problemCount: Int { lock.withLock { problems.count } }
   }
 
   private func watcher(_ ledger: ConfiguredLedger, _ told: Told) throws -> ConfigurationWatcher {
     try ConfigurationWatcher(
-      ledger.directory, onChange: { told.add($0) }, onProblem: { told.add($0) })
+      ledger.directory, onChange: { told.add($0) }, onProblem: { told.add($0) },
+      onMended: { told.addMend() })
   }
 
   @Test func aChangeTakesEffectByItself() async throws {
@@ -401,6 +433,42 @@ extension ConfigurationSample {
     #expect(watcher.current.appStore.callsMax == 8)
     #expect(told.problemCount == 2)
     #expect(told.changeCount == 1)
+  }
+
+  @Test func aFileThatIsAsItWasAgainIsToldOnce() throws {
+    let ledger = try ConfiguredLedger()
+    try ledger.write(#"{"app_store":{"calls_max":7}}"#)
+    let told = Told()
+    let watcher = try watcher(ledger, told)
+    defer { watcher.stop() }
+    watcher.look()
+    #expect(told.mendCount == 0)
+    try ledger.write("[]")
+    watcher.look()
+    #expect(told.mendCount == 0)
+    try ledger.write(#"{"app_store":{"calls_max":7}}"#)
+    for _ in 0..<3 { watcher.look() }
+    #expect(told.mendCount == 1)
+    #expect(told.changeCount == 0)
+  }
+
+  @Test(
+    "a link that comes to lead nowhere, or appears so, is told of",
+    arguments: [true, false])
+  func deadLink(_ hadFile: Bool) throws {
+    let ledger = try ConfiguredLedger()
+    if hadFile { try ledger.write(#"{"app_store":{"calls_max":7}}"#) }
+    let told = Told()
+    let watcher = try watcher(ledger, told)
+    defer { watcher.stop() }
+    watcher.look()
+    unlink(ledger.file.path)
+    try #require(symlink("missing.json", ledger.file.path) == 0)
+    for _ in 0..<3 { watcher.look() }
+    // Its own thread may have looked between the two.
+    #expect(told.problemCount >= 1)
+    #expect(told.lastProblem == "it is a link that leads nowhere")
+    #expect(watcher.current.appStore.callsMax == (hadFile ? 7 : Configuration().appStore.callsMax))
   }
 
   @Test func aNamedFileThatIsMendedTakesEffect() throws {
