@@ -30,7 +30,12 @@ struct ProxyCase: CustomTestStringConvertible, Sendable {
     ProxyCase(
       name: "what is no address ends the search", forwarded: ["198.51.100.1, unknown, 10.0.0.2"],
       client: "10.0.0.2"),
-    ProxyCase(name: "an empty hop", forwarded: ["198.51.100.1, "], client: "10.0.0.1"),
+    ProxyCase(name: "an empty hop", forwarded: ["198.51.100.1 ,"], client: "198.51.100.1"),
+    ProxyCase(
+      name: "empty hops anywhere",
+      forwarded: [",203.0.113.5,\t,198.51.100.1", "", " , 10.0.0.2,,"],
+      client: "198.51.100.1"),
+    ProxyCase(name: "empty hops alone", forwarded: [" ,", ""], client: "10.0.0.1"),
     ProxyCase(name: "a port", forwarded: ["198.51.100.1:4711"], client: "198.51.100.1"),
     ProxyCase(name: "IPv6", forwarded: ["2001:DB9:0::1"], client: "2001:db9::1"),
     ProxyCase(name: "IPv6 with a port", forwarded: ["[2001:db9::1]:4711"], client: "2001:db9::1"),

@@ -138,6 +138,9 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
       name: "a receipt that there is not", status: 404,
       get: "\(path)/00000000-0000-4000-8000-000000000002", codes: ["not_found"]),
     RouteCase(
+      name: "a receipt whose id is in capitals", status: 404,
+      get: "\(path)/\(ScriptedService.knownReceipt.uppercased())", codes: ["not_found"]),
+    RouteCase(
       name: "an id that is none", status: 404, get: "\(path)/x", codes: ["not_found"]),
     RouteCase(
       name: "the list of receipts", status: 405, get: path, codes: ["method_not_allowed"]),
