@@ -100,6 +100,7 @@ package final class LedgerServer: Sendable {
       try? writer.close()
       throw error
     }
+    if let note = http.connectionsNote { say(note) }
     changes.begin(
       ConfigurationTargets(
         workflow: workflow, appStore: appStore, authenticator: authenticator, http: http),
