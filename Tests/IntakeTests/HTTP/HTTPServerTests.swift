@@ -19,6 +19,12 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
   private static let body = "{\"receipt\":\"AAAA\"}"
   private static let path = "/client/itunes_connect/receipts"
 
+  /// An upload with an unknown property of so many levels.
+  private static func nested(_ levels: Int) -> String {
+    "{\"receipt\":\"AAAA\",\"other\":" + String(repeating: "[", count: levels)
+      + String(repeating: "]", count: levels) + "}"
+  }
+
   private static func upload(_ body: String) -> String { ServerFixture.upload(body) }
 
   /// An upload with this Content-Type line, or none.
@@ -54,6 +60,9 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
     RouteCase(
       name: "many levels", request: upload(String(repeating: "[", count: 100_000)), status: 400,
       codes: ["not_json"]),
+    RouteCase(name: "as many levels as there may be", request: upload(nested(63)), status: 200),
+    RouteCase(
+      name: "a level too many", request: upload(nested(64)), status: 400, codes: ["not_json"]),
     RouteCase(name: "an array", request: upload("[]"), status: 422, codes: ["wrong_type"]),
     RouteCase(name: "an empty object", request: upload("{}"), status: 422, codes: ["missing"]),
     RouteCase(
