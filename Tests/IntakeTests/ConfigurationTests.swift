@@ -259,6 +259,32 @@ enum ConfigurationSample {
         == ["others may read or write it, and it holds secrets: chmod 600 mends that"])
   }
 
+  @Test(
+    "a file of another user than the ledger's or root is refused, by root too",
+    .enabled(if: geteuid() == 0),
+    arguments: [(0, 4711, false), (4712, 4711, false), (4711, 4711, true), (4711, 0, true)])
+  func owners(_ ledgerOwner: uid_t, _ fileOwner: uid_t, _ isTaken: Bool) throws {
+    let ledger = try ConfiguredLedger()
+    try ledger.write("{}")
+    try #require(chown(ledger.directory.path, ledgerOwner, .max) == 0)
+    try #require(chown(ledger.file.path, fileOwner, .max) == 0)
+    if isTaken {
+      #expect(try ledger.file.read() == Configuration())
+    } else {
+      let error = #expect(throws: ConfigurationError.self) { try ledger.file.read() }
+      #expect(error?.problems.map(\.cause) == ["it belongs to another user"])
+    }
+  }
+
+  @Test func aLinkThatLeadsNowhereIsNotTakenForNoFile() throws {
+    let ledger = try ConfiguredLedger()
+    try #require(symlink("missing.json", ledger.file.path) == 0)
+    let error = #expect(throws: ConfigurationError.self) { try ledger.file.read() }
+    #expect(error?.problems.map(\.cause) == ["it is a link that leads nowhere"])
+    try ledger.write(#"{"app_store":{"calls_max":7}}"#, "missing.json")
+    #expect(try ledger.file.read().appStore.callsMax == 7)
+  }
+
   // MARK: Changes
 
   @Test func aTokenIsKeptAsItsDigest() throws {
@@ -349,76 +375,5 @@ enum ConfigurationSample {
 extension ConfigurationSample {
   static func hex(_ text: String) -> String {
     Array(text.utf8).withUnsafeBytes { SHA256.hash($0) }.hex
-  }
-}
-
-@Suite struct ConfigurationWatcherTests {
-  /// What a watcher has told; the tests look at it by hand as well as its thread.
-  private final class Told: @unchecked Sendable {
-    private let lock = NSLock()
-    private var changes: [Configuration] = []
-    private var problems: [ConfigurationError] = []
-
-    func add(_ change: Configuration) { lock.withLock { changes.append(change) } }
-    func add(_ problem: ConfigurationError) { lock.withLock { problems.append(problem) } }
-    var changeCount: Int { lock.withLock { changes.count } }
-    var problemCount: Int { lock.withLock { problems.count } }
-  }
-
-  private func watcher(_ ledger: ConfiguredLedger, _ told: Told) throws -> ConfigurationWatcher {
-    try ConfigurationWatcher(
-      ledger.directory, onChange: { told.add($0) }, onProblem: { told.add($0) })
-  }
-
-  @Test func aChangeTakesEffectByItself() async throws {
-    let ledger = try ConfiguredLedger()
-    let told = Told()
-    let watcher = try watcher(ledger, told)
-    defer { watcher.stop() }
-    let kept = try ledger.file.addToken(appFamilyID: ConfigurationSample.family).kept
-    for _ in 0..<600 where watcher.current.tokens.isEmpty {
-      try await Task.sleep(for: .milliseconds(50))
-    }
-    #expect(watcher.current.tokens == [kept])
-    #expect(told.changeCount == 1)
-  }
-
-  @Test func aBadFileIsToldOnceAndTheGoodOneStays() throws {
-    let ledger = try ConfiguredLedger()
-    try ledger.write(#"{"app_store":{"calls_max":7}}"#)
-    let told = Told()
-    let watcher = try watcher(ledger, told)
-    defer { watcher.stop() }
-    try ledger.write(#"{"app_store":{"calls_max":0}}"#)
-    for _ in 0..<3 { watcher.look() }
-    #expect(told.problemCount == 1)
-    #expect(watcher.current.appStore.callsMax == 7)
-    try ledger.write(#"{"app_store":{"calls_max":8}}"#)
-    watcher.look()
-    #expect(watcher.current.appStore.callsMax == 8)
-    try FileManager.default.removeItem(atPath: ledger.file.path)
-    for _ in 0..<3 { watcher.look() }
-    #expect(watcher.current.appStore.callsMax == 8)
-    #expect(told.problemCount == 2)
-    #expect(told.changeCount == 1)
-  }
-
-  @Test func aNamedFileThatIsMendedTakesEffect() throws {
-    let ledger = try ConfiguredLedger()
-    let told = Told()
-    let watcher = try watcher(ledger, told)
-    defer { watcher.stop() }
-    try ledger.write(#"{"trust":{"transaction_intermediates":[{"file":"a.der"}]}}"#)
-    watcher.look()
-    #expect(told.problemCount == 1)
-    try ledger.write(ConfigurationSample.intermediate, "a.der")
-    watcher.look()
-    #expect(watcher.current.trust.transactionIntermediates.count == 1)
-  }
-
-  @Test func aBadFileAtTheStartIsAnError() throws {
-    let ledger = try ConfiguredLedger()
-    try ledger.write("[]")
-    #expect(throws: ConfigurationError.self) { try ConfigurationWatcher(ledger.directory) }
   }
 }

@@ -41,14 +41,18 @@ package struct ConfigurationFile: Sendable {
     do throws(SmallFile.Failure) {
       file = try SmallFile.read(path, sizeBytesMax: Self.sizeBytesMax)
     } catch {
-      if error.code == ENOENT { return Loaded(stamps: [nil], filePaths: [path]) }
-      throw failure("", error.cause)
+      guard error.code == ENOENT else { throw failure("", error.cause) }
+      // Somebody made a configuration there: to go on with the defaults would pass over it.
+      guard !SmallFile.isLink(path) else { throw failure("", "it is a link that leads nowhere") }
+      return Loaded(stamps: [nil], filePaths: [path])
     }
     // It holds secrets: a copy that others could read, or write, is not to be lived with.
     guard file.stamp.permissions & 0o077 == 0 else {
       throw failure("", "others may read or write it, and it holds secrets: chmod 600 mends that")
     }
-    guard [0, geteuid()].contains(file.stamp.owner) || geteuid() == 0 else {
+    // What root uses must be what the ledger's server would use.
+    let user = geteuid() == 0 ? SmallFile.Stamp(path: directory.path)?.owner : geteuid()
+    guard file.stamp.owner == 0 || file.stamp.owner == user else {
       throw failure("", "it belongs to another user")
     }
     let root: JSONValue

@@ -26,10 +26,10 @@ enum SmallFile {
       isRegular = status.st_mode & S_IFMT == S_IFREG
     }
 
-    /// The stamp of a path; nil where nothing can be seen there.
+    /// The stamp of a path, or of a link there that leads nowhere; nil where nothing can be seen there.
     init?(path: String) {
       var status = stat()
-      guard stat(path, &status) == 0 else { return nil }
+      guard stat(path, &status) == 0 || lstat(path, &status) == 0 else { return nil }
       self.init(status)
     }
 
@@ -53,6 +53,12 @@ enum SmallFile {
   struct Content {
     let content: [UInt8]
     let stamp: Stamp
+  }
+
+  /// Whether a symbolic link stands there, wherever it leads.
+  static func isLink(_ path: String) -> Bool {
+    var status = stat()
+    return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK
   }
 
   static func read(_ path: String, sizeBytesMax: Int) throws(Failure) -> Content {

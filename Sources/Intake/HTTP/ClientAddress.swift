@@ -106,9 +106,9 @@ package struct TrustedProxies: Sendable {
   package func client(peer: NetworkAddress, forwardedFor: [String]) -> NetworkAddress {
     var client = peer
     guard contains(client) else { return client }
-    let hops = forwardedFor.joined(separator: ",").split(
-      separator: ",", omittingEmptySubsequences: false)
-    for hop in hops.reversed() {
+    // Empty elements of a list are nothing (RFC 9110, section 5.6.1).
+    let hops = forwardedFor.joined(separator: ",").split(separator: ",").map(Self.trimmed)
+    for hop in hops.reversed() where !hop.isEmpty {
       guard let address = Self.hop(hop) else { return client }
       client = address
       if !contains(client) { return client }
@@ -116,11 +116,16 @@ package struct TrustedProxies: Sendable {
     return client
   }
 
-  /// `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:4711`.
-  private static func hop(_ text: Substring) -> NetworkAddress? {
+  private static func trimmed(_ text: Substring) -> Substring {
     var text = text
     while let first = text.first, first == " " || first == "\t" { text = text.dropFirst() }
     while let last = text.last, last == " " || last == "\t" { text = text.dropLast() }
+    return text
+  }
+
+  /// `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:4711`.
+  private static func hop(_ text: Substring) -> NetworkAddress? {
+    var text = text
     if text.first == "[" {
       guard let end = text.firstIndex(of: "]") else { return nil }
       return NetworkAddress(String(text[text.index(after: text.startIndex)..<end]))

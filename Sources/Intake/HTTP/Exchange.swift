@@ -163,7 +163,10 @@ final class Exchange: @unchecked Sendable {
           : .unavailable(retryAfterSeconds: 5))
     case .metrics: return send(listener.exposition())
     case .receipt(let text):
-      guard let appFamily, let id = UUID16(text) else { return send(.receiptNotFound) }
+      // In capitals it would be a second spelling of the path.
+      guard let appFamily, let id = UUID16(text), id.description == text else {
+        return send(.receiptNotFound)
+      }
       return work { completion in
         listener.service.receipt(id, of: appFamily, completion: completion)
       }

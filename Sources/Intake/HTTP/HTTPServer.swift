@@ -35,6 +35,8 @@ package final class HTTPServer: Sendable {
   private let client: Listener
   private let metrics: Listener?
   private let isShut = Monitor(false)
+  /// That fewer connections are taken than wanted, and why; nil where they are not fewer.
+  package let connectionsNote: String?
 
   private static let metricsConnectionsMax = 32
 
@@ -52,9 +54,11 @@ package final class HTTPServer: Sendable {
       options: options, proxies: proxies, service: service, authenticator: authenticator,
       metrics: metrics, accessLog: accessLog,
       keeper: keeper, bodies: BodyBudget(limitBytes: options.bodiesBytesMax))
+    let fitting = Self.fitting(connections: options.connectionsMax)
+    connectionsNote = fitting.note
     client = try Listener(
       parts, on: address, servesMetrics: false, threadCount: options.threadCount,
-      connectionsMax: Self.fitting(connections: options.connectionsMax))
+      connectionsMax: fitting.connections)
     self.metrics =
       if let metricsAddress {
         try Listener(
@@ -84,18 +88,24 @@ package final class HTTPServer: Sendable {
 
   /// Raises the process's limit of open files as far as the connections need it, and says how many
   /// connections it allows. The log must always be able to open its next file.
-  private static func fitting(connections wanted: Int) -> Int {
+  private static func fitting(connections wanted: Int) -> (connections: Int, note: String?) {
     let reserve = 640
     let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
     var limit = rlimit()
-    guard getrlimit(resource, &limit) == 0 else { return wanted }
+    guard getrlimit(resource, &limit) == 0 else { return (wanted, nil) }
     let needed = rlim_t(wanted + reserve)
     if limit.rlim_cur < needed {
       var raised = limit
       raised.rlim_cur = min(needed, limit.rlim_max)
       if setrlimit(resource, &raised) == 0 { limit = raised }
     }
-    return max(1, min(wanted, Int(min(limit.rlim_cur, needed)) - reserve))
+    if limit.rlim_cur >= needed { return (wanted, nil) }
+    let fitting = max(1, Int(limit.rlim_cur) - reserve)
+    return (
+      fitting,
+      "connections at once: \(fitting) instead of \(wanted), since the limit of open files is "
+        + "\(limit.rlim_cur) and not \(needed)"
+    )
   }
 
   /// Puts other trusted proxies in force, for every request that comes from now on.

@@ -12,7 +12,7 @@ enum Route: Equatable {
 
   static let receiptsPath = "/client/itunes_connect/receipts"
 
-  /// A path has one spelling: no trailing slash, no percent-encoding, case matters.
+  /// A path has one spelling: no trailing slash, no percent-encoding, case matters; ids are in lower case.
   init(path: String, servesMetrics: Bool) {
     if servesMetrics {
       self = path == "/metrics" ? .metrics : .unknown

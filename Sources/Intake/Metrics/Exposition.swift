@@ -11,7 +11,6 @@ extension Metrics {
     for counter in Counter.allCases {
       text += Self.heading(counter.rawValue, "counter", counter.help)
       let counts = now.counters[counter] ?? [:]
-      if counts.isEmpty, counter.labelName == nil { text += "\(counter.rawValue) 0\n" }
       for (label, count) in counts.sorted(by: { $0.key < $1.key }) {
         text += "\(counter.rawValue)\(Self.labels(counter.labelName, label)) \(count)\n"
       }

@@ -13,6 +13,17 @@ package final class Metrics: Sendable {
     case appStoreCalls = "receipt_ledger_app_store_calls_total"
     /// Conditions that an operator must mend, such as status 21004; label `alarm`.
     case alarms = "receipt_ledger_operator_alarms_total"
+
+    /// The labels that alerts look at. They stand at 0 from the start: to increase() and rate() a series
+    /// that begins at 1 has not grown.
+    var watchedLabels: [String] {
+      switch self {
+      case .requests: ["401", "402", "503"]
+      case .appendedEvents: [""]
+      case .appStoreCalls: []
+      case .alarms: OperatorAlarm.allCases.map(\.metricLabel)
+      }
+    }
   }
 
   /// What goes up and down.
@@ -43,7 +54,10 @@ package final class Metrics: Sendable {
   ]
 
   struct Values {
-    var counters: [Counter: [String: UInt64]] = [:]
+    var counters: [Counter: [String: UInt64]] = Dictionary(
+      uniqueKeysWithValues: Counter.allCases.map { counter in
+        (counter, Dictionary(uniqueKeysWithValues: counter.watchedLabels.map { ($0, 0) }))
+      })
     var gauges: [Gauge: Double] = [:]
     var histograms: [Histogram: Distribution] = [:]
   }

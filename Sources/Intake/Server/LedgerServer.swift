@@ -62,7 +62,8 @@ package final class LedgerServer: Sendable {
 
     let changes = ConfigurationChanges(say: say)
     watcher = try ConfigurationWatcher(
-      directory, onChange: { changes.take($0) }, onProblem: { say("\($0)") })
+      directory, onChange: { changes.take($0) }, onProblem: { say("\($0)") },
+      onMended: { say("config.json: can be used again") })
     let configuration = watcher.current
     appStore = try ReplaceableAppStore(configuration.appStore)
     let metrics = Metrics()
@@ -99,6 +100,7 @@ package final class LedgerServer: Sendable {
       try? writer.close()
       throw error
     }
+    if let note = http.connectionsNote { say(note) }
     changes.begin(
       ConfigurationTargets(
         workflow: workflow, appStore: appStore, authenticator: authenticator, http: http),

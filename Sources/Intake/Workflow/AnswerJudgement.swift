@@ -20,6 +20,9 @@ package enum OperatorAlarm: Int64, Sendable, CaseIterable {
   case requestMalformed = 21001
   case wrongSharedSecret = 21004
 
+  /// The word by which metrics know it.
+  package var metricLabel: String { "status_\(rawValue)" }
+
   /// For people; the app family's id is put before it.
   package var text: String {
     switch self {

@@ -21,7 +21,7 @@ final class OperatorNotes: Sendable {
 
   /// Counts an alarm, and says it.
   func alarm(_ alarm: OperatorAlarm, appFamily: String) {
-    metrics.count(.alarms, label: "status_\(alarm.rawValue)")
+    metrics.count(.alarms, label: alarm.metricLabel)
     say("app family \(appFamily): \(alarm.text)", key: "\(appFamily) \(alarm.rawValue)")
   }
 

@@ -39,7 +39,8 @@ private func writeConventions(to output: Output) throws(OutputError) {
     - A moment is a position, a day (UTC) or an RFC 3339 time; of that, digits beyond the millisecond are cut off.
     - Text from the data is printed with control characters escaped.
     - Progress is shown on standard error while that is a terminal; `NO_COLOR` turns bold text off.
-    - A closed pipe ends quietly. SIGINT and SIGTERM end after tidying up; a second one at once.
+    - A closed pipe ends quietly. SIGINT, SIGTERM and SIGHUP end after tidying up; a second SIGINT or SIGTERM at \
+    once. SIGHUP stays ignored where it was, as under `nohup`.
     """)
 }
 

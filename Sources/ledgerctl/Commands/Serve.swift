@@ -11,8 +11,8 @@ let serveCommand = Command(
       + "answer for are tried again until there is one. The interface is described in docs/client-api.md.",
     "It is the ledger's writer as long as it runs; other commands append through it. config.json is read again "
       + "when it changes.",
-    "SIGTERM and SIGINT end it: requests under way are answered first. Where nothing can be appended any more it "
-      + "ends with exit code 1, so that whoever supervises it starts it again.",
+    "SIGTERM, SIGINT and SIGHUP end it: requests under way are answered first. Where nothing can be appended any "
+      + "more it ends with exit code 1, so that whoever supervises it starts it again.",
   ],
   options: [
     Option(

@@ -8,7 +8,7 @@ let tokenCreateCommand = Command(
   "token create", summary: "Make a token for an app's back end and print it once",
   details: [
     "A token lets its bearer upload receipts of one app family, and look them up. It is printed once: config.json "
-      + "keeps its SHA-256. A running server takes it up within two seconds.",
+      + "keeps its SHA-256. A running server takes it up within two seconds. One that cannot be printed is revoked.",
     "config.json is written anew, indented; what else stands in it stays, in its order.",
   ],
   options: [
@@ -91,22 +91,48 @@ private func createToken(
   let appFamilyID = options.appFamilyID ?? ""
   let ledger = try OpenLedger(invocation, context)
   _ = try ledger.appName(appFamilyID, operation: "token create")
-  let (token, kept) = try ConfigurationFile(ledger.directory).addToken(appFamilyID: appFamilyID)
-  guard options.isJSON else {
-    try context.output.writeLine(token)
+  let file = ConfigurationFile(ledger.directory)
+  let (token, kept) = try file.addToken(appFamilyID: appFamilyID)
+  do throws(OutputError) {
+    if options.isJSON {
+      var writer = JSONWriter()
+      writer.object { writer in
+        writer.member("token", token)
+        kept.write(to: &writer)
+      }
+      try context.output.write(writer.bytes)
+      try context.output.writeLine()
+    } else {
+      try context.output.writeLine(token)
+    }
     try context.output.flush()
+  } catch {
+    throw withdrawToken(kept.id, from: file, because: error)
+  }
+  if !options.isJSON {
     context.diagnostics.writeLine(
       "ledgerctl: token \(kept.id) is shown this once; keep it as you keep a password")
-    return .done
   }
-  var writer = JSONWriter()
-  writer.object { writer in
-    writer.member("token", token)
-    kept.write(to: &writer)
-  }
-  try context.output.write(writer.bytes)
-  try context.output.writeLine()
   return .done
+}
+
+/// Ends a token that could not be printed, since nobody holds it; says so, or how to end it.
+func withdrawToken(
+  _ id: String, from file: ConfigurationFile, because error: OutputError
+) -> Failure {
+  var cause =
+    switch error {
+    case .closedPipe: "it could not be printed: nobody reads the output"
+    case .writeFailed(let object, let code):
+      "it could not be printed: \(object): \(systemErrorText(code))"
+    }
+  do {
+    _ = try file.revokeToken(id: id)
+    cause += "; it is revoked"
+  } catch {
+    cause += "; nor could it be revoked (\(error)): 'ledgerctl token revoke \(id)' does that"
+  }
+  return Failure(operation: "token create", object: id, cause: cause)
 }
 
 private func listTokens(

@@ -2,7 +2,7 @@
 import Glibc
 import Synchronization
 
-/// Whether SIGINT or SIGTERM arrived. A second one ends the process at once.
+/// Whether SIGINT, SIGTERM or SIGHUP arrived. A second SIGINT or SIGTERM ends the process at once.
 struct Interruption: Sendable {
   private static let flag = Atomic<Bool>(false)
 
@@ -15,18 +15,29 @@ struct Interruption: Sendable {
       Interruption.flag.store(true, ordering: .relaxed)
     }
     action.sa_flags = Int32(bitPattern: UInt32(SA_RESETHAND))
-    sigaction(SIGINT, &action, nil)
-    sigaction(SIGTERM, &action, nil)
     // Whoever started the program may have blocked them, and children inherit that.
     var awaited = sigset_t()
     sigemptyset(&awaited)
-    sigaddset(&awaited, SIGINT)
-    sigaddset(&awaited, SIGTERM)
+    // Under nohup the end of the terminal is not the end of the program.
+    let signals = isIgnored(SIGHUP) ? [SIGINT, SIGTERM] : [SIGINT, SIGTERM, SIGHUP]
+    for signal in signals {
+      // Where a terminal ends, its shell and the kernel both send one.
+      if signal == SIGHUP { action.sa_flags = 0 }
+      sigaction(signal, &action, nil)
+      sigaddset(&awaited, signal)
+    }
     sigprocmask(SIG_UNBLOCK, &awaited, nil)
     // A closed pipe and a file size limit are to be errors of write, not deaths.
     signal(SIGPIPE, SIG_IGN)
     signal(SIGXFSZ, SIG_IGN)
     return Interruption()
+  }
+
+  private static func isIgnored(_ signal: Int32) -> Bool {
+    var found = sigaction()
+    guard sigaction(signal, nil, &found) == 0 else { return false }
+    return unsafeBitCast(found.__sigaction_handler.sa_handler, to: Int.self)
+      == unsafeBitCast(SIG_IGN, to: Int.self)
   }
 
   var isRequested: Bool { Self.flag.load(ordering: .relaxed) }

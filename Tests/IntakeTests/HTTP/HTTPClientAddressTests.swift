@@ -30,7 +30,12 @@ struct ProxyCase: CustomTestStringConvertible, Sendable {
     ProxyCase(
       name: "what is no address ends the search", forwarded: ["198.51.100.1, unknown, 10.0.0.2"],
       client: "10.0.0.2"),
-    ProxyCase(name: "an empty hop", forwarded: ["198.51.100.1, "], client: "10.0.0.1"),
+    ProxyCase(name: "an empty hop", forwarded: ["198.51.100.1 ,"], client: "198.51.100.1"),
+    ProxyCase(
+      name: "empty hops anywhere",
+      forwarded: [",203.0.113.5,\t,198.51.100.1", "", " , 10.0.0.2,,"],
+      client: "198.51.100.1"),
+    ProxyCase(name: "empty hops alone", forwarded: [" ,", ""], client: "10.0.0.1"),
     ProxyCase(name: "a port", forwarded: ["198.51.100.1:4711"], client: "198.51.100.1"),
     ProxyCase(name: "IPv6", forwarded: ["2001:DB9:0::1"], client: "2001:db9::1"),
     ProxyCase(name: "IPv6 with a port", forwarded: ["[2001:db9::1]:4711"], client: "2001:db9::1"),
@@ -168,6 +173,19 @@ struct ProxyCase: CustomTestStringConvertible, Sendable {
 }
 
 @Suite("HTTP metrics exposition") struct HTTPMetricsTests {
+  @Test(
+    "what alerts look at stands at 0 from the start, or its first growth would not be seen",
+    arguments: [
+      "operator_alarms_total{alarm=\"status_21000\"}",
+      "operator_alarms_total{alarm=\"status_21001\"}",
+      "operator_alarms_total{alarm=\"status_21004\"}", "http_requests_total{status=\"503\"}",
+      "http_requests_total{status=\"401\"}", "http_requests_total{status=\"402\"}",
+    ])
+  func zeroFromTheStart(_ series: String) {
+    let lines = String(decoding: Metrics().exposition(), as: UTF8.self).split(separator: "\n")
+    #expect(lines.contains { $0 == "receipt_ledger_\(series) 0" })
+  }
+
   @Test("is the text that Prometheus reads")
   func exposition() {
     let metrics = Metrics()

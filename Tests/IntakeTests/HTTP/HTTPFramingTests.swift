@@ -169,6 +169,12 @@ struct BrokenRequest: CustomTestStringConvertible, Sendable {
       request: upload(line: "POST /\(String(repeating: "a", count: 40_000)) HTTP/1.1"), status: 414,
       code: nil),
     BrokenRequest(
+      name: "a thousand short headers",
+      request: upload(String(repeating: "a: b\r\n", count: 1500)), status: 431, code: nil),
+    BrokenRequest(
+      name: "a request's line without a version", request: upload(line: "POST \(path)"),
+      status: 400, code: nil),
+    BrokenRequest(
       name: "a chunk whose size is no number",
       request: upload(length: "Transfer-Encoding: chunked\r\n") + "zz\r\n", status: 400, code: nil),
     BrokenRequest(

@@ -19,6 +19,12 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
   private static let body = "{\"receipt\":\"AAAA\"}"
   private static let path = "/client/itunes_connect/receipts"
 
+  /// An upload with an unknown property of so many levels.
+  private static func nested(_ levels: Int) -> String {
+    "{\"receipt\":\"AAAA\",\"other\":" + String(repeating: "[", count: levels)
+      + String(repeating: "]", count: levels) + "}"
+  }
+
   private static func upload(_ body: String) -> String { ServerFixture.upload(body) }
 
   /// An upload with this Content-Type line, or none.
@@ -54,6 +60,9 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
     RouteCase(
       name: "many levels", request: upload(String(repeating: "[", count: 100_000)), status: 400,
       codes: ["not_json"]),
+    RouteCase(name: "as many levels as there may be", request: upload(nested(63)), status: 200),
+    RouteCase(
+      name: "a level too many", request: upload(nested(64)), status: 400, codes: ["not_json"]),
     RouteCase(name: "an array", request: upload("[]"), status: 422, codes: ["wrong_type"]),
     RouteCase(name: "an empty object", request: upload("{}"), status: 422, codes: ["missing"]),
     RouteCase(
@@ -61,6 +70,11 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
       "{\"receipt\":\"?\",\"country_code\":\"ZZ\",\"user_identifier\":1,\"ip_address\":\"x\","
         + "\"metadata\":[]}",
       codes: ["not_base64", "unknown_country", "wrong_type", "invalid_address", "wrong_type"]),
+    RouteCase(
+      name: "identifiers with a NUL", status: 422,
+      "{\"receipt\":\"AAAA\",\"user_identifier\":\"a\\u0000b\","
+        + "\"identifier_for_vendor\":\"\\u0000\"}",
+      codes: ["invalid_value", "invalid_value"]),
     RouteCase(
       name: "a query",
       request: ServerFixture.upload().replacing("receipts HTTP", with: "receipts?a=1 HTTP"),
@@ -132,6 +146,9 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
     RouteCase(
       name: "a receipt that there is not", status: 404,
       get: "\(path)/00000000-0000-4000-8000-000000000002", codes: ["not_found"]),
+    RouteCase(
+      name: "a receipt whose id is in capitals", status: 404,
+      get: "\(path)/\(ScriptedService.knownReceipt.uppercased())", codes: ["not_found"]),
     RouteCase(
       name: "an id that is none", status: 404, get: "\(path)/x", codes: ["not_found"]),
     RouteCase(

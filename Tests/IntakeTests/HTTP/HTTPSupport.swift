@@ -170,8 +170,8 @@ final class ScriptedService: ClientService {
     var canAppend = true
   }
 
-  static let receiptBody = Array("{\"id\":\"00000000-0000-4000-8000-000000000001\"}".utf8)
-  static let knownReceipt = "00000000-0000-4000-8000-000000000001"
+  static let receiptBody = Array("{\"id\":\"00000000-0000-4000-8000-00000000000a\"}".utf8)
+  static let knownReceipt = "00000000-0000-4000-8000-00000000000a"
 
   private let state: Monitor<State>
   private let knownBody: [UInt8]
