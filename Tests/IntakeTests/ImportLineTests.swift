@@ -71,18 +71,6 @@ import Testing
         "user_identifier is longer than 255 characters"
       ),
       (
-        Sample.line(#""user_identifier":"a\u0000b""#),
-        "user_identifier holds the character U+0000"
-      ),
-      (
-        Sample.line(#""user_identifer":"\u0000""#),
-        "user_identifer holds the character U+0000"
-      ),
-      (
-        Sample.line(#""identifier_for_vendor":"\u0000""#),
-        "identifier_for_vendor holds the character U+0000"
-      ),
-      (
         Sample.line(#""ip_address":"1.2.3""#),
         "ip_address is neither an IPv4 nor an IPv6 address"
       ),

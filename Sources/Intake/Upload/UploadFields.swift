@@ -72,9 +72,7 @@ package struct UploadFieldReader {
     } else if key == "country_code" {
       try takeCountry(&cursor)
     } else if key == "identifier_for_vendor" {
-      identifierForVendor = try identifier("identifier_for_vendor", &cursor).map {
-        String(decoding: $0, as: UTF8.self)
-      }
+      identifierForVendor = try text("identifier_for_vendor", &cursor)?.string
     } else if key == "user_identifier" {
       userIdentifier = try userIdentifier("user_identifier", &cursor)
     } else if key == "ip_address" {
@@ -128,18 +126,6 @@ package struct UploadFieldReader {
     return try cursor.readString()
   }
 
-  /// Text that people must be able to ask for: no command line can hold U+0000.
-  private mutating func identifier(
-    _ field: String, _ cursor: inout JSONCursor
-  ) throws(JSONError) -> [UInt8]? {
-    guard let bytes = try text(field, &cursor)?.bytes else { return nil }
-    guard !bytes.contains(0) else {
-      note(FieldProblem(field, .invalidValue, "holds the character U+0000"))
-      return nil
-    }
-    return bytes
-  }
-
   private mutating func takeReceipt(_ cursor: inout JSONCursor) throws(JSONError) {
     let problemCount = problems.count
     guard let content = try text("receipt", &cursor) else {
@@ -182,7 +168,8 @@ package struct UploadFieldReader {
   private mutating func userIdentifier(
     _ field: String, _ cursor: inout JSONCursor
   ) throws(JSONError) -> String? {
-    guard let bytes = try identifier(field, &cursor) else { return nil }
+    guard let content = try text(field, &cursor) else { return nil }
+    let bytes = content.bytes
     let limit = UploadLimits.userIdentifierCharacters
     // Each scalar has exactly one byte that is no continuation.
     if bytes.count > limit, bytes.count(where: { $0 & 0xC0 != 0x80 }) > limit {

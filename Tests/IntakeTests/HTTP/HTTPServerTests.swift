@@ -71,11 +71,6 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
         + "\"metadata\":[]}",
       codes: ["not_base64", "unknown_country", "wrong_type", "invalid_address", "wrong_type"]),
     RouteCase(
-      name: "identifiers with a NUL", status: 422,
-      "{\"receipt\":\"AAAA\",\"user_identifier\":\"a\\u0000b\","
-        + "\"identifier_for_vendor\":\"\\u0000\"}",
-      codes: ["invalid_value", "invalid_value"]),
-    RouteCase(
       name: "a query",
       request: ServerFixture.upload().replacing("receipts HTTP", with: "receipts?a=1 HTTP"),
       status: 400, codes: ["unexpected_query"]),
