@@ -254,6 +254,8 @@ import Testing
     if let snapshot = store.snapshots.first {
       let verdict = try projector.verify(snapshot)
       #expect(verdict?.contains(damage.cause) == true, "\(verdict ?? "usable")")
+      // What was whole when it was saved is looked at page by page by `verify` alone.
+      if damage == .savedDamaged { return }
       #expect {
         try projector.restore(snapshot)
       } throws: { error in

@@ -201,9 +201,9 @@ extension Projector {
 
   /// Throws where what came out of a snapshot is not what its header says, or is damaged.
   private func check(_ database: Database, _ snapshot: Snapshot) throws {
-    // The digest proves that it is what was saved, not that what was saved was whole.
-    if let damage = try damage(in: database) {
-      throw ProjectionError.snapshot(name: snapshot.name, cause: "its database \(damage)")
+    // It was whole when it was saved, and the digest proves that it is what was saved.
+    if let shape = try otherShape(of: database) {
+      throw ProjectionError.snapshot(name: snapshot.name, cause: "its database \(shape)")
     }
     let progress = try Progress(database)
     let head = snapshot.header

@@ -99,7 +99,8 @@ extension Projector {
       // The file goes with `scratch`.
       defer { withExtendedLifetime(scratch) {} }
       try fill(scratch.path, from: snapshot, to: snapshot.header.size)
-      return nil
+      let damage = try damage(in: Database(path: scratch.path, mode: .read))
+      return damage.map { "its database \($0)" }
     } catch ProjectionError.snapshot(_, let cause) {
       return cause
     } catch { throw Self.projectionError(error) }
