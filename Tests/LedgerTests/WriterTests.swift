@@ -88,7 +88,7 @@ struct WriterTests {
   private static func company(
     _ fixture: LedgerFixture, _ options: inout WriterOptions
   ) throws -> (writer: LedgerWriter, ticket: AppendTicket) {
-    let gate = DispatchSemaphore(value: 0)
+    let (gate, hasBegun) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
     let isOpen = Monitor(false)
     let clock = options.clock
     options.clock = {
@@ -96,11 +96,16 @@ struct WriterTests {
         defer { isOpen = true }
         return !isOpen
       }
-      if mustWait { gate.wait() }
+      if mustWait {
+        hasBegun.signal()
+        gate.wait()
+      }
       return clock()
     }
     let writer = try LedgerWriter.open(fixture.directory, options: options)
     _ = try writer.submit([fixture.draft(1)])
+    // Two in the first commit would be company already, and the third would wait for more.
+    hasBegun.wait()
     _ = try writer.submit([fixture.draft(2)])
     let last = try writer.submit([fixture.draft(3)])
     gate.signal()

@@ -221,7 +221,8 @@ package final class FaultyStorage: Storage {
   }
 
   private func call<Result>(
-    changes: Bool = false, onFailure: (inout State) -> Void = { _ in },
+    changes: Bool = false, isInterruptible: Bool = true,
+    onFailure: (inout State) -> Void = { _ in },
     _ body: (inout State) throws(SystemError) -> Result
   ) throws(SystemError) -> Result {
     try state.withLock { state throws(SystemError) in
@@ -234,7 +235,9 @@ package final class FaultyStorage: Storage {
         throw SystemError(code: failure.code)
       }
       if changes, state.faults.isReadOnly { throw SystemError(code: EROFS) }
-      if state.faults.isFlaky, Int.random(in: 0..<5, using: &state.random) == 0 {
+      if isInterruptible, state.faults.isFlaky,
+        Int.random(in: 0..<5, using: &state.random) == 0
+      {
         throw SystemError(code: EINTR)
       }
       return try body(&state)
@@ -330,12 +333,7 @@ package final class FaultyStorage: Storage {
     onFailure: (inout State) -> Void, _ body: (inout State) throws(SystemError) -> Void
   ) throws(SystemError) {
     // A sync is not interrupted: the seam promises that it is never made twice.
-    let wasFlaky = state.withLock { state in
-      defer { state.faults.isFlaky = false }
-      return state.faults.isFlaky
-    }
-    defer { state.withLock { $0.faults.isFlaky = wasFlaky } }
-    try call(onFailure: onFailure) { state throws(SystemError) in
+    try call(isInterruptible: false, onFailure: onFailure) { state throws(SystemError) in
       state.syncCount += 1
       if state.syncCount == state.faults.failSync {
         onFailure(&state)
