@@ -71,13 +71,12 @@ def append_concurrently(bench):
 def burst_of(bench, events, what):
     burst, size = bench.size.burst_seconds, bench.size
 
-    def single():
-        done = append(bench, "ledger", events, count=size.single_events)
-        return done["events"] / done["seconds"]
+    def alone(way):
+        def run():
+            done = append(bench, way, events, count=size.single_events)
+            return done["events"] / done["seconds"]
 
-    def bare_single():
-        done = append(bench, "bare", events, count=size.single_events)
-        return done["events"] / done["seconds"]
+        return run
 
     def together(way):
         def run():
@@ -88,7 +87,7 @@ def burst_of(bench, events, what):
 
         return run
 
-    ways = {"single": single, "bare single": bare_single}
+    ways = {"single": alone("ledger"), "bare single": alone("bare")}
     ways |= {name: together(name) for name in ("ledger", "bare", "sqlite")}
     taken = in_turn(bench.rounds, ways, False)
 

@@ -50,6 +50,8 @@ extension Projector {
       if progress.position > reader.head.size { try reader.refresh() }
       let position = min(progress.position, reader.head.size)
       let scratch = try scratchFromNothing(at: position)
+      // The file goes with `scratch`.
+      defer { withExtendedLifetime(scratch) {} }
       return try compare(older, scratch.path, progress, scope, rowLimit)
     } catch { throw Self.projectionError(error) }
   }

@@ -7,10 +7,13 @@ struct Generations {
   /// The folder `projections`.
   let directory: String
   private let link: String
+  /// The folder of the ledger.
+  private let ledger: String
 
   init(_ ledger: LedgerDirectory) {
     directory = ledger.fullPath("projections")
     link = ledger.fullPath("projections.sqlite")
+    self.ledger = ledger.path
   }
 
   private func failure(_ operation: String, _ name: String) -> ProjectionError {
@@ -38,8 +41,7 @@ struct Generations {
 
   /// Whether generations can be made, put in use and folded on.
   var isWritable: Bool {
-    let ledger = String(link.dropLast("/projections.sqlite".count))
-    return [ledger, directory, current].allSatisfy { path in
+    [ledger, directory, current].allSatisfy { path in
       guard let path, access(path, F_OK) == 0 else { return true }
       return access(path, W_OK) == 0
     }
@@ -185,7 +187,7 @@ struct Generations {
       throw error
     }
     // From here on it is in use, also where the disk refuses to say so.
-    try sync(String(link.dropLast("/projections.sqlite".count)))
+    try sync(ledger)
     // Whoever has an older generation open keeps it until it closes it.
     removeLeftBehind(inUse: name)
   }

@@ -199,7 +199,7 @@ extension Projector {
     }
   }
 
-  /// Throws where what came out of a snapshot is not what its header says, or is damaged.
+  /// Throws where what came out of a snapshot is not what its header says, or has another shape.
   private func check(_ database: Database, _ snapshot: Snapshot) throws {
     // It was whole when it was saved, and the digest proves that it is what was saved.
     if let shape = try otherShape(of: database) {

@@ -89,7 +89,8 @@ extension Projector {
     return try snapshot.damagedFile(isCancelled: observer.isCancelled)
   }
 
-  /// Reads all of a snapshot, as a restore would; returns why it can't be used, nil where it can.
+  /// Reads all of a snapshot, as a restore would, and has SQLite check every page.
+  /// - Returns: why it can't be used, nil where it can.
   ///
   /// Throws where that can't be told, such as for want of space.
   package func verify(_ snapshot: Snapshot) throws(ProjectionError) -> String? {

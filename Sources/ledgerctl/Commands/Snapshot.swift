@@ -59,8 +59,9 @@ let snapshotListCommand = Command(
 let snapshotVerifyCommand = Command(
   "snapshot verify", summary: "Check snapshots",
   details: [
-    "Reads the snapshot, or all of them, as a restore would: digest, compression, SQLite's own check, the position "
-      + "and the root, which must be the log's, and the versions. The exit code is 21 where one can't be used."
+    "Reads the snapshot, or all of them, as a restore would: digest, compression, the position and the root, which "
+      + "must be the log's, and the versions; and has SQLite check every page. The exit code is 21 where one can't "
+      + "be used."
   ],
   positionals: [
     Positional("EVENTS", arity: .optional, help: "a snapshot, by its number of events")
