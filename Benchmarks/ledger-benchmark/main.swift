@@ -1,5 +1,6 @@
 // One measurement a run, in this process; script/bench takes turns and compares.
 import Glibc
+import Ledger
 
 let usage = """
   Usage: ledger-benchmark append --way ledger|bare|sqlite --events FILE --directory DIR
@@ -19,6 +20,7 @@ func fail(_ message: String, status: Int32) -> Never {
   exit(status)
 }
 
+OpenFileLimit.raise()
 let arguments = CommandLine.arguments.dropFirst()
 do {
   let rest = arguments.dropFirst()

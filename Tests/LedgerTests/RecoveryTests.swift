@@ -119,7 +119,7 @@ struct TailRecoveryTests {
     #expect(try fixture.lines() == lines)
     let writer = try LedgerWriter.open(fixture.directory)
     try writer.close()
-    #expect(writer.recovery.sealedTails == ["log/" + tailName(0), "log/" + tailName(4)])
+    #expect(writer.recovery.unsealedTails == ["log/" + tailName(0), "log/" + tailName(4)])
     #expect(writer.recovery.notes.isEmpty)
     #expect(fixture.tailNames == [tailName(7)])
     #expect(try fixture.lines() == lines)

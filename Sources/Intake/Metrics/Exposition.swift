@@ -92,6 +92,7 @@ extension Metrics.Gauge {
     case .queueAgeSeconds: "How long the oldest of them has waited."
     case .headPosition: "Number of events in the log."
     case .projectionLag: "Events that the projections have not folded yet."
+    case .unsealedBytes: "Bytes of full tails that are no blocks yet."
     case .connections: "Open HTTP connections."
     case .bodyBytes: "Bytes of request bodies in memory."
     case .appStoreCallsInFlight: "Calls to the App Store under way."

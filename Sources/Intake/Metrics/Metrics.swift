@@ -32,6 +32,7 @@ package final class Metrics: Sendable {
     case queueAgeSeconds = "receipt_ledger_verification_queue_oldest_seconds"
     case headPosition = "receipt_ledger_head_position"
     case projectionLag = "receipt_ledger_projection_lag_events"
+    case unsealedBytes = "receipt_ledger_unsealed_tails_bytes"
     case connections = "receipt_ledger_http_connections"
     case bodyBytes = "receipt_ledger_http_body_bytes"
     case appStoreCallsInFlight = "receipt_ledger_app_store_calls_in_flight"

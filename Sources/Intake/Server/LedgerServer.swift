@@ -40,7 +40,7 @@ package final class LedgerServer: Sendable {
   private static var writerOptions: WriterOptions {
     var options = WriterOptions()
     options.groupPauseMs = 6
-    options.sealingNiceness = 10
+    options.sealingPriority = .niceness(10)
     return options
   }
 

@@ -18,6 +18,7 @@ final class WorkflowGauges {
     metrics.set(.circuitOpen, figures.isCircuitOpen ? 1 : 0)
     let head = shared.writer.nextPosition
     metrics.set(.headPosition, Double(head))
+    metrics.set(.unsealedBytes, Double(shared.writer.unsealedTails.byteCount))
     metrics.set(.clockSetBackSeconds, Double(shared.writer.clockSetBack.distanceMsMax) / 1000)
     metrics.set(.projectionLag, Double(max(0, head - shared.projections.position)))
     let nowMs = shared.clock.monotonicMs()

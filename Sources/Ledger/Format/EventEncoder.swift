@@ -1,4 +1,4 @@
-// From drafts to event lines: salt, digest, position references.
+// Drafts, and how they become event lines: digest, position references.
 import Bytes
 import Glibc
 
@@ -73,14 +73,15 @@ final class EventEncoder {
 
   /// Appends the line of a draft to a buffer.
   func append(
-    _ draft: EventDraft, position: Position, firstPosition: Position, timeMs: Int64,
-    salt: UnsafeRawBufferPointer, to buffer: ByteBuffer
+    _ salted: SaltedDraft, position: Position, firstPosition: Position, timeMs: Int64,
+    to buffer: ByteBuffer
   ) {
+    let draft = salted.draft
     draft.data.withUnsafeBytes { bytes in
       let content = inserted(draft.references, into: bytes, firstPosition: firstPosition)
-      hasher.update(salt)
-      hasher.update(content)
-      let digest = hasher.finish()
+      let digest =
+        salted.digest
+        ?? salted.withSalt { SaltedDraft.digest(salt: $0, data: content, hasher) }
       buffer.reserve(content.count + 320)
       buffer.append("{\"seq\":")
       buffer.appendDecimal(position)
@@ -93,7 +94,7 @@ final class EventEncoder {
       buffer.append("\",\"digest\":\"")
       digest.withUnsafeBytes { buffer.append(hexOf: $0) }
       buffer.append("\",\"salt\":\"")
-      SaltText.append(salt, to: buffer)
+      salted.withSalt { SaltText.append($0, to: buffer) }
       buffer.append("\",\"data\":")
       buffer.append(content)
       buffer.append("}\n")

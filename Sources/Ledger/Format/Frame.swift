@@ -72,6 +72,30 @@ struct FrameHeader: Equatable {
   }
 }
 
+extension FrameHeader {
+  /// Takes the headers out of a buffer of whole frames, so that their lines are left; the end of the last
+  /// frame, or nil where the buffer holds anything but whole frames that continue each other.
+  static func removeAll(from buffer: ByteBuffer, first: Position) -> Position? {
+    var end = first
+    var offset = 0
+    var keptByteCount = 0
+    while offset < buffer.count {
+      let rest = UnsafeRawBufferPointer(rebasing: buffer.bytes[offset...])
+      guard let header = FrameHeader(rest), header.first == end, header.isWhole(in: rest) else {
+        return nil
+      }
+      memmove(
+        buffer.base + keptByteCount, buffer.base + offset + header.headerByteCount,
+        header.eventByteCount)
+      keptByteCount += header.eventByteCount
+      offset += header.frameByteCount
+      end = header.endPosition
+    }
+    buffer.count = keptByteCount
+    return end
+  }
+}
+
 /// Checks that event lines are what their frame or block says: form, positions, order of time.
 struct EventRun {
   private(set) var next: Position

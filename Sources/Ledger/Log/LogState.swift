@@ -138,6 +138,29 @@ struct LogState {
     return try segment.extend()
   }
 
+  /// Takes in the blocks that were added to the newest segment, in place of the tails that they were made of. False
+  /// where that does not explain what is found: then the whole log must be looked at again.
+  mutating func takeNewBlocks() throws(LedgerError) -> Bool {
+    guard damage == nil, var segment = newest, !segment.isClosed else { return false }
+    switch try segment.extend() {
+    case .end: break
+    case .torn:
+      // A block that is being written: its tail is there.
+      guard tails.contains(where: { $0.first == segment.endPosition }) else { return false }
+    case .damaged: return false
+    }
+    if segment.endPosition > newest?.endPosition ?? 0 {
+      // Tails and blocks must tell the same history.
+      guard let last = tails.firstIndex(where: { $0.endPosition == segment.endPosition }),
+        tails[last].frontierAfter == segment.frontierAfter,
+        tails[last].lastEventAtMs == segment.lastEventAtMs
+      else { return false }
+      tails.removeFirst(last + 1)
+    }
+    newest = segment
+    return true
+  }
+
   private mutating func walkTails(
     _ directory: LedgerDirectory, _ files: [(first: Position, file: StorageFile)],
     afterSegment stop: SegmentIndex.Stop, _ hasher: SHA256, knowing earlier: LogState?

@@ -1,13 +1,11 @@
 // One tail, frame by frame.
 import Bytes
-import Glibc
 
 /// A frame's place in its tail.
 struct FrameLocation {
   let header: FrameHeader
   let offsetBytes: Int
 
-  var eventsOffsetBytes: Int { offsetBytes + header.headerByteCount }
   var endOffsetBytes: Int { offsetBytes + header.frameByteCount }
 }
 
@@ -138,15 +136,8 @@ struct TailView {
       isThere = try file.readWhole(end - start, offsetBytes: start, into: buffer)
     } catch { throw error.unreadable(file, at: first.header.first) }
     guard isThere else { throw damage("it became shorter") }
-    var used = 0
-    for frame in part {
-      let rest = UnsafeRawBufferPointer(rebasing: buffer.bytes[(frame.offsetBytes - start)...])
-      guard frame.header.isWhole(in: rest) else { throw damage("a frame changed") }
-      let source = buffer.base + (frame.eventsOffsetBytes - start)
-      memmove(buffer.base + used, source, frame.header.eventByteCount)
-      used += frame.header.eventByteCount
-    }
-    buffer.count = used
+    guard FrameHeader.removeAll(from: buffer, first: first.header.first) == last.header.endPosition
+    else { throw damage("a frame changed") }
   }
 
   /// The index of the frame that holds a position.

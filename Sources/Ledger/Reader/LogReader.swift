@@ -45,9 +45,11 @@ package final class LogReader {
 
   /// Takes in what a writer has added since.
   package func refresh() throws(LedgerError) {
-    // The segment is looked at last: a tail that was sealed meanwhile has made it grow.
-    if state.damage == nil, let newest = state.newest, try extendTails(), try !hasGrown(newest) {
-      return
+    // The segment is looked at last: a tail that was sealed meanwhile has made it grow. While many tails wait, blocks
+    // come all the time: they are taken in without a look at the other tails.
+    if state.damage == nil, let newest = state.newest, try extendTails() {
+      if try !hasGrown(newest) { return }
+      if try state.takeNewBlocks() { return }
     }
     state = try LogReader.settledState(directory, hasher, knowing: state)
   }

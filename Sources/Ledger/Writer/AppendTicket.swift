@@ -13,14 +13,14 @@ package struct AppendResult: Sendable, Equatable {
 
 /// A submission under way. May be waited for by any thread, any number of times.
 package final class AppendTicket: @unchecked Sendable {
-  let drafts: [EventDraft]
+  let drafts: [SaltedDraft]
   /// The most bytes that the event lines can take.
   let byteCountLimit: Int
   // Written once before the semaphore is raised, read after it was passed.
   private var outcome: Result<AppendResult, LedgerError>?
   private let semaphore: UnsafeMutablePointer<sem_t>
 
-  init(_ drafts: [EventDraft], byteCountLimit: Int) {
+  init(_ drafts: [SaltedDraft], byteCountLimit: Int) {
     self.drafts = drafts
     self.byteCountLimit = byteCountLimit
     semaphore = .allocate(capacity: 1)

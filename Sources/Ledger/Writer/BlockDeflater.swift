@@ -1,6 +1,11 @@
-// Deflating the events of tails, on whichever thread has time for it.
+// Deflating the events of blocks.
 import CDeflate
-import Threads
+
+/// The events of a tail, plain and deflated: what a block is made of.
+struct BlockContent {
+  let events: ByteBuffer
+  let deflated: ByteBuffer
+}
 
 /// Deflates the events of blocks. Used by one thread at a time.
 final class BlockDeflater {
@@ -26,45 +31,5 @@ final class BlockDeflater {
       compressor, events.baseAddress, events.count, result.base, limit)
     precondition(result.count > 0, "deflate made events larger than its bound")
     return result
-  }
-}
-
-/// The deflated events of one tail, which the first thread that claims them makes.
-final class DeflatedEvents: @unchecked Sendable {
-  private enum State {
-    case untouched, underWay
-    case done(ByteBuffer)
-  }
-
-  private let monitor = Monitor(State.untouched, conditionCount: 1)
-
-  /// True for one caller, who then must `finish`.
-  func claim() -> Bool {
-    monitor.withLock { state in
-      guard case .untouched = state else { return false }
-      state = .underWay
-      return true
-    }
-  }
-
-  func finish(_ buffer: ByteBuffer) {
-    monitor.withLock { $0 = .done(buffer) }
-    monitor.broadcast(0)
-  }
-
-  /// What was made; nil before that.
-  var now: ByteBuffer? {
-    monitor.withLock { state in
-      if case .done(let buffer) = state { return buffer }
-      return nil
-    }
-  }
-
-  /// Waits for whoever has claimed them.
-  func wait() -> ByteBuffer {
-    monitor.wait(on: 0) { state in
-      if case .done(let buffer) = state { return buffer }
-      return nil
-    }
   }
 }

@@ -1,6 +1,16 @@
 // The one writer of a ledger: a queue of submissions, group commit, and its end.
 import Threads
 
+/// Submitters whose events are durable and who have not heard it yet.
+private struct Acknowledgement {
+  var tickets: [AppendTicket] = []
+  var results: [AppendResult] = []
+
+  func tell() {
+    for (ticket, result) in zip(tickets, results) { ticket.resolve(.success(result)) }
+  }
+}
+
 /// Appends events to a ledger, durably and in order. Any thread may call it.
 ///
 /// While it lives it holds the ledger's lock. After a failed sync it refuses everything: the ledger
@@ -39,6 +49,7 @@ package final class LedgerWriter: @unchecked Sendable {
   private let options: WriterOptions
   private let lock: Monitor<WriterLock?>
   private let sealer: Sealer
+  private let salters: Salters
   // Used only by the thread that has set `isCommitting`.
   private let tailWriter: TailWriter
   private let thread: Monitor<WorkerThread?>
@@ -73,9 +84,8 @@ package final class LedgerWriter: @unchecked Sendable {
     self.options = options
     self.lock = Monitor(lock)
     recovery = recovered.report
-    sealer = try Sealer(
-      recovered.segmentWriter, level: options.compressionLevel,
-      unsealedCountMax: options.unsealedTailCountMax, niceness: options.sealingNiceness)
+    salters = Salters(random: options.random)
+    sealer = try Sealer(directory, options, recovered.segmentWriter, recovered.unsealed)
     tailWriter = TailWriter(
       directory, options, sealer, current: recovered.current,
       nextPosition: recovered.nextPosition, lastEventAtMs: recovered.lastEventAtMs)
@@ -102,6 +112,9 @@ package final class LedgerWriter: @unchecked Sendable {
   /// What was seen, since it was opened, of a clock that stood before the last event.
   package var clockSetBack: ClockSetBack { monitor.withLock { $0.clockSetBack } }
 
+  /// What waits to become blocks.
+  package var unsealedTails: UnsealedTails { sealer.unsealed }
+
   /// Why nothing can be appended any more; nil while something can.
   package var failure: LedgerError? { monitor.withLock { $0.failure } }
 
@@ -117,7 +130,7 @@ package final class LedgerWriter: @unchecked Sendable {
       return true
     }
     if mayCommit {
-      commit([ticket])
+      commit([ticket]).tell()
     } else {
       try enqueue(ticket)
     }
@@ -179,7 +192,7 @@ package final class LedgerWriter: @unchecked Sendable {
     if byteCountLimit > Format.frameByteCountMax {
       throw refusal("together the events are larger than \(Format.frameByteCountMax) bytes")
     }
-    return AppendTicket(drafts, byteCountLimit: byteCountLimit)
+    return AppendTicket(try salters.salt(drafts), byteCountLimit: byteCountLimit)
   }
 
   private func enqueue(_ ticket: AppendTicket) throws(LedgerError) {
@@ -217,9 +230,17 @@ package final class LedgerWriter: @unchecked Sendable {
   }
 
   private func run() {
-    while let group = nextGroup() {
-      commit(group)
-      pauseForCompany()
+    var durable = Acknowledgement()
+    while true {
+      // What waits already is taken before the others hear: they come back while its frame is made.
+      var group = options.groupPauseMs > 0 ? nil : monitor.withLock { takeGroup(&$0) }
+      durable.tell()
+      if group == nil {
+        pauseForCompany()
+        group = nextGroup()
+      }
+      guard let group else { return }
+      durable = commit(group)
     }
   }
 
@@ -241,34 +262,53 @@ package final class LedgerWriter: @unchecked Sendable {
     monitor.withLock { $0.isPausing = false }
   }
 
-  /// Takes what is queued, up to the size of a group; nil when the writer is closing.
+  /// Waits for a group; nil when the writer is closing.
   private func nextGroup() -> [AppendTicket]? {
     monitor.wait(on: Condition.work) { state -> [AppendTicket]?? in
-      if state.isCommitting { return nil }
-      if state.queue.isEmpty { return state.isClosing ? .some(nil) : nil }
-      var byteCount = 0
-      var count = 0
-      while count < state.queue.count {
-        let next = state.queue[count].byteCountLimit
-        if count > 0, byteCount + next > options.groupByteCount { break }
-        byteCount += next
-        count += 1
-      }
-      let group = Array(state.queue.prefix(count))
-      state.queue.removeFirst(count)
-      state.queueByteCount -= byteCount
-      state.isCommitting = true
-      if options.groupPauseMs > 0 { state.groupBeganMs = MonotonicTime.nowMs() }
-      monitor.broadcast(Condition.room)
-      return .some(group)
+      if let group = takeGroup(&state) { return .some(group) }
+      return state.isClosing && state.queue.isEmpty && !state.isCommitting ? .some(nil) : nil
     }
   }
 
-  /// Commits a group and tells its submitters. The caller has set `isCommitting`.
-  private func commit(_ group: [AppendTicket]) {
+  /// Takes what is queued, up to the size of a group, to be committed; nil where that can't be now.
+  private func takeGroup(_ state: inout State) -> [AppendTicket]? {
+    if state.isCommitting || state.queue.isEmpty { return nil }
+    state.isCommitting = true
+    if options.groupPauseMs > 0 { state.groupBeganMs = MonotonicTime.nowMs() }
+    return take(&state, byteCount: 0)
+  }
+
+  /// Takes what is queued as long as it fits into a group that has so many bytes; one at least into an empty group.
+  private func take(_ state: inout State, byteCount: Int) -> [AppendTicket] {
+    if state.queue.isEmpty { return [] }
+    var total = byteCount
+    var count = 0
+    while count < state.queue.count {
+      let next = state.queue[count].byteCountLimit
+      if total > 0, total + next > options.groupByteCount { break }
+      total += next
+      count += 1
+    }
+    let taken = Array(state.queue.prefix(count))
+    state.queue.removeFirst(count)
+    state.queueByteCount -= total - byteCount
+    monitor.broadcast(Condition.room)
+    return taken
+  }
+
+  /// Commits a group, and whoever comes while its frame is made; the submitters are to be told then, where they have not
+  /// heard of a failure. The caller has set `isCommitting`.
+  private func commit(_ tickets: [AppendTicket]) -> Acknowledgement {
+    var group = tickets
     let outcome: Result<[AppendResult], TailWriter.Failure>
     do throws(TailWriter.Failure) {
-      outcome = .success(try tailWriter.commit(group))
+      let byteCount = tickets.reduce(0) { $0 + $1.byteCountLimit }
+      outcome = .success(
+        try tailWriter.commit(tickets) {
+          let latecomers = monitor.withLock { take(&$0, byteCount: byteCount) }
+          group += latecomers
+          return latecomers
+        })
     } catch { outcome = .failure(error) }
     let abandoned = monitor.withLock { state -> [AppendTicket] in
       state.isCommitting = false
@@ -289,10 +329,10 @@ package final class LedgerWriter: @unchecked Sendable {
       return abandoned
     }
     switch outcome {
-    case .success(let results):
-      for (ticket, result) in zip(group, results) { ticket.resolve(.success(result)) }
+    case .success(let results): return Acknowledgement(tickets: group, results: results)
     case .failure(let failure):
       for ticket in group + abandoned { ticket.resolve(.failure(failure.error)) }
+      return Acknowledgement()
     }
   }
 }

@@ -1,9 +1,11 @@
-// Opening for writing: what a crash left is cut, removed, sealed or copied, and told.
+// Opening for writing: what a crash left is cut, removed or copied, and told.
 import Bytes
 
 /// What recovery hands to the writer.
 struct RecoveredLog {
   let segmentWriter: SegmentWriter
+  /// Full tails before the current one, in order.
+  let unsealed: [UnsealedTail]
   let current: TailWriter.CurrentTail?
   let nextPosition: Position
   let lastEventAtMs: Int64
@@ -39,10 +41,10 @@ struct Recovery {
       report.temporaryFiles.append(directory.logPath(name))
     }
     let writer = SegmentWriter(directory, options, newest: segment)
-    let current = try takeOver(state, writer)
+    let (unsealed, current) = try takeOver(state)
     try directory.syncLogDirectory()
     return RecoveredLog(
-      segmentWriter: writer, current: current, nextPosition: state.size,
+      segmentWriter: writer, unsealed: unsealed, current: current, nextPosition: state.size,
       lastEventAtMs: state.lastEventAtMs, report: report)
   }
 
@@ -115,46 +117,44 @@ struct Recovery {
     }
   }
 
-  /// Seals every tail but the newest, and copies that one: a writer never appends to a tail that
-  /// it didn't create.
+  /// Copies the newest tail: a writer never appends to a tail that it didn't create, nor begins another behind
+  /// one whose last frame may never have been synced. All others were synced before the next one began.
   private mutating func takeOver(
-    _ state: LogState, _ writer: SegmentWriter
-  ) throws(LedgerError) -> TailWriter.CurrentTail? {
+    _ state: LogState
+  ) throws(LedgerError) -> (unsealed: [UnsealedTail], current: TailWriter.CurrentTail?) {
+    var unsealed: [UnsealedTail] = []
+    var current: TailWriter.CurrentTail?
     for (index, tail) in state.tails.enumerated() {
       let isNewest = index == state.tails.count - 1
-      let tornByteCount = isNewest ? state.tornTailByteCount : 0
-      if tornByteCount > 0 {
+      if isNewest, state.tornTailByteCount > 0 {
         report.tornFrame = RecoveryReport.Cut(
-          file: tail.name, offsetBytes: tail.endOffsetBytes, byteCount: tornByteCount)
+          file: tail.name, offsetBytes: tail.endOffsetBytes, byteCount: state.tornTailByteCount)
       }
       if tail.frames.isEmpty {
         try directory.unlink(tail.name)
         report.emptyTail = tail.name
         continue
       }
-      let events = ByteBuffer(capacity: tail.endOffsetBytes)
+      let file = isNewest ? try copy(tail) : tail.file
       if isNewest, tail.eventByteCount < options.blockByteCount {
-        return try copy(tail, events)
+        current = TailWriter.CurrentTail(
+          file: file, fileByteCount: tail.endOffsetBytes, first: tail.first,
+          eventByteCount: tail.eventByteCount)
+        continue
       }
-      try tail.readEvents(fromFrame: 0, into: events)
-      let sealable = SealableTail(
-        first: tail.first, eventCount: tail.endPosition - tail.first, events: events)
-      let deflater = try BlockDeflater(level: options.compressionLevel)
-      try writer.seal(sealable, deflated: deflater.deflate(events.bytes))
-      report.sealedTails.append(tail.name)
+      unsealed.append(
+        UnsealedTail(
+          first: tail.first, eventCount: tail.endPosition - tail.first,
+          byteCount: tail.endOffsetBytes))
+      report.unsealedTails.append(tail.name)
     }
-    return nil
+    return (unsealed, current)
   }
 
-  private func copy(
-    _ tail: TailView, _ events: ByteBuffer
-  ) throws(LedgerError) -> TailWriter.CurrentTail {
+  private func copy(_ tail: TailView) throws(LedgerError) -> StorageFile {
     let frames = ByteBuffer(capacity: tail.endOffsetBytes)
     guard try tail.file.readWhole(tail.endOffsetBytes, offsetBytes: 0, into: frames)
     else { throw tail.damage("it became shorter") }
-    let file = try directory.replaceFile(tail.name, with: frames)
-    try tail.readEvents(fromFrame: 0, into: events)
-    return TailWriter.CurrentTail(
-      file: file, fileByteCount: tail.endOffsetBytes, first: tail.first, events: events)
+    return try directory.replaceFile(tail.name, with: frames)
   }
 }

@@ -1,165 +1,169 @@
 // The threads that make full tails into blocks, beside the append path.
 import Threads
 
-/// Takes tails over and seals them in order on a thread of its own; another one helps it to deflate where several
-/// wait.
+/// What one of the threads has for itself.
+private struct SealingWorker: @unchecked Sendable {
+  let shift: SealingQueue.Shift
+  // Used by that thread alone.
+  let deflater: BlockDeflater
+}
+
+/// Takes tails over and seals them in order, on threads of its own: one that works where a processor is idle, and two
+/// that take its place where something presses. A burst of appends has processors and disk for itself that way.
 final class Sealer: @unchecked Sendable {
   private struct State {
-    var queue: [SealableTail] = []
-    /// Tails handed over and not yet sealed, the one under way included.
-    var unsealedCount = 0
+    var queue: SealingQueue
     var freeBuffers: [ByteBuffer] = []
-    var failure: LedgerError?
-    /// Why the tail under way waits to be tried again.
-    var stall: LedgerError?
-    var isClosing = false
   }
 
   private enum Condition {
-    static let work = 0
-    static let room = 1
-    static let help = 2
+    static let leisure = 0
+    static let duty = 1
+    static let room = 2
   }
 
-  private static let retryMs: Int64 = 500
-
-  private let monitor = Monitor(State(), conditionCount: 3)
-  private let unsealedCountMax: Int
-  // Used by the sealing thread alone.
+  private let monitor: Monitor<State>
+  private let directory: LedgerDirectory
+  // Used by the worker that seals the first tail.
   private let segmentWriter: SegmentWriter
-  private let deflater: BlockDeflater
-  // Used by the helping thread alone.
-  private let helpingDeflater: BlockDeflater
-  private var thread: WorkerThread?
-  private var helper: WorkerThread?
+  private var threads: [WorkerThread] = []
 
+  /// - Parameter unsealed: tails that the last writer left, in order.
   init(
-    _ segmentWriter: SegmentWriter, level: Int32, unsealedCountMax: Int, niceness: Int32
+    _ directory: LedgerDirectory, _ options: WriterOptions, _ segmentWriter: SegmentWriter,
+    _ unsealed: [UnsealedTail]
   ) throws(LedgerError) {
+    self.directory = directory
     self.segmentWriter = segmentWriter
-    deflater = try BlockDeflater(level: level)
-    helpingDeflater = try BlockDeflater(level: level)
-    // The tail that is being written counts too.
-    self.unsealedCountMax = max(1, unsealedCountMax - 1)
-    thread = nil
-    helper = nil
-    thread = try WorkerThread(niceness: niceness) { [unowned self] in run() }
+    // The tail that is being written counts too. Half of the files that may be open are left to others.
+    let countMax = min(options.unsealedTailCountMax, OpenFileLimit.current / 2)
+    var queue = SealingQueue(
+      limit: UnsealedTails(
+        count: max(1, countMax - 1), byteCount: options.unsealedByteCountMax),
+      delayMs: options.sealingDelayMs)
+    let nowMs = MonotonicTime.nowMs()
+    for tail in unsealed { queue.append(tail, nowMs: nowMs) }
+    monitor = Monitor(State(queue: queue), conditionCount: 3)
     do throws(LedgerError) {
-      helper = try WorkerThread(niceness: niceness) { [unowned self] in help() }
+      try start(.leisure, .idle, options)
+      for _ in 0..<2 { try start(.duty, options.sealingPriority, options) }
     } catch {
       close()
       throw error
     }
   }
 
-  /// Hands a tail over, waiting while too many are not sealed; returns a buffer for the next. Throws where
-  /// there is no room for more blocks: for good once `failure` is set, otherwise until there is.
-  func handOver(_ tail: SealableTail) throws(LedgerError) -> ByteBuffer {
-    try monitor.wait(on: Condition.room) { state throws(LedgerError) -> ByteBuffer? in
-      if let failure = state.failure { throw failure }
-      guard state.unsealedCount < unsealedCountMax else {
-        if let stall = state.stall { throw stall }
+  private func start(
+    _ shift: SealingQueue.Shift, _ priority: ThreadPriority, _ options: WriterOptions
+  ) throws(LedgerError) {
+    let worker = SealingWorker(
+      shift: shift, deflater: try BlockDeflater(level: options.compressionLevel))
+    threads.append(try WorkerThread(priority) { [unowned self] in run(worker) })
+  }
+
+  /// Hands a tail over, waiting while too many are not sealed. Throws where there is no room for more blocks: for
+  /// good once `failure` is set, otherwise until there is.
+  func handOver(_ tail: UnsealedTail) throws(LedgerError) {
+    try monitor.wait(on: Condition.room) { state throws(LedgerError) -> Void? in
+      if let failure = state.queue.failure { throw failure }
+      if state.queue.isFull {
+        if let stall = state.queue.stall { throw stall }
         return nil
       }
-      state.queue.append(tail)
-      state.unsealedCount += 1
-      monitor.signal(Condition.work)
-      monitor.signal(Condition.help)
-      return state.freeBuffers.popLast() ?? ByteBuffer(capacity: 1 << 20)
+      state.queue.append(tail, nowMs: MonotonicTime.nowMs())
+      wakeWorkers()
+      return ()
     }
   }
 
   /// The error that ended the sealing, if any.
-  var failure: LedgerError? { monitor.withLock { $0.failure } }
+  var failure: LedgerError? { monitor.withLock { $0.queue.failure } }
 
-  /// Seals what was handed over and ends the thread.
+  /// What waits to be sealed.
+  var unsealed: UnsealedTails { monitor.withLock { $0.queue.unsealed } }
+
+  /// Seals what was handed over and ends the threads.
   func close() {
-    monitor.withLock { state in
-      state.isClosing = true
-      monitor.signal(Condition.work)
-      monitor.signal(Condition.help)
-    }
-    thread?.join()
-    thread = nil
-    helper?.join()
-    helper = nil
+    monitor.withLock { $0.queue.isClosing = true }
+    wakeWorkers()
+    for thread in threads { thread.join() }
+    threads = []
   }
 
-  private func run() {
-    while let tail = nextTail() {
-      let deflated = deflated(tail)
-      var failure = seal(tail, deflated)
-      while let stall = failure, segmentWriter.canRetry {
-        // Who closes does not wait for room: the tails stay, and the next writer seals them.
-        guard pause(for: stall) else { return }
-        failure = seal(tail, deflated)
-      }
-      tail.events.count = 0
-      monitor.withLock { state in
-        state.unsealedCount -= 1
-        // A buffer that one huge event made large is let go.
-        if tail.events.capacity <= 8 << 20 { state.freeBuffers.append(tail.events) }
-        state.failure = failure
-        state.stall = nil
-        monitor.broadcast(Condition.room)
-      }
-      if failure != nil { return }
-    }
+  /// Lets all look for something to do. Those whose turn it is not have looked in an instant.
+  private func wakeWorkers() {
+    monitor.broadcast(Condition.leisure)
+    monitor.broadcast(Condition.duty)
   }
 
-  private func seal(_ tail: SealableTail, _ deflated: ByteBuffer) -> LedgerError? {
-    do throws(LedgerError) { try segmentWriter.seal(tail, deflated: deflated) } catch {
-      return error
-    }
-    return nil
-  }
+  // MARK: The workers
 
-  // MARK: Deflating
-
-  /// A tail's events, deflated here unless the helper has begun with them; then what waits next is deflated
-  /// meanwhile.
-  private func deflated(_ tail: SealableTail) -> ByteBuffer {
-    if tail.deflated.claim() {
-      let buffer = deflater.deflate(tail.events.bytes)
-      tail.deflated.finish(buffer)
-      return buffer
-    }
+  private func run(_ worker: SealingWorker) {
     while true {
-      if let buffer = tail.deflated.now { return buffer }
-      let next = monitor.withLock { state in state.queue.first { $0.deflated.claim() } }
-      guard let next else { return tail.deflated.wait() }
-      next.deflated.finish(deflater.deflate(next.events.bytes))
+      switch nextTask(worker.shift) {
+      case .prepare(let job): prepare(job, worker.deflater)
+      case .seal(let job, let content): seal(job, content)
+      case .wait: break
+      case .end: return
+      }
     }
   }
 
-  private func help() {
-    while let tail = nextClaimed() {
-      tail.deflated.finish(helpingDeflater.deflate(tail.events.bytes))
+  /// A task; `wait` after having waited.
+  private func nextTask(_ shift: SealingQueue.Shift) -> SealingQueue.Task {
+    func decide(_ state: inout State) -> SealingQueue.Task {
+      state.queue.next(for: shift, nowMs: MonotonicTime.nowMs())
+    }
+    let task = monitor.withLock { decide(&$0) }
+    guard case .wait(let untilMs) = task else { return task }
+    let condition = shift == .duty ? Condition.duty : Condition.leisure
+    /// Goes on waiting as long as that is to be done, and not for a shorter time.
+    func change(_ state: inout State) -> SealingQueue.Task? {
+      let task = decide(&state)
+      guard case .wait(let sooner) = task else { return task }
+      return sooner ?? .max < untilMs ?? .max ? task : nil
+    }
+    guard let untilMs else { return monitor.wait(on: condition) { change(&$0) } }
+    let limitMs = max(1, untilMs - MonotonicTime.nowMs())
+    return monitor.wait(on: condition, limitMs: limitMs) { change(&$0) } ?? task
+  }
+
+  private func prepare(_ job: SealingJob, _ deflater: BlockDeflater) {
+    let events =
+      monitor.withLock { $0.freeBuffers.popLast() } ?? ByteBuffer(capacity: job.tail.byteCount)
+    let content: Result<BlockContent, LedgerError>
+    do throws(LedgerError) {
+      try job.tail.readEvents(directory, into: events)
+      content = .success(
+        BlockContent(events: events, deflated: deflater.deflate(events.bytes)))
+    } catch { content = .failure(error) }
+    monitor.withLock { _ in
+      job.progress = .prepared(content)
+      wakeWorkers()
     }
   }
 
-  /// The next tail that nobody has begun with; nil at the end.
-  private func nextClaimed() -> SealableTail? {
-    monitor.wait(on: Condition.help) { state -> SealableTail?? in
-      if let tail = state.queue.first(where: { $0.deflated.claim() }) { return .some(tail) }
-      return state.isClosing ? .some(nil) : nil
-    }
-  }
-
-  /// Waits until a disk that was full may have room again; false once it is closing.
-  private func pause(for stall: LedgerError) -> Bool {
+  private func seal(_ job: SealingJob, _ content: Result<BlockContent, LedgerError>) {
+    let outcome: Result<ByteBuffer, LedgerError>
+    do throws(LedgerError) {
+      let content = try content.get()
+      try segmentWriter.seal(job.tail, content)
+      outcome = .success(content.events)
+    } catch { outcome = .failure(error) }
     monitor.withLock { state in
-      state.stall = stall
+      switch outcome {
+      case .success(let buffer):
+        state.queue.finishFirst()
+        // A buffer that one huge event made large is let go.
+        if buffer.capacity <= 8 << 20 { state.freeBuffers.append(buffer) }
+      case .failure(let error):
+        // What could not be read was not written in part: what the system refuses for a while may succeed later.
+        var mayRetry = error.kind == .inputOutput && !error.isOfDevice
+        if case .success = content { mayRetry = segmentWriter.canRetry }
+        state.queue.failFirst(error, mayRetry: mayRetry, nowMs: MonotonicTime.nowMs())
+      }
       monitor.broadcast(Condition.room)
-    }
-    return monitor.wait(on: Condition.work, limitMs: Self.retryMs) { $0.isClosing ? true : nil }
-      == nil
-  }
-
-  private func nextTail() -> SealableTail? {
-    monitor.wait(on: Condition.work) { state -> SealableTail?? in
-      if !state.queue.isEmpty { return .some(state.queue.removeFirst()) }
-      return state.isClosing ? .some(nil) : nil
+      wakeWorkers()
     }
   }
 }

@@ -1,14 +1,6 @@
 // Appends blocks to the newest segment, and rolls it.
 import Bytes
 
-/// A tail whose events wait to become a block.
-struct SealableTail {
-  let first: Position
-  let eventCount: Int
-  let events: ByteBuffer
-  let deflated = DeflatedEvents()
-}
-
 /// Writes members; one thread at a time. After a failure that cannot be tried again it must not be used again.
 final class SegmentWriter {
   private let directory: LedgerDirectory
@@ -28,14 +20,13 @@ final class SegmentWriter {
   }
 
   /// Makes a tail into a block, durably, and then removes the tail.
-  /// - Parameter deflated: the tail's events.
-  func seal(_ tail: SealableTail, deflated: ByteBuffer) throws(LedgerError) {
+  func seal(_ tail: UnsealedTail, _ content: BlockContent) throws(LedgerError) {
     canRetry = false
     let name = directory.logPath(Format.tailName(tail.first))
     var frontier = segment.frontierAfter
     var run = EventRun(next: frontier.size, lastEventAtMs: segment.lastEventAtMs)
     // Checked before it is written: memory that went bad must not become history.
-    let fault = run.fault(tail.events.bytes, eventCount: tail.eventCount) { line in
+    let fault = run.fault(content.events.bytes, eventCount: tail.eventCount) { line in
       frontier.append(leafHash: line.leafHash(hasher), hasher)
     }
     if let fault {
@@ -44,7 +35,7 @@ final class SegmentWriter {
         cause: fault)
     }
     let isEncoded = MemberWriter(member).block(
-      events: tail.events.bytes, eventCount: tail.eventCount, deflated: deflated,
+      events: content.events.bytes, eventCount: tail.eventCount, deflated: content.deflated,
       frontierAfter: frontier, lastEventAtMs: run.lastEventAtMs)
     guard isEncoded, let header = MemberHeader(member.bytes) else {
       throw LedgerError(

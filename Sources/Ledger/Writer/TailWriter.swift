@@ -9,14 +9,14 @@ final class TailWriter {
   private let sealer: Sealer
   private let encoder = EventEncoder()
   private let frame = ByteBuffer(capacity: 64 << 10)
-  private let salts = ByteBuffer(capacity: 256 * SaltText.byteCount)
-  private var saltsUsed = 0
 
   /// The tail that frames go to; nil until the next append begins one.
   private var file: StorageFile?
   private var fileByteCount = 0
-  /// The event lines of the current tail, as they will be sealed.
-  private var events: ByteBuffer
+  /// The event lines of the current tail.
+  private var tailEventByteCount: Int
+  /// The event lines of the frame that is being made.
+  private let events = ByteBuffer(capacity: 64 << 10)
   private var tailFirst: Position
   private(set) var nextPosition: Position
   private var lastEventAtMs: Int64
@@ -29,7 +29,7 @@ final class TailWriter {
     let file: StorageFile
     let fileByteCount: Int
     let first: Position
-    let events: ByteBuffer
+    let eventByteCount: Int
   }
 
   init(
@@ -43,7 +43,7 @@ final class TailWriter {
     self.lastEventAtMs = lastEventAtMs
     file = current?.file
     fileByteCount = current?.fileByteCount ?? 0
-    events = current?.events ?? ByteBuffer(capacity: 1 << 20)
+    tailEventByteCount = current?.eventByteCount ?? 0
     tailFirst = current?.first ?? nextPosition
   }
 
@@ -62,45 +62,46 @@ final class TailWriter {
   }
 
   /// Appends submissions as one frame; durable when it returns. The results are in order.
-  func commit(_ tickets: [AppendTicket]) throws(Failure) -> [AppendResult] {
+  /// - Parameter latecomers: asked once, when the others are encoded, for more that the frame is to hold.
+  func commit(
+    _ tickets: [AppendTicket], latecomers: () -> [AppendTicket]
+  ) throws(Failure) -> [AppendResult] {
     // What is on disk of the blocks is not known then, though each frame is in its tail.
     if let failure = sealer.failure { throw .fatal(failure) }
     do throws(LedgerError) { try rotateIfFull() } catch {
       throw sealer.failure == nil ? .refused(error) : .fatal(error)
     }
     let first = nextPosition
-    let eventsStart = events.count
+    events.count = 0
     let timeBefore = (lastEventAtMs, clockSetBack)
-    let results: [AppendResult]
-    do throws(LedgerError) {
-      results = try encode(tickets)
-    } catch {
-      undo(to: first, eventsStart, timeBefore)
-      throw .refused(error)
-    }
+    let nowMs = options.clock()
+    var results = encode(tickets, nowMs)
+    results += encode(latecomers(), nowMs)
     frame.count = 0
     FrameHeader.append(
-      first: first, eventCount: nextPosition - first,
-      events: UnsafeRawBufferPointer(rebasing: events.bytes[eventsStart...]), to: frame)
+      first: first, eventCount: nextPosition - first, events: events.bytes, to: frame)
     do throws(Failure) {
       if let file { try append(to: file) } else { try begin(first) }
     } catch {
-      undo(to: first, eventsStart, timeBefore)
+      undo(to: first, timeBefore)
       throw error
     }
+    tailEventByteCount += events.count
     if frame.capacity > 8 << 20 { frame.shrink() }
+    if events.capacity > 8 << 20 { events.shrink() }
     return results
   }
 
   private func rotateIfFull() throws(LedgerError) {
-    guard file != nil, events.count >= options.blockByteCount else { return }
-    events = try sealer.handOver(
-      SealableTail(first: tailFirst, eventCount: nextPosition - tailFirst, events: events))
+    guard file != nil, tailEventByteCount >= options.blockByteCount else { return }
+    try sealer.handOver(
+      UnsealedTail(
+        first: tailFirst, eventCount: nextPosition - tailFirst, byteCount: fileByteCount))
     file = nil
+    tailEventByteCount = 0
   }
 
-  private func encode(_ tickets: [AppendTicket]) throws(LedgerError) -> [AppendResult] {
-    let nowMs = options.clock()
+  private func encode(_ tickets: [AppendTicket], _ nowMs: Int64) -> [AppendResult] {
     let timeMs = min(max(nowMs, lastEventAtMs), Timestamp.fixedRangeMs.upperBound)
     let firstOfAll = nextPosition
     var results: [AppendResult] = []
@@ -108,10 +109,8 @@ final class TailWriter {
     for ticket in tickets {
       let first = nextPosition
       for draft in ticket.drafts {
-        let salt = try nextSalt()
         encoder.append(
-          draft, position: nextPosition, firstPosition: first, timeMs: timeMs, salt: salt,
-          to: events)
+          draft, position: nextPosition, firstPosition: first, timeMs: timeMs, to: events)
         nextPosition += 1
       }
       results.append(
@@ -125,25 +124,10 @@ final class TailWriter {
     return results
   }
 
-  private func nextSalt() throws(LedgerError) -> UnsafeRawBufferPointer {
-    if saltsUsed == salts.count {
-      guard options.random(salts.storage) else {
-        throw LedgerError(
-          .inputOutput, operation: "draw random bytes", object: "salt", cause: "it failed")
-      }
-      salts.count = salts.capacity
-      saltsUsed = 0
-    }
-    defer { saltsUsed += SaltText.byteCount }
-    return UnsafeRawBufferPointer(
-      rebasing: salts.bytes[saltsUsed..<saltsUsed + SaltText.byteCount])
-  }
-
   private func undo(
-    to position: Position, _ eventsStart: Int, _ time: (lastEventAtMs: Int64, ClockSetBack)
+    to position: Position, _ time: (lastEventAtMs: Int64, ClockSetBack)
   ) {
     nextPosition = position
-    events.count = eventsStart
     (lastEventAtMs, clockSetBack) = time
   }
 
@@ -162,22 +146,21 @@ final class TailWriter {
     fileByteCount += frame.count
   }
 
-  /// A tail comes into being with its first frame in it.
+  /// Begins a tail with its first frame. It has its name from the start: the file and the name reach the disk
+  /// together, where the second of two syncs would wait as long as the first.
   private func begin(_ first: Position) throws(Failure) {
     let name = directory.logPath(Format.tailName(first))
-    let temporary = name + Format.temporarySuffix
     let newFile: StorageFile
     do throws(LedgerError) {
-      newFile = try directory.openFile(temporary, .replace, errorName: name)
+      newFile = try directory.openFile(name, .replace)
       try newFile.write(frame.bytes, offsetBytes: 0)
     } catch {
       if error.isOfDevice { throw .fatal(error) }
-      do throws(LedgerError) { try directory.unlink(temporary) } catch { throw .fatal(error) }
+      do throws(LedgerError) { try directory.unlink(name) } catch { throw .fatal(error) }
       throw .refused(error)
     }
     do throws(LedgerError) {
       try newFile.syncData()
-      try directory.rename(temporary, to: name)
       try directory.syncLogDirectory()
     } catch { throw .fatal(error) }
     file = newFile

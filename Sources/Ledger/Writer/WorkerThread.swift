@@ -10,32 +10,56 @@ enum MonotonicTime {
   }
 }
 
+/// How a thread shares the processors with others.
+package enum ThreadPriority: Sendable, Equatable {
+  /// Like any other.
+  case usual
+  /// From 1 to 19: how far it gives way.
+  case niceness(Int32)
+  /// It runs where nobody else wants to, and whoever wakes up takes its processor at once. Nothing that is waited
+  /// for may be left to it alone: beside threads that never rest it stands almost still.
+  case idle
+
+  /// Linux's SCHED_IDLE, which the C library declares for GNU programs only (sched(7)).
+  private static let idlePolicy: Int32 = 5
+
+  /// Gives it to the calling thread: in Linux each thread has one of its own. Where that is refused, the thread stays
+  /// as it was.
+  fileprivate func adopt() {
+    switch self {
+    case .usual: break
+    case .niceness(let value): setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, value)
+    case .idle:
+      var parameter = sched_param()
+      sched_setscheduler(0, Self.idlePolicy, &parameter)
+    }
+  }
+}
+
 /// A thread of the operating system.
 package struct WorkerThread: @unchecked Sendable {
   private let handle: pthread_t
 
   private final class Body: Sendable {
     let run: @Sendable () -> Void
-    let niceness: Int32
+    let priority: ThreadPriority
 
-    init(niceness: Int32, _ run: @escaping @Sendable () -> Void) {
-      self.niceness = niceness
+    init(_ priority: ThreadPriority, _ run: @escaping @Sendable () -> Void) {
+      self.priority = priority
       self.run = run
     }
 
     func start() {
-      // In Linux a thread has a niceness of its own; without the right to change it, it stays as it was.
-      if niceness > 0 { setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, niceness) }
+      priority.adopt()
       run()
     }
   }
 
   /// Starts a thread; whoever starts it must join it.
-  /// - Parameter niceness: above 0 for work beside others that someone waits for.
   package init(
-    niceness: Int32 = 0, _ run: @escaping @Sendable () -> Void
+    _ priority: ThreadPriority = .usual, _ run: @escaping @Sendable () -> Void
   ) throws(LedgerError) {
-    let body = Unmanaged.passRetained(Body(niceness: niceness, run))
+    let body = Unmanaged.passRetained(Body(priority, run))
     var handle = pthread_t()
     let code = pthread_create(
       &handle, nil,

@@ -8,11 +8,15 @@ package struct WriterOptions: Sendable {
   package var blockByteCount = 1 << 20
   /// A segment rolls before it would grow beyond this size.
   package var segmentByteCount = 256 << 20
-  /// Appends wait while so many tails are not yet sealed.
-  package var unsealedTailCountMax = 8
-  /// From 0 to 19: how far sealing gives way to other threads. Whoever appends waits for nothing of it, unless too many
-  /// tails are unsealed.
-  package var sealingNiceness: Int32 = 0
+  /// Appends wait while so many tails are not yet sealed: a reader has all of them open.
+  package var unsealedTailCountMax = 2048
+  /// Appends wait while tails of so many bytes are not yet sealed: who opens the log reads all of them.
+  package var unsealedByteCountMax = 2 << 30
+  /// Tails are sealed where the processors have nothing else to do, until one has waited for so long, or three quarters of
+  /// those that may wait do.
+  package var sealingDelayMs: Int64 = 30_000
+  /// How sealing shares the processors from then on, and when the writer is closed.
+  package var sealingPriority = ThreadPriority.usual
   /// A group commit takes no further submission once it has so many bytes.
   package var groupByteCount = 1 << 20
   /// After a commit of several submissions the next one waits for company until so much time has passed since
@@ -75,16 +79,16 @@ package struct RecoveryReport: Sendable, Equatable {
   package internal(set) var tornMember: Cut?
   /// Tails that were removed because blocks hold their events.
   package internal(set) var coveredTails: [String] = []
-  /// Tails that were made into blocks: work that the last writer left, not damage.
-  package internal(set) var sealedTails: [String] = []
+  /// Tails that are made into blocks beside the writing: work that the last writer left, not damage.
+  package internal(set) var unsealedTails: [String] = []
   /// Files that had not come into being and were removed.
   package internal(set) var temporaryFiles: [String] = []
 
   /// Whether the log was left as a closed writer leaves it.
   package var isClean: Bool { notes.isEmpty }
 
-  /// One sentence for each thing that had to be mended, for people. A tail that was sealed is none: a writer
-  /// that closes seals no tail, however full the newest one is.
+  /// One sentence for each thing that had to be mended, for people. A full tail is none: a writer
+  /// that closes does not seal the newest one, however full it is.
   package var notes: [String] {
     var notes: [String] = []
     if let cut = tornFrame {

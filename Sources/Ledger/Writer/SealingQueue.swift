@@ -1,0 +1,142 @@
+// The tails that wait to become blocks: in which order, by whom, and how urgently.
+
+/// How many tails are full and no blocks yet, and how many bytes their frames take.
+package struct UnsealedTails: Sendable, Equatable {
+  package internal(set) var count = 0
+  package internal(set) var byteCount = 0
+}
+
+/// A tail on its way to become a block. Its progress belongs to whoever holds the queue.
+final class SealingJob: @unchecked Sendable {
+  enum Progress {
+    case untouched
+    /// Somebody reads and deflates it.
+    case underWay
+    case prepared(Result<BlockContent, LedgerError>)
+  }
+
+  let tail: UnsealedTail
+  /// When it came, on the clock that never goes back.
+  let cameAtMs: Int64
+  var progress = Progress.untouched
+
+  init(_ tail: UnsealedTail, cameAtMs: Int64) {
+    self.tail = tail
+    self.cameAtMs = cameAtMs
+  }
+}
+
+/// What is to be done next, decided without threads and clocks of its own.
+struct SealingQueue {
+  /// Which workers a decision is for.
+  enum Shift {
+    /// They work where the processors are idle, as long as nothing presses.
+    case leisure
+    /// They work where something presses.
+    case duty
+  }
+
+  enum Task {
+    /// Read and deflate a tail.
+    case prepare(SealingJob)
+    /// Write the block of the first one, which was prepared.
+    case seal(SealingJob, Result<BlockContent, LedgerError>)
+    /// Wait until this time at most, or until something changes.
+    case wait(untilMs: Int64?)
+    case end
+  }
+
+  /// How many bytes of the queue may be in memory, beside the first tail.
+  private static let readAheadByteCount = 8 << 20
+  private static let retryMs: Int64 = 500
+
+  private let limit: UnsealedTails
+  private let delayMs: Int64
+  private var jobs: [SealingJob] = []
+  /// Tails handed over and not yet sealed, those under way included.
+  private(set) var unsealed = UnsealedTails()
+  /// Why nothing more can be sealed.
+  private(set) var failure: LedgerError?
+  /// Why the first tail waits to be tried again.
+  private(set) var stall: LedgerError?
+  private var retryAtMs: Int64 = 0
+  /// Whether somebody writes the block of the first one.
+  private var isSealing = false
+  /// Whether sealing can no longer be left to idle processors. Once it can't, all that waits is sealed first: the two
+  /// shifts must not take turns tail by tail.
+  private(set) var isPressing = false
+  var isClosing = false
+
+  /// - Parameters:
+  ///   - limit: appends wait while so much waits here.
+  ///   - delayMs: a tail that has waited for so long presses.
+  init(limit: UnsealedTails, delayMs: Int64) {
+    self.limit = limit
+    self.delayMs = delayMs
+  }
+
+  /// Whether no tail may be added.
+  var isFull: Bool { unsealed.count >= limit.count || unsealed.byteCount >= limit.byteCount }
+
+  mutating func append(_ tail: UnsealedTail, nowMs: Int64) {
+    jobs.append(SealingJob(tail, cameAtMs: nowMs))
+    unsealed.count += 1
+    unsealed.byteCount += tail.byteCount
+  }
+
+  private func mustPress(_ first: SealingJob, nowMs: Int64) -> Bool {
+    isClosing || nowMs - first.cameAtMs >= delayMs
+      || 4 * unsealed.count >= 3 * limit.count || 4 * unsealed.byteCount >= 3 * limit.byteCount
+  }
+
+  /// What a worker is to do; a task that is handed out is that worker's own.
+  mutating func next(for shift: Shift, nowMs: Int64) -> Task {
+    // Who closes does not wait for room: the tails stay, and the next writer seals them.
+    if failure != nil || isClosing && (jobs.isEmpty || stall != nil) { return .end }
+    guard let first = jobs.first else { return .wait(untilMs: nil) }
+    if !isPressing { isPressing = mustPress(first, nowMs: nowMs) }
+    guard isPressing == (shift == .duty) else {
+      return .wait(untilMs: shift == .duty ? first.cameAtMs + delayMs : nil)
+    }
+    if !isSealing, case .prepared(let content) = first.progress {
+      if stall != nil, nowMs < retryAtMs { return .wait(untilMs: retryAtMs) }
+      isSealing = true
+      return .seal(first, content)
+    }
+    var byteCount = 0
+    for job in jobs where byteCount < Self.readAheadByteCount {
+      if case .untouched = job.progress {
+        job.progress = .underWay
+        return .prepare(job)
+      }
+      byteCount += job.tail.byteCount
+    }
+    return .wait(untilMs: nil)
+  }
+
+  /// The first tail is a block.
+  mutating func finishFirst() {
+    precondition(isSealing && !jobs.isEmpty, "nobody was sealing")
+    let tail = jobs.removeFirst().tail
+    unsealed.count -= 1
+    unsealed.byteCount -= tail.byteCount
+    isSealing = false
+    stall = nil
+    if jobs.isEmpty { isPressing = false }
+  }
+
+  /// The first tail could not be sealed.
+  /// - Parameter mayRetry: whether it can be tried again after a while.
+  mutating func failFirst(_ error: LedgerError, mayRetry: Bool, nowMs: Int64) {
+    precondition(isSealing && !jobs.isEmpty, "nobody was sealing")
+    isSealing = false
+    guard mayRetry else {
+      failure = error
+      return
+    }
+    stall = error
+    retryAtMs = nowMs + Self.retryMs
+    // What could not be read is read again.
+    if case .prepared(.failure) = jobs[0].progress { jobs[0].progress = .untouched }
+  }
+}

@@ -1,0 +1,36 @@
+// A tail that is full and not a block yet, and how it is read again.
+
+/// A tail that no frame goes to any more. Its frames are durable; its events stand in its file alone.
+struct UnsealedTail: Sendable {
+  let first: Position
+  let eventCount: Int
+  /// The size of its frames: more than that no reader has to go through for it.
+  let byteCount: Int
+
+  var endPosition: Position { first + eventCount }
+
+  /// Reads its events, without the headers of its frames.
+  ///
+  /// Throws `corruption` where the file does not hold just what was written to it.
+  func readEvents(
+    _ directory: LedgerDirectory, into events: ByteBuffer
+  ) throws(LedgerError) {
+    func damage(
+      _ verdict: LedgerError.Verdict, _ name: String, _ cause: String
+    ) -> LedgerError {
+      LedgerError(
+        .init(verdict: verdict, file: name, position: first), operation: "seal", cause: cause)
+    }
+    let name = directory.logPath(Format.tailName(first))
+    guard let file = try directory.openFileIfPresent(name) else {
+      throw damage(.missing, name, "the tail is gone")
+    }
+    let isThere: Bool
+    do throws(LedgerError) {
+      isThere = try file.readWhole(byteCount, offsetBytes: 0, into: events)
+    } catch { throw error.unreadable(file, at: first) }
+    guard isThere, FrameHeader.removeAll(from: events, first: first) == endPosition else {
+      throw damage(.corrupt, name, "the tail is not what was written")
+    }
+  }
+}
