@@ -84,7 +84,7 @@ struct WriterTests {
     #expect(next == 1500)
   }
 
-  /// Holds up the first commit until two more submissions wait, so that they share the next one.
+  /// Holds up the first commit until two more submissions wait, so that they share a commit.
   private static func company(
     _ fixture: LedgerFixture, _ options: inout WriterOptions
   ) throws -> (writer: LedgerWriter, ticket: AppendTicket) {

@@ -144,11 +144,10 @@ enum LogCheck {
       data: Array(event.data))
     guard draft.fault(eventCount: 1) == nil else { return }
     let buffer = ByteBuffer()
-    salt.withUnsafeBytes {
-      EventEncoder().append(
-        draft, position: event.position, firstPosition: event.position,
-        timeMs: event.recordedAtMs, salt: $0, to: buffer)
-    }
+    EventEncoder().append(
+      salt.withUnsafeBytes { SaltedDraft(draft, salt: $0, SHA256()) },
+      position: event.position, firstPosition: event.position, timeMs: event.recordedAtMs,
+      to: buffer)
     require(Array(buffer.bytes) == Array(event.bytes) + [0x0A], "a line has one form")
   }
 

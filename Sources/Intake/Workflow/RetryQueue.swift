@@ -41,6 +41,8 @@ final class RetryQueue {
       case .scan(let after): scan(after: after)
       case .ask(let entries, let isProbe): ask(entries, isProbe: isProbe)
       }
+      // Whoever has tails open keeps them on the disk, also when they have become blocks.
+      try? reader.refresh()
       onTurn()
     }
   }

@@ -7,6 +7,8 @@ package import Projections
 package protocol WorkflowProjections: AnyObject, Sendable {
   /// Folds every durable event.
   func catchUp() throws
+  /// Lets go of files that the log no longer needs.
+  func refreshReaders() throws
   /// How many events are folded.
   var position: Position { get }
   /// The app family that has registered a bundle id.
@@ -29,6 +31,11 @@ package protocol WorkflowProjections: AnyObject, Sendable {
   func recentReply(
     ofReceipt receiptID: UUID16, appFamily: UUID16, notBeforeMs: Int64
   ) throws -> RecentReply?
+}
+
+extension WorkflowProjections {
+  /// Those that have no files open need not do anything.
+  package func refreshReaders() {}
 }
 
 extension LiveProjections: WorkflowProjections {}

@@ -142,7 +142,12 @@ struct LogState {
   /// where that does not explain what is found: then the whole log must be looked at again.
   mutating func takeNewBlocks() throws(LedgerError) -> Bool {
     guard damage == nil, var segment = newest, !segment.isClosed else { return false }
-    switch try segment.extend() {
+    let stop: SegmentIndex.Stop
+    do throws(LedgerError) { stop = try segment.extend() } catch {
+      guard error.kind == .corruption else { throw error }
+      return false
+    }
+    switch stop {
     case .end: break
     case .torn:
       // A block that is being written: its tail is there.

@@ -110,12 +110,15 @@ package final class LogReader {
     }
   }
 
-  /// Forces the tails to disk that this view rests on, so that what is derived from them can't
+  /// Forces to disk what this view rests on and may not be there yet, so that what is derived from them can't
   /// outlive them. Blocks were synced before their tails went.
   package func syncTails() throws(LedgerError) {
-    for tail in state.tails { try tail.file.syncData() }
-    // A tail is seen as soon as it has its name, which its writer syncs a moment later.
-    guard let newest = state.tails.last, newest.file.name != syncedTailName else { return }
+    // A tail is begun only after the last sync of the one before has returned.
+    guard let newest = state.tails.last else { return }
+    try newest.file.syncData()
+    // It is seen as soon as it has its name, which its writer syncs a moment later. While it is empty it can still
+    // be taken back, and another file get its name.
+    guard !newest.frames.isEmpty, newest.file.name != syncedTailName else { return }
     try directory.syncLogDirectory()
     syncedTailName = newest.file.name
   }

@@ -6,6 +6,10 @@ package enum OpenFileLimit {
   /// Enough for all tails that can wait, and for the connections of a server.
   private static let wanted: rlim_t = 65_536
 
+  /// How many tails may wait to be sealed where a process may have so many files open: a server has several readers,
+  /// and one that looks at everything again opens all tails a second time.
+  package static func tailCountMax(limit: Int) -> Int { min(2048, limit / 8) }
+
   /// How many files may be open now.
   static var current: Int {
     guard let limit = limits else { return 1024 }

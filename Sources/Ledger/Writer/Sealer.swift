@@ -1,4 +1,5 @@
 // The threads that make full tails into blocks, beside the append path.
+import Synchronization
 import Threads
 
 /// What one of the threads has for itself.
@@ -8,8 +9,9 @@ private struct SealingWorker: @unchecked Sendable {
   let deflater: BlockDeflater
 }
 
-/// Takes tails over and seals them in order, on threads of its own: one that works where a processor is idle, and two
-/// that take its place where something presses. A burst of appends has processors and disk for itself that way.
+/// Takes tails over and seals them in order, on threads of its own: one that reads and deflates where a processor is idle,
+/// and two that write blocks, and take its place where something presses. A burst of appends has the processors for
+/// itself that way.
 final class Sealer: @unchecked Sendable {
   private struct State {
     var queue: SealingQueue
@@ -24,6 +26,7 @@ final class Sealer: @unchecked Sendable {
 
   private let monitor: Monitor<State>
   private let directory: LedgerDirectory
+  private let hasFailed = Atomic(false)
   // Used by the worker that seals the first tail.
   private let segmentWriter: SegmentWriter
   private var threads: [WorkerThread] = []
@@ -35,8 +38,9 @@ final class Sealer: @unchecked Sendable {
   ) throws(LedgerError) {
     self.directory = directory
     self.segmentWriter = segmentWriter
-    // The tail that is being written counts too. Half of the files that may be open are left to others.
-    let countMax = min(options.unsealedTailCountMax, OpenFileLimit.current / 2)
+    // The tail that is being written counts too.
+    let countMax = min(
+      options.unsealedTailCountMax, OpenFileLimit.tailCountMax(limit: OpenFileLimit.current))
     var queue = SealingQueue(
       limit: UnsealedTails(
         count: max(1, countMax - 1), byteCount: options.unsealedByteCountMax),
@@ -64,20 +68,24 @@ final class Sealer: @unchecked Sendable {
   /// Hands a tail over, waiting while too many are not sealed. Throws where there is no room for more blocks: for
   /// good once `failure` is set, otherwise until there is.
   func handOver(_ tail: UnsealedTail) throws(LedgerError) {
-    try monitor.wait(on: Condition.room) { state throws(LedgerError) -> Void? in
+    let concernsDuty = try monitor.wait(on: Condition.room) {
+      state throws(LedgerError) -> Bool? in
       if let failure = state.queue.failure { throw failure }
       if state.queue.isFull {
         if let stall = state.queue.stall { throw stall }
         return nil
       }
       state.queue.append(tail, nowMs: MonotonicTime.nowMs())
-      wakeWorkers()
-      return ()
+      // With the first they begin to wait for its time.
+      return state.queue.concernsDuty || state.queue.unsealed.count == 1
     }
+    wakeWorkers(duty: concernsDuty)
   }
 
-  /// The error that ended the sealing, if any.
-  var failure: LedgerError? { monitor.withLock { $0.queue.failure } }
+  /// The error that ended the sealing, if any. Whoever appends asks each time, and takes no lock for it.
+  var failure: LedgerError? {
+    hasFailed.load(ordering: .acquiring) ? monitor.withLock { $0.queue.failure } : nil
+  }
 
   /// What waits to be sealed.
   var unsealed: UnsealedTails { monitor.withLock { $0.queue.unsealed } }
@@ -90,10 +98,11 @@ final class Sealer: @unchecked Sendable {
     threads = []
   }
 
-  /// Lets all look for something to do. Those whose turn it is not have looked in an instant.
-  private func wakeWorkers() {
+  /// Lets the workers look for something to do. Not to be called under the lock: whom an idle thread wakes takes its
+  /// processor, and would find the lock taken.
+  private func wakeWorkers(duty: Bool = true) {
     monitor.broadcast(Condition.leisure)
-    monitor.broadcast(Condition.duty)
+    if duty { monitor.broadcast(Condition.duty) }
   }
 
   // MARK: The workers
@@ -137,10 +146,17 @@ final class Sealer: @unchecked Sendable {
       content = .success(
         BlockContent(events: events, deflated: deflater.deflate(events.bytes)))
     } catch { content = .failure(error) }
-    monitor.withLock { _ in
-      job.progress = .prepared(content)
-      wakeWorkers()
+    let concernsDuty = monitor.withLock { state in
+      if !state.queue.take(content, of: job) { Self.recycle(events, &state) }
+      return state.queue.concernsDuty
     }
+    wakeWorkers(duty: concernsDuty)
+  }
+
+  private static func recycle(_ buffer: ByteBuffer, _ state: inout State) {
+    buffer.count = 0
+    // A buffer that one huge event made large is let go.
+    if buffer.capacity <= 8 << 20 { state.freeBuffers.append(buffer) }
   }
 
   private func seal(_ job: SealingJob, _ content: Result<BlockContent, LedgerError>) {
@@ -154,16 +170,16 @@ final class Sealer: @unchecked Sendable {
       switch outcome {
       case .success(let buffer):
         state.queue.finishFirst()
-        // A buffer that one huge event made large is let go.
-        if buffer.capacity <= 8 << 20 { state.freeBuffers.append(buffer) }
+        Self.recycle(buffer, &state)
       case .failure(let error):
         // What could not be read was not written in part: what the system refuses for a while may succeed later.
         var mayRetry = error.kind == .inputOutput && !error.isOfDevice
         if case .success = content { mayRetry = segmentWriter.canRetry }
         state.queue.failFirst(error, mayRetry: mayRetry, nowMs: MonotonicTime.nowMs())
+        if state.queue.failure != nil { hasFailed.store(true, ordering: .releasing) }
       }
-      monitor.broadcast(Condition.room)
-      wakeWorkers()
     }
+    monitor.broadcast(Condition.room)
+    wakeWorkers()
   }
 }

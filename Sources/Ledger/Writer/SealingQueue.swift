@@ -10,8 +10,8 @@ package struct UnsealedTails: Sendable, Equatable {
 final class SealingJob: @unchecked Sendable {
   enum Progress {
     case untouched
-    /// Somebody reads and deflates it.
-    case underWay
+    /// Somebody of that shift reads and deflates it.
+    case underWay(SealingQueue.Shift)
     case prepared(Result<BlockContent, LedgerError>)
   }
 
@@ -30,9 +30,10 @@ final class SealingJob: @unchecked Sendable {
 struct SealingQueue {
   /// Which workers a decision is for.
   enum Shift {
-    /// They work where the processors are idle, as long as nothing presses.
+    /// They read and deflate where the processors are idle, as long as nothing presses. Nobody waits for them: they
+    /// hold no lock for long, write nothing, and what they have begun can be done by others.
     case leisure
-    /// They work where something presses.
+    /// They write blocks, and do all the rest too where something presses.
     case duty
   }
 
@@ -85,33 +86,49 @@ struct SealingQueue {
   }
 
   private func mustPress(_ first: SealingJob, nowMs: Int64) -> Bool {
-    isClosing || nowMs - first.cameAtMs >= delayMs
+    isClosing || nowMs >= first.cameAtMs + delayMs
       || 4 * unsealed.count >= 3 * limit.count || 4 * unsealed.byteCount >= 3 * limit.byteCount
   }
 
   /// What a worker is to do; a task that is handed out is that worker's own.
   mutating func next(for shift: Shift, nowMs: Int64) -> Task {
     // Who closes does not wait for room: the tails stay, and the next writer seals them.
-    if failure != nil || isClosing && (jobs.isEmpty || stall != nil) { return .end }
+    if failure != nil || isClosing && (jobs.isEmpty || stall != nil && !isSealing) { return .end }
     guard let first = jobs.first else { return .wait(untilMs: nil) }
     if !isPressing { isPressing = mustPress(first, nowMs: nowMs) }
-    guard isPressing == (shift == .duty) else {
-      return .wait(untilMs: shift == .duty ? first.cameAtMs + delayMs : nil)
-    }
-    if !isSealing, case .prepared(let content) = first.progress {
+    if shift == .duty, !isSealing, case .prepared(let content) = first.progress {
       if stall != nil, nowMs < retryAtMs { return .wait(untilMs: retryAtMs) }
       isSealing = true
       return .seal(first, content)
     }
+    guard isPressing == (shift == .duty) else {
+      return .wait(untilMs: shift == .duty ? first.cameAtMs + delayMs : nil)
+    }
     var byteCount = 0
-    for job in jobs where byteCount < Self.readAheadByteCount {
-      if case .untouched = job.progress {
-        job.progress = .underWay
+    for job in jobs {
+      if byteCount >= Self.readAheadByteCount { break }
+      switch (job.progress, shift) {
+      case (.untouched, _), (.underWay(.leisure), .duty):
+        job.progress = .underWay(shift)
         return .prepare(job)
+      default: byteCount += job.tail.byteCount
       }
-      byteCount += job.tail.byteCount
     }
     return .wait(untilMs: nil)
+  }
+
+  /// Whether those on duty may have something to do, whoever is at it.
+  var concernsDuty: Bool {
+    guard let first = jobs.first else { return isClosing }
+    if case .prepared = first.progress, !isSealing { return true }
+    return isPressing || mustPress(first, nowMs: .min) || failure != nil
+  }
+
+  /// Takes what was read and deflated; false where somebody else was quicker.
+  func take(_ content: Result<BlockContent, LedgerError>, of job: SealingJob) -> Bool {
+    guard case .underWay = job.progress else { return false }
+    job.progress = .prepared(content)
+    return true
   }
 
   /// The first tail is a block.

@@ -74,9 +74,9 @@ final class TailWriter {
     let first = nextPosition
     events.count = 0
     let timeBefore = (lastEventAtMs, clockSetBack)
-    let nowMs = options.clock()
-    var results = encode(tickets, nowMs)
-    results += encode(latecomers(), nowMs)
+    var results = encode(tickets)
+    let late = latecomers()
+    if !late.isEmpty { results += encode(late) }
     frame.count = 0
     FrameHeader.append(
       first: first, eventCount: nextPosition - first, events: events.bytes, to: frame)
@@ -101,7 +101,8 @@ final class TailWriter {
     tailEventByteCount = 0
   }
 
-  private func encode(_ tickets: [AppendTicket], _ nowMs: Int64) -> [AppendResult] {
+  private func encode(_ tickets: [AppendTicket]) -> [AppendResult] {
+    let nowMs = options.clock()
     let timeMs = min(max(nowMs, lastEventAtMs), Timestamp.fixedRangeMs.upperBound)
     let firstOfAll = nextPosition
     var results: [AppendResult] = []

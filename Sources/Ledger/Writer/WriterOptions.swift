@@ -8,7 +8,8 @@ package struct WriterOptions: Sendable {
   package var blockByteCount = 1 << 20
   /// A segment rolls before it would grow beyond this size.
   package var segmentByteCount = 256 << 20
-  /// Appends wait while so many tails are not yet sealed: a reader has all of them open.
+  /// Appends wait while so many tails are not yet sealed: a reader has all of them open. Fewer where the limit of open
+  /// files is low.
   package var unsealedTailCountMax = 2048
   /// Appends wait while tails of so many bytes are not yet sealed: who opens the log reads all of them.
   package var unsealedByteCountMax = 2 << 30

@@ -67,6 +67,11 @@ final class LiveFold {
     hasNewApps = true
   }
 
+  func refreshReaders() throws {
+    try reader.refresh()
+    try events.refresh()
+  }
+
   // MARK: Catching up
 
   /// Folds all that is durable.
@@ -161,6 +166,9 @@ final class EventReader {
   private var reader: LogReader?
 
   init(_ directory: LedgerDirectory) { self.directory = directory }
+
+  /// Takes in what a writer has done since.
+  func refresh() throws(LedgerError) { try reader?.refresh() }
 
   /// The line of the event at a position.
   func line(at position: Position) throws(LedgerError) -> [UInt8] {

@@ -18,6 +18,7 @@ package final class LiveProjections: Sendable {
     var path: String
     var answers: ReceiptAnswers
     var waiting: WaitingQueries
+    let events: EventReader
   }
 
   private let directory: LedgerDirectory
@@ -47,6 +48,12 @@ package final class LiveProjections: Sendable {
       try fold.catchUp()
       try share(fold)
     }
+  }
+
+  /// Lets go of tails that have become blocks: whoever has them open keeps them on the disk.
+  package func refreshReaders() throws {
+    try folding.withLock { try $0.refreshReaders() }
+    try questions.withLock { try $0?.events.refresh() }
   }
 
   /// So many events are folded.
@@ -144,7 +151,7 @@ package final class LiveProjections: Sendable {
       let questions = Questions(
         path: path,
         answers: try ReceiptAnswers(database) { try events.line(at: $0) },
-        waiting: try WaitingQueries(database))
+        waiting: try WaitingQueries(database), events: events)
       current = questions
       return try body(questions)
     }

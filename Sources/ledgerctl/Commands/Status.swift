@@ -143,15 +143,29 @@ private struct PastStanding {
   }
 }
 
+/// How many tails are listed one by one at most.
+private let tailRowCountMax = 5
+
 private func fileTable(_ files: [LogFile]) -> TextTable {
   var table = TextTable([
     .init("file"), .init("kind"), .init("first", isNumber: true), .init("events", isNumber: true),
     .init("size", isNumber: true),
   ])
-  for file in files {
+  // After a burst there are hundreds of tails.
+  let tails = files.filter { $0.kind == .tail }
+  let shownTailCount = tails.count > tailRowCountMax ? tailRowCountMax - 1 : tails.count
+  for file in files.dropLast(tails.count - shownTailCount) {
     table.append([
       file.name, file.kind == .tail ? "tail" : "segment, \(file.kind.rawValue)",
       "\(file.firstPosition)", "\(file.eventCount)", sizeText(file.sizeBytes),
+    ])
+  }
+  let others = tails.dropFirst(shownTailCount)
+  if let first = others.first {
+    table.append([
+      "\(others.count) more", "tails", "\(first.firstPosition)",
+      "\(others.reduce(0) { $0 + $1.eventCount })",
+      sizeText(others.reduce(0) { $0 + $1.sizeBytes }),
     ])
   }
   return table
