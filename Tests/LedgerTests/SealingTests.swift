@@ -34,7 +34,7 @@ struct SealingTests {
   }
 
   /// Bounds that two or three tails of 500 bytes of events reach.
-  private static let bounds: [(tails: Int, bytes: Int)] = [(4, 2 << 30), (2048, 1500)]
+  private static let bounds: [(tails: Int, bytes: Int)] = [(4, 2 << 30), (3072, 1500)]
 
   @Test("Appends wait at either bound of what is not sealed", arguments: bounds)
   func bounded(_ tails: Int, _ bytes: Int) throws {

@@ -101,8 +101,9 @@ package final class HTTPServer: Sendable {
       raised.rlim_cur = min(needed, limit.rlim_max)
       if setrlimit(resource, &raised) == 0 { limit = raised }
     }
-    if limit.rlim_cur >= needed { return (wanted, nil) }
-    let fitting = max(1, Int(limit.rlim_cur) - reserve(limit.rlim_cur))
+    // With fewer files fewer tails wait, too.
+    let fitting = max(1, Int(clamping: limit.rlim_cur) - reserve(limit.rlim_cur))
+    if fitting >= wanted { return (wanted, nil) }
     return (
       fitting,
       "connections at once: \(fitting) instead of \(wanted), since the limit of open files is "

@@ -8,7 +8,7 @@ package enum OpenFileLimit {
 
   /// How many tails may wait to be sealed where a process may have so many files open: a server has several readers,
   /// and one that looks at everything again opens all tails a second time.
-  package static func tailCountMax(limit: Int) -> Int { min(2048, limit / 8) }
+  package static func tailCountMax(limit: Int) -> Int { min(3072, limit / 8) }
 
   /// How many files may be open now.
   static var current: Int {

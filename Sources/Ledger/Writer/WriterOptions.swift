@@ -10,9 +10,9 @@ package struct WriterOptions: Sendable {
   package var segmentByteCount = 256 << 20
   /// Appends wait while so many tails are not yet sealed: a reader has all of them open. Fewer where the limit of open
   /// files is low.
-  package var unsealedTailCountMax = 2048
+  package var unsealedTailCountMax = 3072
   /// Appends wait while tails of so many bytes are not yet sealed: who opens the log reads all of them.
-  package var unsealedByteCountMax = 2 << 30
+  package var unsealedByteCountMax = 3 << 30
   /// Tails are sealed where the processors have nothing else to do, until one has waited for so long, or three quarters of
   /// those that may wait do.
   package var sealingDelayMs: Int64 = 30_000
