@@ -110,7 +110,7 @@ struct SealingTests {
     let head = reader.head
     #expect(try reader.files().filter { $0.kind == .tail }.count == 10)
     try LedgerWriter.open(fixture.directory, options: LedgerFixture.smallOptions(block: 1)).close()
-    try reader.refresh()
+    try reader.letGoOfTails()
     #expect(reader.damage == nil && reader.head == head)
     #expect(try reader.files().allSatisfy { $0.kind != .tail })
     var next = 0
@@ -120,6 +120,20 @@ struct SealingTests {
       return true
     }
     #expect(next == 10)
+  }
+
+  @Test("A reader of few tails stays where it is until it is asked for more")
+  func readerRests() throws {
+    let fixture = try LedgerFixture()
+    _ = try fixture.fillOneTail()
+    let reader = try LogReader(fixture.directory)
+    let writer = try LedgerWriter.open(fixture.directory)
+    _ = try writer.append([fixture.draft(10)])
+    try writer.close()
+    try reader.letGoOfTails()
+    #expect(reader.head.size == 10)
+    try reader.refresh()
+    #expect(reader.head.size == 11)
   }
 }
 

@@ -89,25 +89,17 @@ package final class HTTPServer: Sendable {
   /// Raises the process's limit of open files as far as the connections need it, and says how many
   /// connections it allows. The log must always be able to open its next file, and all tails of a burst.
   private static func fitting(connections wanted: Int) -> (connections: Int, note: String?) {
-    func reserve(_ limit: rlim_t) -> Int {
-      640 + 5 * OpenFileLimit.tailCountMax(limit: Int(clamping: limit))
-    }
-    let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
-    var limit = rlimit()
-    guard getrlimit(resource, &limit) == 0 else { return (wanted, nil) }
-    let needed = rlim_t(wanted + reserve(.max))
-    if limit.rlim_cur < needed {
-      var raised = limit
-      raised.rlim_cur = min(needed, limit.rlim_max)
-      if setrlimit(resource, &raised) == 0 { limit = raised }
-    }
+    func reserve(_ limit: Int) -> Int { 640 + 5 * OpenFileLimit.tailCountMax(limit: limit) }
+    let needed = wanted + reserve(.max)
+    OpenFileLimit.raise(to: needed)
+    let limit = OpenFileLimit.current
     // With fewer files fewer tails wait, too.
-    let fitting = max(1, Int(clamping: limit.rlim_cur) - reserve(limit.rlim_cur))
+    let fitting = max(1, limit - reserve(limit))
     if fitting >= wanted { return (wanted, nil) }
     return (
       fitting,
       "connections at once: \(fitting) instead of \(wanted), since the limit of open files is "
-        + "\(limit.rlim_cur) and not \(needed)"
+        + "\(limit) and not \(needed)"
     )
   }
 

@@ -41,10 +41,17 @@ final class RetryQueue {
       case .scan(let after): scan(after: after)
       case .ask(let entries, let isProbe): ask(entries, isProbe: isProbe)
       }
-      // Whoever has tails open keeps them on the disk, also when they have become blocks.
-      try? reader.refresh()
+      letGoOfTails()
       onTurn()
     }
+  }
+
+  /// After a burst nobody else may look at the log for long.
+  private func letGoOfTails() {
+    do {
+      try reader.letGoOfTails()
+      try projections.letGoOfTails()
+    } catch { notes.fault("look at the log", error) }
   }
 
   private func scan(after: Int64) {

@@ -1,4 +1,4 @@
-// Figures of the queue and the log, taken now and then; and what has to be done as rarely.
+// Figures of the queue and the log, taken now and then.
 import Ledger
 
 /// Sets the gauges; used by the queue's thread.
@@ -25,7 +25,6 @@ final class WorkflowGauges {
     if let summarisedAtMs, nowMs - summarisedAtMs < Self.summaryPauseMs { return }
     summarisedAtMs = nowMs
     do {
-      try shared.projections.refreshReaders()
       let summary = try shared.projections.waitingSummary()
       metrics.set(.queueLength, Double(summary.receipts))
       let ageMs = summary.oldestMs.map { max(0, shared.clock.nowMs() - $0) } ?? 0

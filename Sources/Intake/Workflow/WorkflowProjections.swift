@@ -7,8 +7,8 @@ package import Projections
 package protocol WorkflowProjections: AnyObject, Sendable {
   /// Folds every durable event.
   func catchUp() throws
-  /// Lets go of files that the log no longer needs.
-  func refreshReaders() throws
+  /// Lets go of tails that have become blocks.
+  func letGoOfTails() throws(LedgerError)
   /// How many events are folded.
   var position: Position { get }
   /// The app family that has registered a bundle id.
@@ -35,7 +35,7 @@ package protocol WorkflowProjections: AnyObject, Sendable {
 
 extension WorkflowProjections {
   /// Those that have no files open need not do anything.
-  package func refreshReaders() {}
+  package func letGoOfTails() {}
 }
 
 extension LiveProjections: WorkflowProjections {}

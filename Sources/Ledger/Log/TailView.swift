@@ -130,7 +130,7 @@ struct TailView {
     let part = frames.dropFirst(index).prefix(frameCount)
     guard let first = part.first, let last = part.last else { return }
     let start = first.offsetBytes
-    let end = last.offsetBytes + last.header.frameByteCount
+    let end = last.endOffsetBytes
     let isThere: Bool
     do throws(LedgerError) {
       isThere = try file.readWhole(end - start, offsetBytes: start, into: buffer)

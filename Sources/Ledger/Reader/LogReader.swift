@@ -17,6 +17,7 @@ package struct LogHead: Sendable, Equatable {
 /// A view of a log as it was at the last `refresh`. Used by one thread at a time.
 package final class LogReader {
   private static let attemptCount = 5
+  private static let restingTailCountMax = 8
 
   package let directory: LedgerDirectory
   private let hasher = SHA256()
@@ -42,6 +43,12 @@ package final class LogReader {
 
   /// The damage that ends what can be read, as far as opening shows it.
   package var damage: LedgerError? { state.damage }
+
+  /// Refreshes a view that rests on many tails: those that became blocks stay on the disk as long as somebody has
+  /// them open. Any other view stays as it is: following the log costs more than a few open tails.
+  package func letGoOfTails() throws(LedgerError) {
+    if state.tails.count > Self.restingTailCountMax { try refresh() }
+  }
 
   /// Takes in what a writer has added since.
   package func refresh() throws(LedgerError) {

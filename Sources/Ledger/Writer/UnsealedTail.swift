@@ -4,7 +4,7 @@
 struct UnsealedTail: Sendable {
   let first: Position
   let eventCount: Int
-  /// The size of its frames: more than that no reader has to go through for it.
+  /// The size of its frames.
   let byteCount: Int
 
   var endPosition: Position { first + eventCount }

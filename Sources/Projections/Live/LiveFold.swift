@@ -67,9 +67,9 @@ final class LiveFold {
     hasNewApps = true
   }
 
-  func refreshReaders() throws {
-    try reader.refresh()
-    try events.refresh()
+  func letGoOfTails() throws(LedgerError) {
+    try reader.letGoOfTails()
+    try events.letGoOfTails()
   }
 
   // MARK: Catching up
@@ -167,8 +167,7 @@ final class EventReader {
 
   init(_ directory: LedgerDirectory) { self.directory = directory }
 
-  /// Takes in what a writer has done since.
-  func refresh() throws(LedgerError) { try reader?.refresh() }
+  func letGoOfTails() throws(LedgerError) { try reader?.letGoOfTails() }
 
   /// The line of the event at a position.
   func line(at position: Position) throws(LedgerError) -> [UInt8] {

@@ -51,9 +51,9 @@ package final class LiveProjections: Sendable {
   }
 
   /// Lets go of tails that have become blocks: whoever has them open keeps them on the disk.
-  package func refreshReaders() throws {
-    try folding.withLock { try $0.refreshReaders() }
-    try questions.withLock { try $0?.events.refresh() }
+  package func letGoOfTails() throws(LedgerError) {
+    try folding.withLock { fold throws(LedgerError) in try fold.letGoOfTails() }
+    try questions.withLock { questions throws(LedgerError) in try questions?.events.letGoOfTails() }
   }
 
   /// So many events are folded.
