@@ -45,6 +45,8 @@ let package = Package(
     systemLibrary("CSQLite", pkgConfig: "sqlite3", debian: "libsqlite3-dev"),
     systemLibrary("CZlib", pkgConfig: "zlib", debian: "zlib1g-dev"),
     systemLibrary("CDeflate", pkgConfig: "libdeflate", debian: "libdeflate-dev"),
+    // The system's own: no package to install.
+    .systemLibrary(name: "CLinux", path: "Sources/CLibraries/CLinux"),
     systemLibrary("CCrypto", pkgConfig: "libcrypto", debian: "libssl-dev"),
     systemLibrary("CCurl", pkgConfig: "libcurl", debian: "libcurl4-openssl-dev"),
     systemLibrary("CMicroHTTPD", pkgConfig: "libmicrohttpd", debian: "libmicrohttpd-dev"),
@@ -56,7 +58,7 @@ let package = Package(
     library("AppStore", knows: ["Threads", "Time", "Bytes", "JSON", "CCrypto", "CCurl"]),
     library(
       "Projections",
-      knows: ["Threads", "Time", "Bytes", "JSON", "Ledger", "AppStore", "CSQLite"]),
+      knows: ["Threads", "Time", "Bytes", "JSON", "Ledger", "AppStore", "CSQLite", "CLinux"]),
     library(
       "Intake",
       knows: [

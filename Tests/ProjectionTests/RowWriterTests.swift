@@ -94,6 +94,43 @@ import Testing
     }
 
     @Test(arguments: [false, true])
+    func aRowThatIsThereChangesWhereItStands(isThreaded: Bool) throws {
+      let temporary = try TemporaryDirectory()
+      let database = try Self.database(temporary)
+      let rows = RowWriter(database, TextArena(), isThreaded: isThreaded)
+      let target = try rows.target(
+        upserting: "one(id, text, number)", valueCount: 3, key: "id", changing: ["number"])
+      // Twice in one batch, and again in later ones.
+      for number in 0..<20_000 {
+        rows.begin(target)
+        rows.add(number / 2 % 3000)
+        withText("first \(number)") { rows.add(text: $0) }
+        rows.add(number)
+        try rows.end()
+      }
+      try rows.drain()
+      #expect(try database.integer("SELECT count(*) FROM one") == 3000)
+      #expect(
+        try database.integer("SELECT count(*) FROM one WHERE text = 'first ' || (2 * id)") == 3000)
+      #expect(
+        try database.integer("SELECT count(*) FROM one WHERE number % 6000 = 2 * id + 1") == 3000)
+      #expect(try database.integer("SELECT min(number) FROM one") == 14_001)
+    }
+
+    @Test(arguments: [false, true])
+    func aStatementThatIsNoneIsAnErrorAtTheLatestWhenAllIsWaitedFor(isThreaded: Bool) throws {
+      let temporary = try TemporaryDirectory()
+      let database = try Self.database(temporary)
+      let rows = RowWriter(database, TextArena(), isThreaded: isThreaded)
+      #expect(throws: DatabaseError.self) {
+        rows.begin(try rows.target("INSERT INTO nothing", valueCount: 1))
+        rows.add(1)
+        try rows.end()
+        try rows.drain()
+      }
+    }
+
+    @Test(arguments: [false, true])
     func statementsRunBehindTheRowsThatWereBegunBefore(isThreaded: Bool) throws {
       let temporary = try TemporaryDirectory()
       let database = try Self.database(temporary)

@@ -34,14 +34,15 @@ final class BlockPipeline: @unchecked Sendable {
   private var threads: [WorkerThread] = []
 
   init(
-    _ source: any BlockSequence, workerCount: Int, prepare: BlockPreparation?
+    _ source: any BlockSequence, workerCount: Int, priority: ThreadPriority = .usual,
+    prepare: BlockPreparation?
   ) throws(LedgerError) {
     self.prepare = prepare
     monitor = Monitor(State(source: source), conditionCount: 2)
     windowCount = 2 * workerCount + 2
     do throws(LedgerError) {
       for _ in 0..<workerCount {
-        threads.append(try WorkerThread { [unowned self] in work() })
+        threads.append(try WorkerThread(priority) { [unowned self] in work() })
       }
     } catch {
       stop()

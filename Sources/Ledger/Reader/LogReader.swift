@@ -139,8 +139,8 @@ package final class LogReader {
   /// positions beyond the head, `corruption` at a block that is not what its checksum says (all
   /// before it was handed out), and what the body throws.
   package func read(
-    from: Position, to: Position? = nil, workers: Int = 2, syncTails: Bool = false,
-    isWanted: BlockFilter? = nil, prepare: BlockPreparation? = nil,
+    from: Position, to: Position? = nil, workers: Int = 2, priority: ThreadPriority = .usual,
+    syncTails: Bool = false, isWanted: BlockFilter? = nil, prepare: BlockPreparation? = nil,
     _ body: (borrowing EventChunk) throws -> Bool
   ) throws {
     let end = min(to ?? state.size, state.size)
@@ -154,15 +154,15 @@ package final class LogReader {
     let blockRange = from..<max(from, min(end, blocksEnd))
     if !blockRange.isEmpty {
       let source = BlockSource(directory, state, blockRange, isWanted: isWanted)
-      guard try readBlocks(blockRange, source, workers, prepare, body) else { return }
+      guard try readBlocks(blockRange, source, workers, priority, prepare, body) else { return }
     }
     guard try readTails(from..<end, body) else { return }
     if let damage = state.damage, to ?? Int.max > state.size { throw damage }
   }
 
   private func readBlocks(
-    _ range: Range<Position>, _ source: BlockSource, _ workers: Int, _ prepare: BlockPreparation?,
-    _ body: (borrowing EventChunk) throws -> Bool
+    _ range: Range<Position>, _ source: BlockSource, _ workers: Int, _ priority: ThreadPriority,
+    _ prepare: BlockPreparation?, _ body: (borrowing EventChunk) throws -> Bool
   ) throws -> Bool {
     // One block is not worth a thread.
     if workers < 1 || isWithinNewestBlock(range) {
@@ -175,7 +175,7 @@ package final class LogReader {
       return true
     }
     let pipeline = try BlockPipeline(
-      source, workerCount: min(workers, 64), prepare: prepare)
+      source, workerCount: min(workers, 64), priority: priority, prepare: prepare)
     defer { pipeline.stop() }
     while let block = try pipeline.next() {
       guard try body(try chunk(block, range)) else { return false }

@@ -4,11 +4,11 @@
 struct RowBatch {
   /// A batch is full from so many values or bytes on.
   static let (fullValueCount, fullByteCount) = (8192, 192 << 10)
+  /// With room for one row more than a full batch has.
+  private static let valueCapacity = fullValueCount + RowTable.columnLimit
   private static let firstByteCapacity = 64 << 10
 
-  /// With room for one row more than a full batch has.
-  private(set) var values = UnsafeMutablePointer<RowValue>.allocate(
-    capacity: fullValueCount + RowTable.columnLimit)
+  private(set) var values = UnsafeMutablePointer<RowValue>.allocate(capacity: valueCapacity)
   private(set) var valueCount = 0
   private(set) var bytes = UnsafeMutableRawPointer.allocate(
     byteCount: firstByteCapacity, alignment: 8)
@@ -18,6 +18,11 @@ struct RowBatch {
   func deallocate() {
     values.deallocate()
     bytes.deallocate()
+  }
+
+  /// The memory that it keeps, used or not.
+  var allocatedByteCount: Int {
+    Self.valueCapacity * MemoryLayout<RowValue>.stride + byteCapacity
   }
 
   var isEmpty: Bool { valueCount == 0 }

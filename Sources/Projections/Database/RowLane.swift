@@ -2,6 +2,22 @@
 import Ledger
 import Threads
 
+/// A statement that takes rows, prepared by whoever runs it first: to prepare it before would be to wait for all
+/// rows that are under way.
+final class RowStatement {
+  private let sql: String
+  private var prepared: Statement?
+
+  init(_ sql: String) { self.sql = sql }
+
+  func run(_ database: Database) throws(DatabaseError) {
+    if let prepared { return try prepared.run() }
+    let statement = try database.prepare(sql)
+    prepared = statement
+    try statement.run()
+  }
+}
+
 /// Writes batches and runs statements in the order in which they were sent.
 final class RowLane: Sendable {
   /// A batch with the statement that writes it, or statements of their own.
@@ -10,14 +26,17 @@ final class RowLane: Sendable {
   struct Work: @unchecked Sendable {
     fileprivate var rows: RowBatch?
     private var valueCount = 0
-    private var statement: Statement?
+    private var statement: RowStatement?
     private var sql = ""
 
-    init(rows: RowBatch, valueCount: Int, statement: Statement) {
+    init(rows: RowBatch, valueCount: Int, statement: RowStatement) {
       (self.rows, self.valueCount, self.statement) = (rows, valueCount, statement)
     }
 
     init(sql: String) { self.sql = sql }
+
+    /// The memory that it keeps.
+    var byteCount: Int { rows?.allocatedByteCount ?? 0 }
 
     func write(_ database: Database) throws(DatabaseError) {
       guard let rows, let statement else { return try database.execute(sql) }
@@ -26,7 +45,7 @@ final class RowLane: Sendable {
         RowSource(
           first: rows.values, end: rows.values + rows.valueCount, rowValueCount: valueCount,
           bytes: rows.bytes)
-      ) { () throws(DatabaseError) in try statement.run() }
+      ) { () throws(DatabaseError) in try statement.run(database) }
     }
   }
 
@@ -37,6 +56,7 @@ final class RowLane: Sendable {
 
   private struct State {
     var waiting: [Work] = []
+    var waitingByteCount = 0
     var spares: [RowBatch] = []
     var isWriting = false
     var isStopped = false
@@ -45,7 +65,8 @@ final class RowLane: Sendable {
 
   /// Conditions: something for the thread to do, something for the fold to know.
   private static let (hasWork, hasProgress) = (0, 1)
-  private static let depthLimit = 24
+  /// Two hundred batches: the fold need not wait while an index is made.
+  private static let waitingByteCountMax = 40 << 20
   private let monitor = Monitor(State(), conditionCount: 2)
   private let thread: WorkerThread
 
@@ -60,7 +81,9 @@ final class RowLane: Sendable {
       let next: (work: Work, mayWrite: Bool)? = monitor.wait(on: hasWork) { state in
         if !state.waiting.isEmpty {
           state.isWriting = true
-          return .some((state.waiting.removeFirst(), state.failure == nil))
+          let work = state.waiting.removeFirst()
+          state.waitingByteCount -= work.byteCount
+          return .some((work, state.failure == nil))
         }
         return state.isStopped ? .some(nil) : nil
       }
@@ -83,8 +106,9 @@ final class RowLane: Sendable {
   func send(_ work: Work) throws(DatabaseError) {
     try monitor.wait(on: Self.hasProgress) { (state) throws(DatabaseError) in
       if let failure = state.failure { throw failure }
-      if state.waiting.count >= Self.depthLimit { return Void?.none }
+      if state.waitingByteCount >= Self.waitingByteCountMax { return Void?.none }
       state.waiting.append(work)
+      state.waitingByteCount += work.byteCount
       return ()
     }
     monitor.signal(Self.hasWork)

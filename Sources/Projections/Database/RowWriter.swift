@@ -21,7 +21,7 @@ final class RowWriter {
   }
 
   private struct Target {
-    let statement: Statement
+    let statement: RowStatement
     let valueCount: Int
     /// Targets of one group are written in the order in which their rows were begun.
     let group: Int
@@ -56,14 +56,31 @@ final class RowWriter {
     state.deallocate()
   }
 
-  /// Prepares an insert: `INSERT INTO table` or a variant of it, with the columns where not all are given.
+  /// For an insert: `INSERT INTO table` or a variant of it, with the columns where not all are given.
   func target(_ insert: String, valueCount: Int) throws(DatabaseError) -> RowTarget {
     try target(
       reading: "\(insert) SELECT \(RowTable.columns(valueCount)) FROM row_batch",
       valueCount: valueCount)
   }
 
-  /// Prepares any statement that reads its rows from the table `row_batch`, with the columns `c0`, `c1`, ….
+  /// For rows of which some are in the table already: these change where they stand. To replace a row is to write
+  /// its index entries anew, on pages all over the file; so only those of columns that change are.
+  /// - Parameters:
+  ///   - table: with its columns.
+  ///   - key: the column that tells which row is meant.
+  ///   - columns: what may differ from the row that is there.
+  func target(
+    upserting table: String, valueCount: Int, key: String, changing columns: [String]
+  ) throws(DatabaseError) -> RowTarget {
+    try target(
+      reading: """
+        INSERT INTO \(table) SELECT \(RowTable.columns(valueCount)) FROM row_batch WHERE true
+        ON CONFLICT(\(key)) DO UPDATE SET
+        \(columns.map { "\($0) = excluded.\($0)" }.joined(separator: ", "))
+        """, valueCount: valueCount)
+  }
+
+  /// For any statement that reads its rows from the table `row_batch`, with the columns `c0`, `c1`, ….
   /// - Parameters:
   ///   - other: a target with whose rows these keep their order.
   ///   - isSingle: whether the statement must see one row at a time.
@@ -72,12 +89,11 @@ final class RowWriter {
     isSingle: Bool = false
   ) throws(DatabaseError) -> RowTarget {
     precondition(valueCount <= RowTable.columnLimit, "a row of so many values")
-    try drain()
+    // The first target comes before all rows: nobody uses the connection yet.
     try database.registerRowTable()
-    let statement = try database.prepare(sql)
     targets.append(
       Target(
-        statement: statement, valueCount: valueCount,
+        statement: RowStatement(sql), valueCount: valueCount,
         group: other.map { targets[$0.index].group } ?? targets.count, isSingle: isSingle,
         batch: nil))
     return RowTarget(index: targets.count - 1)

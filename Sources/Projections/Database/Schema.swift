@@ -104,9 +104,9 @@ enum Schema {
   /// sorting integers takes a quarter of the time, and whoever looks one up compares the text too.
   static let indexes = (earlyIndexes + lateIndexes).joined(separator: "\n")
 
-  /// Of tables that are written while events are folded. Made, one by one, before the last events are: what is
-  /// left to do behind the last event is done by one thread alone.
+  /// Of tables that are written while events are folded: they are closing steps.
   static let earlyIndexes = [
+    "CREATE UNIQUE INDEX users_identifier ON users(user_identifier);",
     "CREATE INDEX uploads_line_hash ON uploads(line_hash) WHERE line_hash IS NOT NULL;",
     "CREATE INDEX receipts_receipt_hash ON receipts(receipt_hash);",
     "CREATE INDEX receipts_pending ON receipts(id) WHERE is_final = 0;",
@@ -119,7 +119,6 @@ enum Schema {
     CREATE INDEX open_uploads_waiting ON open_uploads(receipt, upload)
       WHERE is_accepted = 1 AND is_refused = 0;
     """,
-    "CREATE UNIQUE INDEX users_identifier ON users(user_identifier);",
     "CREATE INDEX exceptions_sale ON exceptions(sale) WHERE sale IS NOT NULL;",
     "CREATE INDEX exceptions_transaction_id ON exceptions(transaction_id) WHERE sale IS NULL;",
   ]

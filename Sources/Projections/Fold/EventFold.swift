@@ -9,7 +9,7 @@ typealias EventAccess = (Int) throws(LedgerError) -> [UInt8]
 /// Folds events into one database, inside a transaction that the caller holds.
 final class EventFold {
   private let database: Database
-  private let isFresh: Bool
+  let isFresh: Bool
   private let readEvent: EventAccess
   private let arena = TextArena()
   private let symbols: SymbolTable
@@ -35,8 +35,8 @@ final class EventFold {
   private var recentFamily: Symbol = .none
   private var recentBundle: Symbol = .none
   private var recentCountry: Symbol = .none
-  /// Those that a fold from nothing has yet to make.
-  private var missingIndexes = Schema.earlyIndexes[...]
+  private let pace: WritingPace
+  private var closingSteps: ClosingSteps
   /// The position of the event that comes next.
   private(set) var nextPosition: Int
   /// Whether an app family was registered.
@@ -48,14 +48,18 @@ final class EventFold {
   ///   - isFresh: whether the database is empty, so that nothing need be looked up in it.
   ///   - recent: keeps the lines of the events that are folded.
   ///   - answerTimes: hears of final answers, also of those of a transaction that is rolled back.
+  ///   - pace: when a fold from nothing writes.
   init(
     _ database: Database, isFresh: Bool, nextPosition: Int, recent: RecentEvents? = nil,
-    answerTimes: AnswerTimes? = nil, projections: ProjectionSet, readEvent: @escaping EventAccess
+    answerTimes: AnswerTimes? = nil, projections: ProjectionSet, pace: WritingPace = WritingPace(),
+    readEvent: @escaping EventAccess
   ) throws(DatabaseError) {
     self.database = database
     self.isFresh = isFresh
     self.nextPosition = nextPosition
     self.recent = recent
+    self.pace = pace
+    closingSteps = ClosingSteps(pace)
     self.readEvent = { (position) throws(LedgerError) in
       guard let recent else { return try readEvent(position) }
       return try recent.line(at: position, readEvent)
@@ -327,29 +331,28 @@ final class EventFold {
 
   // MARK: Writing
 
-  /// What has not changed for so many events will hardly change again.
-  private static let settledEvents = 4096
-
-  /// Indexes are made when so many events are left, of so many: what comes after costs more to index, but all
-  /// of it is done beside the fold.
-  private static func isNearEnd(_ end: Position, of total: Int) -> Bool {
-    total - end < min(16_384, total / 8)
-  }
-
   /// Beside a fold from nothing, writes rows that are likely to stay as they are while there is time for it.
-  /// One that changes after all is written again in the end.
+  /// One that changes after all is written again.
   /// - Parameter total: how many events the fold will have folded in the end.
   func writeSettled(total: Int) throws(ProjectionError) {
     guard isFresh else { return }
-    let limit = nextPosition - Self.settledEvents
+    let limit = nextPosition - pace.settledEventCount
     do throws(DatabaseError) {
       try receipts.storeSettled(before: limit, rows)
       try saleTable.storeSettled(sales, before: limit, rows)
-      if Self.isNearEnd(nextPosition, of: total), let index = missingIndexes.popFirst() {
-        try rows.execute(index)
-      }
+      while let step = closingSteps.next(after: nextPosition, of: total) { try take(step) }
       try openUploads.store(before: limit)
     } catch { throw .database(error) }
+  }
+
+  private func take(_ step: ClosingStep) throws(DatabaseError) {
+    let limit = nextPosition - pace.settledEventCount
+    switch step {
+    case .users: try users.store(rows)
+    case .sales: try saleTable.storeAgain(sales, before: limit, rows)
+    case .receipts: try receipts.storeAgain(before: limit, rows)
+    case .index(let sql): try rows.execute(sql)
+    }
   }
 
   /// Derives what follows from all events folded, and writes everything that has changed; from nothing, with
@@ -368,7 +371,7 @@ final class EventFold {
       try symbols.store(rows)
       try openUploads.store()
       if isFresh {
-        for index in missingIndexes { try rows.execute(index) }
+        while let step = closingSteps.next() { try take(step) }
         for index in Schema.lateIndexes { try rows.execute(index) }
       }
       try rows.drain()

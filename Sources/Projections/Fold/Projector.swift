@@ -41,6 +41,8 @@ package final class Projector {
   let observer: Observer
   /// What is kept.
   let projections: ProjectionSet
+  /// When builds from nothing write; tests have them hurry.
+  var pace = WritingPace()
 
   package init(
     _ reader: LogReader, observer: Observer = Observer(), projections: ProjectionSet = .standard
@@ -259,6 +261,8 @@ package final class Projector {
   /// - Parameter position: where the fold ends; nil is the head, also what is appended meanwhile.
   func fill(_ path: String, upTo position: Position?) throws {
     let database = try Database(path: path, mode: .create)
+    // Only what will be put in use is forced to disk in the end.
+    let writeBehind = position == nil ? WriteBehind(path) : nil
     try database.execute(
       """
       PRAGMA page_size = 8192; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
@@ -268,7 +272,8 @@ package final class Projector {
     try database.execute(Schema.tables + projections.tables)
     try Progress.store(versionsOf: projections, database)
     try fold(
-      into: database, from: Progress(), to: position ?? reader.head.size, isFresh: true)
+      into: database, from: Progress(), to: position ?? reader.head.size, isFresh: true,
+      writeBehind: writeBehind)
     try database.execute(Schema.views + projections.views)
     try database.execute("COMMIT")
     if position == nil { try follow(into: database) }
@@ -291,24 +296,31 @@ package final class Projector {
 
   // MARK: Folding
 
+  /// In a build from nothing who inflates gives way to the fold and to the thread that writes its rows: it is ahead
+  /// of them as it is.
+  private static let inflatingPriority = ThreadPriority.niceness(5)
+
   /// - Parameters:
   ///   - to: the position at which the fold ends; nil is the head.
   ///   - atLeast: ends with the block that completes so many events; nil goes on to the end.
+  ///   - writeBehind: hears how far the fold has come.
   func fold(
     into database: Database, from progress: Progress, to end: Position? = nil, isFresh: Bool,
-    atLeast: Int? = nil
+    atLeast: Int? = nil, writeBehind: WriteBehind? = nil
   ) throws(ProjectionError) {
     // Events of replies that are used again, and of receipts that stay pending, are read apart.
     let events = EventReader(reader.directory)
     let fold: EventFold
     do throws(DatabaseError) {
       fold = try EventFold(
-        database, isFresh: isFresh, nextPosition: progress.position, projections: projections
+        database, isFresh: isFresh, nextPosition: progress.position, projections: projections,
+        pace: pace
       ) {
         (position) throws(LedgerError) in try events.line(at: position)
       }
     } catch { throw .database(error) }
-    _ = try self.fold(fold, into: database, from: progress, to: end, atLeast: atLeast)
+    _ = try self.fold(
+      fold, into: database, from: progress, to: end, atLeast: atLeast, writeBehind: writeBehind)
   }
 
   /// Folds what follows the progress, and stores how far it went.
@@ -317,7 +329,7 @@ package final class Projector {
   ///   - atLeast: ends with the block that completes so many events; nil goes on to the end.
   func fold(
     _ fold: EventFold, into database: Database, from progress: Progress, to end: Position? = nil,
-    atLeast: Int? = nil
+    atLeast: Int? = nil, writeBehind: WriteBehind? = nil
   ) throws(ProjectionError) -> Progress {
     let total = end ?? reader.head.size
     var last = progress
@@ -326,7 +338,10 @@ package final class Projector {
       try reader.syncTails()
       if progress.position < total {
         let scan: BlockPreparation = { EventScan($0, firstPosition: $1, count: $2) }
-        try reader.read(from: progress.position, to: total, prepare: scan) { chunk in
+        let priority = fold.isFresh ? Self.inflatingPriority : .usual
+        try reader.read(
+          from: progress.position, to: total, priority: priority, prepare: scan
+        ) { chunk in
           if observer.isCancelled() { throw ProjectionError.interrupted }
           if let scanned = chunk.prepared as? EventScan, let end = scanned.events.last {
             try scanned.events.withUnsafeBufferPointer { events in
@@ -342,6 +357,7 @@ package final class Projector {
           try fold.writeSettled(total: total)
           last.position = chunk.endPosition
           last.frontier = chunk.frontierAfter
+          writeBehind?.advance(to: chunk.endPosition, of: total)
           observer.progress(
             ProjectionProgress(foldedEvents: chunk.endPosition, totalEvents: total))
           if let atLeast { return chunk.endPosition - progress.position < atLeast }

@@ -232,6 +232,14 @@ final class ReceiptTable {
     }
   }
 
+  /// Writes those again that have changed since they were written, but not since a position.
+  func storeAgain(before position: Position, _ rows: RowWriter) throws(DatabaseError) {
+    for place in 0..<settledCount
+    where receipts[place].isChanged && receipts[place].lastPosition < position {
+      try write(place, rows)
+    }
+  }
+
   private func write(_ place: Int, _ rows: RowWriter) throws(DatabaseError) {
     let receipt = receipts[place]
     rows.begin(try target(of: receipt, rows))
@@ -243,36 +251,19 @@ final class ReceiptTable {
     }
   }
 
-  /// To replace a row is to write its index entries anew, on pages all over the file: a row that is there is
-  /// changed where it stands, and the index of the open ones is left alone where it would stay as it is.
   private func target(
     of receipt: ReceiptRecord, _ rows: RowWriter
   ) throws(DatabaseError) -> RowTarget {
-    if let known = targets[receipt.isFinal == receipt.storedIsFinal ? 1 : 0] { return known }
-    let target: RowTarget
-    if isFresh {
-      target = try rows.target("INSERT OR REPLACE INTO receipts(\(Self.columns))", valueCount: 26)
-      targets = [target, target]
-    } else if receipt.storedIsFinal == receipt.isFinal {
-      target = try upsertTarget(Self.changing, rows)
-      targets[1] = target
-    } else {
-      target = try upsertTarget(Self.changing + ["is_final"], rows)
-      targets[0] = target
-    }
+    // The index of the open ones is left alone where it would stay as it is. A fold from nothing may write a receipt
+    // twice, and the later state must come last.
+    let isFinalStays = !isFresh && receipt.isFinal == receipt.storedIsFinal
+    let index = isFinalStays ? 1 : 0
+    if let known = targets[index] { return known }
+    let target = try rows.target(
+      upserting: "receipts(\(Self.columns))", valueCount: 26, key: "id",
+      changing: isFinalStays ? Self.changing : Self.changing + ["is_final"])
+    targets[index] = target
     return target
-  }
-
-  private func upsertTarget(
-    _ changing: [String], _ rows: RowWriter
-  ) throws(DatabaseError) -> RowTarget {
-    try rows.target(
-      reading: """
-        INSERT INTO receipts(\(Self.columns)) SELECT \(RowTable.columns(26)) FROM row_batch
-        WHERE true
-        ON CONFLICT(id) DO UPDATE SET
-        \(changing.map { "\($0) = excluded.\($0)" }.joined(separator: ", "))
-        """, valueCount: 26)
   }
 
   /// What events change about a receipt, but for `is_final`, which has an index.

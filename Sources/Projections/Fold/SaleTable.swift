@@ -195,16 +195,21 @@ final class SaleTable: SaleSource {
     }
   }
 
+  /// Writes those again that have changed since they were written, but not since a position.
+  func storeAgain(
+    _ sales: SaleStore, before position: Position, _ rows: RowWriter
+  ) throws(DatabaseError) {
+    for place in 0..<settledCount
+    where sales.sales[place].isChanged && sales.sales[place].updatedPosition < position {
+      try write(place, sales, rows)
+    }
+  }
+
   private func write(
     _ place: Int, _ sales: SaleStore, _ rows: RowWriter
   ) throws(DatabaseError) {
-    if saleTarget == nil {
-      saleTarget = try rows.target(
-        "INSERT OR REPLACE INTO sales(\(Self.columns))", valueCount: 30)
-    }
-    guard let saleTarget else { return }
     let sale = sales.sales[place]
-    rows.begin(saleTarget)
+    rows.begin(try target(rows))
     add(sale, rows)
     rows.add(sales.hasAlias(place, sale.transactionID) ? 1 : 0)
     rows.add(sale.isOfChain ? sale.originalTransactionID.indexHash : nil)
@@ -218,6 +223,22 @@ final class SaleTable: SaleSource {
     }
     sales.update(place) { $0.isChanged = false }
   }
+
+  private func target(_ rows: RowWriter) throws(DatabaseError) -> RowTarget {
+    if let saleTarget { return saleTarget }
+    let made = try rows.target(
+      upserting: "sales(\(Self.columns))", valueCount: 30, key: "id", changing: Self.changing)
+    saleTarget = made
+    return made
+  }
+
+  /// What later observations and price lists change about a sale; the first observation has fixed the rest.
+  private static let changing = [
+    "country", "country_position", "user", "user_position", "unit_price_micros", "currency",
+    "price_basis", "price_position", "price_problem", "is_upgraded", "cancellation_state",
+    "newest_cancellation_request_ms", "reversal_request_ms", "version", "updated_at_ms",
+    "is_transaction_alias",
+  ]
 
   private func add(_ sale: Sale, _ rows: RowWriter) {
     rows.add(sale.id)

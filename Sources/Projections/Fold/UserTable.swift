@@ -103,18 +103,11 @@ final class UserTable {
     }
   }
 
-  /// A row that is there is changed where it stands: its index entry stays as it is.
   private func target(_ rows: RowWriter) throws(DatabaseError) -> RowTarget {
     if let target { return target }
-    let made =
-      isFresh
-      ? try rows.target("INSERT OR REPLACE INTO users", valueCount: 5)
-      : try rows.target(
-        reading: """
-          INSERT INTO users SELECT \(RowTable.columns(5)) FROM row_batch WHERE true
-          ON CONFLICT(id) DO UPDATE SET uploads = excluded.uploads,
-          first_seen_at_ms = excluded.first_seen_at_ms, last_seen_at_ms = excluded.last_seen_at_ms
-          """, valueCount: 5)
+    let made = try rows.target(
+      upserting: "users", valueCount: 5, key: "id",
+      changing: ["uploads", "first_seen_at_ms", "last_seen_at_ms"])
     target = made
     return made
   }
