@@ -61,6 +61,15 @@ package final class Monitor<State>: @unchecked Sendable {
     return try body(&state.pointee)
   }
 
+  /// Calls `body` with the state, under the lock, unless somebody else holds it: nil then.
+  package func withLockIfFree<Result, Failure: Error>(
+    _ body: (inout State) throws(Failure) -> Result
+  ) throws(Failure) -> Result? {
+    guard pthread_mutex_trylock(mutex) == 0 else { return nil }
+    defer { pthread_mutex_unlock(mutex) }
+    return try body(&state.pointee)
+  }
+
   /// Waits on a condition until the body returns something; the body runs under the lock.
   package func wait<Result, Failure: Error>(
     on condition: Int, until body: (inout State) throws(Failure) -> Result?

@@ -122,6 +122,21 @@ struct SealingTests {
     #expect(next == 10)
   }
 
+  @Test("What was sealed into further segments since the last look is seen at once")
+  func readerSeesRollOver() throws {
+    let fixture = try LedgerFixture()
+    // Each block closes its segment.
+    let writer = try LedgerWriter.open(
+      fixture.directory, options: LedgerFixture.smallOptions(block: 2000, segment: 1))
+    _ = try writer.append([fixture.draft(0)])
+    let reader = try LogReader(fixture.directory)
+    // The tail that the reader has open grows, and becomes a block before the next look, like those after it.
+    for number in 1..<40 { _ = try writer.append([fixture.draft(number)]) }
+    try writer.close()
+    try reader.refresh()
+    #expect(reader.damage == nil && reader.head.size == 40)
+  }
+
   @Test("A reader of few tails stays where it is until it is asked for more")
   func readerRests() throws {
     let fixture = try LedgerFixture()

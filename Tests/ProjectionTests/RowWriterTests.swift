@@ -130,6 +130,23 @@ import Testing
       }
     }
 
+    @Test func whatNobodyWaitsForIsGivenUpAndTheDatabaseIsFree() throws {
+      let temporary = try TemporaryDirectory()
+      let database = try Self.database(temporary)
+      do {
+        let rows = RowWriter(database, TextArena(), isThreaded: true)
+        let target = try rows.target("INSERT INTO one(id)", valueCount: 1)
+        for id in 0..<200_000 {
+          rows.begin(target)
+          rows.add(id)
+          try rows.end()
+        }
+      }
+      // Whole batches, and not the last one.
+      let count = try #require(try database.integer("SELECT count(*) FROM one"))
+      #expect(count % 8192 == 0 && count < 200_000)
+    }
+
     @Test(arguments: [false, true])
     func statementsRunBehindTheRowsThatWereBegunBefore(isThreaded: Bool) throws {
       let temporary = try TemporaryDirectory()

@@ -33,6 +33,20 @@ private struct Crew {
 
 @Suite("A monitor")
 struct MonitorTests {
+  @Test("one that somebody else holds is passed by where it need not be waited for")
+  func passesBy() {
+    let monitor = Monitor(0)
+    #expect(monitor.withLockIfFree { $0 + 1 } == 1)
+    let seen = Monitor<[Int?]>([])
+    monitor.withLock { _ in
+      Crew(count: 1) {
+        let result = monitor.withLockIfFree { $0 + 1 }
+        seen.withLock { $0.append(result) }
+      }.join()
+    }
+    #expect(seen.withLock { $0 } == [nil])
+  }
+
   @Test("what several threads count under the lock is counted once each")
   func counts() {
     let monitor = Monitor(0)

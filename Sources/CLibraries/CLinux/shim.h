@@ -3,7 +3,8 @@
 #define CLINUX_SHIM_H
 #include <sys/syscall.h>
 #include <unistd.h>
-// sync_file_range(2) of the whole file with SYNC_FILE_RANGE_WRITE: it begins to write, and waits for nothing.
+// sync_file_range(2) of the whole file with SYNC_FILE_RANGE_WRITE: it begins to write, and waits at most
+// for room in the queue of the disk.
 // The arguments are 64 bits wide: on 32-bit systems they are passed otherwise, and there it is left out.
 static inline void clinux_start_writing(int descriptor) {
 #if defined(SYS_sync_file_range) && defined(__LP64__)

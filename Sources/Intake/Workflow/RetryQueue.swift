@@ -48,10 +48,8 @@ final class RetryQueue {
 
   /// After a burst nobody else may look at the log for long.
   private func letGoOfTails() {
-    do {
-      try reader.letGoOfTails()
-      try projections.letGoOfTails()
-    } catch { notes.fault("look at the log", error) }
+    do { try reader.letGoOfTails() } catch { notes.fault("look at the log", error) }
+    do { try projections.letGoOfTails() } catch { notes.fault("look at the log", error) }
   }
 
   private func scan(after: Int64) {

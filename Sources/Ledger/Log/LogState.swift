@@ -147,6 +147,8 @@ struct LogState {
       guard error.kind == .corruption else { throw error }
       return false
     }
+    // What follows a closed segment stands in others, also if its tails are gone already.
+    if segment.isClosed { return false }
     switch stop {
     case .end: break
     case .torn:

@@ -14,7 +14,7 @@ enum MonotonicTime {
 package enum ThreadPriority: Sendable, Equatable {
   /// Like any other.
   case usual
-  /// From 1 to 19: how far it gives way.
+  /// From 1 to 19: how far it gives way to the thread that starts it.
   case niceness(Int32)
   /// It runs where nobody else wants to, and whoever wakes up takes its processor at once. Nothing that is waited
   /// for may be left to it alone: beside threads that never rest it stands almost still.
@@ -28,7 +28,10 @@ package enum ThreadPriority: Sendable, Equatable {
   fileprivate func adopt() {
     switch self {
     case .usual: break
-    case .niceness(let value): setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, value)
+    case .niceness(let value):
+      // Beside that of the thread that started it: nobody is to gain by it.
+      let which = __priority_which_t(PRIO_PROCESS.rawValue)
+      setpriority(which, 0, getpriority(which, 0) + value)
     case .idle:
       var parameter = sched_param()
       sched_setscheduler(0, Self.idlePolicy, &parameter)

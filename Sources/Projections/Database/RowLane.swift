@@ -1,4 +1,4 @@
-// The thread that writes rows beside the fold, and the few batches on their way to it.
+// The thread that writes rows beside the fold, and the batches on their way to it.
 import Ledger
 import Threads
 
@@ -65,7 +65,7 @@ final class RowLane: Sendable {
 
   /// Conditions: something for the thread to do, something for the fold to know.
   private static let (hasWork, hasProgress) = (0, 1)
-  /// Two hundred batches: the fold need not wait while an index is made.
+  /// One or two hundred batches: the fold need not wait while an index is made.
   private static let waitingByteCountMax = 40 << 20
   private let monitor = Monitor(State(), conditionCount: 2)
   private let thread: WorkerThread
@@ -79,13 +79,14 @@ final class RowLane: Sendable {
   private static func work(_ monitor: Monitor<State>, _ database: Database) {
     while true {
       let next: (work: Work, mayWrite: Bool)? = monitor.wait(on: hasWork) { state in
+        if state.isStopped { return .some(nil) }
         if !state.waiting.isEmpty {
           state.isWriting = true
           let work = state.waiting.removeFirst()
           state.waitingByteCount -= work.byteCount
           return .some((work, state.failure == nil))
         }
-        return state.isStopped ? .some(nil) : nil
+        return nil
       }
       guard var next else { return }
       var found: DatabaseError?
@@ -125,10 +126,13 @@ final class RowLane: Sendable {
     }
   }
 
+  /// Ends the thread. What is not written yet is given up: whoever wants it has waited before.
   func stop() {
     monitor.withLock { $0.isStopped = true }
     monitor.signal(Self.hasWork)
     thread.join()
-    for batch in monitor.withLock({ $0.spares }) { batch.deallocate() }
+    monitor.withLock { state in
+      for batch in state.spares + state.waiting.compactMap(\.rows) { batch.deallocate() }
+    }
   }
 }

@@ -24,7 +24,7 @@ enum ClosingStep: Equatable {
   case index(String)
 }
 
-/// The steps that are left, in their order: what is written again must not have indexes yet.
+/// The steps that are left, in their order: what is written again should have no indexes yet.
 struct ClosingSteps {
   private static let all =
     [.users, .sales, .receipts] + Schema.earlyIndexes.map { ClosingStep.index($0) }

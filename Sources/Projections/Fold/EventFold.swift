@@ -371,6 +371,7 @@ final class EventFold {
       try symbols.store(rows)
       try openUploads.store()
       if isFresh {
+        // Those of a log of a handful of events.
         while let step = closingSteps.next() { try take(step) }
         for index in Schema.lateIndexes { try rows.execute(index) }
       }

@@ -213,7 +213,12 @@ package final class Projector {
   /// Builds all projections from nothing beside those in use, caught up with what is appended meanwhile, and puts
   /// them in use.
   package func rebuild() throws(ProjectionError) {
-    try replaceGeneration { try fill($0, upTo: nil) }
+    try replaceGeneration { path in
+      let writeBehind = WriteBehind(path)
+      // Closed behind the connection: who closes a file lets go of the process's locks on it.
+      defer { withExtendedLifetime(writeBehind) {} }
+      try fill(path, upTo: nil, writeBehind: writeBehind)
+    }
   }
 
   /// Puts a generation in use once `build` has filled its file; what fails leaves the one in use.
@@ -259,10 +264,8 @@ package final class Projector {
   private static let followCount = 8
 
   /// - Parameter position: where the fold ends; nil is the head, also what is appended meanwhile.
-  func fill(_ path: String, upTo position: Position?) throws {
+  func fill(_ path: String, upTo position: Position?, writeBehind: WriteBehind? = nil) throws {
     let database = try Database(path: path, mode: .create)
-    // Only what will be put in use is forced to disk in the end.
-    let writeBehind = position == nil ? WriteBehind(path) : nil
     try database.execute(
       """
       PRAGMA page_size = 8192; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;

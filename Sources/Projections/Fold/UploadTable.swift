@@ -85,38 +85,40 @@ final class UploadTable {
     return upload
   }
 
+  /// One that the database has. The statement is done with before anybody goes on: rows may be written then, by
+  /// another thread and on the same connection.
+  private func fetch(_ position: Int) throws(DatabaseError) -> Recent? {
+    try rows.drain()
+    let statement = try select.get()
+    defer { statement.reset() }
+    statement.bind(1, position)
+    guard try statement.step() else { return nil }
+    return Recent(
+      receipt: Int32(statement.integer(0)), occurredAtMs: statement.integer(1),
+      country: statement.optionalInteger(2).map(Symbol.init) ?? .none,
+      user: statement.optionalInteger(3).map(Int32.init) ?? -1,
+      metadata: Array(statement.bytes(4)))
+  }
+
   /// Calls `body` with the receipt and the evidence of an upload; nil where there is no such upload.
   func withEvidence<Result>(
     at position: Int,
     _ body: (Int32, UploadEvidence) throws(ProjectionError) -> Result
   ) throws(ProjectionError) -> Result? {
-    if let upload = takeRecent(position) {
-      return try withText(upload.metadata) { (metadata) throws(ProjectionError) in
-        try body(
-          upload.receipt,
-          UploadEvidence(
-            position: position, occurredAtMs: upload.occurredAtMs, country: upload.country,
-            user: upload.user, metadata: metadata))
-      }
-    }
+    let found: Recent?
     do throws(DatabaseError) {
-      try rows.drain()
-      let statement = try select.get()
-      statement.bind(1, position)
-      guard try statement.step() else {
-        statement.reset()
-        return nil
-      }
-    } catch { throw .database(error) }
-    guard case .success(let statement) = select else { return nil }
-    // The metadata's bytes belong to the statement until it is reset.
-    defer { statement.reset() }
-    return try body(
-      Int32(statement.integer(0)),
-      UploadEvidence(
-        position: position, occurredAtMs: statement.integer(1),
-        country: statement.optionalInteger(2).map(Symbol.init) ?? .none,
-        user: statement.optionalInteger(3).map(Int32.init) ?? -1, metadata: statement.bytes(4)))
+      if let recent = takeRecent(position) { found = recent } else { found = try fetch(position) }
+    } catch {
+      throw .database(error)
+    }
+    guard let upload = found else { return nil }
+    return try withText(upload.metadata) { (metadata) throws(ProjectionError) in
+      try body(
+        upload.receipt,
+        UploadEvidence(
+          position: position, occurredAtMs: upload.occurredAtMs, country: upload.country,
+          user: upload.user, metadata: metadata))
+    }
   }
 }
 

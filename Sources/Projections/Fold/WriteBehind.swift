@@ -2,7 +2,7 @@
 import CLinux
 import Glibc
 
-/// Has the system write what stands in a file, now and then, without waiting for it.
+/// Has the system begin to write what stands in a file, now and then; that is not waited for.
 final class WriteBehind {
   /// So often while all of it is made.
   private static let partCount = 16
@@ -23,7 +23,7 @@ final class WriteBehind {
     let parts = totalCount > 0 ? doneCount * Self.partCount / totalCount : 0
     guard parts > partsDone else { return }
     partsDone = parts
-    // What fails here fails again when the file is synced, and is said there.
+    // It tells nothing of writes that fail: the sync in the end does.
     clinux_start_writing(descriptor)
   }
 }

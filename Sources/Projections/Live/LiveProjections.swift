@@ -52,7 +52,8 @@ package final class LiveProjections: Sendable {
 
   /// Lets go of tails that have become blocks: whoever has them open keeps them on the disk.
   package func letGoOfTails() throws(LedgerError) {
-    try folding.withLock { fold throws(LedgerError) in try fold.letGoOfTails() }
+    // Whoever folds at this moment looks at the log anyway, and may be at it for long.
+    _ = try folding.withLockIfFree { fold throws(LedgerError) in try fold.letGoOfTails() }
     try questions.withLock { questions throws(LedgerError) in try questions?.events.letGoOfTails() }
   }
 
