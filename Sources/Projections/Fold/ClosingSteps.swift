@@ -34,10 +34,12 @@ struct ClosingSteps {
 
   init(_ pace: WritingPace) { self.pace = pace }
 
-  /// The next step, if it is its turn: they are spread over the last events.
+  /// The next step, if it is its turn: they are spread over the last events. Behind the very last one nothing passes
+  /// beside them: what is left then is done when all rows are written.
   mutating func next(after foldedCount: Int, of total: Int) -> ClosingStep? {
     let closingCount = pace.closingEventCount(of: total)
-    guard (total - foldedCount) * Self.all.count < closingCount * left.count else { return nil }
+    guard foldedCount < total, (total - foldedCount) * Self.all.count < closingCount * left.count
+    else { return nil }
     return left.popFirst()
   }
 

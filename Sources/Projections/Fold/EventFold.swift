@@ -371,7 +371,7 @@ final class EventFold {
       try symbols.store(rows)
       try openUploads.store()
       if isFresh {
-        // Those of a log of a handful of events.
+        // Those of a log of a few blocks.
         while let step = closingSteps.next() { try take(step) }
         for index in Schema.lateIndexes { try rows.execute(index) }
       }
