@@ -13,7 +13,8 @@ START_MS = days_from_text("2025-09-20") * DAY_MS
 DAYS = 200
 HOSTILE = [
     "=1+2", "+49", "-7", "@sum", "a,b", 'quo"te', "two\nlines", "\tlead", "\rlead", "plain",
-    "ünï·코드", "𝒳", " spaced ", "'quoted'", "seen at 5", "100%",
+    "ünï·코드", "𝒳", " spaced ", "'quoted'", "seen at 5", "100%", "\nlead", "a;b", "\uff1d1+2",
+    "\uff0b49", "\uff0d7", "\uff20sum", "\uff1e", "\uff1dx;y",
 ]
 NASTY = ["", "\x00nul", "\x7f", "\u2028", "\ufeffbom", "e\u0301", "💶" * 40, "null", "\\", "0"]
 COUNTRIES = ["DE", "US", "JP", "KW", "FR", "XK", "GB"]

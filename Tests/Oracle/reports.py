@@ -254,15 +254,19 @@ def without_positions(columns, body):
     return columns, [blanked(row) for row in body]
 
 
+# R9: what a text must not begin with; then the full-width = + - @.
+RUN_BY_SPREADSHEETS = ("=", "+", "-", "@", "\t", "\r", "\n", "\0", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+
+
 def cell_text(cell):
     """R9, CSV: a text that a spreadsheet would run gets an apostrophe; quotes where needed."""
-    if not isinstance(cell, Numeral) and cell.startswith(("=", "+", "-", "@", "\t", "\r")):
+    if not isinstance(cell, Numeral) and cell.startswith(RUN_BY_SPREADSHEETS):
         cell = "'" + cell
     return quoted(cell)
 
 
 def quoted(cell):
-    if any(character in cell for character in ',"\r\n'):
+    if any(character in cell for character in ',;"\r\n'):
         return '"' + cell.replace('"', '""') + '"'
     return str(cell)
 

@@ -533,6 +533,9 @@ class Reports(unittest.TestCase):
     def test_cells_that_a_spreadsheet_would_run_are_text(self):
         cases = [("=1", "'=1"), ("-1", "'-1"), ("\tx", "'\tx"), ("\rx", '"\'\rx"'),
                  ("a,b", '"a,b"'), ('a"b', '"a""b"'), ("=a,b", "\"'=a,b\""), ("a=b", "a=b"),
+                 ("\nx", '"\'\nx"'), ("\0x", "'\0x"), ("\uff1d1", "'\uff1d1"),
+                 ("\uff0b1", "'\uff0b1"), ("\uff0d1", "'\uff0d1"), ("\uff20a", "'\uff20a"),
+                 ("\uff1e1", "\uff1e1"), ("a;b", '"a;b"'), ("=a;b", "\"'=a;b\""),
                  (reports.number(-1), "-1")]
         for cell, expected in cases:
             self.assertEqual(reports.cell_text(cell), expected)

@@ -164,12 +164,18 @@ import Testing
             row("3", product: "two\nlines"), row("4", product: "=1+2"),
             row("5", product: "+49"), row("6", product: "-7"), row("7", product: "@sum"),
             row("8", product: "\tx"), row("9", product: "\rx"), row("=a", product: "=a,\"b\""),
-            row("b", product: " spaced ")))
+            row("b", product: " spaced "), row("c", product: "\nx"), row("d", product: "\u{0}x"),
+            row("e", product: "\u{FF1D}1+2"), row("f", product: "\u{FF0B}49"),
+            row("g", product: "\u{FF0D}7"), row("h", product: "\u{FF20}sum"),
+            row("i", product: "\u{FF1E}1"), row("j", product: "\u{FF1D}"), row("k", product: "a;b"),
+            row("l", product: "=1;2")))
       ],
       [
         "sales sale_key,product_id": [
           "1,\"a,b\"", "2,\"quo\"\"te\"", "3,\"two\nlines\"", "4,'=1+2", "5,'+49", "6,'-7",
           "7,'@sum", "8,'\tx", "9,\"'\rx\"", "'=a,\"'=a,\"\"b\"\"\"", "b, spaced ",
+          "c,\"'\nx\"", "d,'\u{0}x", "e,'\u{FF1D}1+2", "f,'\u{FF0B}49", "g,'\u{FF0D}7",
+          "h,'\u{FF20}sum", "i,\u{FF1E}1", "j,'\u{FF1D}", "k,\"a;b\"", "l,\"'=1;2\"",
         ]
       ]),
     RuleCase(

@@ -48,9 +48,12 @@ package final class CSVReportWriter: ReportWriter {
   }
 
   private func append(_ text: UnsafeRawBufferPointer) {
-    guard let first = text.first else { return }
-    let isDangerous = "=+-@\t\r".utf8.contains(first)
-    let needsQuotes = text.contains { $0 == 0x22 || $0 == 0x2C || $0 == 0x0A || $0 == 0x0D }
+    if text.isEmpty { return }
+    let isDangerous = Self.mayRun(text)
+    // Some spreadsheets part cells at semicolons.
+    let needsQuotes = text.contains {
+      $0 == 0x22 || $0 == 0x2C || $0 == 0x3B || $0 == 0x0A || $0 == 0x0D
+    }
     if needsQuotes { buffer.bytes.append(0x22) }
     if isDangerous { buffer.bytes.append(UInt8(ascii: "'")) }
     if needsQuotes {
@@ -61,6 +64,21 @@ package final class CSVReportWriter: ReportWriter {
       buffer.bytes.append(0x22)
     } else {
       buffer.bytes.append(contentsOf: text)
+    }
+  }
+
+  /// Whether a spreadsheet might take a text for a formula, by its first character.
+  private static func mayRun(_ text: UnsafeRawBufferPointer) -> Bool {
+    switch text.first {
+    case 0x3D, 0x2B, 0x2D, 0x40: true  // = + - @
+    case 0x00, 0x09, 0x0A, 0x0D: true
+    // The full-width = + - @ are U+FF1D, U+FF0B, U+FF0D and U+FF20.
+    case 0xEF where text.count >= 3:
+      switch (text[1], text[2]) {
+      case (0xBC, 0x9D), (0xBC, 0x8B), (0xBC, 0x8D), (0xBC, 0xA0): true
+      default: false
+      }
+    default: false
     }
   }
 

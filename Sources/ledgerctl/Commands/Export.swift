@@ -12,6 +12,10 @@ let exportCommand = Command(
     "Amounts are exact and stand beside their currency; currencies are never added together unless `--in` asks "
       + "for it. Without `--format` the name given to `--output` decides: `.csv`, `.json`, `.ndjson` or "
       + "`.jsonl`, `.txt`; without both it is a table.",
+    "In a CSV a text that a spreadsheet would run gets a `'` before it: the user `+4930` is written `'+4930`. It is "
+      + "put before texts that begin with `=`, `+`, `-`, `@`, their full-width forms, TAB, CR, LF or NUL, never before "
+      + "numbers. To undo it, remove one `'` where one of these follows; docs/revenue.md shows how. JSON has all "
+      + "texts unchanged.",
     "With `--manifest` a second file says which events the report rests on, with what filters it was made, and "
       + "its SHA-256; where the ledger has a signing key it holds a checkpoint. `ledgerctl audit report` makes "
       + "the report again from the log and compares.",
@@ -97,7 +101,8 @@ private func export(
     let written = try output.write(from: database, to: destination, context)
     for name in written.summary.unknownEnvironments {
       context.diagnostics.writeLine(
-        "ledgerctl: export: --environment \(visible(name)): nothing in the ledger is of it")
+        "ledgerctl: export: --environment \(ShownArgument.text(name)): nothing in the ledger is of it"
+      )
     }
     if let path = options.manifestedPath {
       // Signed before the report comes into being: where that is refused there is none.
@@ -125,12 +130,13 @@ extension ExportOptions {
     case .named(let names): request.environments = names
     }
     do throws(TimeZoneError) { request.zone = try TimeZoneTable(timeZone) } catch {
-      throw UsageError("--timezone \(timeZone)", "\(error)", command: "export")
+      throw UsageError("--timezone \(ShownArgument.text(timeZone))", "\(error)", command: "export")
     }
     if let reportingCurrency {
       guard let currency = Currency.parse(reportingCurrency) else {
         throw UsageError(
-          "--in \(reportingCurrency)", "is no currency of ISO 4217", command: "export")
+          "--in \(ShownArgument.text(reportingCurrency))", "is no currency of ISO 4217",
+          command: "export")
       }
       request.reportingCurrency = currency
     }
