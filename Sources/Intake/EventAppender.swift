@@ -10,8 +10,34 @@ package protocol EventAppender {
   func submit(_ drafts: [EventDraft]) throws(LedgerError) -> Ticket
   /// Waits until the submitted drafts are durable, and says where they stand.
   func positions(of ticket: Ticket) throws(LedgerError) -> Range<Position>
+  /// Waits until each of these submissions is durable or lost.
+  func outcome(of tickets: [Ticket]) -> AppendOutcome
   /// Waits until all that was submitted is durable.
   func flush() throws(LedgerError)
+}
+
+/// What became of some submissions.
+package struct AppendOutcome {
+  /// Where each stands, in their order; nil for one that is not known to be durable. On a full disk a submission
+  /// may be lost and a smaller one after it kept.
+  package var positions: [Range<Position>?] = []
+  /// Why the first of those was lost; nil where none was.
+  package var failure: LedgerError?
+
+  package init() {}
+}
+
+extension EventAppender {
+  package func outcome(of tickets: [Ticket]) -> AppendOutcome {
+    var outcome = AppendOutcome()
+    for ticket in tickets {
+      do throws(LedgerError) { outcome.positions.append(try positions(of: ticket)) } catch {
+        outcome.positions.append(nil)
+        if outcome.failure == nil { outcome.failure = error }
+      }
+    }
+    return outcome
+  }
 }
 
 extension LedgerWriter: EventAppender {

@@ -82,7 +82,7 @@ final class RawClient {
   static func block(_ content: [UInt8]) -> [UInt8] { number(UInt32(content.count)) + content }
 
   /// The greeting of this ledger.
-  func begin(_ directory: LedgerDirectory, version: UInt8 = 1) {
+  func begin(_ directory: LedgerDirectory, version: UInt8 = 2) {
     send(1, [version] + Self.block(Array(directory.identity.id.description.utf8)))
   }
 
@@ -293,6 +293,7 @@ final class RawClient {
       ),
       ("a short number of a submission", 3, [1, 2]),
       ("a long number of a submission", 3, [UInt8](repeating: 0, count: 9)),
+      ("outcomes without a count", 7, [UInt8](repeating: 0, count: 8)),
     ] as [(String, UInt8, [UInt8])])
   func malformedFrameEndsTheSession(_ name: String, _ kind: UInt8, _ content: [UInt8]) throws {
     let ledger = try ServedLedger { $0.turnTimeoutMs = 60_000 }
@@ -319,10 +320,10 @@ final class RawClient {
   @Test func anotherVersionOrLedgerIsRefused() throws {
     let ledger = try ServedLedger()
     let newer = try RawClient(ledger.directory)
-    newer.begin(ledger.directory, version: 2)
-    #expect(String(decoding: newer.rest(), as: UTF8.self).contains("the server speaks version 1"))
+    newer.begin(ledger.directory, version: 3)
+    #expect(String(decoding: newer.rest(), as: UTF8.self).contains("the server speaks version 2"))
     let other = try RawClient(ledger.directory)
-    other.send(1, [1] + RawClient.block(Array("another".utf8)))
+    other.send(1, [2] + RawClient.block(Array("another".utf8)))
     #expect(String(decoding: other.rest(), as: UTF8.self).contains("another ledger"))
   }
 
@@ -340,6 +341,45 @@ final class RawClient {
     }
     #expect(throws: LedgerError.self) { try session.close() }
     #expect(try ledger.events().count == 1)
+  }
+
+  @Test func whatBecameOfEachSubmissionIsTold() throws {
+    let ledger = try ServedLedger()
+    let session = try ledger.connect()
+    var tickets = try (0..<300).map { try session.submit([draft("\($0)")]) }
+    let all = session.outcome(of: tickets)
+    #expect(all.failure == nil)
+    #expect(all.positions == (0..<300).map { $0..<($0 + 1) })
+    let name = String(repeating: "x", count: 17 << 20)
+    tickets.append(try session.submit([draft(name)]))
+    tickets.append(try session.submit(linkedDrafts()))
+    let last = session.outcome(of: Array(tickets.suffix(3)))
+    #expect(last.positions == [299..<300, nil, nil])
+    #expect(last.failure?.kind == .invalidInput)
+    #expect(session.outcome(of: []).positions.isEmpty)
+  }
+
+  @Test func whatWasNeverSubmittedOrIsTooMuchIsNotToldOf() throws {
+    let ledger = try ServedLedger()
+    let client = try RawClient(ledger.directory)
+    client.begin(ledger.directory)
+    #expect(client.kind() == 0x81)
+    for (first, count) in [(UInt64(0), UInt32(1)), (.max, 2), (0, .max)] {
+      client.send(7, RawClient.number(first) + RawClient.number(count))
+      #expect(client.kind() == 0xC0)
+    }
+    client.send(7, RawClient.number(UInt64(0)) + RawClient.number(UInt32(0)))
+    #expect(client.kind() == 0x87)
+  }
+
+  @Test func aSessionThatHasEndedTellsNothing() throws {
+    let ledger = try ServedLedger()
+    let session = try ledger.connect()
+    let ticket = try session.submit([draft()])
+    ledger.server.stop()
+    let outcome = session.outcome(of: [ticket])
+    #expect(outcome.positions == [nil])
+    #expect(outcome.failure?.operation == "append through the server")
   }
 
   // MARK: Sockets

@@ -16,6 +16,10 @@ final class FakeAppender: EventAppender {
   var failsAfter = Int.max
   /// Waiting for events at or after this position fails.
   var isDurableBefore = Int.max
+  /// Submissions that are lost while others after them are kept, as on a full disk.
+  var lost: Set<Int> = []
+  /// The numbers of submissions by their first positions.
+  private var numbers: [Position: Int] = [:]
   var onSubmit: () -> Void = {}
 
   func submit(_ drafts: [EventDraft]) throws(LedgerError) -> Range<Position> {
@@ -38,13 +42,14 @@ final class FakeAppender: EventAppender {
       }
       events.append((draft.type, value))
     }
+    numbers[first] = submissions.count
     submissions.append(drafts)
     onSubmit()
     return first..<events.count
   }
 
   func positions(of ticket: Range<Position>) throws(LedgerError) -> Range<Position> {
-    if ticket.upperBound > isDurableBefore {
+    if ticket.upperBound > isDurableBefore || lost.contains(numbers[ticket.lowerBound] ?? -1) {
       throw LedgerError(.inputOutput, operation: "append", object: "log", cause: "the sync failed")
     }
     return ticket

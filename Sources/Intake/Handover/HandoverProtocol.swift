@@ -4,13 +4,13 @@ import Ledger
 /// The frames of the hand-over: a length, a kind, a content.
 enum HandoverProtocol {
   /// Raised when a frame changes its meaning. Both sides must speak the same.
-  static let version: UInt8 = 1
+  static let version: UInt8 = 2
   static let socketName = "ledger.sock"
   /// Length of the content in 4 bytes, then the kind.
   static let headerByteCount = 5
   /// Besides its data a draft takes less here than the line that is made of it.
   static let contentByteCountMax = Format.frameByteCountMax + 64
-  /// A client may ask for the positions of so many submissions back.
+  /// A client may ask for the positions of so many submissions back, and for so many at once.
   static let submissionsKept = 1 << 16
 
   /// The kinds of frames.
@@ -22,12 +22,14 @@ enum HandoverProtocol {
     case flush = 4
     case end = 5
     case retry = 6
+    case outcomes = 7
     // From the server.
     case begun = 0x81
     case placed = 0x83
     case flushed = 0x84
     case ended = 0x85
     case retried = 0x86
+    case told = 0x87
     case failure = 0xC0
   }
 }

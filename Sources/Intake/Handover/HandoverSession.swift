@@ -141,6 +141,21 @@ struct HandoverSession {
           writer.number(UInt64(range.count))
           return writer.bytes
         }
+      case .outcomes:
+        let (first, count) = try parsed { () throws(HandoverFault) in
+          let range = (try reader.number(UInt64.self), Int(try reader.number(UInt32.self)))
+          try reader.expectEnd()
+          return range
+        }
+        try answer(.told) { () throws(LedgerError) in
+          defer { server.onAppended() }
+          var writer = HandoverWriter()
+          for range in try submissions.outcomes(from: first, count: count) {
+            writer.number(UInt64(range?.lowerBound ?? 0))
+            writer.number(UInt64(range?.count ?? 0))
+          }
+          return writer.bytes
+        }
       case .flush:
         try answer(.flushed) { () throws(LedgerError) in
           try submissions.flush()
@@ -180,14 +195,12 @@ final class HandoverSubmissions {
   private let writer: LedgerWriter
   private var waiting: [(ticket: AppendTicket, byteCount: Int)] = []
   private var waitingByteCount = 0
-  /// Where the latest submissions stand.
-  private var settled: [Range<Position>] = []
+  /// Where the latest submissions stand; nil for one that was lost.
+  private var settled: [Range<Position>?] = []
   /// The number of the first in `settled`.
   private var firstSettled: UInt64 = 0
-  /// The first failure: nothing that came after it is appended.
+  /// The first failure: nothing that comes after it is taken. What had been taken by then may still be appended.
   private var failure: LedgerError?
-  /// Whether a submission that was taken did not become durable.
-  private var hasLost = false
 
   init(_ writer: LedgerWriter) { self.writer = writer }
 
@@ -211,11 +224,32 @@ final class HandoverSubmissions {
     if number >= settledCount, number - settledCount < UInt64(waiting.count) {
       settle(Int(number - settledCount) + 1)
     }
-    if number >= firstSettled, number < settledCount {
-      return settled[Int(number - firstSettled)]
+    if number >= firstSettled, number < settledCount,
+      let range = settled[Int(number - firstSettled)]
+    {
+      return range
     }
     if let failure { throw failure }
-    throw LedgerError(
+    throw unknown(number)
+  }
+
+  /// What became of some submissions, once that is decided; nil for one that was lost.
+  func outcomes(from first: UInt64, count: Int) throws(LedgerError) -> [Range<Position>?] {
+    guard count <= HandoverProtocol.submissionsKept,
+      case let (end, overflow) = first.addingReportingOverflow(UInt64(count)), !overflow
+    else { throw unknown(first) }
+    if end > settledCount {
+      settle(Int(min(end - settledCount, UInt64(waiting.count))))
+    }
+    // After a failure submissions are no longer taken: those are lost too.
+    guard first >= firstSettled, end <= settledCount || failure != nil else {
+      throw unknown(first)
+    }
+    return (first..<end).map { $0 < settledCount ? settled[Int($0 - firstSettled)] : nil }
+  }
+
+  private func unknown(_ number: UInt64) -> LedgerError {
+    LedgerError(
       .invalidInput, operation: "append through the server", object: "submission \(number)",
       cause: "it was never made, or is too long ago")
   }
@@ -230,10 +264,9 @@ final class HandoverSubmissions {
   private func settle(_ count: Int) {
     for (ticket, byteCount) in waiting.prefix(count) {
       waitingByteCount -= byteCount
-      if hasLost { continue }
       do throws(LedgerError) { settled.append(try writer.positions(of: ticket)) } catch {
-        failure = error
-        hasLost = true
+        settled.append(nil)
+        if failure == nil { failure = error }
       }
     }
     waiting.removeFirst(min(count, waiting.count))

@@ -87,14 +87,56 @@ package final class RemoteAppender: EventAppender {
     content.number(ticket.number)
     var reader = HandoverReader(try ask(.positions, content.bytes, .placed))
     do throws(HandoverFault) {
-      let first = try reader.number(UInt64.self)
-      let count = try reader.number(UInt64.self)
+      let range = try Self.range(&reader)
       try reader.expectEnd()
-      guard let first = Int(exactly: first), let count = Int(exactly: count), count > 0,
-        case let (end, overflow) = first.addingReportingOverflow(count), !overflow
-      else { throw HandoverFault(cause: "positions that cannot be") }
-      return first..<end
+      if range.isEmpty { throw HandoverFault(cause: "positions that cannot be") }
+      return range
     } catch { throw failure(.malformed(error.cause)) }
+  }
+
+  package func outcome(of tickets: [Ticket]) -> AppendOutcome {
+    var outcome = AppendOutcome()
+    guard let first = tickets.first else { return outcome }
+    precondition(tickets.enumerated().allSatisfy { $1.number == first.number + UInt64($0) })
+    do throws(LedgerError) {
+      outcome.positions = try told(from: first.number, count: tickets.count)
+      // The server's own words for why something is missing.
+      if outcome.positions.contains(nil) { try flush() }
+    } catch {
+      outcome.failure = error
+      // Where the session has ended nothing is known of them.
+      if outcome.positions.isEmpty {
+        outcome.positions = [Range<Position>?](repeating: nil, count: tickets.count)
+      }
+    }
+    return outcome
+  }
+
+  private func told(from first: UInt64, count: Int) throws(LedgerError) -> [Range<Position>?] {
+    var content = HandoverWriter()
+    content.number(first)
+    content.number(UInt32(clamping: count))
+    var reader = HandoverReader(try ask(.outcomes, content.bytes, .told))
+    do throws(HandoverFault) {
+      var ranges: [Range<Position>?] = []
+      for _ in 0..<count {
+        let range = try Self.range(&reader)
+        ranges.append(range.isEmpty ? nil : range)
+      }
+      try reader.expectEnd()
+      return ranges
+    } catch { throw failure(.malformed(error.cause)) }
+  }
+
+  /// A first position and a number of events.
+  private static func range(_ reader: inout HandoverReader) throws(HandoverFault) -> Range<Position>
+  {
+    let first = try reader.number(UInt64.self)
+    let count = try reader.number(UInt64.self)
+    guard let first = Int(exactly: first), let count = Int(exactly: count),
+      case let (end, overflow) = first.addingReportingOverflow(count), !overflow
+    else { throw HandoverFault(cause: "positions that cannot be") }
+    return first..<end
   }
 
   package func flush() throws(LedgerError) { _ = try ask(.flush, [], .flushed) }

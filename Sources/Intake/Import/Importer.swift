@@ -38,20 +38,20 @@ package final class Importer<Appender: EventAppender> {
   private var readBytes = 0
   private var ownLines = DigestSet()
   private var familyIDs: [String: UUID16] = [:]
-  private var lastTicket: Appender.Ticket?
-  /// Some tickets on the way, the oldest first, and the counts after them.
-  private var marks: [Mark] = []
+  /// Uploads that are not known to be durable yet, the oldest first.
+  private var pending: [Pending] = []
+  private var hasSubmitted = false
+  /// What is known to be durable.
   private var durable = ImportSummary()
 
-  private struct Mark {
+  private struct Pending {
     var ticket: Appender.Ticket
-    var uploads: Int
-    var registered: Int
+    var isNewFamily: Bool
   }
 
-  /// Uploads between two marks, and how many marks may be outstanding.
-  private static var uploadsPerMark: Int { 256 }
-  private static var marksMax: Int { 8 }
+  /// So many uploads may be pending, and so many are then looked at together.
+  private static var pendingMax: Int { 2048 }
+  private static var confirmedAtOnce: Int { 256 }
 
   /// Lines between two reports of progress.
   private static var linesPerReport: Int { 64 }
@@ -110,31 +110,38 @@ package final class Importer<Appender: EventAppender> {
     }
   }
 
-  /// Makes durable what was submitted, and finds out where it stands. Where the ledger failed, the
-  /// counts go back to what is known to be durable.
+  /// Makes durable what was submitted, and finds out where it stands. The counts are then those of what is
+  /// durable, whatever came between.
   private func settle() {
-    guard let lastTicket else { return }
     do throws(LedgerError) {
-      while let mark = marks.first {
-        try confirm(mark)
-        marks.removeFirst()
+      // Each is looked at: where one was lost, others after it may have been kept.
+      while !pending.isEmpty {
+        do throws(LedgerError) { try confirmOldest() } catch { note(.ledger(error)) }
       }
-      try confirm(
-        Mark(ticket: lastTicket, uploads: summary.uploads, registered: summary.registered))
-      try appender.flush()
-    } catch {
-      summary.uploads = durable.uploads
-      summary.registered = durable.registered
-      note(.ledger(error))
-    }
+      if hasSubmitted, summary.failure == nil { try appender.flush() }
+    } catch { note(.ledger(error)) }
+    summary.uploads = durable.uploads
+    summary.registered = durable.registered
     summary.positions = durable.positions
   }
 
-  private func confirm(_ mark: Mark) throws(LedgerError) {
-    let last = try appender.positions(of: mark.ticket)
-    durable.positions = (durable.positions?.lowerBound ?? last.lowerBound)...(last.upperBound - 1)
-    durable.uploads = mark.uploads
-    durable.registered = mark.registered
+  /// Counts the oldest pending uploads as far as they are durable, and throws where one is lost.
+  private func confirmOldest() throws(LedgerError) {
+    let oldest = Array(pending.prefix(Self.confirmedAtOnce))
+    pending.removeFirst(oldest.count)
+    let outcome = appender.outcome(of: oldest.map(\.ticket))
+    precondition(outcome.positions.count == oldest.count)
+    for (upload, positions) in zip(oldest, outcome.positions) {
+      guard let positions else { continue }
+      durable.uploads += 1
+      if upload.isNewFamily { durable.registered += 1 }
+      let known = durable.positions
+      durable.positions =
+        min(
+          known?.lowerBound ?? .max, positions.lowerBound)...max(
+          known?.upperBound ?? 0, positions.upperBound - 1)
+    }
+    if let failure = outcome.failure { throw failure }
   }
 
   // MARK: One pass
@@ -208,17 +215,13 @@ package final class Importer<Appender: EventAppender> {
   private func submit(_ accepted: Accepted, _ digest: Digest32) throws(ImportFailure) {
     do throws(LedgerError) {
       let ticket = try appender.submit(accepted.drafts)
-      lastTicket = ticket
+      hasSubmitted = true
+      pending.append(Pending(ticket: ticket, isNewFamily: accepted.isNewFamily))
       ownLines.insert(digest)
       familyIDs[accepted.bundleID] = accepted.appFamily
       if accepted.isNewFamily { summary.registered += 1 }
       summary.uploads += 1
-      // The first upload is marked too: with it begins the range of positions.
-      if summary.uploads % Self.uploadsPerMark == 1 {
-        marks.append(
-          Mark(ticket: ticket, uploads: summary.uploads, registered: summary.registered))
-        if marks.count > Self.marksMax { try confirm(marks.removeFirst()) }
-      }
+      if pending.count > Self.pendingMax { try confirmOldest() }
     } catch { throw .ledger(error) }
   }
 

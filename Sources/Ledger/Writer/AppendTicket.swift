@@ -13,10 +13,12 @@ package struct AppendResult: Sendable, Equatable {
 
 /// A submission under way. May be waited for by any thread, any number of times.
 package final class AppendTicket: @unchecked Sendable {
-  let drafts: [SaltedDraft]
+  /// What is to be appended; empty once that is settled, so that a ticket may be kept for long.
+  private(set) var drafts: [SaltedDraft]
   /// The most bytes that the event lines can take.
   let byteCountLimit: Int
-  // Written once before the semaphore is raised, read after it was passed.
+  // Written once before the semaphore is raised, read after it was passed. The drafts belong to the committing
+  // thread until then.
   private var outcome: Result<AppendResult, LedgerError>?
   private let semaphore: UnsafeMutablePointer<sem_t>
 
@@ -35,6 +37,7 @@ package final class AppendTicket: @unchecked Sendable {
 
   func resolve(_ outcome: Result<AppendResult, LedgerError>) {
     self.outcome = outcome
+    drafts = []
     sem_post(semaphore)
   }
 

@@ -14,17 +14,28 @@ func declare(
   let interruption = context.interruption
   let declaration = try read(StopFlag { interruption.isRequested })
   for warning in declaration.warnings {
-    context.diagnostics.writeLine("ledgerctl: \(options.file): \(warning)")
+    context.diagnostics.writeLine(visible("ledgerctl: \(options.file): \(warning)"))
   }
-  let appended = try ledger.withWriter { writer in
-    let lookup = try IntakeLookup(try ledger.projections())
-    let earlier = try lookup.declarations(type, sha256Hex: declaration.sourceSHA256Hex)
-    var appended = Appended(earlier, eventCount: declaration.drafts.count)
-    if appended.isComplete, !options.declaresAgain { return appended }
-    for drafts in declaration.appends(from: appended.nextIndex) {
-      appended.take(try writer.append(drafts))
+  var appended = Appended([], eventCount: declaration.drafts.count)
+  do {
+    try ledger.withWriter { writer in
+      let lookup = try IntakeLookup(try ledger.projections())
+      let earlier = try lookup.declarations(type, sha256Hex: declaration.sourceSHA256Hex)
+      appended = Appended(earlier, eventCount: declaration.drafts.count)
+      if appended.isComplete, !options.declaresAgain { return }
+      for drafts in declaration.appends(from: appended.nextIndex) {
+        appended.take(try writer.append(drafts))
+      }
     }
-    return appended
+  } catch {
+    if let new = appended.new {
+      context.diagnostics.writeLine(
+        visible(
+          "ledgerctl: \(options.file): \(counted(new.count, "event")) of "
+            + "\(declaration.drafts.count) appended from position \(new.lowerBound) on; the same file "
+            + "again appends the rest"))
+    }
+    throw error
   }
   try report(type, declaration, appended, options, context)
   // What was appended is said, whatever becomes of the projections.

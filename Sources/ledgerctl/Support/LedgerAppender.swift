@@ -29,6 +29,17 @@ enum LedgerAppender: EventAppender {
     }
   }
 
+  func outcome(of tickets: [Ticket]) -> AppendOutcome {
+    switch self {
+    case .own(let writer):
+      writer.outcome(
+        of: tickets.compactMap { if case .own(let ticket) = $0 { ticket } else { nil } })
+    case .server(let server):
+      server.outcome(
+        of: tickets.compactMap { if case .server(let ticket) = $0 { ticket } else { nil } })
+    }
+  }
+
   func flush() throws(LedgerError) {
     switch self {
     case .own(let writer): try writer.flush()
