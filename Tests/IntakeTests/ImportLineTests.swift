@@ -93,8 +93,13 @@ import Testing
       (Sample.line(#""occurred_at":"2026-01-02T03:04:05.6789Z""#), badTime("occurred_at")),
       (Sample.line(#""occurred_at":"2026-02-30T03:04:05Z""#), badTime("occurred_at")),
       (Sample.line(#""occurred_at":1.5"#), badTime("occurred_at")),
-      (Sample.line(#""occurred_at":-1"#), badTime("occurred_at")),
-      (Sample.line(#""occurred_at":253402300800000"#), badTime("occurred_at")),
+      (Sample.line(#""occurred_at":-1"#), "occurred_at is before 1970"),
+      (Sample.line(#""occurred_at":"1969-12-31T23:59:59.999Z""#), "occurred_at is before 1970"),
+      (Sample.line(#""occurred_at":253402300800000"#), "occurred_at is after the year 9999"),
+      (
+        Sample.recorded(#""occurred_at":"1966-03-14T10:00:00Z""#),
+        "verification.occurred_at is before 1970"
+      ),
       (Sample.line(#""occurred_at":true"#), badTime("occurred_at")),
       (
         #"{"marketplace":"play","receipt":"\#(Sample.receipt())"}"#,

@@ -134,10 +134,15 @@ final class ImportLineParser {
     default: try cursor.skipValue()
     }
     if let epochMs, Self.times.contains(epochMs) { return epochMs }
-    reader.note(
-      FieldProblem(
-        field, .invalidTime,
-        "is neither an RFC 3339 time with up to milliseconds nor an integer of epoch milliseconds"))
+    let cause =
+      switch epochMs {
+      case let epochMs? where epochMs < Self.times.lowerBound:
+        "is before 1970"
+      case .some: "is after the year 9999"
+      case nil:
+        "is neither an RFC 3339 time with up to milliseconds nor an integer of epoch milliseconds"
+      }
+    reader.note(FieldProblem(field, .invalidTime, cause))
     return nil
   }
 
