@@ -153,6 +153,14 @@ import Testing
     #expect(found.last == "p.csv: 150 more lines are wrong")
   }
 
+  @Test func endlessUnknownCurrenciesAreCounted() throws {
+    let columns = (0..<400).map { _ in "QQQ" }.joined(separator: ",")
+    let text = "Date,USD,\(columns)\n2026-01-02,1.1" + String(repeating: ",", count: 400) + "\n"
+    let declaration = try RateListFile.read(Array(text.utf8), source: "r.csv")
+    #expect(declaration.warnings.count == 101)
+    #expect(declaration.warnings.last?.description == "300 more of that kind")
+  }
+
   @Test func aLargeListIsDividedAmongEventsAndAppends() throws {
     let rows = (0..<100_000).map { "product.number.\($0),DE,EUR,9.99,2026-01-01\n" }
     let declaration = try PriceListFile.read(

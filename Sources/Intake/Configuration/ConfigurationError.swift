@@ -20,13 +20,18 @@ package struct ConfigurationError: Error, Equatable, Sendable, CustomStringConve
   package let operation: String
   /// The file's path.
   package let object: String
-  /// At least one.
+  /// At least one; the first of them, and in place of the others how many they are.
   package let problems: [Problem]
+  private static let problemCountMax = 100
 
   package init(_ operation: String, _ object: String, _ problems: [Problem]) {
     self.operation = operation
     self.object = object
-    self.problems = problems
+    let furtherCount = problems.count - Self.problemCountMax
+    self.problems =
+      furtherCount > 0
+      ? problems.prefix(Self.problemCountMax) + [Problem("", "\(furtherCount) more problems")]
+      : problems
   }
 
   package var description: String {

@@ -133,6 +133,13 @@ struct ProblemList {
     }
   }
 
+  /// The first of them, and in place of the others how many they are.
+  var listed: [DeclarationProblem] {
+    count > problems.count
+      ? problems + [DeclarationProblem(line: 0, "\(count - problems.count) more of that kind")]
+      : problems
+  }
+
   /// Throws where something was added.
   func check(source: String) throws(DeclarationError) {
     if count > 0 { throw .lines(source: source, problems, count: count) }

@@ -60,7 +60,7 @@ package enum RateListFile {
     return Declaration(
       drafts: drafts, sourceSHA256Hex: file.sha256Hex, entryCount: collector.rateCount,
       base: layout?.impliedBase?.description,
-      warnings: collector.warnings)
+      warnings: collector.warnings.listed)
   }
 }
 
@@ -77,7 +77,7 @@ private struct RateCollector {
   }
 
   var problems = ProblemList()
-  var warnings: [DeclarationProblem] = []
+  var warnings = ProblemList()
   private(set) var days: [RatesDeclared.Day] = []
   private(set) var rateCount = 0
   private var dayIndexes: [DayKey: Int] = [:]
@@ -156,9 +156,8 @@ private enum RateLayout {
       }
       let currency = Currency.parse(name)
       if currency == nil {
-        collector.warnings.append(
-          DeclarationProblem(
-            line: header.line, "\(shown) is no known ISO 4217 code; its rates were left out"))
+        collector.warnings.add(
+          line: header.line, "\(shown) is no known ISO 4217 code; its rates were left out")
       } else if columns.contains(currency) || name == "EUR" {
         collector.problems.add(
           line: header.line,

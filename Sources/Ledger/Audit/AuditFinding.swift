@@ -35,7 +35,7 @@ package struct AuditFinding: Sendable, Equatable {
 
 /// The outcome of an audit.
 package struct AuditReport: Sendable {
-  /// Findings beyond so many are counted, not kept: hostile bytes could make millions.
+  /// Findings and notes beyond so many are counted, not kept: hostile bytes could make millions.
   package static let findingCountMax = 1000
 
   /// Events that are whole, and in their place.
@@ -60,10 +60,22 @@ package struct AuditReport: Sendable {
   /// How many findings are not in `findings`.
   package private(set) var furtherFindingCount = 0
   /// What a crash can leave and the next writer puts right.
-  package internal(set) var notes: [String] = []
+  package var notes: [String] {
+    furtherNoteCount > 0 ? keptNotes + ["and \(furtherNoteCount) more"] : keptNotes
+  }
+  private var keptNotes: [String] = []
+  private var furtherNoteCount = 0
 
   /// Whether nothing was found.
   package var isWhole: Bool { findings.isEmpty }
+
+  mutating func note(_ text: String) {
+    if keptNotes.count < Self.findingCountMax {
+      keptNotes.append(text)
+    } else {
+      furtherNoteCount += 1
+    }
+  }
 
   mutating func add(_ finding: AuditFinding) {
     if findings.count < Self.findingCountMax {

@@ -75,7 +75,7 @@ package final class LogAudit {
     }
     try auditTails(tails, salvage)
     for name in tails.temporaryNames {
-      report.notes.append("\(name) has not come into being; a writer makes it, or removes it")
+      report.note("\(name) has not come into being; a writer makes it, or removes it")
     }
     report.size = position
     report.frontier = tree

@@ -5,11 +5,11 @@ extension LogAudit {
   func auditTails(_ tails: AuditTails, _ salvage: Salvage) throws {
     if let torn = tornMember {
       if tails.open.contains(where: { $0.first == position }) {
-        report.notes.append(
+        report.note(
           "\(torn.file) ends with a block that was cut short and that a tail holds; the next "
             + "writer removes it")
       } else if isBeingWritten() {
-        report.notes.append("\(torn.file) was growing while it was read")
+        report.note("\(torn.file) was growing while it was read")
       } else {
         find(
           .missing, torn.file, block: torn.block, at: position,
@@ -61,7 +61,7 @@ extension LogAudit {
         .tampered, tail.file.name, at: blocksEnd,
         "it holds events beyond the block that covers it")
     } else {
-      report.notes.append("\(tail.file.name) stands in a block already")
+      report.note("\(tail.file.name) stands in a block already")
     }
   }
 
@@ -85,7 +85,7 @@ extension LogAudit {
         if !search.isTorn {
           find(.corrupt, name, at: position, "what stands here is no frame, nor one cut short")
         } else if isNewest {
-          report.notes.append(
+          report.note(
             "\(name) ends with \(rest.count) bytes of a write that was cut short; the next "
               + "writer removes them")
         } else {

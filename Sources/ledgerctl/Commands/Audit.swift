@@ -13,7 +13,8 @@ let auditCommand = Command(
       + "is then 3.",
     "It goes on past damage and names each: `missing`, `unreadable`, `corrupt` (bytes that do not match their "
       + "checksum), `tampered` (bytes that agree with themselves, but not with what stands around them). The "
-      + "exit code is then 20, and 21 where only the projections do not match.",
+      + "exit code is then 20, and 21 where only the projections do not match. A thousand findings are listed, the "
+      + "others counted.",
     "`--checkpoint` proves that an earlier signed head is the beginning of today's log. Trust the public key that "
       + "was given to you (`--key`) rather than the one in the ledger. Events that were cut off the very end "
       + "can only be found by a checkpoint, or by projections, that lie beyond it.",

@@ -55,18 +55,23 @@ private func checkConfiguration(_ invocation: Invocation, _ context: Context) th
   let configuration = try ConfigurationFile(ledger.directory).read()
   try context.output.write(configuration.masked.indentedBytes)
   let lookup = try IntakeLookup(try ledger.projections())
-  var exitCode = ExitCode.done
+  var warningCount = 0
   func warn(_ path: String, _ appFamilyID: String) throws {
     if try lookup.appName(ofFamily: appFamilyID) != nil { return }
+    warningCount += 1
+    if warningCount > 100 { return }
     context.diagnostics.writeLine(
       "ledgerctl: config check: \(path): no app family has the id \(appFamilyID)")
-    exitCode = .partlyDone
   }
   for (index, token) in configuration.tokens.enumerated() where token.revokedAtMs == nil {
     try warn("tokens[\(index)].app_family_id", token.appFamilyID)
   }
   for id in configuration.sharedSecrets.keys.sorted() { try warn("shared_secrets", id) }
-  return exitCode
+  if warningCount > 100 {
+    context.diagnostics.writeLine(
+      "ledgerctl: config check: \(warningCount - 100) more of that kind")
+  }
+  return warningCount > 0 ? .partlyDone : .done
 }
 
 private func setSharedSecret(
