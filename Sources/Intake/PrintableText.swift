@@ -1,8 +1,10 @@
-// Foreign text in messages: short, and without anything that a terminal would act upon.
+// Foreign text in messages: short, no secret, and without anything that a terminal would act upon.
 
 enum PrintableText {
-  /// At most `count` characters (Unicode scalars) of a text; control and format characters replaced.
+  /// At most `count` characters (Unicode scalars) of a text, control and format characters replaced; none of one
+  /// that looks like a secret.
   static func shortened(_ text: some StringProtocol, to count: Int = 64) -> String {
+    if SecretText.isLikely(text) { return SecretText.placeholder(text) }
     var result = ""
     for (index, scalar) in text.unicodeScalars.prefix(count + 1).enumerated() {
       if index == count {

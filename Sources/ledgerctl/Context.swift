@@ -12,9 +12,12 @@ struct Context {
   let interruption: Interruption
   let snapshotUse = SnapshotUse()
 
-  init(interruption: Interruption) {
+  /// - Parameter arguments: the command line, whose secrets no message is to hold.
+  init(_ arguments: [String], interruption: Interruption) {
+    // These name places too, and errors quote them.
+    let variables = ["LEDGER_DIR", "TMPDIR"].compactMap(environmentValue)
     output = Output(descriptor: STDOUT_FILENO, name: "standard output")
-    diagnostics = Diagnostics()
+    diagnostics = Diagnostics(hidden: HiddenArguments(arguments + variables))
     terminal = Terminal(descriptor: STDOUT_FILENO)
     errorTerminal = Terminal(descriptor: STDERR_FILENO)
     self.interruption = interruption

@@ -7,7 +7,7 @@ let programVersion = "0.1.0"
 /// Runs one command line. Everything that goes wrong ends here.
 func runProgram(_ arguments: [String]) -> ExitCode {
   occupyStandardDescriptors()
-  let context = Context(interruption: .install())
+  let context = Context(arguments, interruption: .install())
   var command = ""
   do {
     let exitCode: ExitCode

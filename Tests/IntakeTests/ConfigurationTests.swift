@@ -65,6 +65,19 @@ enum ConfigurationSample {
 }
 
 @Suite struct ConfigurationTests {
+  @Test func endlessProblemsAreCountedAndNamesThatLookLikeSecretsAreNotShown() throws {
+    let ledger = try ConfiguredLedger()
+    let settings = (0..<300).map { "\"none\($0)\":1" }.joined(separator: ",")
+    let problems = try ledger.problems("{\(settings)}")
+    #expect(problems.count == 101)
+    #expect(problems.last == "200 more problems")
+    let token = TokenText.make()
+    #expect(
+      try ledger.problems("{\"\(token)\":1}") == [
+        "[47 characters, not shown]: there is no such setting"
+      ])
+  }
+
   typealias Sample = ConfigurationSample
 
   @Test func aLedgerWithoutConfigurationHasTheDefaults() throws {

@@ -13,7 +13,7 @@ func writeHelp(
     let names = table.commands.map(\.name)
     let name = words.joined(separator: " ")
     throw UsageError(
-      visible(name, limit: 64), "unknown command\(hint(for: name, among: names))", command: "help")
+      ShownArgument.text(name), "unknown command\(hint(for: name, among: names))", command: "help")
   }
   if let command = table.command(words) {
     try writeHelp(for: command, to: output, terminal: terminal)

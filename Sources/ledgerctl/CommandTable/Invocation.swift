@@ -41,7 +41,7 @@ struct Invocation: Sendable {
   /// Wrong use of an option; its value is shown unless it is a secret.
   func wrong(_ name: String, _ text: String, _ cause: String) -> UsageError {
     let isSecret = option(name)?.value?.isSecret ?? false
-    let object = isSecret ? "--\(name)" : "--\(name) \(visible(text, limit: 64))"
+    let object = isSecret ? "--\(name)" : "--\(name) \(ShownArgument.text(text))"
     return UsageError(object, cause, command: command.name)
   }
 

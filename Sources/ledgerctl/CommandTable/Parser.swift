@@ -71,7 +71,7 @@ struct Parser {
       let siblings = table.commands(under: words).map { $0.words[words.count] }
       let hint = hint(
         for: argument, among: siblings, prefix: words.map { $0 + " " }.joined())
-      throw UsageError(visible(argument, limit: 64), "unknown command\(hint)")
+      throw UsageError(ShownArgument.text(argument), "unknown command\(hint)")
     }
     words = next
     command = table.command(next)
@@ -129,7 +129,7 @@ struct Parser {
     }
     let hint = jsonHint(name) ?? hint(for: name, among: known.map(\.name), prefix: "--")
     // Of `-xVALUE` only the letter is shown: a value could be a secret.
-    let safe = shown.hasPrefix("--") ? visible(shown, limit: 64) : visible(shown.prefix(2))
+    let safe = shown.hasPrefix("--") ? ShownArgument.text(shown) : visible(shown.prefix(2))
     return UsageError(safe, "unknown option\(hint)")
   }
 
@@ -171,7 +171,7 @@ struct Parser {
     _ text: String, of option: Option, among allowed: [String]
   ) throws(UsageError) {
     if allowed.contains(text) { return }
-    let shown = option.value?.isSecret == true ? "" : " \(visible(text, limit: 64))"
+    let shown = option.value?.isSecret == true ? "" : " \(ShownArgument.text(text))"
     throw UsageError(
       "--\(option.name)\(shown)",
       "must be \(alternatives(allowed))\(hint(for: text, among: allowed))")
@@ -212,7 +212,7 @@ struct Parser {
     if text.isEmpty { throw UsageError(positional.name, "is empty") }
     guard !positional.allowed.isEmpty, !positional.allowed.contains(text) else { return }
     throw UsageError(
-      visible(text, limit: 64),
+      ShownArgument.text(text),
       "\(positional.name) must be \(alternatives(positional.allowed))"
         + hint(for: text, among: positional.allowed))
   }

@@ -105,7 +105,8 @@ private func addApp(
     for bundleID in options.bundleIDs {
       if let other = try lookup.appFamilyID(ofBundle: bundleID) {
         throw Failure(
-          operation: "app add", object: bundleID, cause: "app family \(other) has it already")
+          operation: "app add", object: ShownArgument.text(bundleID),
+          cause: "app family \(other) has it already")
       }
     }
     return try writer.append([

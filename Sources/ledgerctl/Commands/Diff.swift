@@ -116,7 +116,7 @@ private func diff(
   let difference = try BooksDifference(ledger, first..<last, options.environment, context)
   if !difference.isOfKnownEnvironment {
     context.diagnostics.writeLine(
-      "ledgerctl: diff: --environment \(visible(options.environment)): nothing in the ledger is of it"
+      "ledgerctl: diff: --environment \(ShownArgument.text(options.environment)): nothing in the ledger is of it"
     )
   }
   try withDestination(options.outputPath, context) { output in

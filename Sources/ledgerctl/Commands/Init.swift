@@ -49,19 +49,22 @@ private func createLedger(_ options: InitOptions, _ context: Context) throws -> 
     throw Failure(
       operation: "create ledger", object: options.path, cause: "it exists and is no directory")
   }
+  // Decided before it exists.
+  let path = ShownArgument.path(options.path)
   let ledger = try LedgerDirectory.create(path: options.path, origin: options.origin)
+  let origin = ShownArgument.path(ledger.identity.origin)
   guard options.isJSON else {
-    try context.output.writeLine("Created ledger \(options.origin) in \(visible(options.path)).")
+    try context.output.writeLine("Created ledger \(origin) in \(path).")
     return .done
   }
   var writer = JSONWriter()
   writer.beginObject()
   writer.key("origin")
-  writer.string(ledger.identity.origin)
+  writer.string(origin)
   writer.key("id")
   writer.string(ledger.identity.id.description)
   writer.key("path")
-  writer.string(options.path)
+  writer.string(path)
   writer.key("created_at")
   writer.string(Timestamp.text(ms: ledger.identity.createdAtMs))
   writer.endObject()

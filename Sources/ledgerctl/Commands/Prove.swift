@@ -51,7 +51,7 @@ struct ProveOptions: Equatable, Sendable {
     var numbers: [Int] = []
     for text in invocation.positionals {
       guard let number = positionValue(text)
-      else { throw wrong(visible(text, limit: 64), "is no position") }
+      else { throw wrong(ShownArgument.text(text), "is no position") }
       numbers.append(number)
     }
     checkpointPath = invocation.value("checkpoint")

@@ -174,7 +174,7 @@ private func showSale(
   let sales = try queries.sales(key: key)
   guard !sales.isEmpty else {
     throw Failure(
-      operation: "show", object: "--sale \(visible(key, limit: 64))",
+      operation: "show", object: "--sale \(ShownArgument.text(key))",
       cause: "there is no sale with this key, and none with such a transaction")
   }
   let found = try sales.map { (sale: $0, exceptions: try queries.exceptions(of: $0)) }

@@ -165,7 +165,7 @@ struct SnapshotChoice: Equatable, Sendable {
     }
     guard let number = positionValue(text) else {
       throw UsageError(
-        visible(text, limit: 64), "is no number of events", command: invocation.command.name)
+        ShownArgument.text(text), "is no number of events", command: invocation.command.name)
     }
     size = number
   }

@@ -179,7 +179,8 @@ private func revokeToken(
   let file = ConfigurationFile(ledger.directory)
   guard let (token, wasRevoked) = try file.revokeToken(id: options.tokenID) else {
     throw Failure(
-      operation: "token revoke", object: options.tokenID, cause: "there is no such token")
+      operation: "token revoke", object: ShownArgument.text(options.tokenID),
+      cause: "there is no such token")
   }
   if options.isJSON {
     var writer = JSONWriter()

@@ -92,9 +92,12 @@ func writeAll(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int32 {
 }
 
 /// Standard error, written at once. A failure there has nobody left to tell.
-struct Diagnostics {
+struct Diagnostics: Sendable {
+  /// What it never shows.
+  let hidden: HiddenArguments
+
   func write(_ text: String) {
-    var text = text
+    var text = hidden.removed(from: text)
     text.withUTF8 { _ = writeAll(UnsafeRawBufferPointer($0), to: STDERR_FILENO) }
   }
 

@@ -9,7 +9,7 @@ final class Progress {
   private let label: String
   private let unit: Unit
   private let terminal: Terminal
-  private let diagnostics = Diagnostics()
+  private let diagnostics: Diagnostics
   private let startMs = monotonicMs()
   private var lastDrawnMs: Int64 = 0
   private var isDrawn = false
@@ -18,6 +18,7 @@ final class Progress {
     self.label = label
     self.unit = unit
     terminal = context.errorTerminal
+    diagnostics = context.diagnostics
   }
 
   /// Notes how far the work is. `total` is nil where it is not known.

@@ -1,0 +1,113 @@
+// Whether a text has the look of a secret: messages leave such texts out, wherever they come from.
+
+/// Knows tokens, receipts, signed data and random keys by their look. It cannot know a password made of words.
+package enum SecretText {
+  /// Shorter runs are names, and no whole secret.
+  private static let runLengthMin = 16
+  /// No file name and no identifier is longer.
+  private static let nameLengthMax = 255
+  private static let pathLengthMax = 1024
+
+  /// Whether a text holds what could be a token, a receipt's base64, a JWS, or a key in base64 or hexadecimal.
+  /// UUIDs, times and words, however joined, are none.
+  package static func isLikely(_ text: some StringProtocol) -> Bool {
+    let bytes = Array(text.utf8)
+    if bytes.count < runLengthMin { return false }
+    if bytes.count > pathLengthMax { return true }
+    // Slashes stand in base64 and part the names of a path: both readings count.
+    return runs(of: bytes, with: false).contains { looksRandom(bytes[$0]) || isLongHex(bytes[$0]) }
+      || runs(of: bytes, with: true).contains { $0.count >= 32 && looksRandom(bytes[$0]) }
+  }
+
+  /// What stands in place of a text that is not shown.
+  package static func placeholder(_ text: some StringProtocol) -> String {
+    "[\(text.unicodeScalars.count) characters, not shown]"
+  }
+
+  /// The stretches of characters of which base64, base64url and hexadecimal are made.
+  private static func runs(of bytes: [UInt8], with slashes: Bool) -> [Range<Int>] {
+    var runs: [Range<Int>] = []
+    var start = 0
+    for index in 0...bytes.count {
+      let belongs =
+        index < bytes.count
+        && (kind(bytes[index]) != .other || "+-_=".utf8.contains(bytes[index])
+          || slashes && bytes[index] == UInt8(ascii: "/"))
+      if belongs { continue }
+      if index - start >= runLengthMin { runs.append(start..<index) }
+      start = index + 1
+    }
+    return runs
+  }
+
+  private enum Kind { case lower, upper, digit, other }
+
+  private static func kind(_ byte: UInt8) -> Kind {
+    switch byte {
+    case 0x61...0x7A: .lower
+    case 0x41...0x5A: .upper
+    case 0x30...0x39: .digit
+    default: .other
+    }
+  }
+
+  /// Whether letters and digits stand beside one another as chance puts them: of random base64 about half of the
+  /// neighbours are of different kinds, of words, dates and numbers few.
+  private static func looksRandom(_ run: ArraySlice<UInt8>) -> Bool {
+    if run.starts(with: TokenText.prefix.utf8) { return true }
+    // JSON in base64, as every JWS begins.
+    if run.starts(with: "eyJ".utf8) { return true }
+    let bytes = withoutUUIDs(run)
+    if bytes.split(separator: UInt8(ascii: "/")).contains(where: { $0.count > nameLengthMax }) {
+      return true
+    }
+    var (pairs, changes) = (0, 0)
+    for (left, right) in zip(bytes, bytes.dropFirst()) {
+      let (left, right) = (kind(left), kind(right))
+      if left == .other || right == .other { continue }
+      pairs += 1
+      // A word may begin with a capital.
+      if left != right, (left, right) != (.upper, .lower) { changes += 1 }
+    }
+    // Of few neighbours more must differ.
+    return pairs >= 12 && changes * 100 >= pairs * (pairs < 23 ? 30 : 25)
+  }
+
+  private static func isLongHex(_ run: ArraySlice<UInt8>) -> Bool {
+    run.split { !isHex($0) }.contains { part in
+      part.count >= runLengthMin && part.contains { kind($0) == .digit }
+        && part.contains { kind($0) != .digit }
+    }
+  }
+
+  private static func isHex(_ byte: UInt8) -> Bool {
+    switch byte {
+    case 0x30...0x39, 0x41...0x46, 0x61...0x66: true
+    default: false
+    }
+  }
+
+  /// The run with a hyphen in place of each UUID: ids of receipts and apps are no secrets.
+  private static func withoutUUIDs(_ run: ArraySlice<UInt8>) -> [UInt8] {
+    var result: [UInt8] = []
+    var rest = run
+    while let byte = rest.first {
+      if startsWithUUID(rest) {
+        result.append(UInt8(ascii: "-"))
+        rest = rest.dropFirst(36)
+      } else {
+        result.append(byte)
+        rest = rest.dropFirst()
+      }
+    }
+    return result
+  }
+
+  private static func startsWithUUID(_ bytes: ArraySlice<UInt8>) -> Bool {
+    let text = bytes.prefix(36)
+    guard text.count == 36 else { return false }
+    return text.enumerated().allSatisfy { index, byte in
+      [8, 13, 18, 23].contains(index) ? byte == UInt8(ascii: "-") : isHex(byte)
+    }
+  }
+}

@@ -1,0 +1,45 @@
+// What has the look of a secret, and what does not.
+import Foundation
+import Intake
+import Testing
+
+@Suite struct SecretTextTests {
+  @Test(arguments: [
+    "rlt_Zm9vYmFyYmF6cXV4MTIzNDU2Nzg5MGFiY2RlZmdoaWo",
+    "Authorization: Bearer rlt_Zm9vYmFyYmF6cXV4MTIzNDU2Nzg5MGFiY2RlZmdoaWo",
+    "MIITtgYJKoZIhvcNAQcCoIITpzCCE6MCAQExCzAJBgUrDgMCGgUAMIIDVwYJKoZIhvcNAQcBoIIDSASCA0QxggNA",
+    "ewoJInNpZ25hdHVyZSIgPSAiQXBkeEpkdE53UFUyckE1L2NuM2tJTzFPVGsyNWZlREthMGFhZ3l5UnZlV2xjRmxnbHY2UkY2",
+    "c2FtcGxlIHJlY2VpcHQ=",
+    "eyJhbGciOiJFUzI1NiIsIng1YyI6WyJNSUlFTURDQ0E3YWdBd0lCQWdJUWFQb1BsZHZwU29FSDBsQnJqRFB2OWpBS0JnZ3EifQ."
+      + "eyJ0cmFuc2FjdGlvbklkIjoiMjAwMDAwMDQ4MDY2MjA2MCJ9.c2lnbmF0dXJl",
+    "b7c1f0a94e2d4f7c8a1b3c5d7e9f0a1b",
+    "B7C1F0A94E2D4F7C8A1B3C5D7E9F0A1B",
+    "out/b7c1f0a94e2d4f7c8a1b3c5d7e9f0a1b.csv",
+  ]) func whatLooksLikeASecretIsNotShown(_ text: String) {
+    #expect(SecretText.isLikely(text))
+  }
+
+  @Test func randomKeysAreNotShown() {
+    var shown = 0
+    for _ in 0..<2000 {
+      let token = TokenText.make()
+      #expect(SecretText.isLikely(token))
+      if !SecretText.isLikely(token.dropFirst(4)) { shown += 1 }
+    }
+    // What has no prefix is known by chance alone.
+    #expect(shown <= 40)
+  }
+
+  @Test(arguments: [
+    "", "-", "frobnicate", "history.ndjson.gz", "2026-03-14T10:00:00.000Z", "99999999999999999999",
+    "/home/ann/projects/receipts/history-of-all-uploads-2024-11-22-production.ndjson",
+    "../backups/ledger_2024_11_22_before_upgrade/checkpoints",
+    "HistoryOfAllUploadsFromProduction", "0e7c2f4a-9a0b-4c5d-8e6f-112233445566",
+    "exports/receipt-0e7c2f4a-9a0b-4c5d-8e6f-112233445566.json", "America/Argentina/ComodRivadavia",
+    "com.example.subscriptions.professional.monthly", "--register-apps", "example.com/receipts",
+    "verification.reply.environment", "receipts.example/ledger1",
+    "export-2026-Q1-revenue-by-country.csv",
+  ]) func whatIsAnOrdinaryNameIsShown(_ text: String) {
+    #expect(!SecretText.isLikely(text))
+  }
+}
