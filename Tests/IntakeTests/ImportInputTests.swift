@@ -35,6 +35,38 @@ import Testing
     #expect(fault(["-", good, "-"]) == "read standard input: is named twice")
   }
 
+  @Test func anEndlessStreamIsKeptUpToALimit() throws {
+    let directory = try TemporaryDirectory()
+    for (limit, isRefused) in [(1 << 20, true), (3 << 20, false)] {
+      let path = directory.path("pipe-\(limit)")
+      #expect(mkfifo(path, 0o600) == 0)
+      // Whoever writes ends with the reader.
+      signal(SIGPIPE, SIG_IGN)
+      let writer = Thread {
+        guard let file = FileHandle(forWritingAtPath: path) else { return }
+        let line = Data((Sample.line() + "\n").utf8)
+        var written = 0
+        while written < 2 << 20 {
+          do { try file.write(contentsOf: line) } catch { return }
+          written += line.count
+        }
+      }
+      writer.start()
+      let open = {
+        try ImportInput.openAll(
+          [path], spoolDirectory: directory.path, spoolBytesMax: limit, stop: StopFlag())
+      }
+      if isRefused {
+        let error = #expect(throws: IntakeError.self) { try open() }
+        #expect(
+          error?.description == "spool \(path): it is longer than the 1 MiB that --strict keeps of "
+            + "streams; --spool-limit allows more")
+      } else {
+        #expect(try open().count == 1)
+      }
+    }
+  }
+
   @Test func anUnreadableFileIsSaid() throws {
     let directory = try TemporaryDirectory()
     let path = try directory.write("secret", Sample.line())

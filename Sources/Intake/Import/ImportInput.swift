@@ -16,9 +16,10 @@ package final class ImportInput {
   /// - Parameters:
   ///   - spoolDirectory: where standard input and pipes are first kept in a private file, so that they
   ///     can be read twice; nil to read them as they come.
+  ///   - spoolBytesMax: how much is kept there of all of them together: a stream may have no end.
   ///   - stop: looked at while reading.
   package static func openAll(
-    _ paths: [String], spoolDirectory: String?, stop: StopFlag
+    _ paths: [String], spoolDirectory: String?, spoolBytesMax: Int = 4 << 30, stop: StopFlag
   ) throws(IntakeError) -> [ImportInput] {
     if paths.count(where: { $0 == "-" }) > 1 {
       throw IntakeError(
@@ -28,9 +29,13 @@ package final class ImportInput {
     for path in paths { files.append(try FileSource(path: path, stop: stop)) }
     for file in files where file.sizeBytes == 0 { throw empty(file.name) }
     var inputs: [ImportInput] = []
+    var spoolBytesLeft = spoolBytesMax
     for file in files {
       if let spoolDirectory, file.sizeBytes == nil {
-        inputs.append(try ImportInput(spool(file, in: spoolDirectory, stop: stop)))
+        let spooled = try spool(
+          file, in: spoolDirectory, left: spoolBytesLeft, of: spoolBytesMax, stop: stop)
+        spoolBytesLeft -= spooled.sizeBytes ?? 0
+        inputs.append(try ImportInput(spooled))
       } else {
         inputs.append(try ImportInput(file))
       }
@@ -89,7 +94,7 @@ package final class ImportInput {
 
   /// Copies a stream into a file that has no name any more.
   private static func spool(
-    _ file: FileSource, in directory: String, stop: StopFlag
+    _ file: FileSource, in directory: String, left: Int, of spoolBytesMax: Int, stop: StopFlag
   ) throws(IntakeError) -> FileSource {
     var template = Array("\(directory)/.import-XXXXXX".utf8CString)
     let descriptor = mkstemp(&template)
@@ -106,6 +111,13 @@ package final class ImportInput {
         throw error
       }
       if count == 0 { break }
+      guard total + count <= left else {
+        close(descriptor)
+        throw IntakeError(
+          .invalid, operation: "spool", object: file.name,
+          cause: "it is longer than the \(spoolBytesMax >> 20) MiB that --strict keeps of streams; "
+            + "--spool-limit allows more")
+      }
       var written = 0
       while written < count {
         let more = write(

@@ -12,11 +12,19 @@ let importCommand = Command(
       + "is seen from its content. The format is described in docs/import-format.md.",
     "A bad line is reported with its number and every reason, and the rest goes on; the exit code is then 3. "
       + "Importing a file again appends nothing new: a line is known by its bytes.",
+    "Of the lines that are reported the first 1,000 are printed, and the others counted by what is wrong with them; "
+      + "`--errors` keeps all. The counts in the end are of what is on disk, also where the import ended early.",
   ],
   positionals: [Positional("FILE", arity: .oneOrMore, help: "a file to import, or `-`")],
   options: [
     Option("register-apps", help: "register bundle ids that no app has registered"),
     Option("strict", help: "append nothing unless every line is good"),
+    Option(
+      "errors", value: .init("FILE"),
+      help: "write every report of a line to FILE, which is replaced when the import has ended"),
+    Option(
+      "spool-limit", value: .init("MIB", standard: "4096"),
+      help: "with --strict: keep so many MiB of standard input and pipes, and refuse more"),
     Option("check-signatures", help: "check receipts too whose verification is recorded"),
     .json,
   ],
@@ -36,6 +44,9 @@ struct ImportOptions: Equatable, Sendable {
   let registersApps: Bool
   let isStrict: Bool
   let checksSignatures: Bool
+  /// Where every report of a line goes; nil where only standard error has them.
+  let errorsPath: String?
+  let spoolBytesMax: Int
   let isJSON: Bool
 
   init(_ invocation: Invocation) throws(UsageError) {
@@ -47,6 +58,18 @@ struct ImportOptions: Equatable, Sendable {
     isStrict = invocation.has("strict")
     checksSignatures = invocation.has("check-signatures")
     isJSON = invocation.has("json")
+    errorsPath = invocation.value("errors")
+    if errorsPath == "-" {
+      throw UsageError(
+        "--errors -", "needs a file: standard output has the counts", command: "import")
+    }
+    if !isStrict, invocation.has("spool-limit") {
+      throw UsageError("--spool-limit", "goes with --strict", command: "import")
+    }
+    let mebibytes = try invocation.value("spool-limit", "is no number of MiB from 1 to 1048576") {
+      positionValue($0).flatMap { (1...1 << 20).contains($0) ? $0 : nil }
+    }
+    spoolBytesMax = (mebibytes ?? 4096) << 20
   }
 }
 
@@ -57,7 +80,10 @@ private func importUploads(
   let interruption = context.interruption
   let stop = StopFlag { interruption.isRequested }
   let spool = options.isStrict ? ledger.directory.path : nil
-  let inputs = try ImportInput.openAll(options.files, spoolDirectory: spool, stop: stop)
+  let inputs = try ImportInput.openAll(
+    options.files,
+    spoolDirectory: spool, spoolBytesMax: options.spoolBytesMax, stop: stop)
+  let problems = try ImportProblemLog(options, context)
   var importOptions = Intake.ImportOptions()
   importOptions.registersApps = options.registersApps
   importOptions.isStrict = options.isStrict
@@ -76,8 +102,7 @@ private func importUploads(
         options: importOptions, stop: stop,
         onProblem: { problem in
           progress.erase()
-          // A file's name is text from outside too.
-          context.diagnostics.writeLine(visible("ledgerctl: \(problem)"))
+          problems.take(problem)
           if problem.reasons.contains(where: { $0.code == .bundleNotRegistered }) {
             hasUnregistered = true
           }
@@ -90,9 +115,14 @@ private func importUploads(
     }
   } catch {
     // A writer that failed fails again when it is closed; what was durable before that is said all the same.
-    if summary.lines > 0 { try? report(summary, options, context) }
+    // An import that never began replaces no file.
+    if summary.lines > 0 {
+      problems.finish()
+      try? report(summary, options, context)
+    }
     throw error
   }
+  problems.finish()
   if hasUnregistered {
     context.diagnostics.writeLine(
       "ledgerctl: import: --register-apps registers unknown bundle ids; so does 'ledgerctl app add'"
@@ -109,6 +139,7 @@ private func importUploads(
     context.diagnostics.writeLine(
       "ledgerctl: import: interrupted; the same import again brings what is missing")
   }
+  if problems.hasFailed { return .failed }
   return ExitCode(rawValue: summary.exitCode) ?? .failed
 }
 

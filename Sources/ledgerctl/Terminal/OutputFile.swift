@@ -11,7 +11,8 @@ final class OutputFile {
   let output: Output
 
   /// Opens the file. A symbolic link is followed, so that its target is replaced, not the link.
-  init(path: String) throws {
+  /// - Parameter mode: of a new file; one that exists keeps its own.
+  init(path: String, mode newMode: mode_t = 0o666) throws {
     let operation = "write"
     var status = stat()
     let exists = stat(path, &status) == 0
@@ -38,7 +39,7 @@ final class OutputFile {
       let temporary = "\(folder)/.\(name.prefix(200)).tmp-\(getpid())"
       temporaryPath = temporary
       _ = unlink(temporary)
-      descriptor = Glibc.open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
+      descriptor = Glibc.open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, newMode)
       if descriptor >= 0, let mode { _ = fchmod(descriptor, mode) }
     }
     let code = errno
