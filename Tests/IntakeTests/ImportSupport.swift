@@ -60,16 +60,24 @@ final class FakeAppender: EventAppender {
 struct FakeFamilies: AppFamilies {
   static let id = "0e7c2f4a-9a0b-4c5d-8e6f-112233445566"
   var bundles: Set<String> = [Sample.bundleID]
+  /// Set where nothing can be looked up.
+  var failing: StopFlag?
 
   func id(forBundleID bundleID: String) -> String? {
-    bundles.contains(bundleID) ? Self.id : nil
+    failing?.set()
+    return failing != nil ? nil : bundles.contains(bundleID) ? Self.id : nil
   }
 }
 
 final class FakeKnownLines: KnownLines {
   var digests: Set<Digest32> = []
+  /// Set where nothing can be looked up.
+  var failing: StopFlag?
 
-  func contains(_ digest: Digest32) -> Bool { digests.contains(digest) }
+  func contains(_ digest: Digest32) -> Bool {
+    failing?.set()
+    return failing != nil || digests.contains(digest)
+  }
 }
 
 struct FakeChecker: SignatureChecker {

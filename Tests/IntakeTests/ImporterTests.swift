@@ -262,6 +262,20 @@ import Testing
     #expect(summary.failure == nil)
   }
 
+  @Test(arguments: [true, false]) func whatCannotBeLookedUpIsNeitherKnownNorNew(
+    _ failsOnLines: Bool
+  ) throws {
+    var run = ImportRun()
+    run.options.registersApps = true
+    if failsOnLines { run.known.failing = run.stop } else { run.families.failing = run.stop }
+    let (summary, problems) = try run(lines: Sample.line())
+    #expect(run.appender.submissions.isEmpty)
+    #expect(problems.isEmpty)
+    #expect(summary.isInterrupted)
+    let counts = [summary.lines, summary.known, summary.refused, summary.registered]
+    #expect(counts.allSatisfy { $0 == 0 })
+  }
+
   @Test func aLedgerThatTakesNoMoreEndsTheImport() throws {
     let run = ImportRun()
     run.appender.failsAfter = 2

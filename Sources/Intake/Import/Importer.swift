@@ -196,11 +196,18 @@ package final class Importer<Appender: EventAppender> {
       try refuse(number, [FieldProblem("", .tooLarge, "is longer than 16 MiB")])
     case .whole(let number, let bytes):
       let digest = hasher.hash(bytes)
-      if ownLines.contains(digest) || known.contains(digest) {
+      let isKnown = ownLines.contains(digest) || known.contains(digest)
+      let verdict = isKnown ? nil : parser.read(bytes) { judge($0, number: number, digest: digest) }
+      if stop.isSet {
+        // Whoever could not look something up has asked for the end: its answers count for nothing.
+        summary.lines -= 1
+        summary.isInterrupted = true
+        return
+      }
+      if isKnown {
         summary.known += 1
         return
       }
-      let verdict = parser.read(bytes) { judge($0, number: number, digest: digest) }
       warn(number, parser.warnings)
       switch verdict {
       case nil: try refuse(number, parser.problems)
