@@ -4,7 +4,7 @@ enum PrintableText {
   /// At most `count` characters (Unicode scalars) of a text, control and format characters replaced; none of one
   /// that looks like a secret.
   static func shortened(_ text: some StringProtocol, to count: Int = 64) -> String {
-    if SecretText.isLikely(text) { return SecretText.placeholder(text) }
+    if SecretText.isLikely(text) { return SecretText.substitute(text) }
     var result = ""
     for (index, scalar) in text.unicodeScalars.prefix(count + 1).enumerated() {
       if index == count {

@@ -20,7 +20,7 @@ package enum SecretText {
   }
 
   /// What stands in place of a text that is not shown.
-  package static func placeholder(_ text: some StringProtocol) -> String {
+  package static func substitute(_ text: some StringProtocol) -> String {
     "[\(text.unicodeScalars.count) characters, not shown]"
   }
 

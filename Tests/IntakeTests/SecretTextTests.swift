@@ -32,7 +32,7 @@ import Testing
 
   @Test(arguments: [
     "", "-", "frobnicate", "history.ndjson.gz", "2026-03-14T10:00:00.000Z", "99999999999999999999",
-    "/home/ann/projects/receipts/history-of-all-uploads-2024-11-22-production.ndjson",
+    "/srv/ann/projects/receipts/history-of-all-uploads-2024-11-22-production.ndjson",
     "../backups/ledger_2024_11_22_before_upgrade/checkpoints",
     "HistoryOfAllUploadsFromProduction", "0e7c2f4a-9a0b-4c5d-8e6f-112233445566",
     "exports/receipt-0e7c2f4a-9a0b-4c5d-8e6f-112233445566.json", "America/Argentina/ComodRivadavia",

@@ -35,9 +35,9 @@ private func writeConventions(to output: Output) throws(OutputError) {
     - An option's value follows it as `--option value` or `--option=value`; `--` ends the options.
     - Wrong use is found before any data is touched: exit code 2, nothing read or written.
     - An error is one line on standard error: `ledgerctl: operation: object: cause`. It never holds a receipt, \
-    a token or a user identifier. An argument that is not understood is shown up to 24 characters. Of any argument, \
-    a path included, what looks like a token, base64, a JWS or a long hexadecimal number is not shown. The \
-    name of a file or folder that exists is shown unless it looks like a token.
+    a token or a user identifier. At most 24 characters of an argument that was not understood \
+    are shown. Of any argument, a path included, `[47 characters, not shown]` stands for what looks like a token, base64, \
+    a JWS or a long hexadecimal number. The name of a file or folder that exists is shown unless it looks like a token.
     - A moment is a position, a day (UTC) or an RFC 3339 time; of that, digits beyond the millisecond are cut off.
     - Text from the data is printed with control characters escaped.
     - Progress is shown on standard error while that is a terminal; `NO_COLOR` turns bold text off.

@@ -10,13 +10,13 @@ enum ShownArgument {
   /// An argument that was not understood, as a message may show it.
   static func text(_ argument: some StringProtocol) -> String {
     hiddenPart(of: String(argument)) == nil
-      ? visible(argument, limit: lengthMax) : SecretText.placeholder(argument)
+      ? visible(argument, limit: lengthMax) : SecretText.substitute(argument)
   }
 
   /// A path, whole, but for what looks like a secret.
   static func path(_ path: String) -> String {
     guard let part = hiddenPart(of: path) else { return visible(path) }
-    return visible(path.dropLast(part.count)) + SecretText.placeholder(part)
+    return visible(path.dropLast(part.count)) + SecretText.substitute(part)
   }
 
   /// What of an argument must not be shown; nil where all may be. What exists under a name is a file or folder and no
@@ -45,7 +45,7 @@ enum ShownArgument {
 struct HiddenArguments: Sendable {
   private struct Hidden {
     let bytes: [UInt8]
-    let placeholder: [UInt8]
+    let substitute: [UInt8]
   }
 
   /// An error may quote a beginning alone.
@@ -64,7 +64,7 @@ struct HiddenArguments: Sendable {
           while bytes.last == UInt8(ascii: "/") { bytes.removeLast() }
           guard bytes.count >= Self.recognizedBytes else { continue }
           hidden.append(
-            Hidden(bytes: bytes, placeholder: Array(SecretText.placeholder(secret).utf8)))
+            Hidden(bytes: bytes, substitute: Array(SecretText.substitute(secret).utf8)))
         }
       }
     }
@@ -93,7 +93,7 @@ struct HiddenArguments: Sendable {
       if let found = hidden.first(where: {
         rest.starts(with: $0.bytes.prefix(Self.recognizedBytes))
       }) {
-        result += found.placeholder
+        result += found.substitute
         place += zip(rest, found.bytes).prefix { $0 == $1 }.count
       } else {
         result.append(bytes[place])
