@@ -130,6 +130,45 @@ struct ReceiptDERTests {
     #expect(kind { _ = try octets(DER.indefinite(0x24, DER.indefinite(0x24, bytes))) } == .tooDeep)
   }
 
+  @Test(
+    "however deep indefinite lengths are nested, each byte is walked over once",
+    arguments: [1, 5, 25])
+  func scanWork(levels: Int) throws {
+    let pieceCount = 20_000
+    var bytes = Array(repeatElement([0x04, 0x01, 0x07] as [UInt8], count: pieceCount).joined())
+    for _ in 0..<levels { bytes = DER.indefinite(0x24, bytes) }
+    try bytes.withUnsafeBytes { buffer in
+      var reader = DERReader(buffer)
+      let octets = try reader.nextOctets()
+      #expect(octets.withBytes(of: buffer) { $0.count } == pieceCount)
+      // Each piece, and each level's beginning and end.
+      #expect(reader.scannedHeaderCount == pieceCount + 2 * levels - 1)
+    }
+  }
+
+  @Test("what is nested in a definite length between two indefinite ones is walked over once, too")
+  func mixedScanWork() throws {
+    let pieceCount = 1000
+    var bytes = Array(repeatElement([0x04, 0x01, 0x07] as [UInt8], count: pieceCount).joined())
+    for _ in 0..<10 { bytes = DER.indefinite(0x24, DER.element(0x24, bytes)) }
+    try bytes.withUnsafeBytes { buffer in
+      var reader = DERReader(buffer)
+      _ = try reader.nextOctets()
+      // The innermost pieces lie in a definite length: nothing has to look for their end.
+      #expect(reader.scannedHeaderCount == 20)
+    }
+  }
+
+  @Test("more indefinite lengths than any receipt has are refused")
+  func manyIndefinite() {
+    let count = DERReader.maximumIndefiniteCount
+    let element: [UInt8] = [0x24, 0x80, 0, 0]
+    let fitting = Array(repeatElement(element, count: count - 1).joined())
+    #expect(kind { _ = try octets(DER.indefinite(0x24, fitting)) } == nil)
+    #expect(
+      kind { _ = try octets(DER.indefinite(0x24, fitting + element)) } == .tooManyIndefinite)
+  }
+
   @Test("random bytes never crash the reader or the decoder")
   func randomBytes() {
     var random = SeededRandom()

@@ -16,6 +16,8 @@ package struct DERError: Error, Equatable, Sendable, CustomStringConvertible {
     case unsupportedTag
     /// More levels than `DERReader.maximumDepth`.
     case tooDeep
+    /// More elements of indefinite length than `DERReader.maximumIndefiniteCount`.
+    case tooManyIndefinite
     /// Another element than the format has at this place.
     case unexpectedElement(identifier: UInt8)
     /// Bytes after the last element of the format.
@@ -42,6 +44,8 @@ package struct DERError: Error, Equatable, Sendable, CustomStringConvertible {
       case .unexpectedEndOfContents: "unexpected end-of-contents marker"
       case .unsupportedTag: "tag number above 30"
       case .tooDeep: "nested deeper than \(DERReader.maximumDepth) levels"
+      case .tooManyIndefinite:
+        "more than \(DERReader.maximumIndefiniteCount) elements of indefinite length"
       case .unexpectedElement(let identifier):
         "unexpected element with identifier 0x" + String(identifier, radix: 16)
       case .trailingBytes: "bytes after the end"
@@ -97,27 +101,46 @@ package enum DEROctets: Sendable {
   }
 }
 
+/// Where the elements of indefinite length end that one reading has met. Finding an end means to walk over all
+/// that lies before it; without this memory each level of nesting would walk over the same bytes again.
+private final class IndefiniteEnds {
+  /// The offset of the end marker, by that of the first byte of the content.
+  var ends: [Int: Int] = [:]
+  /// Headers that were read to find ends.
+  var scannedHeaderCount = 0
+}
+
 /// Reads sibling elements one after the other. It never recurses, and never reads beyond its end.
 package struct DERReader {
   /// How many levels may be open at once.
   package static let maximumDepth = 32
+  /// How many elements of one reading may have an indefinite length. Receipts have a dozen.
+  package static let maximumIndefiniteCount = 16_384
 
   package let bytes: UnsafeRawBufferPointer
   package private(set) var offset: Int
   private let end: Int
   private let depth: Int
+  /// Shared by all readers of one reading; nil until the first indefinite length.
+  private var indefinite: IndefiniteEnds?
 
   /// A reader of all of `bytes`, which must outlive it.
   package init(_ bytes: UnsafeRawBufferPointer) {
-    self.init(bytes, 0..<bytes.count, depth: 0)
+    self.init(bytes, 0..<bytes.count, depth: 0, nil)
   }
 
-  private init(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, depth: Int) {
+  private init(
+    _ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, depth: Int, _ indefinite: IndefiniteEnds?
+  ) {
     self.bytes = bytes
     self.offset = range.lowerBound
     self.end = range.upperBound
     self.depth = depth
+    self.indefinite = indefinite
   }
+
+  /// How many headers were read to find the ends of indefinite lengths, by all readers of one reading.
+  package var scannedHeaderCount: Int { indefinite?.scannedHeaderCount ?? 0 }
 
   package var isAtEnd: Bool { offset == end }
 
@@ -134,7 +157,7 @@ package struct DERReader {
       contentEnd = header.contentStart + length
       offset = contentEnd
     } else {
-      contentEnd = try findEndOfContents(from: header.contentStart)
+      contentEnd = try endOfContents(from: header.contentStart)
       offset = contentEnd + 2
     }
     return DERElement(
@@ -155,12 +178,14 @@ package struct DERReader {
   /// A reader of a constructed element's contents.
   package func inside(_ element: DERElement) throws(DERError) -> DERReader {
     guard depth < Self.maximumDepth else { throw fault(.tooDeep, element.range.lowerBound) }
-    return DERReader(bytes, element.content, depth: depth + 1)
+    return DERReader(bytes, element.content, depth: depth + 1, indefinite)
   }
 
   /// Reads the next element, which must bear this identifier, and goes inside.
   package mutating func enter(_ identifier: UInt8) throws(DERError) -> DERReader {
-    try inside(next(identifier))
+    // In two steps: `inside` must see what `next` has noted of indefinite lengths.
+    let element = try next(identifier)
+    return try inside(element)
   }
 
   /// Refuses whatever still follows.
@@ -233,22 +258,39 @@ package struct DERReader {
     return Header(identifier: identifier, contentStart: contentStart, length: length)
   }
 
-  /// Where the end-of-contents marker lies that closes the indefinite length opened at `start`.
-  private func findEndOfContents(from start: Int) throws(DERError) -> Int {
+  /// Where the end-of-contents marker lies that closes the indefinite length whose content begins at `start`.
+  private mutating func endOfContents(from start: Int) throws(DERError) -> Int {
+    let known = indefinite ?? IndefiniteEnds()
+    indefinite = known
+    if let end = known.ends[start] { return end }
+    return try Self.findEnds(from: start, known, self)
+  }
+
+  /// Walks to the marker that closes the indefinite length whose content begins at `start`, and notes the ends of all
+  /// that are nested in it. What has a definite length is stepped over.
+  private static func findEnds(
+    from start: Int, _ known: IndefiniteEnds, _ reader: DERReader
+  ) throws(DERError) -> Int {
     var position = start
-    var openCount = 1
+    var open = [start]
     while true {
-      let header = try readHeader(at: position)
+      let header = try reader.readHeader(at: position)
+      known.scannedHeaderCount += 1
       if header.identifier == 0 {
-        guard header.length == 0 else { throw fault(.unexpectedEndOfContents, position) }
-        openCount -= 1
-        if openCount == 0 { return position }
+        guard header.length == 0 else { throw reader.fault(.unexpectedEndOfContents, position) }
+        known.ends[open.removeLast()] = position
+        if open.isEmpty { return position }
         position = header.contentStart
       } else if let length = header.length {
         position = header.contentStart + length
       } else {
-        openCount += 1
-        guard depth + openCount <= Self.maximumDepth else { throw fault(.tooDeep, position) }
+        open.append(header.contentStart)
+        guard reader.depth + open.count <= maximumDepth else {
+          throw reader.fault(.tooDeep, position)
+        }
+        guard known.ends.count + open.count <= maximumIndefiniteCount else {
+          throw reader.fault(.tooManyIndefinite, position)
+        }
         position = header.contentStart
       }
     }
