@@ -175,6 +175,18 @@ enum ConfigurationSample {
       "trusted_proxies[0]: has a prefix that is not from 0 to 32"
     ),
     (
+      #"{"trusted_proxies":["10.0.0.0/8","0.0.0.0/0"]}"#,
+      "trusted_proxies[1]: must not be a network of all addresses: every client would be trusted"
+    ),
+    (
+      #"{"trusted_proxies":["::/0"]}"#,
+      "trusted_proxies[0]: must not be a network of all addresses: every client would be trusted"
+    ),
+    (
+      #"{"trusted_proxies":["::ffff:0:0/96"]}"#,
+      "trusted_proxies[0]: must not be a network of all addresses: every client would be trusted"
+    ),
+    (
       #"{"trusted_proxies":["10.0.0.1/8"]}"#,
       "trusted_proxies[0]: has bits set behind its prefix of 8"
     ),

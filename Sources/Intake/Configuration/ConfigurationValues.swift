@@ -71,7 +71,21 @@ enum NetworkText {
     let hasHostBits = (prefix..<bitCount).contains { bit in
       address[bit / 8] & (0x80 >> (bit % 8)) != 0
     }
-    return hasHostBits ? "has bits set behind its prefix of \(prefix)" : nil
+    if hasHostBits { return "has bits set behind its prefix of \(prefix)" }
+    return holdsAll(address, prefix) ? wholeFault : nil
+  }
+
+  /// Anyone could name any address as theirs.
+  static let wholeFault = "must not be a network of all addresses: every client would be trusted"
+
+  /// Whether a network is all of IPv6, or all of IPv4 in either form.
+  static func holdsAll(_ address: [UInt8], _ prefix: Int) -> Bool {
+    if prefix == 0 { return true }
+    guard address.count == 16, prefix <= 96 else { return false }
+    // IPv4 within IPv6 is ::ffff:0:0/96.
+    return (0..<prefix).allSatisfy { bit in
+      (address[bit / 8] & (0x80 >> (bit % 8)) != 0) == (80..<96).contains(bit)
+    }
   }
 
   private static func bytes(

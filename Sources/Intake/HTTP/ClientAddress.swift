@@ -78,6 +78,11 @@ package struct TrustedProxies: Sendable {
           operation: "trust the proxy", object: PrintableText.shortened(text),
           cause: "it is neither an address nor a network such as 10.0.0.0/8")
       }
+      guard !NetworkText.holdsAll(network.address.bytes, network.prefixBits) else {
+        throw HTTPServerError(
+          operation: "trust the proxy", object: PrintableText.shortened(text),
+          cause: "it \(NetworkText.wholeFault)")
+      }
       networks.append(network)
     }
     self.networks = networks

@@ -62,6 +62,25 @@ struct ProxyCase: CustomTestStringConvertible, Sendable {
     #expect(throws: HTTPServerError.self) { _ = try TrustedProxies([text]) }
   }
 
+  @Test(
+    "a network of all addresses is refused: every client would be trusted",
+    arguments: [
+      "0.0.0.0/0", "10.0.0.0/0", "::/0", "2001:db8::/0", "::ffff:0:0/96", "::ffff:10.0.0.0/96",
+      "::/80", "::/1",
+    ])
+  func allAddresses(_ text: String) {
+    #expect {
+      _ = try TrustedProxies(["10.0.0.0/8", text])
+    } throws: { error in
+      String(describing: error).contains("must not be a network of all addresses")
+    }
+  }
+
+  @Test(
+    "a network of half of all addresses is taken",
+    arguments: ["0.0.0.0/1", "128.0.0.0/1", "8000::/1", "::/97", "::fffe:0:0/96"])
+  func halfOfAll(_ text: String) throws { _ = try TrustedProxies([text]) }
+
   @Test("prefixes that end inside a byte")
   func prefix() throws {
     let proxies = try TrustedProxies(["172.16.0.0/12"])
