@@ -65,6 +65,10 @@ import Testing
       ),
       (Sample.line(#""country_code":49"#), "country_code is not a string"),
       (Sample.line(#""identifier_for_vendor":{}"#), "identifier_for_vendor is not a string"),
+      (
+        Sample.line(#""identifier_for_vendor":"\#(String(repeating: "é", count: 256))""#),
+        "identifier_for_vendor is longer than 255 characters"
+      ),
       (Sample.line(#""user_identifier":42"#), "user_identifier is not a string"),
       (
         Sample.line(#""user_identifier":"\#(String(repeating: "é", count: 256))""#),

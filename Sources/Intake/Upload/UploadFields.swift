@@ -22,6 +22,7 @@ package struct UploadFields: Sendable {
   package var receiptFile: [UInt8]
   /// ISO 3166-1 alpha-2 or `XK`, upper case.
   package var countryCode: String?
+  /// At most 255 characters (Unicode scalars).
   package var identifierForVendor: String?
   /// At most 255 characters (Unicode scalars).
   package var userIdentifier: String?
@@ -38,8 +39,8 @@ package enum UploadLimits {
   package static let metadataBytes = 64 << 10
   /// Levels of the metadata, its outermost object included.
   package static let metadataLevels = 32
-  /// Unicode scalars of a user identifier.
-  package static let userIdentifierCharacters = 255
+  /// Unicode scalars of an identifier: the user's, the vendor's.
+  package static let identifierCharacters = 255
 }
 
 /// Takes an upload's properties one after another and finds every problem, not only the first.
@@ -72,9 +73,9 @@ package struct UploadFieldReader {
     } else if key == "country_code" {
       try takeCountry(&cursor)
     } else if key == "identifier_for_vendor" {
-      identifierForVendor = try text("identifier_for_vendor", &cursor)?.string
+      identifierForVendor = try identifier("identifier_for_vendor", &cursor)
     } else if key == "user_identifier" {
-      userIdentifier = try userIdentifier("user_identifier", &cursor)
+      userIdentifier = try identifier("user_identifier", &cursor)
     } else if key == "ip_address" {
       try takeAddress(&cursor)
     } else if key == "metadata" {
@@ -89,7 +90,7 @@ package struct UploadFieldReader {
   package mutating func takeMisspelledUserIdentifier(
     from cursor: inout JSONCursor
   ) throws(JSONError) {
-    misspelledUserIdentifier = try userIdentifier("user_identifer", &cursor)
+    misspelledUserIdentifier = try identifier("user_identifer", &cursor)
   }
 
   /// Whether the misspelling gives the user, as far as the upload was read.
@@ -165,12 +166,12 @@ package struct UploadFieldReader {
     countryCode = country.description
   }
 
-  private mutating func userIdentifier(
+  private mutating func identifier(
     _ field: String, _ cursor: inout JSONCursor
   ) throws(JSONError) -> String? {
     guard let content = try text(field, &cursor) else { return nil }
     let bytes = content.bytes
-    let limit = UploadLimits.userIdentifierCharacters
+    let limit = UploadLimits.identifierCharacters
     // Each scalar has exactly one byte that is no continuation.
     if bytes.count > limit, bytes.count(where: { $0 & 0xC0 != 0x80 }) > limit {
       note(FieldProblem(field, .tooLong, "is longer than \(limit) characters"))
