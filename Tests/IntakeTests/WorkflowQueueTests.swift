@@ -48,6 +48,29 @@ import Testing
     #expect(try fixture.verdicts().last == "10 valid 0 ->3")
   }
 
+  @Test("An answer that was given while the clock ran ahead is not used again")
+  func clockAhead() throws {
+    let clock = MovableClock()
+    clock.set(aheadMs: 10 * 86_400_000)
+    let fixture = try WorkflowFixture(.saying(.reply(row("1"))), clock: clock.timeOfDay) {
+      $0.verification.reuseReplyMs = 60_000
+    }
+    #expect(try fixture.upload("1").status == 200)
+    clock.set(aheadMs: 0)
+    #expect(try fixture.upload("1").status == 200)
+    #expect(fixture.appStore.calls == 2)
+    // What was answered since is used again.
+    #expect(try fixture.upload("1").status == 200)
+    #expect(fixture.appStore.calls == 2)
+    clock.set(aheadMs: 10 * 86_400_000)
+    #expect(try fixture.upload("2").status == 200)
+    clock.set(aheadMs: 0)
+    fixture.stop()
+    try fixture.start()
+    #expect(try fixture.upload("2").status == 200)
+    #expect(fixture.appStore.calls == 4)
+  }
+
   @Test("A refusal as not authentic is used again as well")
   func reuseOfRefusal() throws {
     let fixture = try WorkflowFixture(.saying(.status(21003))) {

@@ -144,7 +144,7 @@ extension ClientAnswer {
   }
 
   var body: JSONValue? {
-    if case .receipt(_, let body) = self { return try? JSONValue(body) }
+    if case .receipt(_, let body) = self { return try? JSONValue(body.bytes) }
     return nil
   }
 }
@@ -173,6 +173,9 @@ final class WorkflowFixture {
   var configuration = Configuration()
   private let checker: StatedChecker
   private let uploadsMax: Int
+  private let clock: WorkflowClock
+  /// Makes the next folds fail.
+  let foldFault = FoldFault()
   private var running: (writer: LedgerWriter, workflow: UploadWorkflow)?
 
   /// - Parameters:
@@ -181,6 +184,7 @@ final class WorkflowFixture {
   init(
     _ appStore: ScriptedAppStore, checker: LocalVerification = .valid,
     products: [AppRegistered.Product] = [], uploadsMax: Int = 1000,
+    clock: WorkflowClock = WorkflowClock(),
     set: (inout Configuration) -> Void = { _ in }
   ) throws {
     temporary = try TemporaryDirectory()
@@ -194,6 +198,7 @@ final class WorkflowFixture {
     set(&configuration)
     self.checker = StatedChecker(checker)
     self.uploadsMax = uploadsMax
+    self.clock = clock
     let writer = try LedgerWriter.open(directory)
     let app = AppRegistered(
       appFamilyID: Self.familyText, name: "App", bundleIDs: ["app"], products: products)
@@ -219,10 +224,13 @@ final class WorkflowFixture {
     var options = WorkflowOptions()
     options.workerCount = 2
     options.uploadsMax = uploadsMax
+    options.clock = clock
     options.say = { [notes] in notes.say($0) }
     options.onFatal = { [notes] in notes.noteFatal() }
     let workflow = UploadWorkflow(
-      writer: writer, projections: try LiveProjections(directory), appStore: appStore,
+      writer: writer,
+      projections: FaultyProjections(try LiveProjections(directory), foldFault),
+      appStore: appStore,
       configuration: configuration, checker: checker, metrics: metrics, options: options,
       isSingleRun: isSingleRun)
     running = (writer, workflow)

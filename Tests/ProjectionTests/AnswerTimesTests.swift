@@ -46,11 +46,11 @@ import Testing
       try live.catchUp()
       let answered = try live.recentReply(
         ofReceipt: receipt.receiptID, appFamily: receipt.appFamily,
-        notBeforeMs: ms("2026-01-12"))
+        givenInMs: ms("2026-01-12")...ms("2026-01-13"))
       #expect(answered?.position == 2)
       let opened = try LiveProjections(fixture.directory).recentReply(
         ofReceipt: receipt.receiptID, appFamily: receipt.appFamily,
-        notBeforeMs: ms("2026-01-12"))
+        givenInMs: ms("2026-01-12")...ms("2026-01-13"))
       #expect(opened == answered)
     }
   }

@@ -21,7 +21,7 @@ import Testing
 
   /// The body as JSON.
   static func object(_ receipt: ClientReceipt?) throws -> [String: Any] {
-    let body = try #require(receipt?.body)
+    let body = try #require(receipt?.body).bytes
     return try #require(
       try JSONSerialization.jsonObject(with: Data(body)) as? [String: Any])
   }
@@ -116,11 +116,13 @@ extension LiveProjectionsTests {
     #expect(uploads.map(\.isUnreachableRecorded) == [true])
     let answered = try #require(
       try live.recentReply(
-        ofReceipt: first.receiptID, appFamily: first.appFamily, notBeforeMs: ms("2026-01-12")))
+        ofReceipt: first.receiptID, appFamily: first.appFamily,
+        givenInMs: ms("2026-01-12")...ms("2026-01-13")))
     #expect(answered.position == 7 && answered.outcome == .valid && answered.status == 0)
     #expect(
       try live.recentReply(
-        ofReceipt: first.receiptID, appFamily: first.appFamily, notBeforeMs: ms("2026-01-13"))
+        ofReceipt: first.receiptID, appFamily: first.appFamily,
+        givenInMs: ms("2026-01-13")...ms("2026-01-14"))
         == nil)
     try fixture.append([.reuse(7, for: 0)])
     try live.catchUp()

@@ -1,6 +1,7 @@
 // libmicrohttpd, with its variadic functions in a form that Swift can import.
 #ifndef CMICROHTTPD_SHIM_H
 #define CMICROHTTPD_SHIM_H
+#include <malloc.h>
 #include <microhttpd.h>
 // One thread for each connection, as blocking callbacks need; on one address.
 static inline struct MHD_Daemon *cmicrohttpd_start_thread_per_connection(
@@ -108,5 +109,16 @@ static inline void cmhd_headers(
 /// A response with a copy of the body.
 static inline struct MHD_Response *cmhd_response(const void *body, size_t size) {
   return MHD_create_response_from_buffer(size, (void *) body, MHD_RESPMEM_MUST_COPY);
+}
+
+/// Gives the system back what requests and responses have freed and the C library keeps, in all of its heaps.
+static inline void cmhd_give_memory_back(void) { malloc_trim(0); }
+
+/// A response whose body of `size` bytes is asked for in pieces of at most `piece_size` bytes. `context` is
+/// handed to both callbacks; `release` is called once, unless the result is null.
+static inline struct MHD_Response *cmhd_response_in_pieces(
+    uint64_t size, size_t piece_size, MHD_ContentReaderCallback read,
+    MHD_ContentReaderFreeCallback release, void *context) {
+  return MHD_create_response_from_callback(size, piece_size, read, context, release);
 }
 #endif

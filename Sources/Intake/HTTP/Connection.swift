@@ -30,6 +30,8 @@ final class Connection: Sendable {
   private struct State {
     var stage = Stage.waiting
     var deadlineMs: Int64
+    /// Until when the peer must have taken the next piece of an answer.
+    var pieceDeadlineMs = Int64.max
     var requestID = ""
     /// Whether the peer may still be sending when the connection ends.
     var mayBeSending = false
@@ -41,10 +43,15 @@ final class Connection: Sendable {
   let isSurplus: Bool
   /// The peer as text, for every request alike.
   let peerText: String?
+  private let pieceMs: Int64
   private let state: Monitor<State>
 
-  init(descriptor: Int32, peer: NetworkAddress?, isSurplus: Bool, deadlineMs: Int64) {
+  /// - Parameter pieceMs: how long the peer may take for one piece of an answer.
+  init(
+    descriptor: Int32, peer: NetworkAddress?, isSurplus: Bool, pieceMs: Int64, deadlineMs: Int64
+  ) {
     self.descriptor = descriptor
+    self.pieceMs = pieceMs
     self.isSurplus = isSurplus
     self.peer = peer
     peerText = peer?.description
@@ -57,8 +64,15 @@ final class Connection: Sendable {
       guard state.stage != .expired else { return false }
       state.stage = stage
       state.deadlineMs = deadlineMs
+      state.pieceDeadlineMs = stage == .answering ? MonotonicClock.nowMs() + pieceMs : .max
       return true
     }
+  }
+
+  /// The peer has taken a piece of the answer.
+  func noteProgress() {
+    let nowMs = MonotonicClock.nowMs()
+    state.withLock { $0.pieceDeadlineMs = nowMs + pieceMs }
   }
 
   /// A request's line has arrived.
@@ -66,7 +80,7 @@ final class Connection: Sendable {
     state.withLock { state in
       guard state.stage != .expired else { return }
       state.stage = .reading
-      state.deadlineMs = deadlineMs
+      (state.deadlineMs, state.pieceDeadlineMs) = (deadlineMs, .max)
       state.requestID = requestID
     }
   }
@@ -90,7 +104,7 @@ final class Connection: Sendable {
   /// Ends the connection if its time is over.
   func expire(nowMs: Int64) {
     state.withLock { state in
-      guard nowMs >= state.deadlineMs else { return }
+      guard nowMs >= min(state.deadlineMs, state.pieceDeadlineMs) else { return }
       switch state.stage {
       case .working, .expired, .closed: return
       case .waiting: break

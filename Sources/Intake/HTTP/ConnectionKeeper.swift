@@ -1,4 +1,6 @@
-// Watches over all connections: ends those whose time is over, and lets refused ones finish sending.
+// Watches over all connections: ends those whose time is over, lets refused ones finish sending, and gives
+// memory back that many have used.
+import CMicroHTTPD
 import Glibc
 import Ledger
 import Threads
@@ -25,8 +27,13 @@ final class ConnectionKeeper: Sendable {
   private static let lingerMs: Int64 = 2000
   private static let lingerBytesMax = 8 << 20
   private static let lingeringMax = 256
+  /// Less than this, once free, is left to the C library.
+  private static let freedBytesMin = 16 << 20
 
-  init() {}
+  private let budgets: [ByteBudget]
+
+  /// - Parameter budgets: of the memory that is given back after a peak.
+  init(budgets: [ByteBudget]) { self.budgets = budgets }
 
   func start() throws(LedgerError) {
     let started = try WorkerThread { [self] in run() }
@@ -84,8 +91,15 @@ final class ConnectionKeeper: Sendable {
         connection.expire(nowMs: nowMs)
         if isDraining { connection.endIfWaiting() }
       }
+      giveMemoryBack()
       poll(nil, 0, Self.periodMs)
     }
+  }
+
+  /// The C library keeps freed memory that lies between what is still in use.
+  private func giveMemoryBack() {
+    let ended = budgets.compactMap { $0.endedPeak(minBytes: Self.freedBytesMin) }
+    if !ended.isEmpty { cmhd_give_memory_back() }
   }
 
   /// Reads what has come and throws it away; nil once the peer has ended, or its time is over.

@@ -2,6 +2,7 @@
 import Bytes
 import CMicroHTTPD
 import Glibc
+import Projections
 import Threads
 import Time
 
@@ -14,8 +15,12 @@ final class Exchange: @unchecked Sendable {
 
   /// What the service's thread and the library's share.
   private struct Reply {
+    /// Until the library has it.
     var answer: HTTPAnswer?
+    var isAnswered = false
     var isSuspended = false
+    /// Counted for the answer.
+    var heldBytes = 0
   }
 
   private let listener: Listener
@@ -77,7 +82,7 @@ final class Exchange: @unchecked Sendable {
       step = .working
       return dispatch()
     case .working:
-      guard let answer = reply.withLock({ $0.answer }) else { return false }
+      guard let answer = reply.withLock({ $0.answer.take() }) else { return false }
       return send(answer)
     }
   }
@@ -115,6 +120,8 @@ final class Exchange: @unchecked Sendable {
     let limitBytes = listener.options.bodyBytesMax
     appFamily = try route.admit(
       head, authenticator: listener.authenticator, bodyBytesMax: limitBytes)
+    // Before any of it is taken: what is stored should be answered, too.
+    if route.needsToken, !listener.answers.hasRoom { throw .unavailable(retryAfterSeconds: 1) }
     bodyBytesMax = min(limitBytes, head.contentLength ?? limitBytes)
     let expectedBytes = min(head.contentLength ?? 0, Self.firstChargeBytesMax)
     guard charge(expectedBytes) else { throw .unavailable(retryAfterSeconds: 1) }
@@ -161,6 +168,11 @@ final class Exchange: @unchecked Sendable {
         listener.service.canAppend
           ? HTTPAnswer(status: 200, body: Array("{\"status\":\"ok\"}".utf8))
           : .unavailable(retryAfterSeconds: 5))
+    case .readiness:
+      if let refusal = listener.refusal {
+        return send(.unavailable(retryAfterSeconds: 5, "not ready: \(refusal.rawValue)"))
+      }
+      return send(HTTPAnswer(status: 200, body: Array("{\"status\":\"ready\"}".utf8)))
     case .metrics: return send(listener.exposition())
     case .receipt(let text):
       // In capitals it would be a second spelling of the path.
@@ -196,22 +208,30 @@ final class Exchange: @unchecked Sendable {
     }
     start { [self] answer in complete(HTTPAnswer(answer)) }
     let answer = reply.withLock { reply in
-      if reply.answer == nil {
+      if !reply.isAnswered {
         reply.isSuspended = true
         MHD_suspend_connection(handle)
       }
-      return reply.answer
+      return reply.answer.take()
     }
     guard let answer else { return true }
     return send(answer)
   }
 
   /// Takes the answer; only the first one counts. The connection lives while it is suspended, and is not
-  /// touched after it was resumed.
+  /// touched after it was resumed. Where answers take up all memory that they may, the client is told to come
+  /// again.
   func complete(_ answer: HTTPAnswer) {
     reply.withLock { reply in
-      guard reply.answer == nil else { return }
-      reply.answer = answer
+      guard !reply.isAnswered else { return }
+      reply.isAnswered = true
+      let heldBytes = AnswerStream.heldByteCount(answer.body)
+      if listener.answers.take(heldBytes, evenAlone: true) {
+        reply.heldBytes = heldBytes
+        reply.answer = answer
+      } else {
+        reply.answer = .unavailable(retryAfterSeconds: 1)
+      }
       if reply.isSuspended { MHD_resume_connection(handle) }
     }
   }
@@ -219,15 +239,17 @@ final class Exchange: @unchecked Sendable {
   private func note(_ answer: HTTPAnswer) {
     isLibraryAnswer = false
     status = answer.status
-    bodyBytesOut = method == "HEAD" ? 0 : answer.body.count
+    bodyBytesOut = method == "HEAD" ? 0 : answer.body.byteCount
   }
 
   private func send(_ answer: HTTPAnswer) -> Bool {
     var answer = answer
     if closesAfter || listener.isDraining { answer.closes = true }
-    let deadlineMs = MonotonicClock.nowMs() + listener.options.answerMs
+    let options = listener.options
+    let sizeMs = Int64(answer.body.byteCount) * 1000 / Int64(options.answerBytesEachSecond)
+    let deadlineMs = MonotonicClock.nowMs() + options.answerMs + sizeMs
     guard connection.enter(.answering, deadlineMs: deadlineMs),
-      listener.queue(answer, requestID: requestID, on: handle)
+      listener.queue(answer, requestID: requestID, on: handle, connection)
     else { return false }
     note(answer)
     return true
@@ -237,6 +259,11 @@ final class Exchange: @unchecked Sendable {
   func end() {
     listener.endWork(self)
     listener.bodies.give(chargedBytes)
+    listener.answers.give(
+      reply.withLock { reply in
+        defer { (reply.answer, reply.heldBytes) = (nil, 0) }
+        return reply.heldBytes
+      })
     if isLibraryAnswer { status = Int(cmhd_status(handle)) }
     if status == 0, connection.wasTimedOut { status = 408 }
     let nowMs = MonotonicClock.nowMs()

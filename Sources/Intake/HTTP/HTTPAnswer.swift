@@ -1,12 +1,13 @@
 // What is sent back: a status, a body of JSON, and the headers that belong to them.
 import JSON
+import Projections
 
 /// One answer, before it has a connection.
 struct HTTPAnswer: Error, Sendable {
   static let json = "application/json"
 
   var status: Int
-  var body: [UInt8]
+  var body: AnswerBody
   var contentType = HTTPAnswer.json
   /// The headers that only some answers have.
   var headers: [(name: String, value: String)] = []
@@ -18,7 +19,9 @@ struct HTTPAnswer: Error, Sendable {
     self.init(status: status, problems: [(field, code.rawValue, message)])
   }
 
-  init(status: Int, body: [UInt8]) {
+  init(status: Int, body: [UInt8]) { self.init(status: status, body: AnswerBody(body)) }
+
+  init(status: Int, body: AnswerBody) {
     self.status = status
     self.body = body
   }
@@ -82,6 +85,7 @@ enum ErrorCode: String, CaseIterable {
   case notFound = "not_found"
   case methodNotAllowed = "method_not_allowed"
   case requestTimeout = "request_timeout"
+  case lengthRequired = "length_required"
   case bodyTooLarge = "body_too_large"
   case targetTooLong = "target_too_long"
   case unsupportedMediaType = "unsupported_media_type"
@@ -108,8 +112,10 @@ extension HTTPAnswer {
     HTTPAnswer(413, .bodyTooLarge, "the body is larger than \(limitBytes) bytes").closing()
   }
 
-  static func unavailable(retryAfterSeconds: Int) -> HTTPAnswer {
-    HTTPAnswer(503, .unavailable, "the server cannot take this now").with(
+  static func unavailable(
+    retryAfterSeconds: Int, _ message: String = "the server cannot take this now"
+  ) -> HTTPAnswer {
+    HTTPAnswer(503, .unavailable, message).with(
       "Retry-After", String(max(1, retryAfterSeconds)))
   }
 
@@ -134,8 +140,8 @@ extension HTTPAnswer {
   func wireBytes(requestID: String) -> [UInt8] {
     var head = "HTTP/1.1 \(status) \(Self.reason(status))\r\nConnection: close\r\n"
     head += "Content-Type: \(contentType)\r\nCache-Control: no-store\r\n"
-    head += "X-Request-Id: \(requestID)\r\nContent-Length: \(body.count)\r\n"
+    head += "X-Request-Id: \(requestID)\r\nContent-Length: \(body.byteCount)\r\n"
     for (name, value) in headers { head += "\(name): \(value)\r\n" }
-    return Array((head + "\r\n").utf8) + body
+    return Array((head + "\r\n").utf8) + body.bytes
   }
 }

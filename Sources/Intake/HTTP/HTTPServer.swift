@@ -17,12 +17,18 @@ package struct HTTPServerOptions: Sendable {
   package var bodyBytesMax = 4 << 20
   /// Of all bodies in memory together.
   package var bodiesBytesMax = 256 << 20
+  /// Of all answers in memory together, from the moment that they are made until the system has taken their last byte.
+  package var answersBytesMax = 256 << 20
   /// From a request's line to the end of its body.
   package var requestMs: Int64 = 20_000
   /// How long a connection may wait for its next request.
   package var idleMs: Int64 = 75_000
-  /// How long a peer may take to accept an answer.
+  /// How long a peer may take to accept an answer, beside the time that its size allows.
   package var answerMs: Int64 = 30_000
+  /// How fast a peer must take a large answer.
+  package var answerBytesEachSecond = 64 << 10
+  /// How long it may take for one piece of a large answer, of 32 KiB.
+  package var answerPieceMs: Int64 = 10_000
 
   package init() {}
 }
@@ -30,10 +36,11 @@ package struct HTTPServerOptions: Sendable {
 /// Serves from its creation until `shutdown`. It ignores SIGPIPE in the whole process: a peer or a log
 /// that goes away must be an error code, not the end.
 package final class HTTPServer: Sendable {
-  private let keeper = ConnectionKeeper()
+  private let keeper: ConnectionKeeper
   private let proxies: ProxyList
   private let client: Listener
   private let metrics: Listener?
+  private let answers: ByteBudget
   private let isShut = Monitor(false)
   /// That fewer connections are taken than wanted, and why; nil where they are not fewer.
   package let connectionsNote: String?
@@ -50,10 +57,12 @@ package final class HTTPServer: Sendable {
     let metricsAddress: ListenAddress? =
       if let text = options.metricsListen { try Self.address(text) } else { nil }
     proxies = ProxyList(try TrustedProxies(options.trustedProxies))
+    let bodies = ByteBudget(limitBytes: options.bodiesBytesMax)
+    answers = ByteBudget(limitBytes: options.answersBytesMax)
+    keeper = ConnectionKeeper(budgets: [bodies, answers])
     let parts = ListenerParts(
       options: options, proxies: proxies, service: service, authenticator: authenticator,
-      metrics: metrics, accessLog: accessLog,
-      keeper: keeper, bodies: BodyBudget(limitBytes: options.bodiesBytesMax))
+      metrics: metrics, accessLog: accessLog, keeper: keeper, bodies: bodies, answers: answers)
     let fitting = Self.fitting(connections: options.connectionsMax)
     connectionsNote = fitting.note
     client = try Listener(
@@ -107,6 +116,9 @@ package final class HTTPServer: Sendable {
   package func replaceTrustedProxies(_ texts: [String]) throws(HTTPServerError) {
     proxies.replace(try TrustedProxies(texts))
   }
+
+  /// The memory of answers that are on their way.
+  package var answerBytes: Int { answers.usedBytes }
 
   /// Where the client API is served.
   package var port: UInt16 { client.port }

@@ -53,6 +53,9 @@ package struct ListenAddress: Equatable, Sendable, CustomStringConvertible {
     return text.contains(":") ? "[\(text)]:\(port)" : "\(text):\(port)"
   }
 
+  /// What the system keeps of an answer for a peer that does not read, roughly: megabytes otherwise.
+  private static let unsentBytesMax: Int32 = 64 << 10
+
   /// Opens a listening socket, which the caller closes.
   func listen(backlog: Int32) throws(HTTPServerError) -> Int32 {
     let family = address.isIPv4 ? AF_INET : AF_INET6
@@ -63,6 +66,8 @@ package struct ListenAddress: Equatable, Sendable, CustomStringConvertible {
     setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, size)
     // Connections inherit it.
     setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, size)
+    var unsent = Self.unsentBytesMax
+    setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NOTSENT_LOWAT, &unsent, size)
     if !address.isIPv4 { setsockopt(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY, &on, size) }
     guard bind(descriptor) == 0, Glibc.listen(descriptor, backlog) == 0 else {
       let code = errno

@@ -5,26 +5,6 @@ import Glibc
 import Synchronization
 import Threads
 
-/// Bytes of bodies in memory, all requests together.
-final class BodyBudget: Sendable {
-  private let used = Monitor(0)
-  private let limitBytes: Int
-
-  init(limitBytes: Int) { self.limitBytes = limitBytes }
-
-  var usedBytes: Int { used.withLock { $0 } }
-
-  func take(_ count: Int) -> Bool {
-    used.withLock { used in
-      guard used + count <= limitBytes else { return false }
-      used += count
-      return true
-    }
-  }
-
-  func give(_ count: Int) { used.withLock { $0 -= count } }
-}
-
 /// The proxies in force; they may be replaced while requests are answered.
 final class ProxyList: Sendable {
   private let proxies: Monitor<TrustedProxies>
@@ -45,7 +25,8 @@ struct ListenerParts: Sendable {
   let metrics: Metrics
   let accessLog: AccessLog?
   let keeper: ConnectionKeeper
-  let bodies: BodyBudget
+  let bodies: ByteBudget
+  let answers: ByteBudget
 }
 
 final class Listener: @unchecked Sendable {
@@ -69,7 +50,8 @@ final class Listener: @unchecked Sendable {
   var trustedProxies: TrustedProxies { parts.proxies.current }
   var service: any ClientService { parts.service }
   var authenticator: any Authenticator { parts.authenticator }
-  var bodies: BodyBudget { parts.bodies }
+  var bodies: ByteBudget { parts.bodies }
+  var answers: ByteBudget { parts.answers }
 
   /// Connections above the limit that are told so; beyond these a connection is closed unheard.
   private static let refusedConnectionsMax = 64
@@ -107,6 +89,13 @@ final class Listener: @unchecked Sendable {
   }
 
   deinit { stop() }
+
+  /// Why an upload would not be taken now; nil where it would.
+  var refusal: UploadRefusal? {
+    if isDraining { return .stopping }
+    if let refusal = service.refusal { return refusal }
+    return bodies.hasRoom && answers.hasRoom ? nil : .busy
+  }
 
   // MARK: Ending
 
@@ -170,8 +159,10 @@ final class Listener: @unchecked Sendable {
   }
 
   func exposition() -> HTTPAnswer {
+    parts.metrics.set(.ready, refusal == nil ? 1 : 0)
     parts.metrics.set(.connections, Double(parts.keeper.count))
     parts.metrics.set(.bodyBytes, Double(bodies.usedBytes))
+    parts.metrics.set(.answerBytes, Double(answers.usedBytes))
     var answer = HTTPAnswer(status: 200, body: parts.metrics.exposition())
     answer.contentType = Metrics.contentType
     return answer
@@ -194,9 +185,10 @@ final class Listener: @unchecked Sendable {
     return head
   }
 
-  func queue(_ answer: HTTPAnswer, requestID: String, on handle: OpaquePointer) -> Bool {
-    let response = answer.body.withUnsafeBytes { cmhd_response($0.baseAddress, $0.count) }
-    guard let response else { return false }
+  func queue(
+    _ answer: HTTPAnswer, requestID: String, on handle: OpaquePointer, _ connection: Connection
+  ) -> Bool {
+    guard let response = AnswerStream.response(answer.body, connection) else { return false }
     defer { MHD_destroy_response(response) }
     var isWhole = true
     func add(_ name: String, _ value: String) {
@@ -221,7 +213,7 @@ final class Listener: @unchecked Sendable {
     let count = connectionCount.add(1, ordering: .relaxed).newValue
     let connection = Connection(
       descriptor: cmhd_fd(handle), peer: cmhd_peer(handle).flatMap { NetworkAddress($0) },
-      isSurplus: count > connectionsMax,
+      isSurplus: count > connectionsMax, pieceMs: options.answerPieceMs,
       deadlineMs: MonotonicClock.nowMs() + options.requestMs)
     parts.keeper.add(connection)
     return connection

@@ -47,6 +47,9 @@ struct RequestHead {
   let hasQuery: Bool
   let contentLength: Int?
   let isChunked: Bool
+  /// White space behind `chunked`: it is legal, but the library then does not know the body for chunked, and waits
+  /// for the end of the connection.
+  let isUnboundedForLibrary: Bool
   let contentTypes: [String]
   let contentEncodings: [String]
   /// The value of each `Authorization` line.
@@ -87,6 +90,7 @@ struct RequestHead {
     try fields.checkFraming(isFirstVersion: version == "HTTP/1.0")
     contentLength = try fields.contentLength()
     isChunked = !fields.transferEncodings.isEmpty
+    isUnboundedForLibrary = fields.hasPaddedEncoding
     contentTypes = fields.contentTypes.map(Self.text)
     contentEncodings = fields.contentEncodings.map(Self.text)
     authorizations = fields.authorizations
@@ -135,6 +139,8 @@ private struct Fields {
   var hosts: [UnsafeRawBufferPointer] = []
   var contentLengths: [UnsafeRawBufferPointer] = []
   var transferEncodings: [UnsafeRawBufferPointer] = []
+  /// Whether white space stands behind one.
+  var hasPaddedEncoding = false
   var contentTypes: [UnsafeRawBufferPointer] = []
   var contentEncodings: [UnsafeRawBufferPointer] = []
   var authorizations: [UnsafeRawBufferPointer] = []
@@ -156,7 +162,9 @@ private struct Fields {
       case 14 where isEqual(header.name, "content-length"): contentLengths.append(value)
       case 15 where isEqual(header.name, "x-forwarded-for"): forwardedFor.append(value)
       case 16 where isEqual(header.name, "content-encoding"): contentEncodings.append(value)
-      case 17 where isEqual(header.name, "transfer-encoding"): transferEncodings.append(value)
+      case 17 where isEqual(header.name, "transfer-encoding"):
+        transferEncodings.append(value)
+        if value.count < header.value.count { hasPaddedEncoding = true }
       default: break
       }
     }

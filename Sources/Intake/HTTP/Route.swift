@@ -7,6 +7,7 @@ enum Route: Equatable {
   /// The id as it stands in the path.
   case receipt(String)
   case health
+  case readiness
   case metrics
   case unknown
 
@@ -20,6 +21,8 @@ enum Route: Equatable {
       self = .upload
     } else if path == "/healthz" {
       self = .health
+    } else if path == "/readyz" {
+      self = .readiness
     } else if path.hasPrefix(Self.receiptsPath + "/") {
       let id = path.dropFirst(Self.receiptsPath.count + 1)
       self = id.isEmpty || id.contains("/") ? .unknown : .receipt(String(id))
@@ -34,6 +37,7 @@ enum Route: Equatable {
     case .upload: Self.receiptsPath
     case .receipt: Self.receiptsPath + "/{id}"
     case .health: "/healthz"
+    case .readiness: "/readyz"
     case .metrics: "/metrics"
     case .unknown: nil
     }
@@ -44,7 +48,7 @@ enum Route: Equatable {
   var needsToken: Bool {
     switch self {
     case .upload, .receipt: true
-    case .health, .metrics, .unknown: false
+    case .health, .readiness, .metrics, .unknown: false
     }
   }
 
@@ -100,6 +104,12 @@ enum Route: Equatable {
     }
     guard head.contentEncodings.allSatisfy({ $0.lowercased() == "identity" }) else {
       throw HTTPAnswer(415, .unsupportedMediaType, "the body has a Content-Encoding")
+    }
+    // What a server may ask for by RFC 9112, section 6.3.
+    if head.isUnboundedForLibrary {
+      throw HTTPAnswer(
+        411, .lengthRequired,
+        "white space stands behind Transfer-Encoding: leave it out, or send Content-Length")
     }
     if let length = head.contentLength, length > bodyBytesMax {
       throw .bodyTooLarge(limitBytes: bodyBytesMax)

@@ -37,6 +37,7 @@ package final class HandoverServer: Sendable {
   let writer: LedgerWriter
   let options: Options
   let onAppended: @Sendable () -> Void
+  let onOutcome: @Sendable (LedgerError?) -> Void
   let onRetry: @Sendable () -> Void
   private let listener: Int32
   private let state = Monitor(State())
@@ -45,15 +46,18 @@ package final class HandoverServer: Sendable {
   /// Begins to listen, until `stop()`. The writer is to be closed after that. A socket that a dead server left
   /// is replaced: the writer's lock says that no other server lives.
   /// - Parameter onAppended: told when a session's events have become durable, on that session's thread.
+  /// - Parameter onOutcome: told why an append failed, or nil where appends have succeeded; on that thread, too.
   /// - Parameter onRetry: told that everything that waits for the App Store is to be tried now.
   package init(
     writer: LedgerWriter, options: Options = Options(),
     onAppended: @escaping @Sendable () -> Void = {},
+    onOutcome: @escaping @Sendable (LedgerError?) -> Void = { _ in },
     onRetry: @escaping @Sendable () -> Void = {}
   ) throws(LedgerError) {
     self.writer = writer
     self.options = options
     self.onAppended = onAppended
+    self.onOutcome = onOutcome
     self.onRetry = onRetry
     listener = try Self.listen(writer.directory)
     // The threads keep it alive until `stop()`.

@@ -22,7 +22,7 @@ struct HandoverSession {
       try greet()
       try waitForTurn()
       defer { server.giveTurnBack(number) }
-      let submissions = HandoverSubmissions(server.writer)
+      let submissions = HandoverSubmissions(server.writer, onOutcome: server.onOutcome)
       // Whoever has the next turn must find all events of this one in the log.
       defer {
         submissions.settleAll()
@@ -193,6 +193,7 @@ final class HandoverSubmissions {
   private static let waitingByteCountMax = 16 << 20
 
   private let writer: LedgerWriter
+  private let onOutcome: (LedgerError?) -> Void
   private var waiting: [(ticket: AppendTicket, byteCount: Int)] = []
   private var waitingByteCount = 0
   /// Where the latest submissions stand; nil for one that was lost.
@@ -202,7 +203,11 @@ final class HandoverSubmissions {
   /// The first failure: nothing that comes after it is taken. What had been taken by then may still be appended.
   private var failure: LedgerError?
 
-  init(_ writer: LedgerWriter) { self.writer = writer }
+  /// - Parameter onOutcome: told why an append failed, or nil where appends have succeeded.
+  init(_ writer: LedgerWriter, onOutcome: @escaping (LedgerError?) -> Void = { _ in }) {
+    self.writer = writer
+    self.onOutcome = onOutcome
+  }
 
   private var settledCount: UInt64 { firstSettled + UInt64(settled.count) }
 
@@ -212,7 +217,10 @@ final class HandoverSubmissions {
       let byteCount = drafts.reduce(0) { $0 + $1.data.count + 128 + $1.references.count * 16 }
       waiting.append((try writer.submit(drafts), byteCount))
       waitingByteCount += byteCount
-    } catch { failure = error }
+    } catch {
+      failure = error
+      onOutcome(error)
+    }
     while waiting.count > Self.waitingCountMax || waitingByteCount > Self.waitingByteCountMax {
       // Half at once: taking them off one by one would move the rest each time.
       settle((waiting.count + 1) / 2)
@@ -262,13 +270,20 @@ final class HandoverSubmissions {
   func settleAll() { settle(waiting.count) }
 
   private func settle(_ count: Int) {
+    var isLastKept = false
     for (ticket, byteCount) in waiting.prefix(count) {
       waitingByteCount -= byteCount
-      do throws(LedgerError) { settled.append(try writer.positions(of: ticket)) } catch {
+      do throws(LedgerError) {
+        settled.append(try writer.positions(of: ticket))
+        isLastKept = true
+      } catch {
         settled.append(nil)
         if failure == nil { failure = error }
+        isLastKept = false
+        onOutcome(error)
       }
     }
+    if isLastKept { onOutcome(nil) }
     waiting.removeFirst(min(count, waiting.count))
     let excess = settled.count - HandoverProtocol.submissionsKept
     if excess > HandoverProtocol.submissionsKept / 4 {

@@ -93,8 +93,10 @@ extension Metrics.Gauge {
     case .headPosition: "Number of events in the log."
     case .projectionLag: "Events that the projections have not folded yet."
     case .unsealedBytes: "Bytes of full tails that are no blocks yet."
+    case .ready: "1 while an upload would be taken."
     case .connections: "Open HTTP connections."
     case .bodyBytes: "Bytes of request bodies in memory."
+    case .answerBytes: "Bytes of answers in memory that clients have not taken yet."
     case .appStoreCallsInFlight: "Calls to the App Store under way."
     case .circuitOpen: "1 while the App Store is held to be down."
     case .clockSetBackSeconds:

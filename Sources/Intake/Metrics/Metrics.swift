@@ -33,8 +33,11 @@ package final class Metrics: Sendable {
     case headPosition = "receipt_ledger_head_position"
     case projectionLag = "receipt_ledger_projection_lag_events"
     case unsealedBytes = "receipt_ledger_unsealed_tails_bytes"
+    /// 1 while an upload would be taken.
+    case ready = "receipt_ledger_ready"
     case connections = "receipt_ledger_http_connections"
     case bodyBytes = "receipt_ledger_http_body_bytes"
+    case answerBytes = "receipt_ledger_http_answer_bytes"
     case appStoreCallsInFlight = "receipt_ledger_app_store_calls_in_flight"
     /// 1 while the App Store is held to be down.
     case circuitOpen = "receipt_ledger_app_store_circuit_open"

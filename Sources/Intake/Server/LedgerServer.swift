@@ -81,6 +81,7 @@ package final class LedgerServer: Sendable {
       try workflow.start()
       let handover = try HandoverServer(
         writer: writer, onAppended: { [workflow] in workflow.noteForeignAppends() },
+        onOutcome: { [workflow] in workflow.noteForeignAppend($0) },
         onRetry: { [workflow] in workflow.retryNow() })
       listening = handover
       self.handover = handover

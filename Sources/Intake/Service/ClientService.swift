@@ -1,10 +1,11 @@
 // What the client API offers, whatever carries it: an upload, a look at a receipt, its health.
 package import Bytes
+package import Projections
 
 /// What came of a request of the client API.
 package enum ClientAnswer: Sendable {
   /// 200, 206 or 402, with the receipt's resource as JSON.
-  case receipt(status: Int, body: [UInt8])
+  case receipt(status: Int, body: AnswerBody)
   /// 422: every problem that was found.
   case refused([FieldProblem])
   /// 404: there is no such receipt of this app family.
@@ -41,4 +42,14 @@ package protocol ClientService: AnyObject, Sendable {
     _ id: UUID16, of appFamily: UUID16, completion: @escaping @Sendable (ClientAnswer) -> Void)
   /// Whether events can be appended.
   var canAppend: Bool { get }
+  /// Why an upload would not be taken now; nil where it would.
+  var refusal: UploadRefusal? { get }
+}
+
+/// Why no upload is taken at the moment; the text continues "not ready: ".
+package enum UploadRefusal: String, Sendable, CaseIterable {
+  case stopping = "the server is stopping"
+  case appendsFail = "events cannot be appended"
+  case foldsFail = "the projections cannot be brought up to date"
+  case busy = "too much is under way"
 }

@@ -31,6 +31,9 @@ package final class IntakeLoad: Sendable {
     }
   }
 
+  /// Whether one more would find room, as far as one can tell without its size.
+  var hasRoom: Bool { state.withLock { $0.count < countMax && $0.bytes < bytesMax } }
+
   fileprivate func giveBack(bytes: Int) {
     state.withLock { state in
       state.count -= 1

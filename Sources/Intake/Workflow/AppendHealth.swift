@@ -1,15 +1,18 @@
-// Whether events can be appended, as the last attempts show.
+// Whether events can be appended and folded, as the last attempts show.
 import Ledger
 import Threads
 
-/// Watches the results of appends.
+/// Watches the results of appends and of folds, whoever made them.
 final class AppendHealth: Sendable {
-  /// A full disk may have room again: after so long another attempt decides.
-  private static let refusalMs: Int64 = 5_000
+  /// After so long without an attempt the server makes one itself: a full disk may have room again.
+  static let retryMs: Int64 = 5_000
 
   private struct State {
     var isFatal = false
+    /// When the last append failed; nil once one has succeeded.
     var refusedAtMs: Int64?
+    /// When the last fold failed; nil once one has succeeded.
+    var unfoldedAtMs: Int64?
   }
 
   private let state = Monitor(State())
@@ -23,15 +26,29 @@ final class AppendHealth: Sendable {
     self.onFatal = onFatal
   }
 
-  var canAppend: Bool {
-    state.withLock { state in
-      guard !state.isFatal else { return false }
-      guard let refusedAtMs = state.refusedAtMs else { return true }
-      return clock.monotonicMs() - refusedAtMs > Self.refusalMs
-    }
-  }
+  /// Whether the last append, or the last look whether one would succeed, was good.
+  var canAppend: Bool { state.withLock { !$0.isFatal && $0.refusedAtMs == nil } }
+
+  /// Whether the last fold was good: without one nobody can be answered.
+  var canFold: Bool { state.withLock { $0.unfoldedAtMs == nil } }
 
   var isFatal: Bool { state.withLock { $0.isFatal } }
+
+  /// Whether an append may be tried that no upload needs, to see whether appends succeed again. True once.
+  func takeAppendRetry() -> Bool { !isFatal && takeRetry(after: \.refusedAtMs) }
+
+  /// Whether a fold may be tried, to see whether folds succeed again. True once.
+  func takeFoldRetry() -> Bool { takeRetry(after: \.unfoldedAtMs) }
+
+  private func takeRetry(after failure: WritableKeyPath<State, Int64?>) -> Bool {
+    let nowMs = clock.monotonicMs()
+    return state.withLock { state in
+      guard let failedAtMs = state[keyPath: failure], nowMs - failedAtMs >= Self.retryMs
+      else { return false }
+      state[keyPath: failure] = nowMs
+      return true
+    }
+  }
 
   func noteSuccess() { state.withLock { $0.refusedAtMs = nil } }
 
@@ -44,5 +61,11 @@ final class AppendHealth: Sendable {
     }
     notes.fault("append", error)
     if isFirst { onFatal() }
+  }
+
+  /// Notes what came of a fold.
+  func noteFold(isGood: Bool) {
+    let nowMs = isGood ? nil : clock.monotonicMs()
+    state.withLock { $0.unfoldedAtMs = nowMs }
   }
 }

@@ -133,8 +133,10 @@ final class CallDesk: Sendable {
   }
 
   private func recentReply(_ receiptID: UUID16, _ state: State) -> RecentReply? {
+    let nowMs = clock.nowMs()
+    // One of the future was given while the clock ran ahead: how old it is cannot be told.
     guard let reply = state.recent[receiptID],
-      reply.occurredAtMs >= clock.nowMs() - state.reuseReplyMs
+      (nowMs - state.reuseReplyMs...nowMs).contains(reply.occurredAtMs)
     else { return nil }
     return reply
   }
@@ -271,9 +273,10 @@ final class CallDesk: Sendable {
     }
   }
 
-  /// How far back an answer may lie to be taken over, in epoch milliseconds; nil where none may.
-  var reuseNotBeforeMs: Int64? {
+  /// When an answer must have been given to be taken over, in epoch milliseconds; nil where none may.
+  var reusableTimes: ClosedRange<Int64>? {
     let reuseReplyMs = monitor.withLock { $0.reuseReplyMs }
-    return reuseReplyMs > 0 ? clock.nowMs() - reuseReplyMs : nil
+    let nowMs = clock.nowMs()
+    return reuseReplyMs > 0 ? nowMs - reuseReplyMs...nowMs : nil
   }
 }

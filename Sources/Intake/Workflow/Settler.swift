@@ -8,8 +8,9 @@ import Projections
 final class Settler {
   /// Items of one batch.
   private static let batchMax = 256
-  /// Answers that are read at once.
+  /// Answers that are read at once, and the memory beyond which no further one is.
   private static let answersMax = 16
+  private static let answersByteCountMax = 8 << 20
 
   private let shared: WorkflowShared
   private let caller: AppStoreCaller
@@ -100,9 +101,11 @@ final class Settler {
   private func catchUp() -> Bool {
     do {
       try shared.projections.catchUp()
+      shared.health.noteFold(isGood: true)
       return true
     } catch {
       shared.notes.fault("bring the projections up to date", error)
+      shared.health.noteFold(isGood: false)
       // What is durable already waits by the projections' word, once they can be read again.
       shared.desk.rescan()
       return false
@@ -212,9 +215,12 @@ final class Settler {
   private func giveAnswers() {
     var first = 0
     while first < answerSlots.count {
-      let end = min(first + Self.answersMax, answerSlots.count)
+      var end = min(first + Self.answersMax, answerSlots.count)
       do {
-        let answers = try shared.projections.answers(uploads: answerUploads[first..<end])
+        let answers = try shared.projections.answers(
+          uploads: answerUploads[first..<end], byteCountMax: Self.answersByteCountMax)
+        precondition(!answers.isEmpty, "each turn answers one at least")
+        end = first + answers.count
         for (slot, answer) in zip(answerSlots[first..<end], answers) { give(answer, to: slot) }
       } catch {
         for slot in answerSlots[first..<end] { give(.failure(error), to: slot) }

@@ -64,7 +64,10 @@ package final class UploadWorkflow: ClientService {
     let gauges = WorkflowGauges(shared)
     let queue = try RetryQueue(
       shared.desk, caller, shared.projections, directory, shared.clock, shared.notes,
-      onTurn: { gauges.update() })
+      onTurn: {
+        gauges.update()
+        shared.retryWhatFailed()
+      })
     let box = UnsafeTransfer(queue)
     let settler = try WorkerThread { Settler(shared, caller).run() }
     threads.withLock { $0.settler = settler }
@@ -85,13 +88,20 @@ package final class UploadWorkflow: ClientService {
     !isStopping.load(ordering: .acquiring) && shared.health.canAppend
   }
 
+  package var refusal: UploadRefusal? {
+    if isStopping.load(ordering: .acquiring) { return .stopping }
+    if !shared.health.canAppend { return .appendsFail }
+    if !shared.health.canFold { return .foldsFail }
+    return load.hasRoom ? nil : .busy
+  }
+
   package func upload(
     _ upload: ClientUpload, completion: @escaping @Sendable (ClientAnswer) -> Void
   ) {
-    // The receipt stands in the request's text, in the file and in the drafts.
+    // The receipt stands in the request's text, in the file and in the drafts; so does the metadata.
     let bytes =
-      upload.fields.receiptText.count + upload.fields.receiptFile.count
-      + (upload.fields.metadata?.count ?? 0)
+      2 * upload.fields.receiptText.count + upload.fields.receiptFile.count
+      + 2 * (upload.fields.metadata?.count ?? 0)
     take(bytes: bytes, completion) { .upload(upload, $0) }
   }
 
@@ -133,6 +143,10 @@ package final class UploadWorkflow: ClientService {
     let latch = Latch()
     if shared.inbox.push(.foreign(latch)) { latch.wait(limitMs: 10_000) }
   }
+
+  /// Takes in what came of appends that commands have handed over.
+  /// - Parameter error: why one failed; nil where they succeeded.
+  package func noteForeignAppend(_ error: LedgerError?) { shared.noteAppend(error) }
 
   // MARK: Workers
 
@@ -201,10 +215,10 @@ package final class UploadWorkflow: ClientService {
   }
 
   private func recentReply(for receiptID: UUID16, _ appFamily: UUID16) -> RecentReply? {
-    guard let notBeforeMs = shared.desk.reuseNotBeforeMs else { return nil }
+    guard let times = shared.desk.reusableTimes else { return nil }
     do {
       return try shared.projections.recentReply(
-        ofReceipt: receiptID, appFamily: appFamily, notBeforeMs: notBeforeMs)
+        ofReceipt: receiptID, appFamily: appFamily, givenInMs: times)
     } catch {
       shared.notes.fault("look up an earlier answer", error)
       return nil

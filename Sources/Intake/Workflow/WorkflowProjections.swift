@@ -13,8 +13,11 @@ package protocol WorkflowProjections: AnyObject, Sendable {
   var position: Position { get }
   /// The app family that has registered a bundle id.
   func appFamily(ofBundle bundleID: String) -> UUID16?
-  /// The receipts as the uploads at some positions see them; nil where none stands there.
-  func answers(uploads: ArraySlice<Position>) throws -> [Result<ClientReceipt?, any Error>]
+  /// The receipts as the uploads at some positions see them; nil where none stands there. The first of them
+  /// at least; no more once they take so many bytes in memory.
+  func answers(
+    uploads: ArraySlice<Position>, byteCountMax: Int
+  ) throws -> [Result<ClientReceipt?, any Error>]
   /// The receipt as its newest upload sees it; nil where the app family has none such.
   func answer(receiptID: UUID16, appFamily: UUID16) throws -> ClientReceipt?
   /// Receipts that the App Store owes an answer for, by number.
@@ -27,9 +30,9 @@ package protocol WorkflowProjections: AnyObject, Sendable {
   func waitingUpload(at position: Position) throws -> WaitingUpload?
   /// How many receipts wait, and since when, in epoch milliseconds.
   func waitingSummary() throws -> (receipts: Int, oldestMs: Int64?)
-  /// The newest final answer for a receipt, unless it is older than `notBeforeMs` (epoch milliseconds).
+  /// The newest final answer for a receipt, unless it was given at another time (epoch milliseconds).
   func recentReply(
-    ofReceipt receiptID: UUID16, appFamily: UUID16, notBeforeMs: Int64
+    ofReceipt receiptID: UUID16, appFamily: UUID16, givenInMs times: ClosedRange<Int64>
   ) throws -> RecentReply?
 }
 

@@ -70,12 +70,7 @@ struct WorkflowShared: Sendable {
   /// Hands drafts to the writer; nil, noted, where it takes none.
   func submit(_ drafts: [EventDraft]) -> AppendTicket? {
     do throws(LedgerError) { return try writer.submit(drafts) } catch {
-      // It is this one upload that can't be appended.
-      if error.kind == .invalidInput {
-        notes.fault("append", error)
-        return nil
-      }
-      health.noteFailure(error, isFatal: writer.failure != nil || error.kind == .closed)
+      noteAppend(error)
       return nil
     }
   }
@@ -87,9 +82,28 @@ struct WorkflowShared: Sendable {
       health.noteSuccess()
       return result
     } catch {
-      health.noteFailure(error, isFatal: writer.failure != nil || error.kind == .closed)
+      noteAppend(error)
       return nil
     }
+  }
+
+  /// Takes in what came of an append, whoever asked for it: nil where it succeeded.
+  func noteAppend(_ error: LedgerError?) {
+    guard let error else { return health.noteSuccess() }
+    // It is this one submission that can't be appended.
+    if error.kind == .invalidInput { return notes.fault("append", error) }
+    health.noteFailure(error, isFatal: writer.failure != nil || error.kind == .closed)
+  }
+
+  /// Where appends or folds have failed for a while and nobody tries any more, finds out how they stand.
+  func retryWhatFailed() {
+    if health.takeAppendRetry() {
+      do throws(LedgerError) {
+        try writer.directory.probeAppend()
+        health.noteSuccess()
+      } catch { notes.fault("append", error) }
+    }
+    if health.takeFoldRetry() { inbox.push(.foreign(Latch())) }
   }
 }
 

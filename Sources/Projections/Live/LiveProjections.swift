@@ -76,12 +76,15 @@ package final class LiveProjections: Sendable {
   // MARK: Answers
 
   /// The receipts as the uploads at some positions see them, all of one moment; nil where no folded upload
-  /// stands there. What keeps one from being read does not keep the others.
+  /// stands there. What keeps one from being read does not keep the others. The first of them at least; no
+  /// more once they take `byteCountMax` bytes in memory.
   package func answers(
-    uploads: some Sequence<Position>
+    uploads: some Sequence<Position>, byteCountMax: Int = .max
   ) throws -> [Result<ClientReceipt?, any Error>] {
     let apps = shared.withLock { $0.apps }
-    return try folding.withLock { try $0.answers.answers(uploads: uploads, apps: apps) }
+    return try folding.withLock {
+      try $0.answers.answers(uploads: uploads, apps: apps, byteCountMax: byteCountMax)
+    }
   }
 
   /// The receipt as the upload at a position sees it; nil where no folded upload stands there.
@@ -124,14 +127,14 @@ package final class LiveProjections: Sendable {
     try ask { try $0.waiting.summary() }
   }
 
-  /// The newest final answer of the App Store for a receipt, unless it was given before `notBeforeMs` (epoch
-  /// milliseconds).
+  /// The newest final answer of the App Store for a receipt, unless it was given at another time (epoch
+  /// milliseconds). One of the future comes from a clock that ran ahead.
   package func recentReply(
-    ofReceipt receiptID: UUID16, appFamily: UUID16, notBeforeMs: Int64
+    ofReceipt receiptID: UUID16, appFamily: UUID16, givenInMs times: ClosedRange<Int64>
   ) throws -> RecentReply? {
-    if !receiptID.withText({ answerTimes.mayHold($0, since: notBeforeMs) }) { return nil }
+    if !receiptID.withText({ answerTimes.mayHold($0, since: times.lowerBound) }) { return nil }
     return try ask {
-      try $0.waiting.recentReply(ofReceipt: receiptID, family: appFamily, notBeforeMs: notBeforeMs)
+      try $0.waiting.recentReply(ofReceipt: receiptID, family: appFamily, givenInMs: times)
     }
   }
 

@@ -14,6 +14,7 @@ final class ReceiptAnswers {
   private let selectUpload: Statement
   private let selectNewest: Statement
   private let selectSale: Statement
+  private let selectMetadata: Statement
   private let begin: Statement
   private let commit: Statement
 
@@ -45,12 +46,12 @@ final class ReceiptAnswers {
     selectSale = try database.prepare(
       """
       SELECT s.version, s.quantity, s.product, s.sale_date_ms, s.country, u.user_identifier,
-      s.currency, s.created_at_ms, s.updated_at_ms, p.metadata
+      s.currency, s.created_at_ms, s.updated_at_ms, v.upload
       FROM sales s LEFT JOIN users u ON u.id = s.user
       LEFT JOIN verifications v ON v.position = s.first_position
-      LEFT JOIN uploads p ON p.position = v.upload
       WHERE s.sale_key = ? AND s.key_kind = ? AND s.environment = ? AND s.bundle = ?
       """)
+    selectMetadata = try database.prepare("SELECT metadata FROM uploads WHERE position = ?")
   }
 
   /// Calls `body` in a transaction, so that all it reads is of one moment.
@@ -79,12 +80,19 @@ final class ReceiptAnswers {
   }
 
   /// The resources of receipts as single uploads see them, all of one moment; nil where a position has no
-  /// upload.
+  /// upload. One at least; no more once they take so many bytes in memory.
   func answers(
-    uploads: some Sequence<Position>, apps: AppDirectory
+    uploads: some Sequence<Position>, apps: AppDirectory, byteCountMax: Int
   ) throws -> [Result<ClientReceipt?, any Error>] {
     try withSnapshot {
-      uploads.map { position in Result { try resource(upload: position, apps: apps) } }
+      var answers: [Result<ClientReceipt?, any Error>] = []
+      var byteCount = 0
+      for position in uploads where answers.isEmpty || byteCount < byteCountMax {
+        let answer = Result { try resource(upload: position, apps: apps) }
+        if case .success(let receipt?) = answer { byteCount += receipt.body.heldByteCount }
+        answers.append(answer)
+      }
+      return answers
     }
   }
 
@@ -100,6 +108,7 @@ final class ReceiptAnswers {
     let environment = try row.optionalInteger(4).map { try text(Symbol($0)) }
     let fraudReason = try row.optionalInteger(12).map { try text(Symbol($0)) }
     var resource = ReceiptResource()
+    let metadata = row.isNull(10) ? nil : resource.share(row.bytes(10))
     resource.begin()
     resource.add("id", text: row.bytes(0))
     resource.add("style", word: row.integer(3) == 1 ? "transaction" : "unified")
@@ -109,10 +118,12 @@ final class ReceiptAnswers {
     resource.add("fraud_reason", text: fraudReason)
     resource.add("environment", word: environment.map(ReceiptResource.environment))
     resource.add("user_identifier", text: row.isNull(8) ? nil : row.bytes(8))
-    resource.add("metadata", json: row.isNull(10) ? nil : row.bytes(10))
+    resource.add("metadata", shared: metadata)
     resource.add("ip_address", text: row.isNull(9) ? nil : row.bytes(9))
     resource.beginArray("in_app_purchases")
-    try addPurchases(row, upload: position, family, environment, apps, to: &resource)
+    try addPurchases(
+      row, UploadMetadata(position: position, value: metadata), family, environment, apps,
+      to: &resource)
     resource.endArray()
     resource.add("created_at", instantMs: row.integer(6))
     resource.add("updated_at", instantMs: row.integer(7))
@@ -120,7 +131,7 @@ final class ReceiptAnswers {
     return ClientReceipt(
       isFraud: fraudReason != nil,
       fraudReason: fraudReason.map { String(decoding: $0, as: UTF8.self) },
-      isPending: row.integer(13) != 0, body: resource.writer.bytes)
+      isPending: row.integer(13) != 0, body: resource.finish())
   }
 
   /// The text of a symbol; those that came since the last look are read.
@@ -131,8 +142,14 @@ final class ReceiptAnswers {
 
   // MARK: Purchases
 
+  /// The upload that is answered, and its metadata.
+  private struct UploadMetadata {
+    let position: Position
+    let value: ReceiptResource.SharedValue?
+  }
+
   private func addPurchases(
-    _ row: Statement, upload: Position, _ family: Text, _ environment: Text?,
+    _ row: Statement, _ upload: UploadMetadata, _ family: Text, _ environment: Text?,
     _ apps: AppDirectory, to resource: inout ReceiptResource
   ) throws {
     let familyID = UUID16(String(decoding: family, as: UTF8.self))
@@ -145,27 +162,35 @@ final class ReceiptAnswers {
         purchases.products = products
         if purchases.hasUndeclaredProduct {
           // Every upload of a receipt holds the same file.
-          let file = PendingReceipts.file(of: try readEvent(upload))
+          let file = PendingReceipts.file(of: try readEvent(upload.position))
           purchases.filedTypes = file.map(ReceiptPurchases.types) ?? [:]
         }
         purchases.lastSyncedAtMs = row.optionalInteger(16)
-        try add(purchases, to: &resource)
+        try add(purchases, upload, to: &resource)
       }
     } else if !row.isNull(15) {
       let fallback = ReceiptPurchases.Fallback(
         country: try row.optionalInteger(11).map { try text(Symbol($0)) },
-        user: row.isNull(8) ? nil : row.bytes(8), metadata: row.isNull(10) ? nil : row.bytes(10),
+        user: row.isNull(8) ? nil : row.bytes(8), metadata: upload.value,
         createdAtMs: row.integer(6), updatedAtMs: row.integer(7))
       var purchases = try ReceiptPurchases(
         row.bytes(15), family: familyID, row.bytes(14), keeper, fallback: fallback)
       purchases.products = products
-      try add(purchases, to: &resource)
+      try add(purchases, upload, to: &resource)
     }
   }
 
-  private func add(_ purchases: ReceiptPurchases, to resource: inout ReceiptResource) throws {
+  /// What a purchase takes in the text besides its row of the reply, roughly.
+  private static let purchaseByteCount = 1100
+
+  private func add(
+    _ purchases: ReceiptPurchases, _ upload: UploadMetadata, to resource: inout ReceiptResource
+  ) throws {
     let environment = try known(purchases.environment)
     let bundle = try known(purchases.bundle)
+    var metadata: [Position: ReceiptResource.SharedValue?] = [upload.position: upload.value]
+    resource.reserve(
+      purchases.all.reduce(0) { $0 + Self.purchaseByteCount + ($1.rows[0].object?.count ?? 0) })
     for purchase in purchases.all {
       // What has no number is in no sale.
       guard let environment, let bundle else {
@@ -189,9 +214,25 @@ final class ReceiptAnswers {
         user: sale.isNull(5) ? nil : sale.bytes(5),
         currency: try sale.optionalInteger(6).map { try text(Symbol($0)) },
         createdAtMs: sale.integer(7), updatedAtMs: sale.integer(8),
-        metadata: sale.isNull(9) ? nil : sale.bytes(9))
+        metadata: try sale.optionalInteger(9).flatMap { position in
+          try self.metadata(of: Position(position), &metadata, &resource)
+        })
       purchases.write(purchase, sale: fields, to: &resource)
     }
+  }
+
+  /// The metadata of an upload, which many sales may have in common.
+  private func metadata(
+    of upload: Position, _ known: inout [Position: ReceiptResource.SharedValue?],
+    _ resource: inout ReceiptResource
+  ) throws(DatabaseError) -> ReceiptResource.SharedValue? {
+    if let value = known[upload] { return value }
+    let row = selectMetadata
+    row.bind(1, upload)
+    defer { row.reset() }
+    let value = try row.step() && !row.isNull(0) ? resource.share(row.bytes(0)) : nil
+    known[upload] = .some(value)
+    return value
   }
 
   private func known(_ text: Text) throws(DatabaseError) -> Symbol? {

@@ -34,14 +34,14 @@ struct ReceiptPurchases {
     var createdAtMs: Int64
     var updatedAtMs: Int64
     /// Of the upload whose verification showed it first.
-    var metadata: Text?
+    var metadata: ReceiptResource.SharedValue?
   }
 
   /// What stands in for a sale that the App Store has not confirmed: the upload's own words.
   struct Fallback {
     var country: Text?
     var user: Text?
-    var metadata: Text?
+    var metadata: ReceiptResource.SharedValue?
     var createdAtMs: Int64
     var updatedAtMs: Int64
   }
@@ -126,7 +126,7 @@ struct ReceiptPurchases {
     resource.add("currency_code", text: sale?.currency)
     resource.add("user_identifier", text: sale == nil ? fallback?.user : sale?.user)
     addRenewal(of: row, type, period, to: &resource)
-    resource.add("metadata", json: sale == nil ? fallback?.metadata : sale?.metadata)
+    resource.add("metadata", shared: sale == nil ? fallback?.metadata : sale?.metadata)
     resource.add("purchased_at", instantMs: sale?.saleDateMs ?? purchase.saleDateMs)
     let endMs = period?.endMs
     resource.add("current_period_start_at", instantMs: endMs == nil ? nil : row.purchaseDateMs)

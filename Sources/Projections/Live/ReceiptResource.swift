@@ -6,9 +6,20 @@ import Time
 
 /// Writes resources. Every value follows from events; keys and their order are fixed.
 struct ReceiptResource {
-  private(set) var writer = JSONWriter()
+  /// A value that may stand in many places.
+  struct SharedValue {
+    fileprivate let index: Int
+  }
+
+  private var writer = JSONWriter()
   private var instant: [UInt8] = []
   private var name = JSONWriter()
+  private var values: [[UInt8]] = []
+  private var valuesByHash: [UInt64: Int] = [:]
+  private var places: [AnswerBody.Place] = []
+
+  /// A value of more bytes is held once, and named where it stands.
+  static let inlineByteCountMax = 512
 
   init() {
     writer.reserve(2048)
@@ -36,6 +47,48 @@ struct ReceiptResource {
   static func environment(_ text: Text) -> StaticString {
     text.elementsEqual("Production".utf8) || text.elementsEqual("ProductionVPP".utf8)
       ? "production" : "sandbox"
+  }
+
+  // MARK: Shared values
+
+  /// Takes in one JSON value that may stand in many places; equal ones are one.
+  mutating func share(_ json: Text) -> SharedValue {
+    let hash = json.placeHash()
+    if let known = valuesByHash[hash], values[known].withUnsafeBytes({ json.equals($0) }) {
+      return SharedValue(index: known)
+    }
+    values.append(Array(json))
+    valuesByHash[hash] = values.count - 1
+    return SharedValue(index: values.count - 1)
+  }
+
+  /// Adds a shared value.
+  mutating func add(_ key: StaticString, shared value: SharedValue?) {
+    writer.key(key)
+    guard let value else { return writer.null() }
+    if values[value.index].count <= Self.inlineByteCountMax {
+      values[value.index].withUnsafeBytes { writer.raw($0) }
+    } else {
+      writer.raw(Text(start: nil, count: 0))
+      places.append(
+        AnswerBody.Place(textByteCount: writer.bytes.count, value: value.index))
+    }
+  }
+
+  /// Makes room for so many bytes beside the shared values.
+  mutating func reserve(_ byteCount: Int) { writer.reserve(byteCount) }
+
+  /// Ends the writing.
+  consuming func finish() -> AnswerBody {
+    // An array that grew may hold twice what is in it.
+    var text = writer.bytes
+    if text.capacity - text.count > max(4096, text.count / 4) {
+      text = text.withUnsafeBytes { Array($0) }
+    }
+    for index in values.indices where values[index].count <= Self.inlineByteCountMax {
+      values[index] = []
+    }
+    return AnswerBody(text: text, values: places.isEmpty ? [] : values, places: places)
   }
 
   // MARK: Values

@@ -93,13 +93,13 @@ struct WaitingQueries {
   }
 
   func recentReply(
-    ofReceipt receiptID: UUID16, family: UUID16, notBeforeMs: Int64
+    ofReceipt receiptID: UUID16, family: UUID16, givenInMs times: ClosedRange<Int64>
   ) throws -> RecentReply? {
     guard let position = try receipt(receiptID, family)?.answer else { return nil }
     let row = selectReply
     row.bind(1, position)
     defer { row.reset() }
-    guard try row.step(), row.integer(5) >= notBeforeMs else { return nil }
+    guard try row.step(), times.contains(row.integer(5)) else { return nil }
     let outcome: Outcome =
       OutcomeCode(rawValue: Int8(row.integer(0))) == .valid ? .valid : .invalid
     return RecentReply(

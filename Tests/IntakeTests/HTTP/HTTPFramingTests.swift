@@ -76,6 +76,13 @@ struct BrokenRequest: CustomTestStringConvertible, Sendable {
       name: "Transfer-Encoding gzip", request: upload(length: "Transfer-Encoding: gzip\r\n"),
       status: 400),
     BrokenRequest(
+      name: "white space behind chunked, which the library would wait for",
+      request: upload(length: "Transfer-Encoding: chunked \r\n"), status: 411,
+      code: "length_required"),
+    BrokenRequest(
+      name: "a tab behind chunked", request: upload(length: "Transfer-Encoding: chunked\t\r\n"),
+      status: 411, code: "length_required"),
+    BrokenRequest(
       name: "Transfer-Encoding of two",
       request: upload(length: "Transfer-Encoding: gzip, chunked\r\n"),
       status: 400),

@@ -2,6 +2,7 @@
 import Bytes
 import Glibc
 import Intake
+import Projections
 import Testing
 import Threads
 
@@ -21,7 +22,7 @@ private final class HeldAnswers: Sendable {
       return held
     }
     for completion in all {
-      completion(.receipt(status: 206, body: ScriptedService.receiptBody))
+      completion(.receipt(status: 206, body: .init(ScriptedService.receiptBody)))
     }
   }
 }
@@ -63,7 +64,7 @@ private final class HeldAnswers: Sendable {
   @Test("an answer that comes twice counts once")
   func twice() throws {
     let service = ScriptedService { _, completion in
-      completion(.receipt(status: 200, body: ScriptedService.receiptBody))
+      completion(.receipt(status: 200, body: .init(ScriptedService.receiptBody)))
       completion(.unavailable(retryAfterSeconds: 1))
     }
     let fixture = try ServerFixture(service: service)
@@ -80,7 +81,7 @@ private final class HeldAnswers: Sendable {
     let threads = WorkerPool(count: 3)
     defer { threads.finish() }
     let service = ScriptedService { _, completion in
-      threads.add { completion(.receipt(status: 200, body: ScriptedService.receiptBody)) }
+      threads.add { completion(.receipt(status: 200, body: .init(ScriptedService.receiptBody))) }
     }
     let fixture = try ServerFixture(service: service)
     defer { fixture.server.shutdown(graceMs: 0) }

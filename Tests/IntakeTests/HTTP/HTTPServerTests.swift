@@ -3,6 +3,7 @@ import Bytes
 import Glibc
 import Intake
 import JSON
+import Projections
 import Testing
 
 struct RouteCase: CustomTestStringConvertible, Sendable {
@@ -284,10 +285,31 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
     #expect(answer?.header("retry-after") != nil)
   }
 
+  @Test("readiness says whether an upload would be taken, health whether the log takes events")
+  func readiness() throws {
+    let fixture = try ServerFixture()
+    defer { fixture.server.shutdown(graceMs: 0) }
+    let ready = try fixture.exchange(ServerFixture.get("/readyz", headers: []))
+    #expect(ready?.status == 200)
+    #expect(ready?.body == Array("{\"status\":\"ready\"}".utf8))
+    for refusal in UploadRefusal.allCases {
+      fixture.service.setRefusal(refusal)
+      let answer = try fixture.exchange(ServerFixture.get("/readyz", headers: []))
+      #expect(answer?.status == 503)
+      #expect(answer?.errorCodes == ["unavailable"])
+      #expect(answer?.header("retry-after") == "5")
+      let message = answer?.json?["errors"]?.arrayValue?.first?["message"]?.stringValue
+      #expect(message == "not ready: \(refusal.rawValue)")
+      #expect(try fixture.exchange(ServerFixture.get("/healthz"))?.status == 200)
+    }
+    fixture.service.setRefusal(nil)
+    #expect(try fixture.exchange(ServerFixture.get("/readyz"))?.status == 200)
+  }
+
   static let serviceAnswers: [(ClientAnswer, Int)] = [
-    (.receipt(status: 200, body: ScriptedService.receiptBody), 200),
-    (.receipt(status: 206, body: ScriptedService.receiptBody), 206),
-    (.receipt(status: 402, body: ScriptedService.receiptBody), 402),
+    (.receipt(status: 200, body: .init(ScriptedService.receiptBody)), 200),
+    (.receipt(status: 206, body: .init(ScriptedService.receiptBody)), 206),
+    (.receipt(status: 402, body: .init(ScriptedService.receiptBody)), 402),
     (.refused([FieldProblem("receipt", .receiptMalformed, "is no receipt")]), 422),
     (.notFound, 404), (.unavailable(retryAfterSeconds: 7), 503),
   ]

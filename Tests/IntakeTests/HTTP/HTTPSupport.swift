@@ -3,6 +3,7 @@ import Bytes
 import Glibc
 import Intake
 import JSON
+import Projections
 import Testing
 import Threads
 
@@ -168,6 +169,7 @@ final class ScriptedService: ClientService {
     var onUpload: @Sendable (ClientUpload, @escaping Completion) -> Void
     var uploads: [ClientUpload] = []
     var canAppend = true
+    var refusal: UploadRefusal?
   }
 
   static let receiptBody = Array("{\"id\":\"00000000-0000-4000-8000-00000000000a\"}".utf8)
@@ -180,7 +182,7 @@ final class ScriptedService: ClientService {
   init(
     knownBody: [UInt8] = ScriptedService.receiptBody,
     onUpload: @escaping @Sendable (ClientUpload, @escaping Completion) -> Void = {
-      $1(.receipt(status: 200, body: ScriptedService.receiptBody))
+      $1(.receipt(status: 200, body: .init(ScriptedService.receiptBody)))
     }
   ) {
     self.knownBody = knownBody
@@ -190,6 +192,8 @@ final class ScriptedService: ClientService {
   var uploads: [ClientUpload] { state.withLock { $0.uploads } }
 
   func setCanAppend(_ value: Bool) { state.withLock { $0.canAppend = value } }
+
+  func setRefusal(_ value: UploadRefusal?) { state.withLock { $0.refusal = value } }
 
   func upload(_ upload: ClientUpload, completion: @escaping Completion) {
     let onUpload = state.withLock { state in
@@ -202,10 +206,11 @@ final class ScriptedService: ClientService {
   func receipt(_ id: UUID16, of appFamily: UUID16, completion: @escaping Completion) {
     completion(
       id.description == Self.knownReceipt
-        ? .receipt(status: 200, body: knownBody) : .notFound)
+        ? .receipt(status: 200, body: AnswerBody(knownBody)) : .notFound)
   }
 
   var canAppend: Bool { state.withLock { $0.canAppend } }
+  var refusal: UploadRefusal? { state.withLock { $0.refusal } }
 }
 
 /// A server, and everything that it was made of.

@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import Intake
 import JSON
+import Projections
 import TestSupport
 import Testing
 
@@ -113,9 +114,9 @@ struct OpenAPIDocument: Sendable {
       switch random.below(20) {
       case 0: completion(.unavailable(retryAfterSeconds: 1))
       case 1: completion(.refused([FieldProblem("receipt", .receiptMalformed, "is no receipt")]))
-      case 2..<6: completion(.receipt(status: 402, body: Self.receipt))
-      case 6..<12: completion(.receipt(status: 206, body: Self.receipt))
-      default: completion(.receipt(status: 200, body: Self.receipt))
+      case 2..<6: completion(.receipt(status: 402, body: .init(Self.receipt)))
+      case 6..<12: completion(.receipt(status: 206, body: .init(Self.receipt)))
+      default: completion(.receipt(status: 200, body: .init(Self.receipt)))
       }
     }
     let fixture = try ServerFixture(service: service) { $0.requestMs = 2_000 }
@@ -163,7 +164,7 @@ private struct GeneratedRequest {
 
   private static let methods = ["GET", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS", "post", "BREW"]
   private static let paths = [
-    "/", "/healthz", "/metrics", "/client", "/client/itunes_connect/receipts/",
+    "/", "/healthz", "/readyz", "/metrics", "/client", "/client/itunes_connect/receipts/",
     "/client/itunes_connect/receipts/\(ScriptedService.knownReceipt)",
     "/client/itunes_connect/receipts/00000000-0000-4000-8000-00000000000f",
     "/client/itunes_connect/receipts/x/y", "/client/../healthz", "/%68ealthz",

@@ -1,0 +1,81 @@
+// The body of an answer: each large value once, however often it stands in the text.
+
+/// The bytes of one answer. Values that are large and stand in several places are held once, so that an
+/// answer may be much longer than the memory it takes.
+package struct AnswerBody: Equatable, Sendable {
+  /// Where a shared value stands: behind so many bytes of the text.
+  package struct Place: Equatable, Sendable {
+    package var textByteCount: Int
+    package var value: Int
+
+    package init(textByteCount: Int, value: Int) {
+      (self.textByteCount, self.value) = (textByteCount, value)
+    }
+  }
+
+  fileprivate let text: [UInt8]
+  fileprivate let values: [[UInt8]]
+  fileprivate let places: [Place]
+  /// The bytes as they are sent.
+  package let byteCount: Int
+  /// The bytes that it takes in memory.
+  package let heldByteCount: Int
+
+  /// A body in one piece.
+  package init(_ text: [UInt8]) { self.init(text: text, values: [], places: []) }
+
+  /// - Parameter places: in the order of the text; each names one of the values.
+  package init(text: [UInt8], values: [[UInt8]], places: [Place]) {
+    precondition(
+      places.allSatisfy { $0.textByteCount <= text.count && values.indices.contains($0.value) },
+      "a shared value stands within the text")
+    self.text = text
+    self.values = values
+    self.places = places
+    byteCount = places.reduce(text.count) { $0 + values[$1.value].count }
+    heldByteCount =
+      values.reduce(text.count) { $0 + $1.count } + places.count * MemoryLayout<Place>.stride
+  }
+
+  /// All of it, copied.
+  package var bytes: [UInt8] {
+    if places.isEmpty { return text }
+    return [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, count in
+      var reader = AnswerBodyReader(self)
+      count = reader.read(into: UnsafeMutableRawBufferPointer(buffer))
+    }
+  }
+}
+
+/// Hands out a body from front to back.
+package struct AnswerBodyReader: Sendable {
+  private let body: AnswerBody
+  /// Pieces of text and shared values by turns; the text begins.
+  private var part = 0
+  private var partOffset = 0
+
+  package init(_ body: AnswerBody) { self.body = body }
+
+  /// Fills a buffer as far as there is something; 0 at the end.
+  package mutating func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+    var filled = 0
+    while filled < buffer.count, part <= 2 * body.places.count {
+      let isText = part.isMultiple(of: 2)
+      let place = part / 2
+      let source = isText ? body.text : body.values[body.places[place].value]
+      let start = isText && place > 0 ? body.places[place - 1].textByteCount : 0
+      let end =
+        isText && place < body.places.count ? body.places[place].textByteCount : source.count
+      let count = min(end - start - partOffset, buffer.count - filled)
+      source.withUnsafeBytes { source in
+        let first = start + partOffset
+        UnsafeMutableRawBufferPointer(rebasing: buffer[filled..<filled + count])
+          .copyMemory(from: UnsafeRawBufferPointer(rebasing: source[first..<first + count]))
+      }
+      filled += count
+      partOffset += count
+      if start + partOffset == end { (part, partOffset) = (part + 1, 0) }
+    }
+    return filled
+  }
+}
