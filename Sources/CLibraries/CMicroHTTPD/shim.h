@@ -36,7 +36,8 @@ struct cmhd_plan {
   void *context;
 };
 
-/// Starts a daemon on a listening socket, with epoll threads of its own and no time limit of its own.
+/// Starts a daemon on a listening socket, with epoll threads of its own and no time limit of its own. MHD_USE_TURBO
+/// has it not end the sending side before it tells of a connection's end: there may be something left to say.
 static inline struct MHD_Daemon *cmhd_start(const struct cmhd_plan *plan) {
   // One thread is no pool: the library refuses a pool of one.
   struct MHD_OptionItem pool[] = {
@@ -45,7 +46,7 @@ static inline struct MHD_Daemon *cmhd_start(const struct cmhd_plan *plan) {
     { MHD_OPTION_END, 0, 0 },
   };
   return MHD_start_daemon(
-    MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0,
+    MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO, 0,
     plan->accept, plan->context, plan->handle, plan->context,
     MHD_OPTION_LISTEN_SOCKET, plan->listen_fd,
     MHD_OPTION_CONNECTION_LIMIT, plan->connection_limit,

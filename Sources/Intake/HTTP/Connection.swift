@@ -134,16 +134,41 @@ final class Connection: Sendable {
 
   var wasTimedOut: Bool { state.withLock { $0.stage == .expired && $0.mayBeSending } }
 
-  /// The library is about to close the socket: from now on it is not touched.
+  /// The library is about to close the socket: from now on it is not touched. Where it ends the connection without
+  /// a word, since it cannot take the first request's line apart, the peer is told here.
+  /// - Parameter requestID: gives an id for that; nil where the server itself ends.
   /// - Returns: a descriptor of the same socket if the peer may still be sending. Closing the last one
   ///   would then reset the connection, and the peer might never see the answer.
-  func close() -> Int32? {
+  func close(requestID: (() -> String)?) -> Int32? {
     state.withLock { state in
+      if let requestID, state.stage == .waiting, isPeerOpen, hasSentNothing {
+        Self.send(HTTPAnswer.brokenLine.wireBytes(requestID: requestID()), to: descriptor)
+        state.mayBeSending = true
+      }
       state.stage = .closed
       guard state.mayBeSending else { return nil }
       let kept = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
       return kept < 0 ? nil : kept
     }
+  }
+
+  /// Whether nothing was ever sent to the peer, by the library either.
+  private var hasSentNothing: Bool {
+    // Linux's struct tcp_info, whose later members the C library does not declare: bytes not sent yet stand at 144,
+    // segments sent with data at 156.
+    var info = [UInt8](repeating: 0, count: 160)
+    var size = socklen_t(info.count)
+    guard getsockopt(descriptor, Int32(IPPROTO_TCP), TCP_INFO, &info, &size) == 0,
+      size == info.count
+    else { return false }
+    return (info[144..<148] + info[156..<160]).allSatisfy { $0 == 0 }
+  }
+
+  /// Whether the peer has neither ended its side nor gone.
+  private var isPeerOpen: Bool {
+    var byte: UInt8 = 0
+    let count = recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
+    return count > 0 || count < 0 && (errno == EAGAIN || errno == EINTR)
   }
 
   private static func send(_ bytes: [UInt8], to descriptor: Int32) {

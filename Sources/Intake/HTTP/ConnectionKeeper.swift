@@ -47,8 +47,9 @@ final class ConnectionKeeper: Sendable {
   }
 
   /// The library closes the connection's socket after this.
-  func remove(_ connection: Connection) {
-    let kept = connection.close()
+  /// - Parameter requestID: see `Connection.close`.
+  func remove(_ connection: Connection, requestID: (() -> String)?) {
+    let kept = connection.close(requestID: requestID)
     state.withLock { state in
       state.connections[ObjectIdentifier(connection)] = nil
       guard let kept else { return }

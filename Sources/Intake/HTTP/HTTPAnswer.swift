@@ -100,6 +100,9 @@ extension HTTPAnswer {
     408, .requestTimeout, "the request did not arrive in time"
   ).closing()
 
+  static let brokenLine = malformed(
+    "the request's line is not a method, a target and a version with one space between them")
+
   static func malformed(_ message: String) -> HTTPAnswer {
     HTTPAnswer(400, .malformedRequest, message).closing()
   }

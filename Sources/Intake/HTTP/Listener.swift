@@ -221,7 +221,11 @@ final class Listener: @unchecked Sendable {
 
   fileprivate func close(_ connection: Connection) {
     connectionCount.subtract(1, ordering: .relaxed)
-    parts.keeper.remove(connection)
+    if isDraining {
+      parts.keeper.remove(connection, requestID: nil)
+    } else {
+      parts.keeper.remove(connection) { self.nextRequestID() }
+    }
   }
 }
 

@@ -83,6 +83,17 @@ struct BrokenRequest: CustomTestStringConvertible, Sendable {
       name: "a tab behind chunked", request: upload(length: "Transfer-Encoding: chunked\t\r\n"),
       status: 411, code: "length_required"),
     BrokenRequest(
+      name: "the request's line led by a space", request: upload(line: " POST \(path) HTTP/1.1"),
+      status: 400),
+    BrokenRequest(
+      name: "the request's line led by a tab", request: upload(line: "\tPOST \(path) HTTP/1.1"),
+      status: 400),
+    BrokenRequest(
+      name: "the request's line split by tabs",
+      request: upload(line: "POST\t\(path)\tHTTP/1.1"), status: 400),
+    BrokenRequest(
+      name: "the request's line is one word", request: upload(line: "POST"), status: 400),
+    BrokenRequest(
       name: "Transfer-Encoding of two",
       request: upload(length: "Transfer-Encoding: gzip, chunked\r\n"),
       status: 400),
@@ -195,6 +206,31 @@ struct BrokenRequest: CustomTestStringConvertible, Sendable {
       request: upload(length: "Content-Length: 99999999999999999999999\r\n"), status: 413,
       code: nil),
   ]
+
+  @Test(
+    "what the library answers by itself has no second answer behind it",
+    arguments: [
+      "POST /\(String(repeating: "a", count: 40_000)) HTTP/1.1\r\nHost: localhost\r\n\r\n",
+      "GET /healthz\tHTTP/1.1\r\nHost: localhost\r\n\r\n",
+    ])
+  func oneAnswer(_ request: String) throws {
+    let fixture = try ServerFixture()
+    defer { fixture.server.shutdown(graceMs: 0) }
+    let client = try fixture.connect()
+    client.send(request)
+    #expect([400, 414].contains(try client.answer()?.status))
+    #expect(try client.answer() == nil)
+  }
+
+  @Test("a connection that ends without a request hears nothing", arguments: ["", "\r\n", "GET "])
+  func nothingToSay(_ beginning: String) throws {
+    let fixture = try ServerFixture()
+    defer { fixture.server.shutdown(graceMs: 0) }
+    let client = try fixture.connect()
+    client.send(beginning)
+    client.endSending()
+    #expect(try client.answer() == nil)
+  }
 
   @Test("is refused, and the connection ends", arguments: broken)
   func refused(_ broken: BrokenRequest) throws {
