@@ -6,6 +6,7 @@ import JSON
 import Ledger
 import TestSupport
 import Testing
+import Threads
 
 /// A ledger that is held by a server in this process.
 final class ServedLedger {
@@ -13,6 +14,8 @@ final class ServedLedger {
   let directory: LedgerDirectory
   let writer: LedgerWriter
   let server: HandoverServer
+  /// Why appends failed, or nil where they succeeded, in the order in which the server told it.
+  let outcomes = Monitor<[LedgerError?]>([])
 
   init(
     folder: String = "ledger", _ configure: (inout HandoverServer.Options) -> Void = { _ in }
@@ -26,7 +29,9 @@ final class ServedLedger {
     var options = HandoverServer.Options()
     options.turnTimeoutMs = 100
     configure(&options)
-    server = try HandoverServer(writer: writer, options: options)
+    server = try HandoverServer(
+      writer: writer, options: options,
+      onOutcome: { [outcomes] outcome in outcomes.withLock { $0.append(outcome) } })
   }
 
   deinit {
@@ -136,6 +141,20 @@ final class RawClient {
     #expect(events.count == 4)
     #expect(events[2]["upload"]?.integerValue == 1)
     #expect(events[3]["name"]?.stringValue == "b")
+  }
+
+  @Test func whatBecomesOfHandedOverAppendsReachesTheServer() throws {
+    let ledger = try ServedLedger()
+    let session = try ledger.connect()
+    _ = try session.submit([draft("a")])
+    try session.flush()
+    #expect(ledger.outcomes.withLock { $0 } == [nil])
+    try ledger.writer.close()
+    #expect(throws: LedgerError.self) {
+      _ = try session.submit([draft("b")])
+      try session.flush()
+    }
+    #expect(ledger.outcomes.withLock { $0 }.last??.kind == .closed)
   }
 
   @Test func whoeverHoldsTheWriterAppendsBesideASession() throws {
