@@ -115,18 +115,11 @@ final class RawClient {
 }
 
 @Suite struct HandoverTests {
-  private func draft(_ name: String = "Tide") -> EventDraft {
-    EventDraft(type: "app.registered", version: 1, data: Array(#"{"name":"\#(name)"}"#.utf8))
-  }
+  private func draft(_ name: String = "Tide") -> EventDraft { HandoverDrafts.app(name) }
 
   /// An upload, and a verification that names its position.
   private func linkedDrafts() -> [EventDraft] {
-    [
-      EventDraft(type: "receipt.uploaded", version: 1, data: Array(#"{"a":1}"#.utf8)),
-      EventDraft(
-        type: "receipt.verified", version: 1, data: Array(#"{"upload":,"x":2}"#.utf8),
-        references: [PositionReference(offsetBytes: 10, eventIndex: 0)]),
-    ]
+    TestEvent.upload(["status": 0]).drafts
   }
 
   @Test func eventsOfASessionAreAppendedInOrder() throws {
@@ -205,7 +198,7 @@ final class RawClient {
     async let second = Task.detached {
       let session = try #require(try RemoteAppender.connect(directory))
       let positions = try session.positions(
-        of: session.submit([EventDraft(type: "app.registered", version: 1, data: [0x7B, 0x7D])]))
+        of: session.submit([HandoverDrafts.app("Tide")]))
       try session.close()
       return positions
     }.value

@@ -1,6 +1,5 @@
 // One command's session with the server: its turn, its submissions, its end.
 import Glibc
-import JSON
 import Ledger
 
 /// Serves one connection, on one thread.
@@ -116,14 +115,18 @@ struct HandoverSession {
   // MARK: Serving
 
   private func serve(_ submissions: HandoverSubmissions) throws(Ending) {
+    var check = DraftCheck(server.writer.directory)
     while true {
       let frame = try receive(startTimeoutMs: server.options.idleTimeoutMs)
       var reader = HandoverReader(frame.content)
       switch HandoverProtocol.Kind(rawValue: frame.kind) {
       case .submit:
         let drafts = try parsed { () throws(HandoverFault) in try reader.drafts() }
-        if let fault = drafts.lazy.compactMap(DraftCheck.fault).first {
-          throw .connection(.malformed(fault))
+        do throws(DraftCheck.Refusal) { try check.check(drafts) } catch {
+          switch error {
+          case .fault(let cause): throw .connection(.malformed(cause))
+          case .ledger(let error): throw .refused(error)
+          }
         }
         if server.isStopping { throw .refused(refusal(.closed, "the server is stopping")) }
         submissions.add(drafts)
@@ -290,36 +293,5 @@ final class HandoverSubmissions {
       settled.removeFirst(excess)
       firstSettled += UInt64(excess)
     }
-  }
-}
-
-/// Looks at drafts from another process before they become part of the log for ever.
-enum DraftCheck {
-  /// Why a draft cannot be an event of this program; nil where it can.
-  static func fault(_ draft: EventDraft) -> String? {
-    guard let type = EventType(rawValue: draft.type), draft.version >= 1,
-      draft.version <= type.currentVersion
-    else { return "a draft is of a type or version that the server does not know" }
-    var data: [UInt8] = []
-    data.reserveCapacity(draft.data.count + draft.references.count)
-    var copied = 0
-    for reference in draft.references {
-      guard reference.offsetBytes > copied, reference.offsetBytes < draft.data.count else {
-        return "a draft's position reference points outside"
-      }
-      data += draft.data[copied..<reference.offsetBytes]
-      data.append(UInt8(ascii: "0"))
-      copied = reference.offsetBytes
-    }
-    data += draft.data[copied...]
-    var compact: [UInt8] = []
-    do {
-      try data.withUnsafeBytes { bytes in
-        try JSONValidator.compact(
-          bytes, depthLimit: JSONValidator.greatestDepthLimit, to: &compact)
-      }
-    } catch { return "a draft's data is no JSON" }
-    return compact == data && data.first == UInt8(ascii: "{")
-      ? nil : "a draft's data is no compact JSON object"
   }
 }

@@ -58,16 +58,22 @@ package struct AppRegistered: Equatable, Sendable {
     return writer.bytes
   }
 
+  /// Throws `badField` where a member is missing or not what the catalogue says, `malformed` for what is no JSON.
   package init(data: JSONBytes) throws(EventError) {
     let type = EventType.appRegistered
     let value: JSONValue
     do throws(JSONError) { value = try JSONValue(data) } catch { throw .malformed(type, error) }
-    guard let id = value["app_family_id"]?.stringValue else {
+    guard let id = value["app_family_id"]?.stringValue, EventUUID.isOne(id) else {
       throw .badField(type, field: "app_family_id")
     }
     guard let name = value["name"]?.stringValue else { throw .badField(type, field: "name") }
-    guard let bundles = value["bundle_ids"]?.arrayValue else {
+    var bundles: [String] = []
+    guard let list = value["bundle_ids"]?.arrayValue else {
       throw .badField(type, field: "bundle_ids")
+    }
+    for element in list {
+      guard let bundle = element.stringValue else { throw .badField(type, field: "bundle_ids") }
+      bundles.append(bundle)
     }
     guard case .object(let members) = value["products"] ?? .null else {
       throw .badField(type, field: "products")
@@ -78,7 +84,6 @@ package struct AppRegistered: Equatable, Sendable {
       else { throw .badField(type, field: "products") }
       products.append(Product(id: member.key, type: productType))
     }
-    self.init(
-      appFamilyID: id, name: name, bundleIDs: bundles.compactMap(\.stringValue), products: products)
+    self.init(appFamilyID: id, name: name, bundleIDs: bundles, products: products)
   }
 }

@@ -69,11 +69,15 @@ package struct PricesDeclared: Equatable, Sendable {
     return writer.bytes
   }
 
+  /// Throws `badField` where a member is missing or not what the catalogue says, `malformed` for what is no JSON.
   package init(data: JSONBytes) throws(EventError) {
     let type = EventType.pricesDeclared
     let value: JSONValue
     do throws(JSONError) { value = try JSONValue(data) } catch { throw .malformed(type, error) }
     guard let source = value["source"]?.stringValue else { throw .badField(type, field: "source") }
+    guard let digest = value["source_sha256"]?.stringValue else {
+      throw .badField(type, field: "source_sha256")
+    }
     guard let list = value["entries"]?.arrayValue else { throw .badField(type, field: "entries") }
     var entries: [Entry] = []
     for element in list {
@@ -82,13 +86,16 @@ package struct PricesDeclared: Equatable, Sendable {
         let price = element["price"]?.stringValue,
         let effectiveFrom = element["effective_from"]?.stringValue
       else { throw .badField(type, field: "entries") }
+      let country = element["country_code"]
+      guard country == nil || country?.stringValue != nil else {
+        throw .badField(type, field: "entries")
+      }
       entries.append(
         Entry(
-          productID: productID, countryCode: element["country_code"]?.stringValue,
+          productID: productID, countryCode: country?.stringValue,
           currency: currency, price: price, effectiveFrom: effectiveFrom))
     }
-    self.init(
-      source: source, sourceSHA256Hex: value["source_sha256"]?.stringValue ?? "", entries: entries)
+    self.init(source: source, sourceSHA256Hex: digest, entries: entries)
   }
 }
 
@@ -161,11 +168,15 @@ package struct RatesDeclared: Equatable, Sendable {
     return writer.bytes
   }
 
+  /// Throws `badField` where a member is missing or not what the catalogue says, `malformed` for what is no JSON.
   package init(data: JSONBytes) throws(EventError) {
     let type = EventType.ratesDeclared
     let value: JSONValue
     do throws(JSONError) { value = try JSONValue(data) } catch { throw .malformed(type, error) }
     guard let source = value["source"]?.stringValue else { throw .badField(type, field: "source") }
+    guard let digest = value["source_sha256"]?.stringValue else {
+      throw .badField(type, field: "source_sha256")
+    }
     guard let list = value["days"]?.arrayValue else { throw .badField(type, field: "days") }
     var days: [Day] = []
     for element in list {
@@ -179,7 +190,6 @@ package struct RatesDeclared: Equatable, Sendable {
       }
       days.append(Day(date: date, base: base, rates: rates))
     }
-    self.init(
-      source: source, sourceSHA256Hex: value["source_sha256"]?.stringValue ?? "", days: days)
+    self.init(source: source, sourceSHA256Hex: digest, days: days)
   }
 }

@@ -50,11 +50,31 @@ package enum EventError: Error, Equatable, Sendable, CustomStringConvertible {
   /// A field that the type promises is missing or impossible.
   case badField(EventType, field: String)
 
+  /// The type and the member at fault, as the exception `malformed_event` names them; nil where the event is one of
+  /// another program's version, which says nothing about the event itself.
+  package var malformation: String? {
+    switch self {
+    case .malformed(let type, _): "\(type.rawValue) data"
+    case .badField(let type, let field): "\(type.rawValue) \(field)"
+    case .unknownType, .newerVersion, .missingUpcaster: nil
+    }
+  }
+
+  /// Whether a later program wrote the event.
+  package var isOfLaterProgram: Bool {
+    switch self {
+    case .unknownType, .newerVersion: true
+    case .missingUpcaster, .malformed, .badField: false
+    }
+  }
+
   package var description: String {
     switch self {
-    case .unknownType: "an event of a type that this version does not know"
+    case .unknownType:
+      "an event of a type that this program does not know; a later version wrote it"
     case .newerVersion(let type, let version):
-      "\(type.rawValue) in version \(version), newer than this program's \(type.currentVersion)"
+      "\(type.rawValue) in version \(version), newer than this program's \(type.currentVersion); "
+        + "a later version wrote it"
     case .missingUpcaster(let type, let version):
       "\(type.rawValue) in version \(version), which nothing reads any more"
     case .malformed(let type, let error): "the data of \(type.rawValue) is damaged: \(error)"

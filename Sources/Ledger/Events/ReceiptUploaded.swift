@@ -115,53 +115,97 @@ package struct ReceiptUploadedView {
   /// The receipt's base64.
   package private(set) var receipt: JSONString?
 
+  /// The members in the catalogue's order; those up to `via`, and the last, may not be absent.
+  private static let members = [
+    "receipt_id", "app_family_id", "style", "bundle_id", "receipt_sha256", "occurred_at", "via",
+    "line", "line_sha256", "country_code", "identifier_for_vendor", "user_identifier",
+    "ip_address", "metadata", "receipt",
+  ]
+  private static var required: UInt32 { 0b100_0000_0111_1111 }
+
+  /// Throws `badField` where a member is missing or not what the catalogue says, `malformed` for what is no JSON.
   package init(data: JSONBytes) throws(EventError) {
-    do throws(JSONError) { try read(data) } catch { throw .malformed(.receiptUploaded, error) }
+    var review = MemberReview()
+    do throws(JSONError) { try read(data, &review) } catch {
+      throw .malformed(.receiptUploaded, error)
+    }
+    try review.check(.receiptUploaded, required: Self.required, Self.members)
   }
 
-  private mutating func read(_ data: JSONBytes) throws(JSONError) {
+  private mutating func read(
+    _ data: JSONBytes, _ review: inout MemberReview
+  ) throws(JSONError) {
     var cursor = JSONCursor(data)
     try cursor.beginObject()
     while let key = try cursor.nextKey() {
       let length = key.raw.count
       if length == 7, key == "receipt" {
         // It stands last and is base64: whoever wants it decodes it strictly.
-        let rest = try cursor.readRest()
-        guard rest.count >= 2, rest.first == 0x22, rest.last == 0x22 else {
-          throw JSONError(.wrongKind, at: cursor.offset)
-        }
-        receipt = JSONString(raw: JSONBytes(rebasing: rest[1..<rest.count - 1]), hasEscapes: false)
+        receipt = Self.lastString(try cursor.readRest())
+        review.note(14, isRight: receipt != nil)
         return
       } else if length == 8, key == "metadata" {
+        let isObject = try cursor.kind() == .object
         metadata = try cursor.readRaw()
+        review.note(13, isRight: isObject)
       } else if length == 4, key == "line" {
-        line = try cursor.readInteger()
-      } else if try cursor.kind() == .string {
-        try readText(key, &cursor)
+        line = try cursor.readIntegerOrSkip()
+        review.note(7, isRight: line != nil)
       } else {
-        try cursor.skipValue()
+        try readText(key, &cursor, &review)
       }
     }
   }
 
+  /// The one string that the rest of the data is to be; nil where it is anything else.
+  private static func lastString(_ rest: JSONBytes) -> JSONString? {
+    var cursor = JSONCursor(rest)
+    guard let text = try? cursor.readString(), cursor.offset == rest.count else { return nil }
+    return text
+  }
+
   private mutating func readText(
-    _ key: JSONString, _ cursor: inout JSONCursor
+    _ key: JSONString, _ cursor: inout JSONCursor, _ review: inout MemberReview
   ) throws(JSONError) {
-    let text = try cursor.readString()
+    let text = try cursor.readStringOrSkip()
     // A key's length tells most of them apart.
     switch key.raw.count {
-    case 3 where key == "via": isImport = text == "import"
-    case 5 where key == "style": style = text
-    case 9 where key == "bundle_id": bundleID = text
-    case 10 where key == "receipt_id": receiptID = text
-    case 10 where key == "ip_address": ipAddress = text
-    case 11 where key == "occurred_at": occurredAtMs = Timestamp.parseFixed(text.raw)
-    case 11 where key == "line_sha256": lineSHA256Hex = text
-    case 12 where key == "country_code": countryCode = text
-    case 13 where key == "app_family_id": appFamilyID = text
-    case 14 where key == "receipt_sha256": receiptSHA256Hex = text
-    case 15 where key == "user_identifier": userIdentifier = text
-    case 21 where key == "identifier_for_vendor": identifierForVendor = text
+    case 3 where key == "via":
+      isImport = text.map { $0 == "import" } ?? false
+      review.note(6, isRight: isImport || text.map { $0 == "http" } ?? false)
+    case 5 where key == "style":
+      style = text
+      review.note(2, isRight: text.map { $0 == "unified" || $0 == "transaction" } ?? false)
+    case 9 where key == "bundle_id":
+      bundleID = text
+      review.note(3, isRight: text != nil)
+    case 10 where key == "receipt_id":
+      receiptID = text
+      review.note(0, isRight: text.map { EventUUID.isOne($0.raw) } ?? false)
+    case 10 where key == "ip_address":
+      ipAddress = text
+      review.note(12, isRight: text != nil)
+    case 11 where key == "occurred_at":
+      occurredAtMs = text.flatMap { Timestamp.parseFixed($0.raw) }
+      review.note(5, isRight: occurredAtMs != nil)
+    case 11 where key == "line_sha256":
+      lineSHA256Hex = text
+      review.note(8, isRight: text != nil)
+    case 12 where key == "country_code":
+      countryCode = text
+      review.note(9, isRight: text != nil)
+    case 13 where key == "app_family_id":
+      appFamilyID = text
+      review.note(1, isRight: text.map { EventUUID.isOne($0.raw) } ?? false)
+    case 14 where key == "receipt_sha256":
+      receiptSHA256Hex = text
+      review.note(4, isRight: text != nil)
+    case 15 where key == "user_identifier":
+      userIdentifier = text
+      review.note(11, isRight: text != nil)
+    case 21 where key == "identifier_for_vendor":
+      identifierForVendor = text
+      review.note(10, isRight: text != nil)
     default: break
     }
   }

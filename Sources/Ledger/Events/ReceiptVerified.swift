@@ -130,48 +130,94 @@ package struct ReceiptVerifiedView {
   /// The position of the verification whose reply was used again.
   package private(set) var replyOf: Int64?
 
+  /// The members in the catalogue's order.
+  private static let members = [
+    "upload", "authority", "outcome", "environment", "status", "reason", "attempt", "endpoint",
+    "occurred_at", "reply", "reply_base64", "reply_of",
+  ]
+  private static var required: UInt32 { 0b1_0100_0111 }
+
+  /// Throws `badField` where a member is missing or not what the catalogue says, `malformed` for what is no JSON.
+  /// Whether the positions that it names hold what they must is for the caller to look up; so is whether the reply,
+  /// which stands last, is one JSON value.
   package init(data: JSONBytes) throws(EventError) {
-    var hasUpload = false
+    var review = MemberReview()
     do throws(JSONError) {
       var cursor = JSONCursor(data)
       try cursor.beginObject()
       while let key = try cursor.nextKey() {
         if key == "upload" {
-          upload = Int(try cursor.readInteger())
-          hasUpload = true
+          let position = try cursor.readIntegerOrSkip() ?? -1
+          upload = Int(position)
+          review.note(0, isRight: position >= 0)
         } else if key.raw.count == 5, key == "reply" {
           // It stands last, and whoever decodes it walks through it: it need not be passed over here.
           reply = try cursor.readRest()
           break
         } else {
-          try read(key, &cursor)
+          try read(key, &cursor, &review)
         }
       }
     } catch { throw .malformed(.receiptVerified, error) }
-    guard hasUpload, upload >= 0 else { throw .badField(.receiptVerified, field: "upload") }
+    try review.check(.receiptVerified, required: Self.required, Self.members)
   }
 
-  private mutating func read(_ key: JSONString, _ cursor: inout JSONCursor) throws(JSONError) {
+  private mutating func read(
+    _ key: JSONString, _ cursor: inout JSONCursor, _ review: inout MemberReview
+  ) throws(JSONError) {
     // A key's length tells most of them apart.
     switch key.raw.count {
-    case 6 where key == "status": status = try cursor.readInteger()
-    case 6 where key == "reason": reason = try cursor.readString()
+    case 6 where key == "status":
+      status = try cursor.readIntegerOrSkip()
+      review.note(4, isRight: status != nil)
+    case 6 where key == "reason":
+      reason = try cursor.readStringOrSkip()
+      review.note(5, isRight: reason != nil)
     case 7 where key == "outcome":
-      let text = try cursor.readString()
-      outcome = text == "valid" ? .valid : text == "invalid" ? .invalid : .unreachable
-    case 7 where key == "attempt": attempt = try cursor.readInteger()
+      let word = try cursor.readStringOrSkip().flatMap { Outcome($0) }
+      outcome = word ?? .unreachable
+      review.note(2, isRight: word != nil)
+    case 7 where key == "attempt":
+      let number = try cursor.readIntegerOrSkip()
+      attempt = number ?? 1
+      review.note(6, isRight: number != nil)
     case 8 where key == "endpoint":
-      endpoint = try cursor.readString() == "sandbox" ? .sandbox : .production
-    case 8 where key == "reply_of": replyOf = try cursor.readInteger()
+      let word = try cursor.readStringOrSkip()
+      let isSandbox = word.map { $0 == "sandbox" } ?? false
+      endpoint = isSandbox ? .sandbox : .production
+      review.note(7, isRight: isSandbox || word.map { $0 == "production" } ?? false)
+    case 8 where key == "reply_of":
+      replyOf = try cursor.readIntegerOrSkip()
+      review.note(11, isRight: replyOf.map { $0 >= 0 } ?? false)
     case 9 where key == "authority":
-      authority = try cursor.readString() == "app_store" ? .appStore : .local
-    case 11 where key == "environment": environment = try cursor.readString()
+      let word = try cursor.readStringOrSkip()
+      let isAppStore = word.map { $0 == "app_store" } ?? false
+      authority = isAppStore ? .appStore : .local
+      review.note(1, isRight: isAppStore || word.map { $0 == "local" } ?? false)
+    case 11 where key == "environment":
+      environment = try cursor.readStringOrSkip()
+      review.note(3, isRight: environment != nil)
     case 11 where key == "occurred_at":
-      occurredAtMs = Timestamp.parseFixed(try cursor.readString().raw)
+      occurredAtMs = try cursor.readStringOrSkip().flatMap { Timestamp.parseFixed($0.raw) }
+      review.note(8, isRight: occurredAtMs != nil)
     case 12 where key == "reply_base64":
-      hasOtherReply = true
-      try cursor.skipValue()
+      hasOtherReply = try cursor.readStringOrSkip() != nil
+      review.note(10, isRight: hasOtherReply)
     default: try cursor.skipValue()
+    }
+  }
+}
+
+extension Outcome {
+  fileprivate init?(_ word: JSONString) {
+    if word == "valid" {
+      self = .valid
+    } else if word == "invalid" {
+      self = .invalid
+    } else if word == "unreachable" {
+      self = .unreachable
+    } else {
+      return nil
     }
   }
 }

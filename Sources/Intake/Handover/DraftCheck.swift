@@ -1,0 +1,230 @@
+// Looks at drafts from another process before they become part of the log for ever.
+import AppStore
+import Bytes
+import JSON
+import Ledger
+import Projections
+import Time
+
+/// Decodes each draft of a submission as a fold will, and looks up the events that it names. Used by one thread.
+struct DraftCheck {
+  /// Why drafts cannot become events of this program.
+  enum Refusal: Error {
+    case fault(String)
+    /// The log could not be looked at.
+    case ledger(LedgerError)
+  }
+
+  /// What a member of a verification names.
+  private enum Named {
+    /// An event of the same submission, by its index.
+    case draft(Int)
+    case position(Position)
+  }
+
+  private let directory: LedgerDirectory
+  /// Opened by the first draft that names an event of the log.
+  private var reader: LogReader?
+
+  init(_ directory: LedgerDirectory) { self.directory = directory }
+
+  /// Throws unless each draft is an event that a fold can read and names earlier events of the right type alone.
+  mutating func check(_ drafts: [EventDraft]) throws(Refusal) {
+    for index in drafts.indices { try check(drafts[index], at: index, of: drafts) }
+  }
+
+  private mutating func check(
+    _ draft: EventDraft, at index: Int, of drafts: [EventDraft]
+  ) throws(Refusal) {
+    guard let type = EventType(rawValue: draft.type), draft.version >= 1,
+      draft.version <= type.currentVersion
+    else { throw .fault("a draft is of a type or version that the server does not know") }
+    let (data, places) = try Self.completed(draft)
+    if type != .receiptVerified, !places.isEmpty {
+      throw .fault("a draft of \(type.rawValue) names no other event")
+    }
+    do {
+      try data.withUnsafeBytes { (bytes) throws in
+        try Self.checkForm(bytes)
+        if let upcast = try Upcasters.standard.upcast(type, version: draft.version, data: bytes) {
+          try upcast.withUnsafeBytes { try Self.decode(type, $0) }
+        } else {
+          try Self.decode(type, bytes)
+        }
+        guard type == .receiptVerified else { return }
+        for (member, named) in try Self.named(bytes, places, draft) {
+          try resolve(member, named, at: index, of: drafts)
+        }
+      }
+    } catch let error as EventError {
+      throw .fault("a draft cannot be read: \(error)")
+    } catch let error as Refusal {
+      throw error
+    } catch { throw .fault("a draft cannot be read") }
+  }
+
+  /// The data with a digit for each position, and where in it those digits stand.
+  private static func completed(_ draft: EventDraft) throws(Refusal) -> ([UInt8], [Int]) {
+    var data: [UInt8] = []
+    data.reserveCapacity(draft.data.count + draft.references.count)
+    var places: [Int] = []
+    var copied = 0
+    for reference in draft.references {
+      guard reference.offsetBytes > copied, reference.offsetBytes < draft.data.count else {
+        throw .fault("a draft's position reference points outside")
+      }
+      data += draft.data[copied..<reference.offsetBytes]
+      places.append(data.count)
+      data.append(UInt8(ascii: "0"))
+      copied = reference.offsetBytes
+    }
+    data += draft.data[copied...]
+    return (data, places)
+  }
+
+  private static func checkForm(_ data: JSONBytes) throws(Refusal) {
+    var compact: [UInt8] = []
+    do throws(JSONError) {
+      try JSONValidator.compact(
+        data, depthLimit: JSONValidator.greatestDepthLimit, to: &compact)
+    } catch { throw .fault("a draft's data is no JSON") }
+    guard compact.elementsEqual(data), data.first == UInt8(ascii: "{") else {
+      throw .fault("a draft's data is no compact JSON object")
+    }
+  }
+
+  // MARK: Members
+
+  /// Decodes the data, also the values that the fold leaves to whoever reads them.
+  private static func decode(_ type: EventType, _ data: JSONBytes) throws {
+    func require(_ isRight: Bool, _ field: String) throws(EventError) {
+      if !isRight { throw .badField(type, field: field) }
+    }
+    switch type {
+    case .appRegistered: _ = try AppRegistered(data: data)
+    case .receiptUploaded:
+      let upload = try ReceiptUploadedView(data: data)
+      try require(isDigest(upload.receiptSHA256Hex), "receipt_sha256")
+      try require(upload.line.map { $0 >= 1 } ?? true, "line")
+      try require(upload.lineSHA256Hex == nil || isDigest(upload.lineSHA256Hex), "line_sha256")
+      try require(
+        upload.receipt.map { (try? Base64.decode($0.raw))?.isEmpty == false } ?? false, "receipt")
+    case .receiptVerified:
+      let result = try ReceiptVerifiedView(data: data)
+      try require(result.attempt >= 1, "attempt")
+      if let reply = result.reply {
+        try require((try? Reply(reply, TextKeeper())) != nil, "reply")
+      }
+      try require(result.reply == nil || !result.hasOtherReply, "reply_base64")
+      try require(
+        result.replyOf == nil || (result.reply == nil && !result.hasOtherReply), "reply_of")
+    case .pricesDeclared:
+      let prices = try PricesDeclared(data: data)
+      for entry in prices.entries {
+        var price = entry.price
+        try require(
+          !entry.productID.isEmpty && Currency.parse(entry.currency) != nil
+            && price.withUTF8 { PriceForms.micros(decimal: JSONBytes($0)) } != nil
+            && (try? CivilDate(parsing: entry.effectiveFrom)) != nil
+            && entry.countryCode.map { Country.parse($0) != nil } ?? true, "entries")
+      }
+    case .ratesDeclared:
+      let rates = try RatesDeclared(data: data)
+      for day in rates.days {
+        try require(
+          (try? CivilDate(parsing: day.date)) != nil && Currency.parse(day.base) != nil
+            && day.rates.allSatisfy {
+              Currency.parse($0.quote) != nil && (try? Decimal18(parsing: $0.rate)) != nil
+            }, "days")
+      }
+    }
+  }
+
+  private static func isDigest(_ text: JSONString?) -> Bool {
+    text.flatMap { Digest32(hex: $0.raw) } != nil
+  }
+
+  // MARK: Named events
+
+  /// What a verification names, by member.
+  private static func named(
+    _ data: JSONBytes, _ places: [Int], _ draft: EventDraft
+  ) throws -> [(member: String, Named)] {
+    var cursor = JSONCursor(data)
+    var found: [(String, Named)] = []
+    var usedPlaces = 0
+    try cursor.beginObject()
+    while let key = try cursor.nextKey() {
+      guard key == "upload" || key == "reply_of" else {
+        try cursor.skipValue()
+        continue
+      }
+      let member = key == "upload" ? "upload" : "reply_of"
+      if let place = places.firstIndex(of: cursor.offset) {
+        try cursor.skipValue()
+        usedPlaces += 1
+        found.append((member, .draft(draft.references[place].eventIndex)))
+      } else {
+        found.append((member, .position(Int(try cursor.readInteger()))))
+      }
+    }
+    guard usedPlaces == places.count else {
+      throw Refusal.fault("a draft's position reference belongs to neither upload nor reply_of")
+    }
+    return found
+  }
+
+  /// Throws unless a member names an earlier event that is what the member says.
+  private mutating func resolve(
+    _ member: String, _ named: Named, at index: Int, of drafts: [EventDraft]
+  ) throws {
+    let isRight: Bool
+    switch named {
+    case .draft(let other):
+      // Those before it were looked at already.
+      guard 0..<index ~= other else {
+        throw EventError.badField(.receiptVerified, field: member)
+      }
+      let (data, _) = try Self.completed(drafts[other])
+      let type = EventType(rawValue: drafts[other].type)
+      isRight = data.withUnsafeBytes { bytes in
+        type.map { Self.isRight(member, $0, bytes) } ?? false
+      }
+    case .position(let position): isRight = try holds(position, member)
+    }
+    if !isRight { throw EventError.badField(.receiptVerified, field: member) }
+  }
+
+  private mutating func holds(_ position: Position, _ member: String) throws(Refusal) -> Bool {
+    do throws(LedgerError) {
+      let reader = try openReader()
+      if position >= reader.head.size { try reader.refresh() }
+      guard 0..<reader.head.size ~= position else { return false }
+      let line = try reader.event(at: position)
+      try reader.letGoOfTails()
+      return line.withUnsafeBytes { line in
+        guard let event = EventLine(line), let type = EventType(event.type) else { return false }
+        return Self.isRight(member, type, event.data)
+      }
+    } catch { throw .ledger(error) }
+  }
+
+  private mutating func openReader() throws(LedgerError) -> LogReader {
+    if let reader { return reader }
+    let opened = try LogReader(directory)
+    reader = opened
+    return opened
+  }
+
+  /// Whether an event is what a member may name: an upload, or a verification with a reply of its own.
+  private static func isRight(_ member: String, _ type: EventType, _ data: JSONBytes) -> Bool {
+    switch type {
+    case .receiptUploaded: member == "upload" && (try? ReceiptUploadedView(data: data)) != nil
+    case .receiptVerified:
+      member == "reply_of"
+        && ((try? ReceiptVerifiedView(data: data)).map { $0.reply != nil || $0.hasOtherReply }
+          ?? false)
+    default: false
+    }
+  }
+}

@@ -1,0 +1,68 @@
+// What decoding an event found of its members: those that are missing, and those that are not what they must be.
+import JSON
+
+/// Which members of one event were met and are wrong, each by its place in the catalogue's list of its type.
+struct MemberReview {
+  private var met: UInt32 = 0
+  private var wrong: UInt32 = 0
+
+  /// Notes a member that was met.
+  @inline(__always)
+  mutating func note(_ place: Int, isRight: Bool) {
+    let bit = UInt32(1) << UInt32(place)
+    met |= bit
+    if !isRight { wrong |= bit }
+  }
+
+  /// Throws `badField` for the first member, in the catalogue's order, that is wrong, or missing though required.
+  /// - Parameters:
+  ///   - required: a bit for each member that may not be absent.
+  ///   - names: the members in the catalogue's order.
+  @inline(__always)
+  func check(
+    _ type: EventType, required: UInt32, _ names: @autoclosure () -> [String]
+  ) throws(EventError) {
+    let faults = wrong | (required & ~met)
+    if faults == 0 { return }
+    throw .badField(type, field: names()[faults.trailingZeroBitCount])
+  }
+}
+
+extension JSONCursor {
+  /// Reads a string; passes over a value of any other kind, and returns nil.
+  @inline(__always)
+  mutating func readStringOrSkip() throws(JSONError) -> JSONString? {
+    if try kind() == .string { return try readString() }
+    try skipValue()
+    return nil
+  }
+
+  /// Reads an integer within 64 bits; passes over any other value, and returns nil.
+  @inline(__always)
+  mutating func readIntegerOrSkip() throws(JSONError) -> Int64? {
+    if try kind() == .number { return JSONNumber.integer(try readNumber()) }
+    try skipValue()
+    return nil
+  }
+}
+
+/// The one form in which events write UUIDs: 36 bytes, digits in lower case.
+enum EventUUID {
+  static func isOne(_ text: JSONBytes) -> Bool {
+    guard text.count == 36 else { return false }
+    for place in 0..<36 {
+      let byte = text[place]
+      switch place {
+      case 8, 13, 18, 23: if byte != 0x2D { return false }
+      default:
+        guard (0x30...0x39).contains(byte) || (0x61...0x66).contains(byte) else { return false }
+      }
+    }
+    return true
+  }
+
+  static func isOne(_ text: String) -> Bool {
+    var text = text
+    return text.withUTF8 { isOne(JSONBytes($0)) }
+  }
+}
