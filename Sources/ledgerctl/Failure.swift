@@ -81,6 +81,9 @@ struct ErrorReport: Equatable {
       ]
     case let error as ProofError:
       (exitCode, lines) = (.corrupted, [Self.line(command, error.object, error.cause)])
+    case ProjectionError.event(let position, let error) where error.isOfLaterProgram:
+      exitCode = .newerFormat
+      lines = [Self.line(command, "position \(position)", error.description)]
     case let error as EventError:
       (exitCode, lines) = (.failed, [Self.line(command, "", error.description)])
     case let error as JSONError:

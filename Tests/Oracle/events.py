@@ -34,8 +34,14 @@ class Verification:
     position: int
     upload: Upload
     occurred_at_ms: int
-    endpoint: str
+    endpoint: str | None
     reply: dict
+    # As a log's event says; an import file's line leaves it to the reply.
+    counts: bool | None = None
+    status: int | None = None
+    environment: str | None = None
+    # The app family whose declared products the rows are held against, where it is not found by the bundle.
+    declared_by: str | None = None
 
 
 @dataclass(frozen=True)

@@ -170,14 +170,24 @@ class Book:
         found = [
             finding
             for finding in deduplicated(found)
-            if (finding.subject in sales if finding.subject else holds(finding.verified_at_ms))
+            if (finding.subject in sales if finding.subject else _is_held(finding, holds))
         ]
         # Of its own line alone: that one is converted in this report or not.
         for line in lines:
             if self.in_currency(line, reporting_currency) is None:
                 detail = f"{line.name} {line.currency}"
                 found.append(about_sale("unconverted", line.sale, line.position, detail))
-        return [finding for finding in deduplicated(found) if shows(finding.environment)]
+        # A malformed event is of no environment, and of no day: it is never left out.
+        return [
+            finding
+            for finding in deduplicated(found)
+            if finding.name == "malformed_event" or shows(finding.environment)
+        ]
+
+
+def _is_held(finding, holds):
+    """Whether a finding without a sale is of the days asked for; one without a time is of all."""
+    return finding.verified_at_ms is None or holds(finding.verified_at_ms)
 
 
 def _chain(sale):

@@ -109,20 +109,27 @@ class Fold:
     def add(self, verification):
         reply = verification.reply
         receipt = members(reply.get("receipt"))
-        endpoint = {"production": "Production", "sandbox": "Sandbox"}[verification.endpoint]
+        endpoints = {"production": "Production", "sandbox": "Sandbox"}
+        otherwise = "Production" if verification.environment is None else verification.environment
+        endpoint = endpoints.get(verification.endpoint, otherwise)
         environment = identifier(reply.get("environment")) or endpoint
         bundle_id = identifier(receipt.get("bundle_id")) or identifier(receipt.get("bid")) or ""
         status = integer(reply.get("status"))
         if status is not None and not -(2**63) <= status < 2**63:
             # No status is so large: none that can be read.
             status = None
-        if status not in (0, 21006):
+        if verification.status is not None:
+            status = verification.status
+        counts = verification.counts
+        if counts is None:
+            counts = status in (0, 21006)
+        if not counts:
             shown = "none" if status is None else status
             detail = f"status {shown} at {verification.position}"
             self._note("reply_not_valid", verification, environment, bundle_id, detail)
             return
         groups = self._groups(verification, environment, bundle_id)
-        products = self.declared.get(bundle_id)
+        products = self.declared.get(verification.declared_by or bundle_id)
         if products:
             self._compare_products(groups, products, verification)
         fresh = []
@@ -138,6 +145,10 @@ class Fold:
             self._cancel(self.sales[key], rows, verification, request_date_ms)
         shown = [self.sales[key] for key in groups]
         self._price(shown, fresh, verification, environment, bundle_id)
+
+    def note_malformed(self, position, detail):
+        """An event that is not what the catalogue says; `detail`: its type, and the member at fault."""
+        self.findings.append(Finding("malformed_event", "", "", "", "", "", position, detail))
 
     def _note(self, name, verification, environment, bundle_id, detail):
         self._without_sale(name, verification, environment, bundle_id, "", "", detail)

@@ -278,24 +278,19 @@ import Testing
     #expect(fixture.notices.isEmpty)
   }
 
-  @Test func aVerificationOfNoUploadIsRefusedWithItsPosition() throws {
+  @Test func aVerificationOfNoUploadIsAnExceptionWithItsPosition() throws {
     let fixture = try LedgerFixture()
     try fixture.append([.verify(7, reply(row("1")))])
-    #expect {
-      try fixture.current()
-    } throws: { error in
-      "\(error)" == "reading the event at position 0: it names position 7, which has none such"
-    }
-    #expect(Self.generations(fixture) == ["lock"])
+    #expect(
+      try fixture.csv(ReportRequest(.exceptions), from: fixture.current())
+        .hasSuffix("\nmalformed_event,,,,,,0,receipt.verified upload\n"))
   }
 
-  @Test func aReusedReplyThatIsNoneIsRefusedWithItsPosition() throws {
+  @Test func aReusedReplyThatIsNoneIsAnExceptionWithItsPosition() throws {
     let fixture = try LedgerFixture()
     try fixture.append([.upload(), .reuse(0, for: 0)])
-    #expect {
-      try fixture.current()
-    } throws: { error in
-      "\(error)" == "reading the event at position 1: it names position 0, which has none such"
-    }
+    #expect(
+      try fixture.csv(ReportRequest(.exceptions), from: fixture.current())
+        .hasSuffix("\nmalformed_event,,,,,,1,receipt.verified reply_of\n"))
   }
 }

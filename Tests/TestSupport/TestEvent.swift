@@ -11,6 +11,8 @@ package enum TestEvent: Sendable {
   /// `date base quote rate`, one a line.
   case rates(source: String, [String])
   case app(AppRegistered)
+  /// An event of any type and data, also such as no program of ours writes.
+  case raw(type: String, version: Int = 1, JSONText)
 
   /// How many events the step appends.
   package var count: Int {
@@ -122,6 +124,8 @@ extension TestEvent {
     case .prices(let lines): [EventDraft(.pricesDeclared, priceList(lines).data)]
     case .rates(let source, let lines): [EventDraft(.ratesDeclared, rates(source, lines).data)]
     case .app(let app): [EventDraft(.appRegistered, app.data)]
+    case .raw(let type, let version, let data):
+      [EventDraft(type: type, version: version, data: data.bytes)]
     }
   }
 

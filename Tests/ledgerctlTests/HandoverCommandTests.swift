@@ -86,4 +86,54 @@ import Testing
       """)
     #expect(outcome.output == "10\n", "\(outcome.diagnostics)")
   }
+
+  @Test func aMalformedEventInTheLogKeepsNoCommandFromItsWork() throws {
+    let held = try Held()
+    for type in ["app.registered", "receipt.uploaded", "receipt.verified", "prices.declared"] {
+      _ = try held.writer.append([EventDraft(type: type, version: 1, data: Array("{}".utf8))])
+    }
+    let outcome = try held.sandbox.run(
+      """
+      export LEDGER_DIR=shop; . "$SHOP"; shop_history >shop.ndjson
+      ledgerctl app add --name Shop --bundle-id com.example.shop >id && ledgerctl import shop.ndjson &&
+      ledgerctl export exceptions --format csv | grep malformed && ledgerctl rebuild &&
+      ledgerctl rebuild --check && ledgerctl snapshot create >made && ledgerctl show 2 >shown &&
+      grep malformed shown && ledgerctl replay --pretty >pretty && ledgerctl status >state &&
+      ledgerctl replay --type prices.declared | wc -l && ledgerctl replay --app "$(cat id)" >of-app
+      """)
+    #expect(outcome.diagnostics == "")
+    #expect(outcome.exitCode == 0)
+    #expect(
+      outcome.output == """
+        Imported 10 uploads from 10 lines, positions 5 to 24
+        malformed_event,,,,,,0,app.registered app_family_id
+        malformed_event,,,,,,1,receipt.uploaded receipt_id
+        malformed_event,,,,,,2,receipt.verified upload
+        malformed_event,,,,,,3,prices.declared source
+        Rebuilt the projections from 25 events
+        The projections equal those built from nothing, at 25 events.
+        It is malformed and led to nothing.
+        malformed_event                                               2  receipt.verified upload
+        1
+
+        """)
+  }
+
+  @Test(arguments: [("app.removed", 1), ("receipt.verified", 2)])
+  func anEventOfALaterProgramEndsWhateverFoldsWithItsOwnExitCode(
+    _ type: String, _ version: Int
+  ) throws {
+    let held = try Held()
+    _ = try held.writer.append([
+      EventDraft(type: type, version: version, data: Array("{}".utf8))
+    ])
+    for command in ["export revenue", "rebuild", "snapshot create", "show 0"] {
+      let outcome = try held.sandbox.run("ledgerctl --ledger shop \(command)")
+      #expect(outcome.exitCode == 12, "\(command)")
+      #expect(outcome.diagnostics.contains("position 0: "), "\(outcome.diagnostics)")
+      #expect(outcome.diagnostics.contains("a later version wrote it"))
+    }
+    #expect(try held.sandbox.run("ledgerctl --ledger shop replay >all").exitCode == 0)
+    #expect(try held.sandbox.run("ledgerctl --ledger shop audit >all").exitCode == 0)
+  }
 }

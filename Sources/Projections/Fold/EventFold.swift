@@ -103,10 +103,17 @@ final class EventFold {
       }
     case .verified(let result, let reply):
       try expect(event.line)
-      try fold(result, reply, event.line)
+      if let fault = try fold(result, reply, event.line) {
+        try passOver(event.line, event.line.data, fault)
+        return take(event.line)
+      }
     }
     if let additional { try fold(event.line, event.line.data, into: additional) }
-    recent?.add(event.line)
+    take(event.line)
+  }
+
+  private func take(_ event: EventLine) {
+    recent?.add(event)
     nextPosition += 1
   }
 
@@ -156,20 +163,30 @@ final class EventFold {
     } else {
       try fold(type, event, event.data)
     }
-    recent?.add(event)
-    nextPosition += 1
+    take(event)
   }
 
   private func fold(
     _ type: EventType, _ event: EventLine, _ data: Text
   ) throws(ProjectionError) {
+    if let fault = try foldStandard(type, event, data) {
+      return try passOver(event, data, fault)
+    }
+    if let additional { try fold(event, data, into: additional) }
+  }
+
+  /// Folds an event into the standard projections. Returns what is wrong with one that is malformed: nothing of it
+  /// was folded then.
+  private func foldStandard(
+    _ type: EventType, _ event: EventLine, _ data: Text
+  ) throws(ProjectionError) -> EventError? {
     do {
       switch type {
       case .receiptUploaded: try fold(try ReceiptUploadedView(data: data), event)
       case .receiptVerified:
         let result = try ReceiptVerifiedView(data: data)
         keeper.removeAll()
-        try fold(result, try reply(of: result.reply, at: event.position), event)
+        return try fold(result, try reply(of: result.reply), event)
       case .appRegistered:
         let app = try AppRegistered(data: data)
         try declarations.add(app, data: data, position: event.position)
@@ -180,10 +197,34 @@ final class EventFold {
       case .ratesDeclared:
         try declarations.add(try RatesDeclared(data: data), position: event.position)
       }
-      try additional?.fold(event, data)
+      return nil
+    } catch let error as EventError where error.malformation != nil {
+      return error
     } catch {
       throw Self.projectionError(error, at: event.position)
     }
+  }
+
+  /// Notes a malformed event as an exception, and nothing else of it: it can't be taken out of the log, and one such
+  /// event must not keep all others from being folded.
+  private func passOver(
+    _ event: EventLine, _ data: Text, _ fault: EventError
+  ) throws(ProjectionError) {
+    var detail = fault.malformation ?? ""
+    do throws(JSONError) {
+      try JSONValidator.validate(data, depthLimit: JSONValidator.greatestDepthLimit)
+    } catch {
+      detail = EventType(event.type).map { "\($0.rawValue) data" } ?? detail
+    }
+    let nothing = Text(start: nil, count: 0)
+    do throws(DatabaseError) {
+      let none = symbols.symbol("")
+      try withText(detail) { (detail) throws(DatabaseError) in
+        try exceptions.add(
+          .malformedEvent, environment: none, bundle: none, product: nothing,
+          transaction: nothing, detail: detail, position: event.position)
+      }
+    } catch { throw .database(error) }
   }
 
   // MARK: receipt.uploaded
@@ -191,7 +232,7 @@ final class EventFold {
   private func fold(_ upload: ReceiptUploadedView, _ event: EventLine) throws {
     guard let receiptID = upload.receiptID, let family = upload.appFamilyID,
       let bundle = upload.bundleID, let style = upload.style
-    else { throw EventError.badField(.receiptUploaded, field: "receipt identity") }
+    else { preconditionFailure("an upload that was decoded has all that identifies its receipt") }
     let occurredAtMs = upload.occurredAtMs ?? event.recordedAtMs
     keeper.removeAll()
     let country =
@@ -232,49 +273,49 @@ final class EventFold {
 
   // MARK: receipt.verified
 
+  /// Folds a result; returns what is wrong with one whose positions name nothing that they may name.
   private func fold(
     _ result: ReceiptVerifiedView, _ reply: Reply?, _ event: EventLine
-  ) throws(ProjectionError) {
-    let found: Void? = try uploads.withEvidence(at: result.upload) {
-      (receipt, evidence) throws(ProjectionError) in
+  ) throws(ProjectionError) -> EventError? {
+    let found = try uploads.withEvidence(at: result.upload) {
+      (receipt, evidence) throws(ProjectionError) -> EventError? in
       if let replyOf = result.replyOf {
-        try fold(result, replyOf: Int(replyOf), event, receipt, evidence)
-      } else {
-        // Uploads that come soon may take it over.
-        if reply != nil { recent?.keep(Array(event.bytes), at: event.position) }
-        try fold(result, reply, event.position, event, receipt, evidence)
+        return try fold(result, replyOf: Int(replyOf), event, receipt, evidence)
       }
+      // Uploads that come soon may take it over.
+      if reply != nil { recent?.keep(Array(event.bytes), at: event.position) }
+      try fold(result, reply, event.position, event, receipt, evidence)
+      return nil
     }
-    if found == nil { throw .missingEvent(position: event.position, names: result.upload) }
+    guard let fault = found else { return .badField(.receiptVerified, field: "upload") }
+    return fault
   }
 
   /// The reply that an earlier event holds.
   private func fold(
     _ result: ReceiptVerifiedView, replyOf: Position, _ event: EventLine, _ receipt: Int32,
     _ evidence: UploadEvidence
-  ) throws(ProjectionError) {
+  ) throws(ProjectionError) -> EventError? {
+    let fault = EventError.badField(.receiptVerified, field: "reply_of")
+    guard 0..<event.position ~= replyOf else { return fault }
     let line: [UInt8]
     do throws(LedgerError) { line = try readEvent(replyOf) } catch { throw .ledger(error) }
-    try withText(line) { (bytes) throws(ProjectionError) in
-      guard let earlier = EventLine(bytes), EventType(earlier.type) == .receiptVerified else {
-        throw .missingEvent(position: event.position, names: replyOf)
-      }
-      let replyBytes: Text?
-      do throws(EventError) {
-        replyBytes = try ReceiptVerifiedView(data: earlier.data).reply
-      } catch { throw .event(position: replyOf, error) }
+    return try withText(line) { (bytes) throws(ProjectionError) -> EventError? in
       keeper.removeAll()
-      let reply = try reply(of: replyBytes, at: replyOf)
+      guard let earlier = EventLine(bytes), EventType(earlier.type) == .receiptVerified,
+        let view = try? ReceiptVerifiedView(data: earlier.data)
+      else { return fault }
+      let reply: Reply?
+      do throws(EventError) { reply = try self.reply(of: view.reply) } catch { return fault }
       try fold(result, reply, replyOf, event, receipt, evidence)
+      return nil
     }
   }
 
-  private func reply(
-    of bytes: Text?, at position: Position
-  ) throws(ProjectionError) -> Reply? {
+  private func reply(of bytes: Text?) throws(EventError) -> Reply? {
     guard let bytes else { return nil }
     do throws(JSONError) { return try Reply(bytes, keeper) } catch {
-      throw .event(position: position, .malformed(.receiptVerified, error))
+      throw .badField(.receiptVerified, field: "reply")
     }
   }
 

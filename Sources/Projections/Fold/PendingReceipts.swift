@@ -40,9 +40,8 @@ struct PendingReceipts {
   ) throws(ProjectionError) {
     let line: [UInt8]
     do throws(LedgerError) { line = try readEvent(position) } catch { throw .ledger(error) }
-    guard let file = Self.file(of: line) else {
-      throw .missingEvent(position: position, names: position)
-    }
+    // Of a receipt that can't be read, which no upload over HTTP leaves, nothing is known until it is answered.
+    guard let file = Self.file(of: line) else { return }
     do throws(DatabaseError) {
       insert.bind(1, Int(receipt))
       insert.bind(2, text: Self.environment(of: file))

@@ -15,7 +15,7 @@ package protocol Projection: Sendable {
   /// What people query; may read the standard views and tables too.
   var views: [ViewDefinition] { get }
 
-  /// Folds an event. Called once for each, in the order of positions.
+  /// Folds an event. Called once for each that is not malformed, in the order of positions.
   /// - Parameter data: the event's data as its type's current version has it, valid inside the call alone.
   func fold(_ event: EventLine, data: UnsafeRawBufferPointer, into rows: ProjectionRows) throws
 

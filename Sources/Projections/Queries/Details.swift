@@ -97,6 +97,9 @@ package struct ExceptionDetail: Equatable, Sendable {
   package var transactionID: String?
   package var detail: String
   package var position: Position
+
+  /// Whether it says that an event is malformed.
+  package var isOfMalformedEvent: Bool { exception == ExceptionType.malformedEvent.word }
 }
 
 /// What is known of a user.

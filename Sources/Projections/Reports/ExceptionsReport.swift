@@ -84,8 +84,8 @@ struct ExceptionsReport {
       LEFT JOIN verifications v ON v.position = e.position
       """)
     while try rows.step() {
-      guard source.shows(environment: Symbol(rows.integer(1))),
-        let type = ExceptionType(rawValue: Int8(rows.integer(0)))
+      guard let type = ExceptionType(rawValue: Int8(rows.integer(0))),
+        source.shows(type, environment: Symbol(rows.integer(1)))
       else { continue }
       let isOfSale = !rows.isNull(10)
       let isShown =
@@ -138,6 +138,12 @@ struct ExceptionsReport {
 }
 
 extension ReportSource {
+  /// Whether an exception that the fold recorded is of an environment asked for. A malformed event is of none, and
+  /// never left out.
+  fileprivate func shows(_ type: ExceptionType, environment: Symbol) -> Bool {
+    type == .malformedEvent || shows(environment: environment)
+  }
+
   /// R10: calls `body` with the first line of each sale and type in the days asked for that no rate converts,
   /// and its currency; returns the sources of the rates used.
   fileprivate func forEachUnconverted(
@@ -192,8 +198,8 @@ extension ReportSource {
     let recorded = try database.prepare(
       "SELECT type, environment, sale, \(verifiedAt) FROM exceptions e")
     while try recorded.step() {
-      guard shows(environment: Symbol(recorded.integer(1))),
-        let type = ExceptionType(rawValue: Int8(recorded.integer(0)))
+      guard let type = ExceptionType(rawValue: Int8(recorded.integer(0))),
+        shows(type, environment: Symbol(recorded.integer(1)))
       else { continue }
       if let sale = recorded.optionalInteger(2) {
         guard shownSales.holds(Int(sale)) else { continue }

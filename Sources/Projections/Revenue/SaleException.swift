@@ -7,6 +7,7 @@ enum ExceptionType: Int8, CaseIterable {
   case priceUnreadable, priceFormsDisagree, priceZero, currencyMissing, currencyUnknown
   case upgradeCreditUnknown
   case productUnknown, transactionReplayed
+  case malformedEvent
   // Those that follow from sales at the time of a report.
   case unpriced, pendingSale, unconverted
 
@@ -30,6 +31,7 @@ enum ExceptionType: Int8, CaseIterable {
     case .upgradeCreditUnknown: "upgrade_credit_unknown"
     case .productUnknown: "product_unknown"
     case .transactionReplayed: "transaction_replayed"
+    case .malformedEvent: "malformed_event"
     case .unpriced: "unpriced"
     case .pendingSale: "pending_sale"
     case .unconverted: "unconverted"

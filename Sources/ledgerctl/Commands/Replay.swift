@@ -281,7 +281,9 @@ private struct Replay {
   /// nil has all blocks read.
   private func blocksOfRareTypes(_ end: Position) -> BlockFilter? {
     guard !types.isEmpty, types.isDisjoint(with: [.receiptUploaded, .receiptVerified]),
-      let positions = try? ledger.queriesAtHead()?.positions(of: types, before: end)
+      // What stands in no table counts as a registration: so do malformed events of these types.
+      let positions = try? ledger.queriesAtHead()?.positions(
+        of: types.union([.appRegistered]), before: end)
     else { return nil }
     let wanted = WantedPositions(positions: positions)
     return { wanted.meets($0) }
@@ -313,7 +315,7 @@ private struct Replay {
           index += 1
           if hasType(event) { try print(event) }
         } else if seeksRegistrations, EventType(event.type) == .appRegistered,
-          try AppRegistered(data: event.data).appFamilyID == options.appFamilyID
+          (try? AppRegistered(data: event.data))?.appFamilyID == options.appFamilyID
         {
           try print(event)
         }
@@ -331,7 +333,7 @@ private struct Replay {
       try context.output.write(event.bytes)
       return try context.output.writeLine()
     }
-    for line in try ReadableEvent(Array(event.bytes)).lines {
+    for line in ReadableEvent.lines(of: Array(event.bytes)) {
       try context.output.writeLine(visible(line))
     }
   }

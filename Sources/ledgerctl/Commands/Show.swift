@@ -127,7 +127,7 @@ private func writeEvent(_ line: [UInt8], _ context: Context) throws {
   }
   var sheet = Sheet(context)
   try sheet.heading(heading ?? "Event")
-  for text in try ReadableEvent(line).lines { try context.output.writeLine(visible(text)) }
+  for text in ReadableEvent.lines(of: line) { try context.output.writeLine(visible(text)) }
 }
 
 // MARK: A receipt

@@ -10,6 +10,8 @@ enum Consequences {
   /// A verification: itself, the sales that its reply shows, the exceptions it met.
   case verification(VerificationDetail?, [SaleDetail], [ExceptionDetail])
   case declaration(DeclarationDetail)
+  /// A malformed event, which was passed over.
+  case malformed([ExceptionDetail])
   /// An event of a later program.
   case none
 
@@ -19,6 +21,11 @@ enum Consequences {
     }
     guard let event, let type = event.type else {
       self = .none
+      return
+    }
+    let malformed = try queries.exceptions(at: event.position).filter(\.isOfMalformedEvent)
+    guard malformed.isEmpty else {
+      self = .malformed(malformed)
       return
     }
     switch type {
@@ -59,6 +66,9 @@ enum Consequences {
       guard let verification else { return try sheet.heading("It led to nothing.") }
       try write(verification, sales, exceptions, &sheet)
     case .declaration(let detail): try sheet.heading(Self.text(detail))
+    case .malformed(let exceptions):
+      try sheet.heading("It is malformed and led to nothing.")
+      try sheet.table("Exceptions", ExceptionDetail.table(exceptions))
     }
   }
 
@@ -149,6 +159,8 @@ enum Consequences {
             writer.member("reason", entry.line.reason)
           }
         }
+        writer.array("exceptions", exceptions) { $0.write(to: &$1) }
+      case .malformed(let exceptions):
         writer.array("exceptions", exceptions) { $0.write(to: &$1) }
       case .declaration(.app(let receipts)): writer.member("receipts", receipts)
       case .declaration(.prices(let entries, let pricedSales)):

@@ -9,6 +9,11 @@ struct ReadableEvent {
   private(set) var lines: [String] = []
   private var line = ""
 
+  /// An event's line as it is shown to people; what is no JSON as it stands.
+  static func lines(of line: [UInt8]) -> [String] {
+    (try? ReadableEvent(line).lines) ?? [String(decoding: line, as: UTF8.self)]
+  }
+
   init(_ bytes: [UInt8]) throws(JSONError) {
     let result: Result<Void, JSONError> = bytes.withUnsafeBytes { raw in
       var cursor = JSONCursor(raw)

@@ -1,0 +1,85 @@
+# Events that no program of ours writes, put behind a ledger's log as another client could have done it.
+import base64
+import hashlib
+import json
+import pathlib
+import random
+import zlib
+
+from log import CATALOGUE
+
+VALUES = ["null", "true", "5", "-1", "1.5", "99999999999999999999", '"x"', '""', "[]", "{}"]
+ABSENT = None
+SALT = bytes(16)
+
+
+def events(lines, seed):
+    """(type, data) of malformed events and some good ones, made of the log's lines; data is JSON text."""
+    random_source = random.Random(seed)
+    log = [json.loads(line) for line in lines]
+    made = []
+    for kind, members in CATALOGUE.items():
+        samples = [event["data"] for event in log if event["type"] == kind]
+        if not samples:
+            continue
+        for name, _, _ in members:
+            for value in [ABSENT, *random_source.sample(VALUES, 5)]:
+                made.append((kind, _changed(random_source.choice(samples), kind, name, value)))
+    uploads = [e for e in log if e["type"] == "receipt.uploaded"]
+    verified = [e for e in log if e["type"] == "receipt.verified" and "reply" in e["data"]]
+    next_position = log[-1]["seq"] + 1 + len(made)
+    for _ in range(40):
+        data = dict(random_source.choice(verified)["data"])
+        positions = [e["seq"] for e in (*uploads[-3:], *verified[-3:], log[0])]
+        positions += [next_position, next_position + 1, random_source.randrange(next_position)]
+        data["upload"] = random_source.choice(positions)
+        if random_source.random() < 0.6:
+            del data["reply"]
+            data["reply_of"] = random_source.choice(positions)
+        made.append(("receipt.verified", _text(data)))
+        next_position += 1
+    return made
+
+
+def _text(value):
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _changed(sample, kind, name, value):
+    """The sample's data with another value in the member's place, in the catalogue's order."""
+    members = {key: _text(member) for key, member in sample.items() if key != name}
+    if value is not ABSENT:
+        members[name] = value
+    order = [key for key, _, _ in CATALOGUE[kind]]
+    for last in ("reply", "receipt"):
+        if last in order:
+            order.remove(last)
+            order.append(last)
+    kept = [key for key in order if key in members]
+    return "{" + ",".join(f"{_text(key)}:{members[key]}" for key in kept) + "}"
+
+
+def append(directory, lines, made):
+    """Puts events behind the log's last, in one frame of its newest tail; no program may have it open."""
+    last = json.loads(lines[-1])
+    first = last["seq"] + 1
+    body = "".join(
+        _line(first + index, kind, last["at"], data) for index, (kind, data) in enumerate(made)
+    ).encode()
+    header = f"{first} {len(made)} {len(body)}\n".encode()
+    checksum = zlib.crc32(header + body)
+    folder = pathlib.Path(directory) / "log"
+    tails = sorted(folder.glob("tail-*.log"))
+    path = tails[-1] if tails else folder / f"tail-{first:020}.log"
+    with open(path, "ab") as file:
+        file.write(b"#%08x " % checksum + header + body)
+    path.chmod(0o600)
+
+
+def _line(position, kind, at, data):
+    digest = hashlib.sha256(SALT + data.encode()).hexdigest()
+    salt = base64.b64encode(SALT).decode()
+    return (
+        f'{{"seq":{position},"type":"{kind}","v":1,"at":"{at}","digest":"{digest}",'
+        f'"salt":"{salt}","data":{data}}}\n'
+    )

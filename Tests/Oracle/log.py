@@ -1,0 +1,273 @@
+# A ledger's log, read event by event: what is malformed becomes an exception and nothing else.
+import re
+from fractions import Fraction
+
+import dates
+from currencies import MINOR_DIGITS
+from events import ListedPrice, Upload, Verification
+from journal import Book
+from money import Price, PriceProblem, Rate, micros_from_text, read_currency
+from sales import Fold
+from values import Number, members, parse
+
+PRODUCT_TYPES = ("consumable", "non_consumable", "auto_renewable", "non_renewing")
+INTEGERS = range(-(2**63), 2**63)
+
+
+class Malformed(Exception):
+    """An event that is not what the catalogue says; the text names its first member at fault."""
+
+
+class LaterProgram(Exception):
+    """An event of a type or version that these rules do not know."""
+
+
+def _is_text(value):
+    return isinstance(value, str)
+
+
+def _is_integer(value):
+    return isinstance(value, Number) and value.is_integer and int(value.text) in INTEGERS
+
+
+def _is_position(value):
+    return _is_integer(value) and int(value.text) >= 0
+
+
+def _is_uuid(value):
+    digits = "[0-9a-f]"
+    form = f"{digits}{{8}}-{digits}{{4}}-{digits}{{4}}-{digits}{{4}}-{digits}{{12}}"
+    return _is_text(value) and re.fullmatch(form, value, re.ASCII) is not None
+
+
+def _is_time(value):
+    form = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z"
+    if not _is_text(value) or not re.fullmatch(form, value, re.ASCII):
+        return False
+    try:
+        return dates.time_from_text(value) >= 0
+    except ValueError:
+        return False
+
+
+def _word(*words):
+    return lambda value: value in words if _is_text(value) else False
+
+
+def _texts(value):
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+def _products(value):
+    return isinstance(value, dict) and all(_word(*PRODUCT_TYPES)(kind) for kind in value.values())
+
+
+def _entries(value):
+    names = ("product_id", "currency", "price", "effective_from")
+    return isinstance(value, list) and all(
+        isinstance(entry, dict)
+        and all(_is_text(entry.get(name)) for name in names)
+        and _is_text(entry.get("country_code", ""))
+        for entry in value
+    )
+
+
+def _days(value):
+    return isinstance(value, list) and all(
+        isinstance(entry, dict)
+        and _is_text(entry.get("date"))
+        and _is_text(entry.get("base"))
+        and isinstance(entry.get("rates"), dict)
+        and all(map(_is_text, entry["rates"].values()))
+        for entry in value
+    )
+
+
+# The members of each type in the catalogue's order: name, what it must be, whether it may be absent.
+CATALOGUE = {
+    "app.registered": [
+        ("app_family_id", _is_uuid, False),
+        ("name", _is_text, False),
+        ("bundle_ids", _texts, False),
+        ("products", _products, False),
+    ],
+    "receipt.uploaded": [
+        ("receipt_id", _is_uuid, False),
+        ("app_family_id", _is_uuid, False),
+        ("style", _word("unified", "transaction"), False),
+        ("bundle_id", _is_text, False),
+        ("receipt_sha256", _is_text, False),
+        ("occurred_at", _is_time, False),
+        ("via", _word("http", "import"), False),
+        ("line", _is_integer, True),
+        ("line_sha256", _is_text, True),
+        ("country_code", _is_text, True),
+        ("identifier_for_vendor", _is_text, True),
+        ("user_identifier", _is_text, True),
+        ("ip_address", _is_text, True),
+        ("metadata", lambda value: isinstance(value, dict), True),
+        ("receipt", _is_text, False),
+    ],
+    "receipt.verified": [
+        ("upload", _is_position, False),
+        ("authority", _word("local", "app_store"), False),
+        ("outcome", _word("valid", "invalid", "unreachable"), False),
+        ("environment", _is_text, True),
+        ("status", _is_integer, True),
+        ("reason", _is_text, True),
+        ("attempt", _is_integer, False),
+        ("endpoint", _word("production", "sandbox"), True),
+        ("occurred_at", _is_time, False),
+        ("reply", lambda value: True, True),
+        ("reply_base64", _is_text, True),
+        ("reply_of", _is_position, True),
+    ],
+    "prices.declared": [
+        ("source", _is_text, False),
+        ("source_sha256", _is_text, False),
+        ("entries", _entries, False),
+    ],
+    "rates.declared": [
+        ("source", _is_text, False),
+        ("source_sha256", _is_text, False),
+        ("days", _days, False),
+    ],
+}
+# What stands last, so that a reader need not look behind it.
+LAST = {"receipt.uploaded": "receipt", "receipt.verified": "reply"}
+
+
+def _check(kind, data):
+    """The data without what follows its last member; Malformed for the first member at fault."""
+    last = LAST.get(kind)
+    names = list(data)
+    is_cut = last in names and names[-1] != last
+    if is_cut:
+        data = {name: data[name] for name in names[: names.index(last) + 1]}
+    for name, is_right, may_be_absent in CATALOGUE[kind]:
+        if name not in data:
+            if may_be_absent:
+                continue
+            raise Malformed(f"{kind} {name}")
+        if not is_right(data[name]) or (is_cut and name == last == "receipt"):
+            raise Malformed(f"{kind} {name}")
+    if is_cut:
+        raise Malformed(f"{kind} {last}")
+    return data
+
+
+class LogReader:
+    """Folds a log's events, given as lines in position order."""
+
+    def __init__(self):
+        self.fold = Fold()
+        self.prices = []
+        self.rates = []
+        self._uploads = {}
+        # The replies of verifications that are well-formed in themselves, whatever they name.
+        self._replies = {}
+
+    def read(self, lines):
+        for line in lines:
+            event = parse(line)
+            position = int(event["seq"].text)
+            try:
+                self._take(position, event["type"], int(event["v"].text), event["data"])
+            except Malformed as fault:
+                self.fold.note_malformed(position, str(fault))
+        return Book(self.fold, self.prices, self.rates)
+
+    def _take(self, position, kind, version, data):
+        if kind not in CATALOGUE or version != 1:
+            raise LaterProgram(f"{kind} in version {version} at {position}")
+        data = _check(kind, data)
+        if kind == "app.registered":
+            self.fold.declared[data["app_family_id"]] = data["products"]
+        elif kind == "receipt.uploaded":
+            self._uploads[position] = (
+                data["app_family_id"],
+                Upload(
+                    position,
+                    dates.time_from_text(data["occurred_at"]),
+                    data.get("country_code"),
+                    data.get("user_identifier") or None,
+                    data.get("metadata", {}),
+                ),
+            )
+        elif kind == "receipt.verified":
+            # A reply that is no object has neither status nor rows.
+            self._replies[position] = members(data["reply"]) if "reply" in data else None
+            self._verify(position, data)
+        elif kind == "prices.declared":
+            self._declare_prices(position, data["entries"])
+        else:
+            self._declare_rates(position, data["days"])
+
+    def _verify(self, position, data):
+        found = self._uploads.get(int(data["upload"].text))
+        if found is None:
+            raise Malformed("receipt.verified upload")
+        family, upload = found
+        reply = self._replies[position]
+        if "reply_of" in data:
+            earlier = int(data["reply_of"].text)
+            if earlier >= position or earlier not in self._replies:
+                raise Malformed("receipt.verified reply_of")
+            reply = self._replies[earlier]
+        if data["authority"] != "app_store" or (reply is None and "reply_base64" not in data):
+            return
+        status = data.get("status")
+        self.fold.add(
+            Verification(
+                position,
+                upload,
+                dates.time_from_text(data["occurred_at"]),
+                data.get("endpoint"),
+                reply or {},
+                counts=data["outcome"] == "valid" and reply is not None,
+                status=None if status is None else int(status.text),
+                environment=data.get("environment"),
+                declared_by=family,
+            )
+        )
+
+    def _declare_prices(self, position, entries):
+        for place, entry in enumerate(entries):
+            micros = micros_from_text(entry["price"])
+            try:
+                currency = read_currency(entry["currency"])
+                day = dates.days_from_text(entry["effective_from"])
+            except (PriceProblem, ValueError):
+                continue
+            if micros is None:
+                continue
+            self.prices.append(
+                ListedPrice(
+                    entry["product_id"],
+                    entry.get("country_code"),
+                    Price(micros, currency),
+                    day * dates.DAY_MS,
+                    (position, place),
+                )
+            )
+
+    def _declare_rates(self, position, days):
+        place = 0
+        for entry in days:
+            try:
+                day = dates.days_from_text(entry["date"])
+            except ValueError:
+                continue
+            for quote, text in entry["rates"].items():
+                place += 1
+                is_decimal = re.fullmatch(r"[0-9]+(\.[0-9]+)?", text, re.ASCII)
+                if not is_decimal or Fraction(text) == 0 or quote not in MINOR_DIGITS:
+                    continue
+                if entry["base"] in MINOR_DIGITS:
+                    rate = Fraction(text)
+                    self.rates.append(Rate(day, entry["base"], quote, rate, (position, place)))
+
+
+def read_log(lines):
+    """The book of a log; its lines are those that `ledgerctl replay` prints."""
+    return LogReader().read(lines)

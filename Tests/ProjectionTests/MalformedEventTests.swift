@@ -1,0 +1,270 @@
+// Events that are not what the catalogue says: the fold notes them as exceptions, and passes on.
+import Foundation
+import Ledger
+import Projections
+import TestSupport
+import Testing
+
+@Suite struct MalformedEventTests {
+  private static let family: JSONText = "0e7c2f4a-9a0b-4c5d-8e6f-112233445566"
+  private static let receiptID: JSONText = "11111111-2222-5333-8444-555555555555"
+  private static let time: JSONText = "2026-01-10T00:00:00.000Z"
+
+  /// What is put in a member's place.
+  private static let values: [JSONText] = [
+    .absent, .null, true, 5, -1, JSONText(raw: "1.5"), JSONText(raw: "99999999999999999999"), "x",
+    "", [], JSONText(raw: "{}"),
+  ]
+  private static let strings: [JSONText] = ["x", ""]
+  private static let integers: [JSONText] = [5, -1]
+
+  /// A member with a good value, and which of `values` are good too.
+  private struct Member {
+    let name: String
+    let good: JSONText
+    let alsoGood: [JSONText]
+
+    init(_ name: String, _ good: JSONText, _ alsoGood: [JSONText] = []) {
+      (self.name, self.good, self.alsoGood) = (name, good, alsoGood)
+    }
+  }
+
+  /// Each type's members in the catalogue's order. Position 5 holds neither an upload nor a verification.
+  private static let catalogue: [(type: String, members: [Member])] = [
+    (
+      "app.registered",
+      [
+        Member("app_family_id", family), Member("name", "App", strings),
+        Member("bundle_ids", ["app"], [[]]),
+        Member("products", ["coins": "consumable"], [JSONText(raw: "{}")]),
+      ]
+    ),
+    (
+      "receipt.uploaded",
+      [
+        Member("receipt_id", receiptID), Member("app_family_id", family),
+        Member("style", "unified"), Member("bundle_id", "app", strings),
+        Member("receipt_sha256", "00", strings), Member("occurred_at", time),
+        Member("via", "import"), Member("line", 1, [.absent] + integers),
+        Member("line_sha256", "00", [.absent] + strings),
+        Member("country_code", "DE", [.absent] + strings),
+        Member("identifier_for_vendor", "v", [.absent] + strings),
+        Member("user_identifier", "u", [.absent] + strings),
+        Member("ip_address", "10.0.0.1", [.absent] + strings),
+        Member("metadata", ["a": 1], [.absent, JSONText(raw: "{}")]),
+        Member("receipt", "cmVjZWlwdA==", strings),
+      ]
+    ),
+    (
+      "receipt.verified",
+      [
+        Member("upload", 1), Member("authority", "app_store"), Member("outcome", "valid"),
+        Member("environment", "Production", [.absent] + strings),
+        Member("status", 0, [.absent] + integers), Member("reason", "r", [.absent] + strings),
+        Member("attempt", 1, integers), Member("endpoint", "production", [.absent]),
+        Member("occurred_at", time), Member("reply_base64", .absent, [.absent] + strings),
+        Member("reply_of", .absent, [.absent]), Member("reply", reply(row("1")), values),
+      ]
+    ),
+    (
+      "prices.declared",
+      [
+        Member("source", "p.csv", strings), Member("source_sha256", "00", strings),
+        Member("entries", [], [[]]),
+      ]
+    ),
+    (
+      "rates.declared",
+      [
+        Member("source", "r.csv", strings), Member("source_sha256", "00", strings),
+        Member("days", [], [[]]),
+      ]
+    ),
+  ]
+
+  private static var history: [TestEvent] {
+    [
+      LiveProjectionsTests.app([("coins", .consumable)]),
+      .upload(reply(row("1")), user: "u1"),
+      .upload(receipt: "b"), .upload(receipt: "c"),
+      LiveProjectionsTests.app([("coins", .consumable)]),
+    ]
+  }
+
+  private static func event(
+    _ type: String, _ members: [Member], _ change: (String, JSONText)?
+  ) -> TestEvent {
+    .raw(
+      type: type,
+      .object(
+        members.map { ($0.name, change?.0 == $0.name ? change?.1 ?? .absent : $0.good) }))
+  }
+
+  private struct Plan {
+    var events: [TestEvent] = []
+    /// Positions by the table that holds them.
+    var folded: [String: [Int]] = [:]
+    var details: [String: Int] = [:]
+  }
+
+  /// Each member of each type with each value in its place.
+  private static func plan() -> Plan {
+    var plan = Plan()
+    var position = history.reduce(0) { $0 + $1.count }
+    for (type, members) in catalogue {
+      for member in members {
+        for value in values {
+          plan.events.append(event(type, members, (member.name, value)))
+          if member.alsoGood.contains(value) {
+            plan.folded[type, default: []].append(position)
+          } else {
+            let detail = "\(type) \(member.name)"
+            plan.details[detail] = min(plan.details[detail] ?? .max, position)
+          }
+          position += 1
+        }
+      }
+    }
+    return plan
+  }
+
+  private static func positions(_ sql: String, _ database: Database) throws -> [Int] {
+    let rows = try database.prepare(sql)
+    var result: [Int] = []
+    while try rows.step() { result.append(Int(rows.integer(0))) }
+    return result
+  }
+
+  @Test func eachMemberRemovedOrMistypedIsAnExceptionAndTheFoldPassesOn() throws {
+    let plan = Self.plan()
+    let fixture = try LedgerFixture()
+    try fixture.append(Self.history)
+    _ = try fixture.current()
+    var start = 0
+    while start < plan.events.count {
+      let end = min(start + 150, plan.events.count)
+      try fixture.append(Array(plan.events[start..<end]))
+      _ = try fixture.current()
+      if start == 150 { _ = try fixture.projector().createSnapshot() }
+      start = end
+    }
+    let database = try fixture.current()
+    #expect(fixture.notices.isEmpty, "it was caught up, not rebuilt")
+    let rows = try database.prepare(
+      "SELECT detail, position FROM exception_view WHERE exception = 'malformed_event'")
+    var details: [String: Int] = [:]
+    while try rows.step() { details[rows.text(0)] = Int(rows.integer(1)) }
+    #expect(details == plan.details)
+    for (type, sql) in [
+      ("receipt.uploaded", "SELECT position FROM uploads WHERE position > 5 ORDER BY 1"),
+      ("receipt.verified", "SELECT position FROM verifications WHERE position > 5 ORDER BY 1"),
+      ("prices.declared", "SELECT position FROM declarations WHERE type = 0 ORDER BY 1"),
+      ("rates.declared", "SELECT position FROM declarations WHERE type = 1 ORDER BY 1"),
+    ] {
+      #expect(try Self.positions(sql, database) == plan.folded[type] ?? [], "\(type)")
+    }
+    #expect(
+      try Self.positions("SELECT position FROM apps", database)
+        == [plan.folded["app.registered"]?.last])
+    let caughtUp = try database.dump()
+    #expect(try fixture.rebuilt().dump() == caughtUp)
+    let projector = try fixture.projector()
+    try projector.restore(try #require(projector.snapshots.snapshots.first))
+    #expect(try fixture.current().dump() == caughtUp)
+  }
+
+  @Test func whatIsPassedOverIsNamedByNobody() throws {
+    func verified(_ upload: JSONText, replyOf: JSONText = .absent) -> TestEvent {
+      .raw(
+        type: "receipt.verified",
+        [
+          "upload": upload, "authority": "app_store", "outcome": "valid", "status": 0, "attempt": 1,
+          "endpoint": "production", "occurred_at": Self.time, "reply_of": replyOf,
+          "reply": replyOf == .absent ? reply(row("9")) : .absent,
+        ])
+    }
+    let steps: [(TestEvent, String?)] = [
+      (verified(0), "upload"), (verified(2), "upload"), (verified(8), "upload"),
+      (verified(100), "upload"), (verified(JSONText(raw: "9223372036854775807")), "upload"),
+      (.raw(type: "receipt.uploaded", JSONText(raw: "{}")), nil), (verified(11), "upload"),
+      (verified(3, replyOf: 1), "reply_of"), (verified(3, replyOf: 0), "reply_of"),
+      (verified(3, replyOf: JSONText(raw: "15")), "reply_of"),
+      (verified(3, replyOf: 99), "reply_of"),
+      // Malformed in itself, and named by the next.
+      (.raw(type: "receipt.verified", ["upload": 3, "reply": reply(row("8"))]), nil),
+      (verified(3, replyOf: 17), "reply_of"),
+      // Its upload alone is wrong: the reply is one.
+      (verified(3, replyOf: 6), nil),
+    ]
+    let fixture = try LedgerFixture()
+    try fixture.append(Self.history)
+    for step in steps {
+      try fixture.append([step.0])
+      _ = try fixture.current()
+    }
+    let database = try fixture.current()
+    let shown = try fixture.csv(ReportRequest(.exceptions), from: database)
+      .split(separator: "\n").filter { $0.hasPrefix("malformed_event") }
+    #expect(
+      shown == [
+        "malformed_event,,,,,,6,receipt.verified upload",
+        "malformed_event,,,,,,11,receipt.uploaded receipt_id",
+        "malformed_event,,,,,,13,receipt.verified reply_of",
+        "malformed_event,,,,,,17,receipt.verified authority",
+      ])
+    #expect(
+      try Self.positions("SELECT position FROM verifications WHERE position > 5", database) == [19])
+    #expect(try Self.positions("SELECT sale_key FROM sales ORDER BY id", database) == [1, 9])
+    #expect(try fixture.rebuilt().dump() == database.dump())
+  }
+
+  @Test func aPendingReceiptThatCannotBeReadKeepsNothingFromBeingFolded() throws {
+    let fixture = try LedgerFixture()
+    var plan = VerificationPlan(upload: 0, occurredAtMs: ms("2026-01-10"), reply: .none)
+    plan.authority = .local
+    plan.status = nil
+    plan.endpoint = nil
+    try fixture.append([.upload(receipt: "no receipt file"), .verified(plan)])
+    let database = try fixture.current()
+    #expect(try database.integer("SELECT count(*) FROM pending_receipts") == 0)
+    #expect(try database.integer("SELECT count(*) FROM open_uploads") == 1)
+  }
+
+  @Test func aReportOfOneEnvironmentOrMonthCountsMalformedEventsToo() throws {
+    let fixture = try LedgerFixture()
+    try fixture.append([.raw(type: "app.registered", JSONText(raw: "{}"))])
+    let database = try fixture.current()
+    var request = ReportRequest(.exceptions)
+    request.environments = ["Sandbox"]
+    #expect(try fixture.csv(request, from: database).contains("app.registered app_family_id"))
+    #expect(try fixture.json(request, from: database).contains("malformed_event"))
+  }
+
+  @Test func aServerStartsAndAnswersBesideAMalformedEvent() throws {
+    let fixture = try LedgerFixture()
+    try fixture.append([
+      .raw(type: "app.registered", JSONText(raw: "{}")),
+      LiveProjectionsTests.app([("coins", .consumable)]),
+    ])
+    let live = try LiveProjections(fixture.directory)
+    try fixture.append([
+      .raw(type: "receipt.verified", JSONText(raw: "{}")), .upload(reply(row("1"))),
+    ])
+    try live.catchUp()
+    #expect(live.position == 5)
+    #expect(try live.answer(upload: 3) != nil)
+    #expect(live.appFamilies.count == 1)
+  }
+
+  @Test(arguments: [("app.removed", 1), ("app.registered", 2)])
+  func anEventOfALaterProgramEndsTheFold(_ type: String, _ version: Int) throws {
+    let fixture = try LedgerFixture()
+    try fixture.append([.raw(type: type, version: version, JSONText(raw: "{}"))])
+    let error = #expect(throws: ProjectionError.self) { try fixture.current() }
+    guard case .event(0, let cause) = try #require(error) else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+    #expect(cause.isOfLaterProgram)
+  }
+}
