@@ -232,3 +232,43 @@ extension LiveProjectionsTests {
     #expect(try Self.types(file, reply(row("1"))) == [["-"], ["-"]])
   }
 }
+
+/// Folds beside a writer that has not synced what it wrote.
+@Suite struct DurableFoldTests {
+  /// A ledger whose writer lives, and in the tail a frame behind what it has synced.
+  private func ledgerWithUnsyncedFrame() throws -> (LedgerFixture, LedgerWriter) {
+    let fixture = try LedgerFixture()
+    try fixture.append([.upload(reply(row("1"))), .upload(reply(row("2")), receipt: "b")])
+    let folder = URL(fileURLWithPath: fixture.path + "/log")
+    let tails = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+      .filter { $0.hasPrefix("tail-") }
+    let tail = folder.appendingPathComponent(try #require(tails.first))
+    let before = try Data(contentsOf: tail).count
+    try fixture.append([.upload(reply(row("3")), receipt: "c")])
+    let frame = try Data(contentsOf: tail).dropFirst(before)
+    let shorter = try LedgerFixture()
+    try shorter.append([.upload(reply(row("1"))), .upload(reply(row("2")), receipt: "b")])
+    let writer = try LedgerWriter.open(shorter.directory)
+    let handle = try FileHandle(
+      forWritingTo: URL(fileURLWithPath: shorter.path + "/log/" + tail.lastPathComponent))
+    try handle.seekToEnd()
+    try handle.write(contentsOf: frame)
+    try handle.close()
+    return (shorter, writer)
+  }
+
+  @Test func neitherFoldRebuildNorSnapshotGoBeyondWhatTheWriterHasSynced() throws {
+    let (fixture, writer) = try ledgerWithUnsyncedFrame()
+    #expect(try LogReader(fixture.directory).head.size == 6, "the frame is there to be seen")
+    let live = try LiveProjections(fixture.directory)
+    #expect(live.position == 4)
+    let projector = Projector(try LogReader(fixture.directory, .durable))
+    #expect(try Report.head(of: projector.current()).size == 4)
+    try projector.rebuild()
+    #expect(try Report.head(of: projector.current()).size == 4)
+    #expect(try projector.createSnapshot().header.size == 4)
+    try writer.close()
+    try live.catchUp()
+    #expect(live.position == 6)
+  }
+}

@@ -441,4 +441,12 @@ package final class FaultyStorage: Storage {
       return true
     }
   }
+
+  package func unlock(_ descriptor: Int32) {
+    state.withLock { state in
+      guard let number = state.descriptors[descriptor], state.lockHolders[number] == descriptor
+      else { return }
+      state.lockHolders[number] = nil
+    }
+  }
 }

@@ -57,6 +57,8 @@ package struct CheckpointStore {
   /// lie before, what was signed last: two heads that contradict each other are never signed.
   /// - Parameter size: how many events; nil is all.
   package func sign(_ reader: LogReader, size: Int? = nil) throws(LedgerError) -> Checkpoint {
+    // What is signed must not be lost: a signed head can't be taken back.
+    let reader = reader.view == .durable ? reader : try LogReader(directory, .durable)
     if let damage = reader.damage { throw damage }
     guard try keys.signingKey() != nil else {
       throw LedgerError(
@@ -70,7 +72,6 @@ package struct CheckpointStore {
           .invalidInput, operation: "sign checkpoint", object: directory.identity.origin,
           cause: "the signing key was removed")
       }
-      // What is signed must not be lost: a signed head can't be taken back.
       try reader.syncTails()
       let size = size ?? reader.head.size
       let root = try reader.frontier(at: size).root

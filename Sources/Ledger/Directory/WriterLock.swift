@@ -3,30 +3,67 @@ import Glibc
 
 /// Held as long as the value lives; the system lets go of it when the process ends.
 final class WriterLock: Sendable {
-  private let file: StorageFile
+  /// So long a reader may have the lock, which syncs what a dead writer left (`LogReader`).
+  private static let readerWaitMs: Int64 = 5000
+  private static let attemptsBesideWriter = 3
 
-  /// Takes the lock; throws `locked` with the holder's process id if another has it.
+  private let file: StorageFile
+  /// Where the writer says how far the log is durable.
+  let mark: DurableMark
+
+  /// Takes the lock; throws `locked` with the holder's process id if another writer has it. A reader, which has it for
+  /// a moment, is waited for.
   init(_ directory: LedgerDirectory) throws(LedgerError) {
     let file = try directory.openFile(
       Format.lockName, .readWriteOrCreate, errorName: directory.fullPath(Format.lockName))
-    let isMine = try file.lock()
-    guard isMine else {
-      let holder = try WriterLock.holder(file)
-      throw LedgerError(
-        .locked, operation: "open for writing", object: directory.path,
-        cause: holder.map { "locked by process \($0)" } ?? "locked by another process")
-    }
-    // The process id is for the message only: nothing depends on its being there or on disk.
-    try? file.truncate(sizeBytes: 0)
-    try? file.write(Array("\(getpid())\n".utf8), offsetBytes: 0)
+    try Self.take(file, directory)
     self.file = file
+    mark = DurableMark(file)
+    // The process id tells others what the lock is held for. The position that a writer before this one has
+    // published holds on: what was durable stays durable.
+    var lines = LockContent.processLine(getpid())
+    if (try? file.lockContent().position) == nil { lines += LockContent.positionLine(0) }
+    try? file.write(lines, offsetBytes: 0)
   }
 
-  deinit { file.unlock() }
+  deinit {
+    try? file.write(LockContent.processLine(0), offsetBytes: 0)
+    file.unlock()
+  }
 
-  private static func holder(_ file: StorageFile) throws(LedgerError) -> Int? {
-    let content = ByteBuffer(capacity: 64)
-    content.count = try file.read(into: content.storage, offsetBytes: 0)
-    return Int(String(decoding: content.bytes.prefix { $0 != 0x0A }, as: UTF8.self))
+  private static func take(
+    _ file: StorageFile, _ directory: LedgerDirectory
+  ) throws(LedgerError) {
+    let deadlineMs = MonotonicTime.nowMs() + readerWaitMs
+    var attempts = 0
+    while try !file.lock() {
+      attempts += 1
+      let holder = try file.lockContent().processID
+      // A reader that has just taken it may not have wiped out the process id of a dead writer yet.
+      let isWriter = holder.map(isAlive) ?? false
+      if isWriter && attempts >= attemptsBesideWriter || MonotonicTime.nowMs() >= deadlineMs {
+        throw LedgerError(
+          .locked, operation: "open for writing", object: directory.path,
+          cause: holder.map { "locked by process \($0)" } ?? "locked by another process")
+      }
+      usleep(1000)
+    }
+  }
+
+  /// Whether there is a process of this id.
+  static func isAlive(_ processID: Int32) -> Bool { kill(processID, 0) == 0 || errno == EPERM }
+}
+
+/// Where a writer publishes how far the log is durable.
+final class DurableMark: Sendable {
+  private let file: StorageFile
+
+  init(_ file: StorageFile) { self.file = file }
+
+  /// Says that all events before a position were synced. Where that can't be written, readers go on from what was
+  /// said before.
+  func publish(_ position: Position) {
+    try? file.write(
+      LockContent.positionLine(position), offsetBytes: LockContent.positionOffsetBytes)
   }
 }

@@ -22,6 +22,8 @@ struct LogState {
   private(set) var hasTornMember = false
   /// How many bytes at the end of the last tail are a torn frame.
   private(set) var tornTailByteCount = 0
+  /// Whether something lies behind the limit of what was to be looked at.
+  var isLimited = false
   /// The first damage; what lies before it is whole.
   private(set) var damage: LedgerError?
 
@@ -35,8 +37,10 @@ struct LogState {
   ///
   /// Throws only what keeps it from looking at all; damage is told in `damage`. What an earlier
   /// state knows is not read again.
+  /// - Parameter limit: frames of the newest tail that reach beyond this position are left out.
   init(
-    _ directory: LedgerDirectory, _ hasher: SHA256, knowing earlier: LogState? = nil
+    _ directory: LedgerDirectory, _ hasher: SHA256, knowing earlier: LogState? = nil,
+    limit: Position = .max
   ) throws(LedgerError) {
     // Tails are opened before the blocks are walked: one that vanishes in between is in a block by
     // then, and one that is open stays readable. The second list sees every segment that holds it.
@@ -60,7 +64,8 @@ struct LogState {
     do throws(LedgerError) {
       let stop = try walkSegments(
         directory, names.compactMap(Format.segmentFirst).sorted(), knowing: earlier)
-      try walkTails(directory, files, afterSegment: stop, hasher, knowing: earlier)
+      try walkTails(
+        directory, files, afterSegment: stop, hasher, knowing: earlier, limit: limit)
     } catch {
       guard error.kind == .corruption else { throw error }
       damage = error
@@ -170,7 +175,8 @@ struct LogState {
 
   private mutating func walkTails(
     _ directory: LedgerDirectory, _ files: [(first: Position, file: StorageFile)],
-    afterSegment stop: SegmentIndex.Stop, _ hasher: SHA256, knowing earlier: LogState?
+    afterSegment stop: SegmentIndex.Stop, _ hasher: SHA256, knowing earlier: LogState?,
+    limit: Position
   ) throws(LedgerError) {
     if case .damaged(let fault) = stop { throw fault }
     let blocksEnd = newest?.endPosition ?? 0
@@ -207,15 +213,19 @@ struct LogState {
       var tail =
         try earlier?.tail(first, in: file, after: frontier)
         ?? TailView(file, frontierBefore: frontier, lastEventAtMsBefore: lastEventAtMs)
+      let isLast = index == open.count - 1
       let stop: TailView.Stop
-      do throws(LedgerError) { stop = try tail.extend(hasher, buffer) } catch {
+      do throws(LedgerError) {
+        // One that another follows was synced before that was begun.
+        stop = try tail.extend(hasher, buffer, limit: isLast ? limit : .max)
+      } catch {
         tails.append(tail)
         throw error
       }
       tails.append(tail)
-      let isLast = index == open.count - 1
       switch stop {
       case .end: break
+      case .limited: isLimited = true
       case .damaged(let fault): throw fault
       case .torn(let byteCount):
         if !isLast { throw tail.damage("a frame is damaged and a newer tail follows") }

@@ -29,6 +29,8 @@ struct TailView {
   enum Stop {
     /// At the end of the file.
     case end
+    /// Bytes follow that the limit leaves out.
+    case limited
     /// So many bytes at the end are no valid frame, and no valid one follows.
     case torn(byteCount: Int)
     /// A frame is damaged where no crash can have done it.
@@ -44,14 +46,17 @@ struct TailView {
   }
 
   /// Takes in the frames from `endOffsetBytes` on.
-  mutating func extend(_ hasher: SHA256, _ buffer: ByteBuffer) throws(LedgerError) -> Stop {
-    do throws(LedgerError) { return try walk(hasher, buffer) } catch {
+  /// - Parameter limit: frames that reach beyond this position are not looked at.
+  mutating func extend(
+    _ hasher: SHA256, _ buffer: ByteBuffer, limit: Position = .max
+  ) throws(LedgerError) -> Stop {
+    do throws(LedgerError) { return try walk(hasher, buffer, limit) } catch {
       throw error.unreadable(file, at: endPosition)
     }
   }
 
   private mutating func walk(
-    _ hasher: SHA256, _ buffer: ByteBuffer
+    _ hasher: SHA256, _ buffer: ByteBuffer, _ limit: Position
   ) throws(LedgerError) -> Stop {
     var windowByteCount = 256 << 10
     while true {
@@ -61,8 +66,11 @@ struct TailView {
       let window = buffer.bytes
       var offset = 0
       while offset < window.count {
+        if endPosition >= limit { return .limited }
         let rest = UnsafeRawBufferPointer(rebasing: window[offset...])
-        guard let header = FrameHeader(rest), header.isWhole(in: rest) else { break }
+        guard let header = FrameHeader(rest) else { break }
+        if header.endPosition > limit { return .limited }
+        guard header.isWhole(in: rest) else { break }
         if let fault = take(header, rest, hasher) { return .damaged(fault) }
         offset += header.frameByteCount
       }

@@ -14,15 +14,28 @@ package struct LogHead: Sendable, Equatable {
   package var root: Digest32 { frontier.root }
 }
 
+/// What a reader shows of a log.
+package enum LogView: Sendable {
+  /// All that is whole, also what a writer has not synced yet, or could not sync.
+  case whole
+  /// What is on disk for certain: for those who derive from it what must not outlive it.
+  case durable
+}
+
 /// A view of a log as it was at the last `refresh`. Used by one thread at a time.
 package final class LogReader {
   private static let attemptCount = 5
   private static let restingTailCountMax = 8
 
   package let directory: LedgerDirectory
+  package let view: LogView
   private let hasher = SHA256()
   private let scratch = ByteBuffer(capacity: 256 << 10)
   private(set) var state: LogState
+  /// Whether all that this view shows is known to be on disk.
+  var isSettled = false
+  /// The lock's file, where the writer says how far the log is durable.
+  lazy var lockFile = ReaderLock(directory)
   // The segment and the block that were looked into last, for reading events one by one.
   private var lastSegment: SegmentIndex?
   private var lastBlock: InflatedBlock?
@@ -31,10 +44,16 @@ package final class LogReader {
   private var syncedTailName: String?
 
   /// Opens a log for reading. Damage does not keep it from opening: see `damage`.
-  package init(_ directory: LedgerDirectory) throws(LedgerError) {
+  package init(_ directory: LedgerDirectory, _ view: LogView = .whole) throws(LedgerError) {
     self.directory = directory
-    state = try LogReader.settledState(directory, hasher, knowing: nil)
+    self.view = view
+    let limit = view == .whole ? Position.max : 0
+    state = try LogReader.settledState(directory, hasher, knowing: nil, limit: limit)
+    if view == .durable { try refreshDurably() }
   }
+
+  /// Whether the log has more than this view shows, of which it is not known that it is on disk.
+  package var isLimited: Bool { state.isLimited }
 
   /// What is whole on disk: blocks and the valid frames of tails, up to the first damage.
   package var head: LogHead {
@@ -52,13 +71,21 @@ package final class LogReader {
 
   /// Takes in what a writer has added since.
   package func refresh() throws(LedgerError) {
+    switch view {
+    case .whole: try look(upTo: .max)
+    case .durable: try refreshDurably()
+    }
+  }
+
+  /// Takes in what was added up to a position, and never gives up what is known.
+  func look(upTo limit: Position) throws(LedgerError) {
     // The segment is looked at last: a tail that was sealed meanwhile has made it grow. While many tails wait, blocks
     // come all the time: they are taken in without a look at the other tails.
-    if state.damage == nil, let newest = state.newest, try extendTails() {
+    if state.damage == nil, let newest = state.newest, try extendTails(limit) {
       if try !hasGrown(newest) { return }
       if try state.takeNewBlocks() { return }
     }
-    state = try LogReader.settledState(directory, hasher, knowing: state)
+    state = try LogReader.settledState(directory, hasher, knowing: state, limit: limit)
   }
 
   private func hasGrown(_ newest: SegmentIndex) throws(LedgerError) -> Bool {
@@ -71,23 +98,24 @@ package final class LogReader {
 
   /// A writer at work can look like damage for a moment: only what is seen twice is believed.
   private static func settledState(
-    _ directory: LedgerDirectory, _ hasher: SHA256, knowing earlier: LogState?
+    _ directory: LedgerDirectory, _ hasher: SHA256, knowing earlier: LogState?, limit: Position
   ) throws(LedgerError) -> LogState {
-    var state = try LogState(directory, hasher, knowing: earlier)
+    var state = try LogState(directory, hasher, knowing: earlier, limit: limit)
     for _ in 1..<attemptCount {
       guard let damage = state.damage else { break }
-      state = try LogState(directory, hasher)
+      state = try LogState(directory, hasher, limit: limit)
       if state.damage == damage { break }
     }
     return state
   }
 
   /// Takes in new frames and new tails; false if the whole log must be looked at again.
-  private func extendTails() throws(LedgerError) -> Bool {
+  private func extendTails(_ limit: Position) throws(LedgerError) -> Bool {
+    state.isLimited = false
     if var tail = state.tails.popLast() {
       let endBefore = tail.endOffsetBytes
       let stop: TailView.Stop
-      do throws(LedgerError) { stop = try tail.extend(hasher, scratch) } catch {
+      do throws(LedgerError) { stop = try tail.extend(hasher, scratch, limit: limit) } catch {
         state.tails.append(tail)
         throw error
       }
@@ -100,6 +128,9 @@ package final class LogReader {
       }
       switch stop {
       case .end: break
+      case .limited:
+        state.isLimited = true
+        return true
       case .torn: return true
       case .damaged: return false
       }
@@ -111,15 +142,21 @@ package final class LogReader {
       guard let file = try directory.openFileIfPresent(name) else { return true }
       var tail = TailView(
         file, frontierBefore: state.frontier, lastEventAtMsBefore: state.lastEventAtMs)
-      let stop = try tail.extend(hasher, scratch)
+      let stop = try tail.extend(hasher, scratch, limit: limit)
       state.tails.append(tail)
       if case .damaged = stop { return false }
+      if case .limited = stop {
+        state.isLimited = true
+        return true
+      }
     }
   }
 
   /// Forces to disk what this view rests on and may not be there yet, so that what is derived from them can't
-  /// outlive them. Blocks were synced before their tails went.
+  /// outlive them. Blocks were synced before their tails went. A durable view needs it only beside a writer that does
+  /// not say how far the log is durable, and where nothing may be written.
   package func syncTails() throws(LedgerError) {
+    if isSettled { return }
     // A tail is begun only after the last sync of the one before has returned.
     guard let newest = state.tails.last else { return }
     try newest.file.syncData()

@@ -87,10 +87,11 @@ package final class LedgerWriter: @unchecked Sendable {
     salters = Salters(random: options.random)
     sealer = try Sealer(directory, options, recovered.segmentWriter, recovered.unsealed)
     tailWriter = TailWriter(
-      directory, options, sealer, current: recovered.current,
+      directory, options, sealer, lock.mark, current: recovered.current,
       nextPosition: recovered.nextPosition, lastEventAtMs: recovered.lastEventAtMs)
     monitor = Monitor(State(nextPosition: recovered.nextPosition), conditionCount: 4)
     thread = Monitor(nil)
+    lock.mark.publish(recovered.nextPosition)
   }
 
   private func startThread() throws(LedgerError) {

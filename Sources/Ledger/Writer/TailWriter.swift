@@ -7,6 +7,7 @@ final class TailWriter {
   private let directory: LedgerDirectory
   private let options: WriterOptions
   private let sealer: Sealer
+  private let mark: DurableMark
   private let encoder = EventEncoder()
   private let frame = ByteBuffer(capacity: 64 << 10)
 
@@ -33,12 +34,13 @@ final class TailWriter {
   }
 
   init(
-    _ directory: LedgerDirectory, _ options: WriterOptions, _ sealer: Sealer,
+    _ directory: LedgerDirectory, _ options: WriterOptions, _ sealer: Sealer, _ mark: DurableMark,
     current: CurrentTail?, nextPosition: Position, lastEventAtMs: Int64
   ) {
     self.directory = directory
     self.options = options
     self.sealer = sealer
+    self.mark = mark
     self.nextPosition = nextPosition
     self.lastEventAtMs = lastEventAtMs
     file = current?.file
@@ -144,6 +146,7 @@ final class TailWriter {
       throw .refused(error)
     }
     do throws(LedgerError) { try file.syncData() } catch { throw .fatal(error) }
+    mark.publish(nextPosition)
     fileByteCount += frame.count
   }
 
@@ -164,6 +167,7 @@ final class TailWriter {
       try newFile.syncData()
       try directory.syncLogDirectory()
     } catch { throw .fatal(error) }
+    mark.publish(nextPosition)
     file = newFile
     fileByteCount = frame.count
     tailFirst = first

@@ -192,6 +192,13 @@ package final class Projector {
       // Another process may have appended, and folded, since the log was looked at.
       do throws(LedgerError) { try reader.refresh() } catch { throw .ledger(error) }
     }
+    if progress.position > reader.head.size, reader.isLimited {
+      // A writer that is at work without saying how far the log is durable let them fold further.
+      throw .ledger(
+        LedgerError(
+          .locked, operation: "fold", object: "position \(reader.head.size)",
+          cause: "the log's writer has not synced this event yet, though the projections hold it"))
+    }
     if progress.position > reader.head.size {
       observer.notice(
         "the projections had folded \(progress.position) event\(progress.position == 1 ? "" : "s"), "
@@ -337,7 +344,7 @@ package final class Projector {
     let total = end ?? reader.head.size
     var last = progress
     do {
-      // What a commit rests on must not be lost before it.
+      // What a commit rests on must not be lost before it. A durable view knows that it is on disk.
       try reader.syncTails()
       if progress.position < total {
         let scan: BlockPreparation = { EventScan($0, firstPosition: $1, count: $2) }

@@ -29,7 +29,7 @@ final class LiveFold {
   init(_ directory: LedgerDirectory, _ observer: Projector.Observer) throws {
     self.directory = directory
     self.observer = observer
-    reader = try LogReader(directory)
+    reader = try LogReader(directory, .durable)
     projector = Projector(reader, observer: observer)
     events = EventReader(directory)
     (database, path, progress) = try Self.open(projector, reader)

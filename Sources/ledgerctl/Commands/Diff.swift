@@ -152,7 +152,7 @@ private struct BooksDifference {
   init(
     _ ledger: OpenLedger, _ range: Range<Position>, _ environment: String, _ context: Context
   ) throws {
-    let projector = ledger.projector()
+    let projector = try ledger.projector()
     let older = try projector.books(at: range.lowerBound)
     let newer = try projector.books(at: range.upperBound, from: older)
     let heads = (try Report.head(of: older), try Report.head(of: newer))

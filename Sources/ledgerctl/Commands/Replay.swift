@@ -129,7 +129,7 @@ private func replay(
   _ options: ReplayOptions, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
   if options.skipsCorrupt { return try replaySkipping(options, invocation, context) }
-  let ledger = try OpenLedger(invocation, context)
+  let ledger = try OpenLedger(invocation, context, .whole)
   var replay = Replay(options, ledger, context)
   if options.isFollowing {
     // The end by a signal is the one that was meant.

@@ -49,7 +49,7 @@ let snapshotListCommand = Command(
   examples: [Example("ledgerctl snapshot list", "See what can be restored")]
 ) { invocation, context in
   let ledger = try OpenLedger(invocation, context)
-  let projector = ledger.projector()
+  let projector = try ledger.projector()
   let store = projector.snapshots
   let lines = store.snapshots.map { SnapshotLine($0, state: projector.unfitness(of: $0)) }
   try write(lines, store.unreadable, isJSON: invocation.has("json"), whole: "usable", context)
@@ -71,7 +71,7 @@ let snapshotVerifyCommand = Command(
 ) { invocation, context in
   let chosen = try SnapshotChoice(invocation)
   let ledger = try OpenLedger(invocation, context)
-  let projector = ledger.projector()
+  let projector = try ledger.projector()
   let store = try chosen.store(projector.snapshots)
   let lines = try store.snapshots.map { SnapshotLine($0, state: try projector.verify($0)) }
   try write(lines, store.unreadable, isJSON: invocation.has("json"), whole: "whole", context)
@@ -117,7 +117,7 @@ let snapshotPruneCommand = Command(
   let ledger = try OpenLedger(invocation, context)
   // To a log that is cut short no snapshot would fit.
   if let damage = ledger.reader.damage { throw damage }
-  let projector = ledger.projector()
+  let projector = try ledger.projector()
   let isCancelled = { context.interruption.isRequested }
   let (removed, kept) = try projector.snapshots.prune(isCancelled: isCancelled) {
     (snapshots) throws(ProjectionError) in
@@ -186,7 +186,7 @@ private func restore(
 ) throws -> ExitCode {
   let ledger = try OpenLedger(invocation, context)
   if let damage = ledger.reader.damage { throw damage }
-  let projector = ledger.projector()
+  let projector = try ledger.projector()
   let store = try choice.store(projector.snapshots)
   // One that was asked for by name is not replaced by another.
   func passOver(_ name: String, _ cause: String) throws(ProjectionError) {

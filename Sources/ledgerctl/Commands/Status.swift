@@ -48,14 +48,16 @@ private struct Standing {
 private func showStatus(
   _ options: StatusOptions, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
-  let ledger = try OpenLedger(invocation, context)
+  let ledger = try OpenLedger(invocation, context, .whole)
   if let asOf = options.asOf {
     try PastStanding(ledger, asOf).write(isJSON: options.isJSON, context)
     return .done
   }
   let reader = ledger.reader
   let projections: Result<ProjectionStatus?, ProjectionError>
-  do throws(ProjectionError) { projections = .success(try ledger.projector().status()) } catch {
+  do throws(ProjectionError) {
+    projections = .success(try ledger.lookingProjector().status())
+  } catch {
     projections = .failure(error)
   }
   let standing = Standing(
@@ -115,7 +117,7 @@ private struct PastStanding {
       head.size == 0
       ? nil
       : try ledger.reader.event(at: head.size - 1).withUnsafeBytes { EventLine($0)?.recordedAtMs }
-    status = try ledger.projector().status(of: database)
+    status = try ledger.lookingProjector().status(of: database)
   }
 
   func write(isJSON: Bool, _ context: Context) throws {

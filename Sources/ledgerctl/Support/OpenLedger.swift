@@ -9,9 +9,10 @@ struct OpenLedger {
   let reader: LogReader
   private let context: Context
 
-  init(_ invocation: Invocation, _ context: Context) throws {
+  /// - Parameter view: `whole` is for commands that only show the log.
+  init(_ invocation: Invocation, _ context: Context, _ view: LogView = .durable) throws {
     directory = try LedgerDirectory.open(path: try context.ledgerPath(invocation))
-    reader = try LogReader(directory)
+    reader = try LogReader(directory, view)
     self.context = context
   }
 
@@ -38,7 +39,7 @@ struct OpenLedger {
   /// Questions to the projections where they stand at the head of a whole log already; nil where they don't,
   /// or can't be read. Nothing is folded.
   func queriesAtHead() -> LedgerQueries? {
-    guard reader.damage == nil, let database = try? projector().atHead() else { return nil }
+    guard reader.damage == nil, let database = try? lookingProjector().atHead() else { return nil }
     let reader = reader
     return try? LedgerQueries(database) { try reader.event(at: $0) }
   }
@@ -49,8 +50,16 @@ struct OpenLedger {
     try projector().rebuild()
   }
 
-  /// Works on the projections with progress on a terminal; a signal ends the work.
-  func projector() -> Projector { Projector(reader, observer: observer()) }
+  /// Works on the projections with progress on a terminal; a signal ends the work. What it folds is on disk.
+  func projector() throws(ProjectionError) -> Projector {
+    if reader.view == .durable { return lookingProjector() }
+    do throws(LedgerError) {
+      return Projector(try LogReader(directory, .durable), observer: observer())
+    } catch { throw .ledger(error) }
+  }
+
+  /// Looks at the projections as they are, and folds nothing.
+  func lookingProjector() -> Projector { Projector(reader, observer: observer()) }
 
   private func observer() -> Projector.Observer {
     let progress = Progress("Projecting", unit: .count("events"), context: context)
