@@ -33,6 +33,14 @@ package struct AuditFinding: Sendable, Equatable {
   }
 }
 
+extension AuditFinding {
+  /// Whether the damage may concern events of a range.
+  func touches(_ range: Range<Position>) -> Bool {
+    guard let start = damage.position, start < range.upperBound else { return false }
+    return range.lowerBound < endPosition ?? start + 1
+  }
+}
+
 /// The outcome of an audit.
 package struct AuditReport: Sendable {
   /// Findings and notes beyond so many are counted, not kept: hostile bytes could make millions.

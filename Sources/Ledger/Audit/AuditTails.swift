@@ -3,7 +3,7 @@
 /// Opens the tails of a log.
 struct AuditTails {
   /// The largest that a tail can be: what a block holds, and headers of its frames.
-  private static let byteCountMax = 2 * Format.blockByteCountMax
+  static let byteCountMax = 2 * Format.blockByteCountMax
 
   struct Tail {
     let first: Position

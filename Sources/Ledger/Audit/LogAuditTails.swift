@@ -60,6 +60,11 @@ extension LogAudit {
       find(
         .tampered, tail.file.name, at: blocksEnd,
         "it holds events beyond the block that covers it")
+    } else if report.findings.contains(where: { $0.touches(tail.first..<max(end, tail.first + 1)) })
+    {
+      report.notes.append(
+        "\(tail.file.name) was made into a block, and there is damage in that place: keep it; the next "
+          + "writer compares the two")
     } else {
       report.note("\(tail.file.name) stands in a block already")
     }

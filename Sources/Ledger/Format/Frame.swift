@@ -76,13 +76,27 @@ extension FrameHeader {
   /// Takes the headers out of a buffer of whole frames, so that their lines are left; the end of the last
   /// frame, or nil where the buffer holds anything but whole frames that continue each other.
   static func removeAll(from buffer: ByteBuffer, first: Position) -> Position? {
+    let byteCount = buffer.count
+    let (end, wholeByteCount) = remove(from: buffer, first: first)
+    return wholeByteCount == byteCount ? end : nil
+  }
+
+  /// Takes the headers of the whole frames at its beginning out of a buffer, and whatever follows those frames; the end of
+  /// the last one.
+  static func removeLeading(from buffer: ByteBuffer, first: Position) -> Position {
+    remove(from: buffer, first: first).end
+  }
+
+  private static func remove(
+    from buffer: ByteBuffer, first: Position
+  ) -> (end: Position, wholeByteCount: Int) {
     var end = first
     var offset = 0
     var keptByteCount = 0
     while offset < buffer.count {
       let rest = UnsafeRawBufferPointer(rebasing: buffer.bytes[offset...])
       guard let header = FrameHeader(rest), header.first == end, header.isWhole(in: rest) else {
-        return nil
+        break
       }
       memmove(
         buffer.base + keptByteCount, buffer.base + offset + header.headerByteCount,
@@ -92,7 +106,7 @@ extension FrameHeader {
       end = header.endPosition
     }
     buffer.count = keptByteCount
-    return end
+    return (end, offset)
   }
 }
 

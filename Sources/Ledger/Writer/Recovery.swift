@@ -33,8 +33,11 @@ struct Recovery {
         .init(verdict: .missing, file: Format.logDirectoryName, position: 0),
         operation: "open for writing", cause: "there is no segment")
     }
+    // Before anything is changed: what a tail has and its block has not is not given up.
+    let covered = try compareCovered(state)
     let segment = try reopenForWriting(found)
     if state.hasTornMember { try cutTornMember(segment) }
+    try repair(covered)
     try removeCovered(state, segment)
     for name in state.temporaryNames {
       try directory.unlink(directory.logPath(name))
@@ -90,6 +93,23 @@ struct Recovery {
     report.tornMember = RecoveryReport.Cut(
       file: segment.name, offsetBytes: segment.endOffsetBytes,
       byteCount: sizeBytes - segment.endOffsetBytes)
+  }
+
+  private func compareCovered(_ state: LogState) throws(LedgerError) -> CoveredTails? {
+    if state.coveredTails.isEmpty { return nil }
+    var covered = try CoveredTails(directory, state, compressionLevel: options.compressionLevel)
+    try covered.inspect()
+    return covered
+  }
+
+  private mutating func repair(_ covered: CoveredTails?) throws(LedgerError) {
+    guard let covered else { return }
+    try covered.repair()
+    report.repairedBlocks = covered.repairs.map {
+      RecoveryReport.RepairedBlock(
+        file: $0.segment.name, block: $0.block.ordinal,
+        tail: directory.logPath(Format.tailName($0.tailFirst)))
+    }
   }
 
   private mutating func removeCovered(

@@ -78,6 +78,24 @@ package struct RecoveryReport: Sendable, Equatable {
   package internal(set) var emptyTail: String?
   /// The torn member at the end of the newest segment.
   package internal(set) var tornMember: Cut?
+  /// A damaged block that was written anew.
+  package struct RepairedBlock: Sendable, Equatable {
+    /// The segment's path inside the ledger.
+    package let file: String
+    /// The block's ordinal in it, from 0.
+    package let block: Int
+    /// The path of the tail that held its events.
+    package let tail: String
+
+    package init(file: String, block: Int, tail: String) {
+      self.file = file
+      self.block = block
+      self.tail = tail
+    }
+  }
+
+  /// Damaged blocks that were written anew from the tails that they were made of.
+  package internal(set) var repairedBlocks: [RepairedBlock] = []
   /// Tails that were removed because blocks hold their events.
   package internal(set) var coveredTails: [String] = []
   /// Tails that are made into blocks beside the writing: work that the last writer left, not damage.
@@ -100,6 +118,9 @@ package struct RecoveryReport: Sendable, Equatable {
     if let cut = tornMember {
       notes.append(
         "cut \(cut.byteCount) byte\(cut.byteCount == 1 ? "" : "s") of a torn block off \(cut.file)")
+    }
+    notes += repairedBlocks.map {
+      "wrote block \($0.block) of \($0.file) anew from \($0.tail): it was damaged"
     }
     notes += coveredTails.map { "removed \($0): its events stand in a block" }
     notes += temporaryFiles.map { "removed \($0): it was never finished" }

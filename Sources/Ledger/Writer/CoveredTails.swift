@@ -1,0 +1,252 @@
+// Tails whose events stand in blocks: compared with the blocks before they go, and what is damaged written anew.
+import Bytes
+
+/// A damaged block that can be written anew in its place, and the tail that holds its events.
+struct BlockRepair {
+  let segment: SegmentIndex
+  let block: BlockLocation
+  /// The tree before the block.
+  let frontierBefore: Frontier
+  let lastEventAtMsBefore: Int64
+  /// What follows from the tail; the block's header says the same.
+  let frontierAfter: Frontier
+  let tailFirst: Position
+}
+
+/// Decides what becomes of the tails that outlived their blocks. The caller holds the lock.
+struct CoveredTails {
+  private let directory: LedgerDirectory
+  private let state: LogState
+  private let deflater: BlockDeflater
+  private let inflater = BlockInflater()
+  private let hasher = SHA256()
+  // The tail and the block that are looked at.
+  private let tailEvents = ByteBuffer()
+  private let blockEvents = ByteBuffer()
+  private let member = ByteBuffer()
+  private var lastSegment: SegmentIndex?
+  private(set) var repairs: [BlockRepair] = []
+
+  init(
+    _ directory: LedgerDirectory, _ state: LogState, compressionLevel: Int32
+  ) throws(LedgerError) {
+    self.directory = directory
+    self.state = state
+    deflater = try BlockDeflater(level: compressionLevel)
+  }
+
+  /// Compares all of them with their blocks; changes nothing. Each may be removed once `repair` has returned.
+  ///
+  /// Throws `corruption` where a tail holds what its block does not, and the block can't be written anew.
+  mutating func inspect() throws(LedgerError) {
+    for first in state.coveredTails {
+      let end = try readTail(first)
+      var position = first
+      repeat {
+        let (segment, block) = try locate(position)
+        try compare(block, segment, tailFirst: first, tailEnd: end)
+        position = block.endPosition
+      } while position < end
+    }
+  }
+
+  /// Writes the damaged blocks anew, durably. What is cut short can be done again: the tails are still there.
+  func repair() throws(LedgerError) {
+    for repair in repairs { try write(repair) }
+  }
+
+  // MARK: Tails
+
+  /// Puts the lines of a tail's whole frames into `tailEvents` and returns where they end. What the medium does not
+  /// give back, or is no frame, counts as not there.
+  private func readTail(_ first: Position) throws(LedgerError) -> Position {
+    tailEvents.count = 0
+    let name = directory.logPath(Format.tailName(first))
+    guard let file = try directory.openFileIfPresent(name) else { return first }
+    do throws(LedgerError) {
+      _ = try file.readWhole(
+        min(try file.sizeBytes(), AuditTails.byteCountMax), offsetBytes: 0, into: tailEvents)
+    } catch {
+      guard error.operation == LedgerError.readOperation, error.isOfDevice else { throw error }
+      tailEvents.count = 0
+    }
+    return FrameHeader.removeLeading(from: tailEvents, first: first)
+  }
+
+  private func tailPart(
+    _ tailFirst: Position, _ range: Range<Position>
+  ) -> UnsafeRawBufferPointer? {
+    LineRange.part(tailEvents.bytes, first: tailFirst, range)
+  }
+
+  // MARK: Blocks
+
+  private mutating func locate(
+    _ position: Position
+  ) throws(LedgerError) -> (SegmentIndex, BlockLocation) {
+    var segment = state.newest
+    var fault: LedgerError?
+    if position < segment?.first ?? 0 {
+      if let last = lastSegment, last.first <= position, position < last.endPosition {
+        segment = last
+      } else if let sealed = state.sealed.last(where: { $0.first <= position }) {
+        var opened = try SegmentIndex(directory, first: sealed.first)
+        if case .damaged(let damage) = try opened.extend() { fault = damage }
+        lastSegment = opened
+        segment = opened
+      }
+    }
+    guard let segment, let block = segment.block(holding: position) else {
+      throw fault
+        ?? LedgerError(
+          .init(
+            verdict: .corrupt, file: segment?.name ?? Format.logDirectoryName, position: position),
+          operation: Self.operation, cause: "no whole block holds this position")
+    }
+    return (segment, block)
+  }
+
+  private static let operation = "compare tail"
+
+  /// Holds a block against what a tail has of it. The block is right where it is whole and says the same; the tail is
+  /// right where the block is damaged.
+  private mutating func compare(
+    _ block: BlockLocation, _ segment: SegmentIndex, tailFirst: Position, tailEnd: Position
+  ) throws(LedgerError) {
+    let tailName = directory.logPath(Format.tailName(tailFirst))
+    do throws(LedgerError) {
+      _ = try inflater.inflate(block, of: segment.file, into: blockEvents)
+    } catch {
+      guard error.damage?.verdict == .corrupt else { throw error }
+      guard tailFirst <= block.first, block.endPosition <= tailEnd else {
+        throw refusal(error, "\(error.cause); \(tailName) does not hold all of its events either")
+      }
+      let repair = try remade(block, segment, tailFirst: tailFirst)
+      guard try encode(repair), try repairKeepsPlace(repair) else {
+        throw refusal(
+          error,
+          "\(error.cause); \(tailName) holds its events, but it can't be written anew in its place")
+      }
+      repairs.append(repair)
+      return
+    }
+    let common = max(block.first, tailFirst)..<min(block.endPosition, tailEnd)
+    if common.isEmpty { return }
+    guard let ofBlock = LineRange.part(blockEvents.bytes, first: block.first, common),
+      let ofTail = tailPart(tailFirst, common), ofBlock.elementsEqual(ofTail)
+    else {
+      // Two whole accounts that differ. As long as no line of a block is ever changed, none of them can be called the
+      // older one; once lines can be, the block's is right wherever both have the same leaf.
+      throw LedgerError(
+        .init(
+          verdict: .tampered, file: segment.name, block: block.ordinal, position: block.first),
+        operation: Self.operation, cause: "it is whole, but \(tailName) holds other events")
+    }
+  }
+
+  private func refusal(_ error: LedgerError, _ cause: String) -> LedgerError {
+    guard let damage = error.damage else { return error }
+    return LedgerError(damage, operation: Self.operation, cause: cause)
+  }
+
+  /// What a block must be, by the member before it and the tail.
+  private func remade(
+    _ block: BlockLocation, _ segment: SegmentIndex, tailFirst: Position
+  ) throws(LedgerError) -> BlockRepair {
+    let (before, timeBefore) = try end(before: block, segment)
+    var frontier = before
+    guard let lines = tailPart(tailFirst, block.first..<block.endPosition) else {
+      preconditionFailure("a tail has fewer lines than its frames say")
+    }
+    var run = EventRun(next: block.first, lastEventAtMs: timeBefore)
+    let fault = run.fault(lines, eventCount: block.eventCount) { line in
+      frontier.append(leafHash: line.leafHash(hasher), hasher)
+    }
+    if let fault {
+      throw LedgerError(
+        .init(
+          verdict: .tampered, file: directory.logPath(Format.tailName(tailFirst)),
+          position: run.next),
+        operation: Self.operation, cause: fault)
+    }
+    return BlockRepair(
+      segment: segment, block: block, frontierBefore: before, lastEventAtMsBefore: timeBefore,
+      frontierAfter: frontier, tailFirst: tailFirst)
+  }
+
+  /// The tree and the time before a block; the member before it must be whole, or be written anew too.
+  private func end(
+    before block: BlockLocation, _ segment: SegmentIndex
+  ) throws(LedgerError) -> (Frontier, Int64) {
+    if block.ordinal == 0 { return (segment.frontierBefore, segment.lastEventAtMsBefore) }
+    let previous = segment.blocks[block.ordinal - 1]
+    let isThere: Bool
+    do throws(LedgerError) {
+      isThere = try segment.file.readWhole(
+        previous.memberByteCount, offsetBytes: previous.offsetBytes, into: member)
+    } catch {
+      throw error.unreadable(segment.file, block: previous.ordinal, at: previous.first)
+    }
+    let isRepaired = repairs.contains {
+      $0.segment.first == segment.first && $0.block.ordinal == previous.ordinal
+    }
+    // The header of a block that is written anew was found to be what it must be.
+    guard isThere, let header = MemberHeader(member.bytes),
+      isRepaired || header.isWhole(in: member.bytes),
+      case .block(let frontier) = header.detail, frontier.size == block.first
+    else {
+      throw LedgerError(
+        .init(
+          verdict: .corrupt, file: segment.name, block: previous.ordinal,
+          position: previous.first),
+        operation: Self.operation, cause: "it and the block after it are damaged")
+    }
+    return (frontier, header.lastEventAtMs)
+  }
+
+  /// Makes the member of a block anew, in `member`; false where it can't be one.
+  private func encode(_ repair: BlockRepair) throws(LedgerError) -> Bool {
+    let block = repair.block
+    guard let lines = tailPart(repair.tailFirst, block.first..<block.endPosition) else {
+      return false
+    }
+    var run = EventRun(next: block.first, lastEventAtMs: repair.lastEventAtMsBefore)
+    guard run.fault(lines, eventCount: block.eventCount, { _ in }) == nil else { return false }
+    return MemberWriter(member).block(
+      events: lines, eventCount: block.eventCount, deflated: deflater.deflate(lines),
+      frontierAfter: repair.frontierAfter, lastEventAtMs: run.lastEventAtMs)
+  }
+
+  /// Whether the member just made takes the damaged one's place exactly, and says the same of the log.
+  private func repairKeepsPlace(_ repair: BlockRepair) throws(LedgerError) -> Bool {
+    let block = repair.block
+    let buffer = ByteBuffer(capacity: Format.memberHeaderByteCountMax)
+    guard member.count == block.memberByteCount, let made = MemberHeader(member.bytes),
+      let found = try repair.segment.file.memberHeader(at: block.offsetBytes, buffer)
+    else { return false }
+    return found.first == made.first && found.eventCount == made.eventCount
+      && found.detail == made.detail && found.contentByteCount == made.contentByteCount
+      && found.lastEventAtMs == made.lastEventAtMs
+  }
+
+  private func write(_ repair: BlockRepair) throws(LedgerError) {
+    let segment = repair.segment
+    guard try readTail(repair.tailFirst) >= repair.block.endPosition, try encode(repair),
+      member.count == repair.block.memberByteCount
+    else {
+      throw LedgerError(
+        .init(
+          verdict: .corrupt, file: segment.name, block: repair.block.ordinal,
+          position: repair.block.first),
+        operation: "write block anew", cause: "its tail has changed")
+    }
+    let isProtected = try segment.file.status().permissions & 0o200 == 0
+    if isProtected { try segment.file.changePermissions(Format.filePermissions) }
+    let file = try directory.openFile(segment.name, .readWrite)
+    try file.write(member.bytes, offsetBytes: repair.block.offsetBytes)
+    try file.syncData()
+    if isProtected { try file.changePermissions(Format.sealedPermissions) }
+    let frontier = try inflater.inflate(repair.block, of: file, into: blockEvents)
+    precondition(frontier == repair.frontierAfter, "a block was written that was not made")
+  }
+}
