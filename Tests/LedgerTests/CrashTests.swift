@@ -56,7 +56,7 @@ struct CrashTests {
     return 60
   }
 
-  @Test("A call that fails at any place loses nothing", arguments: [EIO, ENOSPC])
+  @Test("A call that fails at any place loses nothing", arguments: [EIO, ENOSPC, EMFILE])
   func everyFailure(_ code: Int32) throws {
     let rig = CrashRig(.rollOver)
     let whole = try CrashRig.newLedger()
@@ -233,6 +233,65 @@ struct CrashTests {
     while (try? writer.append([draft(count)])) == nil, Timestamp.now() < endMs { usleep(20_000) }
     try writer.close()
     #expect(try rig.content(storage) == (0...count).map(CrashRig.data))
+  }
+
+  @Test(
+    "What the system refuses before anything is written ends nothing",
+    arguments: [EMFILE, ENFILE, ENOMEM, EACCES, EIO])
+  func refusedCall(_ code: Int32) throws {
+    let rig = CrashRig(.rollOver)
+    let whole = try CrashRig.newLedger()
+    whole.setFaults(.init())
+    _ = try rig.work(whole)
+    for call in 1...whole.callCount {
+      let storage = try CrashRig.newLedger()
+      let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
+      let writer = try LedgerWriter.open(directory, options: rig.options)
+      storage.setFaults(.init(failCall: .init(ordinal: call, code: code)))
+      var acknowledged: [String] = []
+      for index in 0..<rig.workload.eventCount {
+        guard (try? writer.append([CrashRig.draft(index)])) != nil else { continue }
+        acknowledged.append(CrashRig.data(index))
+      }
+      let failure = writer.failure
+      try? writer.close()
+      if let failure {
+        // A tail that can't be read is damage, whatever the system says of it.
+        #expect(
+          failure.operation == "sync" || failure.operation == "write" && code == EIO
+            || failure.damage?.verdict == .unreadable, "\(failure)")
+      } else {
+        #expect(acknowledged.count >= rig.workload.eventCount - 1, "call \(call)")
+      }
+      storage.setFaults(.init())
+      let found = try rig.content(storage)
+      #expect(Set(acknowledged).subtracting(found).isEmpty, "call \(call)")
+    }
+  }
+
+  @Test("A shortage of descriptors refuses appends and blocks as long as it lasts")
+  func noDescriptors() throws {
+    let rig = CrashRig(.rollOver)
+    let storage = try CrashRig.newLedger()
+    let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
+    let writer = try LedgerWriter.open(directory, options: rig.options)
+    var count = 0
+    for _ in 0..<3 {
+      storage.setFaults(.init(openFilesMax: 1))
+      var error: LedgerError?
+      while error == nil, count < 60 {
+        do throws(LedgerError) {
+          _ = try writer.append([CrashRig.draft(count)])
+          count += 1
+        } catch let refusal { error = refusal }
+      }
+      #expect(error?.cause == String(cString: strerror(EMFILE)) && writer.failure == nil)
+      storage.setFaults(.init())
+      _ = try writer.append([CrashRig.draft(count)])
+      count += 1
+    }
+    try writer.close()
+    #expect(try rig.content(storage) == (0..<count).map(CrashRig.data))
   }
 
   @Test("A device that fails a write ends the writer: that write is never tried again")

@@ -24,13 +24,15 @@ package final class FaultyStorage: Storage {
     package var isFlaky = false
     /// Nothing may be changed: a file system that was mounted read-only.
     package var isReadOnly = false
+    /// No more files than these may be open at a time.
+    package var openFilesMax: Int?
     /// Places of files that the medium does not give back.
     package var unreadable: [String: Range<Int>] = [:]
 
     package init(
       crashAtCall: Int? = nil, failCall: Failure? = nil, failSync: Int? = nil, isFull: Bool = false,
       fullFiles: String? = nil, isFlaky: Bool = false, isReadOnly: Bool = false,
-      unreadable: [String: Range<Int>] = [:]
+      openFilesMax: Int? = nil, unreadable: [String: Range<Int>] = [:]
     ) {
       self.crashAtCall = crashAtCall
       self.failCall = failCall
@@ -39,6 +41,7 @@ package final class FaultyStorage: Storage {
       self.fullFiles = fullFiles
       self.isFlaky = isFlaky
       self.isReadOnly = isReadOnly
+      self.openFilesMax = openFilesMax
       self.unreadable = unreadable
     }
   }
@@ -119,6 +122,7 @@ package final class FaultyStorage: Storage {
     var nextDescriptor: Int32 = 3
     var callCount = 0
     var syncCount = 0
+    var readByteCount = 0
     var faults = Faults()
     var random = SeededRandom(seed: 0)
   }
@@ -160,12 +164,17 @@ package final class FaultyStorage: Storage {
 
   package var callCount: Int { state.withLock { $0.callCount } }
   package var syncCount: Int { state.withLock { $0.syncCount } }
+  /// How many bytes were read.
+  package var readByteCount: Int { state.withLock { $0.readByteCount } }
+  /// How many files are open.
+  package var openFileCount: Int { state.withLock { $0.descriptors.count } }
 
   package func setFaults(_ faults: Faults) {
     state.withLock { state in
       state.faults = faults
       state.callCount = 0
       state.syncCount = 0
+      state.readByteCount = 0
     }
   }
 
@@ -254,6 +263,9 @@ package final class FaultyStorage: Storage {
   ) throws(SystemError) -> Int32 {
     try call { state throws(SystemError) in
       if state.faults.isReadOnly, access != .readOnly { throw SystemError(code: EROFS) }
+      if let limit = state.faults.openFilesMax, state.descriptors.count >= limit {
+        throw SystemError(code: EMFILE)
+      }
       let number: UInt64
       if state.directories.contains(path) || path.hasSuffix("/.") {
         number = 0
@@ -298,6 +310,7 @@ package final class FaultyStorage: Storage {
       }
       var count = max(0, min(buffer.count, content.count - offsetBytes))
       if state.faults.isFlaky, count > 1 { count = (count + 1) / 2 }
+      state.readByteCount += count
       if count > 0 { buffer.copyBytes(from: content[offsetBytes..<offsetBytes + count]) }
       return count
     }

@@ -37,10 +37,10 @@ package final class StorageFile: Sendable {
     var written = 0
     while written < bytes.count {
       let rest = UnsafeRawBufferPointer(rebasing: bytes[written...])
-      let count = try attempt("write") { () throws(SystemError) in
+      let count = try attempt(LedgerError.writeOperation) { () throws(SystemError) in
         try storage.write(descriptor, rest, offsetBytes: offsetBytes + written)
       }
-      if count == 0 { throw .system(ENOSPC, "write", name) }
+      if count == 0 { throw .system(ENOSPC, LedgerError.writeOperation, name) }
       written += count
     }
   }
@@ -65,7 +65,9 @@ package final class StorageFile: Sendable {
 
   /// Forces the file to disk. A failure is final: the kernel may have dropped the bytes.
   func syncData() throws(LedgerError) {
-    do { try storage.syncData(descriptor) } catch { throw .system(error.code, "sync", name) }
+    do { try storage.syncData(descriptor) } catch {
+      throw .system(error.code, LedgerError.syncOperation, name)
+    }
   }
 
   func truncate(sizeBytes: Int) throws(LedgerError) {
@@ -116,6 +118,14 @@ func retrying<Result>(
 
 extension LedgerError {
   static let readOperation = "read"
+  static let writeOperation = "write"
+  static let syncOperation = "sync"
+
+  /// Whether what is on disk is not known any more: a sync failed, or the device failed a write. Whatever else the
+  /// system refuses has left things as they were, and may be granted later.
+  var leavesDiskUnknown: Bool {
+    operation == Self.syncOperation || isOfDevice && operation == Self.writeOperation
+  }
 
   /// A failed system call.
   static func system(_ code: Int32, _ operation: String, _ object: String) -> LedgerError {

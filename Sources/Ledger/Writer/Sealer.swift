@@ -173,7 +173,7 @@ final class Sealer: @unchecked Sendable {
         Self.recycle(buffer, &state)
       case .failure(let error):
         // What could not be read was not written in part: what the system refuses for a while may succeed later.
-        var mayRetry = error.kind == .inputOutput && !error.isOfDevice
+        var mayRetry = error.kind == .inputOutput
         if case .success = content { mayRetry = segmentWriter.canRetry }
         state.queue.failFirst(error, mayRetry: mayRetry, nowMs: MonotonicTime.nowMs())
         if state.queue.failure != nil { hasFailed.store(true, ordering: .releasing) }

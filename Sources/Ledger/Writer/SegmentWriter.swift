@@ -10,6 +10,8 @@ final class SegmentWriter {
   private var segment: SegmentIndex
   /// Whether what failed left the segment as it was, so that the tail can be tried again.
   private(set) var canRetry = false
+  /// Tails that are blocks and could not be removed yet.
+  private var remains: [String] = []
 
   init(
     _ directory: LedgerDirectory, _ options: WriterOptions, newest: SegmentIndex
@@ -50,7 +52,17 @@ final class SegmentWriter {
       try segment.file.syncData()
       try segment.takeWritten(header)
     }
-    try directory.unlink(name)
+    remains.append(name)
+    removeTails()
+  }
+
+  /// Removes tails that are blocks. What the system does not let go of now is tried again with the next one; at the
+  /// latest the next writer removes it.
+  private func removeTails() {
+    while let name = remains.last {
+      do throws(LedgerError) { try directory.unlink(name) } catch { return }
+      remains.removeLast()
+    }
   }
 
   /// Writes at the segment's end. On a full disk what was written of it goes.
@@ -59,29 +71,30 @@ final class SegmentWriter {
     do throws(LedgerError) {
       try segment.file.write(bytes.bytes, offsetBytes: offset)
     } catch {
-      if error.isOfDevice { throw error }
+      if error.leavesDiskUnknown { throw error }
       try segment.file.truncate(sizeBytes: offset)
       canRetry = true
       throw error
     }
   }
 
-  /// Makes a segment's file. On a full disk what was written of it goes: the segment before stays closed, and the
-  /// next one can be tried again.
-  private func make(_ name: String, _ bytes: ByteBuffer) throws(LedgerError) -> StorageFile {
+  /// Makes a segment of its opening and first block. Where the disk is full, or the system refuses a call, what was
+  /// written of it goes: the segment before stays closed, and the next one can be tried again.
+  private func make(_ bytes: ByteBuffer, first: Position) throws(LedgerError) -> SegmentIndex {
+    let name = directory.logPath(Format.segmentName(first))
     let temporary = name + Format.temporarySuffix
-    let file: StorageFile
     do throws(LedgerError) {
-      file = try directory.openFile(temporary, .replace, errorName: name)
+      let file = try directory.openFile(temporary, .replace, errorName: name)
       try file.write(bytes.bytes, offsetBytes: 0)
+      let made = try SegmentIndex(file, directory.identity.id, first: first)
+      try directory.putInPlace(file, temporary, as: name)
+      return made
     } catch {
-      if error.isOfDevice { throw error }
-      try directory.unlink(temporary)
+      if error.leavesDiskUnknown || error.kind != .inputOutput { throw error }
+      try? directory.unlink(temporary)
       canRetry = true
       throw error
     }
-    try directory.putInPlace(file, temporary, as: name)
-    return file
   }
 
   /// Closes the segment and begins the next with the block that is encoded.
@@ -96,14 +109,18 @@ final class SegmentWriter {
       try segment.file.syncData()
       if let closing = MemberHeader(buffer.bytes) { try segment.takeWritten(closing) }
     }
-    try segment.file.changePermissions(Format.sealedPermissions)
+    // The segment is closed durably: from here on the same can be done again.
+    do throws(LedgerError) {
+      try segment.file.changePermissions(Format.sealedPermissions)
+    } catch {
+      canRetry = true
+      throw error
+    }
     MemberWriter(buffer).opening(
       ledgerID: directory.identity.id, frontierBefore: segment.frontierAfter,
       lastEventAtMs: segment.lastEventAtMs)
     buffer.append(member.bytes)
-    let name = directory.logPath(Format.segmentName(segment.endPosition))
-    let file = try make(name, buffer)
-    var next = try SegmentIndex(file, directory.identity.id, first: segment.endPosition)
+    var next = try make(buffer, first: segment.endPosition)
     try next.takeWritten(firstBlock)
     segment = next
   }

@@ -138,7 +138,7 @@ final class TailWriter {
     do throws(LedgerError) {
       try file.write(frame.bytes, offsetBytes: fileByteCount)
     } catch {
-      if error.isOfDevice { throw .fatal(error) }
+      if error.leavesDiskUnknown { throw .fatal(error) }
       // A full disk: what was written of the frame goes, and later appends may succeed.
       do throws(LedgerError) { try file.truncate(sizeBytes: fileByteCount) } catch {
         throw .fatal(error)
@@ -159,8 +159,9 @@ final class TailWriter {
       newFile = try directory.openFile(name, .replace)
       try newFile.write(frame.bytes, offsetBytes: 0)
     } catch {
-      if error.isOfDevice { throw .fatal(error) }
-      do throws(LedgerError) { try directory.unlink(name) } catch { throw .fatal(error) }
+      if error.leavesDiskUnknown { throw .fatal(error) }
+      // Where it can't be removed either, the next attempt replaces it: it holds no whole frame.
+      try? directory.unlink(name)
       throw .refused(error)
     }
     do throws(LedgerError) {
