@@ -225,9 +225,14 @@ struct SegmentClosing {
 extension SegmentIndex {
   /// Reads the closing member from the end of the file; nil if there is no valid one.
   func closing() throws(LedgerError) -> SegmentClosing? {
+    if isClosed {
+      return SegmentClosing(
+        endPosition: endPosition, root: frontierAfter.root, lastEventAtMs: lastEventAtMs)
+    }
     let offsetBytes = try file.sizeBytes() - Format.closingMemberByteCount
     let buffer = ByteBuffer(capacity: Format.closingMemberByteCount)
-    guard offsetBytes > endOffsetBytes,
+    // It may stand right behind the last block that was walked over.
+    guard offsetBytes >= endOffsetBytes,
       try file.readWhole(Format.closingMemberByteCount, offsetBytes: offsetBytes, into: buffer),
       let header = MemberHeader(buffer.bytes), header.isWhole(in: buffer.bytes),
       case .closing(_, let segmentByteCount, let root) = header.detail,
