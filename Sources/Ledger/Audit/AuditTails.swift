@@ -1,4 +1,4 @@
-// The tails that an audit looks at, all opened at one moment.
+// The tails that an audit looks at, opened at one moment as far as files may be open.
 
 /// Opens the tails of a log.
 struct AuditTails {
@@ -7,10 +7,11 @@ struct AuditTails {
 
   struct Tail {
     let first: Position
-    let file: StorageFile
+    let file: TailFile
 
     /// The file's bytes.
     func content() throws(LedgerError) -> ByteBuffer {
+      let file = try file.opened()
       let byteCount = try file.sizeBytes()
       guard byteCount <= AuditTails.byteCountMax else {
         throw LedgerError(
@@ -33,12 +34,15 @@ struct AuditTails {
     let names = try directory.listIfPresent(Format.logDirectoryName) ?? []
     temporaryNames = names.filter { $0.hasSuffix(Format.temporarySuffix) }.sorted()
       .map(directory.logPath)
+    let keptTailCount = OpenFileLimit.tailCountMax(limit: OpenFileLimit.current)
     for first in names.compactMap(Format.tailFirst).sorted() {
       let name = directory.logPath(Format.tailName(first))
       do throws(LedgerError) {
         guard let file = try directory.openFileIfPresent(name) else { continue }
         byteCount += try file.sizeBytes()
-        open.append(Tail(first: first, file: file))
+        let isKept = open.count < keptTailCount
+        open.append(
+          Tail(first: first, file: try TailFile(file, directory, first: first, isKept: isKept)))
       } catch {
         findings.append(AuditFinding(error, file: name, at: first))
       }

@@ -34,6 +34,7 @@ extension LogAudit {
       }
       let content: ByteBuffer
       do throws(LedgerError) { content = try tail.content() } catch {
+        if error.isOfVanishedTail { throw hasVanished(tail) }
         report.add(AuditFinding(error, file: tail.file.name, at: position))
         isCertain = false
         continue
@@ -49,11 +50,20 @@ extension LogAudit {
     return reader.damage == nil && reader.head.size > position
   }
 
+  /// A log is not damaged because its tails become blocks, where too few files may be open to keep hold of them.
+  private func hasVanished(_ tail: AuditTails.Tail) -> LedgerError {
+    LedgerError(
+      .inputOutput, operation: "audit", object: tail.file.name,
+      cause: "it was made into a block meanwhile, and too few files may be open to keep hold of "
+        + "it; raise the limit of open files, or try again")
+  }
+
   private func auditCovered(_ tail: AuditTails.Tail, _ blocksEnd: Position) {
     let end: Position
     do throws(LedgerError) {
-      end = try TailView.coveredEnd(tail.file, first: tail.first, ByteBuffer())
+      end = try TailView.coveredEnd(try tail.file.opened(), first: tail.first, ByteBuffer())
     } catch {
+      if error.isOfVanishedTail { return }
       return report.add(AuditFinding(error, file: tail.file.name, at: tail.first))
     }
     if end > blocksEnd, isCertain {

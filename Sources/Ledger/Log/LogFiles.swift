@@ -38,10 +38,12 @@ extension LogReader {
           eventCount: newest.endPosition - newest.first, sizeBytes: try newest.file.sizeBytes()))
     }
     for tail in state.tails {
+      let status = try directory.statusIfPresent(tail.name)
       files.append(
         LogFile(
           kind: .tail, name: tail.name, firstPosition: tail.first,
-          eventCount: tail.endPosition - tail.first, sizeBytes: try tail.file.sizeBytes()))
+          eventCount: tail.endPosition - tail.first,
+          sizeBytes: status?.sizeBytes ?? tail.endOffsetBytes))
     }
     return files
   }

@@ -7,6 +7,19 @@ struct SealedSegment: Sendable {
   let endPosition: Position
 }
 
+/// A tail by its name, and its file where that was opened.
+private struct FoundTail {
+  let first: Position
+  let name: String
+  let kept: StorageFile?
+
+  /// The file; nil where it is gone.
+  func opened(_ directory: LedgerDirectory) throws(LedgerError) -> StorageFile? {
+    if let kept { return kept }
+    return try directory.openFileIfPresent(name)
+  }
+}
+
 /// What was found when a ledger's log was looked through from the outside.
 struct LogState {
   private(set) var sealed: [SealedSegment] = []
@@ -37,13 +50,16 @@ struct LogState {
   ///
   /// Throws only what keeps it from looking at all; damage is told in `damage`. What an earlier
   /// state knows is not read again.
+  /// - Parameter keptTailCount: how many tails stay open, beside the last one. None need to where nobody else can
+  ///   remove them.
   /// - Parameter limit: frames of the newest tail that reach beyond this position are left out.
   init(
-    _ directory: LedgerDirectory, _ hasher: SHA256, knowing earlier: LogState? = nil,
-    limit: Position = .max
+    _ directory: LedgerDirectory, _ hasher: SHA256, keptTailCount: Int,
+    knowing earlier: LogState? = nil, limit: Position = .max
   ) throws(LedgerError) {
     // Tails are opened before the blocks are walked: one that vanishes in between is in a block by
     // then, and one that is open stays readable. The second list sees every segment that holds it.
+    // Tails beyond those that may be open are opened one by one: where one has gone, all is looked at again.
     guard let early = try directory.listIfPresent(Format.logDirectoryName) else {
       temporaryNames = []
       damage = LedgerError(
@@ -54,10 +70,16 @@ struct LogState {
     let tailFirsts =
       early
       .compactMap(Format.tailFirst).sorted()
-    var files: [(first: Position, file: StorageFile)] = []
-    for first in tailFirsts {
+    var files: [FoundTail] = []
+    for (index, first) in tailFirsts.enumerated() {
       let name = directory.logPath(Format.tailName(first))
-      if let file = try directory.openFileIfPresent(name) { files.append((first, file)) }
+      guard index < keptTailCount || index == tailFirsts.count - 1 else {
+        files.append(FoundTail(first: first, name: name, kept: nil))
+        continue
+      }
+      if let file = try directory.openFileIfPresent(name) {
+        files.append(FoundTail(first: first, name: name, kept: file))
+      }
     }
     let names = try directory.list(Format.logDirectoryName)
     temporaryNames = names.filter { $0.hasSuffix(Format.temporarySuffix) }.sorted()
@@ -174,7 +196,7 @@ struct LogState {
   }
 
   private mutating func walkTails(
-    _ directory: LedgerDirectory, _ files: [(first: Position, file: StorageFile)],
+    _ directory: LedgerDirectory, _ files: [FoundTail],
     afterSegment stop: SegmentIndex.Stop, _ hasher: SHA256, knowing earlier: LogState?,
     limit: Position
   ) throws(LedgerError) {
@@ -183,14 +205,14 @@ struct LogState {
     let buffer = ByteBuffer(capacity: 256 << 10)
     let covered = files.filter { $0.first < blocksEnd }
     coveredTails = covered.map(\.first)
-    if let last = covered.last {
+    if let last = covered.last, let file = try last.opened(directory) {
       let end: Position
       do throws(LedgerError) {
-        end = try TailView.coveredEnd(last.file, first: last.first, buffer)
-      } catch { throw error.unreadable(last.file, at: last.first) }
+        end = try TailView.coveredEnd(file, first: last.first, buffer)
+      } catch { throw error.unreadable(file, at: last.first) }
       if end > blocksEnd {
         throw LedgerError(
-          .init(verdict: .tampered, file: last.file.name, position: blocksEnd),
+          .init(verdict: .tampered, file: last.name, position: blocksEnd),
           operation: "walk tail", cause: "it holds events beyond the block that covers it")
       }
     }
@@ -205,19 +227,21 @@ struct LogState {
       }
       hasTornMember = newest.endOffsetBytes > 0
     }
-    for (index, (first, file)) in open.enumerated() {
-      guard first == size else {
+    for (index, found) in open.enumerated() {
+      guard found.first == size, let opened = try found.opened(directory) else {
         throw missing(
           directory, Format.tailName(size), at: size, "no tail begins where the log ends")
       }
+      let file = try TailFile(
+        opened, directory, first: found.first, isKept: found.kept != nil)
       var tail =
-        try earlier?.tail(first, in: file, after: frontier)
+        earlier?.tail(file, after: frontier)
         ?? TailView(file, frontierBefore: frontier, lastEventAtMsBefore: lastEventAtMs)
       let isLast = index == open.count - 1
       let stop: TailView.Stop
       do throws(LedgerError) {
         // One that another follows was synced before that was begun.
-        stop = try tail.extend(hasher, buffer, limit: isLast ? limit : .max)
+        stop = try tail.extend(opened, hasher, buffer, limit: isLast ? limit : .max)
       } catch {
         tails.append(tail)
         throw error
@@ -235,17 +259,13 @@ struct LogState {
   }
 
   /// What is known of a tail, where it is this very file and continues the same history.
-  private func tail(
-    _ first: Position, in file: StorageFile, after frontier: Frontier
-  ) throws(LedgerError) -> TailView? {
-    guard damage == nil, let index = tails.firstIndex(where: { $0.first == first }) else {
+  private func tail(_ file: TailFile, after frontier: Frontier) -> TailView? {
+    guard damage == nil, let index = tails.firstIndex(where: { $0.first == frontier.size }) else {
       return nil
     }
     let before = index == 0 ? newest?.frontierAfter ?? Frontier() : tails[index - 1].frontierAfter
-    guard before == frontier,
-      try tails[index].file.status().fileNumber == file.status().fileNumber
-    else { return nil }
-    return tails[index]
+    guard before == frontier, tails[index].file.fileNumber == file.fileNumber else { return nil }
+    return tails[index].with(file)
   }
 
   private func missing(

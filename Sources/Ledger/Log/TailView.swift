@@ -1,19 +1,20 @@
 // One tail, frame by frame.
 import Bytes
 
-/// A frame's place in its tail.
-struct FrameLocation {
-  let header: FrameHeader
+/// Where a run of frames begins in its tail.
+struct TailPlace {
+  /// The position of its first event.
+  let first: Position
   let offsetBytes: Int
-
-  var endOffsetBytes: Int { offsetBytes + header.frameByteCount }
 }
 
 /// What is known of a tail: its valid frames from the beginning.
 struct TailView {
-  let file: StorageFile
+  private(set) var file: TailFile
   let first: Position
-  private(set) var frames: [FrameLocation] = []
+  /// Frames at such distances that reading one event reads little, and thousands of tails take little memory.
+  private(set) var places: [TailPlace] = []
+  private static let placeDistanceBytes = 16 << 10
   /// Where the next frame begins.
   private(set) var endOffsetBytes = 0
   /// The sum of the frames' events.
@@ -24,6 +25,8 @@ struct TailView {
 
   var name: String { file.name }
   var endPosition: Position { frontierAfter.size }
+  /// Whether it has no whole frame.
+  var isEmpty: Bool { endOffsetBytes == 0 }
 
   /// Why the walk over the frames ended.
   enum Stop {
@@ -38,25 +41,42 @@ struct TailView {
   }
 
   /// A tail that has not been read yet, given the tree and the time before it.
-  init(_ file: StorageFile, frontierBefore: Frontier, lastEventAtMsBefore: Int64) {
+  init(_ file: TailFile, frontierBefore: Frontier, lastEventAtMsBefore: Int64) {
     self.file = file
     first = frontierBefore.size
     frontierAfter = frontierBefore
     lastEventAtMs = lastEventAtMsBefore
   }
 
+  /// The same knowledge with another descriptor of the same file.
+  func with(_ file: TailFile) -> TailView {
+    var copy = self
+    copy.file = file
+    return copy
+  }
+
+  /// Does not keep the file open any more.
+  mutating func letGoOfFile() { file = file.letGo }
+
   /// Takes in the frames from `endOffsetBytes` on.
   /// - Parameter limit: frames that reach beyond this position are not looked at.
   mutating func extend(
     _ hasher: SHA256, _ buffer: ByteBuffer, limit: Position = .max
   ) throws(LedgerError) -> Stop {
-    do throws(LedgerError) { return try walk(hasher, buffer, limit) } catch {
+    try extend(try file.opened(), hasher, buffer, limit: limit)
+  }
+
+  /// The same, where the file is open already.
+  mutating func extend(
+    _ file: StorageFile, _ hasher: SHA256, _ buffer: ByteBuffer, limit: Position = .max
+  ) throws(LedgerError) -> Stop {
+    do throws(LedgerError) { return try walk(file, hasher, buffer, limit) } catch {
       throw error.unreadable(file, at: endPosition)
     }
   }
 
   private mutating func walk(
-    _ hasher: SHA256, _ buffer: ByteBuffer, _ limit: Position
+    _ file: StorageFile, _ hasher: SHA256, _ buffer: ByteBuffer, _ limit: Position
   ) throws(LedgerError) -> Stop {
     var windowByteCount = 256 << 10
     while true {
@@ -103,7 +123,9 @@ struct TailView {
       frontier.append(leafHash: line.leafHash(hasher), hasher)
     }
     if let fault { return damage(fault, .tampered) }
-    frames.append(FrameLocation(header: header, offsetBytes: endOffsetBytes))
+    if places.last.map({ endOffsetBytes - $0.offsetBytes >= Self.placeDistanceBytes }) ?? true {
+      places.append(TailPlace(first: endPosition, offsetBytes: endOffsetBytes))
+    }
     frontierAfter = frontier
     lastEventAtMs = run.lastEventAtMs
     endOffsetBytes += header.frameByteCount
@@ -130,33 +152,36 @@ struct TailView {
       cause: cause)
   }
 
-  /// Puts the lines of the frames from an index on, or of so many, into a buffer, without the frames' headers.
+  /// Puts the lines from a place on, or of that place alone, into a buffer, without the frames' headers.
   func readEvents(
-    fromFrame index: Int, atMost frameCount: Int = .max, into buffer: ByteBuffer
+    from place: Int, alone isAlone: Bool = false, into buffer: ByteBuffer
   ) throws(LedgerError) {
     buffer.count = 0
-    let part = frames.dropFirst(index).prefix(frameCount)
-    guard let first = part.first, let last = part.last else { return }
-    let start = first.offsetBytes
-    let end = last.endOffsetBytes
+    guard place < places.count else { return }
+    let (first, start) = (places[place].first, places[place].offsetBytes)
+    var (endPosition, end) = (endPosition, endOffsetBytes)
+    if isAlone, place + 1 < places.count {
+      (endPosition, end) = (places[place + 1].first, places[place + 1].offsetBytes)
+    }
+    let file = try file.opened()
     let isThere: Bool
     do throws(LedgerError) {
       isThere = try file.readWhole(end - start, offsetBytes: start, into: buffer)
-    } catch { throw error.unreadable(file, at: first.header.first) }
+    } catch { throw error.unreadable(file, at: first) }
     guard isThere else { throw damage("it became shorter") }
-    guard FrameHeader.removeAll(from: buffer, first: first.header.first) == last.header.endPosition
+    guard FrameHeader.removeAll(from: buffer, first: first) == endPosition
     else { throw damage("a frame changed") }
   }
 
-  /// The index of the frame that holds a position.
-  func frameIndex(holding position: Position) -> Int {
+  /// The index of the last place that begins at a position or before it.
+  func place(holding position: Position) -> Int {
     var low = 0
-    var high = frames.count
+    var high = places.count
     while low < high {
       let middle = (low + high) / 2
-      if frames[middle].header.endPosition <= position { low = middle + 1 } else { high = middle }
+      if places[middle].first <= position { low = middle + 1 } else { high = middle }
     }
-    return low
+    return max(0, low - 1)
   }
 
   /// The end position that a tail's frames reach by their checksums alone, for a tail whose events

@@ -77,11 +77,10 @@ extension LogReader {
   /// Writes the frames of the newest tail from a position on once more, as they are, and syncs them: after a failed
   /// sync the system may call clean what is not on disk. False where nothing may be written.
   private func writeAgain(from position: Position) throws(LedgerError) -> Bool {
-    guard let tail = state.tails.last, tail.endPosition > position, !tail.frames.isEmpty
+    guard let tail = state.tails.last, tail.endPosition > position, !tail.isEmpty
     else { return true }
     guard let file = try? directory.openFile(tail.name, .readWrite) else { return false }
-    let index = tail.frameIndex(holding: max(position, tail.first))
-    let offsetBytes = tail.frames[index].offsetBytes
+    let offsetBytes = tail.places[tail.place(holding: max(position, tail.first))].offsetBytes
     let bytes = ByteBuffer()
     guard
       try file.readWhole(

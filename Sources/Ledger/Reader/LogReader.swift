@@ -30,12 +30,15 @@ package final class LogReader {
   package let directory: LedgerDirectory
   package let view: LogView
   private let hasher = SHA256()
+  private let keptTailCount: Int
   private let scratch = ByteBuffer(capacity: 256 << 10)
   private(set) var state: LogState
   /// Whether all that this view shows is known to be on disk.
   var isSettled = false
   /// The lock's file, where the writer says how far the log is durable.
   lazy var lockFile = ReaderLock(directory)
+  // The head of the view, where the state had to be looked at again since: it may lie beyond.
+  private var headOfView: LogHead?
   // The segment and the block that were looked into last, for reading events one by one.
   private var lastSegment: SegmentIndex?
   private var lastBlock: InflatedBlock?
@@ -44,11 +47,18 @@ package final class LogReader {
   private var syncedTailName: String?
 
   /// Opens a log for reading. Damage does not keep it from opening: see `damage`.
-  package init(_ directory: LedgerDirectory, _ view: LogView = .whole) throws(LedgerError) {
+  /// - Parameter keptTailCount: how many tails it has open beside the last one, if not as many as the system's limit
+  ///   leaves room for; the others are opened when they are read.
+  package init(
+    _ directory: LedgerDirectory, _ view: LogView = .whole, keptTailCount: Int? = nil
+  ) throws(LedgerError) {
     self.directory = directory
     self.view = view
-    let limit = view == .whole ? Position.max : 0
-    state = try LogReader.settledState(directory, hasher, knowing: nil, limit: limit)
+    self.keptTailCount =
+      keptTailCount ?? OpenFileLimit.tailCountMax(limit: OpenFileLimit.current)
+    state = try LogReader.settledState(
+      directory, hasher, keptTailCount: self.keptTailCount, knowing: nil,
+      limit: view == .whole ? .max : 0)
     if view == .durable { try refreshDurably() }
   }
 
@@ -57,6 +67,10 @@ package final class LogReader {
 
   /// What is whole on disk: blocks and the valid frames of tails, up to the first damage.
   package var head: LogHead {
+    headOfView ?? headOfState
+  }
+
+  private var headOfState: LogHead {
     LogHead(size: state.size, frontier: state.frontier, lastEventAtMs: state.lastEventAtMs)
   }
 
@@ -79,13 +93,15 @@ package final class LogReader {
 
   /// Takes in what was added up to a position, and never gives up what is known.
   func look(upTo limit: Position) throws(LedgerError) {
+    headOfView = nil
     // The segment is looked at last: a tail that was sealed meanwhile has made it grow. While many tails wait, blocks
     // come all the time: they are taken in without a look at the other tails.
     if state.damage == nil, let newest = state.newest, try extendTails(limit) {
       if try !hasGrown(newest) { return }
       if try state.takeNewBlocks() { return }
     }
-    state = try LogReader.settledState(directory, hasher, knowing: state, limit: limit)
+    state = try LogReader.settledState(
+      directory, hasher, keptTailCount: keptTailCount, knowing: state, limit: limit)
   }
 
   private func hasGrown(_ newest: SegmentIndex) throws(LedgerError) -> Bool {
@@ -98,15 +114,40 @@ package final class LogReader {
 
   /// A writer at work can look like damage for a moment: only what is seen twice is believed.
   private static func settledState(
-    _ directory: LedgerDirectory, _ hasher: SHA256, knowing earlier: LogState?, limit: Position
+    _ directory: LedgerDirectory, _ hasher: SHA256, keptTailCount: Int,
+    knowing earlier: LogState?, limit: Position
   ) throws(LedgerError) -> LogState {
-    var state = try LogState(directory, hasher, knowing: earlier, limit: limit)
+    var state = try LogState(
+      directory, hasher, keptTailCount: keptTailCount, knowing: earlier, limit: limit)
     for _ in 1..<attemptCount {
       guard let damage = state.damage else { break }
-      state = try LogState(directory, hasher, limit: limit)
+      state = try LogState(directory, hasher, keptTailCount: keptTailCount, limit: limit)
       if state.damage == damage { break }
     }
     return state
+  }
+
+  /// Looks at the log again where a tail of the view that was not kept open became a block: the view stays where it is.
+  private func lookAgain() throws(LedgerError) {
+    let head = head
+    // What a durable view has not shown may not be on disk.
+    state = try LogReader.settledState(
+      directory, hasher, keptTailCount: keptTailCount, knowing: state,
+      limit: view == .whole ? .max : head.size)
+    headOfView = head
+  }
+
+  /// Does something that reads tails, again where one has gone meanwhile.
+  private func withTails<Result>(
+    _ body: () throws(LedgerError) -> Result
+  ) throws(LedgerError) -> Result {
+    for _ in 1..<LogReader.attemptCount {
+      do throws(LedgerError) { return try body() } catch {
+        guard error.isOfVanishedTail else { throw error }
+        try lookAgain()
+      }
+    }
+    return try body()
   }
 
   /// Takes in new frames and new tails; false if the whole log must be looked at again.
@@ -122,7 +163,7 @@ package final class LogReader {
       state.tails.append(tail)
       // A writer that was opened anew goes on in a copy of the tail: the one here stands still.
       if tail.endOffsetBytes == endBefore,
-        try directory.statusIfPresent(tail.name)?.fileNumber != tail.file.status().fileNumber
+        try directory.statusIfPresent(tail.name)?.fileNumber != tail.file.fileNumber
       {
         return false
       }
@@ -141,8 +182,13 @@ package final class LogReader {
       if state.tails.last?.first == state.size { return true }
       guard let file = try directory.openFileIfPresent(name) else { return true }
       var tail = TailView(
-        file, frontierBefore: state.frontier, lastEventAtMsBefore: state.lastEventAtMs)
-      let stop = try tail.extend(hasher, scratch, limit: limit)
+        try TailFile(file, directory, first: state.size, isKept: true),
+        frontierBefore: state.frontier, lastEventAtMsBefore: state.lastEventAtMs)
+      let stop = try tail.extend(file, hasher, scratch, limit: limit)
+      // The last one is kept open whatever the limit.
+      if let last = state.tails.indices.last, last >= keptTailCount {
+        state.tails[last].letGoOfFile()
+      }
       state.tails.append(tail)
       if case .damaged = stop { return false }
       if case .limited = stop {
@@ -159,10 +205,10 @@ package final class LogReader {
     if isSettled { return }
     // A tail is begun only after the last sync of the one before has returned.
     guard let newest = state.tails.last else { return }
-    try newest.file.syncData()
+    try newest.file.opened().syncData()
     // It is seen as soon as it has its name, which its writer syncs a moment later. While it is empty it can still
     // be taken back, and another file get its name.
-    guard !newest.frames.isEmpty, newest.file.name != syncedTailName else { return }
+    guard !newest.isEmpty, newest.file.name != syncedTailName else { return }
     try directory.syncLogDirectory()
     syncedTailName = newest.file.name
   }
@@ -180,21 +226,48 @@ package final class LogReader {
     syncTails: Bool = false, isWanted: BlockFilter? = nil, prepare: BlockPreparation? = nil,
     _ body: (borrowing EventChunk) throws -> Bool
   ) throws {
-    let end = min(to ?? state.size, state.size)
-    if from < 0 || from > end || (to ?? 0) > state.size && state.damage == nil {
+    let size = head.size
+    let end = min(to ?? size, size)
+    if from < 0 || from > end || (to ?? 0) > size && state.damage == nil {
       throw LedgerError(
         .invalidInput, operation: "read", object: "positions from \(from)",
-        cause: "the log ends at \(state.size)")
+        cause: "the log ends at \(size)")
     }
     if syncTails { try self.syncTails() }
-    let blocksEnd = state.newest?.endPosition ?? 0
-    let blockRange = from..<max(from, min(end, blocksEnd))
-    if !blockRange.isEmpty {
-      let source = BlockSource(directory, state, blockRange, isWanted: isWanted)
-      guard try readBlocks(blockRange, source, workers, priority, prepare, body) else { return }
+    var next = from
+    var goneAt: Position?
+    while true {
+      do {
+        guard
+          try readOnce(
+            next..<end, workers, priority, isWanted, prepare,
+            { chunk in
+              next = chunk.endPosition
+              return try body(chunk)
+            })
+        else { return }
+        break
+      } catch let error as LedgerError where error.isOfVanishedTail && goneAt != next {
+        // It was not kept open, and became a block. Once more at the same place would be damage.
+        goneAt = next
+        try lookAgain()
+      }
     }
-    guard try readTails(from..<end, body) else { return }
     if let damage = state.damage, to ?? Int.max > state.size { throw damage }
+  }
+
+  private func readOnce(
+    _ range: Range<Position>, _ workers: Int, _ priority: ThreadPriority,
+    _ isWanted: BlockFilter?, _ prepare: BlockPreparation?,
+    _ body: (borrowing EventChunk) throws -> Bool
+  ) throws -> Bool {
+    let blocksEnd = state.newest?.endPosition ?? 0
+    let inBlocks = range.lowerBound..<max(range.lowerBound, min(range.upperBound, blocksEnd))
+    if !inBlocks.isEmpty {
+      let source = BlockSource(directory, state, inBlocks, isWanted: isWanted)
+      guard try readBlocks(inBlocks, source, workers, priority, prepare, body) else { return false }
+    }
+    return try readTails(range, body)
   }
 
   private func readBlocks(
@@ -257,9 +330,9 @@ package final class LogReader {
     for tail in state.tails {
       let part = range.clamped(to: tail.first..<tail.endPosition)
       if part.isEmpty { continue }
-      let index = tail.frameIndex(holding: part.lowerBound)
-      try tail.readEvents(fromFrame: index, into: events)
-      let first = tail.frames[index].header.first
+      let place = tail.place(holding: part.lowerBound)
+      try tail.readEvents(from: place, into: events)
+      let first = tail.places[place].first
       guard let bytes = LineRange.part(events.bytes, first: first, part)
       else { throw lineCountDamage(first) }
       let frontierAfter =
@@ -275,7 +348,12 @@ package final class LogReader {
 
   /// The tree as it was when the log had so many events.
   package func frontier(at position: Position) throws(LedgerError) -> Frontier {
-    if position == state.size { return state.frontier }
+    try withTails { () throws(LedgerError) in try frontierOnce(at: position) }
+  }
+
+  private func frontierOnce(at position: Position) throws(LedgerError) -> Frontier {
+    let head = head
+    if position == head.size { return head.frontier }
     try check(position)
     if let (segment, block) = try locate(position) {
       let before = try segment.frontier(before: block)
@@ -286,7 +364,7 @@ package final class LogReader {
     var before = state.newest?.frontierAfter ?? Frontier()
     for tail in state.tails {
       if position < tail.endPosition {
-        try tail.readEvents(fromFrame: 0, into: scratch)
+        try tail.readEvents(from: 0, into: scratch)
         return try extended(before, scratch.bytes, first: tail.first, to: position)
       }
       before = tail.frontierAfter
@@ -296,16 +374,20 @@ package final class LogReader {
 
   /// One event's line, without its line feed.
   package func event(at position: Position) throws(LedgerError) -> [UInt8] {
+    try withTails { () throws(LedgerError) in try eventOnce(at: position) }
+  }
+
+  private func eventOnce(at position: Position) throws(LedgerError) -> [UInt8] {
     try check(position)
     var line: UnsafeRawBufferPointer?
     if let (segment, block) = try locate(position) {
       let events = try inflated(block, segment).events.bytes
       line = LineRange.part(events, first: block.first, position..<position + 1)
     } else if let tail = state.tails.first(where: { position < $0.endPosition }) {
-      let index = tail.frameIndex(holding: position)
-      try tail.readEvents(fromFrame: index, atMost: 1, into: scratch)
+      let place = tail.place(holding: position)
+      try tail.readEvents(from: place, alone: true, into: scratch)
       line = LineRange.part(
-        scratch.bytes, first: tail.frames[index].header.first, position..<position + 1)
+        scratch.bytes, first: tail.places[place].first, position..<position + 1)
     }
     guard let line, let event = EventLine(UnsafeRawBufferPointer(rebasing: line.dropLast())),
       event.position == position
@@ -314,11 +396,11 @@ package final class LogReader {
   }
 
   private func check(_ position: Position) throws(LedgerError) {
-    if 0..<state.size ~= position { return }
+    if 0..<head.size ~= position { return }
     if let damage = state.damage { throw damage }
     throw LedgerError(
       .invalidInput, operation: "read", object: "position \(position)",
-      cause: state.size == 0 ? "the log is empty" : "the last position is \(state.size - 1)")
+      cause: head.size == 0 ? "the log is empty" : "the last position is \(head.size - 1)")
   }
 
   /// The block that holds a position; nil if a tail does.

@@ -25,7 +25,8 @@ struct Recovery {
 
   /// Throws `corruption` for anything that a crash can't have done; nothing is changed then.
   mutating func run() throws(LedgerError) -> RecoveredLog {
-    let state = try LogState(directory, SHA256())
+    // No tail can go meanwhile: this writer holds the lock.
+    let state = try LogState(directory, SHA256(), keptTailCount: 0)
     if let damage = state.damage { throw damage }
     try refuseShorterThanSigned(state.size)
     guard let found = state.newest else {
@@ -150,15 +151,15 @@ struct Recovery {
         report.tornFrame = RecoveryReport.Cut(
           file: tail.name, offsetBytes: tail.endOffsetBytes, byteCount: state.tornTailByteCount)
       }
-      if tail.frames.isEmpty {
+      if tail.isEmpty {
         try directory.unlink(tail.name)
         report.emptyTail = tail.name
         continue
       }
-      let file = isNewest ? try copy(tail) : tail.file
-      if isNewest, tail.eventByteCount < options.blockByteCount {
+      let copied = isNewest ? try copy(tail) : nil
+      if let copied, tail.eventByteCount < options.blockByteCount {
         current = TailWriter.CurrentTail(
-          file: file, fileByteCount: tail.endOffsetBytes, first: tail.first,
+          file: copied, fileByteCount: tail.endOffsetBytes, first: tail.first,
           eventByteCount: tail.eventByteCount)
         continue
       }
@@ -173,7 +174,7 @@ struct Recovery {
 
   private func copy(_ tail: TailView) throws(LedgerError) -> StorageFile {
     let frames = ByteBuffer(capacity: tail.endOffsetBytes)
-    guard try tail.file.readWhole(tail.endOffsetBytes, offsetBytes: 0, into: frames)
+    guard try tail.file.opened().readWhole(tail.endOffsetBytes, offsetBytes: 0, into: frames)
     else { throw tail.damage("it became shorter") }
     return try directory.replaceFile(tail.name, with: frames)
   }
