@@ -5,6 +5,9 @@ import Ledger
 import TestSupport
 import Testing
 
+/// The name of the tail that begins at a position.
+func tailName(_ first: Int) -> String { String(format: "tail-%020d.log", first) }
+
 /// A temporary directory with a ledger in it; removed with the value.
 final class LedgerFixture {
   private let temporary: TemporaryDirectory
@@ -40,11 +43,14 @@ final class LedgerFixture {
     try FileManager.default.removeItem(atPath: logPath + "/" + name)
   }
 
-  /// Sizes so small that a handful of events makes blocks and segments.
+  /// Sizes so small that a handful of events makes blocks and segments, beside the appends and however long it takes.
   static func smallOptions(block: Int = 1000, segment: Int = 1500) -> WriterOptions {
     var options = WriterOptions()
     options.blockByteCount = block
     options.segmentByteCount = segment
+    options.sealingDelayMs = 0
+    options.closingLimitMs = 3_600_000
+    options.closingInheritedLimitMs = 3_600_000
     return options
   }
 

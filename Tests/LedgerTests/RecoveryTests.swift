@@ -4,8 +4,6 @@ import Ledger
 import TestSupport
 import Testing
 
-private func tailName(_ first: Int) -> String { String(format: "tail-%020d.log", first) }
-
 extension LedgerFixture {
   /// Ten events in ten frames of one tail, no block.
   func fillOneTail() throws -> [FrameBytes] {

@@ -2,10 +2,10 @@
 import Foundation
 import Glibc
 import Ledger
+import Synchronization
 import TestSupport
 import Testing
-
-private func tailName(_ first: Int) -> String { String(format: "tail-%020d.log", first) }
+import Time
 
 /// Waits up to five minutes: beside other tests an idle thread hardly moves.
 private func becomes(_ isSo: () throws -> Bool) rethrows -> Bool {
@@ -24,10 +24,11 @@ struct SealingTests {
   func sealedMeanwhile(_ delayMs: Int64) throws {
     let fixture = try LedgerFixture()
     var options = LedgerFixture.smallOptions(block: 500, segment: 4000)
+    options.sealingRestMs = 0
     options.sealingDelayMs = delayMs
     let writer = try LedgerWriter.open(fixture.directory, options: options)
     for index in 0..<40 { _ = try writer.append([fixture.draft(index)]) }
-    #expect(becomes { fixture.tailNames.count <= 1 && writer.unsealedTails == UnsealedTails() })
+    #expect(becomes { fixture.tailNames.count <= 1 && writer.unsealedTails.count == 0 })
     try writer.close()
     #expect(try fixture.lines().count == 40)
     #expect(try LogAudit(fixture.directory).run().isWhole)
@@ -80,6 +81,152 @@ struct SealingTests {
     #expect(fixture.tailNames == [tailName(10)])
     #expect(try fixture.lines().prefix(10) == lines[...])
     #expect(try LogAudit(fixture.directory).run().isWhole)
+  }
+
+  @Test("A writer that closes leaves what earlier ones have left, once its time is over")
+  func leftAgain() throws {
+    let fixture = try LedgerFixture()
+    let frames = try fixture.fillOneTail()
+    for frame in frames { try fixture.write(frame.bytes, to: tailName(frame.first)) }
+    var options = LedgerFixture.smallOptions(block: 1)
+    options.sealingDelayMs = 3_600_000
+    options.closingInheritedLimitMs = 0
+    let writer = try LedgerWriter.open(fixture.directory, options: options)
+    #expect(try writer.append([fixture.draft(10)]).firstPosition == 10)
+    try writer.close()
+    #expect(fixture.tailNames == (0...10).map(tailName))
+    #expect(try fixture.lines().count == 11)
+    #expect(try LogAudit(fixture.directory).run().isWhole)
+    // With more time they are sealed.
+    try LedgerWriter.open(
+      fixture.directory, options: LedgerFixture.smallOptions(block: 1)
+    ).close()
+    #expect(fixture.tailNames == [])
+    #expect(try fixture.lines().count == 11)
+  }
+
+  @Test("Closing does not wait for what stands still where no processor is idle")
+  func closedBesideBusyThreads() throws {
+    let fixture = try LedgerFixture()
+    let isOver = Atomic(false)
+    for _ in 0..<2 * sysconf(Int32(_SC_NPROCESSORS_ONLN)) {
+      Thread { while !isOver.load(ordering: .relaxed) {} }.start()
+    }
+    defer { isOver.store(true, ordering: .relaxed) }
+    var options = WriterOptions()
+    options.sealingRestMs = 0
+    options.sealingDelayMs = 3_600_000
+    options.compressionLevel = 12
+    options.closingLimitMs = 3_600_000
+    var random = SeededRandom(seed: 9)
+    let text = String(
+      decoding: (0..<2 << 20).map { _ in UInt8.random(in: 97...122, using: &random) }, as: UTF8.self
+    )
+    let writer = try LedgerWriter.open(fixture.directory, options: options)
+    for index in 0..<4 {
+      let data = Array("{\"n\":\(index),\"pad\":\"\(text)\(text)\"}".utf8)
+      _ = try writer.append([EventDraft(type: "test.large", version: 1, data: data)])
+    }
+    // Somebody of idle priority has begun the first by now, or will: it takes minutes there.
+    let startMs = Timestamp.now()
+    try writer.close()
+    #expect(Timestamp.now() - startMs < 60_000)
+    #expect(fixture.tailNames.count == 1)
+    #expect(try LogReader(fixture.directory).head.size == 4)
+  }
+
+  /// A log with many tails, whose blocks find no room.
+  private static func manyTails(
+    _ count: Int, padding: Int = 0, storage: FaultyStorage
+  ) throws -> LedgerDirectory {
+    let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
+    storage.setFaults(.init(fullFiles: ".jsonl.gz"))
+    let options = LedgerFixture.smallOptions(block: 1, segment: 1 << 20)
+    let writer = try LedgerWriter.open(directory, options: options)
+    let pad = String(repeating: "z", count: padding)
+    for _ in 0..<count {
+      let index = writer.nextPosition
+      let data = padding == 0 ? CrashRig.data(index) : "{\"n\":\(index),\"pad\":\"\(pad)\"}"
+      _ = try writer.append([EventDraft(type: "test.crash", version: 1, data: Array(data.utf8))])
+    }
+    try writer.close()
+    storage.setFaults(.init())
+    return directory
+  }
+
+  @Test("A log with more tails than files may be open is opened, read, written and sealed")
+  func fewFiles() throws {
+    let storage = try CrashRig.newLedger()
+    let directory = try Self.manyTails(60, storage: storage)
+    storage.setFaults(.init(openFilesMax: storage.openFileCount + 16))
+    let reader = try LogReader(directory, keptTailCount: 4)
+    #expect(reader.damage == nil && reader.head.size == 60)
+    let writer = try LedgerWriter.open(
+      directory, options: LedgerFixture.smallOptions(block: 1, segment: 1 << 20))
+    #expect(try writer.append([CrashRig.draft(60)]).firstPosition == 60)
+    try writer.close()
+    try reader.refresh()
+    #expect(reader.damage == nil && reader.head.size == 61)
+    #expect(try LogAudit(directory, workers: 0).run().isWhole)
+    // The last one is what the next append goes on with.
+    #expect(storage.paths.filter { $0.contains("tail-") }.count == 1)
+  }
+
+  @Test("A view whose tails are not kept open stays the same while they become blocks")
+  func vanishedTails() throws {
+    let storage = try CrashRig.newLedger()
+    let directory = try Self.manyTails(30, storage: storage)
+    for action in 0..<3 {
+      let reader = try LogReader(directory, keptTailCount: 2)
+      let (head, frontier) = (reader.head, try reader.frontier(at: 12))
+      let lines = try (0..<30).map { try reader.event(at: $0) }
+      if action == 0 {
+        let writer = try LedgerWriter.open(
+          directory, options: LedgerFixture.smallOptions(block: 1, segment: 1 << 20))
+        _ = try writer.append([CrashRig.draft(30)])
+        try writer.close()
+      }
+      switch action {
+      case 0:
+        var found: [[UInt8]] = []
+        try reader.read(from: 0) { chunk in
+          try chunk.forEachEvent { found.append(Array($0.bytes)) }
+          return true
+        }
+        #expect(found == lines)
+      case 1: #expect(try reader.event(at: 17) == lines[17])
+      default: #expect(try reader.frontier(at: 12) == frontier)
+      }
+      #expect(reader.head == head)
+      if action == 0 {
+        #expect(throws: LedgerError.self) { try reader.event(at: 30) }
+        try reader.refresh()
+        #expect(reader.head.size == 31)
+      }
+    }
+  }
+
+  @Test(
+    "A reader that is up to date reads no tail again when a segment is closed behind its blocks")
+  func rollOverReadsLittle() throws {
+    let storage = try CrashRig.newLedger()
+    let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
+    var options = LedgerFixture.smallOptions(block: 1, segment: 1 << 20)
+    let first = try LedgerWriter.open(directory, options: options)
+    for index in 0..<3 { _ = try first.append([CrashRig.draft(index)]) }
+    try first.close()
+    _ = try Self.manyTails(40, padding: 20_000, storage: storage)
+    let reader = try LogReader(directory)
+    #expect(try reader.files().filter { $0.kind == .tail }.count == 41)
+    // One block begins the next segment, and the segment after that finds no room.
+    storage.setFaults(.init(fullFiles: "0003.jsonl.gz"))
+    options.segmentByteCount = 1
+    try LedgerWriter.open(directory, options: options).close()
+    storage.setFaults(.init())
+    try reader.refresh()
+    #expect(reader.damage == nil && reader.head.size == 43)
+    #expect(try reader.files().filter { $0.kind == .sealed }.count >= 1)
+    #expect(storage.readByteCount < 200_000)
   }
 
   @Test("A tail that can't be read any more ends the writer, and is left alone")
@@ -151,187 +298,3 @@ struct SealingTests {
     #expect(reader.head.size == 11)
   }
 }
-
-#if DEBUG
-  @testable import Ledger
-
-  @Suite("The queue of tails that are to be sealed")
-  struct SealingQueueTests {
-    private static func queue(count: Int = 8, byteCount: Int = 1000) -> SealingQueue {
-      SealingQueue(limit: UnsealedTails(count: count, byteCount: byteCount), delayMs: 100)
-    }
-
-    private static func tail(_ first: Int, byteCount: Int = 10) -> UnsealedTail {
-      UnsealedTail(first: first, eventCount: 1, byteCount: byteCount)
-    }
-
-    /// What a worker is told, in a word.
-    private static func word(_ task: SealingQueue.Task) -> String {
-      switch task {
-      case .prepare(let job): "prepare \(job.tail.first)"
-      case .seal(let job, _): "seal \(job.tail.first)"
-      case .wait(let untilMs): "wait" + (untilMs.map { " until \($0)" } ?? "")
-      case .end: "end"
-      }
-    }
-
-    private static let content = Result<BlockContent, LedgerError>.success(
-      BlockContent(events: ByteBuffer(), deflated: ByteBuffer()))
-    private static let failure = LedgerError(
-      .inputOutput, operation: "write", object: "x", cause: "no room")
-
-    /// Prepares and seals whatever a shift is given until it has to wait.
-    private static func work(
-      _ queue: inout SealingQueue, _ shift: SealingQueue.Shift, nowMs: Int64
-    ) -> [String] {
-      var words: [String] = []
-      while true {
-        let task = queue.next(for: shift, nowMs: nowMs)
-        words.append(word(task))
-        switch task {
-        case .prepare(let job): job.progress = .prepared(content)
-        case .seal: queue.finishFirst()
-        case .wait, .end: return words
-        }
-      }
-    }
-
-    @Test("In leisure until a tail has waited for long; then on duty, what leisure began too")
-    func shifts() {
-      var queue = Self.queue()
-      #expect(Self.work(&queue, .duty, nowMs: 0) == ["wait"])
-      queue.append(Self.tail(0), nowMs: 0)
-      queue.append(Self.tail(1), nowMs: 90)
-      #expect(Self.work(&queue, .duty, nowMs: 99) == ["wait until 100"])
-      #expect(Self.word(queue.next(for: .leisure, nowMs: 99)) == "prepare 0")
-      #expect(Self.word(queue.next(for: .leisure, nowMs: 100)) == "wait")
-      #expect(queue.isPressing)
-      guard case .prepare(let job) = queue.next(for: .duty, nowMs: 100) else {
-        Issue.record("nothing to prepare")
-        return
-      }
-      #expect(job.tail.first == 0)
-      // The other one on duty prepares the next one meanwhile, and does not seal it before the first.
-      #expect(Self.work(&queue, .duty, nowMs: 100) == ["prepare 1", "wait"])
-      #expect(queue.take(Self.content, of: job))
-      #expect(!queue.take(.failure(Self.failure), of: job))
-      #expect(Self.work(&queue, .duty, nowMs: 100) == ["seal 0", "seal 1", "wait"])
-    }
-
-    @Test("Once pressing, all that waits is sealed on duty, and then leisure has its turn")
-    func drained() {
-      var queue = Self.queue()
-      for first in 0..<3 { queue.append(Self.tail(first), nowMs: 0) }
-      #expect(
-        Self.work(&queue, .duty, nowMs: 100)
-          == ["prepare 0", "seal 0", "prepare 1", "seal 1", "prepare 2", "seal 2", "wait"])
-      queue.append(Self.tail(3), nowMs: 100)
-      #expect(Self.work(&queue, .duty, nowMs: 100) == ["wait until 200"])
-      #expect(Self.work(&queue, .leisure, nowMs: 100) == ["prepare 3", "wait"])
-      #expect(queue.concernsDuty)
-      #expect(Self.work(&queue, .duty, nowMs: 100) == ["seal 3", "wait"])
-      #expect(queue.unsealed == UnsealedTails())
-    }
-
-    /// How many tails, how large, and whether that presses; whether it is full.
-    private static let loads = [
-      (count: 5, byteCount: 10, presses: false, isFull: false),
-      (count: 6, byteCount: 10, presses: true, isFull: false),
-      (count: 8, byteCount: 10, presses: true, isFull: true),
-      (count: 2, byteCount: 374, presses: false, isFull: false),
-      (count: 2, byteCount: 375, presses: true, isFull: false),
-      (count: 1, byteCount: 1000, presses: true, isFull: true),
-    ]
-
-    @Test("Three quarters of either bound press", arguments: loads)
-    func pressing(_ count: Int, _ byteCount: Int, _ presses: Bool, _ isFull: Bool) {
-      var queue = Self.queue()
-      for first in 0..<count { queue.append(Self.tail(first, byteCount: byteCount), nowMs: 0) }
-      #expect(queue.isFull == isFull)
-      #expect((Self.word(queue.next(for: .duty, nowMs: 0)) == "prepare 0") == presses)
-    }
-
-    @Test("What found no room is tried again after half a second, and not by whoever closes")
-    func stalled() {
-      var queue = Self.queue()
-      queue.append(Self.tail(0), nowMs: 0)
-      queue.append(Self.tail(1), nowMs: 0)
-      guard case .prepare(let job) = queue.next(for: .leisure, nowMs: 0) else {
-        Issue.record("nothing to prepare")
-        return
-      }
-      job.progress = .prepared(Self.content)
-      #expect(Self.word(queue.next(for: .duty, nowMs: 1)) == "seal 0")
-      queue.failFirst(Self.failure, mayRetry: true, nowMs: 1)
-      #expect(queue.stall == Self.failure && queue.failure == nil)
-      #expect(Self.word(queue.next(for: .duty, nowMs: 2)) == "wait until 501")
-      #expect(Self.word(queue.next(for: .duty, nowMs: 501)) == "seal 0")
-      // Nobody leaves while one is being written: it may succeed, and then the others are to be sealed.
-      queue.isClosing = true
-      #expect(Self.word(queue.next(for: .duty, nowMs: 502)) == "prepare 1")
-      queue.failFirst(Self.failure, mayRetry: true, nowMs: 503)
-      #expect(Self.word(queue.next(for: .duty, nowMs: 2000)) == "end")
-      #expect(queue.unsealed.count == 2)
-    }
-
-    @Test("What was read in vain is read again, and a failure for good ends all")
-    func failed() {
-      var queue = Self.queue()
-      queue.append(Self.tail(0), nowMs: 0)
-      guard case .prepare(let job) = queue.next(for: .leisure, nowMs: 0) else {
-        Issue.record("nothing to prepare")
-        return
-      }
-      job.progress = .prepared(.failure(Self.failure))
-      #expect(Self.word(queue.next(for: .duty, nowMs: 0)) == "seal 0")
-      queue.failFirst(Self.failure, mayRetry: true, nowMs: 0)
-      #expect(Self.word(queue.next(for: .leisure, nowMs: 99)) == "prepare 0")
-      job.progress = .prepared(.failure(Self.failure))
-      #expect(Self.word(queue.next(for: .duty, nowMs: 600)) == "seal 0")
-      queue.failFirst(Self.failure, mayRetry: false, nowMs: 600)
-      for shift in [SealingQueue.Shift.leisure, .duty] {
-        #expect(Self.word(queue.next(for: shift, nowMs: 600)) == "end")
-      }
-      #expect(queue.failure == Self.failure)
-    }
-
-    @Test("Only what fits in memory is prepared ahead")
-    func ahead() {
-      var queue = Self.queue(count: 100, byteCount: 1 << 40)
-      for first in 0..<20 { queue.append(Self.tail(first, byteCount: 1 << 20), nowMs: 0) }
-      var prepared = 0
-      while case .prepare = queue.next(for: .leisure, nowMs: 0) { prepared += 1 }
-      #expect(prepared == 8)
-    }
-
-    /// What became of a tail's file, and the verdict.
-    private static let changes: [(name: String, change: @Sendable ([UInt8]) -> [UInt8]?, String)] =
-      [
-        ("gone", { _ in nil }, "missing"),
-        ("cut", { Array($0.dropLast()) }, "corrupt"),
-        ("changed", { $0.dropLast(5) + [0x79] + $0.suffix(4) }, "corrupt"),
-        ("without its last frame", { FrameBytes.split($0).dropLast().flatMap(\.bytes) }, "corrupt"),
-        ("grown", { $0 + [0x78] }, ""),
-      ]
-
-    @Test("A tail that is not what was written is not made into a block", arguments: 0..<5)
-    func changedTail(_ index: Int) throws {
-      let (name, change, verdict) = Self.changes[index]
-      let fixture = try LedgerFixture()
-      let frames = try fixture.fillOneTail()
-      let content = frames.flatMap(\.bytes)
-      if let changed = change(content) {
-        try fixture.write(changed, to: tailName(0))
-      } else {
-        try fixture.remove(tailName(0))
-      }
-      let tail = UnsealedTail(first: 0, eventCount: 10, byteCount: content.count)
-      let events = ByteBuffer()
-      var found = ""
-      do throws(LedgerError) { try tail.readEvents(fixture.directory, into: events) } catch {
-        found = error.damage?.verdict.rawValue ?? "\(error)"
-      }
-      #expect(found == verdict, "\(name)")
-    }
-  }
-#endif

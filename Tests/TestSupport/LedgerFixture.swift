@@ -31,6 +31,8 @@ package final class LedgerFixture {
     var options = WriterOptions()
     options.blockByteCount = blockByteCount
     options.segmentByteCount = segmentByteCount
+    options.closingLimitMs = 3_600_000
+    options.closingInheritedLimitMs = 3_600_000
     options.clock = { [clockMs] in clockMs.value }
     // One salt for all: those that a writer takes beforehand would depend on how often it is opened.
     options.random = { buffer in

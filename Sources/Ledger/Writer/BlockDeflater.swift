@@ -25,11 +25,20 @@ final class BlockDeflater {
 
   /// The deflated events.
   func deflate(_ events: UnsafeRawBufferPointer) -> ByteBuffer {
-    let limit = libdeflate_deflate_compress_bound(compressor, events.count)
-    let result = ByteBuffer(capacity: limit)
-    result.count = libdeflate_deflate_compress(
-      compressor, events.baseAddress, events.count, result.base, limit)
-    precondition(result.count > 0, "deflate made events larger than its bound")
+    let result = ByteBuffer(capacity: bound(events.count))
+    deflate(events, into: result)
     return result
+  }
+
+  /// How much room so many bytes of events can take.
+  func bound(_ byteCount: Int) -> Int {
+    libdeflate_deflate_compress_bound(compressor, byteCount)
+  }
+
+  /// Puts the deflated events into a buffer that has room for them.
+  func deflate(_ events: UnsafeRawBufferPointer, into buffer: ByteBuffer) {
+    buffer.count = libdeflate_deflate_compress(
+      compressor, events.baseAddress, events.count, buffer.base, buffer.capacity)
+    precondition(buffer.count > 0, "deflate made events larger than its bound")
   }
 }

@@ -9,13 +9,17 @@ private struct SealingWorker: @unchecked Sendable {
   let deflater: BlockDeflater
 }
 
-/// Takes tails over and seals them in order, on threads of its own: one that reads and deflates where a processor is idle,
+/// Takes tails over and seals them in order, on threads of its own: one that has them deflated where a processor is idle,
 /// and two that write blocks, and take its place where something presses. A burst of appends has the processors for
-/// itself that way.
+/// itself that way. None of the three is of idle priority: they share a lock with whoever appends.
 final class Sealer: @unchecked Sendable {
   private struct State {
     var queue: SealingQueue
     var freeBuffers: [ByteBuffer] = []
+    /// What the one at leisure waits for.
+    var idleDeflation: IdleDeflation?
+    /// Whether tails were removed since the directory was last synced.
+    var hasUnsyncedNames = false
   }
 
   private enum Condition {
@@ -44,12 +48,14 @@ final class Sealer: @unchecked Sendable {
     var queue = SealingQueue(
       limit: UnsealedTails(
         count: max(1, countMax - 1), byteCount: options.unsealedByteCountMax),
-      delayMs: options.sealingDelayMs)
+      timing: SealingTiming(
+        restMs: options.sealingRestMs, delayMs: options.sealingDelayMs,
+        closingMs: options.closingLimitMs, closingInheritedMs: options.closingInheritedLimitMs))
     let nowMs = MonotonicTime.nowMs()
-    for tail in unsealed { queue.append(tail, nowMs: nowMs) }
+    for tail in unsealed { queue.append(tail, nowMs: nowMs, isInherited: true) }
     monitor = Monitor(State(queue: queue), conditionCount: 3)
     do throws(LedgerError) {
-      try start(.leisure, .idle, options)
+      try start(.leisure, .usual, options)
       for _ in 0..<2 { try start(.duty, options.sealingPriority, options) }
     } catch {
       close()
@@ -90,16 +96,40 @@ final class Sealer: @unchecked Sendable {
   /// What waits to be sealed.
   var unsealed: UnsealedTails { monitor.withLock { $0.queue.unsealed } }
 
-  /// Seals what was handed over and ends the threads.
+  /// Seals what was handed over, for a while, and ends the threads. What is not sealed by then stays as it is, whole
+  /// and durable: the next writer goes on with it.
   func close() {
-    monitor.withLock { $0.queue.isClosing = true }
+    let deflation = monitor.withLock { state in
+      state.queue.beginClosing(nowMs: MonotonicTime.nowMs())
+      return state.idleDeflation
+    }
+    // What is being deflated where a processor is idle is done again by those on duty: they will be quicker.
+    deflation?.abandon()
     wakeWorkers()
     for thread in threads { thread.join() }
     threads = []
+    syncNames()
   }
 
-  /// Lets the workers look for something to do. Not to be called under the lock: whom an idle thread wakes takes its
-  /// processor, and would find the lock taken.
+  /// Keeps tails that were removed from coming back after a power cut.
+  private func syncNames() {
+    let mustSync = monitor.withLock { state in
+      defer { state.hasUnsyncedNames = false }
+      return state.hasUnsyncedNames && state.queue.failure == nil
+    }
+    if !mustSync { return }
+    do throws(LedgerError) { try directory.syncLogDirectory() } catch {
+      monitor.withLock { state in
+        state.hasUnsyncedNames = true
+        // Nothing rests on those names; a device that fails ends the writer here as anywhere.
+        guard error.isOfDevice else { return }
+        state.queue.fail(error)
+        hasFailed.store(true, ordering: .releasing)
+      }
+    }
+  }
+
+  /// Lets the workers look for something to do. Not to be called under the lock: whoever wakes would find it taken.
   private func wakeWorkers(duty: Bool = true) {
     monitor.broadcast(Condition.leisure)
     if duty { monitor.broadcast(Condition.duty) }
@@ -110,7 +140,7 @@ final class Sealer: @unchecked Sendable {
   private func run(_ worker: SealingWorker) {
     while true {
       switch nextTask(worker.shift) {
-      case .prepare(let job): prepare(job, worker.deflater)
+      case .prepare(let job): prepare(job, worker)
       case .seal(let job, let content): seal(job, content)
       case .wait: break
       case .end: return
@@ -137,20 +167,38 @@ final class Sealer: @unchecked Sendable {
     return monitor.wait(on: condition, limitMs: limitMs) { change(&$0) } ?? task
   }
 
-  private func prepare(_ job: SealingJob, _ deflater: BlockDeflater) {
+  private func prepare(_ job: SealingJob, _ worker: SealingWorker) {
     let events =
       monitor.withLock { $0.freeBuffers.popLast() } ?? ByteBuffer(capacity: job.tail.byteCount)
     let content: Result<BlockContent, LedgerError>
     do throws(LedgerError) {
       try job.tail.readEvents(directory, into: events)
-      content = .success(
-        BlockContent(events: events, deflated: deflater.deflate(events.bytes)))
+      let deflated =
+        worker.shift == .duty
+        ? worker.deflater.deflate(events.bytes) : try deflateAtLeisure(events, worker.deflater)
+      // The writer is closing: the buffer and the deflater belong to a thread that has not ended.
+      guard let deflated else { return }
+      content = .success(BlockContent(events: events, deflated: deflated))
     } catch { content = .failure(error) }
     let concernsDuty = monitor.withLock { state in
       if !state.queue.take(content, of: job) { Self.recycle(events, &state) }
       return state.queue.concernsDuty
     }
     wakeWorkers(duty: concernsDuty)
+  }
+
+  /// Deflates where a processor is idle; nil where the writer is being closed before that is done.
+  private func deflateAtLeisure(
+    _ events: ByteBuffer, _ deflater: BlockDeflater
+  ) throws(LedgerError) -> ByteBuffer? {
+    let deflation = try IdleDeflation(events, deflater)
+    let isClosing = monitor.withLock { state in
+      state.idleDeflation = deflation
+      return state.queue.isClosing
+    }
+    if isClosing { deflation.abandon() }
+    defer { monitor.withLock { $0.idleDeflation = nil } }
+    return deflation.wait()
   }
 
   private static func recycle(_ buffer: ByteBuffer, _ state: inout State) {
@@ -166,10 +214,11 @@ final class Sealer: @unchecked Sendable {
       try segmentWriter.seal(job.tail, content)
       outcome = .success(content.events)
     } catch { outcome = .failure(error) }
-    monitor.withLock { state in
+    let isDrained = monitor.withLock { state in
       switch outcome {
       case .success(let buffer):
         state.queue.finishFirst()
+        state.hasUnsyncedNames = true
         Self.recycle(buffer, &state)
       case .failure(let error):
         // What could not be read was not written in part: what the system refuses for a while may succeed later.
@@ -178,7 +227,10 @@ final class Sealer: @unchecked Sendable {
         state.queue.failFirst(error, mayRetry: mayRetry, nowMs: MonotonicTime.nowMs())
         if state.queue.failure != nil { hasFailed.store(true, ordering: .releasing) }
       }
+      return state.queue.unsealed.count == 0
     }
+    // While tails are begun they sync the directory; behind the last one this does.
+    if isDrained { syncNames() }
     monitor.broadcast(Condition.room)
     wakeWorkers()
   }

@@ -18,20 +18,34 @@ final class SealingJob: @unchecked Sendable {
   let tail: UnsealedTail
   /// When it came, on the clock that never goes back.
   let cameAtMs: Int64
+  /// Whether an earlier writer has left it.
+  let isInherited: Bool
   var progress = Progress.untouched
 
-  init(_ tail: UnsealedTail, cameAtMs: Int64) {
+  init(_ tail: UnsealedTail, cameAtMs: Int64, isInherited: Bool) {
     self.tail = tail
     self.cameAtMs = cameAtMs
+    self.isInherited = isInherited
   }
+}
+
+/// How long tails may wait, in milliseconds.
+struct SealingTiming {
+  /// For so long they are left alone.
+  var restMs: Int64 = 0
+  /// After so long they press.
+  var delayMs: Int64
+  /// For so long a writer that closes seals what it has filled itself, and what earlier ones have left.
+  var closingMs: Int64 = .max / 2
+  var closingInheritedMs: Int64 = .max / 2
 }
 
 /// What is to be done next, decided without threads and clocks of its own.
 struct SealingQueue {
   /// Which workers a decision is for.
   enum Shift {
-    /// They read and deflate where the processors are idle, as long as nothing presses. Nobody waits for them: they
-    /// hold no lock for long, write nothing, and what they have begun can be done by others.
+    /// It reads tails that have rested for a while, and has them deflated where the processors are idle, as long as
+    /// nothing presses. What it has begun can be done by others.
     case leisure
     /// They write blocks, and do all the rest too where something presses.
     case duty
@@ -52,7 +66,7 @@ struct SealingQueue {
   private static let retryMs: Int64 = 500
 
   private let limit: UnsealedTails
-  private let delayMs: Int64
+  private let timing: SealingTiming
   private var jobs: [SealingJob] = []
   /// Tails handed over and not yet sealed, those under way included.
   private(set) var unsealed = UnsealedTails()
@@ -66,35 +80,46 @@ struct SealingQueue {
   /// Whether sealing can no longer be left to idle processors. Once it can't, all that waits is sealed first: the two
   /// shifts must not take turns tail by tail.
   private(set) var isPressing = false
-  var isClosing = false
+  /// Since when the writer is being closed, if it is.
+  private(set) var closingSinceMs: Int64?
+  var isClosing: Bool { closingSinceMs != nil }
 
-  /// - Parameters:
-  ///   - limit: appends wait while so much waits here.
-  ///   - delayMs: a tail that has waited for so long presses.
-  init(limit: UnsealedTails, delayMs: Int64) {
+  /// - Parameter limit: appends wait while so much waits here.
+  init(limit: UnsealedTails, timing: SealingTiming) {
     self.limit = limit
-    self.delayMs = delayMs
+    self.timing = timing
   }
 
   /// Whether no tail may be added.
   var isFull: Bool { unsealed.count >= limit.count || unsealed.byteCount >= limit.byteCount }
 
-  mutating func append(_ tail: UnsealedTail, nowMs: Int64) {
-    jobs.append(SealingJob(tail, cameAtMs: nowMs))
+  mutating func append(_ tail: UnsealedTail, nowMs: Int64, isInherited: Bool = false) {
+    jobs.append(SealingJob(tail, cameAtMs: nowMs, isInherited: isInherited))
     unsealed.count += 1
     unsealed.byteCount += tail.byteCount
   }
 
+  /// From now on everything presses, for a while.
+  mutating func beginClosing(nowMs: Int64) { closingSinceMs = closingSinceMs ?? nowMs }
+
+  /// Whether whoever closes leaves what waits to the next writer: there is no room for it now, or it takes too long.
+  private func isLeft(_ first: SealingJob, nowMs: Int64) -> Bool {
+    guard let closingSinceMs else { return false }
+    if stall != nil && !isSealing { return true }
+    let limitMs = first.isInherited ? timing.closingInheritedMs : timing.closingMs
+    return nowMs >= closingSinceMs + limitMs
+  }
+
   private func mustPress(_ first: SealingJob, nowMs: Int64) -> Bool {
-    isClosing || nowMs >= first.cameAtMs + delayMs
+    isClosing || nowMs >= first.cameAtMs + timing.delayMs
       || 4 * unsealed.count >= 3 * limit.count || 4 * unsealed.byteCount >= 3 * limit.byteCount
   }
 
   /// What a worker is to do; a task that is handed out is that worker's own.
   mutating func next(for shift: Shift, nowMs: Int64) -> Task {
-    // Who closes does not wait for room: the tails stay, and the next writer seals them.
-    if failure != nil || isClosing && (jobs.isEmpty || stall != nil && !isSealing) { return .end }
-    guard let first = jobs.first else { return .wait(untilMs: nil) }
+    if failure != nil { return .end }
+    guard let first = jobs.first else { return isClosing ? .end : .wait(untilMs: nil) }
+    if isLeft(first, nowMs: nowMs) { return .end }
     if !isPressing { isPressing = mustPress(first, nowMs: nowMs) }
     if shift == .duty, !isSealing, case .prepared(let content) = first.progress {
       if stall != nil, nowMs < retryAtMs { return .wait(untilMs: retryAtMs) }
@@ -102,7 +127,10 @@ struct SealingQueue {
       return .seal(first, content)
     }
     guard isPressing == (shift == .duty) else {
-      return .wait(untilMs: shift == .duty ? first.cameAtMs + delayMs : nil)
+      return .wait(untilMs: shift == .duty ? first.cameAtMs + timing.delayMs : nil)
+    }
+    if shift == .leisure, nowMs < first.cameAtMs + timing.restMs {
+      return .wait(untilMs: first.cameAtMs + timing.restMs)
     }
     var byteCount = 0
     for job in jobs {
@@ -147,13 +175,13 @@ struct SealingQueue {
   mutating func failFirst(_ error: LedgerError, mayRetry: Bool, nowMs: Int64) {
     precondition(isSealing && !jobs.isEmpty, "nobody was sealing")
     isSealing = false
-    guard mayRetry else {
-      failure = error
-      return
-    }
+    guard mayRetry else { return fail(error) }
     stall = error
     retryAtMs = nowMs + Self.retryMs
     // What could not be read is read again.
     if case .prepared(.failure) = jobs[0].progress { jobs[0].progress = .untouched }
   }
+
+  /// Nothing can be sealed any more.
+  mutating func fail(_ error: LedgerError) { failure = failure ?? error }
 }

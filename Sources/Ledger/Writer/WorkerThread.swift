@@ -17,7 +17,8 @@ package enum ThreadPriority: Sendable, Equatable {
   /// From 1 to 19: how far it gives way to the thread that starts it.
   case niceness(Int32)
   /// It runs where nobody else wants to, and whoever wakes up takes its processor at once. Nothing that is waited
-  /// for may be left to it alone: beside threads that never rest it stands almost still.
+  /// for may be left to it alone, and it may hold no lock that others need: beside threads that never rest it stands
+  /// almost still. The end of the process waits for it too, so that what lives shortly must not start it.
   case idle
 
   /// Linux's SCHED_IDLE, which the C library declares for GNU programs only (sched(7)).
@@ -62,6 +63,19 @@ package struct WorkerThread: @unchecked Sendable {
   package init(
     _ priority: ThreadPriority = .usual, _ run: @escaping @Sendable () -> Void
   ) throws(LedgerError) {
+    handle = try Self.start(priority, run)
+  }
+
+  /// Starts a thread that nobody joins: it keeps alive what it uses.
+  static func startDetached(
+    _ priority: ThreadPriority, _ run: @escaping @Sendable () -> Void
+  ) throws(LedgerError) {
+    pthread_detach(try start(priority, run))
+  }
+
+  private static func start(
+    _ priority: ThreadPriority, _ run: @escaping @Sendable () -> Void
+  ) throws(LedgerError) -> pthread_t {
     let body = Unmanaged.passRetained(Body(priority, run))
     var handle = pthread_t()
     let code = pthread_create(
@@ -74,7 +88,7 @@ package struct WorkerThread: @unchecked Sendable {
       body.release()
       throw .system(code, "start", "thread")
     }
-    self.handle = handle
+    return handle
   }
 
   /// Waits for its end.

@@ -13,9 +13,16 @@ package struct WriterOptions: Sendable {
   package var unsealedTailCountMax = 3072
   /// Appends wait while tails of so many bytes are not yet sealed: who opens the log reads all of them.
   package var unsealedByteCountMax = 3 << 30
-  /// Tails are sealed where the processors have nothing else to do, until one has waited for so long, or three quarters of
-  /// those that may wait do.
+  /// A full tail is left alone for so long: what has ended by then never starts a thread of idle priority, for which the
+  /// end of a process waits.
+  package var sealingRestMs: Int64 = 5_000
+  /// After that, tails are sealed where the processors have nothing else to do, until one has waited for so long, or three
+  /// quarters of those that may wait do.
   package var sealingDelayMs: Int64 = 30_000
+  /// A writer that closes seals its own tails for so long at most, and leaves the others to the next one.
+  package var closingLimitMs: Int64 = 5_000
+  /// The same, for tails that an earlier writer has left.
+  package var closingInheritedLimitMs: Int64 = 1_000
   /// How sealing shares the processors from then on, and when the writer is closed.
   package var sealingPriority = ThreadPriority.usual
   /// A group commit takes no further submission once it has so many bytes.
