@@ -142,7 +142,10 @@ enum Append {
   private static func intoLedger(_ load: AppendLoad, _ path: String) throws -> AppendFigures {
     let drafts = try load.events.lines.map(EventFile.draft)
     let directory = try LedgerDirectory.create(path: path + "/ledger", origin: "bench.example")
-    let writer = try LedgerWriter.open(directory)
+    // What is measured with closing counts every tail that was filled.
+    var writerOptions = WriterOptions()
+    writerOptions.closingLimitMs = 3_600_000
+    let writer = try LedgerWriter.open(directory, options: writerOptions)
     let shared = Monitor(Shared())
     let start = now()
     inThreads(load.threadCount) { thread in

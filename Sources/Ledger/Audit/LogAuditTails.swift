@@ -72,7 +72,7 @@ extension LogAudit {
         "it holds events beyond the block that covers it")
     } else if report.findings.contains(where: { $0.touches(tail.first..<max(end, tail.first + 1)) })
     {
-      report.notes.append(
+      report.note(
         "\(tail.file.name) was made into a block, and there is damage in that place: keep it; the next "
           + "writer compares the two")
     } else {
