@@ -1,4 +1,5 @@
 // What can go wrong with a ledger: operation, object and cause, and the exit code it means.
+import Glibc
 
 /// Why an operation on a ledger failed. Never holds event data, receipts, tokens or identifiers.
 package struct LedgerError: Error, Sendable, Equatable, CustomStringConvertible {
@@ -61,18 +62,20 @@ package struct LedgerError: Error, Sendable, Equatable, CustomStringConvertible 
   package let cause: String
   /// Where the damage lies; set if and only if `kind` is `corruption`.
   package let damage: Damage?
+  /// The value of `errno`; 0 where it was not the system that refused.
+  package let code: Int32
   /// Whether the device failed (`EIO`): what it holds of the file is not known then.
-  package let isOfDevice: Bool
+  package var isOfDevice: Bool { code == EIO }
 
   package init(
-    _ kind: Kind, operation: String, object: String, cause: String, isOfDevice: Bool = false
+    _ kind: Kind, operation: String, object: String, cause: String, code: Int32 = 0
   ) {
     self.kind = kind
     self.operation = operation
     self.object = object
     self.cause = cause
     self.damage = nil
-    self.isOfDevice = isOfDevice
+    self.code = code
   }
 
   package init(_ damage: Damage, operation: String, cause: String) {
@@ -84,7 +87,7 @@ package struct LedgerError: Error, Sendable, Equatable, CustomStringConvertible 
     self.object = object
     self.cause = cause
     self.damage = damage
-    isOfDevice = false
+    code = 0
   }
 
   /// The process exit code that this failure means.

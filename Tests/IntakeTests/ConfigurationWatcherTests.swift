@@ -80,9 +80,9 @@ import Testing
   }
 
   @Test(
-    "a link that comes to lead nowhere, or appears so, is told of",
+    "a link that takes the file's place, or appears, is told of",
     arguments: [true, false])
-  func deadLink(_ hadFile: Bool) throws {
+  func link(_ hadFile: Bool) throws {
     let ledger = try ConfiguredLedger()
     if hadFile { try ledger.write(#"{"app_store":{"calls_max":7}}"#) }
     let told = Told()
@@ -94,7 +94,7 @@ import Testing
     for _ in 0..<3 { watcher.look() }
     // Its own thread may have looked between the two.
     #expect(told.problemCount >= 1)
-    #expect(told.lastProblem == "it is a link that leads nowhere")
+    #expect(told.lastProblem == ConfigurationSample.linkCause)
     #expect(watcher.current.appStore.callsMax == (hadFile ? 7 : Configuration().appStore.callsMax))
   }
 

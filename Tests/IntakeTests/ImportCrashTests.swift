@@ -55,7 +55,7 @@ struct ImportCrashTests {
     known.digests = Set(before.digests)
     let stop = StopFlag()
     let summary = Importer(
-      try ImportInput.openAll([path], spoolDirectory: nil, stop: stop), into: writer,
+      try ImportInput.openAll([path], spoolFolder: nil, stop: stop), into: writer,
       families: FakeFamilies(), known: known, verifier: FakeChecker(), options: ImportOptions(),
       stop: stop, nowMs: { Sample.nowMs }, onProblem: { _ in }
     ).run()

@@ -54,7 +54,7 @@ import Testing
       writer.start()
       let open = {
         try ImportInput.openAll(
-          [path], spoolDirectory: directory.path, spoolBytesMax: limit, stop: StopFlag())
+          [path], spoolFolder: Folder(path: directory.path), spoolBytesMax: limit, stop: StopFlag())
       }
       if isRefused {
         let error = #expect(throws: IntakeError.self) { try open() }

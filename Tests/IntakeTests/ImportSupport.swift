@@ -165,7 +165,7 @@ struct ImportRun {
   func run(_ paths: [String]) throws -> (summary: ImportSummary, problems: [ImportProblem]) {
     var problems: [ImportProblem] = []
     let inputs = try ImportInput.openAll(
-      paths, spoolDirectory: options.isStrict ? NSTemporaryDirectory() : nil, stop: stop)
+      paths, spoolFolder: options.isStrict ? Folder(path: NSTemporaryDirectory()) : nil, stop: stop)
     let importer = Importer(
       inputs, into: appender, families: families, known: known, verifier: checker,
       options: options, stop: stop, nowMs: { Sample.nowMs }, onProblem: { problems.append($0) })

@@ -297,7 +297,7 @@ import Testing
       try directory.write("b.ndjson.gz", Gzip.member(Array("\(Sample.line())\n{}\n".utf8))),
     ]
     let stop = StopFlag()
-    let inputs = try ImportInput.openAll(paths, spoolDirectory: nil, stop: stop)
+    let inputs = try ImportInput.openAll(paths, spoolFolder: nil, stop: stop)
     var seen: [ImportProgress] = []
     let importer = Importer(
       inputs, into: FakeAppender(), families: FakeFamilies(), known: FakeKnownLines(),
@@ -339,7 +339,7 @@ import Testing
     let directory = try TemporaryDirectory()
     let stop = StopFlag()
     let inputs = try ImportInput.openAll(
-      [try directory.write("import", text)], spoolDirectory: nil, stop: stop)
+      [try directory.write("import", text)], spoolFolder: nil, stop: stop)
     let writer = try LedgerWriter.open(try LedgerDirectory.open(path: path))
     var options = ImportOptions()
     options.registersApps = true
@@ -433,7 +433,7 @@ import Testing
     let text = (0..<3000).map { Sample.line(transaction: $0) + "\n" }.joined()
     let stop = StopFlag()
     let inputs = try ImportInput.openAll(
-      [try files.write("import", text)], spoolDirectory: nil, stop: stop)
+      [try files.write("import", text)], spoolFolder: nil, stop: stop)
     let writer = try LedgerWriter.open(directory)
     var submitted = 0
     let importer = Importer(

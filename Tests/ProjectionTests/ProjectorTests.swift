@@ -229,7 +229,7 @@ import Testing
       #expect {
         try fixture.projector().current()
       } throws: {
-        "\($0)" == "linking projections.sqlite: Is a directory"
+        "\($0)" == "link: projections.sqlite: Is a directory"
       }
       let left = fixture.projectionNames.filter { !$0.hasPrefix("1.sqlite-") }
       #expect(left == ["1.sqlite", "lock"])

@@ -15,7 +15,7 @@ extension Database {
   private static func place(
     of table: String, in path: String
   ) throws -> (page: Int, byteCount: Int) {
-    let database = try Database(path: path, mode: .read)
+    let database = try Database(path: path, mode: .read, followsLinks: true)
     let row = try database.prepare(
       """
       SELECT rootpage, (SELECT page_size FROM pragma_page_size) FROM sqlite_master

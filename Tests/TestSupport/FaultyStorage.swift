@@ -116,7 +116,10 @@ package final class FaultyStorage: Storage {
     /// Changes to entries since the last sync of their directory; one log, as in a journal.
     var pending: [EntryChange] = []
     var directories: Set<String> = []
+    /// Symbolic links, which no crash takes away.
+    var links: [String: String] = [:]
     var descriptors: [Int32: UInt64] = [:]
+    var openDirectories: [Int32: String] = [:]
     var lockHolders: [UInt64: Int32] = [:]
     var nextNumber: UInt64 = 1
     var nextDescriptor: Int32 = 3
@@ -159,6 +162,11 @@ package final class FaultyStorage: Storage {
     }
   }
 
+  /// Puts a symbolic link in place, past all faults.
+  package func placeLink(_ path: String, to target: String) {
+    state.withLock { $0.links[path] = target }
+  }
+
   /// Removes a file, past all faults.
   package func remove(_ path: String) { state.withLock { $0.entries[path] = nil } }
 
@@ -185,6 +193,7 @@ package final class FaultyStorage: Storage {
       var random = SeededRandom(seed: seed)
       var after = State()
       after.directories = state.directories
+      after.links = state.links
       after.entries = state.durableEntries
       let kept = Int.random(in: 0...state.pending.count, using: &random)
       for change in state.pending[..<kept] { FaultyStorage.apply(change, to: &after.entries) }
@@ -258,25 +267,60 @@ package final class FaultyStorage: Storage {
     state.pending.append(change)
   }
 
+  /// The path of a name in an open directory.
+  private static func path(
+    _ name: String, in directory: Int32, _ state: State
+  ) throws(SystemError) -> String {
+    guard let path = state.openDirectories[directory] else { throw SystemError(code: EBADF) }
+    return "\(path)/\(name)"
+  }
+
+  private static func openDirectory(
+    _ path: String, _ state: inout State
+  ) throws(SystemError) -> Int32 {
+    if state.links[path] != nil || state.entries[path] != nil { throw SystemError(code: ENOTDIR) }
+    let isThere =
+      path.hasSuffix("/..") || state.directories.contains(path)
+      || state.entries.keys.contains { $0.hasPrefix(path + "/") }
+    guard isThere else { throw SystemError(code: ENOENT) }
+    let descriptor = state.nextDescriptor
+    state.nextDescriptor += 1
+    state.openDirectories[descriptor] = path
+    return descriptor
+  }
+
+  package func openDirectory(_ path: String) throws(SystemError) -> Int32 {
+    try call { state throws(SystemError) in try FaultyStorage.openDirectory(path, &state) }
+  }
+
+  package func openDirectory(_ name: String, in directory: Int32) throws(SystemError) -> Int32 {
+    try call { state throws(SystemError) in
+      try FaultyStorage.openDirectory(
+        try FaultyStorage.path(name, in: directory, state), &state)
+    }
+  }
+
+  package func path(of directory: Int32) -> String? {
+    state.withLock { $0.openDirectories[directory] }
+  }
+
   package func open(
-    _ path: String, _ access: FileAccess, permissions: UInt32
+    _ name: String, in directory: Int32, _ access: FileAccess, permissions: UInt32
   ) throws(SystemError) -> Int32 {
     try call { state throws(SystemError) in
       if state.faults.isReadOnly, access != .readOnly { throw SystemError(code: EROFS) }
       if let limit = state.faults.openFilesMax, state.descriptors.count >= limit {
         throw SystemError(code: EMFILE)
       }
+      let path = try FaultyStorage.path(name, in: directory, state)
       let number: UInt64
-      if state.directories.contains(path) || path.hasSuffix("/.") {
-        number = 0
+      if state.links[path] != nil {
+        throw SystemError(code: access == .create ? EEXIST : ELOOP)
       } else if let existing = state.entries[path] {
+        if access == .create { throw SystemError(code: EEXIST) }
         number = existing
-        if access == .replace {
-          state.files[number]?.content = []
-          state.files[number]?.lostSectors = []
-        }
       } else {
-        guard access == .replace || access == .readWriteOrCreate
+        guard access == .create || access == .readWriteOrCreate
         else { throw SystemError(code: ENOENT) }
         number = state.nextNumber
         state.nextNumber += 1
@@ -292,6 +336,7 @@ package final class FaultyStorage: Storage {
 
   package func close(_ descriptor: Int32) {
     state.withLock { state in
+      state.openDirectories[descriptor] = nil
       guard let number = state.descriptors.removeValue(forKey: descriptor) else { return }
       if state.lockHolders[number] == descriptor { state.lockHolders[number] = nil }
     }
@@ -369,7 +414,7 @@ package final class FaultyStorage: Storage {
     }
   }
 
-  package func syncDirectory(_ path: String) throws(SystemError) {
+  package func syncDirectory(_ descriptor: Int32) throws(SystemError) {
     // As on a journalling file system, the changes of all directories go together.
     // A failed one leaves the names as they are: such a file system turns read-only, or tries again.
     try sync(onFailure: { _ in }) { state throws(SystemError) in
@@ -398,35 +443,60 @@ package final class FaultyStorage: Storage {
     }
   }
 
+  package func changeOwner(
+    _ descriptor: Int32, _ owner: UInt32, _ group: UInt32
+  ) throws(SystemError) {
+    try call(changes: true) { _ throws(SystemError) in }
+  }
+
+  private static func status(_ number: UInt64, _ state: State) throws(SystemError) -> FileStatus {
+    guard let file = state.files[number] else { throw SystemError(code: EBADF) }
+    return FileStatus(
+      sizeBytes: file.content.count, permissions: file.permissions, owner: geteuid(),
+      fileNumber: number)
+  }
+
+  /// What bears a name but is no file of bytes.
+  private static func status(_ kind: FileKind) -> FileStatus {
+    FileStatus(
+      kind: kind, sizeBytes: 0, permissions: kind == .link ? 0o777 : 0o700, owner: geteuid(),
+      fileNumber: 0)
+  }
+
   package func status(_ descriptor: Int32) throws(SystemError) -> FileStatus {
     try call { state throws(SystemError) in
-      guard let number = state.descriptors[descriptor], let file = state.files[number]
-      else { throw SystemError(code: EBADF) }
-      return FileStatus(
-        sizeBytes: file.content.count, permissions: file.permissions, owner: geteuid(),
-        fileNumber: number)
+      if state.openDirectories[descriptor] != nil { return FaultyStorage.status(.directory) }
+      guard let number = state.descriptors[descriptor] else { throw SystemError(code: EBADF) }
+      return try FaultyStorage.status(number, state)
     }
   }
 
-  package func status(path: String) throws(SystemError) -> FileStatus {
+  package func status(_ name: String, in directory: Int32) throws(SystemError) -> FileStatus {
     try call { state throws(SystemError) in
-      guard let number = state.entries[path], let file = state.files[number]
-      else { throw SystemError(code: ENOENT) }
-      return FileStatus(
-        sizeBytes: file.content.count, permissions: file.permissions, owner: geteuid(),
-        fileNumber: number)
+      let path = try FaultyStorage.path(name, in: directory, state)
+      if state.links[path] != nil { return FaultyStorage.status(.link) }
+      if state.directories.contains(path) { return FaultyStorage.status(.directory) }
+      guard let number = state.entries[path] else { throw SystemError(code: ENOENT) }
+      return try FaultyStorage.status(number, state)
     }
   }
 
-  package func rename(_ oldPath: String, to newPath: String) throws(SystemError) {
+  package func rename(
+    _ name: String, to newName: String, in directory: Int32
+  ) throws(SystemError) {
     try call(changes: true) { state throws(SystemError) in
-      guard state.entries[oldPath] != nil else { throw SystemError(code: ENOENT) }
-      FaultyStorage.change(.rename(oldPath, newPath), &state)
+      let old = try FaultyStorage.path(name, in: directory, state)
+      let new = try FaultyStorage.path(newName, in: directory, state)
+      guard state.entries[old] != nil else { throw SystemError(code: ENOENT) }
+      state.links[new] = nil
+      FaultyStorage.change(.rename(old, new), &state)
     }
   }
 
-  package func unlink(_ path: String) throws(SystemError) {
+  package func unlink(_ name: String, in directory: Int32) throws(SystemError) {
     try call(changes: true) { state throws(SystemError) in
+      let path = try FaultyStorage.path(name, in: directory, state)
+      if state.links.removeValue(forKey: path) != nil { return }
       guard state.entries[path] != nil else { throw SystemError(code: ENOENT) }
       FaultyStorage.change(.unlink(path), &state)
     }
@@ -438,11 +508,43 @@ package final class FaultyStorage: Storage {
     }
   }
 
-  package func list(_ path: String) throws(SystemError) -> [String] {
+  package func makeDirectory(
+    _ name: String, in directory: Int32, permissions: UInt32
+  ) throws(SystemError) {
+    try call(changes: true) { state throws(SystemError) in
+      let path = try FaultyStorage.path(name, in: directory, state)
+      if state.links[path] != nil || !state.directories.insert(path).inserted {
+        throw SystemError(code: EEXIST)
+      }
+    }
+  }
+
+  package func list(_ directory: Int32) throws(SystemError) -> [String] {
     try call { state throws(SystemError) in
-      let prefix = (path.hasSuffix("/.") ? String(path.dropLast(2)) : path) + "/"
-      return state.entries.keys.filter { $0.hasPrefix(prefix) }
+      let prefix = try FaultyStorage.path("", in: directory, state)
+      let paths = Array(state.entries.keys) + state.directories + state.links.keys
+      return paths.filter { $0.hasPrefix(prefix) }
         .map { String($0.dropFirst(prefix.count)) }.filter { !$0.contains("/") }
+    }
+  }
+
+  package func readLink(_ name: String, in directory: Int32) throws(SystemError) -> String {
+    try call { state throws(SystemError) in
+      let path = try FaultyStorage.path(name, in: directory, state)
+      guard let target = state.links[path] else { throw SystemError(code: EINVAL) }
+      return target
+    }
+  }
+
+  package func makeLink(
+    to target: String, _ name: String, in directory: Int32
+  ) throws(SystemError) {
+    try call(changes: true) { state throws(SystemError) in
+      let path = try FaultyStorage.path(name, in: directory, state)
+      if state.links[path] != nil || state.entries[path] != nil {
+        throw SystemError(code: EEXIST)
+      }
+      state.links[path] = target
     }
   }
 

@@ -37,7 +37,7 @@ import Testing
         // Written through the link.
         try Data().write(to: URL(fileURLWithPath: path).resolvingSymlinksInPath())
       } else {
-        try Database(path: path, mode: .write).execute(change)
+        try Database(path: path, mode: .write, followsLinks: true).execute(change)
       }
     }
   }

@@ -81,7 +81,9 @@ import Testing
     let sandbox = try shop()
     let before = try sandbox.run("ledgerctl \(command) --ledger shop")
     try #require(before.exitCode == 0, "\(before.diagnostics)")
-    try Database(path: sandbox.path + "/shop/projections.sqlite", mode: .write).execute(
+    try Database(
+      path: sandbox.path + "/shop/projections.sqlite", mode: .write, followsLinks: true
+    ).execute(
       "UPDATE projections SET version = version + 1 WHERE name = 'sales'; DELETE FROM sales")
     let outcome = try sandbox.run("ledgerctl \(command) --ledger shop")
     #expect(outcome.diagnostics == before.diagnostics + Self.rebuilding)
@@ -99,13 +101,13 @@ import Testing
   ) throws {
     let sandbox = try shop()
     let path = sandbox.path + "/shop/projections.sqlite"
-    try Database(path: path, mode: .write).execute(
+    try Database(path: path, mode: .write, followsLinks: true).execute(
       "UPDATE projections SET version = 99 WHERE name = 'sales'")
     let outcome = try sandbox.run("ledgerctl \(command) --ledger shop")
     #expect(outcome.output.contains(words), "\(outcome.output)")
     #expect(outcome.exitCode == exitCode && outcome.diagnostics == "")
     // And leaves it as it is.
-    let version = try Database(path: path, mode: .read).integer(
+    let version = try Database(path: path, mode: .read, followsLinks: true).integer(
       "SELECT version FROM projections WHERE name = 'sales'")
     #expect(version == 99)
   }

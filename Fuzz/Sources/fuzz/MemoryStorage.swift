@@ -9,6 +9,7 @@ final class MemoryStorage: Storage {
     var files: [UInt64: [UInt8]] = [:]
     var names: [String: UInt64] = [:]
     var descriptors: [Int32: UInt64] = [:]
+    var directories: [Int32: String] = [:]
     var nextNumber: UInt64 = 1
     var nextDescriptor: Int32 = 3
   }
@@ -33,20 +34,39 @@ final class MemoryStorage: Storage {
     state.withLock { state in state.names.mapValues { state.files[$0] ?? [] } }
   }
 
+  /// Every directory is there.
+  func openDirectory(_ path: String) throws(SystemError) -> Int32 {
+    state.withLock { state in
+      defer { state.nextDescriptor += 1 }
+      state.directories[state.nextDescriptor] = path
+      return state.nextDescriptor
+    }
+  }
+
+  func openDirectory(_ name: String, in directory: Int32) throws(SystemError) -> Int32 {
+    try openDirectory(state.withLock { Self.path(name, in: directory, $0) })
+  }
+
+  func path(of directory: Int32) -> String? { state.withLock { $0.directories[directory] } }
+
+  private static func path(_ name: String, in directory: Int32, _ state: State) -> String {
+    "\(state.directories[directory] ?? "")/\(name)"
+  }
+
   func open(
-    _ path: String, _ access: FileAccess, permissions: UInt32
+    _ name: String, in directory: Int32, _ access: FileAccess, permissions: UInt32
   ) throws(SystemError) -> Int32 {
     try state.withLock { state throws(SystemError) in
-      // The directory itself is opened too; nothing is read from it.
-      let number = path.hasSuffix("/.") ? 0 : state.names[path] ?? state.nextNumber
+      let path = Self.path(name, in: directory, state)
+      let number = state.names[path] ?? state.nextNumber
       if number == state.nextNumber {
-        guard access == .replace || access == .readWriteOrCreate
+        guard access == .create || access == .readWriteOrCreate
         else { throw SystemError(code: ENOENT) }
         state.nextNumber += 1
         state.names[path] = number
         state.files[number] = []
-      } else if access == .replace {
-        state.files[number] = []
+      } else if access == .create {
+        throw SystemError(code: EEXIST)
       }
       defer { state.nextDescriptor += 1 }
       state.descriptors[state.nextDescriptor] = number
@@ -55,7 +75,10 @@ final class MemoryStorage: Storage {
   }
 
   func close(_ descriptor: Int32) {
-    state.withLock { $0.descriptors[descriptor] = nil }
+    state.withLock { state in
+      state.descriptors[descriptor] = nil
+      state.directories[descriptor] = nil
+    }
   }
 
   func read(
@@ -87,7 +110,7 @@ final class MemoryStorage: Storage {
 
   func syncData(_ descriptor: Int32) throws(SystemError) {}
 
-  func syncDirectory(_ path: String) throws(SystemError) {}
+  func syncDirectory(_ descriptor: Int32) throws(SystemError) {}
 
   func truncate(_ descriptor: Int32, sizeBytes: Int) throws(SystemError) {
     state.withLock { state in
@@ -100,15 +123,21 @@ final class MemoryStorage: Storage {
 
   func changePermissions(_ descriptor: Int32, _ permissions: UInt32) throws(SystemError) {}
 
+  func changeOwner(_ descriptor: Int32, _ owner: UInt32, _ group: UInt32) throws(SystemError) {}
+
   func status(_ descriptor: Int32) throws(SystemError) -> FileStatus {
     try state.withLock { state throws(SystemError) in
-      try Self.status(state, state.descriptors[descriptor])
+      if state.directories[descriptor] != nil {
+        return FileStatus(
+          kind: .directory, sizeBytes: 0, permissions: 0o700, owner: 0, fileNumber: 0)
+      }
+      return try Self.status(state, state.descriptors[descriptor])
     }
   }
 
-  func status(path: String) throws(SystemError) -> FileStatus {
+  func status(_ name: String, in directory: Int32) throws(SystemError) -> FileStatus {
     try state.withLock { state throws(SystemError) in
-      try Self.status(state, state.names[path])
+      try Self.status(state, state.names[Self.path(name, in: directory, state)])
     }
   }
 
@@ -119,29 +148,44 @@ final class MemoryStorage: Storage {
     return FileStatus(sizeBytes: content.count, permissions: 0o600, owner: 0, fileNumber: number)
   }
 
-  func rename(_ oldPath: String, to newPath: String) throws(SystemError) {
+  func rename(
+    _ name: String, to newName: String, in directory: Int32
+  ) throws(SystemError) {
     try state.withLock { state throws(SystemError) in
-      guard let number = state.names.removeValue(forKey: oldPath)
+      guard let number = state.names.removeValue(forKey: Self.path(name, in: directory, state))
       else { throw SystemError(code: ENOENT) }
-      state.names[newPath] = number
+      state.names[Self.path(newName, in: directory, state)] = number
     }
   }
 
-  func unlink(_ path: String) throws(SystemError) {
+  func unlink(_ name: String, in directory: Int32) throws(SystemError) {
     try state.withLock { state throws(SystemError) in
-      guard state.names.removeValue(forKey: path) != nil
+      guard state.names.removeValue(forKey: Self.path(name, in: directory, state)) != nil
       else { throw SystemError(code: ENOENT) }
     }
   }
 
   func makeDirectory(_ path: String, permissions: UInt32) throws(SystemError) {}
 
-  func list(_ path: String) throws(SystemError) -> [String] {
-    let prefix = (path.hasSuffix("/.") ? String(path.dropLast(2)) : path) + "/"
-    return state.withLock { state in
-      state.names.keys.filter { $0.hasPrefix(prefix) }
+  func makeDirectory(
+    _ name: String, in directory: Int32, permissions: UInt32
+  ) throws(SystemError) {}
+
+  func list(_ directory: Int32) throws(SystemError) -> [String] {
+    state.withLock { state in
+      let prefix = Self.path("", in: directory, state)
+      return state.names.keys.filter { $0.hasPrefix(prefix) }
         .map { String($0.dropFirst(prefix.count)) }.filter { !$0.contains("/") }
     }
+  }
+
+  /// There are no links here.
+  func readLink(_ name: String, in directory: Int32) throws(SystemError) -> String {
+    throw SystemError(code: EINVAL)
+  }
+
+  func makeLink(to target: String, _ name: String, in directory: Int32) throws(SystemError) {
+    throw SystemError(code: EPERM)
   }
 
   func lock(_ descriptor: Int32) throws(SystemError) -> Bool { true }

@@ -39,11 +39,9 @@ package struct ConfigurationFile: Sendable {
   func load() throws(ConfigurationError) -> Loaded {
     let file: SmallFile.Content
     do throws(SmallFile.Failure) {
-      file = try SmallFile.read(path, sizeBytesMax: Self.sizeBytesMax)
+      file = try SmallFile.read(Self.name, in: directory.root, sizeBytesMax: Self.sizeBytesMax)
     } catch {
       guard error.code == ENOENT else { throw failure("", error.cause) }
-      // Somebody made a configuration there: to go on with the defaults would pass over it.
-      guard !SmallFile.isLink(path) else { throw failure("", "it is a link that leads nowhere") }
       return Loaded(stamps: [nil], filePaths: [path])
     }
     // It holds secrets: a copy that others could read, or write, is not to be lived with.
@@ -51,7 +49,7 @@ package struct ConfigurationFile: Sendable {
       throw failure("", "others may read or write it, and it holds secrets: chmod 600 mends that")
     }
     // What root uses must be what the ledger's server would use.
-    let user = geteuid() == 0 ? SmallFile.Stamp(path: directory.path)?.owner : geteuid()
+    let user = geteuid() == 0 ? (try? directory.root.ownStatus().owner) : geteuid()
     guard file.stamp.owner == 0 || file.stamp.owner == user else {
       throw failure("", "it belongs to another user")
     }
@@ -82,13 +80,10 @@ package struct ConfigurationFile: Sendable {
   package func update<Result>(
     _ body: (Configuration, inout JSONValue) throws -> Result
   ) throws -> Result {
-    let lockPath = directory.fullPath(Self.lockName)
-    let descriptor = open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { throw lockFailure() }
+    let descriptor = try openLock()
     defer { close(descriptor) }
-    SmallFile.giveToOwner(of: directory.path, descriptor)
     while flock(descriptor, LOCK_EX) != 0 {
-      if errno != EINTR { throw lockFailure() }
+      if errno != EINTR { throw lockFailure(String(cString: strerror(errno))) }
     }
     let loaded = try load()
     var root = loaded.root
@@ -100,14 +95,28 @@ package struct ConfigurationFile: Sendable {
       throw ConfigurationError("write", path, reader.problems)
     }
     do throws(SmallFile.Failure) {
-      try SmallFile.replace(path, in: directory.path, with: root.indentedBytes)
+      try SmallFile.replace(Self.name, in: directory.root, with: root.indentedBytes)
     } catch { throw ConfigurationError("write", path, [.init("", error.cause)]) }
     return result
   }
 
-  private func lockFailure() -> ConfigurationError {
-    ConfigurationError(
-      "lock", directory.fullPath(Self.lockName), [.init("", String(cString: strerror(errno)))])
+  private func openLock() throws(ConfigurationError) -> Int32 {
+    do throws(LedgerError) {
+      let lock = try directory.root.openLock(Self.lockName)
+      // Where root may not give it away, its owner can make none: better none of root's.
+      do throws(LedgerError) {
+        if lock.isNew { try directory.root.giveNewFileToOwner(lock.descriptor) }
+      } catch {
+        close(lock.descriptor)
+        try directory.root.unlink(Self.lockName)
+        throw error
+      }
+      return lock.descriptor
+    } catch { throw lockFailure(error.cause) }
+  }
+
+  private func lockFailure(_ cause: String) -> ConfigurationError {
+    ConfigurationError("lock", directory.fullPath(Self.lockName), [.init("", cause)])
   }
 
   /// Makes a token for an app family and keeps its digest. The token's text is nowhere but in the result.

@@ -1,5 +1,6 @@
 // Small files that are read and replaced whole: how they are, as well as what they hold.
 import Glibc
+import Ledger
 
 /// Reads and replaces configuration, and reads what it names.
 enum SmallFile {
@@ -44,9 +45,19 @@ enum SmallFile {
     let cause: String
 
     fileprivate static func system() -> Failure {
-      let words = String(cString: strerror(errno))
-      return Failure(code: errno, cause: words.prefix(1).lowercased() + words.dropFirst())
+      Failure(code: errno, words: String(cString: strerror(errno)))
     }
+
+    fileprivate init(code: Int32, words: String) {
+      self.init(code: code, cause: words.prefix(1).lowercased() + words.dropFirst())
+    }
+
+    private init(code: Int32, cause: String) { (self.code, self.cause) = (code, cause) }
+
+    /// Where the system is not to blame.
+    fileprivate init(_ cause: String) { self.init(code: 0, cause: cause) }
+
+    init(_ error: LedgerError) { self.init(code: error.code, words: error.cause) }
   }
 
   /// A file as it was when it was read.
@@ -55,21 +66,36 @@ enum SmallFile {
     let stamp: Stamp
   }
 
-  /// Whether a symbolic link stands there, wherever it leads.
-  static func isLink(_ path: String) -> Bool {
-    var status = stat()
-    return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK
+  /// Reads a file of the ledger whose permissions the caller judges.
+  static func read(
+    _ name: String, in folder: Folder, sizeBytesMax: Int
+  ) throws(Failure) -> Content {
+    let descriptor: Int32
+    do throws(LedgerError) {
+      descriptor = try folder.openDescriptor(name, .readOnly, isSecret: true)
+    } catch {
+      throw Failure(error)
+    }
+    return try read(descriptor, sizeBytesMax: sizeBytesMax)
   }
 
+  /// Reads a file that stands anywhere.
   static func read(_ path: String, sizeBytesMax: Int) throws(Failure) -> Content {
     // A pipe in its place must not keep anyone waiting.
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else { throw .system() }
+    return try read(descriptor, sizeBytesMax: sizeBytesMax)
+  }
+
+  /// Reads a file and closes it.
+  private static func read(
+    _ descriptor: Int32, sizeBytesMax: Int
+  ) throws(Failure) -> Content {
     defer { close(descriptor) }
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { throw .system() }
     let stamp = Stamp(status)
-    guard stamp.isRegular else { throw Failure(code: 0, cause: "it is no regular file") }
+    guard stamp.isRegular else { throw Failure("it is no regular file") }
     var content: [UInt8] = []
     var piece = [UInt8](repeating: 0, count: 64 << 10)
     while true {
@@ -81,7 +107,7 @@ enum SmallFile {
       }
       content += piece[..<count]
       if content.count > sizeBytesMax {
-        throw Failure(code: 0, cause: "it is larger than \(sizeBytesMax) bytes")
+        throw Failure("it is larger than \(sizeBytesMax) bytes")
       }
     }
   }
@@ -90,43 +116,44 @@ enum SmallFile {
 
   /// Puts a file in place, durably and whole or not at all; its owner alone may read it.
   static func replace(
-    _ path: String, in directoryPath: String, with content: [UInt8]
+    _ name: String, in folder: Folder, with content: [UInt8]
   ) throws(Failure) {
-    let temporary = path + ".new"
-    // One that an earlier attempt left might have other permissions.
-    unlink(temporary)
-    let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { throw .system() }
-    defer { close(descriptor) }
-    giveToOwner(of: directoryPath, descriptor)
+    let temporary = name + ".new"
+    do throws(LedgerError) {
+      // One that an earlier attempt left might have other permissions.
+      let descriptor = try folder.makeDescriptor(temporary)
+      defer { close(descriptor) }
+      do throws(LedgerError) {
+        try folder.giveNewFileToOwner(descriptor)
+        let code = write(content, to: descriptor)
+        if code != 0 {
+          throw LedgerError(
+            .inputOutput, operation: "write", object: temporary,
+            cause: String(cString: strerror(code)), code: code)
+        }
+        try folder.rename(temporary, to: name, of: descriptor)
+      } catch {
+        try? folder.unlink(temporary)
+        throw error
+      }
+      try folder.sync()
+    } catch { throw Failure(error) }
+  }
+
+  /// Writes all of it and forces it to disk; returns 0 or the `errno`.
+  private static func write(_ content: [UInt8], to descriptor: Int32) -> Int32 {
     var written = 0
     while written < content.count {
       let count = content.withUnsafeBytes { bytes in
-        write(descriptor, bytes.baseAddress?.advanced(by: written), bytes.count - written)
+        Glibc.write(
+          descriptor, bytes.baseAddress?.advanced(by: written), bytes.count - written)
       }
       if count >= 0 {
         written += count
       } else if errno != EINTR {
-        throw abandoned(temporary)
+        return errno
       }
     }
-    guard fsync(descriptor) == 0, rename(temporary, path) == 0 else { throw abandoned(temporary) }
-    let directory = open(directoryPath, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard directory >= 0 else { throw .system() }
-    defer { close(directory) }
-    guard fsync(directory) == 0 else { throw .system() }
-  }
-
-  private static func abandoned(_ temporary: String) -> Failure {
-    let failure = Failure.system()
-    unlink(temporary)
-    return failure
-  }
-
-  /// What root makes belongs to the folder's owner, whose server could not read it otherwise.
-  static func giveToOwner(of directoryPath: String, _ descriptor: Int32) {
-    var status = stat()
-    guard geteuid() == 0, stat(directoryPath, &status) == 0 else { return }
-    _ = fchown(descriptor, status.st_uid, status.st_gid)
+    return fsync(descriptor) == 0 ? 0 : errno
   }
 }

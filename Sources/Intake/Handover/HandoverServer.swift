@@ -68,12 +68,14 @@ package final class HandoverServer: Sendable {
   deinit { close(listener) }
 
   private static func listen(_ directory: LedgerDirectory) throws(LedgerError) -> Int32 {
+    try directory.root.unlink(HandoverProtocol.socketName)
     let descriptor = HandoverAddress.makeSocket()
-    let code: Int32? = HandoverAddress.with(directoryPath: directory.path) { address, size, path in
-      unlink(path)
-      guard descriptor >= 0, bind(descriptor, address, size) == 0 else { return errno }
-      // Before it listens nobody can connect: there is no moment with other permissions.
-      guard chmod(path, 0o600) == 0, Glibc.listen(descriptor, 8) == 0 else { return errno }
+    let code: Int32? = HandoverAddress.with(directory.root) { address, size in
+      // The socket's own mode is that of its name: there is no moment with other permissions, nor a name that could
+      // be another file's by the time its mode is changed.
+      guard descriptor >= 0, fchmod(descriptor, 0o600) == 0, bind(descriptor, address, size) == 0,
+        Glibc.listen(descriptor, 8) == 0
+      else { return errno }
       return 0
     }
     guard let code, code == 0 else {
@@ -95,7 +97,7 @@ package final class HandoverServer: Sendable {
       return state.sessions.values.map(\.connection)
     }
     guard let connections else { return }
-    _ = HandoverAddress.with(directoryPath: writer.directory.path) { _, _, path in unlink(path) }
+    try? writer.directory.root.unlink(HandoverProtocol.socketName)
     shutdown(listener, Int32(SHUT_RDWR))
     for connection in connections { connection.shutDown() }
     thread.withLock { $0.take() }?.join()

@@ -135,33 +135,32 @@ enum HandoverClock {
 
 /// The socket of a ledger by its path, however long that is.
 enum HandoverAddress {
-  /// Calls `body` with the socket's address and the path in it. The path of a unix socket has few bytes: a
-  /// longer one is reached through an open descriptor of the directory. Nil, with `errno` set, where that
-  /// cannot be opened.
+  /// Calls `body` with the socket's address. The path of a unix socket has few bytes, and may lead elsewhere by the
+  /// time it is used: the socket is reached through the open descriptor of the directory. Nil where neither that nor
+  /// a path that is short enough can be used.
   static func with<Result>(
-    directoryPath: String, _ body: (UnsafePointer<sockaddr>, socklen_t, String) -> Result
+    _ folder: Folder, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
   ) -> Result? {
-    let plain = "\(directoryPath)/\(HandoverProtocol.socketName)"
     var address = sockaddr_un()
-    if plain.utf8.count < MemoryLayout.size(ofValue: address.sun_path) {
-      return fill(&address, plain, body)
+    var path = "/proc/self/fd/\(folder.descriptor)"
+    if access(path, F_OK) != 0 { path = folder.path }
+    path += "/\(HandoverProtocol.socketName)"
+    guard path.utf8.count < MemoryLayout.size(ofValue: address.sun_path) else {
+      errno = ENAMETOOLONG
+      return nil
     }
-    let descriptor = open(directoryPath, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard descriptor >= 0 else { return nil }
-    defer { close(descriptor) }
-    return fill(
-      &address, "/proc/self/fd/\(descriptor)/\(HandoverProtocol.socketName)", body)
+    return fill(&address, path, body)
   }
 
   private static func fill<Result>(
     _ address: inout sockaddr_un, _ path: String,
-    _ body: (UnsafePointer<sockaddr>, socklen_t, String) -> Result
+    _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
   ) -> Result {
     address.sun_family = sa_family_t(AF_UNIX)
     withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
     return withUnsafePointer(to: &address) { pointer in
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        body($0, socklen_t(MemoryLayout<sockaddr_un>.size), path)
+        body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
       }
     }
   }

@@ -28,13 +28,14 @@ package final class RemoteAppender: EventAppender {
   ///
   /// Throws `locked` where the server does not answer, or another session goes on for too long.
   package static func connect(_ directory: LedgerDirectory) throws(LedgerError) -> RemoteAppender? {
+    guard try directory.root.status(HandoverProtocol.socketName)?.kind == .other else { return nil }
     let descriptor = HandoverAddress.makeSocket()
     guard descriptor >= 0 else {
       throw LedgerError(
         .inputOutput, operation: "open for writing", object: directory.path,
         cause: String(cString: strerror(errno)))
     }
-    let isConnected = HandoverAddress.with(directoryPath: directory.path) { address, size, _ in
+    let isConnected = HandoverAddress.with(directory.root) { address, size in
       while Glibc.connect(descriptor, address, size) != 0 {
         if errno != EINTR { return errno == EISCONN }
       }

@@ -1,5 +1,6 @@
 // The files of an import: opened all before anything is appended, and looked through where that is possible.
 import Glibc
+package import Ledger
 
 /// One input: a file, compressed or not, or standard input.
 package final class ImportInput {
@@ -14,12 +15,12 @@ package final class ImportInput {
   /// Opens every path (`-` is standard input), then checks what can be checked beforehand: that no file
   /// is empty, and that compressed files are whole.
   /// - Parameters:
-  ///   - spoolDirectory: where standard input and pipes are first kept in a private file, so that they
+  ///   - spoolFolder: where standard input and pipes are first kept in a private file, so that they
   ///     can be read twice; nil to read them as they come.
   ///   - spoolBytesMax: how much is kept there of all of them together: a stream may have no end.
   ///   - stop: looked at while reading.
   package static func openAll(
-    _ paths: [String], spoolDirectory: String?, spoolBytesMax: Int = 4 << 30, stop: StopFlag
+    _ paths: [String], spoolFolder: Folder?, spoolBytesMax: Int = 4 << 30, stop: StopFlag
   ) throws(IntakeError) -> [ImportInput] {
     if paths.count(where: { $0 == "-" }) > 1 {
       throw IntakeError(
@@ -31,9 +32,9 @@ package final class ImportInput {
     var inputs: [ImportInput] = []
     var spoolBytesLeft = spoolBytesMax
     for file in files {
-      if let spoolDirectory, file.sizeBytes == nil {
+      if let spoolFolder, file.sizeBytes == nil {
         let spooled = try spool(
-          file, in: spoolDirectory, left: spoolBytesLeft, of: spoolBytesMax, stop: stop)
+          file, in: spoolFolder, left: spoolBytesLeft, of: spoolBytesMax, stop: stop)
         spoolBytesLeft -= spooled.sizeBytes ?? 0
         inputs.append(try ImportInput(spooled))
       } else {
@@ -94,13 +95,14 @@ package final class ImportInput {
 
   /// Copies a stream into a file that has no name any more.
   private static func spool(
-    _ file: FileSource, in directory: String, left: Int, of spoolBytesMax: Int, stop: StopFlag
+    _ file: FileSource, in folder: Folder, left: Int, of spoolBytesMax: Int, stop: StopFlag
   ) throws(IntakeError) -> FileSource {
-    var template = Array("\(directory)/.import-XXXXXX".utf8CString)
-    let descriptor = mkstemp(&template)
-    guard descriptor >= 0 else { throw FileSource.fault("spool \(file.name) to", directory, errno) }
-    unlink(template)
-    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+    let descriptor: Int32
+    let name = ".import-\(getpid())-\(UInt64.random(in: .min ... .max))"
+    do throws(LedgerError) {
+      descriptor = try folder.openDescriptor(name, .create)
+      try folder.unlink(name)
+    } catch { throw FileSource.fault("spool \(file.name) to", folder.path, error.code) }
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
     defer { buffer.deallocate() }
     var total = 0
@@ -126,7 +128,7 @@ package final class ImportInput {
         if more < 0, errno != EINTR {
           let code = errno
           close(descriptor)
-          throw FileSource.fault("spool \(file.name) to", directory, code)
+          throw FileSource.fault("spool \(file.name) to", folder.path, code)
         }
         if more > 0 { written += more }
       }

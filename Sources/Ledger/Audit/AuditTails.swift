@@ -44,6 +44,8 @@ struct AuditTails {
         open.append(
           Tail(first: first, file: try TailFile(file, directory, first: first, isKept: isKept)))
       } catch {
+        // What may not be used is no damage.
+        if error.kind == .invalidInput { throw error }
         findings.append(AuditFinding(error, file: name, at: first))
       }
     }

@@ -60,10 +60,12 @@ final class AuditWalk: BlockSequence {
           guard let file = try directory.openFileIfPresent(name) else { continue }
           segments.append(
             Coming(first: first, name: name, file: file, sizeBytes: try file.sizeBytes()))
-        } else if let status = try directory.statusIfPresent(name) {
+        } else if let status = try directory.inspectedStatus(name) {
           segments.append(Coming(first: first, name: name, file: nil, sizeBytes: status.sizeBytes))
         }
       } catch {
+        // What may not be used is no damage.
+        if error.kind == .invalidInput { throw error }
         steps.withLock { $0.append(.finding(AuditFinding(error, file: name, at: first))) }
       }
     }

@@ -20,11 +20,7 @@ package struct CheckpointStore {
 
   /// The sizes of the heads that were signed, ascending.
   package func sizes() throws(LedgerError) -> [Int] {
-    let names: [String]
-    do throws(LedgerError) { names = try directory.list(Self.directoryName) } catch {
-      if try directory.statusIfPresent(Self.directoryName) == nil { return [] }
-      throw error
-    }
+    let names = try directory.folderIfPresent(Self.directoryName)?.names() ?? []
     return names.filter { $0.hasSuffix(Self.suffix) }
       .compactMap { Format.position($0.dropLast(Self.suffix.count)) }.sorted()
   }

@@ -40,7 +40,7 @@ package struct KeyStore {
     try directory.makePrivateDirectory(Self.directoryName)
     return try withLock { () throws(LedgerError) in
       // Read again under the lock: another may have made a key meanwhile.
-      let current = try LedgerDirectory.open(path: directory.path, storage: directory.storage)
+      let current = try directory.reread()
       if !isFurther, let existing = try KeyStore(current).signingKey()?.verifierKey {
         throw LedgerError(
           .invalidInput, operation: "create key", object: "\(existing)",
@@ -65,7 +65,7 @@ package struct KeyStore {
   package func signingKey() throws(LedgerError) -> SigningKey? {
     for key in try publicKeys().reversed() {
       let name = Self.fileName(key)
-      guard let file = try directory.openFileIfPresent(name) else { continue }
+      guard let file = try directory.openFileIfPresent(name, isSecret: true) else { continue }
       if let cause = try Self.exposure(of: file) {
         throw LedgerError(
           .invalidInput, operation: "read signing key", object: name, cause: cause)
@@ -115,10 +115,7 @@ package struct KeyStore {
 extension LedgerDirectory {
   /// Makes a directory that its owner alone may enter, if there is none, durably.
   func makePrivateDirectory(_ name: String) throws(LedgerError) {
-    if try makeDirectory(name) {
-      try openFile(name, .readOnly).changePermissions(Format.directoryPermissions)
-      try syncDirectory("")
-    }
+    if try root.makeFolder(name) { try root.sync() }
   }
 
   /// The whole content of a small file; nil if there is none. A large one is corruption.

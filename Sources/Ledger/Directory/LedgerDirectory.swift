@@ -1,16 +1,38 @@
 // A ledger's directory: how it comes into being, and the files in it by their names.
 import CCrypto
 import Glibc
+import Threads
 import Time
 
-/// An existing ledger. Holds no descriptor and no lock.
+/// An existing ledger: its directory, which was opened once and stays open, and that of its log. Holds no lock.
+///
+/// Links may lead to the directory; inside it none is followed.
 package struct LedgerDirectory: Sendable {
   /// The path as it was given.
   package let path: String
   /// What `ledger.json` says.
   package let identity: LedgerIdentity
-  /// The door to the files.
-  package let storage: any Storage
+  /// The directory.
+  package let root: Folder
+  /// The log's directory once it was opened: what is appended needs no further descriptor to sync it.
+  private let log: Monitor<Folder?>
+
+  private init(_ path: String, _ identity: LedgerIdentity, _ root: Folder, _ log: Monitor<Folder?>)
+  {
+    self.path = path
+    self.identity = identity
+    self.root = root
+    self.log = log
+  }
+
+  /// The folders of a ledger.
+  package static let folderNames = [
+    Format.logDirectoryName, "keys", "checkpoints", "projections", "snapshots",
+  ]
+  /// The files in its directory that every command looks at before it does anything.
+  private static let fileNames = [
+    Format.identityName, Format.lockName, "config.json", "config.lock",
+  ]
 
   /// Makes a ledger in a new or empty directory, durably. The directory gets mode 0700.
   ///
@@ -33,8 +55,7 @@ package struct LedgerDirectory: Sendable {
     let identity = LedgerIdentity(
       origin: origin, id: newID,
       createdAtMs: min(max(createdAtMs, 0), Timestamp.fixedRangeMs.upperBound))
-    let directory = LedgerDirectory(path: path, identity: identity, storage: storage)
-    try directory.prepare()
+    let directory = LedgerDirectory(path, identity, try makeRoot(path, storage), Monitor(nil))
     try directory.replaceFile(Format.lockName, with: [])
     let opening = ByteBuffer()
     MemberWriter(opening).opening(
@@ -42,65 +63,83 @@ package struct LedgerDirectory: Sendable {
     try directory.replaceFile(
       directory.logPath(Format.segmentName(0)), with: Array(opening.bytes))
     try directory.replaceFile(Format.identityName, with: Array(identity.text.utf8))
-    try directory.syncParent()
+    try directory.root.parent().sync()
     return directory
   }
 
   /// Opens a ledger; reads nothing but `ledger.json`.
   ///
-  /// Throws `noLedger`, `newerFormat`, or `corruption` if `ledger.json` is damaged.
+  /// Throws `noLedger`, `newerFormat`, or `corruption` if `ledger.json` is damaged; `invalidInput` where a link stands
+  /// in the place of a folder or file of the ledger, or where others may write to one.
   package static func open(
     path: String, storage: any Storage = PosixStorage()
   ) throws(LedgerError) -> LedgerDirectory {
-    let operation = "open ledger"
+    let root = try openRoot(path, storage)
+    // What is no ledger is called that first.
+    guard try root.status(Format.identityName) != nil else {
+      throw LedgerError(
+        .noLedger, operation: openOperation, object: path,
+        cause: "there is no \(Format.identityName) in it")
+    }
+    try root.refuseIfWritableByOthers(openOperation)
+    for name in fileNames { try root.inspect(name, .regular, openOperation) }
+    for name in folderNames { try root.inspect(name, .directory, openOperation) }
+    let identity = try readIdentity(root, path)
+    let directory = LedgerDirectory(path, identity, root, Monitor(nil))
+    do throws(LedgerError) { _ = try directory.logFolder() } catch {
+      // Whoever reads the log tells what is wrong with it.
+      guard error.code == ENOTDIR else { throw error }
+    }
+    return directory
+  }
+
+  /// The ledger with what its `ledger.json` says now.
+  func reread() throws(LedgerError) -> LedgerDirectory {
+    LedgerDirectory(path, try Self.readIdentity(root, path), root, log)
+  }
+
+  private static let openOperation = "open ledger"
+
+  private static func openRoot(
+    _ path: String, _ storage: any Storage
+  ) throws(LedgerError) -> Folder {
+    do throws(LedgerError) { return try Folder(path: path, storage: storage) } catch {
+      let cause =
+        switch error.code {
+        case ENOENT: "there is no such directory"
+        case ENOTDIR: "it is no directory"
+        default: error.cause
+        }
+      let isMissing = error.code == ENOENT || error.code == ENOTDIR
+      throw LedgerError(
+        isMissing ? .noLedger : error.kind, operation: openOperation, object: path, cause: cause,
+        code: error.code)
+    }
+  }
+
+  private static func readIdentity(
+    _ root: Folder, _ path: String
+  ) throws(LedgerError) -> LedgerIdentity {
     let name = Format.identityName
-    let file = try openIdentity(path, storage, operation)
+    let file = StorageFile(
+      storage: root.storage,
+      descriptor: try root.openDescriptor(name, .readOnly, operation: openOperation), name: name)
     // Larger than any real one: a huge file is refused, not read.
     let content = ByteBuffer(capacity: 1 << 20)
     content.count = try file.read(into: content.storage, offsetBytes: 0)
     do {
-      let identity = try LedgerIdentity(content.bytes)
-      return LedgerDirectory(path: path, identity: identity, storage: storage)
+      return try LedgerIdentity(content.bytes)
     } catch {
       switch error {
       case .newer(let version):
         throw LedgerError(
-          .newerFormat, operation: operation, object: path,
+          .newerFormat, operation: openOperation, object: path,
           cause: "it has format version \(version); this program knows up to \(Format.version)")
       case .invalid(let cause):
         throw LedgerError(
-          .init(verdict: .corrupt, file: name, position: nil), operation: operation, cause: cause)
+          .init(verdict: .corrupt, file: name, position: nil), operation: openOperation,
+          cause: cause)
       }
-    }
-  }
-
-  private static func openIdentity(
-    _ path: String, _ storage: any Storage, _ operation: String
-  ) throws(LedgerError) -> StorageFile {
-    let name = Format.identityName
-    let fullName = "\(path)/\(name)"
-    let opened = try retrying(operation, fullName) {
-      () throws(SystemError) -> Result<Int32, SystemError> in
-      do throws(SystemError) {
-        return .success(try storage.open(fullName, .readOnly, permissions: 0))
-      } catch {
-        if error.code == ENOENT || error.code == ENOTDIR { return .failure(error) }
-        throw error
-      }
-    }
-    switch opened {
-    case .success(let descriptor):
-      return StorageFile(storage: storage, descriptor: descriptor, name: name)
-    case .failure(let error):
-      let cause =
-        if error.code == ENOTDIR {
-          "it is no directory"
-        } else if (try? storage.status(path: path)) == nil {
-          "there is no such directory"
-        } else {
-          "there is no \(name) in it"
-        }
-      throw LedgerError(.noLedger, operation: operation, object: path, cause: cause)
     }
   }
 
@@ -109,7 +148,7 @@ package struct LedgerDirectory: Sendable {
     var identity = identity
     identity.publicKeys = publicKeys
     try replaceFile(Format.identityName, with: Array(identity.text.utf8))
-    return LedgerDirectory(path: path, identity: identity, storage: storage)
+    return LedgerDirectory(path, identity, root, log)
   }
 
   /// The full path of a file that is named relative to the ledger.
@@ -118,78 +157,116 @@ package struct LedgerDirectory: Sendable {
   /// The path of a log file, relative to the ledger.
   func logPath(_ name: String) -> String { "\(Format.logDirectoryName)/\(name)" }
 
+  /// The folder that a name stands in, and the name there; the folder is nil where there is none.
+  private func placeIfPresent(
+    _ name: String
+  ) throws(LedgerError) -> (folder: Folder?, name: String) {
+    guard let slash = name.lastIndex(of: "/") else { return (root, name) }
+    return (try folderIfPresent(String(name[..<slash])), String(name[name.index(after: slash)...]))
+  }
+
+  private func place(_ name: String) throws(LedgerError) -> (folder: Folder, name: String) {
+    let place = try placeIfPresent(name)
+    guard let folder = place.folder else { throw .system(ENOENT, "open", name) }
+    return (folder, place.name)
+  }
+
+  /// - Parameter isLookedUp: whether to look if another directory bears the name by now, as after a backup was put
+  ///   back beneath a reader.
+  private func logFolder(isLookedUp: Bool = false) throws(LedgerError) -> Folder? {
+    try log.withLock { log throws(LedgerError) in
+      if isLookedUp, let known = log {
+        let named = try root.status(Format.logDirectoryName)
+        if try named?.isOfSameFile(as: known.ownStatus()) != true { log = nil }
+      }
+      if log == nil { log = try root.folderIfPresent(Format.logDirectoryName) }
+      return log
+    }
+  }
+
+  /// A folder of the ledger; nil where there is none.
+  ///
+  /// Throws where a link stands in its place, and where others may write to it.
+  package func folderIfPresent(_ name: String) throws(LedgerError) -> Folder? {
+    switch name {
+    case "": root
+    case Format.logDirectoryName: try logFolder()
+    default: try root.folderIfPresent(name)
+    }
+  }
+
+  private func folder(_ name: String) throws(LedgerError) -> Folder {
+    guard let folder = try folderIfPresent(name) else { throw .system(ENOENT, "open", name) }
+    return folder
+  }
+
   func openFile(
     _ name: String, _ access: FileAccess, errorName: String? = nil
   ) throws(LedgerError) -> StorageFile {
-    let descriptor = try retrying("open", errorName ?? name) { () throws(SystemError) in
-      try storage.open(fullPath(name), access, permissions: Format.filePermissions)
-    }
-    return StorageFile(storage: storage, descriptor: descriptor, name: errorName ?? name)
+    let (folder, leaf) = try place(name)
+    let object = errorName ?? name
+    return StorageFile(
+      storage: root.storage,
+      descriptor: try folder.openDescriptor(leaf, access, object: object), name: object)
+  }
+
+  /// Makes a new file; one that an earlier attempt has left under its name goes.
+  func makeFile(_ name: String, errorName: String? = nil) throws(LedgerError) -> StorageFile {
+    let (folder, leaf) = try place(name)
+    let object = errorName ?? name
+    return StorageFile(
+      storage: root.storage, descriptor: try folder.makeDescriptor(leaf, object: object),
+      name: object)
   }
 
   /// Opens a file for reading; nil if there is none.
-  func openFileIfPresent(_ name: String) throws(LedgerError) -> StorageFile? {
-    let descriptor = try retrying("open", name) { () throws(SystemError) -> Int32? in
-      do throws(SystemError) {
-        return try storage.open(fullPath(name), .readOnly, permissions: 0)
-      } catch {
-        if error.code == ENOENT { return nil }
-        throw error
-      }
-    }
-    return descriptor.map { StorageFile(storage: storage, descriptor: $0, name: name) }
+  func openFileIfPresent(
+    _ name: String, isSecret: Bool = false
+  ) throws(LedgerError) -> StorageFile? {
+    let (folder, leaf) = try placeIfPresent(name)
+    return try folder?.openDescriptorIfPresent(leaf, isSecret: isSecret)
+      .map { StorageFile(storage: root.storage, descriptor: $0, name: name) }
   }
 
-  /// What the system knows about a file; nil if there is none.
+  /// What the system knows about what bears a name; nil if nothing does.
   func statusIfPresent(_ name: String) throws(LedgerError) -> FileStatus? {
-    try retrying("examine", name) { () throws(SystemError) -> FileStatus? in
-      do throws(SystemError) {
-        return try storage.status(path: fullPath(name))
-      } catch {
-        if error.code == ENOENT { return nil }
-        throw error
-      }
-    }
+    let (folder, leaf) = try placeIfPresent(name)
+    return try folder?.status(leaf)
+  }
+
+  /// The same for a file that is opened later; throws where it may not be used.
+  func inspectedStatus(_ name: String) throws(LedgerError) -> FileStatus? {
+    let (folder, leaf) = try placeIfPresent(name)
+    try folder?.inspect(leaf, .regular, "open")
+    return try folder?.status(leaf)
   }
 
   func list(_ name: String) throws(LedgerError) -> [String] {
-    try retrying("list", name) { () throws(SystemError) in try storage.list(fullPath(name)) }
+    if let names = try listIfPresent(name) { return names }
+    throw .system(ENOENT, "list", name)
   }
 
   /// The names in a directory; nil if there is none.
   func listIfPresent(_ name: String) throws(LedgerError) -> [String]? {
-    try retrying("list", name) { () throws(SystemError) -> [String]? in
-      do throws(SystemError) { return try storage.list(fullPath(name)) } catch {
-        if error.code == ENOENT || error.code == ENOTDIR { return nil }
-        throw error
-      }
+    let folder: Folder?
+    do throws(LedgerError) {
+      folder =
+        name == Format.logDirectoryName
+        ? try logFolder(isLookedUp: true) : try folderIfPresent(name)
+    } catch {
+      if error.code == ENOTDIR { return nil }
+      throw error
     }
-  }
-
-  func rename(_ name: String, to newName: String) throws(LedgerError) {
-    try retrying("rename", name) { () throws(SystemError) in
-      try storage.rename(fullPath(name), to: fullPath(newName))
-    }
+    return try folder?.names()
   }
 
   /// Removes a file, if it is there.
   func unlink(_ name: String) throws(LedgerError) {
-    try retrying("remove", name) { () throws(SystemError) in
-      do throws(SystemError) {
-        try storage.unlink(fullPath(name))
-      } catch {
-        if error.code != ENOENT { throw error }
-      }
-    }
+    let (folder, leaf) = try placeIfPresent(name)
+    try folder?.unlink(leaf)
   }
 
-  func syncDirectory(_ name: String) throws(LedgerError) {
-    do {
-      try storage.syncDirectory(name.isEmpty ? path : fullPath(name))
-    } catch { throw .system(error.code, "sync", name.isEmpty ? path : name) }
-  }
-
-  func syncLogDirectory() throws(LedgerError) { try syncDirectory(Format.logDirectoryName) }
+  func syncLogDirectory() throws(LedgerError) { try folder(Format.logDirectoryName).sync() }
 
   /// Makes a file appear whole or not at all: written beside, synced, renamed, directory synced.
   func replaceFile(_ name: String, with content: [UInt8]) throws(LedgerError) {
@@ -202,7 +279,7 @@ package struct LedgerDirectory: Sendable {
   @discardableResult
   func replaceFile(_ name: String, with content: ByteBuffer) throws(LedgerError) -> StorageFile {
     let temporary = name + Format.temporarySuffix
-    let file = try openFile(temporary, .replace, errorName: name)
+    let file = try makeFile(temporary, errorName: name)
     try file.write(content.bytes, offsetBytes: 0)
     try putInPlace(file, temporary, as: name)
     return file
@@ -213,9 +290,10 @@ package struct LedgerDirectory: Sendable {
     _ file: StorageFile, _ temporary: String, as name: String
   ) throws(LedgerError) {
     try file.syncData()
-    try rename(temporary, to: name)
-    let parent = name.lastIndex(of: "/").map { String(name[..<$0]) } ?? ""
-    try syncDirectory(parent)
+    let (folder, leaf) = try place(name)
+    let temporaryLeaf = temporary.dropFirst(name.count - leaf.count)
+    try file.giveName(String(temporaryLeaf), to: leaf, in: folder)
+    try folder.sync()
   }
 
   /// Random bytes for ids and salts.
@@ -228,55 +306,54 @@ package struct LedgerDirectory: Sendable {
     return bytes
   }
 
-  private func prepare() throws(LedgerError) {
-    let isNew = try makeDirectory("")
-    if !isNew { try refuseUnlessEmpty() }
-    _ = try makeDirectory(Format.logDirectoryName)
-    let directory = try openFile(".", .readOnly)
-    try directory.changePermissions(Format.directoryPermissions)
-  }
-
-  /// Makes a directory; false if it exists.
-  func makeDirectory(_ name: String) throws(LedgerError) -> Bool {
-    let fullName = name.isEmpty ? path : fullPath(name)
-    return try retrying("create directory", fullName) { () throws(SystemError) in
+  /// Makes and opens the directory of a new ledger, and that of its log in it.
+  private static func makeRoot(
+    _ path: String, _ storage: any Storage
+  ) throws(LedgerError) -> Folder {
+    let isNew = try retrying("create directory", path) { () throws(SystemError) in
       do throws(SystemError) {
-        try storage.makeDirectory(fullName, permissions: Format.directoryPermissions)
+        try storage.makeDirectory(path, permissions: Format.directoryPermissions)
         return true
       } catch {
         if error.code == EEXIST { return false }
         throw error
       }
     }
+    let root = try Folder(path: path, storage: storage)
+    if !isNew {
+      // What others may have put there, or hold open, is no ground to build on.
+      try root.refuseIfWritableByOthers(createOperation)
+      try refuseUnlessEmpty(root, path)
+    }
+    _ = try root.makeFolder(Format.logDirectoryName)
+    try root.changePermissions(Format.directoryPermissions)
+    return root
   }
 
-  private func refuseUnlessEmpty() throws(LedgerError) {
+  private static let createOperation = "create ledger"
+
+  private static func refuseUnlessEmpty(_ root: Folder, _ path: String) throws(LedgerError) {
     func refusal(_ cause: String) -> LedgerError {
-      LedgerError(.invalidInput, operation: "create ledger", object: path, cause: cause)
+      LedgerError(.invalidInput, operation: createOperation, object: path, cause: cause)
     }
-    let names = Set(try list("."))
+    let names = Set(try root.names())
     if names.contains(Format.identityName) { throw refusal("there is a ledger already") }
     // What an attempt that was cut short can have left, and nothing else, may be built upon.
     let remains = [Format.lockName, Format.identityName].flatMap {
       [$0, $0 + Format.temporarySuffix]
     }
-    var logNames: [String] = []
-    if names.contains(Format.logDirectoryName) { logNames = try list(Format.logDirectoryName) }
+    let log = try root.folderIfPresent(Format.logDirectoryName)
+    let logNames = try log?.names() ?? []
     let first = Format.segmentName(0)
     guard names.subtracting(remains).subtracting([Format.logDirectoryName]).isEmpty,
       Set(logNames).subtracting([first, first + Format.temporarySuffix]).isEmpty
     else { throw refusal("the directory is not empty") }
-    guard logNames.contains(first) else { return }
-    let sizeBytes = try openFile(logPath(first), .readOnly).sizeBytes()
+    guard let log, let segment = try log.status(first) else { return }
     let openingByteCount =
       Format.memberPrefixByteCount + Format.openingFixedByteCount + Format.emptyDeflate.count
       + Format.memberFooterByteCount
-    if sizeBytes > openingByteCount { throw refusal("its log holds events but no ledger.json") }
-  }
-
-  private func syncParent() throws(LedgerError) {
-    do {
-      try storage.syncDirectory("\(path)/..")
-    } catch { throw .system(error.code, "sync", "\(path)/..") }
+    if segment.sizeBytes > openingByteCount {
+      throw refusal("its log holds events but no ledger.json")
+    }
   }
 }

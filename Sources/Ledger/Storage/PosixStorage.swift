@@ -5,17 +5,30 @@ import Glibc
 package struct PosixStorage: Storage {
   package init() {}
 
+  package func openDirectory(_ path: String) throws(SystemError) -> Int32 {
+    try checked(Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC))
+  }
+
+  package func openDirectory(_ name: String, in directory: Int32) throws(SystemError) -> Int32 {
+    try checked(openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC))
+  }
+
+  package func path(of directory: Int32) -> String? {
+    try? Self.readLink("/proc/self/fd/\(directory)", in: AT_FDCWD)
+  }
+
   package func open(
-    _ path: String, _ access: FileAccess, permissions: UInt32
+    _ name: String, in directory: Int32, _ access: FileAccess, permissions: UInt32
   ) throws(SystemError) -> Int32 {
     let flags =
       switch access {
       case .readOnly: O_RDONLY
       case .readWrite: O_RDWR
       case .readWriteOrCreate: O_RDWR | O_CREAT
-      case .replace: O_RDWR | O_CREAT | O_TRUNC
+      case .create: O_RDWR | O_CREAT | O_EXCL
       }
-    return try checked(Glibc.open(path, flags | O_CLOEXEC, permissions))
+    return try checked(
+      openat(directory, name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, permissions))
   }
 
   package func close(_ descriptor: Int32) { _ = Glibc.close(descriptor) }
@@ -36,9 +49,7 @@ package struct PosixStorage: Storage {
     _ = try checked(fdatasync(descriptor))
   }
 
-  package func syncDirectory(_ path: String) throws(SystemError) {
-    let descriptor = try checked(Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC))
-    defer { _ = Glibc.close(descriptor) }
+  package func syncDirectory(_ descriptor: Int32) throws(SystemError) {
     _ = try checked(fsync(descriptor))
   }
 
@@ -52,32 +63,72 @@ package struct PosixStorage: Storage {
     _ = try checked(fchmod(descriptor, permissions))
   }
 
+  package func changeOwner(
+    _ descriptor: Int32, _ owner: UInt32, _ group: UInt32
+  ) throws(SystemError) {
+    _ = try checked(fchown(descriptor, owner, group))
+  }
+
   package func status(_ descriptor: Int32) throws(SystemError) -> FileStatus {
     var status = stat()
     _ = try checked(fstat(descriptor, &status))
     return FileStatus(status)
   }
 
-  package func status(path: String) throws(SystemError) -> FileStatus {
+  package func status(_ name: String, in directory: Int32) throws(SystemError) -> FileStatus {
     var status = stat()
-    _ = try checked(stat(path, &status))
+    _ = try checked(fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW))
     return FileStatus(status)
   }
 
-  package func rename(_ oldPath: String, to newPath: String) throws(SystemError) {
-    _ = try checked(Glibc.rename(oldPath, newPath))
+  package func rename(
+    _ name: String, to newName: String, in directory: Int32
+  ) throws(SystemError) {
+    _ = try checked(renameat(directory, name, directory, newName))
   }
 
-  package func unlink(_ path: String) throws(SystemError) {
-    _ = try checked(Glibc.unlink(path))
+  package func unlink(_ name: String, in directory: Int32) throws(SystemError) {
+    _ = try checked(unlinkat(directory, name, 0))
   }
 
   package func makeDirectory(_ path: String, permissions: UInt32) throws(SystemError) {
     _ = try checked(mkdir(path, permissions))
   }
 
-  package func list(_ path: String) throws(SystemError) -> [String] {
-    guard let directory = opendir(path) else { throw SystemError(code: errno) }
+  package func makeDirectory(
+    _ name: String, in directory: Int32, permissions: UInt32
+  ) throws(SystemError) {
+    _ = try checked(mkdirat(directory, name, permissions))
+  }
+
+  package func readLink(_ name: String, in directory: Int32) throws(SystemError) -> String {
+    try Self.readLink(name, in: directory)
+  }
+
+  private static func readLink(
+    _ name: String, in directory: Int32
+  ) throws(SystemError) -> String {
+    var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+    let count = readlinkat(directory, name, &buffer, buffer.count)
+    if count < 0 { throw SystemError(code: errno) }
+    guard count < buffer.count else { throw SystemError(code: ENAMETOOLONG) }
+    return String(decoding: buffer[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self)
+  }
+
+  package func makeLink(
+    to target: String, _ name: String, in directory: Int32
+  ) throws(SystemError) {
+    _ = try checked(symlinkat(target, directory, name))
+  }
+
+  package func list(_ directory: Int32) throws(SystemError) -> [String] {
+    // A description of its own: its place in the list is no other reader's.
+    let descriptor = try openDirectory(".", in: directory)
+    guard let directory = fdopendir(descriptor) else {
+      let code = errno
+      close(descriptor)
+      throw SystemError(code: code)
+    }
     defer { closedir(directory) }
     var names: [String] = []
     while true {
@@ -109,8 +160,18 @@ package struct PosixStorage: Storage {
 
 extension FileStatus {
   fileprivate init(_ status: stat) {
+    let kind: FileKind =
+      switch status.st_mode & S_IFMT {
+      case S_IFREG: .regular
+      case S_IFDIR: .directory
+      case S_IFLNK: .link
+      default: .other
+      }
     self.init(
-      sizeBytes: Int(status.st_size), permissions: status.st_mode & 0o7777,
-      owner: status.st_uid, fileNumber: UInt64(status.st_ino))
+      kind: kind, sizeBytes: Int(status.st_size), permissions: status.st_mode & 0o7777,
+      owner: status.st_uid, group: status.st_gid, device: UInt64(status.st_dev),
+      fileNumber: UInt64(status.st_ino),
+      modifiedAtMs: Int64(status.st_mtim.tv_sec) * 1000
+        + Int64(status.st_mtim.tv_nsec) / 1_000_000)
   }
 }

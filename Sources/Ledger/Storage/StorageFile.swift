@@ -82,6 +82,13 @@ package final class StorageFile: Sendable {
     }
   }
 
+  /// Gives the file a name in the place of the one that it was made under.
+  func giveName(
+    _ temporary: String, to name: String, in folder: Folder
+  ) throws(LedgerError) {
+    try folder.rename(temporary, to: name, of: descriptor)
+  }
+
   func sizeBytes() throws(LedgerError) -> Int { try status().sizeBytes }
 
   func status() throws(LedgerError) -> FileStatus {
@@ -131,7 +138,7 @@ extension LedgerError {
   static func system(_ code: Int32, _ operation: String, _ object: String) -> LedgerError {
     LedgerError(
       .inputOutput, operation: operation, object: object, cause: String(cString: strerror(code)),
-      isOfDevice: code == EIO)
+      code: code)
   }
 
   /// A failed read of a log file as the damage that it is, at this place; any other error as it is.

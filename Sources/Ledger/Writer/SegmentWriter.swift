@@ -84,7 +84,7 @@ final class SegmentWriter {
     let name = directory.logPath(Format.segmentName(first))
     let temporary = name + Format.temporarySuffix
     do throws(LedgerError) {
-      let file = try directory.openFile(temporary, .replace, errorName: name)
+      let file = try directory.makeFile(temporary, errorName: name)
       try file.write(bytes.bytes, offsetBytes: 0)
       let made = try SegmentIndex(file, directory.identity.id, first: first)
       try directory.putInPlace(file, temporary, as: name)

@@ -156,7 +156,7 @@ final class TailWriter {
     let name = directory.logPath(Format.tailName(first))
     let newFile: StorageFile
     do throws(LedgerError) {
-      newFile = try directory.openFile(name, .replace)
+      newFile = try directory.makeFile(name)
       try newFile.write(frame.bytes, offsetBytes: 0)
     } catch {
       if error.leavesDiskUnknown { throw .fatal(error) }

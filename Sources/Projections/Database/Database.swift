@@ -52,13 +52,15 @@ package final class Database {
 
   /// Opens the database. One that may not be written to, nor its folder, is read without SQLite's own files
   /// beside it, as long as there are none; where the file changes meanwhile, results are refused.
-  package init(path: String, mode: Mode) throws(DatabaseError) {
-    let flags: Int32 =
+  /// - Parameter followsLinks: whether symbolic links may stand in the path; where they do, it fails otherwise.
+  package init(path: String, mode: Mode, followsLinks: Bool = false) throws(DatabaseError) {
+    var flags: Int32 =
       switch mode {
       case .create: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
       case .write: SQLITE_OPEN_READWRITE
       case .read: SQLITE_OPEN_READONLY
       }
+    if !followsLinks { flags |= SQLITE_OPEN_NOFOLLOW }
     self.path = path
     if mode == .read, let file = UnlockedFile(path) {
       unlockedFile = file

@@ -1,5 +1,6 @@
 // Locks of files, by which those who change a folder take turns.
 import Glibc
+import Ledger
 
 /// Waits until a lock is nobody else's; it ends with the descriptor.
 /// - Parameters:
@@ -22,24 +23,26 @@ func waitForLock(
   }
 }
 
-/// Holds the lock of those who change a folder for as long as `body` runs; waits for another who does. A folder
-/// that is missing is made.
-/// - Parameter name: what people call the folder.
+/// Holds the lock of those who change a folder of the ledger for as long as `body` runs; waits for another who does.
+/// A folder that is missing is made.
+/// - Parameter name: the folder's name.
 func withFolderLock<Result>(
-  _ folder: String, name: String, waiting: () -> Void = {}, isCancelled: () -> Bool,
-  _ body: () throws(ProjectionError) -> Result
+  _ ledger: LedgerDirectory, _ name: String, waiting: () -> Void = {}, isCancelled: () -> Bool,
+  _ body: (Folder) throws(ProjectionError) -> Result
 ) throws(ProjectionError) -> Result {
-  if mkdir(folder, 0o700) != 0, errno != EEXIST {
-    throw .file(
-      operation: "making the folder", name: name, cause: String(cString: strerror(errno)))
-  }
-  let descriptor = open("\(folder)/lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-  guard descriptor >= 0 else {
-    throw .file(
-      operation: "opening", name: "\(name)/lock", cause: String(cString: strerror(errno)))
+  let (folder, descriptor) = try inLedger { () throws(LedgerError) in
+    let folder = try ledger.root.madeFolder(name)
+    return (folder, try folder.openLock("lock").descriptor)
   }
   defer { close(descriptor) }
   try waitForLock(
     descriptor, name: "\(name)/lock", waiting: waiting, isCancelled: isCancelled)
-  return try body()
+  return try body(folder)
+}
+
+/// Work on files of the ledger, whose errors are passed on.
+func inLedger<Result>(
+  _ body: () throws(LedgerError) -> Result
+) throws(ProjectionError) -> Result {
+  do throws(LedgerError) { return try body() } catch { throw .ledger(error) }
 }

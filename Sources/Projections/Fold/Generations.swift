@@ -4,44 +4,39 @@ import Ledger
 
 /// The files `projections/<n>.sqlite` of a ledger, and the link `projections.sqlite` to the one in use.
 struct Generations {
-  /// The folder `projections`.
-  let directory: String
-  private let link: String
-  /// The folder of the ledger.
-  private let ledger: String
+  /// The ledger.
+  let ledger: LedgerDirectory
+  static let folderName = "projections"
+  private static let linkName = "projections.sqlite"
 
-  init(_ ledger: LedgerDirectory) {
-    directory = ledger.fullPath("projections")
-    link = ledger.fullPath("projections.sqlite")
-    self.ledger = ledger.path
-  }
+  init(_ ledger: LedgerDirectory) { self.ledger = ledger }
 
-  private func failure(_ operation: String, _ name: String) -> ProjectionError {
-    .file(operation: operation, name: name, cause: String(cString: strerror(errno)))
-  }
+  /// The path of the folder, without links. SQLite takes paths alone, and follows no link either.
+  private var path: String { "\(ledger.root.path)/\(Self.folderName)" }
+
+  /// The folder; nil where there is none, or none that may be used, which whoever makes something in it is told.
+  private var folder: Folder? { (try? ledger.folderIfPresent(Self.folderName)) ?? nil }
 
   /// The path of the generation in use, or nil where there is none.
   var current: String? {
     var last: String?
-    while let path = linked {
-      if access(path, F_OK) == 0 { return path }
+    while let name = linked {
+      if name == last { return nil }
+      if access("\(path)/\(name)", F_OK) == 0 { return "\(path)/\(name)" }
       // Removed between the two looks: the link points at its successor by now.
-      if path == last { return nil }
-      last = path
+      last = name
     }
     return nil
   }
 
   /// When the generation in use was put in use, or its link copied, in epoch milliseconds; nil where there is none.
   var putInUseAtMs: Int64? {
-    var status = stat()
-    guard lstat(link, &status) == 0 else { return nil }
-    return Int64(status.st_mtim.tv_sec) * 1000 + Int64(status.st_mtim.tv_nsec) / 1_000_000
+    (try? ledger.root.status(Self.linkName))?.modifiedAtMs
   }
 
   /// Whether generations can be made, put in use and folded on.
   var isWritable: Bool {
-    [ledger, directory, current].allSatisfy { path in
+    [ledger.root.path, path, current].allSatisfy { path in
       guard let path, access(path, F_OK) == 0 else { return true }
       return access(path, W_OK) == 0
     }
@@ -55,6 +50,7 @@ struct Generations {
     for _ in 1..<Self.attemptCount {
       guard let path = current else { return nil }
       do throws(ProjectionError) {
+        try inspect(path)
         let result = try body(path)
         if current == path { return result }
       } catch {
@@ -63,19 +59,35 @@ struct Generations {
       }
     }
     guard let path = current else { return nil }
+    try inspect(path)
     return try body(path)
+  }
+
+  /// Refuses a generation that is a link, or that others may write to. Its file is not opened for that: closing it
+  /// would let go of SQLite's locks.
+  private func inspect(_ path: String) throws(ProjectionError) {
+    try inLedger { () throws(LedgerError) in
+      try ledger.folderIfPresent(Self.folderName)?.inspect(Self.name(path), .regular, "open")
+    }
+  }
+
+  /// The name of a generation's file in its folder.
+  private static func name(_ path: String) -> String {
+    path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path
   }
 
   /// Generations that follow each other faster than they can be opened are not waited for.
   private static let attemptCount = 8
 
+  /// The name that the link gives. It is taken as a name, wherever the link leads; one that no generation can have is
+  /// none.
   private var linked: String? {
-    var buffer = [CChar](repeating: 0, count: 4096)
-    let count = readlink(link, &buffer, buffer.count - 1)
-    guard count > 0 else { return nil }
-    let target = String(decoding: buffer[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self)
-    let name = target.split(separator: "/").last.map(String.init) ?? target
-    return "\(directory)/\(name)"
+    guard let target = ledger.root.link(Self.linkName) else { return nil }
+    let name = Self.name(target)
+    guard let file = FileName(name), !file.isBuilding, name == "\(file.number).sqlite" else {
+      return nil
+    }
+    return name
   }
 
   /// A file of a generation, by its name. Nobody else's files are touched, whatever else lies in the folder.
@@ -113,25 +125,25 @@ struct Generations {
     _ observer: Projector.Observer, _ body: () throws(ProjectionError) -> Result
   ) throws(ProjectionError) -> Result {
     try withFolderLock(
-      directory, name: "projections", waiting: observer.waiting, isCancelled: observer.isCancelled,
-      body)
+      ledger, Self.folderName, waiting: observer.waiting, isCancelled: observer.isCancelled
+    ) { (_) throws(ProjectionError) in try body() }
   }
 
   /// Removes what builds that were killed have left behind, unless one is at work. What can't be removed stays.
   func tidy() {
-    guard let inUse = current?.split(separator: "/").last.map(String.init),
-      fileNames(in: directory).contains(where: { isLeftBehind($0, inUse: inUse) })
-        || access(link + ".new", F_OK) == 0
+    guard let inUse = current.map(Self.name), let folder,
+      names(in: folder).contains(where: { isLeftBehind($0, inUse: inUse) })
+        || (try? ledger.root.status(Self.linkName + ".new")) != nil,
+      let descriptor = try? folder.openDescriptor("lock", .readWrite)
     else { return }
-    let descriptor = open("\(directory)/lock", O_RDWR | O_CLOEXEC)
-    guard descriptor >= 0 else { return }
     defer { close(descriptor) }
-    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, current?.hasSuffix("/\(inUse)") == true else {
-      return
-    }
+    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, current.map(Self.name) == inUse else { return }
     removeLeftBehind(inUse: inUse)
-    unlink(link + ".new")
+    try? ledger.root.unlink(Self.linkName + ".new")
   }
+
+  /// The names in a folder; none where it cannot be read.
+  private func names(in folder: Folder?) -> [String] { (try? folder?.names()) ?? [] }
 
   /// Whether a file belongs to a generation that is not in use.
   private func isLeftBehind(_ name: String, inUse: String) -> Bool {
@@ -139,8 +151,9 @@ struct Generations {
   }
 
   private func removeLeftBehind(inUse: String) {
-    for name in fileNames(in: directory) where isLeftBehind(name, inUse: inUse) {
-      unlink("\(directory)/\(name)")
+    let folder = folder
+    for name in names(in: folder) where isLeftBehind(name, inUse: inUse) {
+      try? folder?.unlink(name)
     }
   }
 
@@ -148,9 +161,10 @@ struct Generations {
   /// What interrupted builds have left behind is removed.
   func newPath() -> (building: String, final: String) {
     var taken: Set<Int> = []
-    for name in fileNames(in: directory) {
+    let folder = folder
+    for name in names(in: folder) {
       guard let file = FileName(name) else { continue }
-      if file.isBuilding { unlink("\(directory)/\(name)") } else { taken.insert(file.number) }
+      if file.isBuilding { try? folder?.unlink(name) } else { taken.insert(file.number) }
     }
     var number = (taken.max() ?? 0) + 1
     if number > FileName.numberMax {
@@ -158,54 +172,53 @@ struct Generations {
       number = 1
       while taken.contains(number) { number += 1 }
     }
-    let final = "\(directory)/\(number).sqlite"
+    let final = "\(path)/\(number).sqlite"
     return (final + Self.building, final)
   }
 
   /// Makes an empty file that its owner alone may read: what stands in it are users and receipts.
   func create(_ path: String) throws(ProjectionError) {
-    let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { throw failure("making", "a new generation") }
-    close(descriptor)
+    try inLedger { () throws(LedgerError) in
+      let folder = try Self.folder(of: path)
+      close(try folder.openDescriptor(Self.name(path), .create))
+    }
+  }
+
+  /// The folder that holds a file.
+  private static func folder(of path: String) throws(LedgerError) -> Folder {
+    try Folder(path: String(path.dropLast(name(path).count + 1)))
   }
 
   /// Removes a file that was not finished, with what SQLite keeps beside it.
   func remove(_ path: String) {
-    for companion in Self.companions { unlink(path + companion) }
+    guard let folder = try? Self.folder(of: path) else { return }
+    for companion in Self.companions { try? folder.unlink(Self.name(path) + companion) }
   }
 
   /// Forces a generation to disk and puts it in use; older ones go. One that can't be put in use goes itself.
   func putInUse(building: String, final: String) throws(ProjectionError) {
-    try sync(building)
-    guard rename(building, final) == 0 else { throw failure("renaming", "a new generation") }
-    let name = final.split(separator: "/").last.map(String.init) ?? final
-    do throws(ProjectionError) {
-      try sync(directory)
-      try linkTo(name)
-    } catch {
-      remove(final)
-      throw error
+    let name = Self.name(final)
+    try inLedger { () throws(LedgerError) in
+      let folder = try ledger.root.folder(Self.folderName)
+      let descriptor = try folder.openDescriptor(Self.name(building), .readOnly)
+      defer { close(descriptor) }
+      guard fsync(descriptor) == 0 else {
+        throw LedgerError(
+          .inputOutput, operation: "sync", object: folder.label(Self.name(building)),
+          cause: String(cString: strerror(errno)), code: errno)
+      }
+      try folder.rename(Self.name(building), to: name, of: descriptor)
+      do throws(LedgerError) {
+        try folder.sync()
+        try ledger.root.putLink(Self.linkName, to: "\(Self.folderName)/\(name)")
+      } catch {
+        remove(final)
+        throw error
+      }
+      // From here on it is in use, also where the disk refuses to say so.
+      try ledger.root.sync()
     }
-    // From here on it is in use, also where the disk refuses to say so.
-    try sync(ledger)
     // Whoever has an older generation open keeps it until it closes it.
     removeLeftBehind(inUse: name)
-  }
-
-  private func linkTo(_ name: String) throws(ProjectionError) {
-    let newLink = link + ".new"
-    unlink(newLink)
-    guard symlink("projections/\(name)", newLink) == 0, rename(newLink, link) == 0 else {
-      let failure = failure("linking", "projections.sqlite")
-      unlink(newLink)
-      throw failure
-    }
-  }
-
-  private func sync(_ path: String) throws(ProjectionError) {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { throw failure("opening", "the projections") }
-    defer { close(descriptor) }
-    guard fsync(descriptor) == 0 else { throw failure("syncing", "the projections") }
   }
 }

@@ -1,63 +1,64 @@
 // A database file for the length of one command, which no crash leaves behind for long.
 import Glibc
+import Ledger
 
 /// An empty file in `projections/past`, held by a lock for as long as it is of use and removed then. What a
 /// process that was killed has left there is removed by the next one that needs such a file.
 final class ScratchFile {
   let path: String
   let descriptor: Int32
+  private let folder: Folder
+  private let name: String
   /// A folder made for this file alone, where the ledger's own may not be written to.
   private let ownFolder: String?
 
   /// - Parameter isCancelled: ends the waiting for others who make such a file.
   init(_ generations: Generations, isCancelled: () -> Bool) throws(ProjectionError) {
-    let folder = generations.directory + "/past"
-    guard let lock = try Self.lock(folder, in: generations.directory, isCancelled) else {
+    if let (folder, lock) = try Self.lock(generations.ledger, isCancelled) {
+      defer { close(lock) }
+      Self.removeLeftovers(folder)
+      let found = try inLedger { () throws(LedgerError) in Set(try folder.names()) }
+      var number = 0
+      while found.contains("\(number).sqlite") { number += 1 }
+      (self.folder, name, ownFolder) = (folder, "\(number).sqlite", nil)
+    } else {
       let temporary = try Self.temporaryFolder()
-      ownFolder = temporary
-      path = temporary + "/0.sqlite"
-      descriptor = try Self.create(path)
-      return
+      let folder = try inLedger { () throws(LedgerError) in try Folder(path: temporary) }
+      (self.folder, name, ownFolder) = (folder, "0.sqlite", temporary)
     }
-    defer { close(lock) }
-    ownFolder = nil
-    Self.removeLeftovers(folder)
-    let found = Set(fileNames(in: folder))
-    var number = 0
-    while found.contains("\(number).sqlite") { number += 1 }
-    path = "\(folder)/\(number).sqlite"
-    descriptor = try Self.create(path)
+    path = "\(folder.path)/\(name)"
+    // Made under the lock, and held before that is given back.
+    descriptor = try Self.create(name, in: folder)
   }
 
   /// Holds the lock of those who make such a file, until the descriptor is closed; nil where nothing may be
   /// written.
   private static func lock(
-    _ folder: String, in projections: String, _ isCancelled: () -> Bool
-  ) throws(ProjectionError) -> Int32? {
-    for path in [projections, folder] where mkdir(path, 0o700) != 0 && errno != EEXIST {
-      if errno == EACCES || errno == EROFS { return nil }
-      throw failure("making the folder", "projections/past")
-    }
-    let descriptor = open("\(folder)/lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-    if descriptor < 0 {
-      if errno == EACCES || errno == EROFS { return nil }
-      throw failure("opening", "projections/past/lock")
+    _ ledger: LedgerDirectory, _ isCancelled: () -> Bool
+  ) throws(ProjectionError) -> (folder: Folder, descriptor: Int32)? {
+    let (folder, descriptor): (Folder, Int32)
+    do throws(LedgerError) {
+      folder = try ledger.root.madeFolder(Generations.folderName).madeFolder("past")
+      descriptor = try folder.openLock("lock").descriptor
+    } catch {
+      if error.code == EACCES || error.code == EROFS { return nil }
+      throw .ledger(error)
     }
     do throws(ProjectionError) {
-      try waitForLock(descriptor, name: "projections/past/lock", isCancelled: isCancelled)
+      try waitForLock(descriptor, name: folder.label("lock"), isCancelled: isCancelled)
     } catch {
       close(descriptor)
       throw error
     }
     // A folder that is there already may still refuse new files.
-    if access(folder, W_OK) == 0 { return descriptor }
+    if faccessat(folder.descriptor, ".", W_OK, 0) == 0 { return (folder, descriptor) }
     close(descriptor)
     return nil
   }
 
   deinit {
-    unlink(path)
-    unlink(path + "-journal")
+    try? folder.unlink(name)
+    try? folder.unlink(name + "-journal")
     close(descriptor)
     if let ownFolder { rmdir(ownFolder) }
   }
@@ -66,14 +67,15 @@ final class ScratchFile {
     .file(operation: operation, name: name, cause: String(cString: strerror(errno)))
   }
 
-  private static func create(_ path: String) throws(ProjectionError) -> Int32 {
-    let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { throw failure("making", "a temporary generation") }
+  private static func create(_ name: String, in folder: Folder) throws(ProjectionError) -> Int32 {
+    let descriptor = try inLedger { () throws(LedgerError) in
+      try folder.openDescriptor(name, .create)
+    }
     // Nobody else has seen the file yet, so that the lock is free.
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
       let failure = failure("locking", "a temporary generation")
       close(descriptor)
-      unlink(path)
+      try? folder.unlink(name)
       throw failure
     }
     return descriptor
@@ -87,12 +89,10 @@ final class ScratchFile {
   }
 
   /// Removes the files that nobody holds any more.
-  private static func removeLeftovers(_ folder: String) {
-    for name in fileNames(in: folder) where name.contains(".sqlite") {
-      let path = "\(folder)/\(name)"
-      let descriptor = open(path, O_RDWR | O_CLOEXEC)
-      if descriptor < 0 { continue }
-      if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { unlink(path) }
+  private static func removeLeftovers(_ folder: Folder) {
+    for name in (try? folder.names()) ?? [] where name.contains(".sqlite") {
+      guard let descriptor = try? folder.openDescriptor(name, .readWrite) else { continue }
+      if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { try? folder.unlink(name) }
       close(descriptor)
     }
   }

@@ -12,7 +12,7 @@ final class WriteBehind {
 
   /// Nil where the file can't be opened: the sync in the end then does it all.
   init?(_ path: String) {
-    descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
     if descriptor < 0 { return nil }
   }
 

@@ -7,20 +7,20 @@ import Ledger
 package struct Snapshot: Sendable {
   package let header: SnapshotHeader
   /// The folder that both files stand in.
-  let folder: String
+  let folder: Folder
 
   /// How people call it: by its number of events.
   package var name: String { "\(header.size)" }
-  var path: String { "\(folder)/\(header.file)" }
 
   /// Inflates the database into an empty file, and compares its digest on the way.
   ///
   /// Throws `snapshot` where the file is not the one that the header describes.
   func inflate(to path: String, isCancelled: () -> Bool) throws(ProjectionError) {
-    let source = open(self.path, O_RDONLY | O_CLOEXEC)
-    guard source >= 0 else { throw .snapshot(name: name, cause: "its file cannot be opened") }
+    guard let source = try? folder.openDescriptor(header.file, .readOnly) else {
+      throw .snapshot(name: name, cause: "its file cannot be opened")
+    }
     defer { close(source) }
-    let target = open(path, O_WRONLY | O_CLOEXEC)
+    let target = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC)
     guard target >= 0 else {
       throw .file(
         operation: "opening", name: "a temporary generation",
@@ -32,8 +32,9 @@ package struct Snapshot: Sendable {
 
   /// Reads all of the file; returns why it is not the one that the header describes, nil where it is.
   fileprivate func damagedFile(isCancelled: () -> Bool) throws(ProjectionError) -> String? {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return "its file cannot be opened" }
+    guard let descriptor = try? folder.openDescriptor(header.file, .readOnly) else {
+      return "its file cannot be opened"
+    }
     defer { close(descriptor) }
     let hasher = SHA256()
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 16)
@@ -52,11 +53,12 @@ package struct Snapshot: Sendable {
 
   /// Whether the file is as long as the header says; a closer look costs reading it.
   var unfitFile: String? {
-    var status = stat()
-    guard stat(path, &status) == 0 else {
-      return errno == ENOENT ? "its file is gone" : "its file: \(String(cString: strerror(errno)))"
+    let status: FileStatus?
+    do throws(LedgerError) { status = try folder.status(header.file) } catch {
+      return "its file: \(error.cause)"
     }
-    let size = Int(status.st_size)
+    guard let status else { return "its file is gone" }
+    let size = status.sizeBytes
     return size == header.byteCount
       ? nil : "its file has \(size) bytes, not the \(header.byteCount) that its header says"
   }

@@ -24,24 +24,25 @@ package struct SnapshotStore {
     package var name: String { size.map { "\($0)" } ?? file }
   }
 
-  let folder: String
-  private let identity: LedgerIdentity
+  private static let folderName = "snapshots"
+  private let ledger: LedgerDirectory
   /// From the oldest position to the newest.
   package private(set) var snapshots: [Snapshot] = []
   package private(set) var unreadable: [Unreadable] = []
 
   /// Looks what is there. A folder that is missing holds nothing.
   package init(_ ledger: LedgerDirectory) {
-    folder = ledger.fullPath("snapshots")
-    identity = ledger.identity
+    self.ledger = ledger
     list()
   }
 
   private mutating func list() {
     (snapshots, unreadable) = ([], [])
-    for name in fileNames(in: folder).sorted() where name.hasSuffix(".json") {
+    // One that may not be used is refused when the ledger is opened, and where something is made in it.
+    guard let folder = (try? ledger.folderIfPresent(Self.folderName)) ?? nil else { return }
+    for name in ((try? folder.names()) ?? []).sorted() where name.hasSuffix(".json") {
       do throws(SnapshotHeader.Refusal) {
-        let header = try SnapshotHeader(try Self.read("\(folder)/\(name)"))
+        let header = try SnapshotHeader(try Self.read(name, in: folder))
         guard SnapshotHeader.headerName(size: header.size) == name
         else { throw SnapshotHeader.Refusal(cause: "its header is of another size") }
         snapshots.append(Snapshot(header: header, folder: folder))
@@ -57,11 +58,12 @@ package struct SnapshotStore {
     return store
   }
 
-  private static func read(_ path: String) throws(SnapshotHeader.Refusal) -> [UInt8] {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else {
-      throw SnapshotHeader.Refusal(
-        cause: "its header cannot be opened: \(String(cString: strerror(errno)))")
+  private static func read(
+    _ name: String, in folder: Folder
+  ) throws(SnapshotHeader.Refusal) -> [UInt8] {
+    let descriptor: Int32
+    do throws(LedgerError) { descriptor = try folder.openDescriptor(name, .readOnly) } catch {
+      throw SnapshotHeader.Refusal(cause: "its header cannot be opened: \(error.cause)")
     }
     defer { close(descriptor) }
     var bytes = [UInt8](repeating: 0, count: SnapshotHeader.byteCountMax + 1)
@@ -91,14 +93,14 @@ package struct SnapshotStore {
 
   /// Holds the lock of those who change the folder, for as long as `body` runs.
   private func withLock<Result>(
-    isCancelled: () -> Bool, _ body: () throws(ProjectionError) -> Result
+    isCancelled: () -> Bool, _ body: (Folder) throws(ProjectionError) -> Result
   ) throws(ProjectionError) -> Result {
-    try withFolderLock(folder, name: "snapshots", isCancelled: isCancelled) {
-      () throws(ProjectionError) in
-      for name in fileNames(in: folder) where name.hasSuffix(".building") {
-        unlink("\(folder)/\(name)")
+    try withFolderLock(ledger, Self.folderName, isCancelled: isCancelled) {
+      (folder) throws(ProjectionError) in
+      for name in (try? folder.names()) ?? [] where name.hasSuffix(".building") {
+        try? folder.unlink(name)
       }
-      return try body()
+      return try body(folder)
     }
   }
 
@@ -107,55 +109,60 @@ package struct SnapshotStore {
     _ database: Int32, _ progress: Progress, _ versions: [(name: String, version: Int)],
     isCancelled: () -> Bool
   ) throws(ProjectionError) -> Snapshot {
-    try withLock(isCancelled: isCancelled) { () throws(ProjectionError) in
+    try withLock(isCancelled: isCancelled) { (folder) throws(ProjectionError) in
       let headerFile = SnapshotHeader.headerName(size: progress.position)
       let files = SnapshotHeader.fileNames(size: progress.position)
-      let old = try? SnapshotHeader(try Self.read("\(folder)/\(headerFile)"))
+      let old = try? SnapshotHeader(try Self.read(headerFile, in: folder))
       let file = files.first { $0 != old?.file } ?? files[0]
-      defer { for name in [file, headerFile] { unlink("\(folder)/\(name).building") } }
-      let written = try write(file) { (sink) throws(ProjectionError) in
+      defer { for name in [file, headerFile] { try? folder.unlink(Self.buildingName(name)) } }
+      let written = try write(file, in: folder) { (sink) throws(ProjectionError) in
         try Self.compress(database, isCancelled, sink)
       }
+      defer { close(written.descriptor) }
       let header = SnapshotHeader(
-        identity, progress, versions, createdAtMs: Timestamp.now(),
+        ledger.identity, progress, versions, createdAtMs: Timestamp.now(),
         databaseByteCount: written.inputByteCount,
         file: file, byteCount: written.byteCount, sha256: written.sha256)
-      _ = try write(headerFile) { (sink) throws(ProjectionError) in
+      let writtenHeader = try write(headerFile, in: folder) { (sink) throws(ProjectionError) in
         try Self.send(header.bytes, sink)
         return 0
       }
-      // Without a header that names it the file is none that anybody reads.
-      try rename(file)
-      do throws(ProjectionError) {
-        try syncFolder()
-        try rename(headerFile)
-      } catch {
-        unlink("\(folder)/\(file)")
-        throw error
+      defer { close(writtenHeader.descriptor) }
+      try inLedger { () throws(LedgerError) in
+        // Without a header that names it the file is none that anybody reads.
+        try folder.rename(Self.buildingName(file), to: file, of: written.descriptor)
+        do throws(LedgerError) {
+          try folder.sync()
+          try folder.rename(
+            Self.buildingName(headerFile), to: headerFile, of: writtenHeader.descriptor)
+        } catch {
+          try? folder.unlink(file)
+          throw error
+        }
+        try folder.sync()
       }
-      try syncFolder()
-      for name in files where name != file { unlink("\(folder)/\(name)") }
+      for name in files where name != file { try? folder.unlink(name) }
       return Snapshot(header: header, folder: folder)
     }
   }
 
-  /// Gives a file that was written its name.
-  private func rename(_ name: String) throws(ProjectionError) {
-    guard Glibc.rename("\(folder)/\(name).building", "\(folder)/\(name)") == 0
-    else { throw Self.failure("renaming", name) }
-  }
+  /// The name of a file that is still being made.
+  private static func buildingName(_ name: String) -> String { name + ".building" }
 
   private typealias Sink = (UnsafeRawBufferPointer) throws(ProjectionError) -> Void
-  private typealias Written = (inputByteCount: Int, byteCount: Int, sha256: Digest32)
+  private typealias Written = (
+    descriptor: Int32, inputByteCount: Int, byteCount: Int, sha256: Digest32
+  )
 
-  /// Writes a file under its name for builders, and forces it to disk.
+  /// Writes a file under its name for builders, and forces it to disk. The caller closes it.
   private func write(
-    _ name: String, _ body: (Sink) throws(ProjectionError) -> Int
+    _ name: String, in folder: Folder, _ body: (Sink) throws(ProjectionError) -> Int
   ) throws(ProjectionError) -> Written {
-    let descriptor = open(
-      "\(folder)/\(name).building", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { throw Self.failure("making", name) }
-    defer { close(descriptor) }
+    let descriptor = try inLedger { () throws(LedgerError) in
+      try folder.openDescriptor(Self.buildingName(name), .create)
+    }
+    var isDone = false
+    defer { if !isDone { close(descriptor) } }
     let hasher = SHA256()
     var byteCount = 0
     let inputByteCount = try body { (bytes) throws(ProjectionError) in
@@ -172,7 +179,8 @@ package struct SnapshotStore {
       byteCount += bytes.count
     }
     guard fsync(descriptor) == 0 else { throw Self.failure("syncing", name) }
-    return (inputByteCount, byteCount, hasher.finish())
+    isDone = true
+    return (descriptor, inputByteCount, byteCount, hasher.finish())
   }
 
   /// Compresses a file; returns its length.
@@ -238,17 +246,6 @@ package struct SnapshotStore {
     return done
   }
 
-  private func syncFolder() throws(ProjectionError) {
-    let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard descriptor >= 0 else {
-      throw .file(operation: "opening", name: "snapshots", cause: String(cString: strerror(errno)))
-    }
-    defer { close(descriptor) }
-    guard fsync(descriptor) == 0 else {
-      throw .file(operation: "syncing", name: "snapshots", cause: String(cString: strerror(errno)))
-    }
-  }
-
   // MARK: Removing
 
   /// Removes all that `choose` does not keep: other snapshots, headers that can't be read, what interrupted work
@@ -258,29 +255,32 @@ package struct SnapshotStore {
     isCancelled: () -> Bool = { false },
     keeping choose: ([Snapshot]) throws(ProjectionError) -> [Snapshot]
   ) throws(ProjectionError) -> (removed: [String], kept: [Snapshot]) {
-    guard access(folder, F_OK) == 0 else { return ([], []) }
-    return try withLock(isCancelled: isCancelled) { () throws(ProjectionError) in
+    let isThere = try inLedger { () throws(LedgerError) in
+      try ledger.folderIfPresent(Self.folderName) != nil
+    }
+    guard isThere else { return ([], []) }
+    return try withLock(isCancelled: isCancelled) { (folder) throws(ProjectionError) in
       // What was there before the wait for the lock may have been replaced.
       var store = self
       store.list()
       let kept = try choose(store.snapshots)
-      var names: Set<String> = ["lock", ".", ".."]
+      var names: Set<String> = ["lock"]
       for snapshot in kept {
         names.formUnion([
           snapshot.header.file, SnapshotHeader.headerName(size: snapshot.header.size),
         ])
       }
-      let goners = fileNames(in: folder).filter { name in
+      let found = try inLedger { () throws(LedgerError) in try folder.names() }
+      let goners = found.filter { name in
         !names.contains(name) && (name.hasSuffix(".json") || name.hasSuffix(".sqlite.gz"))
       }.sorted()
       // Headers first: a file without one is none that anybody reads.
-      for suffix in [".json", ".sqlite.gz"] {
-        for name in goners where name.hasSuffix(suffix) {
-          guard unlink("\(folder)/\(name)") == 0 || errno == ENOENT
-          else { throw Self.failure("removing", name) }
+      try inLedger { () throws(LedgerError) in
+        for suffix in [".json", ".sqlite.gz"] {
+          for name in goners where name.hasSuffix(suffix) { try folder.unlink(name) }
         }
+        try folder.sync()
       }
-      try syncFolder()
       let removed = goners.filter { $0.hasSuffix(".json") }
       return (removed.map { String($0.dropLast(".json".count)) }, kept)
     }

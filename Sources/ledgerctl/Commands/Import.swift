@@ -79,10 +79,10 @@ private func importUploads(
   let ledger = try OpenLedger(invocation, context)
   let interruption = context.interruption
   let stop = StopFlag { interruption.isRequested }
-  let spool = options.isStrict ? ledger.directory.path : nil
+  let spool = options.isStrict ? ledger.directory.root : nil
   let inputs = try ImportInput.openAll(
     options.files,
-    spoolDirectory: spool, spoolBytesMax: options.spoolBytesMax, stop: stop)
+    spoolFolder: spool, spoolBytesMax: options.spoolBytesMax, stop: stop)
   let problems = try ImportProblemLog(options, context)
   var importOptions = Intake.ImportOptions()
   importOptions.registersApps = options.registersApps

@@ -1,0 +1,187 @@
+// Links that somebody has planted in a ledger: they are not followed, and what they lead to stays as it was.
+import Glibc
+import Testing
+
+@Suite struct LinkTests {
+  /// A link in the place of one of the ledger's files or folders.
+  struct Planted: Sendable, CustomTestStringConvertible {
+    let name: String
+    /// Shell that plants it; `$V` is a file of the caller's and `$D` a directory.
+    let planting: String
+    let command: String
+    /// What the error says; nil where the link goes and the command does its work.
+    var refusal: String? = "it is a symbolic link, and none is followed inside a ledger"
+    var testDescription: String { name }
+
+    static let all: [Planted] = [
+      .init(name: "config.lock", planting: "ln -s $V L/config.lock", command: "$TOKEN"),
+      .init(name: "lock", planting: "rm L/lock; ln -s $V L/lock", command: "$ADD"),
+      .init(name: "lock, for reading", planting: "rm L/lock; ln -s $V L/lock", command: "status"),
+      .init(name: "keys", planting: "ln -s $D L/keys", command: "key create"),
+      .init(
+        name: "keys/lock", planting: "mkdir L/keys; ln -s $V L/keys/lock", command: "key create"),
+      .init(
+        name: "checkpoints", planting: "ledgerctl key create; ln -s $D L/checkpoints",
+        command: "checkpoint"),
+      .init(name: "snapshots", planting: "ln -s $D L/snapshots", command: "snapshot create"),
+      .init(
+        name: "snapshots/lock", planting: "mkdir L/snapshots; ln -s $V L/snapshots/lock",
+        command: "snapshot create"),
+      .init(
+        name: "projections", planting: "rm -r L/projections*; ln -s $D L/projections",
+        command: "rebuild"),
+      .init(
+        name: "projections/lock", planting: "rm -f L/projections/lock; ln -s $V L/projections/lock",
+        command: "rebuild"),
+      .init(
+        name: "projections/past",
+        planting: "rm -rf L/projections/past; ln -s $D L/projections/past",
+        command: "export revenue --as-of 0"),
+      .init(
+        name: "a generation",
+        planting: "G=L/$(readlink L/projections.sqlite); rm $G*; ln -s $V $G",
+        command: "export revenue"),
+      .init(name: "log", planting: "mv L/log moved; ln -s ../moved L/log", command: "status"),
+      .init(
+        name: "log, for writing", planting: "mv L/log moved; ln -s ../moved L/log", command: "$ADD"),
+      .init(name: "config.json", planting: "ln -s $V L/config.json", command: "config check"),
+      .init(
+        name: "config.json that leads nowhere", planting: "ln -s nowhere L/config.json",
+        command: "config check"),
+      .init(
+        name: "the next tail", planting: "ln -s $V L/log/tail-00000000000000000002.log",
+        command: "$ADD"),
+      .init(
+        name: "a segment", planting: "rm L/log/*.gz; ln -s $V L/log/00000000000000000000.jsonl.gz",
+        command: "audit"),
+      .init(
+        name: "ledger.json", planting: "mv L/ledger.json moved; ln -s ../moved L/ledger.json",
+        command: "status"),
+      .init(
+        name: "ledger.json.new", planting: "ln -s $V L/ledger.json.new", command: "key create",
+        refusal: nil),
+      .init(
+        name: "config.json.new", planting: "ln -s $V L/config.json.new", command: "$TOKEN",
+        refusal: nil),
+      .init(
+        name: "a segment that is being made",
+        planting: "ln -s $V L/log/00000000000000000001.jsonl.gz.new", command: "$ADD",
+        refusal: nil),
+      .init(
+        name: "projections.sqlite", planting: "ln -sfn $V L/projections.sqlite",
+        command: "export revenue", refusal: nil),
+      .init(
+        name: "projections.sqlite, by the name of a generation",
+        planting: "cp $V $D/1.sqlite; ln -sfn $D/1.sqlite L/projections.sqlite",
+        command: "export revenue", refusal: nil),
+      .init(
+        name: "projections.sqlite.new", planting: "ln -s $V L/projections.sqlite.new",
+        command: "rebuild", refusal: nil),
+      .init(
+        name: "a pipe as config.json", planting: "mkfifo L/config.json", command: "config check",
+        refusal: "it is no regular file"),
+    ]
+  }
+
+  /// A ledger with an app and projections; where root runs the tests it belongs to another user.
+  private static let ledger = """
+    ledgerctl init L --origin example.com/links >out && export LEDGER_DIR=L &&
+    app=$(ledgerctl app add --name Shop --bundle-id com.example.shop) && echo $app >app &&
+    ledgerctl app add --name Second --bundle-id com.example.second >out &&
+    ledgerctl rebuild >out && mkdir victims &&
+    echo secret >victim && chmod 640 victim && echo other >victims/file &&
+    { test $(id -u) != 0 || chown -R 65534:65534 L; } &&
+    V=$PWD/victim D=$PWD/victims TOKEN="token create --app $app" \
+    ADD='app add --name Other --bundle-id com.example.other'
+    """
+  private static let look =
+    "cat victim victims/file && stat -c '%u %g %a' victim victims victims/file && ls victims"
+
+  @Test(arguments: Planted.all)
+  func aPlantedLinkIsNotFollowed(_ planted: Planted) throws {
+    let sandbox = try Sandbox()
+    let made = try sandbox.run(
+      """
+      \(Self.ledger) && { \(planted.planting); } >out && { \(Self.look); } >before &&
+      printf '%s\\n' "ledgerctl \(planted.command)" >command && chmod +x command
+      """)
+    try #require(made.exitCode == 0, "\(made.diagnostics)")
+    let outcome = try sandbox.run("export LEDGER_DIR=L; timeout 60 sh ./command")
+    if let refusal = planted.refusal {
+      #expect(outcome.exitCode == 1, "\(outcome)")
+      #expect(outcome.diagnostics.contains(refusal), "\(outcome)")
+    } else {
+      #expect(outcome.exitCode == 0, "\(outcome)")
+    }
+    let after = try sandbox.run("{ \(Self.look); } | cmp - before")
+    #expect(after.exitCode == 0, "\(after)")
+  }
+
+  @Test func aLinkToTheLedgerItselfIsFollowed() throws {
+    let sandbox = try Sandbox()
+    let outcome = try sandbox.run(
+      """
+      \(Self.ledger) && mkdir -p far/away && ln -s L one && ln -s ../../one far/away/two &&
+      export LEDGER_DIR=far/away/two && ledgerctl $ADD >out && ledgerctl export revenue >out &&
+      ledgerctl snapshot create >out && ledgerctl $TOKEN >out 2>&1 && ledgerctl audit >out &&
+      ledgerctl key create >out && ledgerctl checkpoint >out
+      """)
+    #expect(outcome.exitCode == 0, "\(outcome)")
+  }
+
+  /// Where others can write to a file or folder of the ledger.
+  @Test(arguments: [
+    (".", "status"), (".", "serve --listen 127.0.0.1:0"), (".", "audit"), (".", "export revenue"),
+    ("log", "status"), ("keys", "status"), ("snapshots", "serve --listen 127.0.0.1:0"),
+    ("checkpoints", "audit"), ("projections", "status"), ("ledger.json", "status"),
+    ("lock", "status"), ("config.json", "status"), ("config.lock", "status"),
+    ("log/00000000000000000000.jsonl.gz", "status"), ("log/tail-*.log", "audit"),
+    ("$(readlink L/projections.sqlite)", "export revenue"),
+  ])
+  func whatOthersMayWriteToIsRefused(_ place: String, _ command: String) throws {
+    let sandbox = try Sandbox()
+    let made = try sandbox.run(
+      """
+      \(Self.ledger) && mkdir -m 700 L/keys L/snapshots L/checkpoints && ledgerctl $TOKEN >out 2>&1 &&
+      chmod \(place == "." ? "0777" : "g+w") L/\(place)
+      """)
+    try #require(made.exitCode == 0, "\(made)")
+    let refused = try sandbox.run("timeout 60 ledgerctl \(command) --ledger L </dev/null")
+    #expect(refused.exitCode == 1, "\(refused)")
+    #expect(
+      refused.diagnostics.contains("users other than its owner may write to it"), "\(refused)")
+    let advice = "chmod -R go-w L"
+    #expect(refused.diagnostics.contains("'\(advice)'"))
+    let mended = try sandbox.run("\(advice) && ledgerctl status --ledger L >out")
+    #expect(mended.exitCode == 0, "\(mended)")
+  }
+
+  @Test func initRefusesADirectoryThatOthersMayWriteTo() throws {
+    let sandbox = try Sandbox()
+    let refused = try sandbox.run(
+      "mkdir -m 775 shop; ledgerctl init shop --origin example.com/shop")
+    #expect(refused.exitCode == 1)
+    #expect(refused.diagnostics.contains("users other than its owner may write to it"))
+    #expect(try sandbox.run("ls -A shop; stat -c %a shop").output == "775\n")
+    #expect(
+      try sandbox.run("ln -s shop link; chmod 755 shop; ledgerctl init link --origin a.example")
+        .exitCode == 0)
+  }
+
+  @Test(.enabled(if: geteuid() == 0))
+  func whatRootMakesAnewBelongsToTheLedgersOwner() throws {
+    let sandbox = try Sandbox()
+    let outcome = try sandbox.run(
+      """
+      \(Self.ledger) && ledgerctl $TOKEN >out 2>&1 && stat -c '%u %g %a' L/config.lock L/config.json
+      """)
+    #expect(outcome.output == "65534 65534 600\n65534 65534 600\n", "\(outcome)")
+    // One that is there already stays whose it is.
+    let kept = try sandbox.run(
+      """
+      rm L/config.lock && touch L/config.lock && chmod 600 L/config.lock && export LEDGER_DIR=L &&
+      ledgerctl token create --app $(cat app) >out 2>&1 && stat -c %u L/config.lock
+      """)
+    #expect(kept.output == "0\n", "\(kept)")
+  }
+}
