@@ -1,5 +1,6 @@
 // What a command may use of the world around it.
 import Glibc
+import Ledger
 
 /// The surroundings of one run of the program.
 struct Context {
@@ -11,6 +12,7 @@ struct Context {
   let errorTerminal: Terminal
   let interruption: Interruption
   let snapshotUse = SnapshotUse()
+  let ledgers = OpenedLedgers()
 
   /// - Parameter arguments: the command line, whose secrets no message is to hold.
   init(_ arguments: [String], interruption: Interruption) {
@@ -34,11 +36,28 @@ struct Context {
     return path
   }
 
+  /// Opens the ledger that the command works on.
+  func openLedger(_ invocation: Invocation) throws -> LedgerDirectory {
+    try openLedger(path: try ledgerPath(invocation))
+  }
+
+  func openLedger(path: String) throws(LedgerError) -> LedgerDirectory {
+    let ledger = try LedgerDirectory.open(path: path)
+    ledgers.opened = ledger
+    return ledger
+  }
+
   /// The same for a command that can do without a ledger: nil where none is named and the current directory is none.
   func ledgerPathIfAny(_ invocation: Invocation) -> String? {
     if let path = invocation.ledgerPath ?? environmentValue("LEDGER_DIR") { return path }
     return access("ledger.json", F_OK) == 0 ? "." : nil
   }
+}
+
+/// The ledger that this run of the program works on.
+final class OpenedLedgers {
+  /// Nothing may be written into its directory but by the ledger itself.
+  var opened: LedgerDirectory?
 }
 
 /// The snapshots that books of an earlier moment were made of in this run of the program.

@@ -2,6 +2,7 @@
 import Foundation
 import Intake
 import JSON
+import Ledger
 import TestSupport
 import Testing
 

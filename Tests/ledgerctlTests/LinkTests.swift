@@ -184,4 +184,42 @@ import Testing
       """)
     #expect(kept.output == "0\n", "\(kept)")
   }
+
+  // MARK: -o
+
+  @Test(arguments: [
+    "export revenue --format csv -o", "export revenue --format csv --manifest -o", "checkpoint -o",
+    "prove 0 -o", "diff --from 0 --to 1 --format csv -o", "help --markdown -o", "$TOKEN -o",
+    "serve --listen 127.0.0.1:0 --access-log",
+  ])
+  func noCommandWritesIntoALedger(_ command: String) throws {
+    let sandbox = try Sandbox()
+    let made = try sandbox.run(
+      """
+      \(Self.ledger) && ledgerctl key create >out && ledgerctl checkpoint -o head && ln -s L there &&
+      ln -s L/ledger.json to-file && ln -s L/projections deep && cp L/ledger.json before &&
+      echo "$TOKEN" >token && printf '%s\\n' "ledgerctl \(command) \\"\\$1\\"" >command
+      """)
+    try #require(made.exitCode == 0, "\(made)")
+    let paths = [
+      "L/ledger.json", "L/log/../ledger.json", "there/ledger.json", "to-file", "./L//ledger.json",
+      "$PWD/L/ledger.json", "L/report.csv", "L/log/tail-00000000000000000000.log", "deep/1.sqlite",
+      "L/projections/new", "L/keys/new",
+    ]
+    for path in paths {
+      let refused = try sandbox.run("export LEDGER_DIR=L; timeout 60 sh ./command \(path)")
+      #expect(refused.exitCode == 1, "\(path): \(refused)")
+      #expect(
+        refused.diagnostics.contains("it lies in a ledger's directory"), "\(path): \(refused)")
+    }
+    let outcome = try sandbox.run(
+      """
+      cmp before L/ledger.json && test ! -e L/report.csv && test ! -e L/keys/new &&
+      export LEDGER_DIR=L && ledgerctl audit >out && ledgerctl token list
+      """)
+    #expect(outcome.exitCode == 0 && outcome.output == "No tokens.\n", "\(outcome)")
+    // Standing in it changes nothing.
+    let inside = try sandbox.run("cd L && unset LEDGER_DIR; sh ../command report.csv")
+    #expect(inside.diagnostics.contains("it lies in a ledger's directory"), "\(inside)")
+  }
 }

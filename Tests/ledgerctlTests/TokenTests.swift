@@ -19,7 +19,8 @@
       let kept = try file.addToken(appFamilyID: "0e7c2f4a-9a0b-4c5d-8e6f-112233445566").kept
       try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: file.path)
       let failure = withdrawToken(
-        kept.id, from: file, because: .writeFailed(object: "standard output", code: ENOSPC))
+        kept.id, from: file,
+        because: OutputError.writeFailed(object: "standard output", code: ENOSPC))
       #expect(
         failure.cause
           == """

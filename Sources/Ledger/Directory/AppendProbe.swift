@@ -9,7 +9,7 @@ extension LedgerDirectory {
   package func probeAppend() throws(LedgerError) {
     let outcome: Result<Void, LedgerError>
     do throws(LedgerError) {
-      let file = try openFile(Self.probeName, .replace)
+      let file = try makeFile(Self.probeName)
       let content = [UInt8](repeating: 0, count: Self.probeByteCount)
       try file.write(content, offsetBytes: 0)
       try file.syncData()

@@ -34,6 +34,9 @@ private func writeConventions(to output: Output) throws(OutputError) {
 
     - An option's value follows it as `--option value` or `--option=value`; `--` ends the options.
     - Wrong use is found before any data is touched: exit code 2, nothing read or written.
+    - A symbolic link in the place of a file or folder of a ledger, or one that group or others may write to, ends \
+    every command with exit code 1. Links may lead to the ledger's directory itself.
+    - `-o FILE` replaces FILE when all is written. A FILE in a ledger's directory is refused, by whatever path.
     - An error is one line on standard error: `ledgerctl: operation: object: cause`. It never holds a receipt, \
     a token or a user identifier. At most 24 characters of an argument that was not understood \
     are shown. Of any argument, a path included, `[47 characters, not shown]` stands for what looks like a token, base64, \

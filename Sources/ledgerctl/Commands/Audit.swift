@@ -73,7 +73,7 @@ private enum ProjectionVerdict {
 private func audit(
   _ options: AuditOptions, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
-  let directory = try LedgerDirectory.open(path: try context.ledgerPath(invocation))
+  let directory = try context.openLedger(invocation)
   let given = try options.checkpointPaths.map { path in
     (path: path, checkpoint: try givenCheckpoint(path, directory, keys: options.keys))
   }

@@ -14,7 +14,7 @@ let keyCreateCommand = Command(
   options: [Option("further", help: "make another key although there is one")],
   examples: [Example("ledgerctl key create", "Make the ledger's signing key")]
 ) { invocation, context in
-  let directory = try LedgerDirectory.open(path: try context.ledgerPath(invocation))
+  let directory = try context.openLedger(invocation)
   let key = try KeyStore(directory).create(isFurther: invocation.has("further"))
   try context.output.writeLine("\(key)")
   return .done
@@ -35,7 +35,7 @@ let keyListCommand = Command(
 private func listKeys(
   isJSON: Bool, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
-  let store = KeyStore(try LedgerDirectory.open(path: try context.ledgerPath(invocation)))
+  let store = KeyStore(try context.openLedger(invocation))
   let keys = try store.publicKeys()
   let signing = try store.signingKey()?.verifierKey
   guard isJSON else {

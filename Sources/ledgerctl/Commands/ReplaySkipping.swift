@@ -5,7 +5,7 @@ import Ledger
 func replaySkipping(
   _ options: ReplayOptions, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
-  let directory = try LedgerDirectory.open(path: try context.ledgerPath(invocation))
+  let directory = try context.openLedger(invocation)
   let types = Set(options.types)
   let report = try LogSalvage(directory).run(progress: { _, _ in
     try context.interruption.check()

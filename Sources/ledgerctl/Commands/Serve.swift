@@ -56,7 +56,7 @@ struct ServeOptions: Equatable, Sendable {
 private func serve(
   _ options: ServeOptions, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
-  let directory = try LedgerDirectory.open(path: try context.ledgerPath(invocation))
+  let directory = try context.openLedger(invocation)
   let progress = Progress("Projecting", unit: .count("events"), context: context)
   let diagnostics = context.diagnostics
   let interruption = context.interruption
@@ -65,7 +65,9 @@ private func serve(
   serverOptions.listen = options.listen
   serverOptions.metricsListen = options.metricsListen
   serverOptions.say = { diagnostics.writeLine(visible("ledgerctl: serve: \($0)")) }
-  if let path = options.accessLog { serverOptions.accessLogDescriptor = try openLog(path) }
+  if let path = options.accessLog {
+    serverOptions.accessLogDescriptor = try openLog(path, outside: directory)
+  }
   let server = try LedgerServer(
     directory, options: serverOptions,
     observer: Projector.Observer(
@@ -105,8 +107,15 @@ private func place(_ server: LedgerServer, _ options: ServeOptions) -> String {
   return text
 }
 
-private func openLog(_ path: String) throws -> Int32 {
+private func openLog(_ path: String, outside ledger: LedgerDirectory) throws -> Int32 {
   if path == "-" { return STDOUT_FILENO }
+  let file = resolvedPath(path)
+  let folder = file.lastIndex(of: "/").map { String(file[...$0]) } ?? "."
+  if try isInsideLedger(folder, ledger) {
+    throw Failure(
+      operation: "open", object: path,
+      cause: "it lies in a ledger's directory, which holds the ledger's own files alone")
+  }
   let descriptor = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o600)
   if descriptor < 0 { throw Failure(operation: "open", object: path, systemError: errno) }
   return descriptor

@@ -5,18 +5,25 @@ import JSON
 import Projections
 
 let tokenCreateCommand = Command(
-  "token create", summary: "Make a token for an app's back end and print it once",
+  "token create", summary: "Make a token for an app's back end, and show it once",
   details: [
-    "A token lets its bearer upload receipts of one app family, and look them up. It is printed once: config.json "
-      + "keeps its SHA-256. A running server takes it up within two seconds. One that cannot be printed is revoked.",
+    "A token lets its bearer upload receipts of one app family, and look them up. It is shown once: config.json "
+      + "keeps its SHA-256. A running server takes it up within two seconds. One that cannot be printed, or written "
+      + "to FILE, is revoked.",
+    "With -o the token goes to FILE alone, which its owner alone may read (mode 0600), also where it replaces another. "
+      + "A shell's redirection makes a file that others can read, where the umask does not prevent that.",
     "config.json is written anew, indented; what else stands in it stays, in its order.",
   ],
   options: [
-    Option("app", value: .init("ID"), isRequired: true, help: "the app family's id"), .json,
+    Option("app", value: .init("ID"), isRequired: true, help: "the app family's id"),
+    Option(
+      "output", short: "o", value: .init("FILE"),
+      help: "write the token to FILE, which its owner alone may read; `-` is standard output"),
+    .json,
   ],
   examples: [
     Example(
-      "ledgerctl token create --app 0e7c2f4a-9a0b-4c5d-8e6f-112233445566",
+      "ledgerctl token create --app 0e7c2f4a-9a0b-4c5d-8e6f-112233445566 -o token",
       "Make a token for the app that `app add` has registered")
   ]
 ) { invocation, context in
@@ -91,40 +98,58 @@ private func createToken(
   let appFamilyID = options.appFamilyID ?? ""
   let ledger = try OpenLedger(invocation, context)
   _ = try ledger.appName(appFamilyID, operation: "token create")
+  // Opened first: where that fails there is no token yet.
+  let outputPath = invocation.value("output").flatMap { $0 == "-" ? nil : $0 }
+  let target = try outputPath.map {
+    try OutputFile(path: $0, outside: ledger.directory, isPrivate: true)
+  }
   let file = ConfigurationFile(ledger.directory)
   let (token, kept) = try file.addToken(appFamilyID: appFamilyID)
-  do throws(OutputError) {
-    if options.isJSON {
-      var writer = JSONWriter()
-      writer.object { writer in
-        writer.member("token", token)
-        kept.write(to: &writer)
-      }
-      try context.output.write(writer.bytes)
-      try context.output.writeLine()
-    } else {
-      try context.output.writeLine(token)
-    }
-    try context.output.flush()
+  do {
+    try write(token, kept, isJSON: options.isJSON, to: target?.output ?? context.output)
+    try target?.commit()
   } catch {
     throw withdrawToken(kept.id, from: file, because: error)
   }
-  if !options.isJSON {
+  if let outputPath {
+    context.diagnostics.writeLine(
+      "ledgerctl: token \(kept.id) is in \(visible(outputPath)); keep it as you keep a password")
+  } else if !options.isJSON {
     context.diagnostics.writeLine(
       "ledgerctl: token \(kept.id) is shown this once; keep it as you keep a password")
   }
   return .done
 }
 
-/// Ends a token that could not be printed, since nobody holds it; says so, or how to end it.
+private func write(
+  _ token: String, _ kept: Configuration.Token, isJSON: Bool, to output: Output
+) throws(OutputError) {
+  if isJSON {
+    var writer = JSONWriter()
+    writer.object { writer in
+      writer.member("token", token)
+      kept.write(to: &writer)
+    }
+    try output.write(writer.bytes)
+    try output.writeLine()
+  } else {
+    try output.writeLine(token)
+  }
+  try output.flush()
+}
+
+/// Ends a token that could not be printed or written, since nobody holds it; says so, or how to end it.
 func withdrawToken(
-  _ id: String, from file: ConfigurationFile, because error: OutputError
+  _ id: String, from file: ConfigurationFile, because error: any Error
 ) -> Failure {
   var cause =
     switch error {
-    case .closedPipe: "it could not be printed: nobody reads the output"
-    case .writeFailed(let object, let code):
+    case OutputError.closedPipe: "it could not be printed: nobody reads the output"
+    case OutputError.writeFailed(let object, let code):
       "it could not be printed: \(object): \(systemErrorText(code))"
+    case let failure as Failure:
+      "it could not be written: \(failure.object): \(failure.cause)"
+    default: "it could not be written"
     }
   do {
     _ = try file.revokeToken(id: id)

@@ -48,7 +48,7 @@ struct VerifyOptions: Equatable, Sendable {
 private func verify(
   _ options: VerifyOptions, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
-  let directory = try context.ledgerPathIfAny(invocation).map { try LedgerDirectory.open(path: $0) }
+  let directory = try context.ledgerPathIfAny(invocation).map { try context.openLedger(path: $0) }
   let configuration =
     try directory.map { try ConfigurationFile($0).read() } ?? Intake.Configuration()
   let interruption = context.interruption

@@ -11,7 +11,7 @@ struct OpenLedger {
 
   /// - Parameter view: `whole` is for commands that only show the log.
   init(_ invocation: Invocation, _ context: Context, _ view: LogView = .durable) throws {
-    directory = try LedgerDirectory.open(path: try context.ledgerPath(invocation))
+    directory = try context.openLedger(invocation)
     reader = try LogReader(directory, view)
     self.context = context
   }

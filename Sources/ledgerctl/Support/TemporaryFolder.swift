@@ -12,7 +12,9 @@ final class TemporaryFolder {
     guard mkdtemp(&template) != nil else {
       throw Failure(operation: "make a temporary folder", object: parent, systemError: errno)
     }
-    folder = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+    let made = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+    // Links may lead to it; the databases in it are opened through none.
+    folder = resolvedPath(made)
   }
 
   /// The path of a file in it.

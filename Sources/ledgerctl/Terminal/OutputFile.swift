@@ -1,5 +1,6 @@
 // `-o FILE`: a file that comes into being whole or not at all.
 import Glibc
+import Ledger
 
 /// A file written beside its final name and renamed in the end. Unless `commit` succeeds nothing is left behind,
 /// and a file that was there before stays as it was.
@@ -11,12 +12,20 @@ final class OutputFile {
   let output: Output
 
   /// Opens the file. A symbolic link is followed, so that its target is replaced, not the link.
-  /// - Parameter mode: of a new file; one that exists keeps its own.
-  init(path: String, mode newMode: mode_t = 0o666) throws {
+  ///
+  /// Throws where it would stand in the directory of a ledger.
+  /// - Parameters:
+  ///   - ledger: what the command has opened.
+  ///   - mode: of a new file; one that exists keeps its own.
+  ///   - isPrivate: whether its owner alone may read it, whatever the permissions of a file that it replaces.
+  init(
+    path: String, outside ledger: LedgerDirectory?, mode newMode: mode_t = 0o666,
+    isPrivate: Bool = false
+  ) throws {
     let operation = "write"
     var status = stat()
     let exists = stat(path, &status) == 0
-    let mode = exists ? status.st_mode & 0o777 : nil
+    let mode = exists && !isPrivate ? status.st_mode & 0o777 : nil
     if exists, status.st_mode & S_IFMT == S_IFDIR {
       throw Failure(operation: operation, object: path, cause: "it is a directory")
     }
@@ -25,7 +34,7 @@ final class OutputFile {
       temporaryPath = nil
       descriptor = Glibc.open(path, O_WRONLY | O_CLOEXEC)
     } else {
-      let target = exists ? Self.resolved(path) : path
+      let target = exists ? resolvedPath(path) : path
       let (folder, name) = Self.split(target)
       guard !name.isEmpty else {
         throw Failure(operation: operation, object: path, cause: "it names no file")
@@ -34,12 +43,18 @@ final class OutputFile {
         let cause = errno == ENOENT ? "there is no such folder" : systemErrorText(errno)
         throw Failure(operation: operation, object: folder, cause: cause)
       }
+      if try isInsideLedger(folder, ledger) {
+        throw Failure(
+          operation: operation, object: path,
+          cause: "it lies in a ledger's directory, which holds the ledger's own files alone")
+      }
       self.path = target
       // Two processes have two ids; a leftover of an earlier one with the same id may go.
       let temporary = "\(folder)/.\(name.prefix(200)).tmp-\(getpid())"
       temporaryPath = temporary
       _ = unlink(temporary)
-      descriptor = Glibc.open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, newMode)
+      descriptor = Glibc.open(
+        temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, isPrivate ? 0o600 : newMode)
       if descriptor >= 0, let mode { _ = fchmod(descriptor, mode) }
     }
     let code = errno
@@ -72,12 +87,6 @@ final class OutputFile {
     if let temporaryPath { unlink(temporaryPath) }
   }
 
-  private static func resolved(_ path: String) -> String {
-    guard let pointer = realpath(path, nil) else { return path }
-    defer { free(pointer) }
-    return String(cString: pointer)
-  }
-
   private static func split(_ path: String) -> (folder: String, name: String) {
     guard let slash = path.lastIndex(of: "/") else { return (".", path) }
     let folder = path[..<slash]
@@ -93,6 +102,45 @@ final class OutputFile {
   }
 }
 
+/// A path without links; as it is where it can't be resolved.
+func resolvedPath(_ path: String) -> String {
+  guard let pointer = realpath(path, nil) else { return path }
+  defer { free(pointer) }
+  return String(cString: pointer)
+}
+
+/// Whether a folder is a ledger's directory, or lies in one: that of `ledger`, or of any other. Told by the folders
+/// themselves, so that neither a link nor another spelling of the path leads past it.
+func isInsideLedger(_ folder: String, _ ledger: LedgerDirectory?) throws(LedgerError) -> Bool {
+  var known: [FileStatus] = []
+  if let ledger {
+    known.append(try ledger.root.ownStatus())
+    for name in LedgerDirectory.folderNames {
+      if let status = try ledger.root.status(name), status.kind == .directory {
+        known.append(status)
+      }
+    }
+  }
+  var path = resolvedPath(folder)
+  while true {
+    if let folder = try? Folder(path: path) {
+      let status = try folder.ownStatus()
+      if known.contains(where: status.isOfSameFile) || folder.holdsLedger { return true }
+    }
+    guard path.hasPrefix("/"), path != "/", let slash = path.lastIndex(of: "/") else {
+      return false
+    }
+    path = slash == path.startIndex ? "/" : String(path[..<slash])
+  }
+}
+
+extension Folder {
+  /// Whether it looks like a ledger's directory.
+  fileprivate var holdsLedger: Bool {
+    (try? status("ledger.json"))?.kind == .regular && (try? status("log"))?.kind == .directory
+  }
+}
+
 /// Gives `body` the file at `path`, or standard output where that is nil or `-`, and finishes what it wrote.
 func withDestination(
   _ path: String?, _ context: Context, _ body: (Output) throws -> Void
@@ -101,7 +149,7 @@ func withDestination(
     try body(context.output)
     return try context.output.flush()
   }
-  let file = try OutputFile(path: path)
+  let file = try OutputFile(path: path, outside: context.ledgers.opened)
   try body(file.output)
   try context.interruption.check()
   try file.commit()
