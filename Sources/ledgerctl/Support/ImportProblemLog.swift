@@ -30,7 +30,7 @@ final class ImportProblemLog {
       throw UsageError(
         "--errors", "names a file that is to be imported, and would replace it", command: "import")
     }
-    file = try OutputFile(path: path, mode: 0o600)
+    file = try OutputFile(path: path, outside: context.ledgers.opened, mode: 0o600)
   }
 
   private static func areSame(_ path: String, _ other: String) -> Bool {
