@@ -1,6 +1,7 @@
 // Real receipts from outside the repository: what they hold, and whether they verify.
 
 import AppStore
+import Bytes
 import Foundation
 import TestSupport
 import Testing
@@ -37,14 +38,8 @@ struct ReceiptFixtureTests {
     "unified-with-35-purchases",
   ]
 
-  static func verifier() throws -> ReceiptVerifier {
-    try ReceiptVerifier(
-      configuration: .init(
-        transactionIntermediates: [
-          try Fixtures.bytes("certificates/itunes-store-ca.cer"),
-          try Fixtures.bytes("certificates/apple-root-ca.cer"),
-        ]))
-  }
+  /// As the program is shipped: nothing is configured.
+  static func verifier() throws -> ReceiptVerifier { try ReceiptVerifier(configuration: .init()) }
 
   @Test("an Apple-signed receipt is valid", arguments: appleSigned)
   func appleSignedIsValid(name: String) throws {
@@ -76,16 +71,29 @@ struct ReceiptFixtureTests {
       try Self.verifier().verify(file, receipt: receipt) == .invalid(.localTestingEnvironment))
   }
 
-  @Test("a transaction receipt verifies with the intermediate alone, and is undecided without")
+  @Test("Xcode's receipt is valid where the fingerprint of its signer is configured")
+  func xcodeIsAdmitted() throws {
+    let file = try Fixtures.receipt("unified-xcode-must-be-refused")
+    let fingerprint = Array(
+      "ff0ba36e721d2db741d2aa11e6112ef78bf7131b46c7f035b00891d045c864fe".utf8)
+    let signer = try #require(fingerprint.withUnsafeBytes { Digest32(hex: $0) })
+    let verifier = try ReceiptVerifier(configuration: .init(localTestingSigners: [signer]))
+    #expect(verifier.verify(file, receipt: try ReceiptFile.decode(file)) == .valid)
+  }
+
+  @Test("a transaction receipt verifies with what an operator configured before, too")
   func transactionConfigurations() throws {
     let file = try Fixtures.receipt("transaction-v2-sandbox")
     let receipt = try ReceiptFile.decode(file)
     let intermediate = try Fixtures.bytes("certificates/itunes-store-ca.cer")
-    let alone = try ReceiptVerifier(
-      configuration: .init(transactionIntermediates: [intermediate]))
-    #expect(alone.verify(file, receipt: receipt) == .valid)
-    let none = try ReceiptVerifier(configuration: .init())
-    #expect(none.verify(file, receipt: receipt) == .undecided(.intermediateNotConfigured))
+    let root = try Fixtures.bytes("certificates/apple-root-ca.cer")
+    for certificates in [[], [intermediate], [intermediate, root]] as [[[UInt8]]] {
+      let verifier = try ReceiptVerifier(
+        configuration: .init(transactionIntermediates: certificates))
+      #expect(verifier.verify(file, receipt: receipt) == .valid)
+    }
+    let without = try ReceiptVerifier(configuration: .init(pinnedRoots: []))
+    #expect(without.verify(file, receipt: receipt) == .undecided(.intermediateNotConfigured))
   }
 
   @Test("a flipped bit in any byte of a real receipt is refused", arguments: appleSigned)

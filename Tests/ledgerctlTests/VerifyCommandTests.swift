@@ -36,8 +36,8 @@ import Testing
     .init(
       testDescription: "transaction-v2-sandbox", exitCode: 0, verdict: "valid", purchaseCount: 1),
     .init(
-      testDescription: "transaction-v2-sandbox", isConfigured: false, exitCode: 3,
-      verdict: "undecided", fault: "intermediate_not_configured", purchaseCount: 1),
+      testDescription: "transaction-v2-sandbox", isConfigured: false, exitCode: 0,
+      verdict: "valid", purchaseCount: 1),
   ]
 
   @Test(.enabled(if: fixtures != nil, "no ../shared/fixtures here"), arguments: cases)

@@ -10,6 +10,14 @@ package struct IssuedCertificate: Sendable {
   package let serial: Int64
   package let key: SigningKey
 
+  package init(der: [UInt8], name: [UInt8], issuerName: [UInt8], serial: Int64, key: SigningKey) {
+    self.der = der
+    self.name = name
+    self.issuerName = issuerName
+    self.serial = serial
+    self.key = key
+  }
+
   /// SHA-256 of the whole certificate.
   package var fingerprint: Digest32 { der.withUnsafeBytes { SHA256.hash($0) } }
 }

@@ -41,7 +41,7 @@ package struct TransactionReceiptPlan {
 
   package func signed(by signer: IssuedCertificate) throws(AuthorityError) -> [UInt8] {
     let purchaseInfo = purchaseInfo
-    let signature = try signer.key.sign([version] + purchaseInfo, .sha1)
+    let signature = try signer.key.sign([version] + purchaseInfo, version < 4 ? .sha1 : .sha256)
     return file(signature: signature, certificate: signer.der, purchaseInfo: purchaseInfo)
   }
 

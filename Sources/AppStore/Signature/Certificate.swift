@@ -52,6 +52,11 @@ final class Certificate: @unchecked Sendable {
   /// Whether it names itself as its issuer.
   var isSelfIssued: Bool { X509_NAME_cmp(issuerName, subjectName) == 0 }
 
+  /// Whether `other` bears the name that this certificate calls its issuer, whoever signed it.
+  func namesAsIssuer(_ other: Certificate) -> Bool {
+    X509_NAME_cmp(issuerName, other.subjectName) == 0
+  }
+
   private var issuerName: OpaquePointer? { X509_get_issuer_name(handle) }
   private var subjectName: OpaquePointer? { X509_get_subject_name(handle) }
 

@@ -7,8 +7,9 @@ internal import Threads
 final class KnownSigner: @unchecked Sendable {
   // Unchecked: an EVP_PKEY is only read after it was made, and a check is used by one thread at a time.
   let certificate: Certificate
-  /// When all certificates of the chain are valid, in epoch seconds; nil where that is never.
-  let commonValidity: ClosedRange<Int64>?
+  /// For each chain above it, when all of its certificates are valid, in epoch seconds. Two chains: an
+  /// intermediate that was issued again with the same name and key.
+  let commonValidities: [ClosedRange<Int64>]
   private let key: OpaquePointer
   /// Made ready once: that takes a third as long as the check itself.
   private let spareChecks = Monitor<[SignatureCheck]>([])
@@ -17,7 +18,7 @@ final class KnownSigner: @unchecked Sendable {
   private static let maximumKeySizeBits: Int32 = 4_096
 
   /// Nil where the certificate's key is not RSA, or too large.
-  init?(certificate: Certificate, chain: [Certificate]) {
+  init?(certificate: Certificate, chains: [[Certificate]]) {
     guard let key = X509_get_pubkey(certificate.handle) else {
       ERR_clear_error()
       return nil
@@ -30,20 +31,22 @@ final class KnownSigner: @unchecked Sendable {
     }
     self.certificate = certificate
     self.key = key
-    let first = chain.map(\.validity.lowerBound).max() ?? certificate.validity.lowerBound
-    let last = chain.map(\.validity.upperBound).min() ?? certificate.validity.upperBound
-    commonValidity = first <= last ? first...last : nil
+    commonValidities = chains.compactMap { chain in
+      let first = chain.map(\.validity.lowerBound).max() ?? certificate.validity.lowerBound
+      let last = chain.map(\.validity.upperBound).min() ?? certificate.validity.upperBound
+      return first <= last ? first...last : nil
+    }
   }
 
   deinit { EVP_PKEY_free(key) }
 
-  /// Nil where every certificate of the chain was valid at this time.
+  /// Nil where every certificate of a chain was valid at this time.
   func timeFault(atMs milliseconds: Int64) -> SignatureFault? {
     // Rounded down: a certificate's last second lasts until the next one begins.
     let seconds = milliseconds >= 0 ? milliseconds / 1_000 : (milliseconds - 999) / 1_000
-    guard let commonValidity else { return .expired }
-    if commonValidity.contains(seconds) { return nil }
-    return seconds < commonValidity.lowerBound ? .notYetValid : .expired
+    if commonValidities.contains(where: { $0.contains(seconds) }) { return nil }
+    guard let first = commonValidities.map(\.lowerBound).min() else { return .expired }
+    return seconds < first ? .notYetValid : .expired
   }
 
   /// Checks an RSA signature (PKCS#1 v1.5) over two pieces of content, one after the other.

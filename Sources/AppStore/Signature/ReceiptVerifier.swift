@@ -11,9 +11,9 @@ package final class ReceiptVerifier: Sendable {
     /// SHA-256 fingerprints of trusted root certificates. A root that travels inside a receipt is
     /// used if and only if its fingerprint is here.
     package var pinnedRoots: Set<Digest32>
-    /// DER certificates for transaction receipts, which embed their signer alone: the
-    /// intermediates (trusted as configured), and the root if the chain is to be checked up to it
-    /// (its fingerprint must be pinned).
+    /// DER certificates for transaction receipts beside Apple's, which come with the program; such
+    /// receipts embed their signer alone. The intermediates (trusted as configured), and the root if
+    /// the chain is to be checked up to it (its fingerprint must be pinned).
     package var transactionIntermediates: [[UInt8]]
     /// SHA-256 fingerprints of self-signed certificates whose receipts are accepted with the
     /// environment `Xcode` or `LocalTesting`. Empty: such receipts are refused.
@@ -152,7 +152,7 @@ package final class ReceiptVerifier: Sendable {
     guard chain[1].bears(.developerRelationsIntermediate), chain[0].bears(.receiptSigning) else {
       throw .wrongPurpose
     }
-    guard let signer = KnownSigner(certificate: chain[0], chain: chain) else {
+    guard let signer = KnownSigner(certificate: chain[0], chains: [chain]) else {
       throw .malformedCertificate
     }
     return signer
@@ -166,7 +166,7 @@ package final class ReceiptVerifier: Sendable {
     guard configuration.localTestingSigners.contains(chain[0].fingerprint) else {
       throw .localTestingEnvironment
     }
-    guard let signer = KnownSigner(certificate: chain[0], chain: chain) else {
+    guard let signer = KnownSigner(certificate: chain[0], chains: [chain]) else {
       throw .malformedCertificate
     }
     return signer
@@ -199,27 +199,30 @@ package final class ReceiptVerifier: Sendable {
   ) throws(SignatureFault) -> SignatureVerdict {
     guard let file = Self.transactionReceipt(bytes) else { throw .malformedEnvelope }
     guard let blob = file.signature else { throw .missingSignature }
+    if TransactionSignature.hasUnknownVersion(blob) { return .undecided(.unknownSignatureVersion) }
     guard let parts = TransactionSignature(blob) else { throw .malformedEnvelope }
     guard let purchaseDateMs = receipt.purchases.first?.purchaseDateMs else { throw .missingDate }
     return try blob.withUnsafeBufferPointer { buffer throws(SignatureFault) in
       let blob = UnsafeRawBufferPointer(buffer)
       let certificate = UnsafeRawBufferPointer(rebasing: blob[parts.certificate])
-      let canJudge = transactionIntermediates.contains {
-        $0.bears(parts.version.intermediatePurpose)
-      }
-      let signer =
-        canJudge
-        ? try knownSigner(.transaction(parts.version), certificate) {
+      let signer: KnownSigner
+      var isProven = true
+      do throws(SignatureFault) {
+        signer = try knownSigner(.transaction(parts.version), certificate) {
           () throws(SignatureFault) in
           try proveTransactionSigner(certificate, parts.version)
-        } : try Self.claimedSigner(certificate, parts.version)
+        }
+      } catch .intermediateNotConfigured {
+        signer = try Self.claimedSigner(certificate, parts.version)
+        isProven = false
+      }
       let isSigned = file.purchaseInfo.withUnsafeBytes { purchaseInfo in
         signer.hasSigned(
-          prefix: parts.version.rawValue, purchaseInfo, digest: .sha1,
+          prefix: parts.version.rawValue, purchaseInfo, digest: parts.version.digest,
           signature: UnsafeRawBufferPointer(rebasing: blob[parts.signature]))
       }
       guard isSigned else { throw .wrongSignature }
-      guard canJudge else { return .undecided(.intermediateNotConfigured) }
+      guard isProven else { return .undecided(.intermediateNotConfigured) }
       return signer.timeFault(atMs: purchaseDateMs).map { .timeOnly($0) } ?? .valid
     }
   }
@@ -232,19 +235,48 @@ package final class ReceiptVerifier: Sendable {
     _ certificate: UnsafeRawBufferPointer, _ version: TransactionSignature.Version
   ) throws(SignatureFault) -> KnownSigner {
     guard let signer = Certificate(der: certificate) else { throw .malformedCertificate }
-    for intermediate in transactionIntermediates
-    where intermediate.bears(version.intermediatePurpose) {
-      guard let chain = transactionChain(from: signer, over: intermediate) else { continue }
-      guard signer.bears(version.signerPurpose) else { throw .wrongPurpose }
-      guard let known = KnownSigner(certificate: signer, chain: chain) else {
-        throw .malformedCertificate
-      }
-      return known
+    let chains = transactionChains(from: signer, version)
+    if chains.isEmpty {
+      // Apple issues new intermediates: a signer under a name that is not known here may be genuine.
+      throw !signer.isSelfIssued && !isIssuerKnown(of: signer)
+        ? .intermediateNotConfigured : .brokenChain
     }
-    throw .brokenChain
+    guard signer.bears(version.signerPurpose) else { throw .wrongPurpose }
+    guard let known = KnownSigner(certificate: signer, chains: chains) else {
+      throw .malformedCertificate
+    }
+    return known
   }
 
-  private func transactionChain(
+  /// Apple's own intermediates, where Apple's root is pinned.
+  private var appleIntermediates: [Certificate] {
+    configuration.pinnedRoots.contains(.appleRoot) ? AppleCertificates.intermediates : []
+  }
+
+  private func isIssuerKnown(of signer: Certificate) -> Bool {
+    let known = [transactionIntermediates, transactionRoots, appleIntermediates]
+    return known.contains { $0.contains(where: signer.namesAsIssuer) }
+  }
+
+  /// Every chain over an intermediate that is made for this version.
+  private func transactionChains(
+    from signer: Certificate, _ version: TransactionSignature.Version
+  ) -> [[Certificate]] {
+    var chains: [[Certificate]] = []
+    for intermediate in appleIntermediates where intermediate.bears(version.intermediatePurpose) {
+      let root = AppleCertificates.root
+      if CertificateChain.leads(from: signer, over: intermediate, to: root) {
+        chains.append([signer, intermediate, root])
+      }
+    }
+    for intermediate in transactionIntermediates
+    where intermediate.bears(version.intermediatePurpose) {
+      if let chain = configuredChain(from: signer, over: intermediate) { chains.append(chain) }
+    }
+    return chains
+  }
+
+  private func configuredChain(
     from signer: Certificate, over intermediate: Certificate
   ) -> [Certificate]? {
     if transactionRoots.isEmpty {
@@ -263,9 +295,8 @@ package final class ReceiptVerifier: Sendable {
     _ certificate: UnsafeRawBufferPointer, _ version: TransactionSignature.Version
   ) throws(SignatureFault) -> KnownSigner {
     guard let signer = Certificate(der: certificate),
-      let claimed = KnownSigner(certificate: signer, chain: [signer])
+      let claimed = KnownSigner(certificate: signer, chains: [[signer]])
     else { throw .malformedCertificate }
-    guard !signer.isSelfIssued else { throw .brokenChain }
     guard signer.bears(version.signerPurpose) else { throw .wrongPurpose }
     return claimed
   }

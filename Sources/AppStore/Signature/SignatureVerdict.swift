@@ -8,8 +8,9 @@ package enum SignatureVerdict: Equatable, Sendable {
   case invalid(SignatureFault)
   /// Everything holds but the dates of the certificates. Not fraud: the App Store decides.
   case timeOnly(SignatureFault)
-  /// The receipt's own signature holds, and this configuration can't judge its signer: a
-  /// transaction receipt whose kind of intermediate is not configured. The App Store decides.
+  /// A transaction receipt that can't be judged here: its own signature holds, and its signer's
+  /// intermediate is neither Apple's known ones nor configured; or its signature is of a version that
+  /// this program doesn't know. The App Store decides.
   case undecided(SignatureFault)
 }
 
@@ -29,6 +30,7 @@ package enum SignatureFault: String, Error, Equatable, Sendable, CustomStringCon
   case notYetValid = "certificate_not_yet_valid"
   case expired = "certificate_expired"
   case intermediateNotConfigured = "intermediate_not_configured"
+  case unknownSignatureVersion = "unknown_signature_version"
 
   package var description: String {
     switch self {
@@ -47,7 +49,8 @@ package enum SignatureFault: String, Error, Equatable, Sendable, CustomStringCon
     case .notYetValid: "a certificate was not yet valid when the receipt was made"
     case .expired: "a certificate had expired when the receipt was made"
     case .intermediateNotConfigured:
-      "no intermediate certificate is configured for receipts of this kind"
+      "the intermediate certificate above its signer is neither known nor configured"
+    case .unknownSignatureVersion: "its signature is of a version that is not known here"
     }
   }
 }

@@ -7,24 +7,37 @@ struct TransactionSignature {
   let signature: Range<Int>
   let certificate: Range<Int>
 
-  /// The two versions; each names the intermediate and the signer that Apple uses with it.
+  /// The versions; each names the intermediate, the signer and the digest that Apple uses with it.
   enum Version: UInt8 {
     case iTunesStore = 2
     case receiptSigning = 3
+    case receiptSigningSHA256 = 4
 
     var intermediatePurpose: CertificatePurpose {
       switch self {
       case .iTunesStore: .iTunesStoreIntermediate
-      case .receiptSigning: .developerRelationsIntermediate
+      case .receiptSigning, .receiptSigningSHA256: .developerRelationsIntermediate
       }
     }
 
     var signerPurpose: CertificatePurpose {
       switch self {
       case .iTunesStore: .iTunesStorePurchaseSigning
-      case .receiptSigning: .receiptSigning
+      case .receiptSigning, .receiptSigningSHA256: .receiptSigning
       }
     }
+
+    var digest: DigestAlgorithm {
+      switch self {
+      case .iTunesStore, .receiptSigning: .sha1
+      case .receiptSigningSHA256: .sha256
+      }
+    }
+  }
+
+  /// Whether the blob begins as one of a version that this program has not learned: nothing can be said of the rest.
+  static func hasUnknownVersion(_ blob: [UInt8]) -> Bool {
+    blob.first.map { Version(rawValue: $0) == nil } ?? false
   }
 
   /// Nil where the blob is built otherwise.

@@ -113,6 +113,8 @@ extension SignatureVerdict {
     case .valid: "good: by a trusted signer, and nothing was changed since"
     case .invalid(let fault): "bad: \(fault)"
     case .timeOnly(let fault): "good but for the dates: \(fault)"
+    case .undecided(.unknownSignatureVersion):
+      "cannot be judged: \(SignatureFault.unknownSignatureVersion)"
     case .undecided(let fault): "fits the content, but its signer cannot be judged: \(fault)"
     }
   }
@@ -142,7 +144,7 @@ private func write(
   fields.append(("SHA-256", input.digest.hex))
   fields.append(("signature", verdict.explanation))
   if verdict.fault == .intermediateNotConfigured {
-    fields.append(("", "trust.transaction_intermediates in a ledger's config.json names it"))
+    fields.append(("", "trust.transaction_intermediates in a ledger's config.json can name it"))
   }
   var sheet = Sheet(context)
   try sheet.fields(fields)
