@@ -1,4 +1,5 @@
 // Receipts that nobody has signed: what they say goes nowhere without a bound.
+import AppStore
 import Testing
 
 @testable import Intake
@@ -10,7 +11,8 @@ import Testing
   func environment(_ length: Int, _ isKept: Bool) {
     let name = String(repeating: "\u{1}", count: length)
     for local in [LocalVerification.valid, .signatureInvalid, .bundleIDMismatch] {
-      let data = local.data(environment: name, occurredAtMs: 0)
+      let receipt = Receipt(style: .unified, environment: name, bundleID: "app", purchases: [])
+      let data = local.data(of: receipt, occurredAtMs: 0)
       #expect(data.count < 1024)
       let text = String(decoding: data, as: UTF8.self)
       #expect(text.contains("\"environment\":") == isKept)

@@ -47,9 +47,31 @@ import Testing
         "exceptions exception,environment --environment all": ["pending_sale,Sandbox"],
       ]),
     RuleCase(
-      "R1: a legacy receipt counts as Production",
-      [.pending(.transaction(.init("2", of: "1")))],
-      ["sales environment,sale_key,transaction_ids --include-pending": ["Production,1,1 2"]]),
+      "R1: a legacy receipt's environment is unknown until the App Store says which it is",
+      [
+        .pending(.transaction(.init("2", of: "1"))),
+        .pending(.transaction(.init("3"), environment: "Production")),
+        .pending(.transaction(.init("4"))), .verify(4, reply(row("4"))),
+      ],
+      [
+        "sales environment,sale_key,transaction_ids --include-pending --environment all": [
+          "Production,4,4", "Unknown,1,1 2", "Unknown,3,3",
+        ],
+        "sales sale_key --include-pending": ["4"],
+        "sales sale_key --include-pending --environment Unknown": ["1", "3"],
+        "exceptions exception,sale_key --environment Unknown": [
+          "pending_sale,1", "pending_sale,3",
+        ],
+        "receipts environment,state": ["Unknown,pending", "Unknown,pending", "Production,valid"],
+      ]),
+    RuleCase(
+      "R1: a legacy receipt that says Sandbox is Sandbox",
+      [.pending(.transaction(.init("1"), environment: "Sandbox"))],
+      [
+        "sales --include-pending": [], "receipts": [],
+        "sales environment,sale_key --include-pending --environment Sandbox": ["Sandbox,1"],
+        "receipts environment,state --environment Sandbox": ["Sandbox,pending"],
+      ]),
     RuleCase(
       "R1: several uploads of one pending receipt are one sale; the first country and user hold",
       [

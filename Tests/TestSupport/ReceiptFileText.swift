@@ -54,7 +54,10 @@ package struct ReceiptFileText: Sendable {
   }
 
   /// A legacy receipt of the bundle `app`.
-  package static func transaction(_ purchase: Purchase) -> ReceiptFileText {
+  /// - Parameter environment: of the line outside the signature.
+  package static func transaction(
+    _ purchase: Purchase, environment: String? = nil
+  ) -> ReceiptFileText {
     let fields = [
       ("bid", "app"), ("product-id", purchase.product), ("transaction-id", purchase.transaction),
       ("original-transaction-id", purchase.original ?? purchase.transaction),
@@ -62,8 +65,10 @@ package struct ReceiptFileText: Sendable {
     ]
     let list = "{\n" + fields.map { "\t\"\($0.0)\" = \"\($0.1)\";\n" }.joined() + "}"
     let info = String(decoding: Base64Text.encode(Array(list.utf8)), as: UTF8.self)
+    let line = environment.map { "\t\"environment\" = \"\($0)\";\n" } ?? ""
     return ReceiptFileText(
-      bytes: Array("{\n\t\"purchase-info\" = \"\(info)\";\n}".utf8), isTransactionStyle: true,
+      bytes: Array("{\n\t\"purchase-info\" = \"\(info)\";\n\(line)}".utf8),
+      isTransactionStyle: true,
       environment: nil)
   }
 

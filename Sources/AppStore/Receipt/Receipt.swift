@@ -14,6 +14,9 @@ package struct Receipt: Equatable, Sendable {
   /// As the signed content says (`Production`, `ProductionSandbox`, `Xcode`, ...). Nil for a
   /// transaction receipt: its environment line lies outside the signature.
   package var environment: String?
+  /// The environment line of a transaction receipt, which anybody can change: never evidence, but all that
+  /// there is until the App Store has said which it is.
+  package var unsignedEnvironment: String?
   package var bundleID: String
   package var applicationVersion: String?
   package var originalApplicationVersion: String?

@@ -7,6 +7,8 @@ struct TransactionReceipt {
   let signature: [UInt8]?
   /// The inner property list, as signed.
   let purchaseInfo: [UInt8]
+  /// The environment line, which lies outside the signature.
+  let environment: String?
 
   init(_ bytes: UnsafeRawBufferPointer) throws(ReceiptError) {
     let fields = try Self.texts(in: bytes, part: .file)
@@ -14,6 +16,7 @@ struct TransactionReceipt {
       throw .missingField(.file, field: "purchase-info")
     }
     self.purchaseInfo = try Self.base64(purchaseInfo, field: "purchase-info")
+    environment = fields["environment"].flatMap { $0.isEmpty ? nil : $0 }
     if let signature = fields["signature"] {
       self.signature = try Self.base64(signature, field: "signature")
     } else {
@@ -48,9 +51,11 @@ struct TransactionReceipt {
     purchase.isTrialPeriod = try Self.flag(fields, "is-trial-period")
     purchase.isInIntroOfferPeriod = try Self.flag(fields, "is-in-intro-offer-period")
     purchase.promotionalOfferID = text("promotional-offer-id")
-    return Receipt(
+    var receipt = Receipt(
       style: .transaction, environment: nil, bundleID: bundleID,
       applicationVersion: text("bvrs"), purchases: [purchase])
+    receipt.unsignedEnvironment = environment
+    return receipt
   }
 
   private static func texts(
@@ -76,9 +81,12 @@ struct TransactionReceipt {
       guard let date = readableDate(text) else { throw .invalidField(field: field) }
       return date
     }
-    guard let text = fields[textField], !text.isEmpty else { return nil }
-    guard let date = readableDate(text) else { throw .invalidField(field: textField) }
-    return date
+    for name in [textField, "\(textField)-pst"] {
+      guard let text = fields[name], !text.isEmpty else { continue }
+      guard let date = readableDate(text) else { throw .invalidField(field: name) }
+      return date
+    }
+    return nil
   }
 
   /// Digits alone, at most 15 of them: beyond the year 30,000 it is no date.

@@ -1,6 +1,7 @@
 // The result of checking a receipt's signature here, as it is recorded.
 package import AppStore
 package import Ledger
+private import Projections
 
 /// What the local check of a signature came to.
 package struct LocalVerification: Equatable, Sendable {
@@ -22,12 +23,14 @@ package struct LocalVerification: Equatable, Sendable {
   }
 
   /// The data of the event, without the upload's position.
-  /// - Parameter occurredAtMs: when the check was made, in epoch milliseconds.
-  func data(environment: String?, occurredAtMs: Int64) -> [UInt8] {
+  /// - Parameters:
+  ///   - receipt: nil where it can't be decoded.
+  ///   - occurredAtMs: when the check was made, in epoch milliseconds.
+  func data(of receipt: Receipt?, occurredAtMs: Int64) -> [UInt8] {
     var event = ReceiptVerified(
       authority: .local, outcome: outcome, occurredAtMs: occurredAtMs)
     // What nobody has signed may be of any length, and the projections keep each name.
-    event.environment = environment.flatMap {
+    event.environment = receipt.flatMap(PendingEnvironment.named).flatMap {
       $0.utf8.count <= EventLimits.environmentBytes ? $0 : nil
     }
     event.reason = reason

@@ -57,7 +57,7 @@ struct UploadPreparation {
         identity: identity, appFamily: upload.appFamily, style: receipt.style,
         bundleID: receipt.bundleID, occurredAtMs: upload.receivedAtMs, origin: .http,
         peerAddress: upload.peerAddress))
-    let verification = local.data(environment: receipt.environment, occurredAtMs: clock.nowMs())
+    let verification = local.data(of: receipt, occurredAtMs: clock.nowMs())
     let drafts = [draft, UploadDrafts.verification(verification, ofDraftAt: 0)]
     if drafts.contains(where: { $0.data.count > EventLimits.dataBytes }) {
       return .refused(FieldProblem("", .tooLarge, "is too large for an event of 16 MiB"))

@@ -4,9 +4,9 @@
 enum Schema {
   /// The version of each projection's tables and fold. A database with others is rebuilt.
   static let versions: [(name: String, version: Int)] = [
-    ("apps", 1), ("receipts", 3), ("sales", 3), ("journal", 2), ("users", 1),
-    ("verifications", 1), ("exceptions", 3), ("declarations", 1), ("uploads", 3),
-    ("views", 5),
+    ("apps", 1), ("receipts", 4), ("sales", 3), ("journal", 2), ("users", 1),
+    ("verifications", 2), ("exceptions", 4), ("declarations", 1), ("uploads", 3),
+    ("views", 6),
   ]
 
   /// The tables whose rows are counted as those of each; `symbols` is everybody's, and `sale_figures` repeats

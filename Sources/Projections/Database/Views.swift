@@ -57,12 +57,13 @@ extension Schema {
     CREATE VIEW receipt_view AS SELECT r.receipt_id,
       \(symbol("r.app_family")) AS app_family_id, \(symbol("r.bundle")) AS bundle_id,
       iif(r.style = 1, 'transaction', 'unified') AS style,
-      \(symbol("r.environment")) AS environment, \(word("r.state", states)) AS state,
+      \(PendingEnvironment.ofReceiptSQL) AS environment, \(word("r.state", states)) AS state,
       r.fraud_reason IS NOT NULL AS is_fraud, \(symbol("r.fraud_reason")) AS fraud_reason,
       \(symbol("r.country")) AS country_code, u.user_identifier, r.uploads, r.purchases,
       r.first_position, r.last_position, r.reply_position,
       \(instant("r.created_at_ms", "created_at")), \(instant("r.updated_at_ms", "updated_at"))
-      FROM receipts r LEFT JOIN users u ON u.id = r.user;
+      FROM receipts r LEFT JOIN users u ON u.id = r.user
+      LEFT JOIN pending_receipts q ON q.receipt = r.id;
     CREATE VIEW upload_view AS SELECT p.position, r.receipt_id,
       \(symbol("r.bundle")) AS bundle_id, \(symbol("p.country")) AS country_code,
       u.user_identifier, p.ip_address, p.identifier_for_vendor, p.metadata, p.line,

@@ -44,7 +44,7 @@ struct PendingReceipts {
     guard let file = Self.file(of: line) else { return }
     do throws(DatabaseError) {
       insert.bind(1, Int(receipt))
-      insert.bind(2, text: Self.environment(of: file))
+      insert.bind(2, text: PendingEnvironment.environment(of: file))
       insert.bind(3, text: String(decoding: Self.reply(of: file), as: UTF8.self))
       try insert.run()
     } catch { throw .database(error) }
@@ -59,13 +59,6 @@ struct PendingReceipts {
       else { return nil }
       return try? content.withUnsafeBytes { try ReceiptFile.decode($0) }
     }
-  }
-
-  /// R1: `ProductionSandbox` is Sandbox; a legacy receipt counts as Production until the App Store says
-  /// otherwise.
-  static func environment(of file: Receipt) -> String {
-    if file.style == .transaction { return "Production" }
-    return file.environment == "ProductionSandbox" ? "Sandbox" : file.environment ?? "Production"
   }
 
   /// The receipt file's purchases in the shape of a reply, so that one reader serves both.

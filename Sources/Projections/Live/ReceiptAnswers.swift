@@ -33,7 +33,7 @@ final class ReceiptAnswers {
       """)
     selectUpload = try database.prepare(
       """
-      SELECT r.receipt_id, r.app_family, r.bundle, r.style, r.environment, r.reply_position,
+      SELECT r.receipt_id, r.app_family, r.bundle, r.style, \(PendingEnvironment.ofReceiptSQL), r.reply_position,
       r.created_at_ms, r.updated_at_ms, u.user_identifier, p.ip_address, p.metadata, p.country,
       f.fraud_reason, o.upload IS NOT NULL, q.environment, q.purchases, v.occurred_at_ms
       FROM uploads p JOIN receipts r ON r.id = p.receipt LEFT JOIN users u ON u.id = p.user
@@ -105,7 +105,7 @@ final class ReceiptAnswers {
     }
     guard try row.step() else { return nil }
     let family = try text(Symbol(row.integer(1)))
-    let environment = try row.optionalInteger(4).map { try text(Symbol($0)) }
+    let environment = row.isNull(4) ? nil : row.bytes(4)
     let fraudReason = try row.optionalInteger(12).map { try text(Symbol($0)) }
     var resource = ReceiptResource()
     let metadata = row.isNull(10) ? nil : resource.share(row.bytes(10))
@@ -116,7 +116,7 @@ final class ReceiptAnswers {
     resource.add("bundle_id", text: try text(Symbol(row.integer(2))))
     resource.add("is_fraud", fraudReason != nil)
     resource.add("fraud_reason", text: fraudReason)
-    resource.add("environment", word: environment.map(ReceiptResource.environment))
+    resource.add("environment", word: environment.flatMap(ReceiptResource.environment))
     resource.add("user_identifier", text: row.isNull(8) ? nil : row.bytes(8))
     resource.add("metadata", shared: metadata)
     resource.add("ip_address", text: row.isNull(9) ? nil : row.bytes(9))

@@ -111,9 +111,14 @@ struct ReceiptPurchases {
     let product = sale?.product ?? row.productID ?? none
     let type = type(of: product, period)
     resource.begin()
-    resource.addPurchaseID(
-      family: family, environment: environment, bundle: bundle, kind: purchase.keyKind,
-      key: purchase.key)
+    if ReceiptResource.isUnknown(environment) {
+      // It is named by the environment: any id given now would be another one's later.
+      resource.add("id", nil as String?)
+    } else {
+      resource.addPurchaseID(
+        family: family, environment: environment, bundle: bundle, kind: purchase.keyKind,
+        key: purchase.key)
+    }
     resource.add("app_family_id", family)
     resource.add("version", sale?.version ?? 0)
     resource.add("marketplace", word: "itunes_connect")

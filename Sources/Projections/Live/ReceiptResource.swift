@@ -44,9 +44,16 @@ struct ReceiptResource {
   }
 
   /// The word of the client API for an environment of the App Store: all but production itself is its sandbox.
-  static func environment(_ text: Text) -> StaticString {
-    text.elementsEqual("Production".utf8) || text.elementsEqual("ProductionVPP".utf8)
+  /// Nil while it is not known.
+  static func environment(_ text: Text) -> StaticString? {
+    if isUnknown(text) { return nil }
+    return text.elementsEqual("Production".utf8) || text.elementsEqual("ProductionVPP".utf8)
       ? "production" : "sandbox"
+  }
+
+  /// Whether only the App Store can say which environment it is.
+  static func isUnknown(_ environment: Text) -> Bool {
+    environment.elementsEqual(PendingEnvironment.unknown.text)
   }
 
   // MARK: Shared values

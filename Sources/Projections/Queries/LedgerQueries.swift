@@ -56,17 +56,18 @@ package final class LedgerQueries {
   package func receipt(id: String) throws -> ReceiptDetail? {
     let row = try database.prepare(
       """
-      SELECT r.receipt_id, r.app_family, r.bundle, r.style, r.environment, r.state,
+      SELECT r.receipt_id, r.app_family, r.bundle, r.style, \(PendingEnvironment.ofReceiptSQL), r.state,
       r.fraud_reason, r.country, u.user_identifier, r.first_position, r.last_position,
       r.reply_position, r.created_at_ms, r.updated_at_ms
-      FROM receipts r LEFT JOIN users u ON u.id = r.user WHERE \(Self.isReceipt)
+      FROM receipts r LEFT JOIN users u ON u.id = r.user
+      LEFT JOIN pending_receipts q ON q.receipt = r.id WHERE \(Self.isReceipt)
       """)
     Self.bind(receipt: id, to: row)
     guard try row.step() else { return nil }
     return ReceiptDetail(
       receiptID: row.text(0), appFamilyID: text(row, symbolAt: 1) ?? "",
       bundleID: text(row, symbolAt: 2) ?? "",
-      style: row.integer(3) == 1 ? "transaction" : "unified", environment: text(row, symbolAt: 4),
+      style: row.integer(3) == 1 ? "transaction" : "unified", environment: row.optionalText(4),
       state: "\((ReceiptState(rawValue: Int8(row.integer(5))) ?? .pending).word)",
       fraudReason: text(row, symbolAt: 6), countryCode: text(row, symbolAt: 7),
       userIdentifier: row.optionalText(8), firstPosition: Int(row.integer(9)),

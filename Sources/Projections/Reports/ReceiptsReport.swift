@@ -20,15 +20,16 @@ struct ReceiptsReport {
     try writer.begin(Self.columns)
     let rows = try source.database.prepare(
       """
-      SELECT r.receipt_id, r.app_family, r.bundle, r.style, r.environment, r.state,
+      SELECT r.receipt_id, r.app_family, r.bundle, r.style, \(PendingEnvironment.ofReceiptSQL), r.state,
       r.fraud_reason, r.country, u.user_identifier, r.uploads, r.purchases, r.first_position,
       r.last_position, r.created_at_ms, r.updated_at_ms
-      FROM receipts r LEFT JOIN users u ON u.id = r.user ORDER BY r.first_position
+      FROM receipts r LEFT JOIN users u ON u.id = r.user
+      LEFT JOIN pending_receipts q ON q.receipt = r.id ORDER BY r.first_position
       """)
     while try rows.step() {
       // A receipt that nothing has placed in an environment is in none that could be left out.
-      if let environment = rows.optionalInteger(4).map(Symbol.init),
-        !source.shows(environment: environment)
+      if !rows.isNull(4), !ReceiptResource.isUnknown(rows.bytes(4)),
+        !source.shows(environmentNamed: rows.bytes(4))
       {
         continue
       }
@@ -46,7 +47,7 @@ struct ReceiptsReport {
     try writer.write(symbol(1))
     try writer.write(symbol(2))
     try writer.write(.word(row.integer(3) == 1 ? "transaction" : "unified"))
-    try writer.write(symbol(4))
+    try writer.write(row.isNull(4) ? .empty : .text(row.bytes(4)))
     try writer.write(.word((ReceiptState(rawValue: Int8(row.integer(5))) ?? .pending).word))
     try writer.write(.flag(!row.isNull(6)))
     try writer.write(symbol(6))

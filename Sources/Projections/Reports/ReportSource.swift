@@ -108,6 +108,11 @@ final class ReportSource {
       && shownEnvironments[Int(environment)]
   }
 
+  /// Whether an environment is shown that no event may have named.
+  func shows(environmentNamed name: Text) -> Bool {
+    request.environments.map { names in names.contains { name.elementsEqual($0.utf8) } } ?? true
+  }
+
   /// R9: the date that decides the period of a line.
   @inline(__always)
   func decidingDateMs(_ line: ReportLine) -> Int64 {
