@@ -96,11 +96,11 @@ struct ReceiptFileTests {
     purchase.cancellationDateMs = 1_716_000_000_000
     purchase.isTrialPeriod = true
     purchase.promotionalOfferID = "spring"
-    #expect(
-      try ReceiptFile.decode(list)
-        == Receipt(
-          style: .transaction, environment: nil, bundleID: "com.example.game",
-          applicationVersion: "1", purchases: [purchase]))
+    var expected = Receipt(
+      style: .transaction, environment: nil, bundleID: "com.example.game",
+      applicationVersion: "1", purchases: [purchase])
+    expected.unsignedEnvironment = "Sandbox"
+    #expect(try ReceiptFile.decode(list) == expected)
   }
 
   @Test("an old transaction receipt's readable dates serve where no milliseconds stand")
@@ -199,6 +199,11 @@ struct ReceiptDateTests {
       ("2000-02-29T00:00:00Z", 951_782_400_000), ("2016-12-31T23:59:60Z", 1_483_228_800_000),
       ("0000-01-01T00:00:00Z", -62_167_219_200_000), ("9999-12-31T23:59:59Z", 253_402_300_799_000),
       ("2015-11-18 04:34:41 Etc/GMT", 1_447_821_281_000),
+      ("2020-07-22T18:33:15+0100", 1_595_439_195_000),
+      ("2020-07-22T18:33:15.25-0730", 1_595_469_795_250),
+      ("2011-08-02 15:08:02 Etc/GMT", 1_312_297_682_000),
+      ("2011-08-02 08:08:02 America/Los_Angeles", 1_312_297_682_000),
+      ("2011-12-02 08:08:02 America/Los_Angeles", 1_322_842_082_000),
     ] as [(String, Int64)])
   func read(text: String, milliseconds: Int64) {
     #expect(parse(text) == milliseconds)
@@ -210,13 +215,48 @@ struct ReceiptDateTests {
       "", "2015-11-18", "2015-11-18T17:13:48", "2015-11-18 17:13:48", "2015-11-18T17:13:48.Z",
       "2015-13-18T17:13:48Z", "2015-02-29T17:13:48Z", "1900-02-29T17:13:48Z",
       "2015-11-31T17:13:48Z", "2015-11-00T17:13:48Z", "2015-11-18T24:00:00Z",
-      "2015-11-18T17:60:48Z", "2015-11-18T17:13:61Z", "2015-11-18T17:13:48+0100",
+      "2015-11-18T17:60:48Z", "2015-11-18T17:13:61Z", "2015-11-18T17:13:48+01000",
+      "2015-11-18T17:13:48+2400", "2015-11-18T17:13:48+010", "2015-11-18T17:13:48+01.00",
       "2015-11-18T17:13:48+24:00", "2015-11-18T17:13:48Zx", "+015-11-18T17:13:48Z",
-      "2015-11-18 17:13:48 America/Los_Angeles", "2015-11-18X17:13:48Z",
+      "2015-11-18T17:13:48 America/Los_Angeles", "2015-11-18X17:13:48Z",
+      "2015-11-18 17:13:48 America/Los_Angele", "2006-11-18 17:13:48 America/Los_Angeles",
+      "2015-11-18 17:13:48 Europe/Berlin",
     ])
   func refused(text: String) {
     #expect(parse(text) == nil)
   }
+
+  @Test("every hour about each change of the clock in Los Angeles agrees with the system's zone")
+  func pacificTime() throws {
+    var calendar = Calendar(identifier: .gregorian)
+    let pacific = try #require(TimeZone(identifier: "America/Los_Angeles"))
+    calendar.timeZone = try #require(TimeZone(identifier: "UTC"))
+    for year in 2007...2037 {
+      for (month, days) in [(1, 1...2), (3, 7...15), (7, 4...5), (10, 30...31), (11, 1...9)] {
+        for day in days {
+          for hour in 0..<24 {
+            let parts = DateComponents(
+              year: year, month: month, day: day, hour: hour, minute: 30, second: 1)
+            let wall = try #require(calendar.date(from: parts))
+            let text =
+              "\(year)-\(Self.two(month))-\(Self.two(day)) \(Self.two(hour)):30:01 America/Los_Angeles"
+            let found = try #require(parse(text))
+            // The first of the two instants with this wall clock; of one that is left out, standard time's.
+            let candidates = [-25_200, -28_800].map { offset in
+              wall.addingTimeInterval(-Double(offset))
+            }
+            let expected =
+              zip(candidates, [-25_200, -28_800]).first { instant, offset in
+                pacific.secondsFromGMT(for: instant) == offset
+              }?.0 ?? candidates[1]
+            #expect(found == Int64(expected.timeIntervalSince1970) * 1_000, "\(text)")
+          }
+        }
+      }
+    }
+  }
+
+  private static func two(_ number: Int) -> String { (number < 10 ? "0" : "") + String(number) }
 
   @Test("random times agree with Foundation's calendar")
   func agreesWithFoundation() {

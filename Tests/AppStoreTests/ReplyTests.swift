@@ -121,6 +121,44 @@ private struct ReplyWords: Equatable {
     #expect(try ReplyWords(bytes).requestDateMs == expected)
   }
 
+  @Test(
+    "readable dates count where there are no milliseconds, those in GMT before those of Los Angeles",
+    arguments: [
+      (#"{"purchase_date":"2011-08-02 15:08:02 Etc/GMT"}"#, 1_312_297_682_000),
+      (#"{"purchase_date":"2011-08-02 08:08:02 America/Los_Angeles"}"#, 1_312_297_682_000),
+      (#"{"purchase_date_pst":"2011-08-02 08:08:02 America/Los_Angeles"}"#, 1_312_297_682_000),
+      (
+        #"{"purchase_date_pst":"2011-08-02 09:00:00 America/Los_Angeles","purchase_date":"2011-08-02 15:08:02 Etc/GMT"}"#,
+        1_312_297_682_000
+      ),
+      (#"{"purchase_date":"2011-08-02 15:08:02 Etc/GMT","purchase_date_ms":"1000"}"#, 1_000),
+      (#"{"purchase_date_ms":1000,"purchase_date":"2011-08-02 15:08:02 Etc/GMT"}"#, 1_000),
+      (#"{"purchase_date":"some day"}"#, nil), (#"{"purchase_date":1312297682000}"#, nil),
+      (#"{"purchase_date":null,"purchase_date_pst":""}"#, nil),
+    ] as [(String, Int64?)])
+  func readableDates(_ row: String, _ expected: Int64?) throws {
+    for name in ["purchase_date", "original_purchase_date", "cancellation_date"] {
+      let renamed = row.replacing("purchase_date", with: name)
+      let bytes = Array(
+        "{\"latest_receipt_info\":[\(renamed)],\"receipt\":{\"bid\":\"a\",\(renamed.dropFirst())}"
+          .utf8)
+      let keeper = TextKeeper()
+      try bytes.withUnsafeBytes { raw in
+        let reply = try Reply(raw, keeper)
+        #expect(reply.rows.count == 2)
+        for row in reply.rows {
+          let found =
+            switch name {
+            case "purchase_date": row.purchaseDateMs
+            case "original_purchase_date": row.originalPurchaseDateMs
+            default: row.cancellationDateMs
+            }
+          #expect(found == expected, "\(renamed)")
+        }
+      }
+    }
+  }
+
   // MARK: Values
 
   @Test(

@@ -241,6 +241,22 @@ struct SignatureTests {
         == .invalid(.localTestingEnvironment))
   }
 
+  @Test("a receipt with the dates of Xcode 12 is read, called Xcode's, and admitted by its signer")
+  func xcode12() throws {
+    let own = try CertificatePlan(name: "StoreKit", isAuthority: true)
+      .issue(SigningKey(bits: 1_024), by: nil)
+    let file = try UnifiedReceiptPlan(
+      environment: "Xcode", creationDate: "2020-07-22T18:33:15+0100"
+    ).signed(by: own, certificates: [own.der])
+    let receipt = try ReceiptFile.decode(file)
+    #expect(receipt.creationDateMs == 1_595_439_195_000)
+    #expect(verifier.verify(file, receipt: receipt) == .invalid(.localTestingEnvironment))
+    var configuration = authority.configuration
+    configuration.localTestingSigners = [own.fingerprint]
+    let configured = try ReceiptVerifier(configuration: configuration)
+    #expect(configured.verify(file, receipt: receipt) == .valid)
+  }
+
   @Test("many threads at once get the verdicts that one gets")
   func concurrency() async throws {
     let good = try UnifiedReceiptPlan().signed(by: authority)

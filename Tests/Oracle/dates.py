@@ -51,6 +51,36 @@ def time_from_text(text):
     return days_from_text(day) * DAY_MS + seconds * 1000 + int((fraction or "0").ljust(3, "0"))
 
 
+def readable_text(ms, is_pacific):
+    """The instant, cut to seconds, as Apple's replies write it out."""
+    zone = "America/Los_Angeles" if is_pacific else "Etc/GMT"
+    instant = datetime.datetime.fromtimestamp(ms // 1000, zoneinfo.ZoneInfo(zone))
+    return instant.strftime("%Y-%m-%d %H:%M:%S ") + zone
+
+
+def readable_ms(text):
+    """Epoch milliseconds of `2011-08-02 15:08:02 Etc/GMT`, or of Los Angeles; None for anything else.
+
+    Of an hour that Los Angeles has twice the first counts; rules of before 2007 are not known.
+    """
+    pattern = (
+        r"([0-9]{4})-([0-9]{2})-([0-9]{2}) ([0-9]{2}):([0-9]{2}):([0-9]{2})"
+        r" (Etc/GMT|America/Los_Angeles)"
+    )
+    match = re.fullmatch(pattern, text) if isinstance(text, str) else None
+    if match is None:
+        return None
+    *parts, zone = match.groups()
+    if zone != "Etc/GMT" and int(parts[0]) < 2007:
+        return None
+    try:
+        local = datetime.datetime(*map(int, parts), tzinfo=zoneinfo.ZoneInfo(zone), fold=0)
+    except ValueError:
+        return None
+    epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+    return (local - epoch) // datetime.timedelta(milliseconds=1)
+
+
 class Zone:
     """A time zone of the IANA database."""
 

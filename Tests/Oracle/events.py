@@ -119,6 +119,10 @@ class Importer:
         if recorded.get("endpoint") not in ("production", "sandbox"):
             raise BadLine("verification has no known endpoint")
         reply = recorded["reply"]
+        receipt = members(reply.get("receipt"))
+        if not identifier(receipt.get("bundle_id")) and not identifier(receipt.get("bid")):
+            # The cases' receipts are no receipts: nothing else could name the app.
+            raise BadLine("no bundle id")
         if occurred_at_ms is None:
             occurred_at_ms = date_ms(members(reply.get("receipt")).get("request_date_ms"))
         if occurred_at_ms is None:

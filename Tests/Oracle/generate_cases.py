@@ -6,7 +6,7 @@ import gzip
 import pathlib
 import random
 
-from dates import DAY_MS, days_from_text, period_name, time_text
+from dates import DAY_MS, days_from_text, period_name, readable_text, time_text
 from generate_metadata import MetadataMaker, Raw, encoded
 
 START_MS = days_from_text("2025-09-20") * DAY_MS
@@ -135,8 +135,25 @@ class Generator(MetadataMaker):
             cancelled_ms = sale["date_ms"] + self.pick(1, 5, 45) * DAY_MS + self.pick(0, 0, 60_000)
             row["cancellation_date_ms"] = self._integer(cancelled_ms)
             row["cancellation_reason"] = self.pick("0", "1", 1, None)
+        if self.chance(0.06):
+            self._write_out(row)
         self._spoil(row)
         return row
+
+    def _write_out(self, row):
+        """As replies of about 2011: dates that people read, and no milliseconds, or other ones beside them."""
+        zones = self.pick((False,), (True,), (False, True))
+        names = ("purchase_date", "original_purchase_date", "cancellation_date")
+        for name in names:
+            if f"{name}_ms" not in row:
+                continue
+            ms = int(row[f"{name}_ms"])
+            if self.chance(0.9):
+                del row[f"{name}_ms"]
+                ms -= ms % 1000
+            row.pop(name, None)
+            for is_pacific in zones:
+                row[name + ("_pst" if is_pacific else "")] = readable_text(ms, is_pacific)
 
     def _spoil(self, row):
         """Now and then a field that is missing, odd, or another than before."""

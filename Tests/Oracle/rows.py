@@ -1,6 +1,7 @@
 # The rows of a reply, and which sale each belongs to (revenue rules, R2, R3 and R5).
 from dataclasses import dataclass
 
+from dates import readable_ms
 from values import date_ms, elements, flag, identifier, integer, members
 
 
@@ -26,7 +27,13 @@ class Row:
         return identifier(self.fields.get(name))
 
     def date_ms(self, name):
-        return date_ms(self.fields.get(name))
+        """Milliseconds; where there are none, the date as people read it, that in GMT first."""
+        value = date_ms(self.fields.get(name))
+        if value is None and name.endswith("_ms"):
+            readable = name.removesuffix("_ms")
+            for text in (self.fields.get(readable), self.fields.get(readable + "_pst")):
+                value = readable_ms(text) if value is None else value
+        return value
 
     def flag(self, name):
         return flag(self.fields.get(name))

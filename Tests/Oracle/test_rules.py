@@ -3,7 +3,8 @@ import json
 import unittest
 
 import reports
-from dates import Zone, civil_from_days, days_from_text, period_name, time_from_text, time_text
+from dates import Zone, civil_from_days, days_from_text, period_name, readable_ms
+from dates import time_from_text, time_text
 from money import PriceProblem, amount_text, micros_from_text, read_price
 from support import RECEIPT, book, day, exceptions, line, ms, period, price, row, table
 from values import Number, NotJSON, flag, identifier, integer, parse
@@ -397,6 +398,35 @@ class Journal(unittest.TestCase):
         trial = row(transaction="2", is_trial_period="true", **self.CANCELLED)
         amounts = table("journal", book(line(row(), trial)), "line", "amount", "price_basis")
         self.assertEqual(amounts, [("Sale", "", "none"), ("Sale", "0", ""), ("Return", "0", "")])
+
+
+class ReadableDates(unittest.TestCase):
+    def test_the_forms_that_apple_used(self):
+        cases = [
+            ("2011-08-02 15:08:02 Etc/GMT", 1_312_297_682_000),
+            ("2011-08-02 08:08:02 America/Los_Angeles", 1_312_297_682_000),
+            ("2011-11-06 01:30:00 America/Los_Angeles", ms("2011-11-06T08:30:00Z")),
+            ("2011-11-06 02:00:00 America/Los_Angeles", ms("2011-11-06T10:00:00Z")),
+            ("2011-03-13 02:30:00 America/Los_Angeles", ms("2011-03-13T10:30:00Z")),
+            ("2006-08-02 08:08:02 America/Los_Angeles", None),
+            ("2011-08-32 15:08:02 Etc/GMT", None), ("2011-08-02", None), (None, None), (5, None),
+        ]
+        for text, expected in cases:
+            self.assertEqual(readable_ms(text), expected, text)
+
+    def test_a_reply_without_milliseconds_gives_its_sale_and_its_return(self):
+        old = row(purchase_date_ms=None, original_purchase_date_ms=None,
+                  purchase_date="2011-08-02 15:08:02 Etc/GMT",
+                  original_purchase_date_pst="2011-08-02 08:08:03 America/Los_Angeles",
+                  cancellation_date="2011-08-09 15:08:02 Etc/GMT")
+        self.assertEqual(
+            table("journal", book(line(old)), "line", "date"),
+            [("Sale", "2011-08-02T15:08:03.000Z"), ("Return", "2011-08-09T15:08:02.000Z")])
+
+    def test_milliseconds_win(self):
+        both = row(original_purchase_date="2011-08-02 15:08:02 Etc/GMT")
+        self.assertEqual(table("sales", book(line(both)), "sale_date"),
+                         [("2026-01-02T00:00:00.000Z",)])
 
 
 class Reports(unittest.TestCase):

@@ -1,10 +1,11 @@
-// The two spellings of a time in receipts: RFC 3339, and `2015-11-18 04:34:41 Etc/GMT`.
+// The spellings of a time in receipts and replies: RFC 3339, Xcode's, and `2015-11-18 04:34:41 Etc/GMT`.
 private import Time
 
-/// Times as receipts write them.
+/// Times as receipts and replies write them.
 package enum ReceiptDate {
-  /// Epoch milliseconds of an RFC 3339 time (any offset, any fraction, cut to milliseconds) or of
-  /// the legacy form with a space and `Etc/GMT`; nil where it is neither.
+  /// Epoch milliseconds of an RFC 3339 time (any offset, with a colon or, as Xcode 12 writes it, without; any
+  /// fraction, cut to milliseconds) or of the legacy form with a space and `Etc/GMT` or `America/Los_Angeles`; nil
+  /// where it is neither.
   package static func parse(_ text: UnsafeRawBufferPointer) -> Int64? {
     guard (20...64).contains(text.count),
       let year = digits(text, 0, 4), text[4] == UInt8(ascii: "-"),
@@ -36,8 +37,17 @@ package enum ReceiptDate {
       guard let zone = rfc3339Zone(text, offset) else { return nil }
       zoneSeconds = zone
     case UInt8(ascii: " "):
-      guard text[offset...].elementsEqual(" Etc/GMT".utf8) else { return nil }
-      zoneSeconds = 0
+      let zone = text[offset...]
+      if zone.elementsEqual(" Etc/GMT".utf8) {
+        zoneSeconds = 0
+      } else if zone.elementsEqual(" America/Los_Angeles".utf8),
+        let pacific = PacificTime.offsetSeconds(
+          year: year, month: month, day: day, secondOfDay: hour * 3_600 + minute * 60 + second)
+      {
+        zoneSeconds = pacific
+      } else {
+        return nil
+      }
     default:
       return nil
     }
@@ -54,9 +64,9 @@ package enum ReceiptDate {
     case UInt8(ascii: "Z"), UInt8(ascii: "z"):
       return remaining == 1 ? 0 : nil
     case UInt8(ascii: "+"), UInt8(ascii: "-"):
-      guard remaining == 6, text[offset + 3] == UInt8(ascii: ":"),
-        let hours = digits(text, offset + 1, 2), let minutes = digits(text, offset + 4, 2),
-        hours < 24, minutes < 60
+      let hasColon = remaining == 6 && text[offset + 3] == UInt8(ascii: ":")
+      guard hasColon || remaining == 5, let hours = digits(text, offset + 1, 2),
+        let minutes = digits(text, offset + (hasColon ? 4 : 3), 2), hours < 24, minutes < 60
       else { return nil }
       let seconds = hours * 3_600 + minutes * 60
       return text[offset] == UInt8(ascii: "-") ? -seconds : seconds

@@ -83,6 +83,7 @@ package struct PurchasePeriod {
   /// Reads the object of a row.
   package init(of object: JSONBytes, _ keeper: TextKeeper) throws(JSONError) {
     var legacyEndMs: Int64?
+    var readableEndMs: Int64?
     var cursor = JSONCursor(object)
     try cursor.beginObject()
     while let key = try cursor.nextKey() {
@@ -90,13 +91,16 @@ package struct PurchasePeriod {
         endMs = try keeper.read(&cursor).instantMs
       } else if key == "expires_date" {
         // Legacy replies have milliseconds under the name of the readable date.
-        legacyEndMs = try keeper.read(&cursor).instantMs
+        let value = try keeper.read(&cursor)
+        legacyEndMs = value.instantMs ?? value.readableInstantMs
+      } else if key == "expires_date_formatted" {
+        readableEndMs = try keeper.read(&cursor).readableInstantMs
       } else if key == "product_type" {
         productType = try keeper.read(&cursor).integer
       } else {
         try cursor.skipValue()
       }
     }
-    endMs = endMs ?? legacyEndMs
+    endMs = endMs ?? legacyEndMs ?? readableEndMs
   }
 }

@@ -108,12 +108,15 @@ package struct Reply {
         try flat.read(key, &cursor, keeper)
       }
     }
-    flat.object = cursor.passed(since: first)
+    let object = cursor.passed(since: first)
     isLegacy =
       !hasInApp
       && (bid != nil || flat.productID != nil || flat.transactionID != nil
         || flat.originalTransactionID != nil)
-    if isLegacy { rows.append(flat) }
+    if isLegacy {
+      try flat.end(with: object, keeper)
+      rows.append(flat)
+    }
   }
 
   private mutating func orderRows() {

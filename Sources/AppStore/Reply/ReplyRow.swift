@@ -19,6 +19,7 @@ package struct ReplyRow {
   /// Nil where it is missing, empty or `0`.
   package var webOrderLineItemID: JSONBytes?
   package var quantity: LenientValue = .missing
+  /// Epoch milliseconds, as all dates: `purchase_date_ms`, else the readable date where that is all there is.
   package var purchaseDateMs: Int64?
   package var originalPurchaseDateMs: Int64?
   package var hasExpiryDate = false
@@ -30,6 +31,7 @@ package struct ReplyRow {
   package var hasOfferCode = false
   package var isFamilyShared = false
   package var isUpgraded = false
+  private var hasReadableCancellation = false
 
   package init(source: Source) {
     self.source = source
@@ -45,7 +47,23 @@ package struct ReplyRow {
     while let key = try cursor.nextKey() {
       try read(key, &cursor, keeper)
     }
-    object = cursor.passed(since: first)
+    try end(with: cursor.passed(since: first), keeper)
+  }
+
+  /// Takes in the object as sent, once its members are read. Replies of 2011 and before have readable dates alone,
+  /// which are looked at only where milliseconds are missing.
+  mutating func end(
+    with object: JSONBytes, _ keeper: TextKeeper
+  ) throws(JSONError) {
+    self.object = object
+    let lacksCancellation = hasReadableCancellation && cancellationDateMs == nil
+    guard purchaseDateMs == nil || originalPurchaseDateMs == nil || lacksCancellation else {
+      return
+    }
+    let dates = try ReadableDates(object, keeper)
+    purchaseDateMs = purchaseDateMs ?? dates.purchaseMs
+    originalPurchaseDateMs = originalPurchaseDateMs ?? dates.originalPurchaseMs
+    cancellationDateMs = cancellationDateMs ?? dates.cancellationMs
   }
 
   /// Reads one member. A row has some 25 keys and most are not needed: their length tells them apart first.
@@ -64,6 +82,9 @@ package struct ReplyRow {
     case 15 where key == "expires_date_ms":
       if try keeper.read(&cursor).integer != nil { hasExpiryDate = true }
     case 16 where key == "purchase_date_ms": purchaseDateMs = try keeper.read(&cursor).instantMs
+    case 17 where key == "cancellation_date":
+      hasReadableCancellation = true
+      try cursor.skipValue()
     case 19 where key == "cancellation_reason":
       cancellationReason = try keeper.read(&cursor).id
     case 19 where key == "offer_code_ref_name": hasOfferCode = try keeper.read(&cursor).id != nil
@@ -71,6 +92,9 @@ package struct ReplyRow {
       cancellationDateMs = try keeper.read(&cursor).instantMs
     case 20 where key == "promotional_offer_id":
       hasPromotionalOffer = try keeper.read(&cursor).id != nil
+    case 21 where key == "cancellation_date_pst":
+      hasReadableCancellation = true
+      try cursor.skipValue()
     case 21 where key == "in_app_ownership_type":
       if case .string(let text) = try keeper.read(&cursor) {
         isFamilyShared = JSONString(raw: text, hasEscapes: false) == "FAMILY_SHARED"
