@@ -49,7 +49,8 @@ import Testing
     run.options.registersApps = true
     let (summary, _) = try run(
       lines: Sample.recorded(), Sample.recorded(transaction: 2),
-      #"{"receipt":"AAAA","verification":{"endpoint":"sandbox","reply":{"status":0}}}"#)
+      #"{"receipt":"AAAA","verification":{"endpoint":"sandbox","reply":{"status":0,"receipt":{"bid":"b"}}}}"#
+    )
     #expect(summary.registered == 2)
     #expect(summary.uploads == 3)
     #expect(
@@ -65,7 +66,7 @@ import Testing
     #expect(events[3]["app_family_id"] == events[0]["app_family_id"])
     #expect(events[2]["upload"] == .number("1"))
     #expect(events[4]["upload"] == .number("3"))
-    #expect(events[5]["bundle_ids"] == .array([.string("")]))
+    #expect(events[5]["bundle_ids"] == .array([.string("b")]))
     #expect(events[7]["upload"] == .number("6"))
     #expect(UUID16(events[0]["app_family_id"]?.stringValue ?? "") != nil)
   }
@@ -77,6 +78,81 @@ import Testing
     let (summary, _) = try run(lines: Sample.line(#""country_code":"UK""#))
     #expect(summary.registered == 0)
     #expect(run.appender.events.isEmpty)
+  }
+
+  @Test func aLineWithoutABundleIDIsBadAndRegistersNothing() throws {
+    var run = ImportRun()
+    run.families.bundles = [""]
+    for registersApps in [false, true] {
+      run.options.registersApps = registersApps
+      let (summary, problems) = try run(
+        lines: #"{"receipt":"AAAA","verification":{"endpoint":"sandbox","reply":{"status":0}}}"#,
+        #"{"receipt":"AAAA","verification":{"endpoint":"sandbox","reply":{"status":21003,"receipt":{"bid":""}}}}"#
+      )
+      #expect(summary.refused == 2)
+      #expect(summary.registered == 0)
+      #expect(
+        problems.flatMap(\.reasons).map(\.description)
+          == Array(repeating: "receipt has no bundle id, and no app can have it", count: 2))
+    }
+    #expect(run.appender.events.isEmpty)
+  }
+
+  // MARK: Replies about something else
+
+  @Test(
+    arguments: [
+      // (the reply's receipt, the problem, the same with --accept-mismatch)
+      (#"{"bundle_id":"com.example.app","in_app":[{"transaction_id":"1"}]}"#, nil, nil),
+      (#"{"bundle_id":"com.example.app","in_app":[]}"#, nil, nil),
+      (
+        #"{"bundle_id":"com.example.app","in_app":[{"transaction_id":"7","original_transaction_id":1}]}"#,
+        nil, nil
+      ),
+      (#"{"bundle_id":"com.example.app","in_app":[{"product_id":"coins"}]}"#, nil, nil),
+      (
+        #"{"bundle_id":"com.example.app","in_app":[{"transaction_id":"7"},{"web_order_line_item_id":"1"}]}"#,
+        "transactions", nil
+      ),
+      (#"{"bid":"com.example.app","transaction_id":"2"}"#, "transactions", nil),
+      (#"{"bundle_id":"com.example.sister","in_app":[{"transaction_id":"1"}]}"#, nil, nil),
+      (#"{"bundle_id":"com.example.other","in_app":[{"transaction_id":"1"}]}"#, "bundle", "bundle"),
+      (#"{"bundle_id":"com.example.other","in_app":[]}"#, "bundle", "bundle"),
+      (#"{"in_app":[{"transaction_id":"1"}]}"#, "bundle", "bundle"), (#"{"in_app":[]}"#, nil, nil),
+    ] as [(String, String?, String?)])
+  func aRecordedReplyMustBeAboutItsReceipt(
+    _ receipt: String, _ expected: String?, _ accepted: String?
+  ) throws {
+    let words = [
+      "bundle": "verification.reply is not about the receipt's app",
+      "transactions":
+        "verification.reply shows none of the receipt's transactions (--accept-mismatch takes it)",
+    ]
+    for status in [0, 21006] {
+      let reply = #"{"status":\#(status),"environment":"Production","receipt":\#(receipt)}"#
+      for (accepts, problem) in [(false, expected), (true, accepted)] {
+        var run = ImportRun()
+        run.families.bundles = [Sample.bundleID, "com.example.sister"]
+        run.options.acceptsMismatch = accepts
+        let (summary, problems) = try run(lines: Sample.recorded(reply: reply))
+        #expect(summary.uploads == (problem == nil ? 1 : 0))
+        #expect(summary.exitCode == (problem == nil ? 0 : 3))
+        #expect(
+          problems.flatMap(\.reasons).map(\.description)
+            == [problem.flatMap { words[$0] }].compactMap(\.self))
+        if problem == nil {
+          #expect(run.appender.events[1].data["mismatch"]?.stringValue == (expected ?? "none"))
+        }
+      }
+    }
+  }
+
+  @Test func aReplyThatGivesNoSaleIsNotCompared() throws {
+    let reply = #"{"status":21010,"environment":"Production","receipt":{"bundle_id":"other"}}"#
+    let run = ImportRun()
+    let (summary, _) = try run(lines: Sample.recorded(reply: reply))
+    #expect(summary.uploads == 1)
+    #expect(run.appender.events[1].data["mismatch"] == nil)
   }
 
   @Test func theSameReceiptHasTheSameIDAgain() throws {
@@ -393,14 +469,15 @@ import Testing
 
   @Test func aReplyThatFitsNoEventIsRefused() throws {
     let start = Sample.line(transaction: 7).count
-    let filler = String(repeating: "x", count: (16 << 20) - start - 90)
+    let filler = String(repeating: "x", count: (16 << 20) - start - 120)
     let line = Sample.recorded(
-      #""endpoint":"sandbox""#, reply: #"{"filler":"\#(filler)"}"#, transaction: 7)
+      #""endpoint":"sandbox""#, reply: #"{"receipt":{"bid":"b"},"filler":"\#(filler)"}"#,
+      transaction: 7)
     #expect(line.utf8.count <= 16 << 20)
     let receiptless = line.replacingOccurrences(of: Sample.receipt(transaction: 7), with: "AAAA")
     let padding = String(repeating: "x", count: (16 << 20) - receiptless.utf8.count)
     let longest = receiptless.replacingOccurrences(
-      of: #"{"filler":""#, with: #"{"filler":"\#(padding)"#)
+      of: #""filler":""#, with: #""filler":"\#(padding)"#)
     #expect(longest.utf8.count == 16 << 20)
     var run = ImportRun()
     run.options.registersApps = true

@@ -112,6 +112,43 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
     #expect(events[3].data["attempt"]?.integerValue == 1)
   }
 
+  static let foreignReplies: [(JSONText, String)] = [
+    (reply(row("1"), receipt: ["bundle_id": "other"]), "bundle"),
+    (reply(receipt: ["bundle_id": "other"]), "bundle"),
+    (reply(row("1"), receipt: ["bundle_id": .null]), "bundle"), (reply(row("2")), "transactions"),
+    (reply(row("2"), status: 21006), "transactions"),
+  ]
+
+  @Test(
+    "A reply about something else books nothing, alarms, and is asked for again until one fits",
+    arguments: foreignReplies)
+  func mismatch(_ foreign: JSONText, _ detail: String) throws {
+    let appStore = ScriptedAppStore { _, call in
+      call < 3 ? .json(foreign.bytes) : call < 4 ? nil : .reply(row("1"))
+    }
+    let fixture = try WorkflowFixture(appStore)
+    let answer = try fixture.upload("1")
+    #expect(answer.status == 206)
+    #expect(answer.body?["in_app_purchases"]?.arrayValue?.first?["version"]?.integerValue == 0)
+    try waitUntil { appStore.heldCount == 1 }
+    let recorded = try #require(try fixture.events().last?.data)
+    #expect(recorded["outcome"]?.stringValue == "unreachable")
+    #expect(recorded["reason"]?.stringValue == "reply_mismatch")
+    #expect(recorded["mismatch"]?.stringValue == detail)
+    #expect(recorded["reply"] == (try JSONValue(foreign.bytes)))
+    #expect(
+      fixture.notes.lines == [
+        "app family \(WorkflowFixture.familyText): an answer is about something else than its receipt "
+          + "(reply_mismatch): is the App Store's URL right, and is nothing between that mixes up answers?"
+      ])
+    #expect(try fixture.waitingAfterRebuild() == 1)
+    appStore.release(.reply(row("1")))
+    try waitUntil { try fixture.look(answer).status == 200 }
+    #expect(try fixture.verdicts().last == "1 valid 0")
+    #expect(try fixture.events().last?.data["mismatch"]?.stringValue == "none")
+    #expect(try fixture.waitingAfterRebuild() == 0)
+  }
+
   @Test("What is no JSON is kept in base64")
   func otherReply() throws {
     let fixture = try WorkflowFixture(.saying(.other(Array("<html>".utf8))))

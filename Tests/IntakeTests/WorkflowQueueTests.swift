@@ -153,7 +153,7 @@ import Testing
     for number in 0..<20 { answers.append(try fixture.upload("\(number)")) }
     fixture.stop()
     #expect(try fixture.waitingAfterRebuild() == 20)
-    appStore.follow { _, _ in .reply(row("1")) }
+    appStore.follow { request, _ in .confirming(request) }
     fixture.configuration.verification.retryFirstMs = 1
     try fixture.start()
     for answer in answers { try waitUntil { try fixture.look(answer).status == 200 } }
@@ -185,7 +185,8 @@ import Testing
     let texts = TextNumbers()
     appStore.follow { request, _ in
       // Every second receipt stays without an answer.
-      texts.number(of: request.receiptText).isMultiple(of: 2) ? .reply(row("1")) : .status(21005)
+      texts.number(of: request.receiptText).isMultiple(of: 2)
+        ? .confirming(request) : .status(21005)
     }
     try fixture.start(isSingleRun: true)
     try waitUntil { try fixture.workflow.waitForEnd(limitMs: 10) }
@@ -246,7 +247,7 @@ import Testing
     #expect(answers.compactMap(\.now).allSatisfy { $0.status == 206 })
     #expect(try fixture.verdicts().allSatisfy { $0.hasSuffix("unreachable calls_exhausted") })
     while answers.contains(where: { $0.now == nil }) {
-      appStore.release(.reply(row("1")))
+      appStore.releaseConfirming()
       try waitUntil { appStore.heldCount > 0 || answers.allSatisfy { $0.now != nil } }
     }
     #expect(answers.compactMap(\.now).count(where: { $0.status == 200 }) == 5)
@@ -260,8 +261,8 @@ import Testing
     let answers = try (0..<3).map { try fixture.send(WorkflowFixture.file("\($0)")) }
     try waitUntil { appStore.heldCount == 3 }
     #expect(try fixture.upload("4").status == 503)
-    appStore.follow { _, _ in .reply(row("1")) }
-    appStore.release(.reply(row("1")))
+    appStore.follow { request, _ in .confirming(request) }
+    appStore.releaseConfirming()
     for answer in answers { #expect(try answer.wait().status == 200) }
     #expect(try fixture.upload("4").status == 200)
     #expect(try fixture.events().filter { $0.type == "receipt.uploaded" }.count == 4)
@@ -272,7 +273,7 @@ import Testing
   @Test("A wrong shared secret is told once, without the secret, and tried again when it is mended")
   func alarm() throws {
     let appStore = ScriptedAppStore { request, _ in
-      request.sharedSecret == Array("right".utf8) ? .reply(row("1")) : .status(21004)
+      request.sharedSecret == Array("right".utf8) ? .confirming(request) : .status(21004)
     }
     let fixture = try WorkflowFixture(appStore) {
       Self.lastingPauses(&$0)
@@ -345,11 +346,11 @@ import Testing
 
   @Test("Many uploads from many threads: each is answered once and stands in the log once")
   func concurrency() throws {
-    let appStore = ScriptedAppStore { _, call in
+    let appStore = ScriptedAppStore { request, call in
       switch call % 5 {
       case 0: .none(.timeout)
       case 1: .status(21005)
-      default: .reply(row("\(call)"))
+      default: .confirming(request)
       }
     }
     let fixture = try WorkflowFixture(appStore) { $0.verification.reuseReplyMs = 60_000 }

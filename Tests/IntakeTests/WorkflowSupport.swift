@@ -17,6 +17,7 @@ final class ScriptedAppStore: VerifyReceiptService {
     @Sendable (_ request: VerifyReceiptRequest, _ call: Int)
     -> VerifyReceiptAnswer.Content?
   private struct Held {
+    var request: VerifyReceiptRequest
     var completion: @Sendable (VerifyReceiptAnswer) -> Void
   }
   private struct State {
@@ -51,7 +52,7 @@ final class ScriptedAppStore: VerifyReceiptService {
       state.secrets.append(request.sharedSecret)
       let content = state.script(request, state.calls)
       if content == nil {
-        state.held.append(Held(completion: completion))
+        state.held.append(Held(request: request, completion: completion))
         state.running += 1
         state.runningMax = max(state.runningMax, state.running)
       }
@@ -61,7 +62,12 @@ final class ScriptedAppStore: VerifyReceiptService {
   }
 
   /// Answers what was held back.
-  func release(_ content: VerifyReceiptAnswer.Content) {
+  func release(_ content: VerifyReceiptAnswer.Content) { release { _ in content } }
+
+  /// Answers what was held back with the purchases of each receipt.
+  func releaseConfirming() { release { .confirming($0) } }
+
+  private func release(_ content: (VerifyReceiptRequest) -> VerifyReceiptAnswer.Content) {
     let held = state.withLock { state in
       defer {
         state.held = []
@@ -69,7 +75,7 @@ final class ScriptedAppStore: VerifyReceiptService {
       }
       return state.held
     }
-    for call in held { call.completion(Self.answer(content)) }
+    for call in held { call.completion(Self.answer(content(call.request))) }
   }
 
   private static func answer(_ content: VerifyReceiptAnswer.Content) -> VerifyReceiptAnswer {
@@ -81,6 +87,13 @@ extension VerifyReceiptAnswer.Content {
   /// A reply with these rows.
   static func reply(_ rows: JSONText...) -> Self {
     .json(TestSupport.reply(rows: rows).bytes)
+  }
+
+  /// A reply that shows the purchases of the receipt asked about.
+  static func confirming(_ request: VerifyReceiptRequest) -> Self {
+    let file = try? ReceiptFile.decode(try Base64.decode(request.receiptText))
+    let rows = (file?.purchases ?? []).map { row($0.transactionID ?? "") }
+    return .json(TestSupport.reply(rows: rows).bytes)
   }
 
   static func status(_ status: Int, _ members: String = "") -> Self {

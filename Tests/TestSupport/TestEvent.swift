@@ -51,6 +51,7 @@ package struct VerificationPlan: Sendable {
   package var environment: String?
   package var endpoint: Endpoint? = .production
   package var reason: String?
+  package var mismatch: String?
   package var occurredAtMs: Int64
   package var reply: Reply
 
@@ -189,6 +190,7 @@ extension VerificationPlan {
     event.environment = environment
     event.endpoint = endpoint
     event.reason = reason
+    event.mismatch = mismatch
     let kept: ReceiptVerified.Reply =
       switch reply {
       case .none: .none

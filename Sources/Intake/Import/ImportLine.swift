@@ -16,6 +16,8 @@ struct ImportLine {
     var environment: String?
     var bundleID: String?
     var isLegacy: Bool
+    /// For comparing it with the receipt.
+    var reply: Reply
     var requestDateMs: Int64?
     /// As given, else as the reply lets one conclude.
     var endpoint: Endpoint
@@ -205,7 +207,7 @@ final class ImportLineParser {
     return ImportLine.RecordedReply(
       bytes: replyBytes, outcome: reply.outcome, status: reply.status,
       fraudReason: reply.fraudReason, environment: text(environment),
-      bundleID: text(reply.bundleID), isLegacy: reply.isLegacy,
+      bundleID: text(reply.bundleID), isLegacy: reply.isLegacy, reply: reply,
       requestDateMs: reply.requestDateMs.flatMap { Self.times.contains($0) ? $0 : nil },
       endpoint: endpoint ?? reply.likelyEndpoint,
       occurredAtMs: occurredAtMs)

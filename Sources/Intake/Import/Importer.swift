@@ -12,6 +12,8 @@ package struct ImportOptions: Sendable {
   package var isStrict = false
   /// Checks the signatures also of receipts that come with a recorded reply.
   package var checksSignatures = false
+  /// Takes recorded replies that show other transactions than their receipt.
+  package var acceptsMismatch = false
 
   package init() {}
 }
@@ -285,6 +287,10 @@ package final class Importer<Appender: EventAppender> {
     let (registered, problem) = registeredFamily(bundleID)
     if let problem { return .refused(problem) }
     let appFamily = registered ?? UUID16.random()
+    subject.mismatch = mismatch(subject, ofFamily: registered)
+    if let mismatch = subject.mismatch, let problem = Self.problem(mismatch, options) {
+      return .refused(problem)
+    }
 
     let local = checkSignature(subject)
     let draftsOfLine = LineDrafts(
@@ -300,11 +306,45 @@ package final class Importer<Appender: EventAppender> {
         appFamily: appFamily, isNewFamily: registered == nil))
   }
 
+  /// Why the recorded reply is about something else; nil where it fits or gives no sale.
+  private func mismatch(
+    _ subject: LineDrafts.Subject, ofFamily appFamily: UUID16?
+  ) -> ReplyMismatch? {
+    guard let recorded = subject.line.recorded, recorded.outcome == .valid else { return nil }
+    return ReceiptSubject(subject.receipt).mismatch(of: recorded.reply) { bundle in
+      let bundleID = String(decoding: bundle, as: UTF8.self)
+      if bundleID == subject.bundleID { return true }
+      guard let appFamily else { return false }
+      return registeredFamily(bundleID).0 == appFamily
+    }
+  }
+
+  private static func problem(
+    _ mismatch: ReplyMismatch, _ options: ImportOptions
+  ) -> FieldProblem? {
+    switch mismatch {
+    case .bundle:
+      FieldProblem(
+        "verification.reply", .replyMismatch, "is not about the receipt's app")
+    case .transactions:
+      options.acceptsMismatch
+        ? nil
+        : FieldProblem(
+          "verification.reply", .replyMismatch,
+          "shows none of the receipt's transactions (--accept-mismatch takes it)")
+    }
+  }
+
   /// No bundle id that the App Store takes is longer.
   private static var bundleIDBytesMax: Int { 255 }
 
   /// The app family of a bundle id; nil, without a problem, where it is to be registered.
   private func registeredFamily(_ bundleID: String) -> (UUID16?, FieldProblem?) {
+    if bundleID.isEmpty {
+      return (
+        nil, FieldProblem("receipt", .receiptMalformed, "has no bundle id, and no app can have it")
+      )
+    }
     if let appFamily = familyIDs[bundleID] { return (appFamily, nil) }
     if let id = families.id(forBundleID: bundleID) {
       if let appFamily = UUID16(id) { return (appFamily, nil) }
@@ -313,10 +353,10 @@ package final class Importer<Appender: EventAppender> {
       )
     }
     if options.registersApps { return (nil, nil) }
-    let name = bundleID.isEmpty ? "has no bundle id, and this is one" : "has a bundle id"
     return (
       nil,
-      FieldProblem("receipt", .bundleNotRegistered, "\(name) that no app has registered")
+      FieldProblem(
+        "receipt", .bundleNotRegistered, "has a bundle id that no app has registered")
     )
   }
 

@@ -11,6 +11,8 @@ struct LineDrafts {
     var line: ImportLine
     /// Nil where the file cannot be decoded, which only an operator's word makes acceptable.
     var receipt: Receipt?
+    /// Why the recorded reply does not fit the receipt; nil where it fits, and where there is none.
+    var mismatch: ReplyMismatch?
 
     /// The receipt's own word, else the reply's, else empty.
     var bundleID: String {
@@ -45,11 +47,12 @@ struct LineDrafts {
     }
     if let local {
       addVerification(
-        local.data(environment: subject.receipt?.environment, occurredAtMs: nowMs))
+        local.data(of: subject.receipt, occurredAtMs: nowMs))
     }
     // A reply to a forged receipt is no evidence of a sale.
     if let recorded, local?.outcome != .invalid {
-      addVerification(verification(recorded, uploadedAtMs: uploadedAtMs))
+      addVerification(
+        verification(recorded, subject.mismatch, uploadedAtMs: uploadedAtMs))
     }
     return drafts
   }
@@ -66,7 +69,7 @@ struct LineDrafts {
   }
 
   private func verification(
-    _ recorded: ImportLine.RecordedReply, uploadedAtMs: Int64
+    _ recorded: ImportLine.RecordedReply, _ mismatch: ReplyMismatch?, uploadedAtMs: Int64
   ) -> [UInt8] {
     var event = ReceiptVerified(
       authority: .appStore, outcome: recorded.outcome,
@@ -75,6 +78,9 @@ struct LineDrafts {
     event.status = recorded.status
     event.reason = recorded.fraudReason
     event.endpoint = recorded.endpoint
+    if recorded.outcome == .valid {
+      event.mismatch = mismatch?.rawValue ?? ReceiptVerified.noMismatch
+    }
     return event.data(upload: nil, reply: .json(Array(recorded.bytes)))
   }
 }

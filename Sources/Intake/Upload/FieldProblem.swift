@@ -21,6 +21,7 @@ package struct FieldProblem: Equatable, Sendable, CustomStringConvertible {
     case signatureInvalid = "signature_invalid"
     case unknownProperty = "unknown_property"
     case misspelled
+    case replyMismatch = "reply_mismatch"
   }
 
   /// The property's name, with a dot between levels; empty where the whole text is meant.

@@ -15,21 +15,33 @@ package enum NoCallReason: String, Sendable {
 }
 
 /// What an operator must mend.
-package enum OperatorAlarm: Int64, Sendable, CaseIterable {
-  case requestNotPost = 21000
-  case requestMalformed = 21001
-  case wrongSharedSecret = 21004
+package enum OperatorAlarm: String, Sendable, CaseIterable {
+  case requestNotPost = "status_21000"
+  case requestMalformed = "status_21001"
+  case wrongSharedSecret = "status_21004"
+  case replyMismatch = "reply_mismatch"
+
+  /// What a status asks for; nil for most.
+  init?(status: Int64) { self.init(rawValue: "status_\(status)") }
 
   /// The word by which metrics know it.
-  package var metricLabel: String { "status_\(rawValue)" }
+  package var metricLabel: String { rawValue }
+
+  /// Whether asking again brings nothing before it is mended.
+  var waitsForOperator: Bool { self != .replyMismatch }
 
   /// For people; the app family's id is put before it.
   package var text: String {
     switch self {
-    case .requestNotPost, .requestMalformed:
-      "the App Store finds our request wrong (status \(rawValue)): is its URL right?"
+    case .requestNotPost:
+      "the App Store finds our request wrong (status 21000): is its URL right?"
+    case .requestMalformed:
+      "the App Store finds our request wrong (status 21001): is its URL right?"
     case .wrongSharedSecret:
-      "the App Store finds the shared secret wrong or missing (status \(rawValue))"
+      "the App Store finds the shared secret wrong or missing (status 21004)"
+    case .replyMismatch:
+      "an answer is about something else than its receipt (reply_mismatch): is the App Store's URL right, and "
+        + "is nothing between that mixes up answers?"
     }
   }
 }
@@ -43,18 +55,20 @@ package struct AnswerJudgement {
   package private(set) var endpoint: Endpoint?
   package private(set) var reply = ReceiptVerified.Reply.none
   package private(set) var alarm: OperatorAlarm?
+  private var mismatch: String?
 
   /// No call was made.
   package init(_ reason: NoCallReason) { self.reason = reason.rawValue }
 
-  package init(_ answer: VerifyReceiptAnswer) {
+  /// - Parameter compare: finds out whether a reply that says a receipt is valid is about the receipt asked about.
+  package init(_ answer: VerifyReceiptAnswer, compare: (Reply) -> ReplyMismatch? = { _ in nil }) {
     endpoint = answer.endpoint == .production ? .production : .sandbox
     switch answer.content {
     case .none(let failure):
       reason = failure.rawValue
       endpoint = nil
     case .other(let bytes): setOther(bytes)
-    case .json(let bytes): read(bytes)
+    case .json(let bytes): read(bytes, compare)
     }
   }
 
@@ -105,6 +119,7 @@ package struct AnswerJudgement {
     event.environment = environment
     event.reason = reason
     event.endpoint = endpoint
+    event.mismatch = mismatch
     return event.data(upload: upload, reply: reply)
   }
 
@@ -113,7 +128,7 @@ package struct AnswerJudgement {
     reply = .other(base64: bytes.prefix(64 << 10).withUnsafeBytes { Base64.encode($0) })
   }
 
-  private mutating func read(_ bytes: [UInt8]) {
+  private mutating func read(_ bytes: [UInt8], _ compare: (Reply) -> ReplyMismatch?) {
     guard bytes.count <= EventLimits.replyBytes else {
       reason = VerifyReceiptFailure.answerTooLarge.rawValue
       return
@@ -128,11 +143,21 @@ package struct AnswerJudgement {
         name.count <= EventLimits.environmentBytes ? String(decoding: name, as: UTF8.self) : nil
       }
       reason = decoded.status == nil ? "no_status" : decoded.fraudReason
+      if outcome == .valid { take(compare(decoded)) }
       return true
     }
     guard isRead else { return setOther(bytes) }
     reply = .json(bytes)
-    alarm = status.flatMap(OperatorAlarm.init)
+    alarm = alarm ?? status.flatMap(OperatorAlarm.init(status:))
+  }
+
+  /// A reply about something else is no answer: nothing is known of the receipt, and it is asked about again.
+  private mutating func take(_ found: ReplyMismatch?) {
+    mismatch = found?.rawValue ?? ReceiptVerified.noMismatch
+    guard found != nil else { return }
+    outcome = .unreachable
+    reason = OperatorAlarm.replyMismatch.rawValue
+    alarm = .replyMismatch
   }
 }
 

@@ -56,7 +56,7 @@ final class ResultRecorder {
     switch result {
     case .notMade(let reason): judgement = AnswerJudgement(reason)
     case .answer(let answer):
-      judgement = AnswerJudgement(answer)
+      judgement = AnswerJudgement(answer) { mismatch(of: $0, to: call) }
       isMade = true
       shared.metrics.count(.appStoreCalls, label: judgement.metricLabel)
       if judgement.isNotAuthenticated, !call.isSecond {
@@ -91,6 +91,16 @@ final class ResultRecorder {
     recorded.ticket = shared.submit(drafts(judgement, uploads, call, recorded.occurredAtMs))
     recorded.isFailed = recorded.ticket == nil
     return recorded
+  }
+
+  /// What speaks against a reply's being about the receipt of a call.
+  private func mismatch(of reply: Reply, to call: AppStoreCall) -> ReplyMismatch? {
+    let file = try? Base64.decode(call.receiptText)
+    let subject = ReceiptSubject(file.flatMap { try? ReceiptFile.decode($0) })
+    return subject.mismatch(of: reply) { bundle in
+      let owner = shared.projections.appFamily(ofBundle: String(decoding: bundle, as: UTF8.self))
+      return owner == call.appFamily
+    }
   }
 
   /// Lets more uploads of a receipt take over a reply.

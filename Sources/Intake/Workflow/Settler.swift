@@ -184,7 +184,7 @@ final class Settler {
       let conclusion: CallDesk.Conclusion =
         isKept && judgement.isSettled
         ? .settled(judgement.isReusable ? reply : nil)
-        : .unanswered(isAlarm: judgement.alarm != nil)
+        : .unanswered(isAlarm: judgement.alarm?.waitsForOperator ?? false)
       for waiter in shared.desk.conclude(call, conclusion) {
         if isKept {
           addAnswer(waiter.slot, uploadAt: waiter.position)

@@ -42,6 +42,9 @@ package struct ReceiptVerified {
   package var reason: String?
   package var attempt: Int
   package var endpoint: Endpoint?
+  /// Whether the reply was compared with the receipt, and what spoke against it: `none`, or why it does not fit.
+  /// Nil where there was nothing to compare; events of earlier versions say nothing.
+  package var mismatch: String?
   /// Epoch milliseconds.
   package var occurredAtMs: Int64
 
@@ -51,6 +54,9 @@ package struct ReceiptVerified {
     self.occurredAtMs = occurredAtMs
     self.attempt = attempt
   }
+
+  /// The `mismatch` of a reply that was compared and fits.
+  package static let noMismatch = "none"
 
   /// The place in `data(upload: nil, …)` where the digits of the upload's position belong.
   package static let uploadOffsetBytes = #"{"upload":"#.utf8.count
@@ -84,6 +90,10 @@ package struct ReceiptVerified {
     if let endpoint {
       writer.key("endpoint")
       writer.string(endpoint.rawValue)
+    }
+    if let mismatch {
+      writer.key("mismatch")
+      writer.string(mismatch)
     }
     writer.key("occurred_at")
     writer.string(Timestamp.fixedText(ms: occurredAtMs))
@@ -122,6 +132,8 @@ package struct ReceiptVerifiedView {
   package private(set) var reason: JSONString?
   package private(set) var attempt: Int64 = 1
   package private(set) var endpoint: Endpoint?
+  /// `none`, or why the reply does not fit the receipt; nil where they were not compared.
+  package private(set) var mismatch: JSONString?
   /// Epoch milliseconds; nil where the event names no time of its own.
   package private(set) var occurredAtMs: Int64?
   /// The reply as sent, one JSON value.
@@ -133,7 +145,7 @@ package struct ReceiptVerifiedView {
   /// The members in the catalogue's order.
   private static let members = [
     "upload", "authority", "outcome", "environment", "status", "reason", "attempt", "endpoint",
-    "occurred_at", "reply", "reply_base64", "reply_of",
+    "occurred_at", "reply", "reply_base64", "reply_of", "mismatch",
   ]
   private static var required: UInt32 { 0b1_0100_0111 }
 
@@ -186,6 +198,9 @@ package struct ReceiptVerifiedView {
       let isSandbox = word.map { $0 == "sandbox" } ?? false
       endpoint = isSandbox ? .sandbox : .production
       review.note(7, isRight: isSandbox || word.map { $0 == "production" } ?? false)
+    case 8 where key == "mismatch":
+      mismatch = try cursor.readStringOrSkip()
+      review.note(12, isRight: mismatch != nil)
     case 8 where key == "reply_of":
       replyOf = try cursor.readIntegerOrSkip()
       review.note(11, isRight: replyOf.map { $0 >= 0 } ?? false)

@@ -17,6 +17,8 @@ final class AppCatalogue {
   private let symbols: SymbolTable
   private let arena: TextArena
   private var families: [Symbol: DeclaredProducts] = [:]
+  /// The ids of all families, by bundle id.
+  private var bundleFamilies: [TextKey: String] = [:]
 
   init(_ symbols: SymbolTable, _ arena: TextArena) {
     self.symbols = symbols
@@ -33,10 +35,26 @@ final class AppCatalogue {
       // What was read from its event before it was written reads again.
       if let app = try? AppRegistered(data: rows.bytes(0)) { add(app) }
     }
+    // Whose a bundle is that two families have named, the table knows.
+    let bundles = try database.prepare("SELECT bundle_id, app_family_id FROM app_bundles")
+    while try bundles.step() {
+      bundleFamilies[TextKey(text: arena.keep(bundles.bytes(0)))] = bundles.text(1)
+    }
+  }
+
+  /// Whether a family has registered a bundle id.
+  func isOfFamily(_ family: Text, bundle: Text) -> Bool {
+    bundleFamilies[TextKey(text: bundle)]?.utf8.elementsEqual(family) ?? false
   }
 
   /// Takes in a registration, which replaces an earlier one of the family as a whole.
   func add(_ app: AppRegistered) {
+    for (bundle, family) in bundleFamilies where family == app.appFamilyID {
+      bundleFamilies[bundle] = nil
+    }
+    for bundle in app.bundleIDs {
+      bundleFamilies[TextKey(text: arena.keep(Array(bundle.utf8)))] = app.appFamilyID
+    }
     if app.products.isEmpty {
       if let family = symbols.known(app.appFamilyID) { families[family] = nil }
       return

@@ -22,6 +22,7 @@ final class EventFold {
   private let revenue: RevenueFold
   private let declarations: DeclarationTable
   private let catalogue: AppCatalogue
+  private let comparison: ReplyComparison
   private let openUploads: OpenUploads
   private let verifications: VerificationTable
   /// Nil where there are no other projections than the standard ones.
@@ -82,6 +83,7 @@ final class EventFold {
     declarations = DeclarationTable(database, rows, symbols, isFresh: isFresh)
     catalogue = AppCatalogue(symbols, arena)
     if !isFresh { try catalogue.load(from: database) }
+    comparison = ReplyComparison(catalogue, self.readEvent)
     additional = AdditionalFold(projections, rows, symbols) { (number) throws(DatabaseError) in
       try users.identifier(number)
     }
@@ -269,6 +271,7 @@ final class EventFold {
       upload, position: event.position, receipt: number, occurredAtMs: occurredAtMs,
       recordedAtMs: event.recordedAtMs, country: country, user: user)
     openUploads.add(event.position, receipt: number)
+    comparison.note(upload, at: event.position)
   }
 
   // MARK: receipt.verified
@@ -323,8 +326,10 @@ final class EventFold {
     _ result: ReceiptVerifiedView, _ reply: Reply?, _ replyPosition: Position, _ event: EventLine,
     _ receipt: Int32, _ evidence: UploadEvidence
   ) throws(ProjectionError) {
+    let mismatch = try mismatch(of: reply, result, receipt)
     do throws(DatabaseError) {
-      let environment = symbols.symbol(environment(of: result, reply), recent: &recentEnvironment)
+      let environment = symbols.symbol(
+        try environment(of: result, reply, receipt), recent: &recentEnvironment)
       let occurredAtMs = result.occurredAtMs ?? event.recordedAtMs
       try verifications.add(
         result, event, receipt: receipt, environment: environment, occurredAtMs: occurredAtMs,
@@ -333,6 +338,11 @@ final class EventFold {
       if result.authority == .appStore {
         let nothing = Text(start: nil, count: 0)
         let bundle = symbols.symbol(reply?.bundleID ?? nothing, recent: &recentReplyBundle)
+        if let mismatch {
+          try exceptions.add(
+            .replyMismatch, environment: environment, bundle: bundle, detail: mismatch.rawValue,
+            position: event.position)
+        }
         if result.outcome == .valid, let reply {
           let verification = Verification(
             position: event.position, occurredAtMs: occurredAtMs,
@@ -358,14 +368,33 @@ final class EventFold {
     } catch { throw .database(error) }
   }
 
-  /// R1: the reply's environment, or, where it names none, that of the endpoint that answered.
-  private func environment(of result: ReceiptVerifiedView, _ reply: Reply?) -> Text {
+  private func mismatch(
+    of reply: Reply?, _ result: ReceiptVerifiedView, _ receipt: Int32
+  ) throws(ProjectionError) -> ReplyMismatch? {
+    guard let reply, result.authority == .appStore else { return nil }
+    do {
+      return try comparison.mismatch(
+        of: reply, result, ofFamily: symbols.text(receipts.appFamily(of: receipt)),
+        receiptBundle: symbols.text(receipts.bundle(of: receipt)))
+    } catch let error as LedgerError { throw .ledger(error) } catch let error as DatabaseError {
+      throw .database(error)
+    } catch { throw .output(error) }
+  }
+
+  /// R1: the reply's environment, or, where it names none, that of the endpoint that answered. Where none did: what
+  /// the check of the signature recorded; a transaction receipt of which it recorded nothing is of one unknown.
+  private func environment(
+    of result: ReceiptVerifiedView, _ reply: Reply?, _ receipt: Int32
+  ) throws(DatabaseError) -> Text {
     if let named = reply?.environment { return named }
     switch result.endpoint {
     case .production: return ("Production" as StaticString).text
     case .sandbox: return ("Sandbox" as StaticString).text
     case nil:
       if let environment = result.environment { return keeper.bytes(of: environment) }
+      if reply == nil, try receipts.isTransactionStyle(receipt) {
+        return PendingEnvironment.unknown.text
+      }
       return ("Production" as StaticString).text
     }
   }

@@ -154,6 +154,16 @@ final class ReceiptTable {
     }
   }
 
+  /// Whether a receipt that was seen before is a transaction receipt.
+  func isTransactionStyle(_ number: Int32) throws(DatabaseError) -> Bool {
+    receipts[try place(of: number)].isTransactionStyle
+  }
+
+  /// The bundle of a receipt that was seen before.
+  func bundle(of number: Int32) throws(DatabaseError) -> Symbol {
+    receipts[try place(of: number)].bundle
+  }
+
   /// The app family of a receipt that was seen before.
   func appFamily(of number: Int32) throws(DatabaseError) -> Symbol {
     receipts[try place(of: number)].appFamily

@@ -69,7 +69,10 @@ final class VerificationTable {
     _ result: ReceiptVerifiedView, _ number: Int32, _ environment: Symbol, _ event: EventLine,
     purchases: Int?, replyPosition: Int
   ) throws(DatabaseError) {
-    let isFinal = result.authority == .appStore && Self.isFinal(result.status)
+    // A reply about something else leaves the answer owed, whatever its status.
+    let isFinal =
+      result.authority == .appStore && result.outcome != .unreachable
+      && Self.isFinal(result.status)
     try openUploads.note(
       result, isFinal: isFinal || result.authority == .appStore && result.outcome == .valid)
     let fraud = fraud(result, event)

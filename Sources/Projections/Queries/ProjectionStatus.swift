@@ -69,6 +69,9 @@ package struct ProjectionList: Equatable, Sendable {
 package struct RecordedHead: Sendable {
   package let size: Int
   package let root: Digest32
+  /// Replies among those events that are not about their receipts; nil where projections of another version can't
+  /// tell.
+  package let replyMismatches: Int?
 }
 
 extension Projector {
@@ -133,10 +136,23 @@ extension Projector {
   ) throws(ProjectionError) -> RecordedHead? {
     try Generations(ledger).withCurrent { path throws(ProjectionError) in
       do throws(DatabaseError) {
-        let progress = try Progress(try Database(path: path, mode: .read))
-        return RecordedHead(size: progress.position, root: progress.root)
+        let database = try Database(path: path, mode: .read)
+        let progress = try Progress(database)
+        return RecordedHead(
+          size: progress.position, root: progress.root,
+          replyMismatches: try replyMismatches(in: database))
       } catch { throw .database(error) }
     }
+  }
+
+  private static func replyMismatches(in database: Database) throws(DatabaseError) -> Int? {
+    let stored = try database.integer("SELECT version FROM projections WHERE name = 'exceptions'")
+    guard let current = versions.first(where: { $0.name == "exceptions" })?.version,
+      stored == Int64(current)
+    else { return nil }
+    let type = ExceptionType.replyMismatch.rawValue
+    let count = try database.integer("SELECT count(*) FROM exceptions WHERE type = \(type)")
+    return count.map { Int($0) }
   }
 
   /// The names and versions of this program's projections.

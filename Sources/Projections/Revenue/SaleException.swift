@@ -8,6 +8,7 @@ enum ExceptionType: Int8, CaseIterable {
   case upgradeCreditUnknown
   case productUnknown, transactionReplayed
   case malformedEvent
+  case replyMismatch
   // Those that follow from sales at the time of a report.
   case unpriced, pendingSale, unconverted
 
@@ -32,6 +33,7 @@ enum ExceptionType: Int8, CaseIterable {
     case .productUnknown: "product_unknown"
     case .transactionReplayed: "transaction_replayed"
     case .malformedEvent: "malformed_event"
+    case .replyMismatch: "reply_mismatch"
     case .unpriced: "unpriced"
     case .pendingSale: "pending_sale"
     case .unconverted: "unconverted"

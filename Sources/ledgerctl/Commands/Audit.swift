@@ -10,7 +10,8 @@ let auditCommand = Command(
       + "never decrease, the tree against what every block says of it, the links between segments, the tails; "
       + "then every checkpoint that is kept, and the root on which the projections rest. It changes nothing and "
       + "needs no lock. Projections that SQLite can't read without writing beside them are left out; the exit code "
-      + "is then 3.",
+      + "is then 3. Projections know which replies are not about their receipts (`reply_mismatch`): their number is "
+      + "said too.",
     "It goes on past damage and names each: `missing`, `unreadable`, `corrupt` (bytes that do not match their "
       + "checksum), `tampered` (bytes that agree with themselves, but not with what stands around them). The "
       + "exit code is then 20, and 21 where only the projections do not match. A thousand findings are listed, the "
@@ -55,7 +56,7 @@ struct AuditOptions: Equatable, Sendable {
 /// How the projections stand towards the audited log.
 private enum ProjectionVerdict {
   case none
-  case matching(size: Int)
+  case matching(size: Int, replyMismatches: Int?)
   case mismatching(String)
   /// They could not be read, for a reason that says nothing of them.
   case unchecked(String)
@@ -63,10 +64,22 @@ private enum ProjectionVerdict {
   var text: String {
     switch self {
     case .none: "none"
-    case .matching(let size): "\(counted(size, "event")) folded, of this log"
+    case .matching(let size, _): "\(counted(size, "event")) folded, of this log"
     case .mismatching(let cause): cause
     case .unchecked(let cause): "not checked: \(cause)"
     }
+  }
+
+  /// What people are told of replies that are not about their receipts; nothing where there are none.
+  var replyFields: [(name: String, value: String)] {
+    guard case .matching(_, let count?) = self, count > 0 else { return [] }
+    return [
+      (
+        "replies",
+        "\(count) not about \(count == 1 ? "its receipt" : "their receipts"): reply_mismatch in "
+          + "'ledgerctl export exceptions --environment all'"
+      )
+    ]
   }
 }
 
@@ -130,7 +143,7 @@ private func verdict(
         "\(counted(head.size, "event")) folded; the log is too damaged to compare")
     }
     return root == head.root
-      ? .matching(size: head.size)
+      ? .matching(size: head.size, replyMismatches: head.replyMismatches)
       : .mismatching("of another history than this log up to position \(head.size)")
   }
 }
@@ -154,7 +167,7 @@ private func write(
       ("root", rootText(report)),
       ("checkpoints", "\(report.checkpointCount) checked"),
       ("projections", projections.text),
-    ] + report.notes.map { ("note", $0) })
+    ] + projections.replyFields + report.notes.map { ("note", $0) })
   var table = TextTable([
     .init("verdict"), .init("file"), .init("block", isNumber: true), .init("positions"),
     .init("what"),
@@ -205,9 +218,10 @@ private func writeJSON(
     writer.object { writer in
       switch projections {
       case .none: writer.member("state", "none")
-      case .matching(let size):
+      case .matching(let size, let replyMismatches):
         writer.member("state", "matching")
         writer.member("events", size)
+        writer.member("reply_mismatches", replyMismatches)
       case .mismatching(let cause):
         writer.member("state", "mismatching")
         writer.member("cause", cause)

@@ -14,6 +14,9 @@ let importCommand = Command(
       + "Importing a file again appends nothing new: a line is known by its bytes.",
     "Of the lines that are reported the first 1,000 are printed, and the others counted by what is wrong with them; "
       + "`--errors` keeps all. The counts in the end are of what is on disk, also where the import ended early.",
+    "A recorded reply that calls its receipt valid must be about it: of the same app and, where both show purchases, "
+      + "with one in common. Otherwise the line is bad. `--accept-mismatch` takes replies with other transactions, "
+      + "never one of another app; `export exceptions` lists them as `reply_mismatch`.",
   ],
   positionals: [Positional("FILE", arity: .oneOrMore, help: "a file to import, or `-`")],
   options: [
@@ -26,6 +29,9 @@ let importCommand = Command(
       "spool-limit", value: .init("MIB", standard: "4096"),
       help: "with --strict: keep so many MiB of standard input and pipes, and refuse more"),
     Option("check-signatures", help: "check receipts too whose verification is recorded"),
+    Option(
+      "accept-mismatch",
+      help: "take recorded replies that show other transactions than their receipt"),
     .json,
   ],
   examples: [
@@ -47,6 +53,7 @@ struct ImportOptions: Equatable, Sendable {
   /// Where every report of a line goes; nil where only standard error has them.
   let errorsPath: String?
   let spoolBytesMax: Int
+  let acceptsMismatch: Bool
   let isJSON: Bool
 
   init(_ invocation: Invocation) throws(UsageError) {
@@ -57,6 +64,7 @@ struct ImportOptions: Equatable, Sendable {
     registersApps = invocation.has("register-apps")
     isStrict = invocation.has("strict")
     checksSignatures = invocation.has("check-signatures")
+    acceptsMismatch = invocation.has("accept-mismatch")
     isJSON = invocation.has("json")
     errorsPath = invocation.value("errors")
     if errorsPath == "-" {
@@ -88,6 +96,7 @@ private func importUploads(
   importOptions.registersApps = options.registersApps
   importOptions.isStrict = options.isStrict
   importOptions.checksSignatures = options.checksSignatures
+  importOptions.acceptsMismatch = options.acceptsMismatch
   let trust = try ConfigurationFile(ledger.directory).read().trust
   let verifier = try ReceiptVerifier(configuration: trust.verifierConfiguration)
   var summary = ImportSummary()
