@@ -84,9 +84,14 @@ struct SignatureTransactionTests {
     arguments: [0, 1, 5, 255] as [UInt8])
   func unknownVersion(_ version: UInt8) throws {
     let plan = TransactionReceiptPlan()
-    for rest in [[], [7, 7, 7], authority.signer.der] as [[UInt8]] {
+    for (rest, expected) in [
+      ([UInt8](repeating: 7, count: 127), .undecided(.unknownSignatureVersion)),
+      (authority.signer.der, .undecided(.unknownSignatureVersion)),
+      // Too short for a signature of any kind.
+      ([], .invalid(.malformedEnvelope)), ([0, 0], .invalid(.malformedEnvelope)),
+    ] as [([UInt8], SignatureVerdict)] {
       let file = plan.list(blob: [version] + rest, purchaseInfo: plan.purchaseInfo)
-      #expect(try verdict(file) == .undecided(.unknownSignatureVersion))
+      #expect(try verdict(file) == expected)
     }
   }
 

@@ -121,6 +121,7 @@ CATALOGUE = {
         ("reply", lambda value: True, True),
         ("reply_base64", _is_text, True),
         ("reply_of", _is_position, True),
+        ("mismatch", _is_text, True),
     ],
     "prices.declared": [
         ("source", _is_text, False),

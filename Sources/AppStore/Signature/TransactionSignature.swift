@@ -35,9 +35,14 @@ struct TransactionSignature {
     }
   }
 
-  /// Whether the blob begins as one of a version that this program has not learned: nothing can be said of the rest.
+  /// No signature and certificate of any kind fit into less.
+  private static let minimumSizeBytes = 128
+
+  /// Whether the blob begins as one of a version that this program has not learned: of the rest nothing can be said
+  /// but that a few bytes are no signature.
   static func hasUnknownVersion(_ blob: [UInt8]) -> Bool {
-    blob.first.map { Version(rawValue: $0) == nil } ?? false
+    guard let first = blob.first, blob.count >= minimumSizeBytes else { return false }
+    return Version(rawValue: first) == nil
   }
 
   /// Nil where the blob is built otherwise.
