@@ -42,6 +42,11 @@ final class AppCatalogue {
     }
   }
 
+  /// Whether a family has registered any bundle id.
+  func isRegistered(_ family: Text) -> Bool {
+    bundleFamilies.values.contains { $0.utf8.elementsEqual(family) }
+  }
+
   /// Whether a family has registered a bundle id.
   func isOfFamily(_ family: Text, bundle: Text) -> Bool {
     bundleFamilies[TextKey(text: bundle)]?.utf8.elementsEqual(family) ?? false

@@ -38,7 +38,8 @@ final class ReplyComparison {
     let fitsBundle = ReceiptSubject.fitsBundle(reply) { bundle in
       bundle.equals(receiptBundle) || catalogue.isOfFamily(family, bundle: bundle)
     }
-    guard fitsBundle else { return .bundle }
+    // Of a family that no event registered, nobody knows the bundles.
+    guard fitsBundle || !catalogue.isRegistered(family) else { return .bundle }
     if reply.rows.isEmpty { return nil }
     let receipt = try receipt(ofUpload: result.upload)
     return ReceiptSubject(receipt).showsOtherTransactions(reply.rows) ? .transactions : nil
