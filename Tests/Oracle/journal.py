@@ -2,7 +2,7 @@
 import bisect
 from dataclasses import dataclass, replace
 
-from dates import DAY_MS
+from dates import DAY_MS, period_name
 from money import Price, RateTable, converted, in_64_bits
 from sales import Sale, about_sale, deduplicated
 
@@ -103,11 +103,12 @@ class Book:
         """R8: the journal in its order, each line in its own currency."""
         return sorted((l for s in self.sales for l in self._lines(s)), key=lambda l: l.order)
 
-    def in_currency(self, line, reporting_currency):
+    def in_currency(self, line, reporting_currency, max_age=None):
         """R10: the line converted, or as it is without a currency; None where no rate allows it."""
         if not line.currency or reporting_currency is None:
             return line
-        factor = self._rates.factor(line.currency, reporting_currency, line.date_ms // DAY_MS)
+        day = line.date_ms // DAY_MS
+        factor, _ = self._rates.factor(line.currency, reporting_currency, day, max_age)
         if factor is None:
             return None
         try:
@@ -120,6 +121,13 @@ class Book:
         except OverflowError:
             # A price that one client made up must not keep every report in that currency from being made.
             return None
+
+    def _stale_rate_day(self, line, reporting_currency, max_age):
+        """R10: the day of the rate that is too old to convert the line; None where none is."""
+        day = line.date_ms // DAY_MS
+        if self._rates.factor(line.currency, reporting_currency, day, max_age)[0] is not None:
+            return None
+        return self._rates.factor(line.currency, reporting_currency, day)[1]
 
     def _lines(self, sale):
         priced = self.priced[sale]
@@ -151,7 +159,7 @@ class Book:
         for date_ms, position in sale.reversals:
             yield line(REVERSAL, date_ms, 1, "", position)
 
-    def findings(self, shows, reporting_currency=None, holds=None, decides=None):
+    def findings(self, shows, reporting_currency=None, holds=None, decides=None, max_age=None):
         """R9: the fold's exceptions and those that only a report knows.
 
         Of the environments that `shows`, and of the days that `holds` an instant. `decides` gives the
@@ -174,9 +182,13 @@ class Book:
         ]
         # Of its own line alone: that one is converted in this report or not.
         for line in lines:
-            if self.in_currency(line, reporting_currency) is None:
+            if self.in_currency(line, reporting_currency, max_age) is None:
                 detail = f"{line.name} {line.currency}"
                 found.append(about_sale("unconverted", line.sale, line.position, detail))
+                stale = self._stale_rate_day(line, reporting_currency, max_age)
+                if stale is not None:
+                    detail = f"{line.currency} {period_name(stale, 'day')}"
+                    found.append(about_sale("stale_rate", line.sale, line.position, detail))
         # A malformed event is of no environment, and of no day: it is never left out.
         return [
             finding

@@ -117,29 +117,34 @@ class RateTable:
             self._pairs.setdefault((rate.base, rate.quote), []).append(rate)
         self._bases = sorted({rate.base for rate in rates})
 
-    def _declared(self, base, quote, day):
+    def _declared(self, base, quote, day, max_age):
         """The pair's rate of that day or the latest before; of one day, the latest declared."""
-        known = [rate for rate in self._pairs.get((base, quote), []) if rate.day <= day]
-        if not known:
-            return None
-        return max(known, key=lambda rate: (rate.day, rate.order)).value
+        known = [
+            rate
+            for rate in self._pairs.get((base, quote), [])
+            if rate.day <= day and (max_age is None or day - rate.day <= max_age)
+        ]
+        return max(known, key=lambda rate: (rate.day, rate.order), default=None)
 
-    def factor(self, own, target, day):
-        """What 1 `own` is in `target`, exactly; None where no rate says."""
+    def factor(self, own, target, day, max_age=None):
+        """What 1 `own` is in `target`, exactly, and the day of the older rate that says so.
+
+        (None, None) where no rate says so that is at most `max_age` days old.
+        """
         if own == target:
-            return Fraction(1)
-        direct = self._declared(own, target, day)
+            return Fraction(1), day
+        direct = self._declared(own, target, day, max_age)
         if direct is not None:
-            return direct
-        opposite = self._declared(target, own, day)
+            return direct.value, direct.day
+        opposite = self._declared(target, own, day, max_age)
         if opposite is not None:
-            return 1 / opposite
+            return 1 / opposite.value, opposite.day
         for base in self._bases:
-            to_target = self._declared(base, target, day)
-            to_own = self._declared(base, own, day)
+            to_target = self._declared(base, target, day, max_age)
+            to_own = self._declared(base, own, day, max_age)
             if to_target is not None and to_own is not None:
-                return to_target / to_own
-        return None
+                return to_target.value / to_own.value, min(to_target.day, to_own.day)
+        return None, None
 
 
 def converted(micros, factor):

@@ -52,6 +52,7 @@ class Options:
     from_day: int | None = None
     to_day: int | None = None
     reporting_currency: str | None = None
+    rates_max_age: int = 35
 
     def shows(self, environment):
         return self.environments is None or environment in self.environments
@@ -79,8 +80,12 @@ def _dated_lines(book, options):
     for line in book.lines():
         day = zone.day(options.deciding_ms(line))
         if options.shows(line.sale.key.environment) and options.holds(day):
-            # R10: without a rate the line stays in its own currency.
-            yield book.in_currency(line, options.reporting_currency) or line, day
+            yield _converted(book, line, options), day
+
+
+def _converted(book, line, options):
+    """R10: without a rate the line stays in its own currency."""
+    return book.in_currency(line, options.reporting_currency, options.rates_max_age) or line
 
 
 class _Sums:
@@ -218,6 +223,7 @@ def exceptions(book, options):
         options.reporting_currency,
         lambda ms: options.holds(zone.day(ms)),
         options.deciding_ms,
+        options.rates_max_age,
     )
     body = [
         [

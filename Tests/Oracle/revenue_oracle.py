@@ -68,6 +68,7 @@ def add_report_arguments(parser):
     parser.add_argument("--from", dest="from_day", type=dates.days_from_text)
     parser.add_argument("--to", dest="to_day", type=dates.days_from_text)
     parser.add_argument("--in", dest="reporting_currency", type=_currency)
+    parser.add_argument("--rates-max-age", type=int, default=35)
 
 
 def report_options(arguments):
@@ -81,6 +82,7 @@ def report_options(arguments):
         from_day=arguments.from_day,
         to_day=arguments.to_day,
         reporting_currency=arguments.reporting_currency,
+        rates_max_age=arguments.rates_max_age,
     )
 
 

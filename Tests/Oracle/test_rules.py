@@ -512,6 +512,41 @@ class Reports(unittest.TestCase):
         self.assertEqual(exceptions(found, reporting_currency="USD"), [("unconverted", "Sale EUR")])
         self.assertEqual(exceptions(found), [])
 
+    def test_a_rate_that_is_too_old_converts_nothing_and_is_told(self):
+        sale = line(row(), price="1", currency="USD")
+        found = book(sale, rates=["2010-01-04,EUR,USD,2"])
+        shown = table("journal", found, "amount", "currency", reporting_currency="EUR")
+        self.assertEqual(shown, [("1.00", "USD")])
+        self.assertEqual(exceptions(found, reporting_currency="EUR"),
+                         [("stale_rate", "USD 2010-01-04"), ("unconverted", "Sale USD")])
+        options = {"reporting_currency": "EUR", "rates_max_age": 10_000}
+        self.assertEqual(table("journal", found, "amount", "currency", **options),
+                         [("0.50", "EUR")])
+        self.assertEqual(exceptions(found, **options), [])
+
+    def test_the_age_of_each_leg_counts_and_a_younger_way_is_taken(self):
+        sale = line(row(), price="1", currency="USD")
+        cases = [
+            # 35 days are young enough, 36 are not.
+            (["2025-11-28,EUR,USD,2"], "0.50", []),
+            (["2025-11-27,EUR,USD,2"], "1.00", ["USD 2025-11-27"]),
+            # A stale pair gives way to its inverse, that to a base, that to the next one.
+            (["2025-01-01,USD,EUR,7", "2026-01-01,EUR,USD,4"], "0.25", []),
+            (["2025-01-01,USD,EUR,7", "2026-01-01,CHF,USD,4", "2026-01-01,CHF,EUR,3"], "0.75", []),
+            (["2025-01-01,AUD,USD,4", "2026-01-01,AUD,EUR,3", "2026-01-01,CHF,USD,4",
+              "2026-01-01,CHF,EUR,2"], "0.50", []),
+            # Of two legs the older is told.
+            (["2025-01-01,AUD,USD,4", "2026-01-01,AUD,EUR,3"], "1.00", ["USD 2025-01-01"]),
+            (["2026-01-01,AUD,USD,4", "2025-02-01,AUD,EUR,3"], "1.00", ["USD 2025-02-01"]),
+        ]
+        for rates, amount, stale in cases:
+            found = book(sale, rates=rates)
+            self.assertEqual(table("journal", found, "amount", reporting_currency="EUR"),
+                             [(amount,)], rates)
+            details = [detail for name, detail in exceptions(found, reporting_currency="EUR")
+                       if name == "stale_rate"]
+            self.assertEqual(details, stale, rates)
+
     def test_a_line_beyond_64_bits_once_converted_keeps_its_currency(self):
         huge = line(row(quantity="10"), price="99999999999", currency="EUR")
         found = book(huge, rates=["2026-01-01,EUR,JPY,160"])

@@ -1,5 +1,6 @@
 // The JSON report: its heading, exact amounts, totals, counts of exceptions and the words of rule R11.
 import JSON
+import Projections
 import TestSupport
 import Testing
 
@@ -66,8 +67,39 @@ import Testing
     #expect(value["filters"]?["in"] == .string("JPY"))
     #expect(
       Self.text(value["rate_sources"]) == #"[{"source":"bank of \"x\"","positions":[2]}]"#)
+    #expect(Self.text(value["filters"]?["rates_max_age"]) == "35")
+    #expect(
+      Self.text(value["oldest_rate"]) == #"{"base":"EUR","quote":"JPY","date":"2026-01-01"}"#)
     let rows = value["rows"]?.arrayValue ?? []
     #expect(rows.map { Self.text($0["gross"]) } == ["null", #""1300""#])
+  }
+
+  /// As a manifest of the time before rates had an age asks for it: not one byte more.
+  @Test func aReportWithoutALimitToTheRatesAgeIsWhatItWas() throws {
+    let fixture = try LedgerFixture()
+    try fixture.append(
+      [Self.steps[0], .rates(source: "bank", ["2010-01-01 EUR JPY 160"])])
+    let asked = try JSONValue(
+      Array(
+        (#"{"by":["app"],"period":"month","refunds":"event-date","timezone":"UTC","from":null,"#
+          + #""to":null,"environment":["Production"],"include_pending":false,"in":"JPY"}"#).utf8))
+    let request = try ReportRequest(.revenue, filters: asked)
+    #expect(request.ratesAgeMaxDays == nil)
+    let text = try fixture.json(request, from: fixture.current())
+    let value = try JSONValue(Array(text.utf8))
+    #expect(value["filters"] == asked)
+    #expect(value["oldest_rate"] == nil)
+    #expect(Self.text(value["exceptions"]) == #"{"unpriced":1}"#)
+    #expect(value["rows"]?.arrayValue?.map { Self.text($0["gross"]) } == ["null", #""1300""#])
+  }
+
+  @Test(arguments: ["-1", "1.5", "10000000", "null", #""35""#])
+  func aLimitThatIsNoNumberOfDaysIsRefused(_ days: String) throws {
+    let asked = try JSONValue(
+      Array(
+        (#"{"refunds":"event-date","timezone":"UTC","from":null,"to":null,"environment":"all","#
+          + #""include_pending":false,"in":"JPY","rates_max_age":\#(days)}"#).utf8))
+    #expect(throws: ProjectionError.self) { try ReportRequest(.journal, filters: asked) }
   }
 
   @Test func aReportWithoutRowsIsJSON() throws {

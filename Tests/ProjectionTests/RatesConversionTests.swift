@@ -87,6 +87,46 @@ import Testing
     #expect(result.sources == sources)
   }
 
+  /// A limit of three days; nil where the line stays as it is, with the day of the rate that is too old.
+  @Test(
+    arguments: [
+      (105, "EUR", "JPY", nil, 100, nil), (103, "EUR", "JPY", 160_000_000, nil, "EUR JPY 100"),
+      (107, "EUR", "USD", 1_350_000, nil, "EUR USD 104"), (108, "EUR", "USD", nil, 104, nil),
+      // The direct pair is too old, its inverse is not.
+      (104, "USD", "EUR", 740_741, nil, "EUR USD 104"),
+      (103, "USD", "EUR", 500_000, nil, "USD EUR 100"),
+      // Through CAD until its rates are too old, then through AUD, whose base comes first.
+      (102, "CHF", "SEK", 11_428_571, nil, "CAD CHF 100"),
+      (106, "CHF", "SEK", 11_666_667, nil, "AUD CHF 103"),
+      // One leg of the two is too old.
+      (104, "JPY", "USD", nil, 100, nil),
+      (99, "EUR", "USD", nil, nil, nil), (104, "GBP", "SGD", nil, nil, nil),
+      (Int.min, "EUR", "USD", nil, nil, nil), (Int.max, "EUR", "USD", nil, 104, nil),
+      (104, "USD", "USD", 1_000_000, nil, nil),
+    ] as [(Int, String, String, Int64?, Int?, String?)])
+  func rateThatIsTooOldConvertsNothing(
+    day: Int, from: String, to: String, expected: Int64?, staleDay: Int?, oldest: String?
+  ) throws {
+    var converter = RateConverter(
+      try Self.table(Self.rates), to: try #require(Currency.parse(to)), ageMaxDays: 3)
+    let from = try #require(Currency.parse(from))
+    for _ in 0..<2 {
+      #expect(converter.convert(micros: 1_000_000, from: from, utcDay: day) == expected)
+      #expect(converter.staleRateDay(from: from, utcDay: day) == staleDay)
+    }
+    #expect(converter.oldestUsed.map { "\($0.base) \($0.quote) \($0.day)" } == oldest)
+  }
+
+  @Test func oldestRateUsedIsThatOfAllLines() throws {
+    var converter = RateConverter(
+      try Self.table(Self.rates), to: try #require(Currency.parse("USD")), ageMaxDays: 100)
+    let euro = try #require(Currency.parse("EUR"))
+    for day in [104, 103, 102, 104] {
+      _ = converter.convert(micros: 1, from: euro, utcDay: day)
+    }
+    #expect(converter.oldestUsed?.day == 102)
+  }
+
   @Test func amountInTheReportingCurrencyStaysAndUsesNoSource() throws {
     let result = try Self.convert(Self.rates, -42, "USD", "USD", day: 0)
     #expect(result.micros == -42)

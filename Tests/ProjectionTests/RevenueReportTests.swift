@@ -266,14 +266,50 @@ import Testing
     RuleCase(
       "R10: else the inverse of the opposite pair",
       [sold("2.00", "USD"), .rates(source: "bank", ["2026-01-05 EUR USD 1.25"])],
-      ["revenue currency,gross,net --in EUR": ["EUR,4.80,0.00"]]),
+      ["revenue currency,gross,net --in EUR --rates-max-age 36": ["EUR,4.80,0.00"]]),
     RuleCase(
       "R10: the direct pair comes before a newer opposite one",
       [
         sold("2.00", "USD"),
-        .rates(source: "bank", ["2025-01-01 USD EUR 0.5", "2026-01-05 EUR USD 1.25"]),
+        .rates(source: "bank", ["2025-12-31 USD EUR 0.5", "2026-01-05 EUR USD 1.25"]),
       ],
-      ["revenue currency,gross --in EUR": ["EUR,3.00"]]),
+      ["revenue currency,gross --in EUR --rates-max-age 60": ["EUR,3.00"]]),
+    RuleCase(
+      "R10: a rate that is too old is not used, and the lines that it would have converted are told",
+      [
+        sold("2.00", "USD"), .rates(source: "bank", ["2010-01-04 EUR USD 2"]),
+      ],
+      [
+        "revenue currency,gross,returns --in EUR": ["USD,6.00,6.00"],
+        "journal line,currency,amount --in EUR --rates-max-age 10000": [
+          "Sale,EUR,3.00", "Return,EUR,-3.00",
+        ],
+        "exceptions --in EUR": [
+          "stale_rate,Production,app,1,coins,1,1,USD 2010-01-04",
+          "unconverted,Production,app,1,coins,1,1,Return USD",
+          "unconverted,Production,app,1,coins,1,1,Sale USD",
+        ],
+        "exceptions --in EUR --rates-max-age 10000": [],
+        "exceptions": [],
+      ]),
+    RuleCase(
+      "R10: 35 days are young enough, for each line by its own day; a younger way is taken",
+      [
+        sold("2.00", "USD"),
+        .rates(
+          source: "bank",
+          ["2025-12-01 USD EUR 0.5", "2026-01-06 CHF USD 4", "2026-01-06 CHF EUR 3"]
+        ),
+      ],
+      [
+        "journal line,currency,amount --in EUR": ["Sale,EUR,3.00", "Return,EUR,-4.50"],
+        "journal line,currency,amount --in EUR --rates-max-age 34": [
+          "Sale,USD,6.00", "Return,USD,-6.00",
+        ],
+        "exceptions detail --in EUR --rates-max-age 34": [
+          "USD 2025-12-01", "Return USD", "Sale USD",
+        ],
+      ]),
     RuleCase(
       "R10: else through the alphabetically first base with rates to both",
       [
@@ -285,14 +321,14 @@ import Testing
             "2026-01-01 AUD USD 0.6", "2026-01-05 AED USD 0.3",
           ]),
       ],
-      ["revenue currency,gross --in USD": ["USD,7.20"]]),
+      ["revenue currency,gross --in USD --rates-max-age 60": ["USD,7.20"]]),
     RuleCase(
       "R10: the latest position of one day holds",
       [
         sold("1.00", "EUR"), .rates(source: "one", ["2026-01-05 EUR USD 1"]),
         .rates(source: "two", ["2026-01-05 EUR USD 3", "2026-01-04 EUR USD 5"]),
       ],
-      ["revenue currency,gross --in USD": ["USD,9.00"]]),
+      ["revenue currency,gross --in USD --rates-max-age 60": ["USD,9.00"]]),
     RuleCase(
       "R10: without a rate the line stays in its currency and is an exception",
       [sold("2.00", "EUR"), .rates(source: "bank", ["2026-01-06 EUR USD 1.25"])],
@@ -330,7 +366,7 @@ import Testing
       "R10: an inverse that has no end is an exact fraction until it is rounded",
       [sold("1.00", "USD"), .rates(source: "bank", ["2026-01-01 EUR USD 3"])],
       [
-        "journal line,unit_price,amount --in EUR": [
+        "journal line,unit_price,amount --in EUR --rates-max-age 60": [
           "Sale,0.333333,1.00", "Return,0.333333,-1.00",
         ]
       ]),

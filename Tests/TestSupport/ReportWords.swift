@@ -55,6 +55,7 @@ package struct ReportWords: Sendable {
     case "--to": request.to = try CivilDate(parsing: value)
     case "--environment": request.environments = value == "all" ? nil : list
     case "--in": request.reportingCurrency = Currency.parse(value)
+    case "--rates-max-age": request.ratesAgeMaxDays = Int(value)
     default: return false
     }
     return true

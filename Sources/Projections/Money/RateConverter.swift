@@ -1,4 +1,4 @@
-// RateConverter: amounts into one reporting currency, and the sources of the rates it used.
+// RateConverter: amounts into one reporting currency, and the rates it used: their sources, the oldest.
 import Time
 
 /// Where rates were declared.
@@ -14,14 +14,25 @@ package struct RateSource: Hashable, Sendable {
   }
 }
 
+/// The day of a declared rate, and its pair.
+package struct RateDay: Equatable, Sendable {
+  package let base: Currency
+  package let quote: Currency
+  /// Days since 1970-01-01.
+  package let day: Int
+}
+
 /// Converts amounts into a reporting currency by revenue rule R10.
 package struct RateConverter: Sendable {
   /// The reporting currency.
   package let target: Currency
+  /// By how many days a rate may be older than the line; nil sets no limit.
+  package let ageMaxDays: Int?
   private let table: RateTable
   /// Direct-mapped: a day of a currency has one slot, which it may lose to another and win back.
   private var cache: [CacheSlot?]
   private var isSourceUsed: [Bool]
+  private var oldest: RateTable.Leg?
 
   private struct CacheSlot {
     let currency: Currency
@@ -33,17 +44,18 @@ package struct RateConverter: Sendable {
   private static let cacheCount = 8192
 
   /// A converter that has used no rate yet.
-  package init(_ table: RateTable, to target: Currency) {
+  package init(_ table: RateTable, to target: Currency, ageMaxDays: Int? = nil) {
     self.table = table
     self.target = target
+    self.ageMaxDays = ageMaxDays
     cache = Array(repeating: nil, count: Self.cacheCount)
     isSourceUsed = Array(repeating: false, count: table.sources.count)
   }
 
   /// The amount in the reporting currency, rounded once, half to even, to the micro.
   /// - Parameter utcDay: days since 1970-01-01 of the line's date in UTC.
-  /// - Returns: nil where no rate of that day or before leads to the reporting currency, or where the result needs
-  ///   more than 64 bits. An amount that is in it already comes back as it is.
+  /// - Returns: nil where no rate of that day or before that is young enough leads to the reporting currency, or
+  ///   where the result needs more than 64 bits. An amount that is in it already comes back as it is.
   package mutating func convert(
     micros: Int64, from currency: Currency, utcDay: Int
   ) -> Int64? {
@@ -51,9 +63,29 @@ package struct RateConverter: Sendable {
     guard let resolution = resolution(from: currency, utcDay: utcDay),
       let converted = resolution.fraction.applied(to: micros)
     else { return nil }
-    isSourceUsed[resolution.sourceIndex] = true
-    if let second = resolution.secondSourceIndex { isSourceUsed[second] = true }
+    note(resolution.leg)
+    if let second = resolution.secondLeg { note(second) }
     return converted
+  }
+
+  private mutating func note(_ leg: RateTable.Leg) {
+    isSourceUsed[leg.sourceIndex] = true
+    if let oldest, !leg.isOlder(than: oldest) { return }
+    oldest = leg
+  }
+
+  /// The day of the older rate that would convert a currency on a day if its age did not matter; nil where the rates
+  /// are young enough, or where there are none.
+  package mutating func staleRateDay(from currency: Currency, utcDay: Int) -> Int? {
+    guard currency != target, ageMaxDays != nil,
+      resolution(from: currency, utcDay: utcDay) == nil
+    else { return nil }
+    return table.resolve(from: currency, to: target, utcDay: utcDay, ageMaxDays: nil)?.oldestDay
+  }
+
+  /// The oldest rate used so far; of one day, the first by its currencies.
+  package var oldestUsed: RateDay? {
+    oldest.map { RateDay(base: $0.base, quote: $0.quote, day: $0.day) }
   }
 
   /// The sources of the rates used so far, each once, sorted as bytes.
@@ -74,7 +106,8 @@ package struct RateConverter: Sendable {
     if let slot = cache[place], slot.currency == currency, slot.utcDay == utcDay {
       return slot.resolution
     }
-    let resolution = table.resolve(from: currency, to: target, utcDay: utcDay)
+    let resolution = table.resolve(
+      from: currency, to: target, utcDay: utcDay, ageMaxDays: ageMaxDays)
     cache[place] = CacheSlot(currency: currency, utcDay: utcDay, resolution: resolution)
     return resolution
   }

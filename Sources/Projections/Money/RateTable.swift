@@ -95,44 +95,67 @@ package struct RateTable: Sendable {
     self.sources = sources
   }
 
-  /// A fraction and the sources (by index) that it rests on.
+  /// A rate as a conversion uses it.
+  struct Leg: Sendable {
+    let base: Currency
+    let quote: Currency
+    let day: Int
+    let rate: Decimal18
+    let sourceIndex: Int
+
+    /// Whether it is the older; of one day, the first by its currencies.
+    func isOlder(than other: Leg) -> Bool {
+      (day, base, quote) < (other.day, other.base, other.quote)
+    }
+  }
+
+  /// A fraction and the rates that it rests on.
   struct Resolution: Sendable {
     let fraction: ExactFraction
-    let sourceIndex: Int
-    let secondSourceIndex: Int?
+    let leg: Leg
+    let secondLeg: Leg?
+
+    /// The day of its older rate.
+    var oldestDay: Int { min(leg.day, secondLeg?.day ?? leg.day) }
   }
 
   /// The fraction that converts between two different currencies on a day: the direct pair, else
   /// the inverse of the opposite one, else through the alphabetically first base with rates to
-  /// both; each at its latest date up to the day.
-  func resolve(from: Currency, to: Currency, utcDay: Int) -> Resolution? {
-    if let rate = latest(from, to, utcDay) {
-      return Resolution(
-        fraction: ExactFraction(direct: rate.rate), sourceIndex: rate.sourceIndex,
-        secondSourceIndex: nil)
+  /// both; each at its latest date up to the day, and none that is older than `ageMaxDays`.
+  func resolve(from: Currency, to: Currency, utcDay: Int, ageMaxDays: Int?) -> Resolution? {
+    let days = Self.days(upTo: utcDay, ageMaxDays)
+    if let leg = latest(from, to, days) {
+      return Resolution(fraction: ExactFraction(direct: leg.rate), leg: leg, secondLeg: nil)
     }
-    if let rate = latest(to, from, utcDay) {
-      return Resolution(
-        fraction: ExactFraction(inverse: rate.rate), sourceIndex: rate.sourceIndex,
-        secondSourceIndex: nil)
+    if let leg = latest(to, from, days) {
+      return Resolution(fraction: ExactFraction(inverse: leg.rate), leg: leg, secondLeg: nil)
     }
     for base in bases {
-      guard let target = latest(base, to, utcDay), let own = latest(base, from, utcDay)
+      guard let target = latest(base, to, days), let own = latest(base, from, days)
       else { continue }
       return Resolution(
-        fraction: ExactFraction(cross: target.rate, over: own.rate),
-        sourceIndex: target.sourceIndex, secondSourceIndex: own.sourceIndex)
+        fraction: ExactFraction(cross: target.rate, over: own.rate), leg: target, secondLeg: own)
     }
     return nil
   }
 
-  private func latest(_ base: Currency, _ quote: Currency, _ day: Int) -> Entry? {
+  private static func days(upTo day: Int, _ ageMaxDays: Int?) -> ClosedRange<Int> {
+    guard let ageMaxDays else { return .min...day }
+    precondition(ageMaxDays >= 0, "rates of days to come")
+    let (first, isBelowAll) = day.subtractingReportingOverflow(ageMaxDays)
+    return (isBelowAll ? .min : first)...day
+  }
+
+  private func latest(_ base: Currency, _ quote: Currency, _ days: ClosedRange<Int>) -> Leg? {
     let pairIndex = lowerBound(pairs.indices) { (pairs[$0].base, pairs[$0].quote) < (base, quote) }
     guard pairIndex < pairs.count, pairs[pairIndex].base == base, pairs[pairIndex].quote == quote
     else { return nil }
     let range = pairs[pairIndex].entries
-    let after = lowerBound(range) { entries[$0].day <= day }
-    return after > range.lowerBound ? entries[after - 1] : nil
+    let after = lowerBound(range) { entries[$0].day <= days.upperBound }
+    guard after > range.lowerBound, entries[after - 1].day >= days.lowerBound else { return nil }
+    let entry = entries[after - 1]
+    return Leg(
+      base: base, quote: quote, day: entry.day, rate: entry.rate, sourceIndex: entry.sourceIndex)
   }
 }
 

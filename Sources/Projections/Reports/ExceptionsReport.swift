@@ -1,5 +1,6 @@
 // The exceptions: what a finance person must know beside the figures (rules R1–R10).
 import JSON
+import Time
 
 struct ExceptionsReport {
   /// One exception, its texts in the order of the columns but for the position.
@@ -50,7 +51,7 @@ struct ExceptionsReport {
   /// Writes the report; returns what stands beside its rows.
   func write(to writer: any ReportWriter) throws -> ReportSummary {
     var rows = try recorded()
-    let unconverted = try derived(into: &rows)
+    let rates = try derived(into: &rows)
     rows.sort { $0.precedes($1) }
     var summary = ReportSummary()
     try writer.begin(Self.columns)
@@ -66,7 +67,7 @@ struct ExceptionsReport {
       try writer.endRow()
     }
     summary.rowCount = rows.count
-    summary.rateSources = unconverted
+    summary.rates = rates
     return summary
   }
 
@@ -107,8 +108,8 @@ struct ExceptionsReport {
     return result
   }
 
-  /// Those that follow from sales at the report's position; returns the sources of the rates used.
-  private func derived(into rows: inout [Row]) throws -> [RateSource] {
+  /// Those that follow from sales at the report's position; returns the rates used.
+  private func derived(into rows: inout [Row]) throws -> UsedRates {
     let list = try SaleList(source)
     for sale in list.sales
     where !sale.isPending && sale.priceBasis == .none && source.shows(environment: sale.environment)
@@ -121,12 +122,12 @@ struct ExceptionsReport {
       rows.append(row(.pendingSale, sale, sale.firstPosition, nothing))
     }
     var found: [Row] = []
-    let sources = try source.forEachUnconverted { line, currency in
-      let detail = source.arena.keep(Array("\(line.type.word) \(currency)".utf8))
-      found.append(row(.unconverted, list.sale(line.sale), line.position, detail))
+    let rates = try source.forEachUnconverted { type, line, detail in
+      let detail = source.arena.keep(Array(detail.utf8))
+      found.append(row(type, list.sale(line.sale), line.position, detail))
     }
     rows += found
-    return sources
+    return rates
   }
 
   private func row(_ type: ExceptionType, _ sale: Sale, _ position: Int, _ detail: Text) -> Row {
@@ -144,23 +145,28 @@ extension ReportSource {
     type == .malformedEvent || shows(environment: environment)
   }
 
-  /// R10: calls `body` with the first line of each sale and type in the days asked for that no rate converts,
-  /// and its currency; returns the sources of the rates used.
+  /// R10: calls `body` with the exceptions of the lines in the days asked for that no rate converts, once for each
+  /// sale and detail: `unconverted`, and `stale_rate` where a rate is there, but too old. Returns the rates used.
   fileprivate func forEachUnconverted(
-    _ body: (ReportLine, Currency) -> Void
-  ) throws -> [RateSource] {
-    guard let target = request.reportingCurrency else { return [] }
-    var conversion = try ReportingCurrency(target, database)
+    _ body: (ExceptionType, ReportLine, _ detail: String) -> Void
+  ) throws -> UsedRates {
+    guard var conversion = try request.conversion(database) else { return UsedRates() }
     var seen: Set<[Int]> = []
+    var seenStale: Set<[Int]> = []
     try forEachLine { line throws(ProjectionError) in
       guard isWithinDays(decidingDateMs(line)) else { return }
       var converted = line
-      guard let currency = line.currency, !conversion.convert(&converted),
-        seen.insert([line.sale, Int(line.type.rawValue)]).inserted
-      else { return }
-      body(line, currency)
+      guard let currency = line.currency, !conversion.convert(&converted) else { return }
+      if seen.insert([line.sale, Int(line.type.rawValue)]).inserted {
+        body(.unconverted, line, "\(line.type.word) \(currency)")
+      }
+      if let day = conversion.staleRateDay(of: line),
+        seenStale.insert([line.sale, day.dayNumber]).inserted
+      {
+        body(.staleRate, line, "\(currency) \(day)")
+      }
     }
-    return conversion.sources
+    return conversion.usedRates
   }
 
   /// How many exceptions of each type concern what is shown, by name: as many as the exceptions report lists.
@@ -169,7 +175,7 @@ extension ReportSource {
     let days = try ExceptionDays(self)
     var counts: [ExceptionType: Int] = [:]
     try count(of: shownSales ?? self.shownSales(), days, into: &counts)
-    _ = try forEachUnconverted { _, _ in counts[.unconverted, default: 0] += 1 }
+    _ = try forEachUnconverted { type, _, _ in counts[type, default: 0] += 1 }
     let pendingCount = days.pendingSales().count { shows(environment: $0.environment) }
     if pendingCount > 0 { counts[.pendingSale] = pendingCount }
     return counts.map { ($0.key.word, $0.value) }.sorted { $0.0 < $1.0 }

@@ -126,11 +126,11 @@ package final class JSONReportWriter: ReportWriter {
         }
         writer.endObject()
       }
-      if !summary.rateSources.isEmpty {
+      if !summary.rates.sources.isEmpty {
         buffer.bytes.append(",\n\"rate_sources\":")
         take { writer in
           writer.beginArray()
-          for source in summary.rateSources {
+          for source in summary.rates.sources {
             writer.beginObject()
             writer.key("source")
             writer.string(source.name)
@@ -141,6 +141,19 @@ package final class JSONReportWriter: ReportWriter {
             writer.endObject()
           }
           writer.endArray()
+        }
+      }
+      if let oldest = summary.rates.oldest {
+        buffer.bytes.append(",\n\"oldest_rate\":")
+        take { writer in
+          writer.beginObject()
+          writer.key("base")
+          writer.string(oldest.base.description)
+          writer.key("quote")
+          writer.string(oldest.quote.description)
+          writer.key("date")
+          writer.string(CivilDate(dayNumber: oldest.day).description)
+          writer.endObject()
         }
       }
       buffer.bytes.append(",\n\"note\":")

@@ -16,9 +16,7 @@ struct JournalReport {
   func write(to writer: any ReportWriter) throws -> ReportSummary {
     let list = try SaleList(source)
     let users = try source.userIdentifiers()
-    var conversion = try source.request.reportingCurrency.map { target in
-      try ReportingCurrency(target, source.database)
-    }
+    var conversion = try source.request.conversion(source.database)
     var summary = ReportSummary()
     var totals: [Currency?: (quantity: Int64, amount: Int128)] = [:]
     try writer.begin(Self.columns)
@@ -45,7 +43,7 @@ struct JournalReport {
             (ReportColumn("amount", .amount), sums.amount),
           ])
       }
-    summary.rateSources = conversion?.sources ?? []
+    summary.rates = conversion?.usedRates ?? UsedRates()
     return summary
   }
 

@@ -39,6 +39,10 @@ extension ReportRequest {
     if let reportingCurrency {
       writer.key("in")
       writer.string(reportingCurrency.description)
+      if let ratesAgeMaxDays {
+        writer.key("rates_max_age")
+        writer.integer(ratesAgeMaxDays)
+      }
     }
     writer.endObject()
   }
@@ -93,6 +97,17 @@ extension ReportRequest {
       guard let currency = code.stringValue.flatMap(Currency.parse) else { throw fault("in") }
       reportingCurrency = currency
     }
+    ratesAgeMaxDays = try Self.ageMaxDays(filters["rates_max_age"], fault("rates_max_age"))
+  }
+
+  /// A manifest without it was written before there was a limit.
+  private static func ageMaxDays(
+    _ value: JSONValue?, _ fault: ProjectionError
+  ) throws(ProjectionError) -> Int? {
+    guard let value else { return nil }
+    guard let days = value.integerValue.map(Int.init), (0...ratesAgeMaxDaysLimit).contains(days)
+    else { throw fault }
+    return days
   }
 
   private static func day(

@@ -15,10 +15,10 @@ package enum ReportKind: String, CaseIterable, Sendable {
   }
 
   /// Whether it can be asked for certain days.
-  var hasDays: Bool { self != .receipts && self != .users }
+  package var hasDays: Bool { self != .receipts && self != .users }
 
   /// Whether it can be asked for which date Returns and Reversals count by.
-  var hasRefundDate: Bool { self == .revenue || self == .journal || self == .exceptions }
+  package var hasRefundDate: Bool { self == .revenue || self == .journal || self == .exceptions }
 }
 
 /// What revenue may be split by.
@@ -63,6 +63,13 @@ package struct ReportRequest: Sendable {
   package var includesPending = false
   /// Rule R10.
   package var reportingCurrency: Currency?
+  /// R10: by how many days a rate may be older than the line that it converts; nil, in manifests of the time before
+  /// there was a limit, sets none.
+  package var ratesAgeMaxDays: Int? = Self.ratesAgeMaxDaysStandard
+  /// The standard fits rates that are declared once a month.
+  package static let ratesAgeMaxDaysStandard = 35
+  /// More than all the days that dates can have.
+  package static let ratesAgeMaxDaysLimit = 9_999_999
 
   package init(_ kind: ReportKind) { self.kind = kind }
 }

@@ -38,14 +38,22 @@ package struct ReportTotal: Sendable {
   package let sums: [(column: ReportColumn, value: Int128)]
 }
 
+/// The rates that converted a report's lines.
+package struct UsedRates: Equatable, Sendable {
+  /// Sorted by name.
+  package var sources: [RateSource] = []
+  /// The oldest of them; nil where none was used, or where the report sets no limit to their age.
+  package var oldest: RateDay?
+}
+
 /// What stands beside a report's rows.
 package struct ReportSummary: Sendable {
   package var rowCount = 0
   package var totals: [ReportTotal] = []
   /// How many exceptions there are of each type, by name.
   package var exceptions: [(type: String, count: Int)] = []
-  /// The sources of the rates that were used (rule R10).
-  package var rateSources: [RateSource] = []
+  /// The rates that were used (rule R10).
+  package var rates = UsedRates()
   /// Environments that were asked for and that no receipt or reply has named: a slip of the pen, most likely.
   package var unknownEnvironments: [String] = []
 

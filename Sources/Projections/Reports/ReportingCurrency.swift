@@ -7,7 +7,9 @@ struct ReportingCurrency {
   private var converter: RateConverter
 
   /// Reads the rates of a database.
-  init(_ target: Currency, _ database: Database) throws(ProjectionError) {
+  init(
+    _ target: Currency, ageMaxDays: Int?, _ database: Database
+  ) throws(ProjectionError) {
     self.target = target
     var rates: [DeclaredRate] = []
     do throws(DatabaseError) {
@@ -26,7 +28,7 @@ struct ReportingCurrency {
             rate: rate, position: rows.integer(5), orderInFile: Int(rows.integer(6))))
       }
     } catch { throw .database(error) }
-    converter = RateConverter(RateTable(rates), to: target)
+    converter = RateConverter(RateTable(rates), to: target, ageMaxDays: ageMaxDays)
   }
 
   /// R10: micros of a currency on the UTC day of an instant; nil where no rate allows it.
@@ -47,6 +49,27 @@ struct ReportingCurrency {
     return true
   }
 
-  /// The sources of the rates that were used.
-  var sources: [RateSource] { converter.sourcesUsed }
+  /// R10: the day of the rate that is too old to convert a line; nil where another reason keeps the line in its
+  /// own currency.
+  mutating func staleRateDay(of line: ReportLine) -> CivilDate? {
+    guard let currency = line.currency else { return nil }
+    return converter.staleRateDay(from: currency, utcDay: Timestamp.utcDay(ms: line.dateMs))
+      .map(CivilDate.init(dayNumber:))
+  }
+
+  /// The rates that were used.
+  var usedRates: UsedRates {
+    // Reports of the time before rates had an age keep their bytes.
+    UsedRates(
+      sources: converter.sourcesUsed,
+      oldest: converter.ageMaxDays == nil ? nil : converter.oldestUsed)
+  }
+}
+
+extension ReportRequest {
+  /// The conversion into the reporting currency; nil where none is asked for.
+  func conversion(_ database: Database) throws(ProjectionError) -> ReportingCurrency? {
+    guard let reportingCurrency else { return nil }
+    return try ReportingCurrency(reportingCurrency, ageMaxDays: ratesAgeMaxDays, database)
+  }
 }

@@ -105,9 +105,7 @@ struct RevenueReport {
     self.source = source
     dimensions = source.request.dimensions
     precondition(dimensions.count <= Key.currencyIndex, "more dimensions than there are")
-    if let target = source.request.reportingCurrency {
-      conversion = try ReportingCurrency(target, source.database)
-    }
+    conversion = try source.request.conversion(source.database)
   }
 
   /// Writes the report; returns what stands beside its rows.
@@ -124,7 +122,7 @@ struct RevenueReport {
       let dateMs = source.decidingDateMs(line)
       if source.isWithinDays(dateMs) { try add(line, dateMs, &conversion) }
     }
-    return try finish(writer, rateSources: conversion?.sources ?? [])
+    return try finish(writer, rates: conversion?.usedRates ?? UsedRates())
   }
 
   private mutating func add(
@@ -217,7 +215,7 @@ struct RevenueReport {
   }
 
   private func finish(
-    _ writer: any ReportWriter, rateSources: [RateSource]
+    _ writer: any ReportWriter, rates: UsedRates
   ) throws -> ReportSummary {
     let values = dimensions.indices.map { self.values(ofDimensionAt: $0) }
     let columns = RevenueSums.columns
@@ -246,7 +244,7 @@ struct RevenueReport {
         return ReportTotal(
           currency: currency, sums: columns.indices.map { (columns[$0], sums[$0]) })
       }
-    summary.rateSources = rateSources
+    summary.rates = rates
     return summary
   }
 

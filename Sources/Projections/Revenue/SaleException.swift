@@ -10,7 +10,7 @@ enum ExceptionType: Int8, CaseIterable {
   case malformedEvent
   case replyMismatch
   // Those that follow from sales at the time of a report.
-  case unpriced, pendingSale, unconverted
+  case unpriced, pendingSale, unconverted, staleRate
 
   /// The word in reports.
   var word: String {
@@ -37,6 +37,7 @@ enum ExceptionType: Int8, CaseIterable {
     case .unpriced: "unpriced"
     case .pendingSale: "pending_sale"
     case .unconverted: "unconverted"
+    case .staleRate: "stale_rate"
     }
   }
 

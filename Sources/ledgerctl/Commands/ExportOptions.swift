@@ -1,4 +1,5 @@
 // What `export` was asked for, and which options go with which report.
+import Projections
 import Time
 
 /// A report and how it is wanted.
@@ -46,6 +47,8 @@ struct ExportOptions: Equatable, Sendable {
   let includesPending: Bool
   /// Three capital letters; whether it is a currency is seen in the table of currencies.
   let reportingCurrency: String?
+  /// By how many days a rate may be older than the line that it converts.
+  let ratesAgeMaxDays: Int
   let format: Format
   /// Nil is standard output.
   let outputPath: String?
@@ -77,6 +80,9 @@ struct ExportOptions: Equatable, Sendable {
     includesPending = invocation.has("include-pending")
     reportingCurrency = try invocation.value(
       "in", "is no currency code of three letters", read: Self.currencyCode)
+    ratesAgeMaxDays =
+      try invocation.value("rates-max-age", "is no number of days", read: Self.dayCount)
+      ?? ReportRequest.ratesAgeMaxDaysStandard
     outputPath = invocation.value("output").flatMap { $0 == "-" ? nil : $0 }
     format = try Self.format(invocation, outputPath)
     asOf = try invocation.moment("as-of")
@@ -97,6 +103,7 @@ struct ExportOptions: Equatable, Sendable {
     ("to", [.revenue, .journal, .sales, .exceptions]),
     ("include-pending", [.revenue, .journal, .sales, .exceptions, .users]),
     ("in", [.revenue, .journal, .exceptions]),
+    ("rates-max-age", [.revenue, .journal, .exceptions]),
   ]
 
   private static func refuseForeignOptions(
@@ -133,6 +140,10 @@ struct ExportOptions: Equatable, Sendable {
       names.append(name)
     }
     return .named(names)
+  }
+
+  private static func dayCount(_ text: String) -> Int? {
+    positionValue(text).flatMap { $0 <= ReportRequest.ratesAgeMaxDaysLimit ? $0 : nil }
   }
 
   private static func currencyCode(_ text: String) -> String? {
