@@ -9,9 +9,10 @@ import Testing
 private struct EventCounts: Projection {
   let name = "event_counts"
   var version = 1
-  let tables = [
+  var tables = [
     TableDefinition("event_counts", columns: "type TEXT PRIMARY KEY, events INTEGER, bytes INTEGER")
   ]
+  var views: [ViewDefinition] = []
 
   func fold(_ event: EventLine, data: UnsafeRawBufferPointer, into rows: ProjectionRows) throws {
     try rows.insert(
@@ -120,6 +121,36 @@ private struct Refusing: Projection {
     #expect(try fixture.projector().list()?.entries.last?.version.current == nil)
     _ = try fixture.current()
     #expect(fixture.notices.count == 3)
+  }
+
+  @Test func anotherTableOrViewOfTheSameVersionIsNoticedAndBuilt() throws {
+    let fixture = try LedgerFixture()
+    var generator = HistoryGenerator(seed: 3)
+    try fixture.append(generator.steps(5))
+    fixture.projections = ProjectionSet([EventCounts()])
+    _ = try fixture.current()
+    #expect(fixture.notices == [])
+    let view = ViewDefinition("event_counts_view", select: "SELECT type FROM event_counts")
+    var withColumn = EventCounts(views: [view])
+    withColumn.tables = [
+      TableDefinition(
+        "event_counts",
+        columns: "type TEXT PRIMARY KEY, events INTEGER CHECK (events > 0), bytes INTEGER")
+    ]
+    for (step, projection) in [EventCounts(views: [view]), withColumn].enumerated() {
+      fixture.projections = ProjectionSet([projection])
+      #expect(try fixture.projector().existing() == nil)
+      let status = try #require(try fixture.projector().status())
+      #expect(status.mustBeRebuilt)
+      #expect(
+        status.versions.filter { !$0.isCurrent }.map(\.name) == ["event_counts"])
+      // What is new would be folded into tables that are not there.
+      try fixture.append(generator.steps(2))
+      let counted = try fixture.current().integer("SELECT sum(events) FROM event_counts")
+      #expect(counted == Int64(fixture.eventCount))
+      #expect(fixture.notices.count == step + 1)
+      #expect(try fixture.projector().status()?.mustBeRebuilt == false)
+    }
   }
 
   @Test func whatAFoldThrowsEndsTheBuildAndIsSaid() throws {

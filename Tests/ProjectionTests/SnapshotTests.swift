@@ -176,7 +176,8 @@ import Testing
   /// What may be wrong with a snapshot, and what is said of it.
   enum Damage: String, CaseIterable, CustomTestStringConvertible {
     case bitFlipped, cutShort, grown, gone, bytesSwapped, otherDigest, otherLength, otherVersion,
-      unknownProjection, otherLedger, otherRoot, moreEvents, headerNoJSON, headerOfAnotherVersion,
+      otherDefinition, withoutDefinitions, unknownProjection, otherLedger, otherRoot, moreEvents,
+      headerNoJSON, headerOfAnotherVersion,
       headerCutShort, savedDamaged, savedWithoutTable, savedWithoutIndex,
       savedWithOtherColumns, savedOfOtherEvents
 
@@ -188,6 +189,8 @@ import Testing
       case .cutShort, .grown: "bytes, not the"
       case .gone: "its file is gone"
       case .otherVersion: "another version of this program: sales 99, here"
+      case .otherDefinition, .withoutDefinitions:
+        "another version of this program: other tables, indexes or views"
       case .unknownProjection: "another version of this program: extras unknown here"
       case .otherLedger: "another ledger"
       case .otherRoot: "'frontier' is missing in its header, or wrong"
@@ -220,6 +223,10 @@ import Testing
       case .otherVersion:
         let version = try #require(header.projectionVersions.first { $0.name == "sales" }).version
         try test.editHeader("\"sales\":\(version)", "\"sales\":99")
+      case .otherDefinition:
+        try test.editHeader("\"views\":\"", "\"views\":\"0")
+      case .withoutDefinitions:
+        try test.editHeader("\"definitions\":", "\"remarks\":")
       case .unknownProjection:
         try test.editHeader("\"projections\":{", "\"projections\":{\"extras\":1,")
       case .otherLedger: try test.editHeader(header.ledgerID, String(header.ledgerID.reversed()))

@@ -111,4 +111,21 @@ import Testing
       "SELECT version FROM projections WHERE name = 'sales'")
     #expect(version == 99)
   }
+
+  @Test(arguments: [
+    ("status", "of another version of this program: they will be built anew", 0),
+    ("status", "sales 3 (defined otherwise)", 0),
+    ("projections list", "They are of another version of this program", 0),
+    ("rebuild --check", "Versions that differ: sales 3 (defined otherwise)", 21),
+  ])
+  func whatOnlyLooksSaysThatTheDefinitionIsAnother(
+    _ command: String, _ words: String, _ exitCode: Int32
+  ) throws {
+    let sandbox = try shop()
+    try Database(path: sandbox.path + "/shop/projections.sqlite", mode: .write).execute(
+      "UPDATE projections SET definition = 'other' WHERE name = 'sales'")
+    let outcome = try sandbox.run("ledgerctl \(command) --ledger shop")
+    #expect(outcome.output.contains(words), "\(outcome.output)")
+    #expect(outcome.exitCode == exitCode && outcome.diagnostics == "")
+  }
 }

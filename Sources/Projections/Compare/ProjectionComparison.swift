@@ -17,7 +17,7 @@ package struct ProjectionComparison: Sendable {
   /// Nil where it was not asked for, or where there is no `journal_view` to read it from.
   package let revenue: RevenueDifference?
 
-  package var isSameVersions: Bool { versions.allSatisfy { $0.stored == $0.current } }
+  package var isSameVersions: Bool { versions.allSatisfy(\.isCurrent) }
 
   /// Whether a rebuild would change nothing.
   package var isEmpty: Bool {

@@ -2,12 +2,23 @@
 
 /// The schema. The views that people query are stable; tables may change with a version.
 enum Schema {
-  /// The version of each projection's tables and fold. A database with others is rebuilt.
+  /// The version of each projection's tables and fold. A database with others is rebuilt, as is one with other
+  /// definitions: a fold that changed can only be told by its version.
   static let versions: [(name: String, version: Int)] = [
     ("apps", 1), ("receipts", 4), ("sales", 3), ("journal", 2), ("users", 1),
     ("verifications", 2), ("exceptions", 4), ("declarations", 1), ("uploads", 3),
     ("views", 6),
   ]
+
+  /// They are one fold over tables that belong together: whatever changes among these is a change of all.
+  static let identities: [ProjectionIdentity] = {
+    let sql = tables + indexes
+    return versions.map { projection in
+      ProjectionIdentity(
+        name: projection.name, version: projection.version,
+        sql: projection.name == "views" ? views : sql)
+    }
+  }()
 
   /// The tables whose rows are counted as those of each; `symbols` is everybody's, and `sale_figures` repeats
   /// what stands in `sales`.
@@ -25,7 +36,7 @@ enum Schema {
       id INTEGER PRIMARY KEY CHECK (id = 0), position INTEGER NOT NULL, root BLOB NOT NULL,
       frontier BLOB NOT NULL, last_event_at_ms INTEGER);
     CREATE TABLE projections(
-      name TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID;
+      name TEXT PRIMARY KEY, version INTEGER NOT NULL, definition TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE symbols(id INTEGER PRIMARY KEY, text TEXT NOT NULL);
     CREATE TABLE users(
       id INTEGER PRIMARY KEY, user_identifier TEXT NOT NULL, uploads INTEGER NOT NULL,
@@ -121,5 +132,10 @@ enum Schema {
     """,
     "CREATE INDEX exceptions_sale ON exceptions(sale) WHERE sale IS NOT NULL;",
     "CREATE INDEX exceptions_transaction_id ON exceptions(transaction_id) WHERE sale IS NULL;",
+    // A server asks every few seconds which products are not declared.
+    """
+    CREATE INDEX exceptions_product_unknown ON exceptions(bundle, product_id)
+      WHERE type = \(ExceptionType.productUnknown.rawValue);
+    """,
   ]
 }

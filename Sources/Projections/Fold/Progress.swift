@@ -38,19 +38,20 @@ struct Progress {
 
   // MARK: Versions
 
-  /// Notes the versions of projections.
+  /// Notes the versions and definitions of projections.
   static func store(
     versionsOf projections: ProjectionSet, _ database: Database
   ) throws(DatabaseError) {
-    let insert = try database.prepare("INSERT INTO projections VALUES(?, ?)")
-    for projection in projections.versions {
+    let insert = try database.prepare("INSERT INTO projections VALUES(?, ?, ?)")
+    for projection in projections.identities {
       insert.bind(1, text: projection.name)
       insert.bind(2, projection.version)
+      insert.bind(3, text: projection.definition)
       try insert.run()
     }
   }
 
-  /// Whether the database was folded by exactly these projections, in their versions.
+  /// Whether the database was folded by exactly these projections, in their versions, into their tables.
   static func hasVersions(
     _ projections: ProjectionSet, _ database: Database
   ) throws(DatabaseError) -> Bool {
@@ -58,11 +59,25 @@ struct Progress {
     let tableCount = try database.integer(
       "SELECT count(*) FROM sqlite_master WHERE name IN ('projections', 'progress')")
     guard tableCount == 2 else { return false }
-    let rows = try database.prepare("SELECT name, version FROM projections ORDER BY name")
-    var stored: [String: Int] = [:]
-    while try rows.step() { stored[rows.text(0)] = Int(rows.integer(1)) }
+    return Set(try storedIdentities(database)) == Set(projections.identities)
+  }
+
+  /// What a database says of the projections in it, by name. One that was made before definitions were noted has
+  /// empty ones.
+  static func storedIdentities(
+    _ database: Database
+  ) throws(DatabaseError) -> [ProjectionIdentity] {
+    let column = try database.integer(
+      "SELECT count(*) FROM pragma_table_info('projections') WHERE name = 'definition'")
+    let definition = column == 1 ? "definition" : "''"
+    let rows = try database.prepare(
+      "SELECT name, version, \(definition) FROM projections ORDER BY name")
+    var stored: [ProjectionIdentity] = []
+    while try rows.step() {
+      stored.append(
+        ProjectionIdentity(
+          name: rows.text(0), version: Int(rows.integer(1)), definition: rows.text(2)))
+    }
     return stored
-      == Dictionary(
-        uniqueKeysWithValues: projections.versions.map { ($0.name, $0.version) })
   }
 }

@@ -1,4 +1,5 @@
 // What a projection beside the standard ones consists of: a name, a version, tables, a fold.
+import Bytes
 package import Ledger
 
 /// A fold of the log into tables of its own, kept with the standard ones: in the same database, in the same
@@ -9,7 +10,8 @@ package import Ledger
 package protocol Projection: Sendable {
   /// Unique; the names of its tables and views should begin with it.
   var name: String { get }
-  /// From 1. Raised with every change of a table, a view or the fold: a database with another one is rebuilt.
+  /// From 1. Raised with every change of a table, a view or the fold: a database with another one is rebuilt. A changed
+  /// table or view is noticed without it, a changed fold is not.
   var version: Int { get }
   var tables: [TableDefinition] { get }
   /// What people query; may read the standard views and tables too.
@@ -163,6 +165,25 @@ package final class ProjectionRows {
   }
 }
 
+/// What a database was made with: tables that were changed without a new version would be read, or written to, as what
+/// they are not.
+struct ProjectionIdentity: Hashable, Sendable {
+  let name: String
+  let version: Int
+  /// The SHA-256 of the statements that make its tables, indexes and views, in hexadecimal digits.
+  let definition: String
+
+  init(name: String, version: Int, definition: String) {
+    (self.name, self.version, self.definition) = (name, version, definition)
+  }
+
+  /// - Parameter sql: the statements.
+  init(name: String, version: Int, sql: String) {
+    let digest = Array(sql.utf8).withUnsafeBytes { SHA256.hash($0) }
+    self.init(name: name, version: version, definition: digest.hex)
+  }
+}
+
 /// What a projector keeps: the standard projections, and others beside them.
 package struct ProjectionSet: Sendable {
   package static let standard = ProjectionSet(additionalProjections)
@@ -179,6 +200,16 @@ package struct ProjectionSet: Sendable {
   /// Each projection's name and version, the standard ones first.
   var versions: [(name: String, version: Int)] {
     Schema.versions + additional.map { ($0.name, $0.version) }
+  }
+
+  /// What each projection must be to be read or folded into, the standard ones first.
+  var identities: [ProjectionIdentity] {
+    Schema.identities
+      + additional.map { projection in
+        ProjectionIdentity(
+          name: projection.name, version: projection.version,
+          sql: projection.tables.map(\.sql).joined() + projection.views.map(\.sql).joined())
+      }
   }
 
   /// The statements that make the tables of those beside the standard ones.

@@ -10,6 +10,11 @@ package struct ProjectionStatus: Equatable, Sendable {
     package let stored: Int?
     /// Nil where this program doesn't have it.
     package let current: Int?
+    /// Whether its tables and views are made as this program makes them.
+    package let isDefinedAlike: Bool
+
+    /// Whether the database has it as this program does.
+    package var isCurrent: Bool { stored == current && isDefinedAlike }
   }
 
   /// What the database holds; only where its versions are this program's.
@@ -22,9 +27,12 @@ package struct ProjectionStatus: Equatable, Sendable {
     package let exceptions: Int
     /// Sales that the App Store has not confirmed (rule R1), beside those in `sales`.
     package let pendingSales: Int
+    /// Products that sell though their apps, which declare others, do not declare them.
+    package let undeclaredProducts: [UndeclaredProduct]
 
     package static func == (left: Counts, right: Counts) -> Bool {
       left.receipts.elementsEqual(right.receipts) { $0 == $1 }
+        && left.undeclaredProducts == right.undeclaredProducts
         && [left.uploads, left.verifications, left.sales, left.exceptions, left.pendingSales]
           == [
             right.uploads, right.verifications, right.sales, right.exceptions, right.pendingSales,
@@ -61,7 +69,7 @@ package struct ProjectionList: Equatable, Sendable {
 
   /// Whether a command that needs them must build them anew.
   package var mustBeRebuilt: Bool {
-    !isOfThisLog || entries.contains { $0.version.stored != $0.version.current }
+    !isOfThisLog || entries.contains { !$0.version.isCurrent }
   }
 }
 
@@ -93,7 +101,7 @@ extension Projector {
       defer { try? database.execute("COMMIT") }
       let progress = try Progress(database)
       let versions = try versions(database)
-      let isCurrent = versions.allSatisfy { $0.stored == $0.current }
+      let isCurrent = versions.allSatisfy(\.isCurrent)
       return ProjectionStatus(
         position: progress.position, isOfThisLog: rests(progress), versions: versions,
         counts: isCurrent ? try Self.counts(database) : nil)
@@ -168,16 +176,17 @@ extension Projector {
   func versions(
     _ database: Database
   ) throws(DatabaseError) -> [ProjectionStatus.Version] {
-    let rows = try database.prepare("SELECT name, version FROM projections ORDER BY name")
-    var stored: [String: Int] = [:]
-    while try rows.step() { stored[rows.text(0)] = Int(rows.integer(1)) }
-    var result = projections.versions.map { projection in
-      ProjectionStatus.Version(
-        name: projection.name, stored: stored.removeValue(forKey: projection.name),
-        current: projection.version)
+    var stored: [String: ProjectionIdentity] = [:]
+    for identity in try Progress.storedIdentities(database) { stored[identity.name] = identity }
+    var result = projections.identities.map { projection in
+      let found = stored.removeValue(forKey: projection.name)
+      return ProjectionStatus.Version(
+        name: projection.name, stored: found?.version, current: projection.version,
+        isDefinedAlike: found?.definition == projection.definition)
     }
     for name in stored.keys.sorted() {
-      result.append(.init(name: name, stored: stored[name], current: nil))
+      result.append(
+        .init(name: name, stored: stored[name]?.version, current: nil, isDefinedAlike: false))
     }
     return result
   }
@@ -196,7 +205,8 @@ extension Projector {
       receipts: receipts, uploads: try count("uploads"),
       verifications: try count("verifications"), sales: try count("sales"),
       exceptions: try count("exceptions") + unpriced,
-      pendingSales: try pendingSaleCount(database))
+      pendingSales: try pendingSaleCount(database),
+      undeclaredProducts: try AppQueries(database).undeclaredProducts())
   }
 
   private static func pendingSaleCount(_ database: Database) throws -> Int {

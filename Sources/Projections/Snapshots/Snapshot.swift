@@ -71,7 +71,7 @@ extension Projector {
     let identity = reader.directory.identity
     guard header.ledgerID == "\(identity.id)", header.origin.hasSameBytes(as: identity.origin)
     else { return "it is of another ledger" }
-    let differences = header.versionDifferences(from: projections.versions)
+    let differences = header.versionDifferences(from: projections.identities)
     if !differences.isEmpty {
       return "it is of another version of this program: \(differences.joined(separator: ", "))"
     }

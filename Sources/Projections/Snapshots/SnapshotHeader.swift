@@ -24,6 +24,8 @@ package struct SnapshotHeader: Sendable {
   package let createdAtMs: Int64
   /// The versions of the projections in it.
   package let projectionVersions: [(name: String, version: Int)]
+  /// The digests of their definitions by name; empty in a header of the time before there were any.
+  private let definitions: [String: String]
   package let databaseByteCount: Int
   /// The compressed file: its name in the same folder, its length and its SHA-256.
   package let file: String
@@ -34,7 +36,7 @@ package struct SnapshotHeader: Sendable {
   package var root: Digest32 { frontier.root }
 
   init(
-    _ identity: LedgerIdentity, _ progress: Progress, _ versions: [(name: String, version: Int)],
+    _ identity: LedgerIdentity, _ progress: Progress, _ projections: [ProjectionIdentity],
     createdAtMs: Int64, databaseByteCount: Int,
     file: String, byteCount: Int, sha256: Digest32
   ) {
@@ -44,7 +46,8 @@ package struct SnapshotHeader: Sendable {
     frontier = progress.frontier
     lastEventAtMs = progress.lastEventAtMs
     self.createdAtMs = createdAtMs
-    projectionVersions = versions
+    projectionVersions = projections.map { ($0.name, $0.version) }
+    definitions = Dictionary(uniqueKeysWithValues: projections.map { ($0.name, $0.definition) })
     self.databaseByteCount = databaseByteCount
     self.file = file
     self.byteCount = byteCount
@@ -86,6 +89,7 @@ package struct SnapshotHeader: Sendable {
       }
       writer.endObject()
     }
+    object("definitions", projectionVersions.map { ($0.name, definitions[$0.name]) })
     lines.add("database_bytes") { $0.integer(databaseByteCount) }
     lines.add("file") { $0.string(file) }
     lines.add("bytes") { $0.integer(byteCount) }
@@ -138,6 +142,14 @@ package struct SnapshotHeader: Sendable {
     projectionVersions = members.map {
       ($0.key, Int(truncatingIfNeeded: $0.value.integerValue ?? -1))
     }
+    switch json["definitions"] {
+    case .object(let members):
+      definitions = Dictionary(
+        members.map { ($0.key, $0.value.stringValue ?? "") },
+        uniquingKeysWith: { first, _ in first })
+    case nil: definitions = [:]
+    default: throw refusal("definitions")
+    }
     databaseByteCount = try count("database_bytes")
     file = try text("file", in: json)
     guard Self.fileNames(size: size).contains(file) else { throw refusal("file") }
@@ -164,16 +176,20 @@ package struct SnapshotHeader: Sendable {
   // MARK: Fitness
 
   /// What is of another version than these, in words; empty where nothing is.
-  func versionDifferences(from versions: [(name: String, version: Int)]) -> [String] {
+  func versionDifferences(from projections: [ProjectionIdentity]) -> [String] {
     let stored = Dictionary(
       projectionVersions.map { ($0.name, $0.version) }, uniquingKeysWith: { first, _ in first })
     var differences: [String] = []
-    for (name, version) in versions where stored[name] != version {
-      differences.append("\(name) \(stored[name].map { "\($0)" } ?? "missing"), here \(version)")
+    for projection in projections where stored[projection.name] != projection.version {
+      let version = stored[projection.name].map { "\($0)" } ?? "missing"
+      differences.append("\(projection.name) \(version), here \(projection.version)")
     }
-    let known = Set(versions.map(\.name))
+    let known = Set(projections.map(\.name))
     for name in stored.keys.sorted() where !known.contains(name) {
       differences.append("\(name.prefix(64)) unknown here")
+    }
+    if differences.isEmpty, projections.contains(where: { definitions[$0.name] != $0.definition }) {
+      differences.append("other tables, indexes or views")
     }
     return differences
   }

@@ -106,7 +106,7 @@ package struct SnapshotStore {
 
   /// Saves a database that nobody changes. One of as many events is replaced, and can be used until it is.
   func save(
-    _ database: Int32, _ progress: Progress, _ versions: [(name: String, version: Int)],
+    _ database: Int32, _ progress: Progress, _ projections: [ProjectionIdentity],
     isCancelled: () -> Bool
   ) throws(ProjectionError) -> Snapshot {
     try withLock(isCancelled: isCancelled) { (folder) throws(ProjectionError) in
@@ -120,7 +120,7 @@ package struct SnapshotStore {
       }
       defer { close(written.descriptor) }
       let header = SnapshotHeader(
-        ledger.identity, progress, versions, createdAtMs: Timestamp.now(),
+        ledger.identity, progress, projections, createdAtMs: Timestamp.now(),
         databaseByteCount: written.inputByteCount,
         file: file, byteCount: written.byteCount, sha256: written.sha256)
       let writtenHeader = try write(headerFile, in: folder) { (sink) throws(ProjectionError) in
@@ -316,7 +316,7 @@ extension Projector {
       // What is saved must not outlive the events that it rests on.
       try reader.syncTails()
       return try snapshots.save(
-        scratch.descriptor, progress, projections.versions, isCancelled: observer.isCancelled)
+        scratch.descriptor, progress, projections.identities, isCancelled: observer.isCancelled)
     } catch { throw Self.projectionError(error) }
   }
 }

@@ -74,7 +74,8 @@ private func write(_ list: ProjectionList?, lag: Int?, _ context: Context) throw
 /// A stored version; with this program's where that is another.
 func versionText(_ version: ProjectionStatus.Version) -> String {
   let stored = version.stored.map { "\($0)" } ?? "missing"
-  if version.stored == version.current { return stored }
+  if version.isCurrent { return stored }
+  if version.stored == version.current { return "\(stored) (defined otherwise)" }
   return "\(stored) (this program: \(version.current.map { "\($0)" } ?? "none"))"
 }
 

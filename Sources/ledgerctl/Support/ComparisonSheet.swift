@@ -24,7 +24,7 @@ struct ComparisonSheet {
     if !comparison.isOfThisLog {
       try context.output.writeLine("Those in use rest on another history than the log has.")
     }
-    let versions = comparison.versions.filter { $0.stored != $0.current }
+    let versions = comparison.versions.filter { !$0.isCurrent }
     if !versions.isEmpty {
       let list = versions.map { "\($0.name) \(versionText($0))" }.joined(separator: ", ")
       try context.output.writeLine("Versions that differ: \(visible(list))")
@@ -142,7 +142,7 @@ struct ComparisonSheet {
       writer.member("differs", !comparison.isEmpty)
       writer.member("position", comparison.position)
       writer.member("is_of_this_log", comparison.isOfThisLog)
-      writer.array("versions", comparison.versions.filter { $0.stored != $0.current }) {
+      writer.array("versions", comparison.versions.filter { !$0.isCurrent }) {
         version, writer in
         writer.object { writer in
           writer.member("name", version.name)
