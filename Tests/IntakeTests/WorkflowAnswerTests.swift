@@ -235,6 +235,41 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
     }
   }
 
+  @Test("A product that sells and is not declared is counted, and said with what declares it")
+  func undeclaredProduct() throws {
+    let appStore = ScriptedAppStore { _, _ in .reply(row("1", ["product_id": "pro.year"])) }
+    let fixture = try WorkflowFixture(
+      appStore, products: [.init(id: "coins", type: .consumable)])
+    func gauge() -> String? {
+      String(decoding: fixture.metrics.exposition(), as: UTF8.self).split(separator: "\n")
+        .first { $0.hasPrefix("receipt_ledger_undeclared_products ") }.map(String.init)
+    }
+    try waitUntil { gauge() == "receipt_ledger_undeclared_products 0" }
+    #expect(try fixture.upload("1").status == 402)
+    #expect(fixture.notes.lines == [])
+    // A server that starts says what it finds; one that runs looks now and then.
+    fixture.stop()
+    try fixture.start()
+    try waitUntil { gauge() == "receipt_ledger_undeclared_products 1" }
+    #expect(
+      fixture.notes.lines == [
+        "app family \(WorkflowFixture.familyText): product pro.year sells and is not declared, so whoever buys "
+          + "it is answered 402: ledgerctl app edit app --product pro.year=TYPE"
+      ])
+    let app = AppRegistered(
+      appFamilyID: WorkflowFixture.familyText, name: "App", bundleIDs: ["app"],
+      products: [
+        .init(id: "coins", type: .consumable), .init(id: "pro.year", type: .autoRenewable),
+      ])
+    _ = try fixture.writer.append([
+      EventDraft(type: EventType.appRegistered.rawValue, version: 1, data: app.data)
+    ])
+    fixture.stop()
+    try fixture.start()
+    try waitUntil { gauge() == "receipt_ledger_undeclared_products 0" }
+    #expect(try fixture.upload("1").status == 200)
+  }
+
   @Test("The very same receipt by two users at one instant: one 200, one 402, by one call")
   func replayedReceipt() throws {
     let appStore = ScriptedAppStore { _, _ in nil }

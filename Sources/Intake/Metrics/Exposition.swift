@@ -99,6 +99,7 @@ extension Metrics.Gauge {
     case .answerBytes: "Bytes of answers in memory that clients have not taken yet."
     case .appStoreCallsInFlight: "Calls to the App Store under way."
     case .circuitOpen: "1 while the App Store is held to be down."
+    case .undeclaredProducts: "Products that sell though their apps do not declare them."
     case .clockSetBackSeconds:
       "How far the clock stood before the last event's time at most, since the start."
     }

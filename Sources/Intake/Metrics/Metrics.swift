@@ -41,6 +41,8 @@ package final class Metrics: Sendable {
     case appStoreCallsInFlight = "receipt_ledger_app_store_calls_in_flight"
     /// 1 while the App Store is held to be down.
     case circuitOpen = "receipt_ledger_app_store_circuit_open"
+    /// Products that sell though their apps, which declare others, do not declare them.
+    case undeclaredProducts = "receipt_ledger_undeclared_products"
     /// How far the clock stood before the last event at most, since the start.
     case clockSetBackSeconds = "receipt_ledger_clock_set_back_seconds"
   }

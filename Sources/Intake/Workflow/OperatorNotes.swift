@@ -1,4 +1,5 @@
 // What an operator is told: each thing at most once in a while.
+import Projections
 import Threads
 
 /// Says things, and holds back what was said a moment ago. No text may hold a secret.
@@ -23,6 +24,16 @@ final class OperatorNotes: Sendable {
   func alarm(_ alarm: OperatorAlarm, appFamily: String) {
     metrics.count(.alarms, label: alarm.metricLabel)
     say("app family \(appFamily): \(alarm.text)", key: "\(appFamily) \(alarm.rawValue)")
+  }
+
+  /// Says that customers pay for a product that their app does not declare.
+  func undeclared(_ product: UndeclaredProduct) {
+    say(
+      PrintableText.shortened(
+        "app family \(product.appFamilyID): product \(product.productID) sells and is not declared, so whoever "
+          + "buys it is answered 402: \(product.declaringCommand)",
+        to: 1024),
+      key: "\(product.appFamilyID) undeclared \(product.productID)")
   }
 
   /// Says a fault, operation first.

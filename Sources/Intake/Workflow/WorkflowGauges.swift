@@ -1,5 +1,6 @@
 // Figures of the queue and the log, taken now and then.
 import Ledger
+import Projections
 
 /// Sets the gauges; used by the queue's thread.
 final class WorkflowGauges {
@@ -8,6 +9,8 @@ final class WorkflowGauges {
 
   private let shared: WorkflowShared
   private var summarisedAtMs: Int64?
+  /// Up to which event undeclared products have been said.
+  private var saidUndeclaredTo = -1
 
   init(_ shared: WorkflowShared) { self.shared = shared }
 
@@ -30,5 +33,17 @@ final class WorkflowGauges {
       let ageMs = summary.oldestMs.map { max(0, shared.clock.nowMs() - $0) } ?? 0
       metrics.set(.queueAgeSeconds, Double(ageMs) / 1000)
     } catch { shared.notes.fault("count the queue", error) }
+    do { try lookAtProducts() } catch { shared.notes.fault("look for undeclared products", error) }
+  }
+
+  /// Said when the server starts, and whenever another customer met it: a product that was left out of the
+  /// declaration makes frauds of people who paid.
+  private func lookAtProducts() throws {
+    let products = try shared.projections.undeclaredProducts()
+    shared.metrics.set(.undeclaredProducts, Double(products.count))
+    for product in products where product.lastPosition > saidUndeclaredTo {
+      shared.notes.undeclared(product)
+    }
+    saidUndeclaredTo = products.map(\.lastPosition).max() ?? saidUndeclaredTo
   }
 }

@@ -30,6 +30,8 @@ package protocol WorkflowProjections: AnyObject, Sendable {
   func waitingUpload(at position: Position) throws -> WaitingUpload?
   /// How many receipts wait, and since when, in epoch milliseconds.
   func waitingSummary() throws -> (receipts: Int, oldestMs: Int64?)
+  /// Products that sell though their apps, which declare others, do not declare them.
+  func undeclaredProducts() throws -> [UndeclaredProduct]
   /// The newest final answer for a receipt, unless it was given at another time (epoch milliseconds).
   func recentReply(
     ofReceipt receiptID: UUID16, appFamily: UUID16, givenInMs times: ClosedRange<Int64>

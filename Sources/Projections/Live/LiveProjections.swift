@@ -18,6 +18,7 @@ package final class LiveProjections: Sendable {
     var path: String
     var answers: ReceiptAnswers
     var waiting: WaitingQueries
+    let apps: AppQueries
     let events: EventReader
   }
 
@@ -127,6 +128,11 @@ package final class LiveProjections: Sendable {
     try ask { try $0.waiting.summary() }
   }
 
+  /// Products that sell though their apps, which declare others, do not declare them.
+  package func undeclaredProducts() throws -> [UndeclaredProduct] {
+    try ask { try $0.apps.undeclaredProducts() }
+  }
+
   /// The newest final answer of the App Store for a receipt, unless it was given at another time (epoch
   /// milliseconds). One of the future comes from a clock that ran ahead.
   package func recentReply(
@@ -155,7 +161,7 @@ package final class LiveProjections: Sendable {
       let questions = Questions(
         path: path,
         answers: try ReceiptAnswers(database) { try events.line(at: $0) },
-        waiting: try WaitingQueries(database), events: events)
+        waiting: try WaitingQueries(database), apps: AppQueries(database), events: events)
       current = questions
       return try body(questions)
     }

@@ -3,7 +3,8 @@
 /// The commands of the program.
 struct CommandTable: Sendable {
   static let standard = CommandTable(commands: [
-    initCommand, appAddCommand, tokenCreateCommand, tokenListCommand, tokenRevokeCommand,
+    initCommand, appAddCommand, appListCommand, appShowCommand, appEditCommand, tokenCreateCommand,
+    tokenListCommand, tokenRevokeCommand,
     configCheckCommand, configSetSharedSecretCommand, importCommand, pricesImportCommand,
     ratesImportCommand, serveCommand, retryCommand,
     statusCommand, showCommand, historyCommand, verifyCommand, replayCommand, rebuildCommand,

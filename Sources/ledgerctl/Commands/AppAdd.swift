@@ -11,7 +11,9 @@ let appAddCommand = Command(
     "An app family is one app under all its bundle ids. Receipts are taken only for bundle ids that are "
       + "registered.",
     "Where products are declared, a receipt that shows another product is reported as fraud; where none are, "
-      + "any product is taken.",
+      + "any product is taken. Declare them where consumables are sold, which one customer may not use twice, and "
+      + "keep the list ahead of App Store Connect (`ledgerctl app edit`): who buys what is missing in it is answered "
+      + "402. Else declare none.",
   ],
   options: [
     Option("name", value: .init("NAME"), isRequired: true, help: "the family's name, for people"),
@@ -41,26 +43,38 @@ struct AppAddOptions: Equatable, Sendable {
   let isJSON: Bool
 
   init(_ invocation: Invocation) throws(UsageError) {
-    name =
-      try invocation.value("name", "must be 1 to 255 characters without control characters") {
-        (1...255).contains($0.count) && visible($0) == $0 ? $0 : nil
-      } ?? ""
-    bundleIDs = invocation.values("bundle-id")
-    for id in bundleIDs where !Self.isIdentifier(id) {
-      throw invocation.wrong("bundle-id", id, "is no bundle id")
+    name = try Self.name(invocation) ?? ""
+    bundleIDs = try Self.bundleIDs("bundle-id", invocation)
+    products = try Self.products(invocation)
+    isJSON = invocation.has("json")
+  }
+
+  static func name(_ invocation: Invocation) throws(UsageError) -> String? {
+    try invocation.value("name", "must be 1 to 255 characters without control characters") {
+      (1...255).contains($0.count) && visible($0) == $0 ? $0 : nil
     }
-    if let id = Self.firstDuplicate(bundleIDs) {
-      throw invocation.wrong("bundle-id", id, "given twice")
+  }
+
+  /// The bundle ids that an option names, each once.
+  static func bundleIDs(
+    _ option: String, _ invocation: Invocation
+  ) throws(UsageError) -> [String] {
+    let ids = invocation.values(option)
+    for id in ids where !isIdentifier(id) {
+      throw invocation.wrong(option, id, "is no bundle id")
     }
+    if let id = firstDuplicate(ids) { throw invocation.wrong(option, id, "given twice") }
+    return ids
+  }
+
+  /// The products that `--product` names, each once.
+  static func products(_ invocation: Invocation) throws(UsageError) -> [AppRegistered.Product] {
     var products: [AppRegistered.Product] = []
-    for text in invocation.values("product") {
-      products.append(try Self.product(text, invocation))
-    }
-    if let id = Self.firstDuplicate(products.map(\.id)) {
+    for text in invocation.values("product") { products.append(try product(text, invocation)) }
+    if let id = firstDuplicate(products.map(\.id)) {
       throw invocation.wrong("product", id, "given twice")
     }
-    self.products = products
-    isJSON = invocation.has("json")
+    return products
   }
 
   /// A product id may itself hold `=`: the type follows the last one.

@@ -16,6 +16,9 @@ let exportCommand = Command(
       + "put before texts that begin with `=`, `+`, `-`, `@`, their full-width forms, TAB, CR, LF or NUL, never before "
       + "numbers. To undo it, remove one `'` where one of these follows; docs/revenue.md shows how. JSON has all "
       + "texts unchanged.",
+    "Where the report goes to FILE, what a table shows below its rows is written to standard error: totals, "
+      + "exceptions and rates, with the filters. `--in` converts each line by the rates of its day or of the "
+      + "`--rates-max-age` days before; a line without one keeps its own currency, which is said too.",
     "With `--manifest` a second file says which events the report rests on, with what filters it was made, and "
       + "its SHA-256; where the ledger has a signing key it holds a checkpoint. `ledgerctl audit report` makes "
       + "the report again from the log and compares.",
@@ -75,6 +78,10 @@ private let exportCommandOptions: [Option] = [
   Option("include-pending", help: "sales too that the App Store has not confirmed yet"),
   Option("in", value: .init("CURRENCY"), help: "convert by declared rates, as in `EUR`"),
   Option(
+    "rates-max-age",
+    value: .init("DAYS", standard: String(ReportRequest.ratesAgeMaxDaysStandard)),
+    help: "how many days older than a line a rate may be that converts it"),
+  Option(
     "format", value: .init("FORMAT", allowed: ExportOptions.Format.names),
     help: "how it is written"),
   Option(
@@ -93,10 +100,15 @@ private func export(
     context.diagnostics.writeLine(
       "ledgerctl: export: --period \(options.period.rawValue): changes nothing without --by period")
   }
+  if invocation.has("rates-max-age"), options.reportingCurrency == nil {
+    context.diagnostics.writeLine(
+      "ledgerctl: export: --rates-max-age \(options.ratesAgeMaxDays): changes nothing without --in")
+  }
   let ledger = try OpenLedger(invocation, context)
   let database = try ledger.projections(asOf: options.asOf)
   let output = ReportOutput(request, options.format, ledger.directory.identity)
   var manifest: Manifest?
+  var report: WrittenReport?
   try withDestination(options.outputPath, context) { destination in
     let written = try output.write(from: database, to: destination, context)
     for name in written.summary.unknownEnvironments {
@@ -104,6 +116,10 @@ private func export(
         "ledgerctl: export: --environment \(ShownArgument.text(name)): nothing in the ledger is of it"
       )
     }
+    if let text = written.summary.unconvertedText(request) {
+      context.diagnostics.writeLine("ledgerctl: export: \(text)")
+    }
+    report = written
     if let path = options.manifestedPath {
       // Signed before the report comes into being: where that is refused there is none.
       manifest = try Manifest(output, written, path: path, ledger)
@@ -111,6 +127,18 @@ private func export(
   }
   if let manifest, let path = options.manifestedPath {
     try withDestination(path + Manifest.suffix, context) { try $0.write(manifest.bytes) }
+  }
+  if request.kind == .exceptions, options.asOf == nil {
+    // A fraud in the list may be a customer who paid: the list alone does not say what to do.
+    for sentence in try AppQueries(database).undeclaredProducts().sentences {
+      context.diagnostics.writeLine("ledgerctl: export: not declared: \(visible(sentence))")
+    }
+  }
+  if let report, let path = options.outputPath {
+    let footer = ReportFooter(request.kind, report.summary)
+    let lines = footer.fileLines(
+      report, request, asOf: invocation.value("as-of"), path: path)
+    for line in lines { context.diagnostics.writeLine(visible(line)) }
   }
   return .done
 }
@@ -140,6 +168,7 @@ extension ExportOptions {
       }
       request.reportingCurrency = currency
     }
+    request.ratesAgeMaxDays = ratesAgeMaxDays
     return request
   }
 }

@@ -10,6 +10,8 @@ let statusCommand = Command(
       + "far the projections have come. It changes nothing and needs no lock. Damage that opening the log shows "
       + "is named, and the exit code is then 20; projections that rest on another history than the log has make "
       + "it 21.",
+    "A product that sells, though its app declares others and not this one, is shown with the command that declares "
+      + "it: whoever buys it is answered as a fraud until then.",
     "With `--as-of` it says what the ledger held then, and what the projections made of that. Projections that turn "
       + "out to be damaged are then built again.",
   ],
@@ -211,6 +213,9 @@ private func countFields(_ counts: ProjectionStatus.Counts) -> [(name: String, v
   let pending = counts.pendingSales == 0 ? "" : ", and \(counts.pendingSales) pending"
   fields.append(("sales", "\(counts.sales)\(pending)"))
   fields.append(("exceptions", "\(counts.exceptions)"))
+  for sentence in counts.undeclaredProducts.sentences {
+    fields.append(("not declared", sentence))
+  }
   return fields
 }
 
@@ -287,5 +292,6 @@ private func write(_ status: ProjectionStatus, lag: Int, _ writer: inout JSONWri
     writer.member("sales", counts.sales)
     writer.member("exceptions", counts.exceptions)
     writer.member("pending_sales", counts.pendingSales)
+    writer.array("undeclared_products", counts.undeclaredProducts) { $0.write(to: &$1) }
   }
 }

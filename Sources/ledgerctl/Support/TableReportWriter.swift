@@ -54,38 +54,9 @@ final class TableReportWriter: ReportWriter {
     // A file is as wide as it needs to be; only a terminal has an edge.
     let terminal = output === context.output ? context.terminal : Terminal(descriptor: -1)
     try table.write(to: output, terminal: terminal)
-    guard kind == .revenue || kind == .journal else { return }
+    let lines = ReportFooter(kind, summary).tableLines
+    if lines.isEmpty { return }
     try output.writeLine()
-    for total in summary.totals { try output.writeLine(Self.line(total)) }
-    if !summary.exceptions.isEmpty {
-      let counts = summary.exceptions.map { "\($0.count) \($0.type)" }.joined(separator: ", ")
-      try output.writeLine("Exceptions: \(counts)")
-    }
-    if !summary.rateSources.isEmpty {
-      let sources = summary.rateSources.map(Self.text).joined(separator: ", ")
-      try output.writeLine("Rates: \(sources)")
-    }
-    try output.writeLine(reportNote)
-  }
-
-  private static func text(_ source: RateSource) -> String {
-    // A file that is declared anew each day fills no page.
-    let shown = source.positions.suffix(8).map(String.init).joined(separator: ", ")
-    let more = source.positions.count > 8 ? " and \(source.positions.count - 8) earlier" : ""
-    let noun = source.positions.count == 1 ? "position" : "positions"
-    return "\(source.name) (\(noun) \(shown)\(more))"
-  }
-
-  private static func line(_ total: ReportTotal) -> String {
-    let sums = total.sums.compactMap { sum -> String? in
-      let isAmount = sum.column.content == .amount
-      if isAmount && total.currency == nil || !isAmount && sum.value == 0 { return nil }
-      let value =
-        isAmount
-        ? Amount.text(micros: sum.value, currency: total.currency) : String(sum.value)
-      return "\(sum.column.name) \(value)"
-    }
-    return "Total \(total.currency?.description ?? "without currency"): "
-      + sums.joined(separator: ", ")
+    for line in lines { try output.writeLine(line) }
   }
 }

@@ -1,0 +1,136 @@
+// The apps: what is registered, what they have sold, and what they sell without declaring it.
+import Bytes
+package import Ledger
+
+/// An app family, as it was registered last.
+package struct RegisteredApp: Sendable {
+  package let registration: AppRegistered
+  /// The event that registered it so.
+  package let position: Position
+  package let receiptCount: Int
+}
+
+/// A product that the App Store sells and its app, which declares others, does not declare: whoever buys it is held to
+/// be a fraud.
+package struct UndeclaredProduct: Hashable, Sendable {
+  package let appFamilyID: String
+  package let bundleID: String
+  package let productID: String
+  /// How many transactions showed it.
+  package let transactionCount: Int
+  /// The latest verification that showed one for the first time.
+  package let lastPosition: Position
+}
+
+/// Questions about apps to one generation of the projections. Used by one thread at a time.
+package final class AppQueries {
+  private let database: Database
+
+  package init(_ database: Database) { self.database = database }
+
+  /// All app families, by name and then id.
+  package func apps() throws(ProjectionError) -> [RegisteredApp] {
+    do throws(DatabaseError) {
+      let rows = try database.prepare(
+        """
+        SELECT a.data, a.position, ifnull(r.receipts, 0) FROM apps a LEFT JOIN
+        (SELECT s.text AS family, count(*) AS receipts FROM receipts
+        JOIN symbols s ON s.id = app_family GROUP BY app_family) r
+        ON r.family = a.app_family_id ORDER BY a.name, a.app_family_id
+        """)
+      var result: [RegisteredApp] = []
+      while try rows.step() {
+        // What was read from its event before it was written reads again.
+        guard let registration = try? AppRegistered(data: rows.bytes(0)) else { continue }
+        result.append(
+          RegisteredApp(
+            registration: registration, position: Position(rows.integer(1)),
+            receiptCount: Int(rows.integer(2))))
+      }
+      return result
+    } catch { throw .database(error) }
+  }
+
+  /// The app family with an id or a bundle id.
+  package func app(_ word: String) throws(ProjectionError) -> RegisteredApp? {
+    try apps().first { app in
+      app.registration.appFamilyID.hasSameBytes(as: word.lowercased())
+        || app.registration.bundleIDs.contains { $0.hasSameBytes(as: word) }
+    }
+  }
+
+  /// How many sales an app family has of each product, those that the App Store has not confirmed yet included.
+  package func soldProducts(of app: AppRegistered) throws(ProjectionError) -> [String: Int] {
+    var counts: [String: Int] = [:]
+    do throws(DatabaseError) {
+      let rows = try database.prepare(
+        """
+        SELECT p.text, count(*) FROM sales s JOIN symbols p ON p.id = s.product
+        JOIN verifications v ON v.position = s.first_position
+        JOIN receipts r ON r.id = v.receipt
+        WHERE r.app_family = (SELECT id FROM symbols WHERE text = ?) GROUP BY s.product
+        """)
+      rows.bind(1, text: app.appFamilyID)
+      while try rows.step() { counts[rows.text(0), default: 0] += Int(rows.integer(1)) }
+      guard try database.integer("SELECT 1 FROM pending_receipts LIMIT 1") != nil
+      else { return counts }
+    } catch { throw .database(error) }
+    let arena = TextArena()
+    let symbols = SymbolTable(arena)
+    do throws(DatabaseError) { try symbols.load(from: database) } catch { throw .database(error) }
+    let bundles = Set(app.bundleIDs.compactMap { symbols.known($0) })
+    for sale in try PendingSales(database, symbols, arena).sales
+    where bundles.contains(sale.bundle) {
+      counts[symbols.string(sale.product), default: 0] += 1
+    }
+    return counts
+  }
+
+  /// How many receipts an app family has of a bundle id.
+  package func receiptCount(
+    ofBundle bundleID: String, _ app: AppRegistered
+  ) throws(ProjectionError) -> Int {
+    do throws(DatabaseError) {
+      let row = try database.prepare(
+        """
+        SELECT count(*) FROM receipts WHERE bundle = (SELECT id FROM symbols WHERE text = ?)
+        AND app_family = (SELECT id FROM symbols WHERE text = ?)
+        """)
+      row.bind(1, text: bundleID)
+      row.bind(2, text: app.appFamilyID)
+      return try row.step() ? Int(row.integer(0)) : 0
+    } catch { throw .database(error) }
+  }
+
+  /// The products that a verification showed though their app family, which declares products, had not declared them,
+  /// and that it does not declare now; by bundle and product id.
+  package func undeclaredProducts() throws(ProjectionError) -> [UndeclaredProduct] {
+    do throws(DatabaseError) {
+      let rows = try database.prepare(
+        """
+        SELECT b.text, e.product_id, e.transactions, e.position, a.app_family_id, a.data FROM
+        (SELECT bundle, product_id, count(*) AS transactions, max(position) AS position
+        FROM exceptions WHERE type = \(ExceptionType.productUnknown.rawValue)
+        GROUP BY bundle, product_id) e
+        JOIN symbols b ON b.id = e.bundle JOIN app_bundles f ON f.bundle_id = b.text
+        JOIN apps a ON a.app_family_id = f.app_family_id ORDER BY 1, 2
+        """)
+      var declared: [String: Set<String>] = [:]
+      var result: [UndeclaredProduct] = []
+      while try rows.step() {
+        let (family, product) = (rows.text(4), rows.text(1))
+        if declared[family] == nil {
+          let app = try? AppRegistered(data: rows.bytes(5))
+          declared[family] = Set(app?.products.map(\.id) ?? [])
+        }
+        guard let known = declared[family], !known.isEmpty, !known.contains(product)
+        else { continue }
+        result.append(
+          UndeclaredProduct(
+            appFamilyID: family, bundleID: rows.text(0), productID: product,
+            transactionCount: Int(rows.integer(2)), lastPosition: Position(rows.integer(3))))
+      }
+      return result
+    } catch { throw .database(error) }
+  }
+}

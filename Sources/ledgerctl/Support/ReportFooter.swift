@@ -1,0 +1,116 @@
+// What stands below a report's rows in a table, and on standard error where the report goes to a file.
+import Projections
+import Time
+
+/// Totals, exceptions, rates and rule R11's words, a line each.
+struct ReportFooter {
+  private let kind: ReportKind
+  private let summary: ReportSummary
+
+  init(_ kind: ReportKind, _ summary: ReportSummary) {
+    self.kind = kind
+    self.summary = summary
+  }
+
+  /// What a table says; empty for reports whose rows are no figures.
+  var tableLines: [String] {
+    guard kind == .revenue || kind == .journal else { return [] }
+    return summary.totals.map(Self.text) + figureLines + [reportNote]
+  }
+
+  /// What is said of a report in a file, whose format may hold rows alone.
+  /// - Parameter asOf: the moment as it was given; nil is now.
+  func fileLines(_ written: WrittenReport, _ request: ReportRequest, asOf: String?, path: String)
+    -> [String]
+  {
+    let place = asOf.map { ", as of \($0)" } ?? ""
+    let first =
+      "Wrote \(counted(summary.rowCount, "row")) of \(kind.rawValue) to \(path), from the first "
+      + "\(counted(written.size, "event"))\(place)"
+    // What concerns neither days nor environments would say less than it seems to.
+    let figures = kind.hasDays ? figureLines : []
+    let isFigure = kind == .revenue || kind == .journal
+    return [first, "Filters: \(request.words)"] + summary.totals.map(Self.text) + figures
+      + (isFigure ? [reportNote] : [])
+  }
+
+  private var figureLines: [String] {
+    var lines: [String] = []
+    if !summary.exceptions.isEmpty {
+      let counts = summary.exceptions.map { "\($0.count) \($0.type)" }.joined(separator: ", ")
+      lines.append("Exceptions: \(counts)")
+    }
+    if !summary.rates.sources.isEmpty {
+      lines.append("Rates: \(summary.rates.sources.map(Self.text).joined(separator: ", "))")
+    }
+    if let oldest = summary.rates.oldest {
+      lines.append(
+        "Oldest rate: \(oldest.base) to \(oldest.quote) of \(CivilDate(dayNumber: oldest.day))")
+    }
+    return lines
+  }
+
+  private static func text(_ source: RateSource) -> String {
+    // A file that is declared anew each day fills no page.
+    let shown = source.positions.suffix(8).map(String.init).joined(separator: ", ")
+    let more = source.positions.count > 8 ? " and \(source.positions.count - 8) earlier" : ""
+    let noun = source.positions.count == 1 ? "position" : "positions"
+    return "\(source.name) (\(noun) \(shown)\(more))"
+  }
+
+  private static func text(_ total: ReportTotal) -> String {
+    let sums = total.sums.compactMap { sum -> String? in
+      let isAmount = sum.column.content == .amount
+      if isAmount && total.currency == nil || !isAmount && sum.value == 0 { return nil }
+      let value =
+        isAmount
+        ? Amount.text(micros: sum.value, currency: total.currency) : String(sum.value)
+      return "\(sum.column.name) \(value)"
+    }
+    return "Total \(total.currency?.description ?? "without currency"): "
+      + sums.joined(separator: ", ")
+  }
+}
+
+extension ReportSummary {
+  /// What is said where lines stay in their own currencies, which a CSV shows as rows like any others; nil where all
+  /// are converted.
+  func unconvertedText(_ request: ReportRequest) -> String? {
+    func count(_ type: String) -> Int { exceptions.first { $0.type == type }?.count ?? 0 }
+    let (unconverted, stale) = (count("unconverted"), count("stale_rate"))
+    guard let currency = request.reportingCurrency, unconverted > 0 else { return nil }
+    let isOne = unconverted == 1
+    var text = "--in \(currency): \(counted(unconverted, "line")) "
+    text += isOne ? "keeps its own currency: no rate " : "keep their own currencies: no rate "
+    if stale > 0, let days = request.ratesAgeMaxDays {
+      text += "of the day or of the \(counted(days, "day")) before "
+    }
+    text += isOne ? "converts it" : "converts them"
+    return text + " (exception unconverted\(stale > 0 ? ", stale_rate" : ""))"
+  }
+}
+
+extension ReportRequest {
+  /// The filters as `export` takes them, standard values included.
+  fileprivate var words: String {
+    var words: [String] = []
+    func add(_ option: String, _ value: String) { words.append("--\(option) \(value)") }
+    if kind == .revenue {
+      add("by", dimensions.map(\.rawValue).joined(separator: ","))
+      if dimensions.contains(.period) { add("period", granularity.rawValue) }
+    }
+    if kind.hasDays {
+      add("timezone", zone.name)
+      if let from { add("from", from.description) }
+      if let to { add("to", to.description) }
+    }
+    if kind.hasRefundDate { add("refunds", refunds.rawValue) }
+    add("environment", environments?.joined(separator: ",") ?? "all")
+    if includesPending { words.append("--include-pending") }
+    if let reportingCurrency {
+      add("in", reportingCurrency.description)
+      if let ratesAgeMaxDays { add("rates-max-age", "\(ratesAgeMaxDays)") }
+    }
+    return words.joined(separator: " ")
+  }
+}
