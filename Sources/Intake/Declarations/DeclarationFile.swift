@@ -47,6 +47,13 @@ package struct Declaration: Sendable {
   /// The one currency that a layout without a column for it means by 1; nil elsewhere.
   package var base: String?
   package var warnings: [DeclarationProblem]
+  /// How many of the prices are 0, and the line of the first: a price list may say so, but seldom means it.
+  package var zeroPrices: ZeroPrices?
+
+  package struct ZeroPrices: Equatable, Sendable {
+    package var count: Int
+    package var firstLine: Int
+  }
 
   /// The drafts from an index on, divided among appends: one, unless the file is very large.
   package func appends(from index: Int) -> [[EventDraft]] {

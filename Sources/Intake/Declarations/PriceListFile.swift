@@ -37,6 +37,7 @@ package enum PriceListFile {
     var problems = ProblemList()
     var entries: [PricesDeclared.Entry] = []
     var seen: [Key: Value] = [:]
+    var zeroPrices: Declaration.ZeroPrices?
     var reader = CSVReader(file.bytes)
     var columnMap: ColumnMap?
     var isHeaderSeen = false
@@ -62,6 +63,11 @@ package enum PriceListFile {
           } else {
             seen[key] = Value(line: record.line, micros: micros, currency: entry.currency)
             entries.append(entry)
+            if micros == 0 {
+              zeroPrices = .init(
+                count: (zeroPrices?.count ?? 0) + 1, firstLine: zeroPrices?.firstLine ?? record.line
+              )
+            }
           }
         }
       } catch {
@@ -74,7 +80,9 @@ package enum PriceListFile {
       problems.add(line: 0, "the file declares no price")
       try problems.check(source: file.source)
     }
-    return declaration(file, entries)
+    var declaration = declaration(file, entries)
+    declaration.zeroPrices = zeroPrices
+    return declaration
   }
 
   private static func entry(

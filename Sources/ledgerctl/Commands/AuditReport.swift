@@ -27,7 +27,7 @@ let auditReportCommand = Command(
 private func auditReport(_ invocation: Invocation, _ context: Context) throws -> ExitCode {
   let keys = try invocation.verifierKeys()
   let path = invocation.positionals[0]
-  let manifest = try Manifest(try readSmallFile(path), path: path)
+  let manifest = try readManifest(path)
   let ledger = try OpenLedger(invocation, context)
   let audit = ReportAudit(manifest, path: path, ledger, context)
   try audit.checkLedger(keys)
@@ -37,6 +37,20 @@ private func auditReport(_ invocation: Invocation, _ context: Context) throws ->
     "\(visible(manifest.file)) follows from the first \(counted(manifest.size, "event")) of "
       + "\(manifest.origin), root \(manifest.root.base64)")
   return .done
+}
+
+/// The manifest at a path. What does not bear a manifest's name and is none is wrong use: most likely the report itself.
+private func readManifest(_ path: String) throws -> Manifest {
+  do { return try Manifest(try readSmallFile(path), path: path) } catch {
+    let isMissing = access(path, F_OK) != 0
+    if path == "-" || isMissing || path.hasSuffix(Manifest.suffix) { throw error }
+    if Manifest.isOne(path) { throw error }
+    let beside = path + Manifest.suffix
+    let advice =
+      access(beside, F_OK) == 0
+      ? "give \(visible(beside))" : "give the file that 'export --manifest' wrote beside the report"
+    throw UsageError(visible(path), "is no manifest; \(advice)", command: "audit report")
+  }
 }
 
 /// Holds one report against one ledger.

@@ -16,6 +16,12 @@ func declare(
   for warning in declaration.warnings {
     context.diagnostics.writeLine(visible("ledgerctl: \(options.file): \(warning)"))
   }
+  if let zero = declaration.zeroPrices {
+    context.diagnostics.writeLine(
+      visible("ledgerctl: \(options.file)") + ": line \(zero.firstLine): "
+        + (zero.count == 1 ? "a price is 0" : "the first of \(zero.count) prices that are 0")
+        + ": sales that take it from the list are counted with amount 0, not as unpriced")
+  }
   var appended = Appended([], eventCount: declaration.drafts.count)
   do {
     try ledger.withWriter { writer in
@@ -82,6 +88,10 @@ private func report(
     writer.beginObject()
     writer.key("entries")
     writer.integer(declaration.entryCount)
+    if type == .pricesDeclared {
+      writer.key("zero_prices")
+      writer.integer(declaration.zeroPrices?.count ?? 0)
+    }
     writer.key("first_position")
     let isResumed = appended.new != nil && !appended.isComplete
     let first = isResumed ? appended.known : appended.new?.lowerBound

@@ -103,6 +103,14 @@ struct Manifest {
 
   // MARK: Reading
 
+  /// Whether a file is a manifest, if not one that can be read.
+  static func isOne(_ path: String) -> Bool {
+    guard let bytes = try? readSmallFile(path), let json = try? JSONValue(bytes) else {
+      return false
+    }
+    return json["manifest"] != nil
+  }
+
   /// Reads a manifest; says in a few words why it is none.
   init(_ bytes: [UInt8], path: String) throws(Failure) {
     func refusal(_ cause: String) -> Failure {

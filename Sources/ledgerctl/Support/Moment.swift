@@ -61,8 +61,18 @@ extension OpenLedger {
         say(
           "--\(option): this time is not over yet; what is recorded until then is not in the books")
       }
-      return try reader.firstPosition(recordedFromMs: timeMs + 1)
+      let size = try reader.firstPosition(recordedFromMs: timeMs + 1)
+      if size == 0 { say("--\(option): \(try nothingRecorded())") }
+      return size
     }
+  }
+
+  /// What is said of a moment before the first event. Imported history is older than its recording.
+  private func nothingRecorded() throws -> String {
+    guard reader.head.size > 0,
+      let first = try reader.event(at: 0).withUnsafeBytes({ EventLine($0)?.recordedAtMs })
+    else { return "nothing had been recorded by then" }
+    return "nothing had been recorded by then: the first event was recorded at \(timeText(first))"
   }
 
   /// The projections as they were known at a moment; without one, brought up to date.
