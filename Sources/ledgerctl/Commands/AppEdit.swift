@@ -67,7 +67,8 @@ struct AppEditOptions: Equatable, Sendable {
       removedProducts.isEmpty
     {
       throw UsageError(
-        "nothing", "is to be changed: give --name, --bundle-id, --product, or what to remove",
+        visible(app, limit: 64),
+        "nothing to change: give --name, --bundle-id, --product, or what to remove",
         command: "app edit")
     }
   }
@@ -105,6 +106,9 @@ private func editApp(
   } else {
     try context.output.writeLine("Changed nothing: app family \(id) is registered so already")
   }
+  // What was appended is said, whatever becomes of the projections; `status` looks at them as they are.
+  try context.output.flush()
+  if position != nil { _ = try ledger.projections() }
   return .done
 }
 
