@@ -34,7 +34,7 @@ import Testing
         the first of them from position 0 on
         Declared nothing new: this very file was declared at position 0 (--again declares it once more)
         6000
-        {"entries":6000,"first_position":\(eventCount),"is_known":false}
+        {"entries":6000,"zero_prices":0,"first_position":\(eventCount),"is_known":false}
 
         """)
   }
