@@ -62,6 +62,8 @@ final class FaultyProjections: WorkflowProjections {
 
   func waitingSummary() throws -> (receipts: Int, oldestMs: Int64?) { try live.waitingSummary() }
 
+  func undeclaredProducts() throws -> [UndeclaredProduct] { try live.undeclaredProducts() }
+
   func recentReply(
     ofReceipt receiptID: UUID16, appFamily: UUID16, givenInMs times: ClosedRange<Int64>
   ) throws -> RecentReply? {
