@@ -41,7 +41,10 @@ import Testing
     try tampering.apply(to: fixture.path + "/projections/1.sqlite")
     let projector = try fixture.projector()
     #expect {
-      _ = try projector.createSnapshot(at: atPosition ? fixture.eventCount : nil)
+      _ = try projector.createSnapshot(at: atPosition ? fixture.eventCount : nil) { _ in
+        Issue.record("an event was appended")
+        return 0
+      }
     } throws: { error in
       guard case ProjectionError.database(let failure)? = error as? ProjectionError else {
         return false
@@ -50,15 +53,14 @@ import Testing
     }
     #expect(!FileManager.default.fileExists(atPath: fixture.path + "/snapshots"))
     try projector.rebuild()
-    #expect(try projector.verify(projector.createSnapshot()) == nil)
+    #expect(try projector.verify(fixture.createSnapshot()) == nil)
   }
 
   @Test func pastADamagedSnapshotBooksAreMadeOfTheNextOlderOne() throws {
     let test = try Case(seed: 12)
     let fixture = test.fixture
-    let projector = try fixture.projector()
-    let damaged = try projector.createSnapshot()
-    try SnapshotTests.rewrite(damaged, in: test.folder) {
+    let damaged = try fixture.createSnapshot()
+    try SnapshotTests.rewrite(damaged, in: test.folder, fixture) {
       try Database.damage("sales", in: $0)
     }
     var generator = HistoryGenerator(seed: 13)
@@ -95,9 +97,10 @@ import Testing
   @Test func aSnapshotIsReplacedByFilesOfOtherNames() throws {
     let fixture = try Self.folded(seed: 15)
     let projector = try fixture.projector()
-    let header = SnapshotTests.digits(fixture.eventCount)
+    let size = fixture.eventCount
+    let header = SnapshotTests.digits(size)
     for ending in [".sqlite.gz", ".2.sqlite.gz", ".sqlite.gz"] {
-      let saved = try projector.createSnapshot()
+      let saved = try fixture.createSnapshot(at: size)
       #expect(saved.header.file == header + ending)
       #expect(try Self.names(fixture) == [header + ".json", header + ending, "lock"].sorted())
       let listed = try #require(projector.snapshots.snapshots.first)
@@ -108,12 +111,13 @@ import Testing
   @Test func aReplacementThatFailsLeavesTheOldSnapshot() throws {
     let fixture = try Self.folded(seed: 16)
     let projector = try fixture.projector()
-    let old = try projector.createSnapshot()
-    let header = SnapshotTests.digits(fixture.eventCount)
+    let size = fixture.eventCount
+    let old = try fixture.createSnapshot(at: size)
+    let header = SnapshotTests.digits(size)
     // A folder, which nothing is renamed over.
     let obstacle = fixture.path + "/snapshots/\(header).2.sqlite.gz"
     try FileManager.default.createDirectory(atPath: obstacle, withIntermediateDirectories: false)
-    #expect(throws: ProjectionError.self) { try projector.createSnapshot() }
+    #expect(throws: ProjectionError.self) { try fixture.createSnapshot(at: size) }
     #expect(projector.snapshots.snapshots.map(\.header.sha256) == [old.header.sha256])
     #expect(try projector.verify(old) == nil)
     #expect(try Self.names(fixture).count == 4)
@@ -123,7 +127,7 @@ import Testing
     let test = try Case(seed: 17)
     let projector = try test.fixture.projector()
     let before = projector.snapshots
-    let saved = try projector.createSnapshot()
+    let saved = try test.fixture.createSnapshot()
     let (removed, kept) = try before.prune { $0.suffix(1) }
     #expect(kept.map(\.header.size) == [saved.header.size])
     #expect(removed == [SnapshotTests.digits(test.snapshotSize)])
@@ -203,7 +207,7 @@ import Testing
       #expect(left == names)
     }
     _ = try interruptEverywhere(test) {
-      _ = try $0.createSnapshot(at: test.snapshotSize)
+      _ = try $0.createSnapshot(at: test.snapshotSize) { try test.fixture.append(drafts: [$0]) }
     } after: {
       let (problem, left) = (
         try test.fixture.projector().verify(snapshot), try Self.names(test.fixture)

@@ -17,8 +17,10 @@ import Testing
       let steps = generator.steps(30)
       fixture = try LedgerFixture(blockByteCount: 4 << 10)
       try fixture.append(Array(steps[..<20]))
-      snapshotSize = try fixture.projector().createSnapshot().header.size
+      _ = try fixture.current()
+      snapshotSize = fixture.eventCount
       try fixture.append(Array(steps[20...]))
+      _ = try fixture.createSnapshot(at: snapshotSize)
     }
 
     var folder: String { fixture.path + "/snapshots" }
@@ -41,12 +43,15 @@ import Testing
       try data.write(to: URL(fileURLWithPath: path))
     }
 
-    func editDatabase(_ change: (String) throws -> Void) throws {
-      try SnapshotTests.rewrite(try snapshot, in: folder, change)
+    /// - Parameter isVouchedFor: whether the log has an event that vouches for the file then.
+    func editDatabase(isVouchedFor: Bool = true, _ change: (String) throws -> Void) throws {
+      try SnapshotTests.rewrite(try snapshot, in: folder, isVouchedFor ? fixture : nil, change)
     }
 
-    func editDatabase(_ statement: String) throws {
-      try editDatabase { try Database(path: $0, mode: .write).execute(statement) }
+    func editDatabase(isVouchedFor: Bool = true, _ statement: String) throws {
+      try editDatabase(isVouchedFor: isVouchedFor) {
+        try Database(path: $0, mode: .write).execute(statement)
+      }
     }
 
     func editHeader(_ text: String, _ other: String) throws {
@@ -57,8 +62,11 @@ import Testing
   }
 
   /// Changes the database inside a snapshot, and its header with it: as if it had been saved so.
+  /// - Parameter vouching: where an event that vouches for the changed file, though not for its rows, is appended; nil
+  ///   leaves the old event.
   static func rewrite(
-    _ snapshot: Snapshot, in folder: String, _ change: (String) throws -> Void
+    _ snapshot: Snapshot, in folder: String, _ vouching: LedgerFixture?,
+    _ change: (String) throws -> Void
   ) throws {
     let header = snapshot.header
     let file = URL(fileURLWithPath: "\(folder)/\(header.file)")
@@ -70,13 +78,32 @@ import Testing
     let compressed = try compressed(database)
     try compressed.write(to: file)
     let headerFile = URL(fileURLWithPath: "\(folder)/\(digits(header.size)).json")
-    let text = String(decoding: try Data(contentsOf: headerFile), as: UTF8.self)
-      .replacing(header.sha256.hex, with: compressed.withUnsafeBytes { SHA256.hash($0) }.hex)
+    let digest = compressed.withUnsafeBytes { SHA256.hash($0) }
+    var text = String(decoding: try Data(contentsOf: headerFile), as: UTF8.self)
+    if let vouching {
+      let created = SnapshotCreated(
+        size: header.size, root: header.root,
+        projections: header.projectionVersions.map { .init(name: $0.name, version: $0.version) },
+        contentSHA256: Digest32(0, 0, 0, 0),
+        fileSHA256: (try salt(in: text) + digest.bytes).withUnsafeBytes { SHA256.hash($0) })
+      let draft = EventDraft(type: "snapshot.created", version: 1, data: created.data)
+      let position = try vouching.append(drafts: [draft])
+      text = text.replacing("\"event\":\(header.event)\n", with: "\"event\":\(position)\n")
+    }
+    text =
+      text
+      .replacing(header.sha256.hex, with: digest.hex)
       .replacing("\"bytes\":\(header.byteCount)", with: "\"bytes\":\(compressed.count)")
       .replacing(
         "\"database_bytes\":\(header.databaseByteCount)",
         with: "\"database_bytes\":\(database.count)")
     try Data(text.utf8).write(to: headerFile)
+  }
+
+  private static func salt(in header: String) throws -> [UInt8] {
+    let members = try JSONSerialization.jsonObject(with: Data(header.utf8)) as? [String: Any]
+    let text = try #require(members?["salt"] as? String)
+    return [UInt8](try #require(Data(base64Encoded: text)))
   }
 
   private static func inflated(_ file: Data) throws -> Data {
@@ -177,7 +204,8 @@ import Testing
   enum Damage: String, CaseIterable, CustomTestStringConvertible {
     case bitFlipped, cutShort, grown, gone, bytesSwapped, otherDigest, otherLength, otherVersion,
       otherDefinition, withoutDefinitions, unknownProjection, otherLedger, otherRoot, moreEvents,
-      headerNoJSON, headerOfAnotherVersion,
+      headerNoJSON, headerOfAnotherVersion, headerOfEarlierVersion, rowEdited,
+      rowsOtherThanVouchedFor, eventUnnamed, eventBeyond, eventOfOtherType, otherSalt,
       headerCutShort, savedDamaged, savedWithoutTable, savedWithoutIndex,
       savedWithOtherColumns, savedOfOtherEvents
 
@@ -185,7 +213,7 @@ import Testing
 
     var cause: String {
       switch self {
-      case .bitFlipped, .bytesSwapped, .otherDigest, .otherLength: "its file is damaged"
+      case .bitFlipped, .bytesSwapped, .otherLength: "its file is damaged"
       case .cutShort, .grown: "bytes, not the"
       case .gone: "its file is gone"
       case .otherVersion: "another version of this program: sales 99, here"
@@ -196,7 +224,14 @@ import Testing
       case .otherRoot: "'frontier' is missing in its header, or wrong"
       case .moreEvents: "another size"
       case .headerNoJSON, .headerCutShort: "no JSON"
-      case .headerOfAnotherVersion: "another version than 1"
+      case .headerOfAnotherVersion: "another version than 2"
+      case .headerOfEarlierVersion: "an earlier version of this program made it, and no event"
+      case .rowEdited: "it is not the snapshot that the event at position"
+      case .rowsOtherThanVouchedFor: "its rows are not those that the event vouches for"
+      case .eventUnnamed: "'event' is missing in its header, or wrong"
+      case .eventBeyond: "the log has no event at position 9999 to vouch for it"
+      case .eventOfOtherType: "the event at position 0 does not vouch for any snapshot"
+      case .otherSalt, .otherDigest: "it is not the snapshot that the event at position"
       case .savedDamaged: "its database is damaged"
       case .savedWithoutTable: "its database has no table sales"
       case .savedWithoutIndex: "its database has no index sales_key"
@@ -237,7 +272,21 @@ import Testing
         try FileManager.default.moveItem(
           atPath: name, toPath: name.replacingOccurrences(of: ".json", with: "0.json"))
       case .headerNoJSON: try Data("{".utf8).write(to: URL(fileURLWithPath: test.headerPath))
-      case .headerOfAnotherVersion: try test.editHeader("\"snapshot\":1", "\"snapshot\":2")
+      case .headerOfAnotherVersion: try test.editHeader("\"snapshot\":2", "\"snapshot\":3")
+      case .headerOfEarlierVersion: try test.editHeader("\"snapshot\":2", "\"snapshot\":1")
+      case .rowEdited:
+        try test.editDatabase(isVouchedFor: false, "UPDATE sales SET unit_price_micros = 1")
+      case .rowsOtherThanVouchedFor:
+        try test.editDatabase("UPDATE sales SET unit_price_micros = 1")
+      case .eventUnnamed: try test.editHeader("\"event\":", "\"incident\":")
+      case .eventBeyond: try test.editHeader("\"event\":\(header.event)", "\"event\":9999")
+      case .eventOfOtherType: try test.editHeader("\"event\":\(header.event)", "\"event\":0")
+      case .otherSalt:
+        let header = try Data(contentsOf: URL(fileURLWithPath: test.headerPath))
+        let text = String(decoding: header, as: UTF8.self)
+        let salt = try #require(text.firstRange(of: "\"salt\":\"")).upperBound
+        let start = String(text[salt...].prefix(8))
+        try test.editHeader(start, String(start.reversed()))
       case .headerCutShort: try test.edit(try test.headerPath) { $0 = $0.prefix(100) }
       case .savedDamaged: try test.editDatabase { try Database.damage("sales", in: $0) }
       case .savedWithoutTable: try test.editDatabase("DROP TABLE sales")
@@ -261,8 +310,8 @@ import Testing
     if let snapshot = store.snapshots.first {
       let verdict = try projector.verify(snapshot)
       #expect(verdict?.contains(damage.cause) == true, "\(verdict ?? "usable")")
-      // What was whole when it was saved is looked at page by page by `verify` alone.
-      if damage == .savedDamaged { return }
+      // What was whole when it was saved, and its rows, are looked at by `verify` alone: an event vouches for the file.
+      if [.savedDamaged, .rowsOtherThanVouchedFor].contains(damage) { return }
       #expect {
         try projector.restore(snapshot)
       } throws: { error in
@@ -287,6 +336,38 @@ import Testing
     // Whatever was wrong, it goes.
     _ = try projector.snapshots.prune { _ in [] }
     #expect(try FileManager.default.contentsOfDirectory(atPath: test.folder) == ["lock"])
+  }
+
+  @Test func theEventThatVouchesForASnapshotTellsNothingOfItsContent() throws {
+    let fixture = try LedgerFixture()
+    var generator = HistoryGenerator(seed: 11)
+    try fixture.append(generator.steps(10))
+    _ = try fixture.current()
+    let size = fixture.eventCount
+    let events = try (0..<2).map { _ in
+      let snapshot = try fixture.createSnapshot(at: size)
+      #expect(try fixture.projector().verify(snapshot) == nil)
+      let line = try LogReader(fixture.directory).event(at: snapshot.header.event)
+      return try line.withUnsafeBytes {
+        try SnapshotCreated(data: try #require(EventLine($0)).data)
+      }
+    }
+    // The same rows in the same file, named by other digests each time.
+    #expect(events[0].size == size && events[0].root == events[1].root)
+    #expect(events[0].contentSHA256 != events[1].contentSHA256)
+    #expect(events[0].fileSHA256 != events[1].fileSHA256)
+    // They change nothing in the books.
+    #expect(try fixture.current().dump() == fixture.rebuilt().dump())
+  }
+
+  @Test func withoutItsEventNoSnapshotIsMade() throws {
+    let test = try Case(seed: 12)
+    struct Refused: Error {}
+    #expect(throws: (any Error).self) {
+      _ = try test.fixture.projector().createSnapshot { _ in throw Refused() }
+    }
+    #expect(try FileManager.default.contentsOfDirectory(atPath: test.folder).count == 3)
+    #expect(try test.fixture.projector().snapshots.snapshots.count == 1)
   }
 
   @Test func aSnapshotOfAnotherHistoryIsNotUsed() throws {
@@ -314,11 +395,9 @@ import Testing
     // A database without its header is none.
     try data.write(to: URL(fileURLWithPath: test.folder + "/00000000000000000001.sqlite.gz"))
     let projector = try test.fixture.projector()
-    _ = try projector.createSnapshot()
-    #expect(
-      projector.snapshots.snapshots.map(\.header.size) == [
-        test.snapshotSize, test.fixture.eventCount,
-      ])
+    let size = test.fixture.eventCount
+    _ = try test.fixture.createSnapshot()
+    #expect(projector.snapshots.snapshots.map(\.header.size) == [test.snapshotSize, size])
     let removed = try projector.snapshots.prune { $0.suffix(1) }.removed
     #expect(removed == [SnapshotTests.digits(test.snapshotSize)])
     #expect(try FileManager.default.contentsOfDirectory(atPath: test.folder).count == 3)

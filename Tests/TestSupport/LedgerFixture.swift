@@ -63,6 +63,20 @@ package final class LedgerFixture {
     try writer.close()
   }
 
+  /// Appends drafts in one frame, as a command does; returns the first one's position.
+  package func append(drafts: [EventDraft]) throws -> Position {
+    let writer = try LedgerWriter.open(directory, options: options)
+    let position = try writer.append(drafts).firstPosition
+    try writer.close()
+    eventCount += drafts.count
+    return position
+  }
+
+  /// Saves a snapshot, and appends the event that vouches for it.
+  package func createSnapshot(at size: Int? = nil) throws -> Snapshot {
+    try projector().createSnapshot(at: size) { try append(drafts: [$0]) }
+  }
+
   // MARK: Projections
 
   /// A projector on the log as it stands; what it says is kept in `notices`.

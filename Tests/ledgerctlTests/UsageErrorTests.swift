@@ -82,7 +82,8 @@ struct Mistake: Sendable, CustomTestStringConvertible {
     Mistake(
       "replay --type receipt.uploaded,receipt",
       "replay: --type receipt: must be app.registered, receipt.uploaded, receipt.verified, "
-        + "prices.declared or rates.declared; did you mean receipt.uploaded?"),
+        + "prices.declared, rates.declared or snapshot.created; "
+        + "did you mean receipt.uploaded?"),
     // Reports.
     Mistake(
       "export revenu",
@@ -103,6 +104,9 @@ struct Mistake: Sendable, CustomTestStringConvertible {
     Mistake(
       "export revenue --period hour",
       "export: --period hour: must be year, quarter, month, week or day"),
+    Mistake(
+      "rebuild --check --accept-history",
+      "rebuild: --accept-history: cannot stand beside --compare and --check, which change nothing"),
     Mistake("rebuild --rows 5", "rebuild: --rows: goes with --compare or --check"),
     Mistake(
       "diff --from 1 --environment all",

@@ -13,6 +13,8 @@ package enum EventType: String, CaseIterable, Sendable {
   case pricesDeclared = "prices.declared"
   /// Exchange rates were declared.
   case ratesDeclared = "rates.declared"
+  /// A snapshot of the projections was made.
+  case snapshotCreated = "snapshot.created"
 
   /// The version in which this program writes the type.
   package var currentVersion: Int { 1 }
@@ -31,6 +33,8 @@ package enum EventType: String, CaseIterable, Sendable {
       self = .pricesDeclared
     } else if name == "rates.declared" {
       self = .ratesDeclared
+    } else if name == "snapshot.created" {
+      self = .snapshotCreated
     } else {
       return nil
     }

@@ -77,8 +77,8 @@ struct TableComparison {
   private func difference(
     _ name: String, _ key: [String]?
   ) throws(DatabaseError) -> TableDifference {
-    let before = try columns(of: name, in: older)
-    let after = try columns(of: name, in: newer)
+    let before = try Self.columns(of: name, in: older)
+    let after = try Self.columns(of: name, in: newer)
     var result = TableDifference(
       name: name, rowsBefore: before.isEmpty ? nil : try count(name, older),
       rowsAfter: after.isEmpty ? nil : try count(name, newer),
@@ -109,7 +109,9 @@ struct TableComparison {
   func names(ofType type: String) throws(ProjectionError) -> [String] {
     var names: Set<String> = []
     do throws(DatabaseError) {
-      for database in [older, newer] { names.formUnion(try definitions(of: type, database).keys) }
+      for database in [older, newer] {
+        names.formUnion(try Self.definitions(of: type, database).keys)
+      }
     } catch { throw .database(error) }
     return names.sorted()
   }
@@ -119,8 +121,8 @@ struct TableComparison {
     var names: [String] = []
     do throws(DatabaseError) {
       for type in ["table", "index", "view"] {
-        let before = try definitions(of: type, older)
-        let after = try definitions(of: type, newer)
+        let before = try Self.definitions(of: type, older)
+        let after = try Self.definitions(of: type, newer)
         // A table or view that only one has is told with its rows.
         let known = type == "index" ? Set(before.keys).union(after.keys) : Set(before.keys)
         for name in known where before[name] != after[name] {
@@ -131,7 +133,9 @@ struct TableComparison {
     return names.sorted()
   }
 
-  private func definitions(
+  /// The definitions of tables, indexes or views by their names, without the tables that say how far the database
+  /// has come.
+  static func definitions(
     of type: String, _ database: Database
   ) throws(DatabaseError) -> [String: String] {
     let rows = try database.prepare(
@@ -145,14 +149,14 @@ struct TableComparison {
     return result
   }
 
-  private struct Columns {
+  struct Columns {
     var names: [String] = []
     /// Of the primary key, in its order.
     var keys: [String] = []
     var isEmpty: Bool { names.isEmpty }
   }
 
-  private func columns(of name: String, in database: Database) throws(DatabaseError) -> Columns {
+  static func columns(of name: String, in database: Database) throws(DatabaseError) -> Columns {
     let rows = try database.prepare("SELECT name, pk FROM pragma_table_info(?) ORDER BY cid")
     rows.bind(1, text: name)
     var result = Columns()
@@ -180,7 +184,7 @@ struct TableComparison {
   }
 
   /// A name from a file that others may have written to.
-  private static func quoted(_ name: String) -> String {
+  static func quoted(_ name: String) -> String {
     "\"\(name.replacing("\"", with: "\"\""))\""
   }
 }

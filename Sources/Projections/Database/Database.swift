@@ -361,6 +361,25 @@ package final class Statement {
     }
   }
 
+  /// Appends a value in a form that no other value has: its kind, the length of a text or blob, its bytes. Numbers
+  /// are little-endian.
+  func append(_ index: Int32, to buffer: inout [UInt8]) {
+    func appendNumber(_ number: UInt64) {
+      withUnsafeBytes(of: number.littleEndian) { buffer.append(contentsOf: $0) }
+    }
+    let kind = sqlite3_column_type(handle, index)
+    buffer.append(UInt8(truncatingIfNeeded: kind))
+    switch kind {
+    case SQLITE_NULL: break
+    case SQLITE_INTEGER: appendNumber(UInt64(bitPattern: integer(index)))
+    case SQLITE_FLOAT: appendNumber(sqlite3_column_double(handle, index).bitPattern)
+    default:
+      let bytes = bytes(index)
+      appendNumber(UInt64(bytes.count))
+      buffer.append(contentsOf: bytes)
+    }
+  }
+
   private enum Rank: Int, Comparable {
     case null, number, text, blob
 

@@ -41,9 +41,13 @@ extension LedgerQueries {
     return result
   }
 
-  /// The positions before `end` of all events of these types, in order. The projections must have come so far.
+  /// The positions before `end` of all events of these types, in order. The projections must have come so far. Types
+  /// that no table lists stand among each other.
   package func positions(of types: Set<EventType>, before end: Position) throws -> [Position] {
     var result: [Position] = []
+    if !types.isDisjoint(with: [.appRegistered, .snapshotCreated]) {
+      result += try unlisted(before: end)
+    }
     for type in types {
       switch type {
       case .receiptUploaded: result += try positions("SELECT position FROM uploads", end)
@@ -52,7 +56,7 @@ extension LedgerQueries {
         result += try positions("SELECT position FROM declarations WHERE type = 0", end)
       case .ratesDeclared:
         result += try positions("SELECT position FROM declarations WHERE type = 1", end)
-      case .appRegistered: result += try registrations(before: end)
+      case .appRegistered, .snapshotCreated: break
       }
     }
     result.sort()
@@ -66,9 +70,9 @@ extension LedgerQueries {
     return result.filter { $0 < end }
   }
 
-  /// The tables hold the last registration of each app alone, but every other event: what is none of those is
-  /// a registration.
-  private func registrations(before end: Position) throws -> [Position] {
+  /// The tables hold every upload, verification and declaration: what is none of those is a registration, of which
+  /// they hold the last of each app alone, or of a type that they do not hold at all.
+  private func unlisted(before end: Position) throws -> [Position] {
     let others = try database.prepare(
       """
       SELECT position FROM uploads UNION ALL SELECT position FROM verifications

@@ -82,7 +82,44 @@ extension Projector {
       guard try reader.frontier(at: header.size) == header.frontier
       else { return "it rests on another history than the log has" }
     } catch { return "\(error)" }
+    do throws(ProjectionError) { _ = try voucher(of: snapshot) } catch {
+      if case .snapshot(_, let cause) = error { return cause }
+      return "\(error)"
+    }
     return snapshot.unfitFile
+  }
+
+  /// The event that vouches for a snapshot. It names what the file must hold by a digest: who can write to the
+  /// folder, but not append to the log, can make no other file pass.
+  ///
+  /// Throws `snapshot` where the log has none.
+  func voucher(of snapshot: Snapshot) throws(ProjectionError) -> SnapshotCreated {
+    let position = snapshot.header.event
+    func refusal(_ cause: String) -> ProjectionError {
+      .snapshot(name: snapshot.name, cause: cause)
+    }
+    let line: [UInt8]?
+    do throws(LedgerError) {
+      // Another process may have appended it since the log was looked at.
+      if position >= reader.head.size { try reader.refresh() }
+      line = position < reader.head.size ? try reader.event(at: position) : nil
+    } catch { throw .ledger(error) }
+    guard let line else {
+      throw refusal("the log has no event at position \(position) to vouch for it")
+    }
+    let created = line.withUnsafeBytes { bytes -> SnapshotCreated? in
+      guard let event = EventLine(bytes), EventType(event.type) == .snapshotCreated,
+        event.version == EventType.snapshotCreated.currentVersion
+      else { return nil }
+      return try? SnapshotCreated(data: event.data)
+    }
+    guard let created else {
+      throw refusal("the event at position \(position) does not vouch for any snapshot")
+    }
+    guard snapshot.header.isVouchedFor(by: created) else {
+      throw refusal("it is not the snapshot that the event at position \(position) vouches for")
+    }
+    return created
   }
 
   /// The same with a look at each byte of its file; what it holds is not inflated, which takes no room.
@@ -91,7 +128,8 @@ extension Projector {
     return try snapshot.damagedFile(isCancelled: observer.isCancelled)
   }
 
-  /// Reads all of a snapshot, as a restore would, and has SQLite check every page.
+  /// Reads all of a snapshot, as a restore would, has SQLite check every page, and compares its rows with the event
+  /// that vouches for them.
   /// - Returns: why it can't be used, nil where it can.
   ///
   /// Throws where that can't be told, such as for want of space.
@@ -102,8 +140,12 @@ extension Projector {
       // The file goes with `scratch`.
       defer { withExtendedLifetime(scratch) {} }
       try fill(scratch.path, from: snapshot, to: snapshot.header.size)
-      let damage = try damage(in: Database(path: scratch.path, mode: .read))
-      return damage.map { "its database \($0)" }
+      let database = try Database(path: scratch.path, mode: .read)
+      if let damage = try damage(in: database) { return "its database \(damage)" }
+      let digest = try contentDigest(of: database)
+      guard try snapshot.header.salt.conceal(digest) == voucher(of: snapshot).contentSHA256
+      else { return "its rows are not those that the event vouches for" }
+      return nil
     } catch ProjectionError.snapshot(_, let cause) {
       return cause
     } catch { throw Self.projectionError(error) }

@@ -6,7 +6,7 @@ import Time
 
 /// The header of a snapshot.
 package struct SnapshotHeader: Sendable {
-  static let version = 1
+  static let version = 2
   /// The largest header that is read.
   static let byteCountMax = 64 << 10
   /// How large a database may be that a header promises: far more than SQLite can hold in pages of 8 KiB.
@@ -31,6 +31,10 @@ package struct SnapshotHeader: Sendable {
   package let file: String
   package let byteCount: Int
   package let sha256: Digest32
+  /// What keeps the event that vouches for the snapshot from telling what it holds.
+  let salt: SnapshotSalt
+  /// The position of that event.
+  package let event: Position
 
   /// The root of the tree of its events.
   package var root: Digest32 { frontier.root }
@@ -38,7 +42,7 @@ package struct SnapshotHeader: Sendable {
   init(
     _ identity: LedgerIdentity, _ progress: Progress, _ projections: [ProjectionIdentity],
     createdAtMs: Int64, databaseByteCount: Int,
-    file: String, byteCount: Int, sha256: Digest32
+    file: String, byteCount: Int, sha256: Digest32, salt: SnapshotSalt, event: Position
   ) {
     origin = identity.origin
     ledgerID = "\(identity.id)"
@@ -52,6 +56,8 @@ package struct SnapshotHeader: Sendable {
     self.file = file
     self.byteCount = byteCount
     self.sha256 = sha256
+    self.salt = salt
+    self.event = event
   }
 
   // MARK: Writing
@@ -94,6 +100,8 @@ package struct SnapshotHeader: Sendable {
     lines.add("file") { $0.string(file) }
     lines.add("bytes") { $0.integer(byteCount) }
     lines.add("sha256") { $0.string(sha256.hex) }
+    lines.add("salt") { $0.string(Base64.text(salt.bytes)) }
+    lines.add("event") { $0.integer(event) }
     return lines.bytes
   }
 
@@ -123,8 +131,12 @@ package struct SnapshotHeader: Sendable {
       guard let timeMs = try? Timestamp.parse(try text(name, in: json)) else { throw refusal(name) }
       return timeMs
     }
-    guard try count("snapshot") == Self.version else {
-      throw Refusal(cause: "its header is of another version than \(Self.version)")
+    switch try count("snapshot") {
+    case Self.version: break
+    case 1:
+      throw Refusal(
+        cause: "an earlier version of this program made it, and no event in the log vouches for it")
+    default: throw Refusal(cause: "its header is of another version than \(Self.version)")
     }
     origin = try text("origin", in: json["ledger"])
     ledgerID = try text("id", in: json["ledger"])
@@ -157,6 +169,11 @@ package struct SnapshotHeader: Sendable {
     let digest = Array(try text("sha256", in: json).utf8).withUnsafeBytes { Digest32(hex: $0) }
     guard let digest else { throw refusal("sha256") }
     sha256 = digest
+    let saltText = try text("salt", in: json)
+    guard let salt = (try? Base64.decode(Array(saltText.utf8))).flatMap({ SnapshotSalt($0) })
+    else { throw refusal("salt") }
+    self.salt = salt
+    event = try count("event")
   }
 
   // MARK: Names
@@ -174,6 +191,14 @@ package struct SnapshotHeader: Sendable {
   }
 
   // MARK: Fitness
+
+  /// Whether an event is the one that vouches for a snapshot with this header, and for the file that it names.
+  func isVouchedFor(by created: SnapshotCreated) -> Bool {
+    created.size == size && created.root == root
+      && created.projections.elementsEqual(projectionVersions) {
+        $0.name == $1.name && $0.version == $1.version
+      } && created.fileSHA256 == salt.conceal(sha256)
+  }
 
   /// What is of another version than these, in words; empty where nothing is.
   func versionDifferences(from projections: [ProjectionIdentity]) -> [String] {

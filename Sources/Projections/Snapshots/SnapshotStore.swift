@@ -105,9 +105,14 @@ package struct SnapshotStore {
   }
 
   /// Saves a database that nobody changes. One of as many events is replaced, and can be used until it is.
+  /// - Parameters:
+  ///   - content: the digest of its rows.
+  ///   - append: makes the event that vouches for the snapshot durable, and returns its position. Where it throws no
+  ///     snapshot comes into being.
   func save(
     _ database: Int32, _ progress: Progress, _ projections: [ProjectionIdentity],
-    isCancelled: () -> Bool
+    content: Digest32, isCancelled: () -> Bool,
+    append: (EventDraft) throws(ProjectionError) -> Position
   ) throws(ProjectionError) -> Snapshot {
     try withLock(isCancelled: isCancelled) { (folder) throws(ProjectionError) in
       let headerFile = SnapshotHeader.headerName(size: progress.position)
@@ -119,10 +124,21 @@ package struct SnapshotStore {
         try Self.compress(database, isCancelled, sink)
       }
       defer { close(written.descriptor) }
+      if isCancelled() { throw .interrupted }
+      let salt = SnapshotSalt()
+      let created = SnapshotCreated(
+        size: progress.position, root: progress.root,
+        projections: projections.map {
+          SnapshotCreated.Version(name: $0.name, version: $0.version)
+        },
+        contentSHA256: salt.conceal(content), fileSHA256: salt.conceal(written.sha256))
+      let type = EventType.snapshotCreated
+      let event = try append(
+        EventDraft(type: type.rawValue, version: type.currentVersion, data: created.data))
       let header = SnapshotHeader(
         ledger.identity, progress, projections, createdAtMs: Timestamp.now(),
         databaseByteCount: written.inputByteCount,
-        file: file, byteCount: written.byteCount, sha256: written.sha256)
+        file: file, byteCount: written.byteCount, sha256: written.sha256, salt: salt, event: event)
       let writtenHeader = try write(headerFile, in: folder) { (sink) throws(ProjectionError) in
         try Self.send(header.bytes, sink)
         return 0
@@ -293,7 +309,11 @@ extension Projector {
 
   /// Saves the projections as they are once they are caught up, or as they were when the log had so many
   /// events.
-  package func createSnapshot(at size: Int? = nil) throws(ProjectionError) -> Snapshot {
+  /// - Parameter append: makes the event that vouches for the snapshot durable, and returns its position. Where it
+  ///   throws no snapshot comes into being.
+  package func createSnapshot(
+    at size: Int? = nil, append: (EventDraft) throws -> Position
+  ) throws(ProjectionError) -> Snapshot {
     let scratch: ScratchFile
     if let size {
       scratch = try self.scratch(at: size)
@@ -316,7 +336,11 @@ extension Projector {
       // What is saved must not outlive the events that it rests on.
       try reader.syncTails()
       return try snapshots.save(
-        scratch.descriptor, progress, projections.identities, isCancelled: observer.isCancelled)
+        scratch.descriptor, progress, projections.identities,
+        content: try contentDigest(of: database), isCancelled: observer.isCancelled
+      ) { (draft) throws(ProjectionError) in
+        do { return try append(draft) } catch { throw Self.projectionError(error) }
+      }
     } catch { throw Self.projectionError(error) }
   }
 }

@@ -10,6 +10,9 @@ let snapshotCreateCommand = Command(
     "Brings the projections up to date and saves them in `snapshots`: a compressed SQLite database, and beside it "
       + "a header with the number of events, their root, the projections' versions and a SHA-256. Others may go on "
       + "reading and writing meanwhile. SQLite's own check comes first: projections that are damaged are built again.",
+    "An event in the log, `snapshot.created`, vouches for the snapshot: it names what the file holds by digests. Without "
+      + "it the snapshot is not used, so that nobody who can write to `snapshots` but not to the log can change an "
+      + "earlier month. Where the event can't be appended, no snapshot is made.",
     "With `--as-of` the projections of that moment are saved. What asks for an earlier moment begins at the "
       + "nearest snapshot before it, so that a snapshot for each closed month keeps those months quick to reach.",
   ],
@@ -24,7 +27,9 @@ let snapshotCreateCommand = Command(
   let ledger = try OpenLedger(invocation, context)
   if asOf == nil, let damage = ledger.reader.damage { throw damage }
   let size = try asOf.map { try ledger.size(at: $0, "as-of") }
-  let snapshot = try ledger.projector().createSnapshot(at: size)
+  let snapshot = try ledger.projector().createSnapshot(at: size) { draft in
+    try ledger.withWriter { try $0.append([draft]).lowerBound }
+  }
   if invocation.has("json") {
     var writer = JSONWriter()
     SnapshotLine(snapshot, state: nil).write(to: &writer)
@@ -43,7 +48,8 @@ let snapshotListCommand = Command(
   "snapshot list", summary: "List the snapshots",
   details: [
     "Prints each snapshot by its number of events, which is its name, and whether it can be used: whether it is of "
-      + "this ledger's history and of this program's versions. `snapshot verify` looks into the files, too."
+      + "this ledger's history and of this program's versions, and an event in the log vouches for it. "
+      + "`snapshot verify` looks into the files, too."
   ],
   options: [.json],
   examples: [Example("ledgerctl snapshot list", "See what can be restored")]
@@ -60,8 +66,8 @@ let snapshotVerifyCommand = Command(
   "snapshot verify", summary: "Check snapshots",
   details: [
     "Reads the snapshot, or all of them, as a restore would: digest, compression, the position and the root, which "
-      + "must be the log's, and the versions; and has SQLite check every page. The exit code is 21 where one can't "
-      + "be used."
+      + "must be the log's, the versions, and the event that vouches for it; has SQLite check every page; and compares "
+      + "the digest of all rows with that event's. The exit code is 21 where one can't be used."
   ],
   positionals: [
     Positional("EVENTS", arity: .optional, help: "a snapshot, by its number of events")
@@ -84,9 +90,9 @@ let snapshotRestoreCommand = Command(
     "Makes a new generation of the projections from a snapshot, the newest that can be used unless one is named, "
       + "folds what the log holds beyond it, and puts it in use. Readers are not disturbed. It takes a fraction of "
       + "a rebuild's time.",
-    "A snapshot that does not fit the log, or that another version of the projections made, is not used, and the "
-      + "reason is said. The content is believed as far as its digest goes: `ledgerctl rebuild --check` proves that "
-      + "it follows from the log.",
+    "A snapshot that does not fit the log, that no event in the log vouches for, or that another version of the "
+      + "projections made, is not used, and the reason is said. Its file must be, byte by byte, the one that was saved; "
+      + "`ledgerctl rebuild --check` proves that what was restored follows from the log.",
   ],
   positionals: [
     Positional("EVENTS", arity: .optional, help: "a snapshot, by its number of events")

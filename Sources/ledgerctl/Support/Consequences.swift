@@ -12,6 +12,8 @@ enum Consequences {
   case declaration(DeclarationDetail)
   /// A malformed event, which was passed over.
   case malformed([ExceptionDetail])
+  /// An event that says nothing about the books.
+  case nothing
   /// An event of a later program.
   case none
 
@@ -40,6 +42,7 @@ enum Consequences {
       self = .verification(
         verification, try verification.map { try queries.sales(shownBy: $0) } ?? [],
         try queries.exceptions(at: event.position))
+    case .snapshotCreated: self = .nothing
     case .appRegistered, .pricesDeclared, .ratesDeclared:
       self = try queries.declaration(type, at: event.position).map { .declaration($0) } ?? .none
     }
@@ -52,6 +55,7 @@ enum Consequences {
     try context.output.writeLine()
     switch self {
     case .none: try sheet.heading("It led to nothing that this program knows.")
+    case .nothing: try sheet.heading("It changes nothing in the books.")
     case .upload(let receipt, let verifications, let sales):
       if let receipt {
         try sheet.heading("Receipt")
@@ -135,7 +139,7 @@ enum Consequences {
   func write(to writer: inout JSONWriter) {
     writer.object { writer in
       switch self {
-      case .none: break
+      case .none, .nothing: break
       case .upload(let receipt, let verifications, let sales):
         writer.key("receipt")
         if let receipt { receipt.write(to: &writer) } else { writer.null() }
