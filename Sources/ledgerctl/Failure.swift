@@ -90,6 +90,8 @@ struct ErrorReport: Equatable {
       (exitCode, lines) = (.failed, [Self.line(command, "", error.description)])
     case ProjectionError.snapshot(let name, let cause):
       (exitCode, lines) = (.mismatch, [Self.line(command, "snapshot \(name)", cause)])
+    case ProjectionError.anotherHistory(let conflict):
+      (exitCode, lines) = (.mismatch, [Self.line(command, "projections", conflict.description)])
     case ProjectionError.file(let operation, let name, let cause):
       (exitCode, lines) = (.failed, [Self.line(operation, name, Self.inSentence(cause))])
     case let error as ProjectionError:

@@ -189,10 +189,88 @@ struct CheckpointStoreTests {
     let signedName = CheckpointStore.fileName(size: 9)
     #expect(refusal?.cause == "\(signedName) has signed 9 events, the log holds 6")
     #expect(try fixture.content(name) == before)
-    // It goes on where the operator takes the witness away.
+    // Another witness is left where the checkpoint is taken away; who accepts the history opens it all the same.
     try FileManager.default.removeItem(
       atPath: fixture.path + "/" + CheckpointStore.fileName(size: 9))
+    let second = #expect(throws: LedgerError.self) { try LedgerWriter.open(fixture.directory) }
+    #expect(second?.cause == "heads names a signed head of 9 events, the log holds 6")
+    var options = WriterOptions()
+    options.acceptsShorterLog = true
+    try fixture.fill(1, options: options)
+    try CheckpointStore(fixture.directory).forgetHeads(try LogReader(fixture.directory))
     try fixture.fill(1)
+  }
+
+  @Test("Checkpoints that are gone are missed, and so is the head that the newest had signed")
+  func rememberedHeads() throws {
+    let fixture = try LedgerFixture()
+    _ = try KeyStore(fixture.directory).create(isFurther: false)
+    let store = CheckpointStore(fixture.directory)
+    #expect(try store.signedHeads() == nil)
+    func findings() throws -> [String] {
+      let heads = try #require(try store.signedHeads())
+      var report = try LogAudit(fixture.directory, rootsAt: [heads.size]).run()
+      report.check(heads, name: "heads", keptCount: try store.sizes().count)
+      return report.findings.map { "\($0.damage.verdict.rawValue) \($0.cause)" }
+    }
+    for _ in 0..<3 {
+      try fixture.fill(5)
+      _ = try signed(fixture)
+      // The same head again is no further checkpoint; nor does one before it become the newest.
+      _ = try signed(fixture)
+    }
+    _ = try signed(fixture, size: 7)
+    let root = try LogReader(fixture.directory).head.root
+    #expect(try store.signedHeads() == SignedHeads(count: 4, size: 15, root: root))
+    #expect(try mode(fixture.path + "/heads") == 0o600)
+    #expect(try findings() == [])
+    try FileManager.default.removeItem(
+      atPath: fixture.path + "/" + CheckpointStore.fileName(size: 7))
+    #expect(try findings() == ["missing 4 checkpoints were made, 3 are kept"])
+    // Made again, it does not hide the one that is gone.
+    try fixture.fill(5)
+    _ = try signed(fixture)
+    #expect(try findings() == ["missing 5 checkpoints were made, 4 are kept"])
+    // An earlier version of the program remembered nothing: what is kept is counted.
+    try FileManager.default.removeItem(atPath: fixture.path + "/heads")
+    _ = try signed(fixture)
+    #expect(try findings() == [])
+    #expect(try store.signedHeads()?.count == 4)
+  }
+
+  @Test("Without its checkpoints a rewritten log is not signed, and the audit finds it")
+  func rewrittenLog() throws {
+    let fixture = try LedgerFixture()
+    _ = try KeyStore(fixture.directory).create(isFurther: false)
+    try fixture.fill(9)
+    _ = try signed(fixture)
+    let other = try LedgerDirectory.create(
+      path: fixture.path + "-other", origin: fixture.directory.identity.origin,
+      id: fixture.directory.identity.id)
+    defer { try? FileManager.default.removeItem(atPath: other.path) }
+    let writer = try LedgerWriter.open(other)
+    for index in 0..<20 { _ = try writer.append([fixture.draft(index + 100)]) }
+    try writer.close()
+    try FileManager.default.removeItem(atPath: fixture.logPath)
+    try FileManager.default.copyItem(atPath: other.path + "/log", toPath: fixture.logPath)
+    try FileManager.default.removeItem(atPath: fixture.path + "/checkpoints")
+    let error = #expect(throws: LedgerError.self) { try signed(fixture) }
+    #expect(error?.exitCode == 20 && error?.damage?.file == "heads")
+    let store = CheckpointStore(fixture.directory)
+    let heads = try #require(try store.signedHeads())
+    var report = try LogAudit(fixture.directory, rootsAt: [heads.size]).run()
+    #expect(report.isWhole)
+    report.check(heads, name: "heads", keptCount: 0)
+    #expect(report.findings.map(\.damage.verdict) == [.missing, .tampered])
+    // Damage to what is remembered is damage, and no reason to forget it.
+    for text in ["", "{", "{\"checkpoints\":-1,\"size\":9,\"root\":\"\"}"] {
+      try Data(text.utf8).write(to: URL(fileURLWithPath: fixture.path + "/heads"))
+      let error = #expect(throws: LedgerError.self) { try signed(fixture) }
+      #expect(error?.exitCode == 20 && error?.damage?.verdict == .corrupt)
+    }
+    try store.forgetHeads(try LogReader(fixture.directory))
+    #expect(try store.signedHeads() == nil)
+    #expect(try signed(fixture).size == 20)
   }
 
   @Test("A kept checkpoint that was altered is reported, and nothing is signed")

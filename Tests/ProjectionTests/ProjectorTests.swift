@@ -101,41 +101,102 @@ import Testing
     #expect(Self.generations(fixture) == ["2.sqlite", "lock"])
   }
 
-  @Test func projectionsOfAnotherHistoryAreDiscardedAndSaid() throws {
-    let fixture = try Self.folded()
-    let other = try LedgerFixture()
-    try other.append([
-      .upload(reply(row("1")), metadata: shorthand("2.01")), Self.two[1],
-      .upload(reply(row("3")), metadata: shorthand("4.00"), receipt: "c"),
-    ])
-    try Self.replaceLog(of: fixture, by: other)
-    #expect(try Self.gross(fixture, fixture.current()) == ["3,9.01"])
-    #expect(
-      fixture.notices == [
-        "the projections rest on another history than the log has up to position 4: rebuilding"
-      ])
+  /// Logs that are not the one that was folded, and what is said of them.
+  enum OtherLog: CaseIterable {
+    case longer, asLong, shorter, empty
+
+    var steps: [TestEvent] {
+      let changed = TestEvent.upload(reply(row("1")), metadata: shorthand("2.01"))
+      switch self {
+      case .longer:
+        return [
+          changed, ProjectorTests.two[1],
+          .upload(reply(row("3")), metadata: shorthand("4.00"), receipt: "c"),
+        ]
+      case .asLong: return [changed, ProjectorTests.two[1]]
+      // What was folded, up to there: a backup that was restored over a newer ledger.
+      case .shorter: return [ProjectorTests.two[0]]
+      case .empty: return []
+      }
+    }
+
+    var finding: String {
+      switch self {
+      case .longer, .asLong: "they rest on another history than the log has up to position 4"
+      case .shorter: "they had folded 4 events, the log holds 2: events are missing from its end"
+      case .empty: "they had folded 4 events, the log holds 0: events are missing from its end"
+      }
+    }
   }
 
-  @Test func projectionsOfAnotherHistoryOfTheSameLengthAreDiscardedToo() throws {
-    let fixture = try Self.folded()
-    let other = try LedgerFixture()
-    try other.append([.upload(reply(row("1")), metadata: shorthand("2.01")), Self.two[1]])
-    try Self.replaceLog(of: fixture, by: other)
-    #expect(try Self.gross(fixture, fixture.current()) == ["2,5.01"])
-    #expect(fixture.notices.count == 1)
+  private static func conflict(_ body: () throws -> Void) throws -> HistoryConflict? {
+    do { try body() } catch ProjectionError.anotherHistory(let conflict) { return conflict }
+    return nil
   }
 
-  @Test func projectionsAheadOfTheLogAreDiscardedAndTheLossIsSaid() throws {
+  @Test(arguments: OtherLog.allCases)
+  func projectionsOfAnotherHistoryStopWhateverUsesThem(_ log: OtherLog) throws {
     let fixture = try Self.folded()
     let other = try LedgerFixture()
-    try other.append([Self.two[0]])
+    try other.append(log.steps)
     try Self.replaceLog(of: fixture, by: other)
-    #expect(try Self.gross(fixture, fixture.current()) == ["1,2.00"])
-    #expect(
-      fixture.notices == [
-        "the projections had folded 4 events, the log holds 2: events are missing from its end. "
-          + "Rebuilding from what is there"
-      ])
+    let link = fixture.path + "/projections.sqlite"
+    let inUse = try FileManager.default.destinationOfSymbolicLink(atPath: link)
+    for isOfOtherVersion in [false, true] {
+      if isOfOtherVersion {
+        try Database(path: fixture.path + "/projections/1.sqlite", mode: .write).execute(
+          "UPDATE projections SET version = version + 1 WHERE name = 'sales'")
+      }
+      let attempts: [(Projector) throws -> Void] = [
+        { _ = try $0.current() }, { _ = try $0.current(isFrugal: true) }, { try $0.rebuild() },
+        { _ = try $0.books(at: 0) },
+        { _ in _ = try LiveProjections(fixture.directory) },
+      ]
+      for (index, attempt) in attempts.enumerated() {
+        let conflict = try Self.conflict { try attempt(try fixture.projector()) }
+        #expect(conflict?.finding == log.finding, "attempt \(index)")
+      }
+    }
+    // They are left as they are: they are the evidence.
+    #expect(fixture.notices == [])
+    #expect(fixture.projectionNames.filter { $0.hasSuffix(".sqlite") } == ["1.sqlite"])
+    #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == inUse)
+    try fixture.projector().rebuild(acceptsHistory: true)
+    #expect(try fixture.projector().historyConflict() == nil)
+    #expect(try fixture.current().dump() == other.current().dump())
+  }
+
+  @Test func projectionsOfThisHistoryOrNoneThatCanBeReadAreNoConflict() throws {
+    let fixture = try Self.folded()
+    #expect(try fixture.projector().historyConflict() == nil)
+    try fixture.append([.upload(reply(row("3")), metadata: shorthand("4.00"), receipt: "c")])
+    #expect(try fixture.projector().historyConflict() == nil)
+    try Database(path: fixture.path + "/projections/1.sqlite", mode: .write).execute(
+      "DROP TABLE progress")
+    #expect(try fixture.projector().historyConflict() == nil)
+    #expect(try LedgerFixture().projector().historyConflict() == nil)
+  }
+
+  @Test func signedHeadsAreCarriedFromOneGenerationToTheNext() throws {
+    let fixture = try Self.folded()
+    let root = try LogReader(fixture.directory).head.root
+    #expect(try Projector.rememberedHeads(fixture.directory) == nil)
+    // Without projections there is nothing to write to.
+    try LedgerFixture().projector().remember(SignedHeads(count: 1, size: 4, root: root))
+    let heads = SignedHeads(count: 3, size: 4, root: root)
+    try fixture.projector().remember(heads)
+    // What is older takes nothing away.
+    try fixture.projector().remember(SignedHeads(count: 1, size: 2, root: root))
+    #expect(try Projector.rememberedHeads(fixture.directory) == heads)
+    try fixture.projector().rebuild()
+    #expect(try Projector.rememberedHeads(fixture.directory) == heads)
+    let snapshot = try fixture.createSnapshot()
+    #expect(try fixture.projector().verify(snapshot) == nil)
+    try fixture.projector().restore(snapshot)
+    #expect(try Projector.rememberedHeads(fixture.directory) == heads)
+    #expect(try fixture.projector().compare(.tables)?.isEmpty == true)
+    try fixture.projector().rebuild(acceptsHistory: true)
+    #expect(try Projector.rememberedHeads(fixture.directory) == nil)
   }
 
   /// What may become of a file, and whether the projections are read before they are caught up.

@@ -82,7 +82,7 @@ struct Mistake: Sendable, CustomTestStringConvertible {
     Mistake(
       "replay --type receipt.uploaded,receipt",
       "replay: --type receipt: must be app.registered, receipt.uploaded, receipt.verified, "
-        + "prices.declared, rates.declared or snapshot.created; "
+        + "prices.declared, rates.declared, snapshot.created or history.accepted; "
         + "did you mean receipt.uploaded?"),
     // Reports.
     Mistake(

@@ -85,7 +85,7 @@ package struct AuditReport: Sendable {
     }
   }
 
-  mutating func add(_ finding: AuditFinding) {
+  package mutating func add(_ finding: AuditFinding) {
     if findings.count < Self.findingCountMax {
       findings.append(finding)
     } else {

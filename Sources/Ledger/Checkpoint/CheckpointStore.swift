@@ -71,10 +71,76 @@ package struct CheckpointStore {
       try reader.syncTails()
       let size = size ?? reader.head.size
       let root = try reader.frontier(at: size).root
-      if let last = try sizes().last {
-        try check(last: last, size: size, root: root, reader)
+      let kept = try sizes()
+      if let last = kept.last { try check(last: last, size: size, root: root, reader) }
+      let remembered = try SignedHeads(of: directory)
+      try remembered?.check(reader, operation: "sign checkpoint")
+      let checkpoint = try keep(size: size, root: root, key)
+      try remember(checkpoint, kept, remembered)
+      return checkpoint
+    }
+  }
+
+  /// Throws `corruption` where a log does not extend what was signed last.
+  package func check(_ reader: LogReader) throws(LedgerError) {
+    let head = reader.head
+    if let last = try sizes().last {
+      try check(last: last, size: head.size, root: head.root, reader)
+    }
+    try SignedHeads(of: directory)?.check(reader, operation: "sign checkpoint")
+  }
+
+  // MARK: What is remembered
+
+  /// Notes a checkpoint that was made, and those that an earlier version of this program, or a run that was
+  /// interrupted, has not noted.
+  private func remember(
+    _ checkpoint: Checkpoint, _ kept: [Int], _ remembered: SignedHeads?
+  ) throws(LedgerError) {
+    var count = max(remembered?.count ?? 0, kept.count)
+    if !kept.contains(checkpoint.size) { count += 1 }
+    var heads = SignedHeads(count: count, size: checkpoint.size, root: checkpoint.root)
+    if let last = kept.last, last > checkpoint.size, let newest = try self.checkpoint(size: last) {
+      heads = SignedHeads(count: count, size: newest.size, root: newest.root)
+    }
+    heads = heads.merged(with: remembered)
+    if heads != remembered { try heads.write(to: directory) }
+  }
+
+  /// What is remembered of the checkpoints, apart from them.
+  package func signedHeads() throws(LedgerError) -> SignedHeads? { try SignedHeads(of: directory) }
+
+  /// Why what is remembered does not agree with a log and the checkpoints that are kept; nil where it does. A file that
+  /// can't be read does not.
+  package func disagreement(
+    of heads: SignedHeads, _ reader: LogReader
+  ) throws(LedgerError) -> String? {
+    let keptCount = try sizes().count
+    if heads.count > keptCount {
+      return "\(heads.count) checkpoints were made, \(keptCount) are kept"
+    }
+    do throws(LedgerError) { try heads.check(reader, operation: "compare") } catch {
+      guard error.kind == .corruption else { throw error }
+      return error.cause
+    }
+    return nil
+  }
+
+  /// Forgets what was remembered, and remembers what is kept: the count, and the newest checkpoint that the log extends.
+  package func forgetHeads(_ reader: LogReader) throws(LedgerError) {
+    // The lock lies beside the keys, which the ledger may not have.
+    try directory.makePrivateDirectory(KeyStore.directoryName)
+    try keys.withLock { () throws(LedgerError) in
+      let kept = try sizes()
+      for size in kept.reversed() where size <= reader.head.size {
+        guard let checkpoint = try? checkpoint(size: size),
+          try reader.frontier(at: size).root == checkpoint.root
+        else { continue }
+        let heads = SignedHeads(count: kept.count, size: size, root: checkpoint.root)
+        return try heads.write(to: directory)
       }
-      return try keep(size: size, root: root, key)
+      try directory.unlink(SignedHeads.fileName)
+      try directory.syncDirectory("")
     }
   }
 

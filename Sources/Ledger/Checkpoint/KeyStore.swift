@@ -3,7 +3,7 @@ import Glibc
 
 /// Makes and finds the keys that sign a ledger's checkpoints.
 package struct KeyStore {
-  private static let directoryName = "keys"
+  static let directoryName = "keys"
   private static let suffix = ".key"
   private let directory: LedgerDirectory
 

@@ -15,6 +15,8 @@ package enum EventType: String, CaseIterable, Sendable {
   case ratesDeclared = "rates.declared"
   /// A snapshot of the projections was made.
   case snapshotCreated = "snapshot.created"
+  /// The log was taken as it is, though something remembered another history.
+  case historyAccepted = "history.accepted"
 
   /// The version in which this program writes the type.
   package var currentVersion: Int { 1 }
@@ -35,6 +37,8 @@ package enum EventType: String, CaseIterable, Sendable {
       self = .ratesDeclared
     } else if name == "snapshot.created" {
       self = .snapshotCreated
+    } else if name == "history.accepted" {
+      self = .historyAccepted
     } else {
       return nil
     }

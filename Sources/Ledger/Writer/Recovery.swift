@@ -54,12 +54,18 @@ struct Recovery {
 
   /// What was signed is not written a second time: who appended to a log whose end is missing would bury that.
   private func refuseShorterThanSigned(_ size: Int) throws(LedgerError) {
-    guard let signed = try CheckpointStore(directory).sizes().last, signed > size else { return }
+    let store = CheckpointStore(directory)
+    let cause: String
+    if let signed = try store.sizes().last, signed > size {
+      cause = "\(CheckpointStore.fileName(size: signed)) has signed \(signed) events"
+    } else if !options.acceptsShorterLog, let heads = try store.signedHeads(), heads.size > size {
+      cause = "\(SignedHeads.fileName) names a signed head of \(heads.size) events"
+    } else {
+      return
+    }
     throw LedgerError(
       .init(verdict: .missing, file: Format.logDirectoryName, position: size),
-      operation: "open for writing",
-      cause: "\(CheckpointStore.fileName(size: signed)) has signed \(signed) events, "
-        + "the log holds \(size)")
+      operation: "open for writing", cause: "\(cause), the log holds \(size)")
   }
 
   /// A segment that may not be written any more was closed durably: its descriptor stays one for reading.

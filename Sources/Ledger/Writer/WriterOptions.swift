@@ -34,6 +34,8 @@ package struct WriterOptions: Sendable {
   package var queueByteCount = 16 << 20
   /// The level of libdeflate, 1 to 12.
   package var compressionLevel: Int32 = 6
+  /// Opens also a log that is shorter than the newest signed head that `heads` names: for who accepts its history.
+  package var acceptsShorterLog = false
   /// The time in milliseconds since 1970.
   package var clock: @Sendable () -> Int64 = { Timestamp.now() }
   /// Fills a buffer with random bytes; false if it can't.

@@ -141,11 +141,12 @@ struct TableComparison {
     let rows = try database.prepare(
       """
       SELECT name, coalesce(sql, '') FROM sqlite_master WHERE type = ?
-      AND substr(name, 1, 7) <> 'sqlite_' AND name NOT IN ('progress', 'projections')
+      AND substr(name, 1, 7) <> 'sqlite_'
       """)
     rows.bind(1, text: type)
     var result: [String: String] = [:]
     while try rows.step() { result[rows.text(0)] = rows.text(1) }
+    for name in Schema.ownTables { result[name] = nil }
     return result
   }
 

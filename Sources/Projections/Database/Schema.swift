@@ -111,6 +111,18 @@ enum Schema {
       source_sha256 TEXT NOT NULL);
     """
 
+  /// The tables that say how far a database has come and what was signed, not what follows from events: they are left
+  /// out where databases are compared.
+  static let ownTables = ["progress", "projections", "signed_heads"]
+
+  /// What was signed of the ledger: no event says it, so that it is carried from one generation to the next. Made once there
+  /// is something to remember.
+  static let signedHeads = """
+    CREATE TABLE IF NOT EXISTS signed_heads(
+      id INTEGER PRIMARY KEY CHECK (id = 0), checkpoints INTEGER NOT NULL, size INTEGER NOT NULL,
+      root BLOB NOT NULL);
+    """
+
   /// Made when most rows of a load from nothing stand in their order already. Long texts are found by hashes:
   /// sorting integers takes a quarter of the time, and whoever looks one up compares the text too.
   static let indexes = (earlyIndexes + lateIndexes).joined(separator: "\n")

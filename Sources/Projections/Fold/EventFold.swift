@@ -198,8 +198,9 @@ final class EventFold {
         try declarations.add(try PricesDeclared(data: data), position: event.position)
       case .ratesDeclared:
         try declarations.add(try RatesDeclared(data: data), position: event.position)
-      // It vouches for a file, and says nothing about the books.
+      // They say nothing about the books.
       case .snapshotCreated: _ = try SnapshotCreated(data: data)
+      case .historyAccepted: _ = try HistoryAccepted(data: data)
       }
       return nil
     } catch let error as EventError where error.malformation != nil {

@@ -68,6 +68,17 @@ extension Projector {
     } catch { throw Self.projectionError(error) }
   }
 
+  /// The projections as they were when the log had so many events, built from nothing whatever is in use.
+  package func booksFromNothing(at size: Int) throws(ProjectionError) -> Database {
+    try check(size)
+    do {
+      let scratch = try scratchFromNothing(at: size)
+      // The file's name goes with `scratch`, once the database is open.
+      defer { withExtendedLifetime(scratch) {} }
+      return try Database(path: scratch.path, mode: .read)
+    } catch { throw Self.projectionError(error) }
+  }
+
   func scratchFromNothing(at size: Int) throws -> ScratchFile {
     let scratch = try newScratch()
     try fill(scratch.path, from: .nothing, to: size)
@@ -100,12 +111,13 @@ extension Projector {
 
   /// Opens a file that nobody else looks at and that is thrown away where anything fails: without a log of
   /// changes beside it.
-  private static func openAlone(_ path: String) throws(DatabaseError) -> Database {
+  static func openAlone(_ path: String) throws(DatabaseError) -> Database {
     let database = try Database(path: path, mode: .write)
     try database.execute(
       """
       PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
-      PRAGMA cache_size = -32768; PRAGMA temp_store = MEMORY
+      PRAGMA cache_size = -32768; PRAGMA temp_store = MEMORY;
+      DROP TABLE IF EXISTS signed_heads
       """)
     return database
   }
@@ -116,9 +128,10 @@ extension Projector {
     upTo size: Int, isFirst: Bool
   ) throws(ProjectionError) -> Base? {
     let found = try generations.withCurrent { path throws(ProjectionError) -> Base? in
-      do throws(DatabaseError) {
+      do {
         let database = try Database(path: path, mode: .read)
         guard try Progress.hasVersions(projections, database) else {
+          if let conflict = try historyConflict() { throw ProjectionError.anotherHistory(conflict) }
           if isFirst {
             observer.notice(
               "the projections in use are of another version of this program and are not used here")
@@ -127,11 +140,13 @@ extension Projector {
         }
         // What is copied is of the moment at which its progress was read.
         try database.execute("BEGIN")
+        try checkHistory(of: try Progress(database))
         return try base(database, upTo: size)
       } catch {
+        let failure = Self.projectionError(error)
         // What can't be read is no place to start from.
-        if error.isCorrupt || error.isReadOnly { return nil }
-        throw .database(error)
+        if case .database(let error) = failure, error.isCorrupt || error.isReadOnly { return nil }
+        throw failure
       }
     }
     return found ?? nil
@@ -186,7 +201,7 @@ extension Projector {
   }
 
   /// Folds on to a size, batch by batch: in memory that does not grow with what is new.
-  private func foldOn(_ database: Database, to size: Int) throws {
+  func foldOn(_ database: Database, to size: Int) throws {
     while true {
       let progress = try Progress(database)
       if progress.position == size { return }

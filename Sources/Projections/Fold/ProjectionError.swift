@@ -11,6 +11,8 @@ package enum ProjectionError: Error, CustomStringConvertible {
   case file(operation: String, name: String, cause: String)
   /// A snapshot that can't be used, by its name.
   case snapshot(name: String, cause: String)
+  /// They rest on another history than the log has.
+  case anotherHistory(HistoryConflict)
   /// A wrong wish, such as an unknown time zone.
   case usage(String)
   /// The tables contradict each other: someone else wrote to them.
@@ -29,6 +31,7 @@ package enum ProjectionError: Error, CustomStringConvertible {
       "reading the event at position \(position): it names position \(names), which has none such"
     case .file(let operation, let name, let cause): "\(operation) \(name): \(cause)"
     case .snapshot(let name, let cause): "\(name): \(cause)"
+    case .anotherHistory(let conflict): "projections: \(conflict)"
     case .usage(let text): text
     case .inconsistent(let what):
       "projections: \(what); 'ledgerctl rebuild' makes them anew from the log"

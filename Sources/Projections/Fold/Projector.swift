@@ -130,10 +130,13 @@ package final class Projector {
   private func catchUp(_ path: String, isFrugal: Bool) throws(ProjectionError) -> Database? {
     let database: Database
     var farBehind: Progress?
-    do throws(DatabaseError) {
+    do {
       let reading = try Database(path: path, mode: .read)
       guard try Progress.hasVersions(projections, reading) else {
-        observer.notice("the projections are of another version of this program: rebuilding")
+        // Of another history they are replaced by nothing; that is said instead.
+        if try historyConflict() == nil {
+          observer.notice("the projections are of another version of this program: rebuilding")
+        }
         return nil
       }
       let progress = try Progress(reading)
@@ -144,34 +147,28 @@ package final class Projector {
       }
       database = try Database(path: path, mode: .write)
       try database.execute("PRAGMA synchronous = NORMAL; PRAGMA cache_size = -16384")
-    } catch { throw .database(error) }
+    } catch { throw Self.projectionError(error) }
     if let farBehind {
-      // What does not fit the log is not dropped without a word, also where it would be built anew.
-      _ = try fits(farBehind)
+      // What does not fit the log is not dropped, also where it would be built anew.
+      try checkHistory(of: farBehind)
       return nil
     }
-    while try foldBatch(into: database) {
-      guard isUpToDate(try self.progress(of: database)) else { continue }
-      return database
-    }
-    return nil
+    repeat { try foldBatch(into: database) } while !isUpToDate(try self.progress(of: database))
+    return database
   }
 
-  /// Folds one batch in one transaction; false where the database does not fit the log.
-  private func foldBatch(into database: Database) throws(ProjectionError) -> Bool {
+  /// Folds one batch in one transaction.
+  private func foldBatch(into database: Database) throws(ProjectionError) {
     do {
       try database.execute("BEGIN IMMEDIATE")
       // Another process may have folded between the last look and the lock.
       let progress = try Progress(database)
-      guard try isUpToDate(progress) || fits(progress) else {
-        try database.execute("ROLLBACK")
-        return false
-      }
+      if !isUpToDate(progress) { try checkHistory(of: progress) }
+      // Which may have brought the log's view up to the progress.
       if !isUpToDate(progress) {
         try fold(into: database, from: progress, isFresh: false, atLeast: Self.batchEvents)
       }
       try database.execute("COMMIT")
-      return true
     } catch {
       try? database.execute("ROLLBACK")
       throw Self.projectionError(error)
@@ -186,41 +183,15 @@ package final class Projector {
     progress.position == reader.head.size && progress.root == reader.head.root
   }
 
-  /// Whether the log has, at the position of the progress, the root that was recorded with it.
-  func fits(_ progress: Progress) throws(ProjectionError) -> Bool {
-    if progress.position > reader.head.size {
-      // Another process may have appended, and folded, since the log was looked at.
-      do throws(LedgerError) { try reader.refresh() } catch { throw .ledger(error) }
-    }
-    if progress.position > reader.head.size, reader.isLimited {
-      // A writer that is at work without saying how far the log is durable let them fold further.
-      throw .ledger(
-        LedgerError(
-          .locked, operation: "fold", object: "position \(reader.head.size)",
-          cause: "the log's writer has not synced this event yet, though the projections hold it"))
-    }
-    if progress.position > reader.head.size {
-      observer.notice(
-        "the projections had folded \(progress.position) event\(progress.position == 1 ? "" : "s"), "
-          + "the log holds "
-          + "\(reader.head.size): events are missing from its end. Rebuilding from what is there")
-      return false
-    }
-    do throws(LedgerError) {
-      if try reader.frontier(at: progress.position).root == progress.root { return true }
-    } catch { throw .ledger(error) }
-    observer.notice(
-      "the projections rest on another history than the log has up to position "
-        + "\(progress.position): rebuilding")
-    return false
-  }
-
   // MARK: Rebuilding
 
   /// Builds all projections from nothing beside those in use, caught up with what is appended meanwhile, and puts
   /// them in use.
-  package func rebuild() throws(ProjectionError) {
-    try replaceGeneration { path in
+  ///
+  /// Throws `anotherHistory` where those in use rest on one.
+  /// - Parameter acceptsHistory: replaces those too.
+  package func rebuild(acceptsHistory: Bool = false) throws(ProjectionError) {
+    try replaceGeneration(acceptsHistory: acceptsHistory) { path in
       let writeBehind = WriteBehind(path)
       // Closed behind the connection: who closes a file lets go of the process's locks on it.
       defer { withExtendedLifetime(writeBehind) {} }
@@ -229,14 +200,18 @@ package final class Projector {
   }
 
   /// Puts a generation in use once `build` has filled its file; what fails leaves the one in use.
-  func replaceGeneration(_ build: (String) throws -> Void) throws(ProjectionError) {
+  func replaceGeneration(
+    acceptsHistory: Bool = false, _ build: (String) throws -> Void
+  ) throws(ProjectionError) {
     try generations.withLock(observer) { () throws(ProjectionError) in
+      if !acceptsHistory, let conflict = try historyConflict() { throw .anotherHistory(conflict) }
       let path = generations.newPath()
       var isDone = false
       defer { if !isDone { generations.remove(path.building) } }
       do {
         try generations.create(path.building)
         try build(path.building)
+        try carrySignedHeads(to: path.building, forgetsOlder: acceptsHistory)
       } catch { throw Self.projectionError(error) }
       if observer.isCancelled() { throw .interrupted }
       try generations.putInUse(building: path.building, final: path.final)

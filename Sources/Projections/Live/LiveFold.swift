@@ -79,15 +79,15 @@ final class LiveFold {
     try reader.refresh()
     if let damage = reader.damage { throw ProjectionError.ledger(damage) }
     if projector.generations.current != path { try reopen() }
-    // A generation that does not fit is replaced by one that does: the second look finds it.
+    // One that can't be read is replaced by one that can: the second look finds it.
     for _ in 0..<3 {
       if try followLog() { return }
       try reopen()
     }
-    throw ProjectionError.inconsistent("they do not fit the log, nor do those built anew")
+    throw ProjectionError.inconsistent("they cannot be read, nor can those built anew")
   }
 
-  /// Folds to the head; false where the database does not fit the log.
+  /// Folds to the head; false where the database can't be read, and another has taken its place.
   private func followLog() throws -> Bool {
     while progress.position != reader.head.size {
       guard try foldBatch() else { return false }
@@ -98,10 +98,7 @@ final class LiveFold {
   private func foldBatch() throws -> Bool {
     do {
       try database.execute("BEGIN IMMEDIATE")
-      guard try takeProgress() else {
-        try database.execute("ROLLBACK")
-        return false
-      }
+      try takeProgress()
       if progress.position == reader.head.size {
         try database.execute("COMMIT")
         return true
@@ -132,17 +129,15 @@ final class LiveFold {
     }
   }
 
-  /// Looks whether someone else has folded; false where the progress does not fit the log.
-  private func takeProgress() throws -> Bool {
+  /// Looks whether someone else has folded.
+  private func takeProgress() throws {
     let stored = try Progress(database)
-    if stored.position == progress.position, stored.root == progress.root { return true }
+    if stored.position == progress.position, stored.root == progress.root { return }
     fold = nil
     hasNewApps = true
-    if stored.position > reader.head.size { try reader.refresh() }
-    guard try projector.fits(stored) else { return false }
+    try projector.checkHistory(of: stored)
     progress = stored
     try answerTimes.noteAll(of: database, lastEventAtMs: stored.lastEventAtMs)
-    return true
   }
 
   private func currentFold() throws -> EventFold {

@@ -45,7 +45,7 @@ extension LedgerQueries {
   /// that no table lists stand among each other.
   package func positions(of types: Set<EventType>, before end: Position) throws -> [Position] {
     var result: [Position] = []
-    if !types.isDisjoint(with: [.appRegistered, .snapshotCreated]) {
+    if !types.isDisjoint(with: [.appRegistered, .snapshotCreated, .historyAccepted]) {
       result += try unlisted(before: end)
     }
     for type in types {
@@ -56,7 +56,7 @@ extension LedgerQueries {
         result += try positions("SELECT position FROM declarations WHERE type = 0", end)
       case .ratesDeclared:
         result += try positions("SELECT position FROM declarations WHERE type = 1", end)
-      case .appRegistered, .snapshotCreated: break
+      case .appRegistered, .snapshotCreated, .historyAccepted: break
       }
     }
     result.sort()

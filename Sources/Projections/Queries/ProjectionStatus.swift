@@ -74,7 +74,7 @@ package struct ProjectionList: Equatable, Sendable {
 }
 
 /// How many events projections have folded, and the root that they recorded with it.
-package struct RecordedHead: Sendable {
+package struct RecordedHead: Equatable, Sendable {
   package let size: Int
   package let root: Digest32
   /// Replies among those events that are not about their receipts; nil where projections of another version can't

@@ -134,6 +134,41 @@ extension Projector {
   ///
   /// Throws where that can't be told, such as for want of space.
   package func verify(_ snapshot: Snapshot) throws(ProjectionError) -> String? {
+    try verify(snapshot) { _ in nil }
+  }
+
+  /// The same for all snapshots, whose rows are compared with what the log gives: it is folded from nothing, once.
+  /// - Returns: each snapshot, with why it can't be used, or is not what the log gives; nil where it is.
+  package func prove() throws(ProjectionError) -> [(snapshot: Snapshot, problem: String?)] {
+    var scratch: ScratchFile?
+    var result: [(snapshot: Snapshot, problem: String?)] = []
+    for snapshot in snapshots.snapshots {
+      let problem = try verify(snapshot) { database in
+        let size = snapshot.header.size
+        let file: ScratchFile
+        if let scratch {
+          try foldOn(try Self.openAlone(scratch.path), to: size)
+          file = scratch
+        } else {
+          file = try scratchFromNothing(at: size)
+          scratch = file
+        }
+        let books = try Database(path: file.path, mode: .read)
+        guard try contentDigest(of: books) == contentDigest(of: database)
+        else { return "its rows are not those that the log gives" }
+        let comparison = TableComparison(
+          older: database, newer: books, rowLimit: 0, isCancelled: observer.isCancelled)
+        return try comparison.definitions().first.map { "its \($0) is not this program's" }
+      }
+      result.append((snapshot, problem))
+    }
+    return result
+  }
+
+  /// - Parameter compare: given the database of a snapshot that is whole; returns what is wrong with it.
+  private func verify(
+    _ snapshot: Snapshot, _ compare: (Database) throws -> String?
+  ) throws(ProjectionError) -> String? {
     if let cause = unfitness(of: snapshot) { return cause }
     do {
       let scratch = try newScratch()
@@ -145,7 +180,7 @@ extension Projector {
       let digest = try contentDigest(of: database)
       guard try snapshot.header.salt.conceal(digest) == voucher(of: snapshot).contentSHA256
       else { return "its rows are not those that the event vouches for" }
-      return nil
+      return try compare(database)
     } catch ProjectionError.snapshot(_, let cause) {
       return cause
     } catch { throw Self.projectionError(error) }

@@ -68,7 +68,8 @@ private func write(_ list: ProjectionList?, lag: Int?, _ context: Context) throw
   try context.output.writeLine(
     list.isOfThisLog
       ? "They are of another version of this program and will be built anew."
-      : "They rest on another history than the log has and will be built anew.")
+      : "They rest on another history than the log has; only 'ledgerctl rebuild --accept-history' "
+        + "replaces them.")
 }
 
 /// A stored version; with this program's where that is another.

@@ -11,6 +11,10 @@ let rebuildCommand = Command(
       + "disturbed; what they opened stays as it was. A rebuild that is interrupted changes nothing.",
     "There is no need for it in daily work: every command brings the projections up to date first, and builds "
       + "those of another version anew.",
+    "Projections that rest on another history than the log has are not replaced: the exit code is 21. They are what "
+      + "is left of that history, as after a backup was restored over a newer ledger, or after somebody rewrote the log. "
+      + "`--accept-history` takes the log as it is: it appends `history.accepted`, which names the root of the log, that "
+      + "of the projections and the signed heads that were remembered, forgets those heads, and rebuilds.",
     "`--compare` and `--check` build too, up to the position of the projections in use, but put nothing in use: "
       + "they print what differs, and the exit code is then 21. `--compare` is for a changed fold: rows added, "
       + "removed and changed in each table and view, and the revenue of production by month, country and currency, "
@@ -24,6 +28,8 @@ let rebuildCommand = Command(
     Option(
       "rows", value: .init("COUNT", standard: "10"),
       help: "with --compare or --check: so many rows of each table, and sales of each figure"),
+    Option(
+      "accept-history", help: "take the log as it is where projections rest on another history"),
     .json,
   ],
   examples: [
@@ -36,7 +42,7 @@ let rebuildCommand = Command(
 
 /// What `rebuild` was asked for.
 struct RebuildOptions: Equatable, Sendable {
-  enum Purpose: Equatable, Sendable { case replace, compare, check }
+  enum Purpose: Equatable, Sendable { case replace, accept, compare, check }
 
   let purpose: Purpose
   let rowLimit: Int
@@ -50,9 +56,14 @@ struct RebuildOptions: Equatable, Sendable {
         command: invocation.command.name)
     case (true, false): purpose = .compare
     case (false, true): purpose = .check
-    case (false, false): purpose = .replace
+    case (false, false): purpose = invocation.has("accept-history") ? .accept : .replace
     }
-    if purpose == .replace, invocation.has("rows") {
+    if invocation.has("accept-history"), purpose != .accept {
+      throw UsageError(
+        "--accept-history", "cannot stand beside --compare and --check, which change nothing",
+        command: invocation.command.name)
+    }
+    if [.replace, .accept].contains(purpose), invocation.has("rows") {
       throw UsageError(
         "--rows", "goes with --compare or --check", command: invocation.command.name)
     }
@@ -68,8 +79,11 @@ private func rebuild(
   _ options: RebuildOptions, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
   let ledger = try OpenLedger(invocation, context)
-  if options.purpose != .replace { return try compare(options, ledger, context) }
-  try ledger.rebuildProjections()
+  switch options.purpose {
+  case .compare, .check: return try compare(options, ledger, context)
+  case .accept: try ledger.rebuildProjections(acceptsHistory: try acceptHistory(ledger))
+  case .replace: try ledger.rebuildProjections()
+  }
   let database = try ledger.projections()
   let head = try Report.head(of: database)
   if options.isJSON {
@@ -86,6 +100,48 @@ private func rebuild(
     try context.output.writeLine("Rebuilt the projections from \(counted(head.size, "event"))")
   }
   return .done
+}
+
+/// Notes in the log what remembers another history, and forgets the signed heads; returns whether anything did.
+private func acceptHistory(_ ledger: OpenLedger) throws -> Bool {
+  if let damage = ledger.reader.damage { throw damage }
+  let store = CheckpointStore(ledger.directory)
+  let older = try? Projector.rememberedHeads(ledger.directory)
+  var heads = older
+  var isUnreadable = false
+  do throws(LedgerError) { heads = try store.signedHeads()?.merged(with: older) ?? older } catch {
+    guard error.kind == .corruption else { throw error }
+    isUnreadable = true
+  }
+  var options = WriterOptions()
+  options.acceptsShorterLog = true
+  let position = try ledger.withWriter(options: options) { writer -> Position? in
+    try ledger.reader.refresh()
+    let conflict = try ledger.projector().historyConflict()
+    let disagreeing = try heads.flatMap { heads in
+      try store.disagreement(of: heads, ledger.reader).map { _ in heads }
+    }
+    if conflict == nil, disagreeing == nil, !isUnreadable { return nil }
+    let log = ledger.reader.head
+    let accepted = HistoryAccepted(
+      log: .init(size: log.size, root: log.root),
+      projections: conflict.map { .init(size: $0.folded.size, root: $0.folded.root) },
+      heads: disagreeing)
+    let type = EventType.historyAccepted
+    return try writer.append([
+      EventDraft(type: type.rawValue, version: type.currentVersion, data: accepted.data)
+    ]).lowerBound
+  }
+  try ledger.reader.refresh()
+  guard let position else {
+    ledger.say("rebuild: nothing remembers another history than the log has")
+    return false
+  }
+  try store.forgetHeads(ledger.reader)
+  ledger.say(
+    "rebuild: the log is accepted as it is; the event at position \(position) names what was "
+      + "given up")
+  return true
 }
 
 private func compare(

@@ -130,7 +130,8 @@ private func replay(
 ) throws -> ExitCode {
   if options.skipsCorrupt { return try replaySkipping(options, invocation, context) }
   let ledger = try OpenLedger(invocation, context, .whole)
-  var replay = Replay(options, ledger, context)
+  let isOfAnotherHistory = try ledger.sayAnotherHistory("replay")
+  var replay = Replay(options, ledger, isOfAnotherHistory: isOfAnotherHistory, context)
   if options.isFollowing {
     // The end by a signal is the one that was meant.
     do { try replay.follow() } catch is Interrupted {}
@@ -161,14 +162,19 @@ private struct Replay {
 
   private let options: ReplayOptions
   private let ledger: OpenLedger
+  /// Whether the projections in use are of another history than the log.
+  private let isOfAnotherHistory: Bool
   private let context: Context
   private let types: Set<EventType>
   /// Where the first event stands; nil as long as the log does not reach it.
   private var first: Position?
 
-  init(_ options: ReplayOptions, _ ledger: OpenLedger, _ context: Context) {
+  init(
+    _ options: ReplayOptions, _ ledger: OpenLedger, isOfAnotherHistory: Bool, _ context: Context
+  ) {
     self.options = options
     self.ledger = ledger
+    self.isOfAnotherHistory = isOfAnotherHistory
     self.context = context
     types = Set(options.types)
   }
@@ -221,11 +227,24 @@ private struct Replay {
   /// looked. The log's view may go on while events are printed.
   private mutating func print(from next: Position) throws -> Position {
     // Asked first: they bring the log's view, and the projections, up to date with each other.
-    let queries = hasSubject ? try ledger.queries(asOf: options.asOf) : nil
+    let queries = hasSubject ? try subjectQueries() : nil
     let size = reader.head.size
     guard let range = try range(from: next) else { return size }
     if let queries { try printSubject(range, queries) } else { try printAll(range) }
     return size
+  }
+
+  /// Projections of another history tell nothing of this log's events: others are made for a plain replay.
+  private func subjectQueries() throws -> LedgerQueries {
+    guard isOfAnotherHistory, !options.isFollowing else {
+      return try ledger.queries(asOf: options.asOf)
+    }
+    let size = try options.asOf.map { try ledger.size(at: $0, "as-of") } ?? reader.head.size
+    if let damage = reader.damage { throw damage }
+    let reader = reader
+    return try LedgerQueries(try ledger.projector().booksFromNothing(at: size)) {
+      try reader.event(at: $0)
+    }
   }
 
   /// The positions within the bounds, from one on; nil where there are none.

@@ -67,7 +67,8 @@ let snapshotVerifyCommand = Command(
   details: [
     "Reads the snapshot, or all of them, as a restore would: digest, compression, the position and the root, which "
       + "must be the log's, the versions, and the event that vouches for it; has SQLite check every page; and compares "
-      + "the digest of all rows with that event's. The exit code is 21 where one can't be used."
+      + "the digest of all rows with that event's. The exit code is 21 where one can't be used. "
+      + "`ledgerctl audit --projections` proves that the rows follow from the log."
   ],
   positionals: [
     Positional("EVENTS", arity: .optional, help: "a snapshot, by its number of events")
@@ -92,7 +93,7 @@ let snapshotRestoreCommand = Command(
       + "a rebuild's time.",
     "A snapshot that does not fit the log, that no event in the log vouches for, or that another version of the "
       + "projections made, is not used, and the reason is said. Its file must be, byte by byte, the one that was saved; "
-      + "`ledgerctl rebuild --check` proves that what was restored follows from the log.",
+      + "`ledgerctl audit --projections` proves that what it holds follows from the log.",
   ],
   positionals: [
     Positional("EVENTS", arity: .optional, help: "a snapshot, by its number of events")

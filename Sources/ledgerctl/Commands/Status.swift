@@ -190,9 +190,17 @@ private func projectionFields(_ standing: Standing) -> [(name: String, value: St
     fields.append(("state", "left as they are as long as the log is damaged"))
   } else if status.position > standing.head.size {
     fields.append(
-      ("state", "ahead of the log: events are missing from its end; they will be built anew"))
+      (
+        "state",
+        "ahead of the log: events are missing from its end; only 'ledgerctl rebuild --accept-history' "
+          + "replaces them"
+      ))
   } else if !status.isOfThisLog {
-    fields.append(("state", "of another history than this log: they will be built anew"))
+    fields.append(
+      (
+        "state",
+        "of another history than this log; only 'ledgerctl rebuild --accept-history' replaces them"
+      ))
   } else if status.counts == nil {
     fields.append(("state", "of another version of this program: they will be built anew"))
   } else {

@@ -38,7 +38,7 @@ struct Manifest {
     if try KeyStore(ledger.directory).signingKey() != nil {
       // Another process may have appended and folded since the log was looked at.
       try ledger.reader.refresh()
-      let signed = try CheckpointStore(ledger.directory).sign(ledger.reader, size: written.size)
+      let signed = try ledger.sign(size: written.size)
       guard signed.root == written.root else {
         throw Failure(
           .mismatch, operation: "export", object: "projections",

@@ -45,9 +45,18 @@ struct OpenLedger {
   }
 
   /// Builds the projections anew, from a log that must be whole.
-  func rebuildProjections() throws {
+  func rebuildProjections(acceptsHistory: Bool = false) throws {
     if let damage = reader.damage { throw damage }
-    try projector().rebuild()
+    try projector().rebuild(acceptsHistory: acceptsHistory)
+  }
+
+  /// Says where the projections rest on another history than the log has, for commands that go on; returns whether
+  /// they do.
+  @discardableResult
+  func sayAnotherHistory(_ command: String) throws -> Bool {
+    guard let conflict = try projector().historyConflict() else { return false }
+    say("\(command): the projections are not used: \(conflict)")
+    return true
   }
 
   /// Works on the projections with progress on a terminal; a signal ends the work. What it folds is on disk.
@@ -88,10 +97,12 @@ struct OpenLedger {
 
   /// Calls `body` with whatever appends to the ledger, and ends that: a writer of its own, or, where a server
   /// holds the ledger, a session with that. What recovery had to mend is said.
-  func withWriter<Result>(_ body: (LedgerAppender) throws -> Result) throws -> Result {
+  func withWriter<Result>(
+    options: WriterOptions = WriterOptions(), _ body: (LedgerAppender) throws -> Result
+  ) throws -> Result {
     let appender: LedgerAppender
     do throws(LedgerError) {
-      let writer = try LedgerWriter.open(directory)
+      let writer = try LedgerWriter.open(directory, options: options)
       for note in writer.recovery.notes { context.diagnostics.writeLine("ledgerctl: \(note)") }
       appender = .own(writer)
     } catch {

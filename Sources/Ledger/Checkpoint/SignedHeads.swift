@@ -1,0 +1,110 @@
+// How many heads were signed, and the newest of them, apart from the checkpoints: so that missing ones are seen.
+package import Bytes
+import JSON
+
+/// What a ledger remembers of its checkpoints.
+package struct SignedHeads: Equatable, Sendable {
+  /// The file's name in the ledger.
+  package static let fileName = "heads"
+  private static let byteCountMax = 4096
+
+  /// How many checkpoints were made.
+  package let count: Int
+  /// How many events the newest signed head has.
+  package let size: Int
+  package let root: Digest32
+
+  package init(count: Int, size: Int, root: Digest32) {
+    (self.count, self.size, self.root) = (count, size, root)
+  }
+
+  /// What both remember: the larger count, the head of more events.
+  package func merged(with other: SignedHeads?) -> SignedHeads {
+    guard let other else { return self }
+    let newest = other.size > size ? other : self
+    return SignedHeads(count: max(count, other.count), size: newest.size, root: newest.root)
+  }
+
+  // MARK: The file
+
+  /// What the file of a ledger says; nil where there is none.
+  ///
+  /// Throws `corruption` where it is not what this program writes.
+  package init?(of directory: LedgerDirectory) throws(LedgerError) {
+    guard
+      let bytes = try directory.readSmallFile(Self.fileName, byteCountMax: Self.byteCountMax)
+    else { return nil }
+    guard let value = try? JSONValue(bytes), let count = value.eventCount("checkpoints"),
+      let size = value.eventCount("size"), let root = value.root("root")
+    else {
+      throw LedgerError(
+        .init(verdict: .corrupt, file: Self.fileName, position: nil),
+        operation: "read signed heads", cause: "it does not hold a count and a head")
+    }
+    self.init(count: count, size: size, root: root)
+  }
+
+  private var bytes: [UInt8] {
+    var lines = JSONLines()
+    lines.add("checkpoints") { $0.integer(count) }
+    lines.add("size") { $0.integer(size) }
+    lines.add("root") { $0.string(Base64.text(root.bytes)) }
+    return lines.bytes
+  }
+
+  /// Replaces the file, durably.
+  func write(to directory: LedgerDirectory) throws(LedgerError) {
+    try directory.replaceFile(Self.fileName, with: bytes)
+  }
+
+  /// Throws `corruption` unless a log begins with the newest head.
+  func check(_ reader: LogReader, operation: String) throws(LedgerError) {
+    guard size <= reader.head.size else {
+      throw LedgerError(
+        .init(
+          verdict: .missing, file: Format.logDirectoryName, position: reader.head.size),
+        operation: operation,
+        cause: "\(Self.fileName) names a signed head of \(size) events, the log holds "
+          + "\(reader.head.size)")
+    }
+    guard try reader.frontier(at: size).root == root else {
+      throw LedgerError(
+        .init(verdict: .tampered, file: Self.fileName, position: nil), operation: operation,
+        cause: "the log does not extend the signed head that it names")
+    }
+  }
+}
+
+extension AuditReport {
+  /// Checks that no checkpoint is missing of those that were made, and that the newest of them is the beginning of the
+  /// log.
+  /// - Parameters:
+  ///   - name: where this is remembered, as findings call it.
+  ///   - keptCount: how many checkpoints are kept.
+  package mutating func check(_ heads: SignedHeads, name: String, keptCount: Int) {
+    func add(_ verdict: LedgerError.Verdict, at position: Position?, _ cause: String) {
+      self.add(AuditFinding(verdict, name, at: position, cause))
+    }
+    if heads.count > keptCount {
+      add(
+        .missing, at: nil,
+        "\(heads.count) checkpoint\(heads.count == 1 ? " was" : "s were") made, \(keptCount) "
+          + "\(keptCount == 1 ? "is" : "are") kept")
+    }
+    guard heads.size <= size else {
+      return add(
+        .missing, at: size,
+        "it names a signed head of \(heads.size) events, the log ends at \(size)")
+    }
+    guard let root = roots[heads.size] else {
+      return add(
+        .unreadable, at: heads.size,
+        "the events of the signed head that it names can't be hashed: some of them are damaged")
+    }
+    if root != heads.root {
+      add(
+        .tampered, at: heads.size,
+        "the first \(heads.size) events are not those of the signed head that it names")
+    }
+  }
+}
