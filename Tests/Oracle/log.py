@@ -1,4 +1,5 @@
 # A ledger's log, read event by event: what is malformed becomes an exception and nothing else.
+import base64
 import re
 from fractions import Fraction
 
@@ -83,6 +84,30 @@ def _days(value):
     )
 
 
+def _is_root(value):
+    try:
+        return _is_text(value) and len(base64.b64decode(value, validate=True)) == 32
+    except ValueError:
+        return False
+
+
+def _is_digest(value):
+    return _is_text(value) and re.fullmatch("[0-9a-f]{64}", value, re.ASCII) is not None
+
+
+def _versions(value):
+    return isinstance(value, dict) and all(map(_is_integer, value.values()))
+
+
+def _head(value):
+    is_object = isinstance(value, dict)
+    return is_object and _is_position(value.get("size")) and _is_root(value.get("root"))
+
+
+def _signed_heads(value):
+    return _head(value) and _is_position(value.get("checkpoints"))
+
+
 # The members of each type in the catalogue's order: name, what it must be, whether it may be absent.
 CATALOGUE = {
     "app.registered": [
@@ -132,6 +157,19 @@ CATALOGUE = {
         ("source", _is_text, False),
         ("source_sha256", _is_text, False),
         ("days", _days, False),
+    ],
+    # These change nothing in the books.
+    "snapshot.created": [
+        ("size", _is_position, False),
+        ("root", _is_root, False),
+        ("projections", _versions, False),
+        ("content_sha256", _is_digest, False),
+        ("file_sha256", _is_digest, False),
+    ],
+    "history.accepted": [
+        ("log", _head, False),
+        ("projections", _head, True),
+        ("heads", _signed_heads, True),
     ],
 }
 # What stands last, so that a reader need not look behind it.
@@ -201,7 +239,7 @@ class LogReader:
             self._verify(position, data)
         elif kind == "prices.declared":
             self._declare_prices(position, data["entries"])
-        else:
+        elif kind == "rates.declared":
             self._declare_rates(position, data["days"])
 
     def _verify(self, position, data):

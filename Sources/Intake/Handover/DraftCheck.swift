@@ -128,6 +128,8 @@ struct DraftCheck {
             && (try? CivilDate(parsing: entry.effectiveFrom)) != nil
             && entry.countryCode.map { Country.parse($0) != nil } ?? true, "entries")
       }
+    case .snapshotCreated: _ = try SnapshotCreated(data: data)
+    case .historyAccepted: _ = try HistoryAccepted(data: data)
     case .ratesDeclared:
       let rates = try RatesDeclared(data: data)
       for day in rates.days {

@@ -140,7 +140,7 @@ package struct CheckpointStore {
         return try heads.write(to: directory)
       }
       try directory.unlink(SignedHeads.fileName)
-      try directory.syncDirectory("")
+      try directory.folderIfPresent("")?.sync()
     }
   }
 

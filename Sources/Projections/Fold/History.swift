@@ -52,7 +52,8 @@ extension Projector {
     // A log that can't be read to its end is damaged, and no other history: whoever reads it says so.
     if reader.damage != nil { return nil }
     return HistoryConflict(
-      folded: RecordedHead(size: progress.position, root: progress.root),
+      folded: RecordedHead(
+        size: progress.position, root: progress.root, replyMismatches: nil),
       logSize: reader.head.size)
   }
 

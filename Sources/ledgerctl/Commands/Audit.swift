@@ -229,7 +229,7 @@ private struct AuditedSnapshot {
 
   /// All of a ledger, with those that can't be read.
   static func all(_ ledger: OpenLedger) throws -> [AuditedSnapshot] {
-    let projector = ledger.projector()
+    let projector = try ledger.projector()
     return try projector.prove().map { .init(name: $0.snapshot.name, problem: $0.problem) }
       + projector.snapshots.unreadable.map { .init(name: $0.name, problem: $0.cause) }
   }

@@ -25,7 +25,7 @@ extension OpenLedger {
   /// Signs a head, and has the projections in use remember that; never one of a history that they contradict.
   /// - Parameter size: how many events; nil is all.
   func sign(size: Int? = nil) throws -> Checkpoint {
-    let projector = projector()
+    let projector = try self.projector()
     let store = CheckpointStore(directory)
     if reader.damage == nil, let conflict = try projector.historyConflict() {
       // What was signed says more than what was folded.
