@@ -102,6 +102,7 @@ enum ConfigurationSample {
         "local_testing_signers_sha256":["\(Sample.digest)"]},
        "trusted_proxies":["10.0.0.0/8","::1","192.168.1.7"],
        "shared_secrets":{"\(Sample.family.uppercased())":"s3cret"},
+       "apps":{"\(Sample.family.uppercased())":{"accept_sandbox":false}},
        "tokens":[{\(Sample.goodToken),"revoked_at":"2026-02-02T03:04:05.678Z"}]}
       """)
     let read = try ledger.file.read()
@@ -124,6 +125,9 @@ enum ConfigurationSample {
     expected.trust.localTestingSigners = [signer]
     expected.trustedProxies = ["10.0.0.0/8", "::1", "192.168.1.7"]
     expected.sharedSecrets = [Sample.family: Array("s3cret".utf8)]
+    var app = Configuration.App()
+    app.acceptsSandbox = false
+    expected.apps = [Sample.family: app]
     expected.tokens = [
       Configuration.Token(
         id: "tk-1", sha256: signer, appFamilyID: Sample.family, createdAtMs: 1_767_323_045_000,
@@ -166,6 +170,16 @@ enum ConfigurationSample {
     (
       #"{"verification":{"retry_first_ms":5000,"retry_ceiling_ms":1000}}"#,
       "verification.retry_ceiling_ms: is less than retry_first_ms, 5000"
+    ),
+    (#"{"apps":[]}"#, "apps: must be an object: app family id to the app's settings"),
+    (#"{"apps":{"game":{}}}"#, "apps: key number 1 is no app family id"),
+    (
+      #"{"apps":{"\#(ConfigurationSample.family)":{"accept_sandbox":"no"}}}"#,
+      "apps.\(ConfigurationSample.family).accept_sandbox: must be true or false"
+    ),
+    (
+      #"{"apps":{"\#(ConfigurationSample.family)":{"accepts_sandbox":false}}}"#,
+      "apps.\(ConfigurationSample.family).accepts_sandbox: there is no such setting; did you mean accept_sandbox?"
     ),
     (#"{"trusted_proxies":"::1"}"#, "trusted_proxies: must be a list"),
     (

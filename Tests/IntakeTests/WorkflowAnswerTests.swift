@@ -283,4 +283,28 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
     #expect([try first.wait().status, try second.wait().status].sorted() == [200, 402])
     #expect(appStore.calls == 1)
   }
+
+  @Test(
+    "A receipt that says it is of the Sandbox is refused where the app does not accept them",
+    arguments: [
+      (ReceiptFileText.unified(.init("1"), environment: "ProductionSandbox"), false, 422),
+      (ReceiptFileText.transaction(.init("1"), environment: "Sandbox"), false, 422),
+      (ReceiptFileText.unified(.init("1")), false, 200),
+      (ReceiptFileText.transaction(.init("1")), false, 200),
+      (ReceiptFileText.unified(.init("1"), environment: "ProductionSandbox"), true, 200),
+    ])
+  func sandboxNotAccepted(_ file: ReceiptFileText, _ isAccepted: Bool, _ status: Int) throws {
+    let fixture = try WorkflowFixture(.saying(.reply(row("1")))) {
+      var app = Configuration.App()
+      app.acceptsSandbox = isAccepted
+      $0.apps = [WorkflowFixture.familyText: app]
+    }
+    let answer = try fixture.send(file.bytes).wait()
+    #expect(answer.status == status)
+    // What is refused is not stored.
+    #expect(try fixture.events().count == (status == 422 ? 1 : 4))
+    if case .refused(let problems) = answer {
+      #expect(problems.map(\.code) == [.sandboxNotAccepted])
+    }
+  }
 }

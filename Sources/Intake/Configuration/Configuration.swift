@@ -78,12 +78,22 @@ package struct Configuration: Sendable, Equatable {
     }
   }
 
+  /// What holds for one app family alone.
+  package struct App: Sendable, Equatable {
+    /// Whether the client API takes receipts of the Sandbox.
+    package var acceptsSandbox = true
+
+    package init() {}
+  }
+
   package var appStore = AppStore()
   package var verification = Verification()
   package var trust = Trust()
   package var tokens: [Token] = []
   /// App Store shared secrets, by the app family's id. They stand in no message.
   package var sharedSecrets: [String: [UInt8]] = [:]
+  /// Settings of single apps, by the app family's id.
+  package var apps: [String: App] = [:]
   /// Addresses and networks (`10.0.0.0/8`, `::1`) whose `X-Forwarded-For` is believed.
   package var trustedProxies: [String] = []
 

@@ -30,7 +30,7 @@ struct ConfigurationReader {
     forEachMember(
       of: root, at: "",
       known: [
-        "app_store", "verification", "trust", "trusted_proxies", "shared_secrets", "tokens",
+        "app_store", "verification", "trust", "trusted_proxies", "shared_secrets", "apps", "tokens",
       ]
     ) { reader, key, value in
       switch key {
@@ -44,6 +44,7 @@ struct ConfigurationReader {
           return text
         }
       case "shared_secrets": result.sharedSecrets = reader.sharedSecrets(value, key)
+      case "apps": result.apps = reader.apps(value, key)
       default: result.tokens = reader.tokens(value, key)
       }
     }
@@ -138,6 +139,29 @@ struct ConfigurationReader {
         continue
       }
       if result.updateValue(Array(secret.utf8), forKey: id) != nil {
+        fail("\(path).\(id)", "stands there twice")
+      }
+    }
+    return result
+  }
+
+  private mutating func apps(_ value: JSONValue, _ path: String) -> [String: Configuration.App] {
+    guard case .object(let members) = value else {
+      fail(path, "must be an object: app family id to the app's settings")
+      return [:]
+    }
+    var result: [String: Configuration.App] = [:]
+    for (index, member) in members.enumerated() {
+      guard let id = UUID16(member.key)?.description else {
+        fail(path, "key number \(index + 1) is no app family id")
+        continue
+      }
+      var app = Configuration.App()
+      forEachMember(of: member.value, at: "\(path).\(id)", known: ["accept_sandbox"]) {
+        reader, key, value in
+        app.acceptsSandbox = reader.flag(value, "\(path).\(id).\(key)")
+      }
+      if result.updateValue(app, forKey: id) != nil {
         fail("\(path).\(id)", "stands there twice")
       }
     }
@@ -255,6 +279,12 @@ struct ConfigurationReader {
     if let number = value.integerValue, range.contains(number) { return number }
     fail(path, "must be an integer from \(range.lowerBound) to \(range.upperBound)")
     return range.lowerBound
+  }
+
+  private mutating func flag(_ value: JSONValue, _ path: String) -> Bool {
+    if case .boolean(let flag) = value { return flag }
+    fail(path, "must be true or false")
+    return true
   }
 
   private mutating func text(_ value: JSONValue, _ path: String) -> String? {

@@ -112,6 +112,13 @@ extension Configuration {
         .object(
           sharedSecrets.keys.sorted().map { JSONValue.Member($0, .string(Self.mask)) })),
       .init(
+        "apps",
+        .object(
+          apps.sorted { $0.key < $1.key }.map { id, app in
+            JSONValue.Member(
+              id, .object([.init("accept_sandbox", .boolean(app.acceptsSandbox))]))
+          })),
+      .init(
         "tokens",
         .array(
           tokens.map { token in

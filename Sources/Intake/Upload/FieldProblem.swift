@@ -12,6 +12,7 @@ package struct FieldProblem: Equatable, Sendable, CustomStringConvertible {
     case tooDeep = "too_deep"
     case notBase64 = "not_base64"
     case receiptMalformed = "receipt_malformed"
+    case sandboxNotAccepted = "sandbox_not_accepted"
     case unknownCountry = "unknown_country"
     case invalidAddress = "invalid_address"
     case invalidTime = "invalid_time"

@@ -2,6 +2,7 @@
 import AppStore
 import Bytes
 import Ledger
+import Projections
 
 /// An upload whose receipt was decoded and checked here.
 struct PreparedUpload {
@@ -48,6 +49,13 @@ struct UploadPreparation {
           "receipt", .receiptMalformed,
           "has a bundle id of more than \(Self.bundleIDBytesMax) bytes"))
     }
+    if Self.isOfSandbox(receipt),
+      !settings.acceptsSandbox(appFamily: upload.appFamily.description)
+    {
+      return .refused(
+        FieldProblem(
+          "receipt", .sandboxNotAccepted, "is of the Sandbox, which the app does not accept"))
+    }
     let local = check(receipt, upload)
     let sha256 = upload.fields.receiptFile.withUnsafeBytes { hasher.hash($0) }
     let identity = ReceiptIdentity(sha256: sha256, appFamily: upload.appFamily)
@@ -66,6 +74,12 @@ struct UploadPreparation {
       PreparedUpload(
         receiptID: identity.receiptID, drafts: drafts,
         isInvalid: local.outcome == .invalid))
+  }
+
+  /// Whether a receipt says so itself: nothing is asked, and nothing stored, before that is known.
+  private static func isOfSandbox(_ receipt: Receipt) -> Bool {
+    let named = PendingEnvironment.named(in: receipt)
+    return named == "ProductionSandbox" || named == "Sandbox"
   }
 
   private func check(_ receipt: Receipt, _ upload: ClientUpload) -> LocalVerification {

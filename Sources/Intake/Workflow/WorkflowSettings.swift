@@ -82,6 +82,10 @@ final class WorkflowSettings: Sendable {
     values.withLock { $0.configuration.sharedSecrets[id] }
   }
 
+  func acceptsSandbox(appFamily id: String) -> Bool {
+    values.withLock { $0.configuration.apps[id]?.acceptsSandbox ?? true }
+  }
+
   /// - Parameter checker: nil where whom to trust has not changed.
   func replace(
     _ configuration: Configuration, _ checker: (any SignatureChecker & Sendable)?

@@ -8,8 +8,8 @@ let configCheckCommand = Command(
   details: [
     "Prints the configuration with all defaults, as JSON. Secrets are left out: of tokens the digest, and in "
       + "place of a shared secret stands `(set)`.",
-    "A configuration that cannot be used fails, with every problem and its place in the file. Tokens and shared "
-      + "secrets of app families that are not registered are warned about; the exit code is then 3.",
+    "A configuration that cannot be used fails, with every problem and its place in the file. Tokens, shared "
+      + "secrets and settings of app families that are not registered are warned about; the exit code is then 3.",
   ],
   examples: [Example("ledgerctl config check", "Check config.json after a change")]
 ) { invocation, context in
@@ -67,6 +67,7 @@ private func checkConfiguration(_ invocation: Invocation, _ context: Context) th
     try warn("tokens[\(index)].app_family_id", token.appFamilyID)
   }
   for id in configuration.sharedSecrets.keys.sorted() { try warn("shared_secrets", id) }
+  for id in configuration.apps.keys.sorted() { try warn("apps", id) }
   if warningCount > 100 {
     context.diagnostics.writeLine(
       "ledgerctl: config check: \(warningCount - 100) more of that kind")
