@@ -52,7 +52,8 @@ import Testing
   func clockAhead() throws {
     let clock = MovableClock()
     clock.set(aheadMs: 10 * 86_400_000)
-    let fixture = try WorkflowFixture(.saying(.reply(row("1"))), clock: clock.timeOfDay) {
+    let replies = ScriptedAppStore.saying(.reply(row("1"), row("2")))
+    let fixture = try WorkflowFixture(replies, clock: clock.timeOfDay) {
       $0.verification.reuseReplyMs = 60_000
     }
     #expect(try fixture.upload("1").status == 200)

@@ -141,7 +141,7 @@ class Generator(MetadataMaker):
         return row
 
     def _write_out(self, row):
-        """As replies of about 2011: dates that people read, and no milliseconds, or other ones beside them."""
+        """As replies of about 2011: written dates, and no milliseconds, or other ones beside them."""
         zones = self.pick((False,), (True,), (False, True))
         names = ("purchase_date", "original_purchase_date", "cancellation_date")
         for name in names:

@@ -122,7 +122,8 @@ import Testing
     _ command: String, _ words: String, _ exitCode: Int32
   ) throws {
     let sandbox = try shop()
-    try Database(path: sandbox.path + "/shop/projections.sqlite", mode: .write).execute(
+    let path = sandbox.path + "/shop/projections.sqlite"
+    try Database(path: path, mode: .write, followsLinks: true).execute(
       "UPDATE projections SET definition = 'other' WHERE name = 'sales'")
     let outcome = try sandbox.run("ledgerctl \(command) --ledger shop")
     #expect(outcome.output.contains(words), "\(outcome.output)")
