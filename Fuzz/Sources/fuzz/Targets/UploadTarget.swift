@@ -2,6 +2,7 @@
 @testable import Bytes
 @testable import Intake
 @testable import JSON
+@testable import Projections
 
 extension FuzzTarget {
   static let upload = FuzzTarget(
@@ -46,8 +47,9 @@ private enum UploadCheck {
       require(same(fields, again), "fields are read as they were written")
     } catch {
       require([400, 422].contains(error.status), "a bad body is the client's fault")
-      require((try? JSONValue(error.body)) != nil, "an answer is JSON")
-      keepsSecrets(String(decoding: error.body, as: UTF8.self), body)
+      let answer = error.body.bytes
+      require((try? JSONValue(answer)) != nil, "an answer is JSON")
+      keepsSecrets(String(decoding: answer, as: UTF8.self), body)
     }
   }
 
@@ -68,9 +70,10 @@ private enum UploadCheck {
     require(
       (try? Base64.decode(fields.receiptText)) == fields.receiptFile, "the receipt is its base64")
     require(!fields.receiptText.isEmpty, "an upload has a receipt")
-    if let user = fields.userIdentifier {
+    for identifier in [fields.userIdentifier, fields.identifierForVendor] {
       require(
-        user.unicodeScalars.count <= UploadLimits.userIdentifierCharacters, "users are short")
+        identifier?.unicodeScalars.count ?? 0 <= UploadLimits.identifierCharacters,
+        "identifiers are short")
     }
     if let country = fields.countryCode {
       require(country.utf8.count == 2 && country == country.uppercased(), "countries are codes")
