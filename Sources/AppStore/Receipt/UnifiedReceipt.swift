@@ -1,6 +1,7 @@
 // Unified receipts: the attributes that PKCS#7 wraps. Types as in the App Store's receipt fields.
 
-/// Decodes a unified receipt's attributes.
+/// Decodes a unified receipt's attributes. What feeds a figure is read or refused: a known attribute of the wrong
+/// type, or with a broken date, fails the receipt; unknown types and empty values do not.
 enum UnifiedReceipt {
   static func decode(_ bytes: UnsafeRawBufferPointer) throws(ReceiptError) -> Receipt {
     let content = try SignedData.content(of: bytes)

@@ -17,6 +17,7 @@ struct ConfigurationReader {
   /// The limits of each number.
   private enum Limit {
     static let timeoutMs: ClosedRange<Int64> = 1...600_000
+    /// An answer of 16 MiB would fit no event, and so could not be kept as evidence.
     static let answerBytes: ClosedRange<Int64> = 1024...(15 << 20)
     static let calls: ClosedRange<Int64> = 1...1024
     static let retryMs: ClosedRange<Int64> = 100...604_800_000

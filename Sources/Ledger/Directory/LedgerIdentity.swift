@@ -73,7 +73,8 @@ package struct LedgerIdentity: Sendable, Equatable {
     case invalid(String)
   }
 
-  /// Reads a file's content. White space between tokens is allowed, since people edit such files.
+  /// Reads a file's content. White space between tokens is allowed, since people edit such files. The version comes
+  /// first, so that a newer file of any shape is recognised as newer and not as broken.
   init(_ bytes: UnsafeRawBufferPointer) throws(Fault) {
     var scanner = IdentityScanner(bytes)
     guard scanner.take(0x7B), scanner.string() == "format_version", scanner.take(0x3A),

@@ -69,6 +69,7 @@ struct CurrencyTable: Sendable {
   /// Units for which ISO 4217 gives no minor unit ("N.A.").
   private static let notApplicable = "XBA XBB XBC XBD XDR XSU XUA"
 
+  /// ZWN is among them although one ISO list ends it in 2006: it was used until August 2008.
   private static let withdrawn2 = """
     ANG BGN CUC CYP EEK GHC HRK LTL LVL MRO MTL SKK SLL STD TMM USS VEB VEF ZMK ZWD ZWL ZWN ZWR
     """

@@ -125,6 +125,7 @@ struct ExportOptions: Equatable, Sendable {
     return isPlain && text.utf8.count <= 64 && text.first != "/" ? text : nil
   }
 
+  /// The App Store's own names, so that they can be found in replies; `production` and `sandbox` in any case.
   private static func environments(_ text: String) -> Environments? {
     if text == "all" { return .all }
     var names: [String] = []
