@@ -39,6 +39,10 @@ enum HandoverDrafts {
       app("Tide"), upload, verification,
       EventDraft(type: "prices.declared", version: 1, data: prices.data),
       EventDraft(type: "rates.declared", version: 1, data: rates.data),
+      TrustDeclared(
+        productionHost: "buy.itunes.apple.com", sandboxHost: "localhost:8443", roots: [],
+        intermediates: [], localTestingSigners: []
+      ).draft,
     ]
   }
 }
@@ -84,7 +88,7 @@ enum HandoverDrafts {
   @Test func goodDraftsOfEachTypeAreTaken() throws {
     let ledger = try served()
     #expect(try refusal(HandoverDrafts.goodOfEachType, by: ledger) == nil)
-    #expect(ledger.writer.nextPosition == 9)
+    #expect(ledger.writer.nextPosition == 10)
   }
 
   @Test func aDraftWithoutAMemberThatItNeedsIsRefused() throws {

@@ -333,7 +333,7 @@ import Testing
       String(decoding: run.appender.events[1].data.bytes, as: UTF8.self)
         == #"{"upload":0,"authority":"app_store",\#(middle),"attempt":1,"endpoint":"\#(endpoint)","#
         + (middle.hasPrefix(#""outcome":"valid""#) ? #""mismatch":"none","# : "")
-        + #""occurred_at":"1970-01-01T00:00:00.000Z","reply":\#(reply)}"#)
+        + #""via":"import","occurred_at":"1970-01-01T00:00:00.000Z","reply":\#(reply)}"#)
     #expect(run.appender.submissions.map(\.count) == [2])
   }
 

@@ -79,7 +79,9 @@ final class ScriptedAppStore: VerifyReceiptService {
   }
 
   private static func answer(_ content: VerifyReceiptAnswer.Content) -> VerifyReceiptAnswer {
-    VerifyReceiptAnswer(content: content, endpoint: .production, httpStatus: 200, durationMs: 1)
+    VerifyReceiptAnswer(
+      content: content, endpoint: .production, host: "buy.itunes.apple.com", httpStatus: 200,
+      durationMs: 1)
   }
 }
 

@@ -25,9 +25,10 @@ MATRIX = [
     "revenue --environment all",
     "revenue --environment Sandbox",
     "revenue --environment Production,Sandbox --by environment,app",
-    "revenue --environment all --by period,app,product,country,environment,basis",
+    "revenue --environment all --by period,app,product,country,environment,basis,trust",
     "revenue --environment all --by basis,country",
     "revenue --environment all --by product",
+    "revenue --environment all --by trust,period",
     "revenue --by period --period year",
     "revenue --by period --period quarter --timezone America/Los_Angeles",
     "revenue --by period,country --period month --timezone Europe/Berlin",
@@ -70,7 +71,11 @@ MATRIX = [
 
 
 # What is compared once more when malformed events stand behind the log, and the log itself is read.
-MALFORMED_MATRIX = [line for line in MATRIX if line.startswith(("exceptions", "sales", "journal"))]
+MALFORMED_MATRIX = [
+    line
+    for line in MATRIX
+    if line.startswith(("exceptions", "sales", "journal")) or "trust" in line
+]
 
 
 class Ledger:

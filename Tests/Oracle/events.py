@@ -42,6 +42,8 @@ class Verification:
     environment: str | None = None
     # The app family whose declared products the rows are held against, where it is not found by the bundle.
     declared_by: str | None = None
+    # Where the reply came from.
+    trust: str = "imported"
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,26 @@ from log import CATALOGUE
 VALUES = ["null", "true", "5", "-1", "1.5", "99999999999999999999", '"x"', '""', "[]", "{}"]
 ABSENT = None
 SALT = bytes(16)
+# Of types that an import appends none of.
+SAMPLES = {
+    "trust.declared": [
+        {
+            "production_host": "buy.itunes.apple.com",
+            "sandbox_host": "127.0.0.1:8443",
+            "roots_sha256": ["ab" * 32],
+            "intermediates": [{"name": "A signer of signers", "sha256": "cd" * 32}],
+            "local_testing_signers_sha256": [],
+        }
+    ]
+}
+# What a verification may say of where its reply came from.
+SOURCES = [
+    {"host": "buy.itunes.apple.com"},
+    {"host": "sandbox.itunes.apple.com"},
+    {"host": "127.0.0.1:8443"},
+    {"via": "import"},
+    {},
+]
 
 
 def events(lines, seed):
@@ -20,6 +40,7 @@ def events(lines, seed):
     made = []
     for kind, members in CATALOGUE.items():
         samples = [event["data"] for event in log if event["type"] == kind]
+        samples = samples or SAMPLES.get(kind, [])
         if not samples:
             continue
         for name, _, _ in members:
@@ -33,6 +54,9 @@ def events(lines, seed):
         positions = [e["seq"] for e in (*uploads[-3:], *verified[-3:], log[0])]
         positions += [next_position, next_position + 1, random_source.randrange(next_position)]
         data["upload"] = random_source.choice(positions)
+        data.pop("via", None)
+        # It stands last.
+        data |= random_source.choice(SOURCES) | {"reply": data.pop("reply")}
         if random_source.random() < 0.6:
             del data["reply"]
             data["reply_of"] = random_source.choice(positions)

@@ -108,6 +108,31 @@ def _signed_heads(value):
     return _head(value) and _is_position(value.get("checkpoints"))
 
 
+def _is_name(value):
+    return _is_text(value) and value != ""
+
+
+def _digests(value):
+    return isinstance(value, list) and all(map(_is_digest, value))
+
+
+def _certificates(value):
+    return isinstance(value, list) and all(
+        isinstance(entry, dict) and _is_text(entry.get("name")) and _is_digest(entry.get("sha256"))
+        for entry in value
+    )
+
+
+APPLE_HOSTS = ("buy.itunes.apple.com", "sandbox.itunes.apple.com")
+
+
+def _trust(data):
+    """What vouches for a verification's reply, in the word of reports."""
+    if "host" in data:
+        return "app_store" if data["host"] in APPLE_HOSTS else "configured"
+    return "imported" if data.get("via") == "import" else "not_recorded"
+
+
 # The members of each type in the catalogue's order: name, what it must be, whether it may be absent.
 CATALOGUE = {
     "app.registered": [
@@ -142,11 +167,13 @@ CATALOGUE = {
         ("reason", _is_text, True),
         ("attempt", _is_integer, False),
         ("endpoint", _word("production", "sandbox"), True),
+        ("mismatch", _is_text, True),
+        ("host", _is_name, True),
+        ("via", _word("import"), True),
         ("occurred_at", _is_time, False),
         ("reply", lambda value: True, True),
         ("reply_base64", _is_text, True),
         ("reply_of", _is_position, True),
-        ("mismatch", _is_text, True),
     ],
     "prices.declared": [
         ("source", _is_text, False),
@@ -170,6 +197,13 @@ CATALOGUE = {
         ("log", _head, False),
         ("projections", _head, True),
         ("heads", _signed_heads, True),
+    ],
+    "trust.declared": [
+        ("production_host", _is_name, False),
+        ("sandbox_host", _is_name, False),
+        ("roots_sha256", _digests, False),
+        ("intermediates", _certificates, False),
+        ("local_testing_signers_sha256", _digests, False),
     ],
 }
 # What stands last, so that a reader need not look behind it.
@@ -267,6 +301,7 @@ class LogReader:
                 status=None if status is None else int(status.text),
                 environment=data.get("environment"),
                 declared_by=family,
+                trust=_trust(data),
             )
         )
 

@@ -13,6 +13,7 @@ DIMENSIONS = {
     "country": "country_code",
     "environment": "environment",
     "basis": "price_basis",
+    "trust": "trust",
 }
 REVENUE_COLUMNS = [
     "currency", "units", "gross", "returned_units", "returns", "reversed_units", "reversals",
@@ -141,6 +142,7 @@ def revenue(book, options):
             "country": line.sale.country_code or "ZZ",
             "environment": line.sale.key.environment,
             "basis": line.basis,
+            "trust": line.sale.trust,
         }
         row = (*(values[name] for name in options.by), line.currency)
         rows.setdefault(row, _Sums()).add(line)

@@ -22,6 +22,7 @@ class Sale:
     is_offer_code: bool
     transaction_id: str | None
     original_transaction_id: str | None
+    trust: str
     aliases: set = field(default_factory=set)
     country_code: str | None = None
     country_position: int | None = None
@@ -136,7 +137,7 @@ class Fold:
         for key, rows in groups.items():
             rows.sort(key=lambda row: row.order)
             if key not in self.sales:
-                self.sales[key] = first_observation(key, rows[0], verification.position)
+                self.sales[key] = first_observation(key, rows[0], verification)
                 fresh.append(self.sales[key])
             else:
                 self._compare(self.sales[key], rows, verification.position)
@@ -333,11 +334,11 @@ class Fold:
         sale.price_position = verification.upload.position
 
 
-def first_observation(key, row, position):
+def first_observation(key, row, verification):
     """R4: what the primary row of the first verification fixes."""
     sale = Sale(
         key=key,
-        first_position=position,
+        first_position=verification.position,
         product_id=row.identifier("product_id"),
         quantity=row.quantity or 1,
         date_ms=sale_date_ms(row, key),
@@ -347,6 +348,7 @@ def first_observation(key, row, position):
         is_offer_code=row.identifier("offer_code_ref_name") is not None,
         transaction_id=row.identifier("transaction_id"),
         original_transaction_id=row.identifier("original_transaction_id"),
+        trust=verification.trust,
     )
     if key.kind == "transaction":
         sale.aliases.add(key.text)

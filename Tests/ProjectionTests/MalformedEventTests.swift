@@ -62,7 +62,9 @@ import Testing
         Member("environment", "Production", [.absent] + strings),
         Member("status", 0, [.absent] + integers), Member("reason", "r", [.absent] + strings),
         Member("attempt", 1, integers), Member("endpoint", "production", [.absent]),
-        Member("occurred_at", time), Member("reply_base64", .absent, [.absent] + strings),
+        Member("mismatch", "none", [.absent] + strings), Member("host", "h", [.absent, "x"]),
+        Member("via", .absent, [.absent]), Member("occurred_at", time),
+        Member("reply_base64", .absent, [.absent] + strings),
         Member("reply_of", .absent, [.absent]), Member("reply", reply(row("1")), values),
       ]
     ),
@@ -78,6 +80,14 @@ import Testing
       [
         Member("source", "r.csv", strings), Member("source_sha256", "00", strings),
         Member("days", [], [[]]),
+      ]
+    ),
+    (
+      "trust.declared",
+      [
+        Member("production_host", "h", ["x"]), Member("sandbox_host", "h", ["x"]),
+        Member("roots_sha256", [], [[]]), Member("intermediates", [], [[]]),
+        Member("local_testing_signers_sha256", [], [[]]),
       ]
     ),
   ]

@@ -34,6 +34,7 @@ import Time
         INSERT INTO declarations VALUES(5, 0, 'prices.csv', 'cd'), (6, 1, 'rates.csv', 'ef');
         INSERT INTO price_list VALUES(5, 0, 3, NULL, 5, 9990000, 86400000);
         INSERT INTO rates VALUES(6, 0, 20454, 'EUR', 'USD', '1.17');
+        INSERT INTO trust_declarations VALUES(7, 'a', 'b', 0, '{}');
         """)
     }
 
@@ -54,9 +55,10 @@ import Time
         INSERT INTO sales(id, environment, bundle, key_kind, sale_key, product, quantity,
           sale_date_ms, kind, transaction_id, original_transaction_id, first_position, country,
           user, user_position, unit_price_micros, currency, price_basis, price_position,
-          price_problem, is_transaction_alias, is_upgraded, cancellation_state, version, created_at_ms, updated_at_ms)
+          price_problem, is_transaction_alias, is_upgraded, cancellation_state, version, created_at_ms,
+          updated_at_ms, trust)
           VALUES(\(id), 1, 2, 0, 'key-\(id)', 3, 1, 0, \(kind.rawValue), 't', 'o', 1, \(country),
-          0, 1, 9990000, 5, \(basis.rawValue), 1, \(problem.rawValue), 1, 0, 0, 1, 0, 0);
+          0, 1, 9990000, 5, \(basis.rawValue), 1, \(problem.rawValue), 1, 0, 0, 1, 0, 0, 3);
         """)
     }
   }

@@ -52,6 +52,7 @@ package struct VerificationPlan: Sendable {
   package var endpoint: Endpoint? = .production
   package var reason: String?
   package var mismatch: String?
+  package var source: ReplySource?
   package var occurredAtMs: Int64
   package var reply: Reply
 
@@ -191,6 +192,7 @@ extension VerificationPlan {
     event.endpoint = endpoint
     event.reason = reason
     event.mismatch = mismatch
+    event.source = source
     let kept: ReceiptVerified.Reply =
       switch reply {
       case .none: .none

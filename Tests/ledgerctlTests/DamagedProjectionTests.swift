@@ -27,7 +27,7 @@ import Testing
         + "cmp whole.csv again.csv && ledgerctl export journal --ledger shop >out")
     #expect(outcome.exitCode == 0)
     #expect(
-      outcome.diagnostics == "ledgerctl: export: the projections are damaged: rebuilding\n")
+      outcome.otherDiagnostics == "ledgerctl: export: the projections are damaged: rebuilding\n")
   }
 
   /// A shop whose projections lack what this program's have.
@@ -53,7 +53,7 @@ import Testing
         + "cmp whole.csv again.csv && ledgerctl rebuild --check --ledger shop")
     #expect(
       outcome.output == "0\nThe projections equal those built from nothing, at 21 events.\n")
-    #expect(outcome.diagnostics.hasSuffix(": rebuilding\n"), "\(outcome.diagnostics)")
+    #expect(outcome.otherDiagnostics.hasSuffix(": rebuilding\n"), "\(outcome.diagnostics)")
   }
 
   @Test(arguments: [
@@ -92,7 +92,8 @@ import Testing
       """)
     #expect(outcome.exitCode == 0)
     #expect(
-      outcome.diagnostics == "ledgerctl: snapshot create: the projections are damaged: rebuilding\n"
+      outcome.otherDiagnostics
+        == "ledgerctl: snapshot create: the projections are damaged: rebuilding\n"
     )
   }
 

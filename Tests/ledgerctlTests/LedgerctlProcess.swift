@@ -7,6 +7,12 @@ struct Outcome: Equatable {
   var output: String
   var diagnostics: String
   var exitCode: Int32
+
+  /// The diagnostics without those on where replies came from, which every report of an imported shop has.
+  var otherDiagnostics: String {
+    diagnostics.split(separator: "\n", omittingEmptySubsequences: false)
+      .filter { !$0.contains("by the source of their reply") }.joined(separator: "\n")
+  }
 }
 
 /// A directory of its own, and command lines that run in it.

@@ -30,7 +30,7 @@ import Testing
       ledgerctl rebuild --check
       """)
     // The shell's own words for how its child ended.
-    let said = outcome.diagnostics.split(separator: "\n").filter {
+    let said = outcome.otherDiagnostics.split(separator: "\n").filter {
       !["Killed", "Terminated"].contains($0.trimmingCharacters(in: .whitespaces))
     }
     #expect(said == [])
@@ -56,14 +56,14 @@ import Testing
     #expect(outcome.diagnostics == "")
     #expect(
       outcome.output == """
-        Imported 4 uploads from 4 lines, positions 1 to 8
-        Rebuilt the projections from 9 events
-        The projections equal those built from nothing, at 9 events.
-        Imported 3 uploads from 3 lines, positions 9 to 14
-        The projections equal those built from nothing, at 15 events.
-        Imported 3 uploads from 10 lines, 7 known already, positions 15 to 20
-        The projections equal those built from nothing, at 21 events.
-        [21,0]
+        Imported 4 uploads from 4 lines, positions 2 to 9
+        Rebuilt the projections from 10 events
+        The projections equal those built from nothing, at 10 events.
+        Imported 3 uploads from 3 lines, positions 10 to 15
+        The projections equal those built from nothing, at 16 events.
+        Imported 3 uploads from 10 lines, 7 known already, positions 16 to 21
+        The projections equal those built from nothing, at 22 events.
+        [22,0]
         = 0
 
         """)
@@ -86,15 +86,15 @@ import Testing
     ).execute(
       "UPDATE projections SET version = version + 1 WHERE name = 'sales'; DELETE FROM sales")
     let outcome = try sandbox.run("ledgerctl \(command) --ledger shop")
-    #expect(outcome.diagnostics == before.diagnostics + Self.rebuilding)
+    #expect(outcome.otherDiagnostics == before.otherDiagnostics + Self.rebuilding)
     #expect(outcome.output == before.output && outcome.exitCode == 0)
   }
 
   @Test(arguments: [
     ("status", "of another version of this program: they will be built anew", 0),
     ("projections list", "They are of another version of this program", 0),
-    ("rebuild --check", "Versions that differ: sales 99 (this program: 3)", 21),
-    ("rebuild --compare", "Versions that differ: sales 99 (this program: 3)", 21),
+    ("rebuild --check", "Versions that differ: sales 99 (this program: 4)", 21),
+    ("rebuild --compare", "Versions that differ: sales 99 (this program: 4)", 21),
   ])
   func whatOnlyLooksSaysThatTheVersionIsAnother(
     _ command: String, _ words: String, _ exitCode: Int32
@@ -114,9 +114,9 @@ import Testing
 
   @Test(arguments: [
     ("status", "of another version of this program: they will be built anew", 0),
-    ("status", "sales 3 (defined otherwise)", 0),
+    ("status", "sales 4 (defined otherwise)", 0),
     ("projections list", "They are of another version of this program", 0),
-    ("rebuild --check", "Versions that differ: sales 3 (defined otherwise)", 21),
+    ("rebuild --check", "Versions that differ: sales 4 (defined otherwise)", 21),
   ])
   func whatOnlyLooksSaysThatTheDefinitionIsAnother(
     _ command: String, _ words: String, _ exitCode: Int32

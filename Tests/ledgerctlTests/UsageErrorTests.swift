@@ -82,7 +82,8 @@ struct Mistake: Sendable, CustomTestStringConvertible {
     Mistake(
       "replay --type receipt.uploaded,receipt",
       "replay: --type receipt: must be app.registered, receipt.uploaded, receipt.verified, "
-        + "prices.declared, rates.declared, snapshot.created or history.accepted; "
+        + "prices.declared, rates.declared, snapshot.created, history.accepted or "
+        + "trust.declared; "
         + "did you mean receipt.uploaded?"),
     // Reports.
     Mistake(
@@ -91,12 +92,12 @@ struct Mistake: Sendable, CustomTestStringConvertible {
         + "did you mean revenue?"),
     Mistake(
       "export revenue --by contry",
-      "export: --by contry: must be period, app, product, country, environment or basis; "
+      "export: --by contry: must be period, app, product, country, environment, basis or trust; "
         + "did you mean country?"),
     Mistake("export revenue --by app,app", "export: --by app: given twice"),
     Mistake(
       "export revenue --by app,",
-      "export: --by : must be period, app, product, country, environment or basis"),
+      "export: --by : must be period, app, product, country, environment, basis or trust"),
     Mistake("export sales --by app", "export: --by: goes with revenue, not with sales"),
     Mistake(
       "export users --in EUR",

@@ -135,7 +135,8 @@ final class CallLoop {
   ) {
     call.call.completion(
       VerifyReceiptAnswer(
-        content: content, endpoint: call.endpoint, httpStatus: httpStatus,
+        content: content, endpoint: call.endpoint,
+        host: (call.endpoint == .production ? production : sandbox).host, httpStatus: httpStatus,
         durationMs: elapsedMs(since: call.call.askedAt)))
   }
 

@@ -11,7 +11,7 @@ struct WaitingCall: Sendable {
   func end(_ failure: VerifyReceiptFailure) {
     completion(
       VerifyReceiptAnswer(
-        content: .none(failure), endpoint: .production, httpStatus: nil,
+        content: .none(failure), endpoint: .production, host: nil, httpStatus: nil,
         durationMs: elapsedMs(since: askedAt)))
   }
 }

@@ -26,6 +26,12 @@ package struct VerifyReceiptOptions: Sendable, Equatable {
     endpoint == .production ? productionURL : sandboxURL
   }
 
+  /// The host that is asked, as verifications name it: in lower case, with its port where the URL names another than
+  /// the scheme's own. Throws unless a client can work with the URL.
+  package func host(of endpoint: AppStoreEndpoint) throws(VerifyReceiptOptionsError) -> String {
+    try target(of: endpoint).host
+  }
+
   /// Throws unless a client can work with these.
   package func check() throws(VerifyReceiptOptionsError) {
     for endpoint in AppStoreEndpoint.allCases { _ = try target(of: endpoint) }
@@ -82,6 +88,8 @@ struct EndpointTarget: Sendable {
   let url: String
   /// The only protocol that may be spoken.
   let scheme: String
+  /// Without credentials, in lower case; with the port where it is not the scheme's own.
+  let host: String
   /// Asked directly, whatever proxies the environment names.
   let isPlainLoopback: Bool
 
@@ -100,6 +108,9 @@ struct EndpointTarget: Sendable {
     isPlainLoopback = scheme == "http"
     guard !isPlainLoopback || Self.isLoopback(host) else { throw .remoteHTTP }
     self.scheme = scheme
+    let port = Self.part(CURLUPART_PORT, of: parts)
+    let standardPort = isPlainLoopback ? "80" : "443"
+    self.host = host.lowercased() + (port.flatMap { $0 == standardPort ? nil : ":\($0)" } ?? "")
     self.url = url
   }
 

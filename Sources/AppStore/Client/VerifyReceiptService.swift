@@ -48,16 +48,20 @@ package struct VerifyReceiptAnswer: Sendable {
   package let content: Content
   /// The endpoint that was asked last.
   package let endpoint: AppStoreEndpoint
+  /// Its host, as `VerifyReceiptOptions.host(of:)` has it; nil where none was asked.
+  package let host: String?
   /// The HTTP status of the last answer; nil where there was none.
   package let httpStatus: Int?
   /// How long all of it took, in milliseconds.
   package let durationMs: Int64
 
   package init(
-    content: Content, endpoint: AppStoreEndpoint, httpStatus: Int?, durationMs: Int64
+    content: Content, endpoint: AppStoreEndpoint, host: String?, httpStatus: Int?,
+    durationMs: Int64
   ) {
     self.content = content
     self.endpoint = endpoint
+    self.host = host
     self.httpStatus = httpStatus
     self.durationMs = durationMs
   }

@@ -67,6 +67,25 @@ final class Certificate: @unchecked Sendable {
     return X509_get_ext_by_OBJ(handle, object, -1) >= 0
   }
 
+  /// The subject's common name, at most 256 bytes of it; empty where there is none.
+  var commonName: String {
+    guard let subjectName else { return "" }
+    let index = X509_NAME_get_index_by_NID(subjectName, NID_commonName, -1)
+    guard index >= 0, let entry = X509_NAME_get_entry(subjectName, index),
+      let text = X509_NAME_ENTRY_get_data(entry)
+    else { return "" }
+    var bytes: UnsafeMutablePointer<UInt8>?
+    let count = ASN1_STRING_to_UTF8(&bytes, text)
+    guard count >= 0, let bytes else {
+      ERR_clear_error()
+      return ""
+    }
+    // A header's macro, OPENSSL_free, stands for this call.
+    defer { CRYPTO_free(bytes, #file, #line) }
+    return String(
+      decoding: UnsafeBufferPointer(start: bytes, count: min(Int(count), 256)), as: UTF8.self)
+  }
+
   /// Issuer and serial number, cut from the certificate: TBSCertificate is
   /// SEQUENCE { [0] version, serialNumber, signature, issuer, ... }.
   private static func signerName(in der: UnsafeRawBufferPointer) -> [UInt8]? {

@@ -55,6 +55,8 @@ package final class ReceiptVerifier: Sendable {
   static let knownSignerLimit = 256
 
   private let configuration: Configuration
+  /// What was configured for transaction receipts, roots included: each certificate's common name and fingerprint.
+  package let configuredCertificates: [(name: String, fingerprint: Digest32)]
   private let transactionRoots: [Certificate]
   private let transactionIntermediates: [Certificate]
   private let knownSigners = Monitor<[SignerKey: KnownSigner]>([:])
@@ -70,10 +72,12 @@ package final class ReceiptVerifier: Sendable {
   package init(configuration: Configuration) throws(ConfigurationError) {
     var roots: [Certificate] = []
     var intermediates: [Certificate] = []
+    var names: [(name: String, fingerprint: Digest32)] = []
     for (index, der) in configuration.transactionIntermediates.enumerated() {
       guard let certificate = Certificate.parse(der) else {
         throw .unreadableCertificate(index: index)
       }
+      names.append((certificate.commonName, certificate.fingerprint))
       if configuration.pinnedRoots.contains(certificate.fingerprint) {
         roots.append(certificate)
       } else if certificate.bears(.iTunesStoreIntermediate)
@@ -85,6 +89,7 @@ package final class ReceiptVerifier: Sendable {
       }
     }
     self.configuration = configuration
+    configuredCertificates = names
     transactionRoots = roots
     transactionIntermediates = intermediates
   }

@@ -112,6 +112,8 @@ struct DraftCheck {
     case .receiptVerified:
       let result = try ReceiptVerifiedView(data: data)
       try require(result.attempt >= 1, "attempt")
+      try require(result.host.map { $0.raw.count <= EventLimits.hostBytes } ?? true, "host")
+      try require(result.host == nil || !result.isImported, "via")
       if let reply = result.reply {
         try require((try? Reply(reply, TextKeeper())) != nil, "reply")
       }
@@ -130,6 +132,7 @@ struct DraftCheck {
       }
     case .snapshotCreated: _ = try SnapshotCreated(data: data)
     case .historyAccepted: _ = try HistoryAccepted(data: data)
+    case .trustDeclared: _ = try TrustDeclared(data: data)
     case .ratesDeclared:
       let rates = try RatesDeclared(data: data)
       for day in rates.days {

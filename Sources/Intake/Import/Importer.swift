@@ -1,7 +1,7 @@
 // Import: lines of recorded uploads become events.
 import AppStore
 import Bytes
-import Ledger
+package import Ledger
 import Time
 
 /// How an import goes about its work.
@@ -27,6 +27,8 @@ package final class Importer<Appender: EventAppender> {
   private let known: any KnownLines
   private let verifier: any SignatureChecker
   private let options: ImportOptions
+  /// What is to be recorded before the first signature is checked; nil where it is recorded.
+  private var trust: TrustDeclared?
   private let stop: StopFlag
   private let nowMs: () -> Int64
   private let onProblem: (ImportProblem) -> Void
@@ -60,12 +62,14 @@ package final class Importer<Appender: EventAppender> {
 
   /// - Parameters:
   ///   - inputs: from `ImportInput.openAll`; with a spool directory where the import is strict.
+  ///   - trust: whom `verifier` trusts, where the ledger does not say so yet. It is appended with the first upload whose
+  ///     signature is checked.
   ///   - nowMs: the clock, in epoch milliseconds, for uploads that say no time of their own.
   ///   - onProblem: told of each refused line and each warning, in the order of the lines.
   package init(
     _ inputs: [ImportInput], into appender: Appender, families: any AppFamilies,
     known: any KnownLines, verifier: any SignatureChecker, options: ImportOptions,
-    stop: StopFlag, nowMs: @escaping () -> Int64 = Timestamp.now,
+    trust: TrustDeclared? = nil, stop: StopFlag, nowMs: @escaping () -> Int64 = Timestamp.now,
     onProblem: @escaping (ImportProblem) -> Void,
     onProgress: @escaping (ImportProgress) -> Void = { _ in }
   ) {
@@ -75,6 +79,7 @@ package final class Importer<Appender: EventAppender> {
     self.known = known
     self.verifier = verifier
     self.options = options
+    self.trust = trust
     self.stop = stop
     self.nowMs = nowMs
     self.onProblem = onProblem
@@ -225,6 +230,7 @@ package final class Importer<Appender: EventAppender> {
     do throws(LedgerError) {
       let ticket = try appender.submit(accepted.drafts)
       hasSubmitted = true
+      if accepted.isChecked { trust = nil }
       pending.append(Pending(ticket: ticket, isNewFamily: accepted.isNewFamily))
       ownLines.insert(digest)
       familyIDs[accepted.bundleID] = accepted.appFamily
@@ -261,6 +267,8 @@ package final class Importer<Appender: EventAppender> {
     var bundleID: String
     var appFamily: UUID16
     var isNewFamily: Bool
+    /// Whether the receipt's signature was checked.
+    var isChecked: Bool
   }
 
   private enum Verdict {
@@ -295,7 +303,9 @@ package final class Importer<Appender: EventAppender> {
     let local = checkSignature(subject)
     let draftsOfLine = LineDrafts(
       number: number, digest: digest, appFamily: appFamily, nowMs: nowMs(), hasher: hasher)
-    var drafts = registered == nil ? [registration(bundleID, appFamily)] : []
+    var drafts: [EventDraft] = []
+    if local != nil, let trust { drafts.append(trust.draft) }
+    if registered == nil { drafts.append(registration(bundleID, appFamily)) }
     drafts += draftsOfLine.drafts(subject, local: local, firstIndex: drafts.count)
     if drafts.contains(where: { $0.data.count > EventLimits.dataBytes }) {
       return .refused(FieldProblem("", .tooLarge, "is too large for an event of 16 MiB"))
@@ -303,7 +313,7 @@ package final class Importer<Appender: EventAppender> {
     return .accepted(
       Accepted(
         drafts: drafts, warnings: signatureWarnings(subject, local), bundleID: bundleID,
-        appFamily: appFamily, isNewFamily: registered == nil))
+        appFamily: appFamily, isNewFamily: registered == nil, isChecked: local != nil))
   }
 
   /// Why the recorded reply is about something else; nil where it fits or gives no sale.

@@ -78,6 +78,7 @@ struct LineDrafts {
     event.status = recorded.status
     event.reason = recorded.fraudReason
     event.endpoint = recorded.endpoint
+    event.source = .imported
     if recorded.outcome == .valid {
       event.mismatch = mismatch?.rawValue ?? ReceiptVerified.noMismatch
     }

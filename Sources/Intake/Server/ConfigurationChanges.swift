@@ -1,5 +1,6 @@
 // A changed config.json takes effect in a running server.
 import AppStore
+import Ledger
 import Threads
 
 /// What a configuration is handed to.
@@ -8,6 +9,10 @@ struct ConfigurationTargets: Sendable {
   let appStore: ReplaceableAppStore
   let authenticator: TokenAuthenticator
   let http: HTTPServer
+  /// Checks signatures by the configuration that the others were made with.
+  let checker: ReceiptVerifier
+  /// Records whom the server will trust, before it does; nothing where that is what it trusts already.
+  let recordTrust: @Sendable (_ new: TrustDeclared, _ old: TrustDeclared) throws -> Void
 }
 
 /// Hands each new configuration to those whom it concerns; one that came before they were there is kept.
@@ -15,6 +20,7 @@ final class ConfigurationChanges: Sendable {
   private struct State {
     var targets: ConfigurationTargets?
     var inEffect = Configuration()
+    var checker: ReceiptVerifier?
     var early: Configuration?
   }
 
@@ -31,6 +37,7 @@ final class ConfigurationChanges: Sendable {
       let early = state.withLock { state in
         state.targets = targets
         state.inEffect = configuration
+        state.checker = targets.checker
         return state.early.take()
       }
       if let early { apply(early) }
@@ -39,35 +46,69 @@ final class ConfigurationChanges: Sendable {
 
   func take(_ new: Configuration) { applying.withLock { _ in apply(new) } }
 
-  private func apply(_ new: Configuration) {
-    let known = state.withLock { state -> (ConfigurationTargets, Configuration)? in
+  private func apply(_ changed: Configuration) {
+    let known = state.withLock { state -> (ConfigurationTargets, Configuration, ReceiptVerifier)? in
       guard let targets = state.targets else {
-        state.early = new
+        state.early = changed
         return nil
       }
-      defer { state.inEffect = new }
-      return (targets, state.inEffect)
+      return (targets, state.inEffect, state.checker ?? targets.checker)
     }
-    guard let (targets, old) = known else { return }
+    guard let (targets, old, oldChecker) = known else { return }
+    var new = changed
+    let checker = recordedChecker(&new, old, oldChecker, targets)
     targets.authenticator.replace(new.tokens)
-    var checker: ReceiptVerifier?
-    if new.trust != old.trust {
-      do {
-        checker = try ReceiptVerifier(configuration: new.trust.verifierConfiguration)
-      } catch { say("config.json: trust: \(error); what was trusted before still is") }
-    }
     if new.appStore != old.appStore {
       do { try targets.appStore.replace(new.appStore) } catch {
         say("config.json: app_store: \(error); the endpoints stay as they were")
+        new.appStore = old.appStore
       }
     }
     targets.workflow.apply(new, checker: checker)
     if new.trustedProxies != old.trustedProxies {
       do { try targets.http.replaceTrustedProxies(new.trustedProxies) } catch {
         say("config.json: trusted_proxies: \(error); they stay as they were")
+        new.trustedProxies = old.trustedProxies
       }
     }
+    state.withLock { state in
+      state.inEffect = new
+      if let checker { state.checker = checker }
+    }
     say("config.json: the change is in effect")
+  }
+
+  /// Records whom the new configuration trusts. Where that can't be done, or it trusts what can't be used, `new` keeps
+  /// what was trusted before.
+  /// - Returns: what checks signatures from now on; nil where that stays as it was.
+  private func recordedChecker(
+    _ new: inout Configuration, _ old: Configuration, _ oldChecker: ReceiptVerifier,
+    _ targets: ConfigurationTargets
+  ) -> ReceiptVerifier? {
+    var checker: ReceiptVerifier?
+    if new.trust != old.trust {
+      do {
+        checker = try ReceiptVerifier(configuration: new.trust.verifierConfiguration)
+      } catch {
+        say("config.json: trust: \(error); what was trusted before still is")
+        new.trust = old.trust
+      }
+    }
+    if new.trust == old.trust, new.appStore == old.appStore { return nil }
+    do {
+      try targets.recordTrust(
+        TrustDeclared(new.appStore, new.trust, checker ?? oldChecker),
+        TrustDeclared(old.appStore, old.trust, oldChecker))
+      return checker
+    } catch let error as VerifyReceiptOptionsError {
+      say("config.json: app_store: \(error); the endpoints stay as they were")
+      new.appStore = old.appStore
+      return recordedChecker(&new, old, oldChecker, targets)
+    } catch {
+      say("config.json: trust: it cannot be recorded (\(error)); what was trusted before still is")
+      (new.trust, new.appStore) = (old.trust, old.appStore)
+      return nil
+    }
   }
 }
 

@@ -70,9 +70,12 @@ package final class LedgerServer: Sendable {
     var workflowOptions = WorkflowOptions()
     workflowOptions.say = say
     workflowOptions.onFatal = { failed.open() }
+    let checker = try ReceiptVerifier(configuration: configuration.trust.verifierConfiguration)
+    let trust = try TrustDeclared(configuration.appStore, configuration.trust, checker)
+    if try writer.record(trust, after: projections.newestTrust()) { try projections.catchUp() }
     workflow = UploadWorkflow(
       writer: writer, projections: projections, appStore: appStore, configuration: configuration,
-      checker: try ReceiptVerifier(configuration: configuration.trust.verifierConfiguration),
+      checker: checker,
       metrics: metrics, options: workflowOptions)
     let authenticator = TokenAuthenticator(configuration.tokens)
     accessLog = try options.accessLogDescriptor.map { try AccessLog(descriptor: $0) }
@@ -104,7 +107,12 @@ package final class LedgerServer: Sendable {
     if let note = http.connectionsNote { say(note) }
     changes.begin(
       ConfigurationTargets(
-        workflow: workflow, appStore: appStore, authenticator: authenticator, http: http),
+        workflow: workflow, appStore: appStore, authenticator: authenticator, http: http,
+        checker: checker,
+        recordTrust: { [writer, workflow] new, old in
+          guard try writer.record(new, after: old) else { return }
+          workflow.noteForeignAppends()
+        }),
       from: configuration)
   }
 

@@ -56,6 +56,7 @@ package struct AnswerJudgement {
   package private(set) var reply = ReceiptVerified.Reply.none
   package private(set) var alarm: OperatorAlarm?
   private var mismatch: String?
+  private var host: String?
 
   /// No call was made.
   package init(_ reason: NoCallReason) { self.reason = reason.rawValue }
@@ -63,10 +64,12 @@ package struct AnswerJudgement {
   /// - Parameter compare: finds out whether a reply that says a receipt is valid is about the receipt asked about.
   package init(_ answer: VerifyReceiptAnswer, compare: (Reply) -> ReplyMismatch? = { _ in nil }) {
     endpoint = answer.endpoint == .production ? .production : .sandbox
+    host = answer.host
     switch answer.content {
     case .none(let failure):
       reason = failure.rawValue
       endpoint = nil
+      host = nil
     case .other(let bytes): setOther(bytes)
     case .json(let bytes): read(bytes, compare)
     }
@@ -90,8 +93,10 @@ package struct AnswerJudgement {
   func earlierReply(at position: Position, _ occurredAtMs: Int64) -> RecentReply {
     RecentReply(
       position: position, outcome: outcome, status: status, environment: environment,
-      endpoint: endpoint, reason: reason, occurredAtMs: occurredAtMs)
+      endpoint: endpoint, reason: reason, source: source, occurredAtMs: occurredAtMs)
   }
+
+  private var source: ReplySource? { host.map { .host($0) } }
 
   /// Refused as not authentic, which is believed when it is said twice.
   package var isNotAuthenticated: Bool { status == 21003 }
@@ -120,6 +125,7 @@ package struct AnswerJudgement {
     event.reason = reason
     event.endpoint = endpoint
     event.mismatch = mismatch
+    event.source = source
     return event.data(upload: upload, reply: reply)
   }
 
@@ -170,6 +176,7 @@ extension RecentReply {
     event.environment = environment
     event.reason = reason
     event.endpoint = endpoint
+    event.source = source
     return event.data(upload: upload, reply: .reused(position))
   }
 }
@@ -180,6 +187,8 @@ enum EventLimits {
   static let dataBytes = (16 << 20) - 1024
   /// The largest reply: a verification has other members beside it.
   static let replyBytes = dataBytes - 1024
+  /// The longest host with its port: 253 bytes of a name and six more.
+  static let hostBytes = 259
   /// The longest name of an environment that is taken for one.
   static let environmentBytes = 64
 }

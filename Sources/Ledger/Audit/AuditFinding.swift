@@ -64,6 +64,10 @@ package struct AuditReport: Sendable {
   package internal(set) var roots: [Int: Digest32] = [:]
   /// Kept checkpoints whose signature and root were checked.
   package internal(set) var checkpointCount = 0
+  /// Whom verification trusted, from which position on; as many as findings are kept.
+  package private(set) var trust: [(position: Position, trust: TrustDeclared)] = []
+  /// How many declarations of trust are not in `trust`.
+  package private(set) var furtherTrustCount = 0
   package private(set) var findings: [AuditFinding] = []
   /// How many findings are not in `findings`.
   package private(set) var furtherFindingCount = 0
@@ -82,6 +86,14 @@ package struct AuditReport: Sendable {
       keptNotes.append(text)
     } else {
       furtherNoteCount += 1
+    }
+  }
+
+  mutating func note(_ declared: TrustDeclared, at position: Position) {
+    if trust.count < Self.findingCountMax {
+      trust.append((position, declared))
+    } else {
+      furtherTrustCount += 1
     }
   }
 

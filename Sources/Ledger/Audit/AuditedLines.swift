@@ -7,6 +7,8 @@ final class AuditedLines: @unchecked Sendable {
   private(set) var leafHashes: [Digest32] = []
   private(set) var firstEventAtMs: Int64 = 0
   private(set) var lastEventAtMs: Int64 = 0
+  /// What the run's events declare of whom verification trusts; malformed ones are left to the projections.
+  private(set) var trust: [(position: Position, trust: TrustDeclared)] = []
   /// Lines whose digest is not that of their data, and the like: the run goes on behind them.
   private(set) var faults: [(position: Position, cause: String)] = []
   /// Why the run is not the events that it should be; then the leaves are not complete.
@@ -38,6 +40,10 @@ final class AuditedLines: @unchecked Sendable {
         faults.append((position, "the event's digest is not that of its data"))
       }
       leafHashes.append(line.leafHash(hasher))
+      if EventType(line.type) == .trustDeclared, let declared = try? TrustDeclared(data: line.data)
+      {
+        trust.append((position, declared))
+      }
       position += 1
     }
     if !lines.isAtEnd || position != firstPosition + count {

@@ -329,6 +329,7 @@ package final class LogAudit {
 
   func extend(by lines: AuditedLines) {
     lastEventAtMs = lines.lastEventAtMs
+    for (position, trust) in lines.trust { report.note(trust, at: position) }
     guard var tree else { return }
     self.tree = nil
     for leafHash in lines.leafHashes {

@@ -17,6 +17,8 @@ package enum EventType: String, CaseIterable, Sendable {
   case snapshotCreated = "snapshot.created"
   /// The log was taken as it is, though something remembered another history.
   case historyAccepted = "history.accepted"
+  /// Whom verification trusts was set, or has changed.
+  case trustDeclared = "trust.declared"
 
   /// The version in which this program writes the type.
   package var currentVersion: Int { 1 }
@@ -39,6 +41,8 @@ package enum EventType: String, CaseIterable, Sendable {
       self = .snapshotCreated
     } else if name == "history.accepted" {
       self = .historyAccepted
+    } else if name == "trust.declared" {
+      self = .trustDeclared
     } else {
       return nil
     }

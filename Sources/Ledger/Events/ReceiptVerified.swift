@@ -20,6 +20,17 @@ package enum Endpoint: String, Sendable {
   case production, sandbox
 }
 
+/// Where a reply came from.
+package enum ReplySource: Equatable, Sendable {
+  /// The host that answered, with its port where the URL names one.
+  case host(String)
+  /// An import brought it: nobody here has asked.
+  case imported
+
+  /// The `via` of a verification whose reply an import brought.
+  package static let importWord = "import"
+}
+
 /// What a verification's result is made of when it is recorded.
 package struct ReceiptVerified {
   /// What the App Store said, if it said anything.
@@ -45,6 +56,8 @@ package struct ReceiptVerified {
   /// Whether the reply was compared with the receipt, and what spoke against it: `none`, or why it does not fit.
   /// Nil where there was nothing to compare; events of earlier versions say nothing.
   package var mismatch: String?
+  /// Where the reply came from; nil where there is none, and where nobody recorded it.
+  package var source: ReplySource?
   /// Epoch milliseconds.
   package var occurredAtMs: Int64
 
@@ -95,6 +108,15 @@ package struct ReceiptVerified {
       writer.key("mismatch")
       writer.string(mismatch)
     }
+    switch source {
+    case .host(let host):
+      writer.key("host")
+      writer.string(host)
+    case .imported:
+      writer.key("via")
+      writer.string(ReplySource.importWord)
+    case nil: break
+    }
     writer.key("occurred_at")
     writer.string(Timestamp.fixedText(ms: occurredAtMs))
     write(reply, to: &writer)
@@ -134,6 +156,10 @@ package struct ReceiptVerifiedView {
   package private(set) var endpoint: Endpoint?
   /// `none`, or why the reply does not fit the receipt; nil where they were not compared.
   package private(set) var mismatch: JSONString?
+  /// The host that answered.
+  package private(set) var host: JSONString?
+  /// Whether an import brought the reply.
+  package private(set) var isImported = false
   /// Epoch milliseconds; nil where the event names no time of its own.
   package private(set) var occurredAtMs: Int64?
   /// The reply as sent, one JSON value.
@@ -145,9 +171,9 @@ package struct ReceiptVerifiedView {
   /// The members in the catalogue's order.
   private static let members = [
     "upload", "authority", "outcome", "environment", "status", "reason", "attempt", "endpoint",
-    "occurred_at", "reply", "reply_base64", "reply_of", "mismatch",
+    "mismatch", "host", "via", "occurred_at", "reply", "reply_base64", "reply_of",
   ]
-  private static var required: UInt32 { 0b1_0100_0111 }
+  private static var required: UInt32 { 0b1000_0100_0111 }
 
   /// Throws `badField` where a member is missing or not what the catalogue says, `malformed` for what is no JSON.
   /// Whether the positions that it names hold what they must is for the caller to look up; so is whether the reply,
@@ -179,6 +205,12 @@ package struct ReceiptVerifiedView {
   ) throws(JSONError) {
     // A key's length tells most of them apart.
     switch key.raw.count {
+    case 3 where key == "via":
+      isImported = try cursor.readStringOrSkip().map { $0 == "import" } ?? false
+      review.note(10, isRight: isImported)
+    case 4 where key == "host":
+      host = try cursor.readStringOrSkip()
+      review.note(9, isRight: host.map { !$0.raw.isEmpty } ?? false)
     case 6 where key == "status":
       status = try cursor.readIntegerOrSkip()
       review.note(4, isRight: status != nil)
@@ -200,10 +232,10 @@ package struct ReceiptVerifiedView {
       review.note(7, isRight: isSandbox || word.map { $0 == "production" } ?? false)
     case 8 where key == "mismatch":
       mismatch = try cursor.readStringOrSkip()
-      review.note(12, isRight: mismatch != nil)
+      review.note(8, isRight: mismatch != nil)
     case 8 where key == "reply_of":
       replyOf = try cursor.readIntegerOrSkip()
-      review.note(11, isRight: replyOf.map { $0 >= 0 } ?? false)
+      review.note(14, isRight: replyOf.map { $0 >= 0 } ?? false)
     case 9 where key == "authority":
       let word = try cursor.readStringOrSkip()
       let isAppStore = word.map { $0 == "app_store" } ?? false
@@ -214,10 +246,10 @@ package struct ReceiptVerifiedView {
       review.note(3, isRight: environment != nil)
     case 11 where key == "occurred_at":
       occurredAtMs = try cursor.readStringOrSkip().flatMap { Timestamp.parseFixed($0.raw) }
-      review.note(8, isRight: occurredAtMs != nil)
+      review.note(11, isRight: occurredAtMs != nil)
     case 12 where key == "reply_base64":
       hasOtherReply = try cursor.readStringOrSkip() != nil
-      review.note(10, isRight: hasOtherReply)
+      review.note(13, isRight: hasOtherReply)
     default: try cursor.skipValue()
     }
   }

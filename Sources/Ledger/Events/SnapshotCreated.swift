@@ -100,8 +100,11 @@ extension JSONValue {
   }
 
   /// A SHA-256 in hex.
-  func digest(_ name: String) -> Digest32? {
-    guard let text = self[name]?.stringValue else { return nil }
+  func digest(_ name: String) -> Digest32? { self[name]?.digestValue }
+
+  /// The value as a SHA-256 in hex.
+  var digestValue: Digest32? {
+    guard let text = stringValue else { return nil }
     return Array(text.utf8).withUnsafeBytes { Digest32(hex: $0) }
   }
 }

@@ -5,9 +5,9 @@ enum Schema {
   /// The version of each projection's tables and fold. A database with others is rebuilt, as is one with other
   /// definitions: a fold that changed can only be told by its version.
   static let versions: [(name: String, version: Int)] = [
-    ("apps", 1), ("receipts", 4), ("sales", 3), ("journal", 2), ("users", 1),
-    ("verifications", 2), ("exceptions", 4), ("declarations", 1), ("uploads", 3),
-    ("views", 6),
+    ("apps", 1), ("receipts", 4), ("sales", 4), ("journal", 2), ("users", 1),
+    ("verifications", 3), ("exceptions", 4), ("declarations", 2), ("uploads", 3),
+    ("views", 7),
   ]
 
   /// They are one fold over tables that belong together: whatever changes among these is a change of all.
@@ -27,7 +27,8 @@ enum Schema {
     "receipts": ["receipts", "upload_verdicts", "open_uploads", "pending_receipts"],
     "sales": ["sales", "sale_transactions"], "journal": ["later_lines"], "users": ["users"],
     "verifications": ["verifications"], "exceptions": ["exceptions"],
-    "declarations": ["declarations", "price_list", "rates"], "uploads": ["uploads"], "views": [],
+    "declarations": ["declarations", "price_list", "rates", "trust_declarations"],
+    "uploads": ["uploads"], "views": [],
   ]
 
   /// In the order in which rows are written: only then SQLite takes their values without copying them.
@@ -55,7 +56,7 @@ enum Schema {
       position INTEGER PRIMARY KEY, upload INTEGER NOT NULL, receipt INTEGER,
       authority INTEGER NOT NULL, outcome INTEGER NOT NULL, status INTEGER, environment INTEGER,
       reason TEXT, attempt INTEGER NOT NULL, endpoint INTEGER, occurred_at_ms INTEGER NOT NULL,
-      request_date_ms INTEGER, reply_position INTEGER);
+      request_date_ms INTEGER, reply_position INTEGER, host INTEGER, trust INTEGER);
     CREATE TABLE receipts(
       id INTEGER PRIMARY KEY, receipt_id TEXT NOT NULL, app_family INTEGER NOT NULL,
       bundle INTEGER NOT NULL, style INTEGER NOT NULL, environment INTEGER, state INTEGER NOT NULL,
@@ -83,7 +84,7 @@ enum Schema {
       is_upgraded INTEGER NOT NULL, cancellation_state INTEGER NOT NULL,
       newest_cancellation_request_ms INTEGER, reversal_request_ms INTEGER,
       version INTEGER NOT NULL, created_at_ms INTEGER NOT NULL, updated_at_ms INTEGER NOT NULL,
-      is_transaction_alias INTEGER NOT NULL, chain_hash INTEGER);
+      is_transaction_alias INTEGER NOT NULL, chain_hash INTEGER, trust INTEGER NOT NULL);
     CREATE TABLE sale_figures(id INTEGER PRIMARY KEY, figures BLOB NOT NULL);
     CREATE TABLE sale_transactions(
       sale INTEGER NOT NULL, transaction_id TEXT NOT NULL,
@@ -109,6 +110,9 @@ enum Schema {
     CREATE TABLE declarations(
       position INTEGER PRIMARY KEY, type INTEGER NOT NULL, source TEXT NOT NULL,
       source_sha256 TEXT NOT NULL);
+    CREATE TABLE trust_declarations(
+      position INTEGER PRIMARY KEY, production_host TEXT NOT NULL, sandbox_host TEXT NOT NULL,
+      is_apple INTEGER NOT NULL, data TEXT NOT NULL);
     """
 
   /// The tables that say how far a database has come and what was signed, not what follows from events: they are left

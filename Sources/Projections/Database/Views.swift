@@ -5,7 +5,7 @@ extension Schema {
   /// The stable views, in the order of docs/projections.md, which describes every column.
   static let viewNames = [
     "app_view", "receipt_view", "upload_view", "verification_view", "user_view", "sale_view",
-    "journal_view", "exception_view", "price_view", "rate_view",
+    "journal_view", "exception_view", "price_view", "rate_view", "trust_view",
   ]
 
   /// Made with the indexes. Words are those of the reports, from the same cases.
@@ -36,6 +36,7 @@ extension Schema {
   private static let kinds = SaleKind.allCases.map { ($0.rawValue, "\($0.word)") }
   private static let paidKinds = SaleKind.allCases.filter(\.isPaid).map { "\($0.rawValue)" }
     .joined(separator: ", ")
+  private static let trusts = ReplyTrust.allCases.map { ($0.rawValue, "\($0.word)") }
   private static let bases = PriceBasis.allCases.map { ($0.rawValue, "\($0.word)") }
   private static let problems = PriceProblem.allCases.map { ($0.rawValue, "\($0.word)") }
   private static let lineTypes = LineType.allCases.map { ($0.rawValue, "\($0.word)") }
@@ -78,6 +79,7 @@ extension Schema {
       \(word("v.outcome", outcomes)) AS outcome, v.status,
       \(symbol("v.environment")) AS environment, v.reason, v.attempt,
       CASE v.endpoint WHEN 0 THEN 'production' WHEN 1 THEN 'sandbox' END AS endpoint,
+      \(symbol("v.host")) AS host, \(word("v.trust", trusts)) AS trust,
       \(instant("v.occurred_at_ms", "occurred_at")),
       \(instant("v.request_date_ms", "request_date")), v.reply_position
       FROM verifications v LEFT JOIN receipts r ON r.id = v.receipt;
@@ -111,7 +113,8 @@ extension Schema {
       s.unit_price_micros, \(word("s.price_basis", bases)) AS price_basis, s.price_position,
       iif(s.price_basis = \(PriceBasis.none.rawValue), \(word("s.price_problem", problems)), NULL)
         AS price_problem,
-      s.is_upgraded, s.cancellation_state = \(CancellationState.returned.rawValue) AS cancelled
+      s.is_upgraded, s.cancellation_state = \(CancellationState.returned.rawValue) AS cancelled,
+      \(word("s.trust", trusts)) AS trust
       FROM sales s LEFT JOIN users u ON u.id = s.user;
     CREATE VIEW journal_view AS SELECT j.sale, j.ordinal, \(instant("j.date_ms", "date")),
       \(word("j.line", lineTypes)) AS line, \(symbol("s.environment")) AS environment,
@@ -158,6 +161,8 @@ extension Schema {
     CREATE VIEW rate_view AS SELECT r.position, r.ordinal, d.source, d.source_sha256,
       date(r.day * 86400, 'unixepoch') AS date, r.base, r.quote, r.rate
       FROM rates r JOIN declarations d ON d.position = r.position;
+    CREATE VIEW trust_view AS SELECT position, production_host, sandbox_host, is_apple, data
+      FROM trust_declarations;
 
     """
 }

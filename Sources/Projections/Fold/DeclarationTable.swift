@@ -1,4 +1,4 @@
-// Apps, price lists and exchange rates: what operators have declared.
+// Apps, price lists, exchange rates and trust: what operators have declared.
 import JSON
 import Ledger
 import Time
@@ -131,6 +131,20 @@ final class DeclarationTable {
         ordinal += 1
       }
     }
+  }
+
+  // MARK: Trust
+
+  /// Writes whom verification trusts from an event on.
+  func add(_ trust: TrustDeclared, data: Text, position: Int) throws(DatabaseError) {
+    try rows?.drain()
+    let insert = try database.prepare("INSERT INTO trust_declarations VALUES(?, ?, ?, ?, ?)")
+    insert.bind(1, position)
+    insert.bind(2, text: trust.productionHost)
+    insert.bind(3, text: trust.sandboxHost)
+    insert.bind(4, trust.foreignTrust.isEmpty ? 1 : 0)
+    insert.bind(5, text: data)
+    try insert.run()
   }
 
   private func addDeclaration(

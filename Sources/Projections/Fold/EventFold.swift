@@ -201,6 +201,9 @@ final class EventFold {
       // They say nothing about the books.
       case .snapshotCreated: _ = try SnapshotCreated(data: data)
       case .historyAccepted: _ = try HistoryAccepted(data: data)
+      case .trustDeclared:
+        try declarations.add(
+          try TrustDeclared(data: data), data: data, position: event.position)
       }
       return nil
     } catch let error as EventError where error.malformation != nil {
@@ -351,6 +354,7 @@ final class EventFold {
             position: event.position, occurredAtMs: occurredAtMs,
             recordedAtMs: event.recordedAtMs, requestDateMs: reply.requestDateMs,
             environment: environment, bundle: bundle, upload: evidence,
+            trust: ReplyTrust(result),
             products: catalogue.isEmpty
               ? nil : catalogue.products(of: try receipts.appFamily(of: receipt)))
           try revenue.fold(verification, rows: reply.rows)

@@ -43,7 +43,8 @@ final class SaleTable: SaleSource {
     transaction_id, original_transaction_id, first_position, country, country_position, user, \
     user_position, unit_price_micros, currency, price_basis, price_position, price_problem, \
     is_upgraded, cancellation_state, newest_cancellation_request_ms, reversal_request_ms, \
-    version, created_at_ms, updated_at_ms, is_transaction_alias, chain_hash
+    version, created_at_ms, updated_at_ms, is_transaction_alias, chain_hash, \
+    trust
     """
 
   init(_ database: Database, _ symbols: SymbolTable, isFresh: Bool) {
@@ -144,6 +145,7 @@ final class SaleTable: SaleSource {
     sale.version = Int(row.integer(25))
     sale.createdAtMs = row.integer(26)
     sale.updatedAtMs = row.integer(27)
+    sale.trust = ReplyTrust(rawValue: Int8(row.integer(30))) ?? .notRecorded
     sale.isChanged = false
     sale.isFirstObservation = false
     return sale
@@ -213,6 +215,7 @@ final class SaleTable: SaleSource {
     add(sale, rows)
     rows.add(sales.hasAlias(place, sale.transactionID) ? 1 : 0)
     rows.add(sale.isOfChain ? sale.originalTransactionID.indexHash : nil)
+    rows.add(Int(sale.trust.rawValue))
     try rows.end()
     try storeTransactions(of: place, sales, rows)
     try writeLines(of: sale, sales, rows)
@@ -227,7 +230,7 @@ final class SaleTable: SaleSource {
   private func target(_ rows: RowWriter) throws(DatabaseError) -> RowTarget {
     if let saleTarget { return saleTarget }
     let made = try rows.target(
-      upserting: "sales(\(Self.columns))", valueCount: 30, key: "id", changing: Self.changing)
+      upserting: "sales(\(Self.columns))", valueCount: 31, key: "id", changing: Self.changing)
     saleTarget = made
     return made
   }

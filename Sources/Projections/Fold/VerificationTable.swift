@@ -13,6 +13,7 @@ final class VerificationTable {
   private let openUploads: OpenUploads
   private let verdicts: UploadVerdicts
   private let answerTimes: AnswerTimes?
+  private var recentHost: Symbol = .none
 
   /// - Parameters:
   ///   - keeper: keeps a word until the next event.
@@ -28,7 +29,7 @@ final class VerificationTable {
     self.openUploads = openUploads
     self.answerTimes = answerTimes
     verdicts = try UploadVerdicts(rows)
-    target = try rows.target("INSERT INTO verifications", valueCount: 13)
+    target = try rows.target("INSERT INTO verifications", valueCount: 15)
   }
 
   /// Writes a row.
@@ -50,6 +51,10 @@ final class VerificationTable {
     rows.add(occurredAtMs)
     rows.add(requestDateMs)
     rows.add(position: replyPosition)
+    rows.add(
+      symbol: result.host.map { symbols.symbol(keeper.bytes(of: $0), recent: &recentHost) }
+        ?? .none)
+    rows.add(replyPosition < 0 ? nil : Int64(ReplyTrust(result).rawValue))
     try rows.end()
   }
 

@@ -62,12 +62,14 @@ package struct RecentReply: Equatable, Sendable {
   package let environment: String?
   package let endpoint: Endpoint?
   package let reason: String?
+  /// Nil where nobody recorded it.
+  package let source: ReplySource?
   /// When it was given, in epoch milliseconds.
   package let occurredAtMs: Int64
 
   package init(
     position: Position, outcome: Outcome, status: Int64?, environment: String?,
-    endpoint: Endpoint?, reason: String?, occurredAtMs: Int64
+    endpoint: Endpoint?, reason: String?, source: ReplySource?, occurredAtMs: Int64
   ) {
     self.position = position
     self.outcome = outcome
@@ -75,6 +77,7 @@ package struct RecentReply: Equatable, Sendable {
     self.environment = environment
     self.endpoint = endpoint
     self.reason = reason
+    self.source = source
     self.occurredAtMs = occurredAtMs
   }
 }

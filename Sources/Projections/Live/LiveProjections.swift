@@ -19,6 +19,7 @@ package final class LiveProjections: Sendable {
     var answers: ReceiptAnswers
     var waiting: WaitingQueries
     let apps: AppQueries
+    let trust: TrustQueries
     let events: EventReader
   }
 
@@ -133,6 +134,9 @@ package final class LiveProjections: Sendable {
     try ask { try $0.apps.undeclaredProducts() }
   }
 
+  /// The trust that was declared last; nil where none was.
+  package func newestTrust() throws -> TrustDeclared? { try ask { try $0.trust.newest() } }
+
   /// The newest final answer of the App Store for a receipt, unless it was given at another time (epoch
   /// milliseconds). One of the future comes from a clock that ran ahead.
   package func recentReply(
@@ -161,7 +165,8 @@ package final class LiveProjections: Sendable {
       let questions = Questions(
         path: path,
         answers: try ReceiptAnswers(database) { try events.line(at: $0) },
-        waiting: try WaitingQueries(database), apps: AppQueries(database), events: events)
+        waiting: try WaitingQueries(database), apps: AppQueries(database),
+        trust: TrustQueries(database), events: events)
       current = questions
       return try body(questions)
     }

@@ -43,8 +43,9 @@ struct WaitingQueries {
       """)
     selectReply = try database.prepare(
       """
-      SELECT v.outcome, v.status, s.text, v.endpoint, v.reason, v.occurred_at_ms
-      FROM verifications v LEFT JOIN symbols s ON s.id = v.environment WHERE v.position = ?
+      SELECT v.outcome, v.status, s.text, v.endpoint, v.reason, v.occurred_at_ms, h.text, v.trust
+      FROM verifications v LEFT JOIN symbols s ON s.id = v.environment
+      LEFT JOIN symbols h ON h.id = v.host WHERE v.position = ?
       """)
     selectSummary = try database.prepare(
       """
@@ -102,11 +103,14 @@ struct WaitingQueries {
     guard try row.step(), times.contains(row.integer(5)) else { return nil }
     let outcome: Outcome =
       OutcomeCode(rawValue: Int8(row.integer(0))) == .valid ? .valid : .invalid
+    let isImported = row.integer(7) == Int64(ReplyTrust.imported.rawValue)
     return RecentReply(
       position: position, outcome: outcome, status: row.optionalInteger(1),
       environment: row.optionalText(2),
       endpoint: row.optionalInteger(3).map { $0 == 1 ? .sandbox : .production },
-      reason: row.optionalText(4), occurredAtMs: row.integer(5))
+      reason: row.optionalText(4),
+      source: row.optionalText(6).map { .host($0) } ?? (isImported ? .imported : nil),
+      occurredAtMs: row.integer(5))
   }
 
   private func receipt(

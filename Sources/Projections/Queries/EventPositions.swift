@@ -56,6 +56,8 @@ extension LedgerQueries {
         result += try positions("SELECT position FROM declarations WHERE type = 0", end)
       case .ratesDeclared:
         result += try positions("SELECT position FROM declarations WHERE type = 1", end)
+      case .trustDeclared:
+        result += try positions("SELECT position FROM trust_declarations", end)
       case .appRegistered, .snapshotCreated, .historyAccepted: break
       }
     }
@@ -76,7 +78,8 @@ extension LedgerQueries {
     let others = try database.prepare(
       """
       SELECT position FROM uploads UNION ALL SELECT position FROM verifications
-      UNION ALL SELECT position FROM declarations ORDER BY position
+      UNION ALL SELECT position FROM declarations
+      UNION ALL SELECT position FROM trust_declarations ORDER BY position
       """)
     var result: [Position] = []
     var next = 0

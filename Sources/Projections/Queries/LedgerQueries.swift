@@ -225,7 +225,8 @@ package final class LedgerQueries {
       return try row.step() ? Int(row.integer(0)) : 0
     }
     switch type {
-    case .receiptUploaded, .receiptVerified, .snapshotCreated, .historyAccepted: return nil
+    case .receiptUploaded, .receiptVerified, .snapshotCreated, .historyAccepted, .trustDeclared:
+      return nil
     case .appRegistered:
       return .app(
         receipts: try count(

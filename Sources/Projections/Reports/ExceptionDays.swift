@@ -46,6 +46,7 @@ struct ShownSales {
   private var areShown: [Bool] = []
   /// How many of them have no price.
   private(set) var unpricedCount = 0
+  private var trusts = InlineArray<5, Int>(repeating: 0)
 
   /// Notes a confirmed line of those days.
   @inline(__always)
@@ -53,7 +54,16 @@ struct ShownSales {
     while areShown.count <= line.sale { areShown.append(false) }
     if areShown[line.sale] { return }
     areShown[line.sale] = true
+    trusts[Int(line.trust.rawValue)] += 1
     if line.basis == .none { unpricedCount += 1 }
+  }
+
+  /// How many of them rest on replies of each source, in the order of the sources; without those of none.
+  var trustCounts: [(word: String, count: Int)] {
+    ReplyTrust.allCases.compactMap { trust in
+      let count = trusts[Int(trust.rawValue)]
+      return count == 0 ? nil : ("\(trust.word)", count)
+    }
   }
 
   func holds(_ sale: Int) -> Bool { areShown.indices.contains(sale) && areShown[sale] }

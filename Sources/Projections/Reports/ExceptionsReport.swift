@@ -171,17 +171,18 @@ extension ReportSource {
 
   /// How many exceptions of each type concern what is shown, by name: as many as the exceptions report lists.
   /// - Parameter shownSales: where a report has noted them already.
-  func exceptionCounts(_ shownSales: ShownSales?) throws -> [(type: String, count: Int)] {
+  func exceptionCounts(_ shownSales: ShownSales) throws -> [(type: String, count: Int)] {
     let days = try ExceptionDays(self)
     var counts: [ExceptionType: Int] = [:]
-    try count(of: shownSales ?? self.shownSales(), days, into: &counts)
+    try count(of: shownSales, days, into: &counts)
     _ = try forEachUnconverted { type, _, _ in counts[type, default: 0] += 1 }
     let pendingCount = days.pendingSales().count { shows(environment: $0.environment) }
     if pendingCount > 0 { counts[.pendingSale] = pendingCount }
     return counts.map { ($0.key.word, $0.value) }.sorted { $0.0 < $1.0 }
   }
 
-  private func shownSales() throws(ProjectionError) -> ShownSales {
+  /// The confirmed sales that the report's days concern.
+  func shownSales() throws(ProjectionError) -> ShownSales {
     var shown = ShownSales()
     try forEachConfirmedLine { line in
       if isWithinDays(decidingDateMs(line)) { shown.note(line) }

@@ -43,6 +43,11 @@ package final class IntakeLookup {
     return try row.step() ? row.text(0) : nil
   }
 
+  /// The trust that was declared last; nil where none was.
+  package func newestTrust() throws(ProjectionError) -> TrustDeclared? {
+    try TrustQueries(database).newest()
+  }
+
   /// The positions of the events that declare a file with this SHA-256, ascending.
   package func declarations(
     _ type: EventType, sha256Hex: String

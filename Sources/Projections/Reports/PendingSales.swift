@@ -69,7 +69,7 @@ final class PendingSales {
           position: Int(rows.integer(4)), occurredAtMs: rows.integer(5),
           country: rows.optionalInteger(6).map(Symbol.init) ?? .none,
           user: rows.optionalInteger(7).map(Int32.init) ?? -1, metadata: rows.bytes(8)),
-        isPending: true)
+        trust: .unconfirmed, isPending: true)
       try revenue.fold(verification, rows: reply.rows)
     }
   }

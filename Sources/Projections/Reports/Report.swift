@@ -65,7 +65,9 @@ package enum Report {
     case .receipts: summary = try ReceiptsReport(source: source).write(to: writer)
     case .users: summary = try UsersReport(source: source).write(to: writer)
     }
-    summary.exceptions = try source.exceptionCounts(shownSales)
+    let shown = try shownSales ?? source.shownSales()
+    summary.exceptions = try source.exceptionCounts(shown)
+    if request.kind.hasDays, request.kind != .exceptions { summary.trust = shown.trustCounts }
     summary.unknownEnvironments = try (request.environments ?? []).filter {
       try !knows(environment: $0, database)
     }

@@ -23,7 +23,7 @@ package enum ReportKind: String, CaseIterable, Sendable {
 
 /// What revenue may be split by.
 package enum ReportDimension: String, CaseIterable, Sendable {
-  case period, app, product, country, environment, basis
+  case period, app, product, country, environment, basis, trust
 
   /// The column that bears it.
   var column: StaticString {
@@ -34,6 +34,7 @@ package enum ReportDimension: String, CaseIterable, Sendable {
     case .country: "country_code"
     case .environment: "environment"
     case .basis: "price_basis"
+    case .trust: "trust"
     }
   }
 }

@@ -13,6 +13,7 @@ struct ReportLine {
   var country: Symbol
   var kind: SaleKind
   var basis: PriceBasis
+  var trust: ReplyTrust
   var quantity: Int64
   var currency: Currency?
   var amountMicros: Int64?
@@ -27,8 +28,9 @@ extension ReportLine {
     self.init(
       type: line.type, dateMs: line.dateMs, saleDateMs: sale.saleDateMs,
       environment: sale.environment, bundle: sale.bundle, product: sale.product,
-      country: sale.country, kind: sale.kind, basis: sale.priceBasis, quantity: line.quantity,
-      currency: sale.price?.currency, amountMicros: line.amountMicros, position: line.position,
+      country: sale.country, kind: sale.kind, basis: sale.priceBasis, trust: sale.trust,
+      quantity: line.quantity, currency: sale.price?.currency, amountMicros: line.amountMicros,
+      position: line.position,
       sale: sale.id, reason: line.reason)
   }
 
@@ -41,8 +43,8 @@ extension ReportLine {
     self.init(
       type: type, dateMs: dateMs, saleDateMs: figures.saleDateMs,
       environment: figures.environment, bundle: figures.bundle, product: figures.product,
-      country: figures.country, kind: figures.kind, basis: figures.priceBasis, quantity: quantity,
-      currency: currency,
+      country: figures.country, kind: figures.kind, basis: figures.priceBasis, trust: figures.trust,
+      quantity: quantity, currency: currency,
       amountMicros: JournalLine.amountMicros(
         of: quantity, priceMicros: currency == nil ? nil : figures.priceMicros, figures.kind),
       position: position, sale: sale, reason: reason)

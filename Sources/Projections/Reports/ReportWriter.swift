@@ -52,6 +52,8 @@ package struct ReportSummary: Sendable {
   package var totals: [ReportTotal] = []
   /// How many exceptions there are of each type, by name.
   package var exceptions: [(type: String, count: Int)] = []
+  /// How many of the sales shown rest on replies of each source, by name; without those of none.
+  package var trust: [(word: String, count: Int)] = []
   /// The rates that were used (rule R10).
   package var rates = UsedRates()
   /// Environments that were asked for and that no receipt or reply has named: a slip of the pen, most likely.

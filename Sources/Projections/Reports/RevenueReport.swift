@@ -73,8 +73,8 @@ struct RevenueSums {
 struct RevenueReport {
   /// What a row is for: numbers of the dimensions' values, in the order asked for, then the currency's place.
   private struct Key {
-    static let currencyIndex = 6
-    var numbers = InlineArray<7, Int64>(repeating: 0)
+    static let currencyIndex = 7
+    var numbers = InlineArray<8, Int64>(repeating: 0)
 
     var currency: Currency? {
       let number = numbers[Self.currencyIndex]
@@ -83,7 +83,7 @@ struct RevenueReport {
 
     @inline(__always)
     static func == (left: Key, right: Key) -> Bool {
-      for index in 0..<7 where left.numbers[index] != right.numbers[index] { return false }
+      for index in 0..<8 where left.numbers[index] != right.numbers[index] { return false }
       return true
     }
 
@@ -157,6 +157,7 @@ struct RevenueReport {
         case .country: Int64(line.country)
         case .environment: Int64(line.environment)
         case .basis: Int64(line.basis.rawValue)
+        case .trust: Int64(line.trust.rawValue)
         }
     }
     return key
@@ -173,6 +174,7 @@ struct RevenueReport {
     case .period: Array((periods[number]?.description ?? "").utf8)
     case .country: Array(source.symbols.country(Symbol(number)))
     case .basis: Array((PriceBasis(rawValue: Int8(number)) ?? .none).word.text)
+    case .trust: Array((ReplyTrust(rawValue: Int8(number)) ?? .notRecorded).word.text)
     default: Array(source.symbols.text(Symbol(number)))
     }
   }
@@ -207,7 +209,7 @@ struct RevenueReport {
       }
       return (place: place, ranks: ranks)
     }.sorted { left, right in
-      for index in 0..<7 where left.ranks.numbers[index] != right.ranks.numbers[index] {
+      for index in 0..<8 where left.ranks.numbers[index] != right.ranks.numbers[index] {
         return left.ranks.numbers[index] < right.ranks.numbers[index]
       }
       return left.place < right.place

@@ -230,6 +230,7 @@ final class RevenueFold {
       sale.transactionID = transaction
       sale.originalTransactionID = original
       sale.firstPosition = verification.position
+      sale.trust = verification.trust
       sale.createdAtMs = verification.recordedAtMs
       sale.priceBasis = kind.isPaid ? .none : .notApplicable
     }

@@ -118,6 +118,7 @@ struct Sale {
   var transactionID = Text(start: nil, count: 0)
   var originalTransactionID = Text(start: nil, count: 0)
   var firstPosition = 0
+  var trust: ReplyTrust = .notRecorded
 
   // What later ones may add (rule R6).
   var country: Symbol = .none

@@ -15,6 +15,7 @@ struct SaleFigures: Equatable {
   var quantity: Int8
   var kind: SaleKind
   var priceBasis: PriceBasis
+  var trust: ReplyTrust
 
   init(_ sale: Sale, currency: Symbol) {
     precondition(1...10 ~= sale.quantity, "a sale of \(sale.quantity) units")
@@ -29,6 +30,7 @@ struct SaleFigures: Equatable {
     quantity = Int8(sale.quantity)
     kind = sale.kind
     priceBasis = sale.priceBasis
+    trust = sale.trust
   }
 
   // MARK: As bytes
@@ -51,7 +53,7 @@ struct SaleFigures: Equatable {
     bytes.storeBytes(of: quantity, toByteOffset: 44, as: Int8.self)
     bytes.storeBytes(of: kind.rawValue, toByteOffset: 45, as: Int8.self)
     bytes.storeBytes(of: priceBasis.rawValue, toByteOffset: 46, as: Int8.self)
-    bytes.storeBytes(of: 0, toByteOffset: 47, as: Int8.self)
+    bytes.storeBytes(of: trust.rawValue, toByteOffset: 47, as: Int8.self)
   }
 
   /// Reads what `write` has written; nil where another program has put in what no amount can be made of.
@@ -67,9 +69,11 @@ struct SaleFigures: Equatable {
     quantity = bytes.load(fromByteOffset: 44, as: Int8.self)
     guard let kind = SaleKind(rawValue: bytes.load(fromByteOffset: 45, as: Int8.self)),
       let priceBasis = PriceBasis(rawValue: bytes.load(fromByteOffset: 46, as: Int8.self)),
+      let trust = ReplyTrust(rawValue: bytes.load(fromByteOffset: 47, as: Int8.self)),
       1...10 ~= quantity, priceMicros.magnitude < UInt64(Int64.max / 10)
     else { return nil }
     self.kind = kind
     self.priceBasis = priceBasis
+    self.trust = trust
   }
 }

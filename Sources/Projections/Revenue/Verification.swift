@@ -12,6 +12,7 @@ struct Verification {
   var environment: Symbol
   var bundle: Symbol
   var upload: UploadEvidence
+  var trust: ReplyTrust
   /// What the app family declares; nil where it declares no products.
   var products: DeclaredProducts?
   /// Whether it stands in for the App Store's reply that is still owed (rule R1, *pending*).

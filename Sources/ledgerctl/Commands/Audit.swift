@@ -12,6 +12,8 @@ let auditCommand = Command(
       + "projections rest. It changes nothing and needs no lock. Projections that SQLite can't read without "
       + "writing beside them are left out; the exit code is then 3. Projections know which replies are not about "
       + "their receipts (`reply_mismatch`): their number is shown too.",
+    "It names every trust that is not Apple's own: hosts, roots, intermediates and signers that the events "
+      + "`trust.declared` say were in force, and from which position on.",
     "Of the projections the root alone is compared: their rows are caches, which whoever can write to the ledger "
       + "can edit. `--projections` folds the log from nothing and compares every row of the projections and of "
       + "every snapshot, which takes as long as a rebuild or two. Nothing else proves them.",
@@ -263,7 +265,8 @@ private func write(
       ),
       ("root", rootText(report)),
       ("checkpoints", "\(report.checkpointCount) checked"),
-      ("projections", projections.text),
+    ] + report.trustFields + [
+      ("projections", projections.text)
     ] + projections.replyFields + [("snapshots", AuditedSnapshot.text(snapshots))]
       + report.notes.map { ("note", $0) })
   var table = TextTable([
@@ -280,6 +283,22 @@ private func write(
   try sheet.table("Findings", table)
   if report.furtherFindingCount > 0 {
     try context.output.writeLine("and \(report.furtherFindingCount) more")
+  }
+}
+
+extension AuditReport {
+  /// Whom verification trusted beside Apple.
+  fileprivate var trustFields: [(name: String, value: String)] {
+    if trust.isEmpty { return [("trust", "not recorded")] }
+    let foreign = trust.map { ($0.position, $0.trust.foreignTrust) }.filter { !$0.1.isEmpty }
+    var fields = foreign.map { position, names in
+      (name: "trust", value: "from position \(position) on: \(names.joined(separator: ", "))")
+    }
+    if foreign.isEmpty { fields.append(("trust", "Apple's own")) }
+    if furtherTrustCount > 0 {
+      fields.append(("trust", "\(counted(furtherTrustCount, "further declaration")) not shown"))
+    }
+    return fields
   }
 }
 
@@ -313,6 +332,13 @@ private func writeJSON(
     writer.member("tails", report.tailCount)
     writer.member("bytes", report.byteCount)
     writer.member("checkpoints", report.checkpointCount)
+    writer.array("trust", report.trust) { declared, writer in
+      writer.object { writer in
+        writer.member("position", declared.position)
+        writer.array("not_apple", declared.trust.foreignTrust) { $1.string($0) }
+      }
+    }
+    writer.member("further_trust", report.furtherTrustCount)
     writer.key("projections")
     writer.object { writer in
       switch projections {

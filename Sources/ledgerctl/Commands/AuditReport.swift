@@ -127,10 +127,14 @@ private struct ReportAudit {
     guard descriptor >= 0
     else { throw Failure(operation: "write", object: again, systemError: errno) }
     defer { close(descriptor) }
+    let books = try Database(path: database, mode: .read)
+    if let trust = manifest.trust, try Manifest.Trust.all(in: books) != trust {
+      throw failure(.mismatch, manifestPath, "its trust is not what the log declares")
+    }
     let written = try ReportOutput(
       manifest.request, manifest.format, ledger.directory.identity
     ).write(
-      from: try Database(path: database, mode: .read),
+      from: books,
       to: Output(descriptor: descriptor, name: again), context)
     if let line = try firstDifference(reportPath, descriptor) {
       let isRebuilt = written.sha256 == manifest.sha256

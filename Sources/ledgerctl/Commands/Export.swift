@@ -119,10 +119,13 @@ private func export(
     if let text = written.summary.unconvertedText(request) {
       context.diagnostics.writeLine("ledgerctl: export: \(text)")
     }
+    if let text = written.summary.trustText {
+      context.diagnostics.writeLine("ledgerctl: export: \(text)")
+    }
     report = written
     if let path = options.manifestedPath {
       // Signed before the report comes into being: where that is refused there is none.
-      manifest = try Manifest(output, written, path: path, ledger)
+      manifest = try Manifest(output, written, path: path, ledger, database)
     }
   }
   if let manifest, let path = options.manifestedPath {

@@ -9,7 +9,7 @@ struct ExportOptions: Equatable, Sendable {
   }
 
   enum Dimension: String, CaseIterable, Sendable {
-    case period, app, product, country, environment, basis
+    case period, app, product, country, environment, basis, trust
   }
 
   enum Period: String, CaseIterable, Sendable {

@@ -97,18 +97,21 @@ private func importUploads(
   importOptions.isStrict = options.isStrict
   importOptions.checksSignatures = options.checksSignatures
   importOptions.acceptsMismatch = options.acceptsMismatch
-  let trust = try ConfigurationFile(ledger.directory).read().trust
-  let verifier = try ReceiptVerifier(configuration: trust.verifierConfiguration)
+  let configuration = try ConfigurationFile(ledger.directory).read()
+  let verifier = try ReceiptVerifier(configuration: configuration.trust.verifierConfiguration)
+  let trust = try TrustDeclared(configuration.appStore, configuration.trust, verifier)
   var summary = ImportSummary()
   var hasUnregistered = false
   do {
     try ledger.withWriter { writer in
       // Nobody else imports or registers beside, so that what is known stays all that is known.
-      let lookup = Lookup(try IntakeLookup(try ledger.projections(isFrugal: true)), stop: stop)
+      let intakeLookup = try IntakeLookup(try ledger.projections(isFrugal: true))
+      let isRecorded = try intakeLookup.newestTrust() == trust
+      let lookup = Lookup(intakeLookup, stop: stop)
       let progress = Progress("Importing", unit: .bytes, context: context)
       let importer = Importer(
         inputs, into: writer, families: lookup, known: lookup, verifier: verifier,
-        options: importOptions, stop: stop,
+        options: importOptions, trust: isRecorded ? nil : trust, stop: stop,
         onProblem: { problem in
           progress.erase()
           problems.take(problem)

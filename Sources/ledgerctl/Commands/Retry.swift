@@ -67,9 +67,12 @@ private func run(
   var options = WorkflowOptions()
   options.workerCount = 1
   options.say = { diagnostics.writeLine(visible("ledgerctl: retry: \($0)")) }
+  let checker = try ReceiptVerifier(configuration: configuration.trust.verifierConfiguration)
+  let trust = try TrustDeclared(configuration.appStore, configuration.trust, checker)
+  if try writer.record(trust, after: projections.newestTrust()) { try projections.catchUp() }
   let workflow = UploadWorkflow(
     writer: writer, projections: projections, appStore: appStore, configuration: configuration,
-    checker: try ReceiptVerifier(configuration: configuration.trust.verifierConfiguration),
+    checker: checker,
     metrics: Metrics(), options: options, isSingleRun: true)
   do {
     try workflow.start()

@@ -21,14 +21,31 @@ struct Manifest {
   let reportVersion: Int
   let projectionVersions: [(name: String, version: Int)]
   let timeZoneVersion: String?
+  /// Trust that is not Apple's own, among the events that the report rests on; nil in a manifest of an earlier version.
+  let trust: [Trust]?
   /// The report's file name, without a folder.
   let file: String
   let byteCount: Int
   let sha256: Digest32
 
+  /// What was trusted beside Apple's own, from a position on.
+  struct Trust: Equatable {
+    let position: Position
+    /// Hosts and certificates, in words.
+    let names: [String]
+
+    /// Those that a database's events declare.
+    static func all(in database: Database) throws -> [Trust] {
+      try TrustQueries(database).foreign().map {
+        Trust(position: $0.position, names: $0.trust.foreignTrust)
+      }
+    }
+  }
+
   /// Describes a report that was just written; signs its head where there is a key.
   init(
-    _ output: ReportOutput, _ written: WrittenReport, path: String, _ ledger: OpenLedger
+    _ output: ReportOutput, _ written: WrittenReport, path: String, _ ledger: OpenLedger,
+    _ database: Database
   ) throws {
     let identity = ledger.directory.identity
     origin = identity.origin
@@ -53,6 +70,7 @@ struct Manifest {
     reportVersion = output.request.kind.version
     projectionVersions = Projector.versions
     timeZoneVersion = TimeZoneTable.dataVersion()
+    trust = try Trust.all(in: database)
     file = path.split(separator: "/").last.map(String.init) ?? path
     byteCount = written.byteCount
     sha256 = written.sha256
@@ -96,6 +114,18 @@ struct Manifest {
     }
     lines.add("time_zone_data") { writer in
       if let timeZoneVersion { writer.string(timeZoneVersion) } else { writer.null() }
+    }
+    if let trust {
+      lines.add("trust") { writer in
+        writer.beginArray()
+        for declared in trust {
+          writer.object { writer in
+            writer.member("position", declared.position)
+            writer.array("not_apple", declared.names) { $1.string($0) }
+          }
+        }
+        writer.endArray()
+      }
     }
     lines.add("note") { $0.string(reportNote) }
     return lines.bytes
@@ -161,6 +191,7 @@ struct Manifest {
     else { throw refusal("'projections' is missing") }
     projectionVersions = members.map { ($0.key, Int($0.value.integerValue ?? -1)) }
     timeZoneVersion = json["time_zone_data"]?.stringValue
+    trust = try Self.trust(json["trust"], refusal("'trust' is no list of declarations"))
     file = try text("file")
     guard !file.isEmpty, !file.contains("/"), file != ".", file != ".."
     else { throw refusal("'file' is no name of a file beside it") }
@@ -168,6 +199,23 @@ struct Manifest {
     let sha256 = Array(try text("sha256").utf8).withUnsafeBytes { Digest32(hex: $0) }
     guard let sha256 else { throw refusal("'sha256' is not 64 hexadecimal digits") }
     self.sha256 = sha256
+  }
+
+  private static func trust(
+    _ value: JSONValue?, _ refusal: Failure
+  ) throws(Failure) -> [Trust]? {
+    guard let value else { return nil }
+    guard let array = value.arrayValue else { throw refusal }
+    var trust: [Trust] = []
+    for member in array {
+      guard let position = member["position"]?.integerValue,
+        let names = member["not_apple"]?.arrayValue
+      else { throw refusal }
+      let texts = names.compactMap(\.stringValue)
+      guard texts.count == names.count else { throw refusal }
+      trust.append(Trust(position: Int(position), names: texts))
+    }
+    return trust
   }
 
   /// What was of another version when the report was made, in words; empty where nothing was.

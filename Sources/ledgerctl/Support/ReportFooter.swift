@@ -90,6 +90,16 @@ extension ReportSummary {
   }
 }
 
+extension ReportSummary {
+  /// What is said where sales rest on replies that no host of Apple's has given, as far as the ledger knows; nil where
+  /// all do.
+  var trustText: String? {
+    if trust.allSatisfy({ $0.word == "app_store" }) { return nil }
+    let counts = trust.map { "\($0.count) \($0.word)" }.joined(separator: ", ")
+    return "sales by the source of their reply: \(counts) (--by trust, docs/revenue.md)"
+  }
+}
+
 extension ReportRequest {
   /// The filters as `export` takes them, standard values included.
   fileprivate var words: String {

@@ -1,0 +1,19 @@
+// What is Apple's own: the hosts that answer for the App Store, and the certificates that receipts rest on.
+package import Bytes
+package import JSON
+
+/// Tells Apple's hosts and certificates from those that somebody has configured.
+package enum AppleTrust {
+  /// Whether a host, as `VerifyReceiptOptions.host(of:)` has it, is one of Apple's for verifyReceipt.
+  package static func isHost(_ host: JSONString) -> Bool {
+    host == "buy.itunes.apple.com" || host == "sandbox.itunes.apple.com"
+  }
+
+  package static func isHost(_ host: String) -> Bool {
+    host == "buy.itunes.apple.com" || host == "sandbox.itunes.apple.com"
+  }
+
+  /// SHA-256 fingerprints of Apple's root and of the intermediates that come with the program.
+  package static let certificates = Set(
+    AppleCertificates.shippedIntermediates.map(\.fingerprint) + [.appleRoot])
+}
