@@ -37,8 +37,7 @@ let package = Package(
     .library(
       name: "LedgerModules",
       targets: [
-        "Threads", "Time", "Bytes", "JSON", "Ledger", "AppStore", "Projections", "Intake",
-        "AppStoreAuthority",
+        "Base", "JSON", "Ledger", "AppStore", "Projections", "Intake", "AppStoreAuthority",
       ]),
   ],
   targets: [
@@ -50,45 +49,34 @@ let package = Package(
     systemLibrary("CCrypto", pkgConfig: "libcrypto", debian: "libssl-dev"),
     systemLibrary("CCurl", pkgConfig: "libcurl", debian: "libcurl4-openssl-dev"),
     systemLibrary("CMicroHTTPD", pkgConfig: "libmicrohttpd", debian: "libmicrohttpd-dev"),
-    library("Threads", knows: []),
-    library("Time", knows: []),
-    library("Bytes", knows: ["CCrypto"]),
+    library("Base", knows: ["CCrypto"]),
     library("JSON", knows: []),
-    library("Ledger", knows: ["Threads", "Time", "Bytes", "JSON", "CDeflate", "CCrypto"]),
-    library("AppStore", knows: ["Threads", "Time", "Bytes", "JSON", "CCrypto", "CCurl"]),
-    library(
-      "Projections",
-      knows: ["Threads", "Time", "Bytes", "JSON", "Ledger", "AppStore", "CSQLite", "CLinux"]),
+    library("Ledger", knows: ["Base", "JSON", "CDeflate", "CCrypto"]),
+    library("AppStore", knows: ["Base", "JSON", "CCrypto", "CCurl"]),
+    library("Projections", knows: ["Base", "JSON", "Ledger", "AppStore", "CSQLite", "CLinux"]),
     library(
       "Intake",
-      knows: [
-        "Threads", "Time", "Bytes", "JSON", "Ledger", "AppStore", "Projections", "CZlib",
-        "CMicroHTTPD",
-      ]),
+      knows: ["Base", "JSON", "Ledger", "AppStore", "Projections", "CZlib", "CMicroHTTPD"]),
     .executableTarget(
       name: "ledgerctl",
-      dependencies: [
-        "Threads", "Time", "Bytes", "JSON", "Ledger", "AppStore", "Projections", "Intake",
-      ],
+      dependencies: ["Base", "JSON", "Ledger", "AppStore", "Projections", "Intake"],
       swiftSettings: strict),
     // For the demo, tests and measurements; never part of what is shipped.
     .executableTarget(
       name: "generate-history",
-      dependencies: ["AppStoreAuthority", "ProgramSupport", "Time", "Bytes", "JSON"],
+      dependencies: ["AppStoreAuthority", "ProgramSupport", "Base", "JSON"],
       path: "Development/generate-history", swiftSettings: strict),
     .target(
-      name: "AppStoreAuthority", dependencies: ["AppStore", "Time", "Bytes", "JSON", "CCrypto"],
+      name: "AppStoreAuthority", dependencies: ["AppStore", "Base", "JSON", "CCrypto"],
       path: "Development/AppStoreAuthority", swiftSettings: strict),
     .target(
       name: "AppStoreStandIn",
-      dependencies: [
-        "AppStoreAuthority", "AppStore", "Threads", "Time", "Bytes", "JSON", "CMicroHTTPD",
-      ],
+      dependencies: ["AppStoreAuthority", "AppStore", "Base", "JSON", "CMicroHTTPD"],
       path: "Development/AppStoreStandIn", swiftSettings: strict),
     .executableTarget(
       name: "app-store-stand-in",
       dependencies: [
-        "AppStoreStandIn", "AppStoreAuthority", "ProgramSupport", "AppStore", "Bytes", "JSON",
+        "AppStoreStandIn", "AppStoreAuthority", "ProgramSupport", "AppStore", "Base", "JSON",
       ],
       path: "Development/app-store-stand-in", swiftSettings: strict),
     .target(
@@ -99,41 +87,33 @@ let package = Package(
       path: "Development/upload-load", swiftSettings: strict),
     .executableTarget(
       name: "ledger-benchmark",
-      dependencies: ["Threads", "Bytes", "Ledger", "Projections", "CSQLite", "CDeflate"],
+      dependencies: ["Base", "Ledger", "Projections", "CSQLite", "CDeflate"],
       path: "Benchmarks/ledger-benchmark", swiftSettings: strict),
     // Does nothing, but is linked with all that ledgerctl is linked with.
     .executableTarget(
       name: "empty-program",
-      dependencies: [
-        "Threads", "Time", "Bytes", "JSON", "Ledger", "AppStore", "Projections", "Intake",
-      ],
+      dependencies: ["Base", "JSON", "Ledger", "AppStore", "Projections", "Intake"],
       path: "Benchmarks/empty-program", swiftSettings: strict),
     .target(
       name: "TestSupport",
-      dependencies: ["Threads", "Time", "Bytes", "JSON", "Ledger", "Projections"],
+      dependencies: ["Base", "JSON", "Ledger", "Projections"],
       path: "Tests/TestSupport",
       swiftSettings: strict),
-    tests("ThreadsTests", of: ["Threads"]),
-    tests("TimeTests", of: ["Time"]),
-    tests("BytesTests", of: ["Bytes"]),
+    tests("BaseTests", of: ["Base"]),
     tests("JSONTests", of: ["JSON"]),
-    tests("LedgerTests", of: ["Ledger", "Threads", "Time", "Bytes", "JSON", "CCrypto"]),
-    tests(
-      "AppStoreTests",
-      of: ["AppStore", "AppStoreAuthority", "Threads", "Time", "Bytes", "JSON", "CCrypto"]),
-    tests("ProjectionTests", of: ["Projections", "AppStore", "Ledger", "Time", "Bytes", "JSON"]),
-    tests(
-      "IntakeTests",
-      of: ["Intake", "Projections", "AppStore", "Ledger", "Threads", "Time", "Bytes", "JSON"]),
+    tests("LedgerTests", of: ["Ledger", "Base", "JSON", "CCrypto"]),
+    tests("AppStoreTests", of: ["AppStore", "AppStoreAuthority", "Base", "JSON", "CCrypto"]),
+    tests("ProjectionTests", of: ["Projections", "AppStore", "Ledger", "Base", "JSON"]),
+    tests("IntakeTests", of: ["Intake", "Projections", "AppStore", "Ledger", "Base", "JSON"]),
     tests(
       "DevelopmentTests",
       of: [
         "AppStoreAuthority", "AppStoreStandIn", "app-store-stand-in", "upload-load",
-        "ProgramSupport", "AppStore", "Threads", "Bytes", "JSON",
+        "ProgramSupport", "AppStore", "Base", "JSON",
       ]),
     tests(
       "ledgerctlTests",
-      of: ["ledgerctl", "Intake", "Projections", "Ledger", "Time", "Bytes", "JSON"],
+      of: ["ledgerctl", "Intake", "Projections", "Ledger", "Base", "JSON"],
       data: ["Transcripts"]),
   ]
 )

@@ -1,9 +1,9 @@
 // `append`: the same events into a ledger, into a bare file, and into SQLite, durably.
+import Base
 import CDeflate
 import CSQLite
 import Glibc
 import Ledger
-import Threads
 
 /// How events come: so many in one append, so many appends at once from so many threads, until a count or a time
 /// is reached.

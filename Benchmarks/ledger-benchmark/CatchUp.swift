@@ -1,5 +1,5 @@
 // `catch-up`: from an upload that has just become durable to projections that show it.
-import Bytes
+import Base
 import Glibc
 import Ledger
 import Projections

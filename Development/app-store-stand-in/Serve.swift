@@ -1,7 +1,7 @@
 // Runs the stand-in until it is told to end.
 import AppStoreAuthority
 import AppStoreStandIn
-import Bytes
+import Base
 import Glibc
 import JSON
 import ProgramSupport

@@ -1,7 +1,7 @@
 // `sign-receipts`: receipts of invented customers, one a line.
 import AppStore
 import AppStoreAuthority
-import Bytes
+import Base
 import Glibc
 import JSON
 import ProgramSupport

@@ -1,6 +1,6 @@
 // Transaction receipts of old: base64 of a NeXT property list that holds two more pieces of base64.
 import AppStoreAuthority
-import Bytes
+import Base
 
 struct LegacyReceipt {
   let simulation: Simulation

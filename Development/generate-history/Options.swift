@@ -1,7 +1,7 @@
 // The command line: what it takes, and what is wrong with one.
 import AppStoreAuthority
+import Base
 import ProgramSupport
-import Time
 
 struct Options: Sendable {
   var uploadCount = 0

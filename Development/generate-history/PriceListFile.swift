@@ -1,6 +1,6 @@
 // A price list that agrees with what customers paid, where it says anything.
 import AppStoreAuthority
-import Time
+import Base
 import ProgramSupport
 
 struct PriceListFile {

@@ -1,6 +1,6 @@
 // Daily exchange rates on working days: what a euro buys of each currency, wandering about its usual value.
 import AppStoreAuthority
-import Time
+import Base
 import ProgramSupport
 
 struct RatesFile {

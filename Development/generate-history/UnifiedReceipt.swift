@@ -1,6 +1,6 @@
 // Unified receipts: PKCS#7 SignedData over a SET of attributes. They carry a signature that nobody made.
 import AppStoreAuthority
-import Bytes
+import Base
 
 struct UnifiedReceipt {
   let simulation: Simulation

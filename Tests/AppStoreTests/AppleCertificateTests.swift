@@ -1,6 +1,6 @@
 // Apple's certificates that come with the program: each is what its fingerprint says, and leads to the pinned root.
 
-import Bytes
+import Base
 import Testing
 
 #if DEBUG

@@ -1,7 +1,7 @@
 // Real receipts from outside the repository: what they hold, and whether they verify.
 
 import AppStore
-import Bytes
+import Base
 import Foundation
 import TestSupport
 import Testing

@@ -1,6 +1,6 @@
 // The text of a receipt: the two kinds of damage that are mended.
 import AppStore
-import Bytes
+import Base
 import Foundation
 import Testing
 

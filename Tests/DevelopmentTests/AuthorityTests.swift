@@ -1,7 +1,7 @@
 // Receipts of the test authority: trusted where its root is pinned, by any process that has its keys.
 import AppStore
 import AppStoreAuthority
-import Bytes
+import Base
 import Foundation
 import Glibc
 import TestSupport

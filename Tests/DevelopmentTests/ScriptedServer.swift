@@ -1,7 +1,7 @@
 // A tiny server for the load generator: it answers each upload as a script says.
+import Base
 import Glibc
 import Testing
-import Threads
 
 /// Listens on loopback until it is stopped; a thread for each connection.
 final class ScriptedServer: Sendable {

@@ -1,11 +1,11 @@
 // Misbehaviour on request, for as many calls as asked; the counters; control requests.
 import AppStoreStandIn
+import Base
 import Dispatch
 import Foundation
 import Glibc
 import JSON
 import Testing
-import Threads
 
 @Suite("Misbehaviour of the stand-in")
 struct StandInMisbehaviourTests {

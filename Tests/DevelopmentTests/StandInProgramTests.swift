@@ -1,7 +1,7 @@
 // The stand-in as a program: its first line, its end, and the receipts that it signs.
 import AppStore
 import AppStoreAuthority
-import Bytes
+import Base
 import Foundation
 import JSON
 import TestSupport

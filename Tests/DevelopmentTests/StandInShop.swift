@@ -2,7 +2,7 @@
 import AppStore
 import AppStoreAuthority
 import AppStoreStandIn
-import Bytes
+import Base
 import Glibc
 import JSON
 import Testing

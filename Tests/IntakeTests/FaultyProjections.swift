@@ -1,5 +1,5 @@
 // Live projections whose folds fail where a test says so, and clocks that a test sets.
-import Bytes
+import Base
 import Intake
 import Ledger
 import Projections

@@ -1,5 +1,5 @@
 // What a server refuses of the drafts that commands hand over: whatever a fold could not read.
-import Bytes
+import Base
 import Foundation
 import Intake
 import JSON

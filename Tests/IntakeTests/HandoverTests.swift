@@ -1,4 +1,5 @@
 // The hand-over: sessions, turns, ends of all kinds, and what must not come through.
+import Base
 import Foundation
 import Glibc
 import Intake
@@ -6,7 +7,6 @@ import JSON
 import Ledger
 import TestSupport
 import Testing
-import Threads
 
 /// A ledger that is held by a server in this process.
 final class ServedLedger {

@@ -1,5 +1,5 @@
 // An import and the declarations after it, crashed at every call: each line once, nothing lost.
-import Bytes
+import Base
 import Foundation
 import Intake
 import JSON

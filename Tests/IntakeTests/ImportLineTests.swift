@@ -1,5 +1,5 @@
 // Which lines are refused, with which words, and what good ones become.
-import Bytes
+import Base
 import Foundation
 import Intake
 import JSON

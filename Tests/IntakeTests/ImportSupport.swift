@@ -1,6 +1,6 @@
 // What the tests of imports have in common: inputs, a ledger that only listens, lines.
 import AppStore
-import Bytes
+import Base
 import Foundation
 import Intake
 import JSON

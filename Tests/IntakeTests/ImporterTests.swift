@@ -1,5 +1,5 @@
 // Whole imports: known lines, app families, strictness, signatures, interruption, failures.
-import Bytes
+import Base
 import Foundation
 import Intake
 import JSON

@@ -1,5 +1,5 @@
 // The identity of receipts.
-import Bytes
+import Base
 import Intake
 import Ledger
 import Testing

@@ -1,6 +1,6 @@
 // What the App Store says, what is recorded of it, and what the client hears.
 import AppStore
-import Bytes
+import Base
 import Intake
 import JSON
 import Ledger

@@ -1,5 +1,5 @@
 // The parts of the workflow that decide without threads: pauses, the heap, the circuit breaker.
-import Bytes
+import Base
 import Intake
 import TestSupport
 import Testing

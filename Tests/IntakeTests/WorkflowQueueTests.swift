@@ -1,6 +1,6 @@
 // What waits for the App Store: shared calls, replies used again, the queue, limits, ends.
 import AppStore
-import Bytes
+import Base
 import Intake
 import JSON
 import Ledger

@@ -1,6 +1,6 @@
 // A workflow over a real log and real projections, with an App Store that follows a script.
 import AppStore
-import Bytes
+import Base
 import Foundation
 import Intake
 import JSON
@@ -9,7 +9,6 @@ import Projections
 import Synchronization
 import TestSupport
 import Testing
-import Threads
 
 /// Answers calls by a script, and holds back those that the script has no word for.
 final class ScriptedAppStore: VerifyReceiptService {

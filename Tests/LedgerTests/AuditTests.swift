@@ -1,10 +1,9 @@
 // The audit: a whole log passes; every kind of damage is found, named, and does not end the audit.
-import Bytes
+import Base
 import Foundation
 import Ledger
 import TestSupport
 import Testing
-import Threads
 
 extension LedgerFixture {
   func audit(rootsAt: [Int] = [], workers: Int = 2) throws -> AuditReport {

@@ -1,5 +1,5 @@
 // Keys and checkpoints on disk: never overwritten, never contradicting each other.
-import Bytes
+import Base
 import Foundation
 import Ledger
 import TestSupport

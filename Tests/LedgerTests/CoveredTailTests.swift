@@ -1,5 +1,5 @@
 // A tail that outlived its block goes only where the block holds its events; otherwise the block is written anew.
-import Bytes
+import Base
 import Glibc
 import Ledger
 import TestSupport

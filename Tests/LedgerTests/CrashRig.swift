@@ -1,5 +1,5 @@
 // What crash tests have in common: small workloads on failing storage, and what must hold after a crash.
-import Bytes
+import Base
 import Foundation
 import Ledger
 import TestSupport

@@ -1,10 +1,9 @@
 // A crash at every call, failed calls, a full disk: what was acknowledged is there, in order, once.
-import Bytes
+import Base
 import Glibc
 import Ledger
 import TestSupport
 import Testing
-import Time
 
 @Suite("Crashes and failing storage")
 struct CrashTests {

@@ -1,8 +1,8 @@
 // The small log that docs/format.md shows byte by byte, made again from fixed salts, clock and id.
+import Base
 import Foundation
 import Ledger
 import TestSupport
-import Threads
 
 /// Everything random is fixed: the same bytes come out, up to the compressor's version.
 enum DocumentedLog {

@@ -1,5 +1,5 @@
 // The one written form of an event and of a time; everything else is refused.
-import Bytes
+import Base
 import Foundation
 import Ledger
 import Testing

@@ -1,5 +1,5 @@
 // docs/format.md and the code say the same: the dump in it is decoded, and made again.
-import Bytes
+import Base
 import Foundation
 import Ledger
 import TestSupport

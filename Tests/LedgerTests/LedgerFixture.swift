@@ -1,5 +1,5 @@
 // A ledger in a temporary directory, deterministic where a test wants it, and random events.
-import Bytes
+import Base
 import Foundation
 import Ledger
 import TestSupport

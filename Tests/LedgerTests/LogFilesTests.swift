@@ -1,9 +1,9 @@
 // The files that a reader lists, and finding the first event of a time.
+import Base
 import Foundation
 import Ledger
 import TestSupport
 import Testing
-import Threads
 
 @Suite("A reader lists the log's files and finds times")
 struct LogFilesTests {

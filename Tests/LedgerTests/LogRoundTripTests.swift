@@ -1,5 +1,5 @@
 // What is appended is read again: in order, once, with the right tree.
-import Bytes
+import Base
 import Foundation
 import Ledger
 import TestSupport

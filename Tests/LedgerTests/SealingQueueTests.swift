@@ -1,6 +1,6 @@
 // What is sealed next, and by whom; deflating where a processor is idle; what is known of a tail.
 #if DEBUG
-  import Bytes
+  import Base
   @testable import Ledger
   import TestSupport
   import Testing

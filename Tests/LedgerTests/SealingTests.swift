@@ -1,11 +1,11 @@
 // Full tails wait on disk until they become blocks: how many, by whom they are sealed, and what a reader sees.
+import Base
 import Foundation
 import Glibc
 import Ledger
 import Synchronization
 import TestSupport
 import Testing
-import Time
 
 /// Waits up to five minutes: beside other tests an idle thread hardly moves.
 private func becomes(_ isSo: () throws -> Bool) rethrows -> Bool {

@@ -1,5 +1,5 @@
 // Keys, signed notes, checkpoints and proof files: published vectors, and everything that is refused.
-import Bytes
+import Base
 import Ledger
 import TestSupport
 import Testing

@@ -1,5 +1,5 @@
 // Inclusion and consistency proofs: the published vectors, every pair of small sizes, altered proofs.
-import Bytes
+import Base
 import Ledger
 import TestSupport
 import Testing

@@ -1,5 +1,5 @@
 // SHA-256 and the Merkle tree against published vectors and the recursive definition.
-import Bytes
+import Base
 import Ledger
 import Testing
 

@@ -1,5 +1,5 @@
 // trust.declared: what is written is read again, and what is not what the catalogue says is refused.
-import Bytes
+import Base
 import Ledger
 import Testing
 

@@ -1,13 +1,11 @@
 // The writer beside others: threads, readers, a clock that jumps, a process that is killed.
-import Bytes
+import Base
 import Foundation
 import Glibc
 import Ledger
 import Synchronization
 import TestSupport
 import Testing
-import Threads
-import Time
 
 @Suite("The writer")
 struct WriterTests {

@@ -1,10 +1,10 @@
 // Rule R9: which exceptions a report of certain days counts and lists.
+import Base
 import JSON
 import Ledger
 import Projections
 import TestSupport
 import Testing
-import Time
 
 @Suite struct ExceptionDaysTests {
   @Test(arguments: cases) func days(_ rule: RuleCase) throws { try rule.check() }

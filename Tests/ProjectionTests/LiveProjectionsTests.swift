@@ -1,5 +1,5 @@
 // Live projections: what they answer, and that they follow the log whoever else folds it.
-import Bytes
+import Base
 import Foundation
 import Ledger
 import Projections

@@ -1,6 +1,6 @@
 // The example of docs/projections.md: who paid, month by month and country by country.
+import Base
 import Projections
-import Time
 
 /// Users of production with a paid sale that was not cancelled.
 struct MonthlyActivePayers: Projection {

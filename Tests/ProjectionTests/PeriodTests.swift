@@ -1,8 +1,8 @@
 // Periods: labels of instants in a zone, their order, and days for filters.
+import Base
 import Projections
 import TestSupport
 import Testing
-import Time
 
 @Suite struct PeriodTests {
   @Test(arguments: [

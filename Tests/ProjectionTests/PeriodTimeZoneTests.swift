@@ -1,9 +1,9 @@
 // Time zones: offsets of the past and the future, rules, and files and names that are refused.
+import Base
 import Foundation
 import Projections
 import TestSupport
 import Testing
-import Time
 
 @Suite struct PeriodTimeZoneTests {
   @Test(arguments: [

@@ -1,5 +1,5 @@
 // Saved states of the projections: restored they are the same, and one that does not fit is never used.
-import Bytes
+import Base
 import Foundation
 import Ledger
 import Projections

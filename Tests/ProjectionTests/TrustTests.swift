@@ -1,5 +1,5 @@
 // Revenue by the source of the replies that it rests on.
-import Bytes
+import Base
 import Ledger
 import Projections
 import TestSupport

@@ -1,8 +1,8 @@
 // The views that people query: each runs, says the reports' words, and is documented column by column.
+import Base
 import Foundation
 import TestSupport
 import Testing
-import Time
 
 #if DEBUG
   @testable import Projections

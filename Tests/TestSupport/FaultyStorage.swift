@@ -1,7 +1,7 @@
 // Files in memory that forget what was not synced, fail where told, and crash at the n-th call.
+import Base
 import Glibc
 package import Ledger
-import Threads
 
 /// Storage whose unsynced state a crash may lose, wholly or in part.
 ///

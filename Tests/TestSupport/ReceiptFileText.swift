@@ -1,5 +1,5 @@
 // Receipt files for tests of what is pending: they decode, though nobody has signed them.
-private import Time
+private import Base
 
 /// A receipt file built in code.
 package struct ReceiptFileText: Sendable {

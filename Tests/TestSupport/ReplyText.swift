@@ -1,5 +1,5 @@
 // The App Store's replies for tests, as short as a case can say them.
-private import Time
+private import Base
 
 /// Members of a JSON object, in order; a later one replaces an earlier one of the same key.
 package typealias Members = KeyValuePairs<String, JSONText>

@@ -1,6 +1,6 @@
 // Reports asked for in a line of words, as a user would ask the program.
+import Base
 package import Projections
-import Time
 
 /// A report, and which of its columns a test looks at.
 package struct ReportWords: Sendable {

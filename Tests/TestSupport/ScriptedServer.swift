@@ -1,6 +1,6 @@
 // An HTTP server on loopback that does what a test's script says, misbehaviour included.
+import Base
 import Foundation
-import Threads
 
 /// Serves each connection on a thread of its own until it goes.
 package final class ScriptedServer: Sendable {

@@ -1,5 +1,5 @@
 // Events for tests, a step of a history each, and the drafts that a writer takes.
-import Bytes
+import Base
 package import Ledger
 
 /// One step of a history; most append one event, `upload` with a reply two.

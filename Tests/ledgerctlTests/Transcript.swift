@@ -1,5 +1,5 @@
 // Golden transcripts: command lines, and what they must print.
-import Bytes
+import Base
 import Foundation
 import Testing
 

@@ -1,5 +1,5 @@
 // An authority in a directory of PEM files, so that several programs share one.
-private import Bytes
+private import Base
 private import Glibc
 
 /// A directory that holds an authority's private keys and, for other programs, its certificates.

@@ -1,5 +1,5 @@
 // Certificates of the test authority: what one says, and its issuing.
-package import Bytes
+package import Base
 
 /// A certificate with its private key.
 package struct IssuedCertificate: Sendable {

@@ -1,6 +1,6 @@
 // What receipts and replies say about an app and a device beyond what a receipt decodes to.
 package import AppStore
-private import Bytes
+private import Base
 
 /// Numbers and bytes that follow from a receipt's content, so that the same receipt always gets the same.
 package struct AppFacts: Sendable {

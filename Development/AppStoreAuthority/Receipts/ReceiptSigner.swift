@@ -1,6 +1,6 @@
 // Signs receipts of both styles from what they are to say.
 package import AppStore
-private import Bytes
+private import Base
 
 /// Makes receipt files of the size and with the attributes that the App Store's have.
 package struct ReceiptSigner: Sendable {

@@ -1,5 +1,5 @@
 // Transaction receipts: a signed property list in a property list; every part can be bent.
-private import Bytes
+private import Base
 
 package struct TransactionReceiptPlan {
   /// The keys and values of `purchase-info`.

@@ -1,5 +1,5 @@
 // Steps through the calendar, and dates as the App Store writes them.
-package import Time
+package import Base
 
 package let secondMs: Int64 = 1000
 package let minuteMs: Int64 = 60_000

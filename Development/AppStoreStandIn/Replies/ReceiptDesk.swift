@@ -1,7 +1,7 @@
 // verifyReceipt without its misbehaviour: a posted body in, a reply out.
 import AppStore
 import AppStoreAuthority
-import Bytes
+import Base
 import JSON
 
 /// Answers requests as the App Store does.

@@ -1,7 +1,7 @@
 // The reply about a transaction receipt: one flat purchase, no environment.
 import AppStore
 import AppStoreAuthority
-import Bytes
+import Base
 import JSON
 
 struct TransactionReply {

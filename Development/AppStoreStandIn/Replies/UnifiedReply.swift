@@ -1,7 +1,7 @@
 // The reply about a unified receipt.
 import AppStore
 import AppStoreAuthority
-import Bytes
+import Base
 import JSON
 
 struct UnifiedReply {

@@ -1,11 +1,11 @@
 // The stand-in itself: real HTTP on loopback, a thread for each connection so that any may block.
 package import AppStore
 package import AppStoreAuthority
+private import Base
 private import CMicroHTTPD
 private import Glibc
 private import JSON
 private import Synchronization
-private import Threads
 
 /// What a stand-in is started with.
 package struct StandInOptions: Sendable {

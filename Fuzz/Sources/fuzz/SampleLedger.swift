@@ -1,5 +1,5 @@
 // A small ledger, the same on every run: what segments and tails are made from and judged beside.
-@testable import Bytes
+@testable import Base
 @testable import Ledger
 import Synchronization
 

@@ -1,7 +1,7 @@
 // Receipts signed by an authority of the fuzzer's own, and verifiers that trust it.
 @testable import AppStore
 @testable import AppStoreAuthority
-@testable import Bytes
+@testable import Base
 import Glibc
 
 /// Receipt files that decode, in all the forms that are met.

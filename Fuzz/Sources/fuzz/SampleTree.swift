@@ -1,5 +1,5 @@
 // A tree of a few events with signed heads: what proofs are made from and judged by.
-@testable import Bytes
+@testable import Base
 @testable import Ledger
 
 /// The events, the key and the heads, the same on every run.

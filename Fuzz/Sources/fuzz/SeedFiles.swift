@@ -1,5 +1,5 @@
 // Writes what a run begins with: a target's seeds, and its words as a libFuzzer dictionary.
-@testable import Bytes
+@testable import Base
 import Glibc
 
 enum SeedFiles {

@@ -1,5 +1,5 @@
 // The calls that wait for the client's thread, handed over under a lock.
-internal import Threads
+internal import Base
 
 /// One receipt's question on its way to the client's thread.
 struct WaitingCall: Sendable {

@@ -1,7 +1,7 @@
 // The App Store's verifyReceipt over libcurl: one thread that all calls share.
+private import Base
 internal import CCurl
 private import Glibc
-private import Threads
 
 /// Asks the App Store: production first, and on status 21007 or 21008 the other endpoint, once.
 /// Connections are kept and used again. What waits and what is answered stays within bounds.

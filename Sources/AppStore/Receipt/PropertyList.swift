@@ -1,5 +1,5 @@
 // A bounded reader for property lists in the NeXT (OpenStep) text form.
-import Bytes
+import Base
 
 /// Why bytes are no property list. Offsets are bytes from the list's beginning.
 package struct PropertyListError: Error, Equatable, Sendable, CustomStringConvertible {

@@ -1,5 +1,5 @@
 // The spellings of a time in receipts and replies: RFC 3339, Xcode's, and `2015-11-18 04:34:41 Etc/GMT`.
-private import Time
+private import Base
 
 /// Times as receipts and replies write them.
 package enum ReceiptDate {

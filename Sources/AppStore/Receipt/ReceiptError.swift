@@ -1,5 +1,5 @@
 // Why bytes are no receipt. No text here ever shows a byte of the receipt.
-package import Bytes
+package import Base
 
 /// Why a receipt file cannot be decoded.
 package enum ReceiptError: Error, Equatable, Sendable, CustomStringConvertible {

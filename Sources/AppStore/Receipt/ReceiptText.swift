@@ -1,5 +1,5 @@
 // A receipt as clients send it: base64 that a form or a line-breaking encoder may have touched.
-package import Bytes
+package import Base
 
 /// Mends the two harmless ways in which base64 is damaged on its way, and no other.
 package enum ReceiptText {

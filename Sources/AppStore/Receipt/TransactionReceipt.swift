@@ -1,5 +1,5 @@
 // Transaction (legacy) receipts: a property list around a signed property list.
-import Bytes
+import Base
 
 /// The outer property list of a transaction receipt, its two signed-over fields decoded.
 struct TransactionReceipt {

@@ -1,6 +1,6 @@
 // The dates of a reply's row as people read them, for replies that have no milliseconds.
+private import Base
 import JSON
-private import Time
 
 /// Epoch milliseconds of a row's readable dates: `2011-08-02 15:08:02 Etc/GMT` under the plain name, else
 /// `2011-08-02 08:08:02 America/Los_Angeles`, which stands under the name with `_pst`.

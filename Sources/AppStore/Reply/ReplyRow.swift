@@ -1,6 +1,6 @@
 // One purchase object of a verifyReceipt reply, or of a receipt file that stands in for one.
+private import Base
 package import JSON
-private import Time
 
 /// A purchase as the App Store shows it. Ids are non-empty; what is missing is nil.
 /// Source: Apple's documentation of `responseBody.Latest_receipt_info` and `responseBody.Receipt.In_app`.

@@ -1,5 +1,5 @@
 // Apple's public certificates that transaction receipts need and don't carry: the intermediates, and the root above.
-import Bytes
+import Base
 
 /// A certificate that comes with the program: its text, and the fingerprint that the text must have.
 struct ShippedCertificate: Sendable {

@@ -1,5 +1,5 @@
 // The root certificate that receipts are trusted by.
-package import Bytes
+package import Base
 
 extension Digest32 {
   /// The fingerprint of the Apple Inc. Root certificate, which signs every receipt's intermediate.

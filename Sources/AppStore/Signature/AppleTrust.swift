@@ -1,5 +1,5 @@
 // What is Apple's own: the hosts that answer for the App Store, and the certificates that receipts rest on.
-package import Bytes
+package import Base
 package import JSON
 
 /// Tells Apple's hosts and certificates from those that somebody has configured.

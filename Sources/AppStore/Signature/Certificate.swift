@@ -1,9 +1,8 @@
 // One X.509 certificate, parsed by libcrypto and owned by a Swift object.
 
-import Bytes
+import Base
 internal import CCrypto
 internal import Glibc
-private import Time
 
 /// An X.509 certificate. Read-only once made.
 final class Certificate: @unchecked Sendable {

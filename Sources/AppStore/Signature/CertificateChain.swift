@@ -1,7 +1,7 @@
 // Whether a signer's certificate leads to a trusted anchor, dates aside.
 
+internal import Base
 internal import CCrypto
-internal import Threads
 
 /// A signer whose chain has been proven, with what is needed to check its signatures.
 final class KnownSigner: @unchecked Sendable {

@@ -1,8 +1,7 @@
 // Checks receipts of both styles against pinned roots: the whole recipe, and the quick path for
 // signers whose chain has been proven before.
 
-package import Bytes
-internal import Threads
+package import Base
 
 /// Checks receipts' signatures. Safe to use from several threads at once.
 package final class ReceiptVerifier: Sendable {

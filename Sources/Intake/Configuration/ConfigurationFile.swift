@@ -1,10 +1,9 @@
 // config.json on disk: read strictly, changed under a lock, replaced as a whole.
 import AppStore
-import Bytes
+import Base
 import Glibc
 package import JSON
 package import Ledger
-import Time
 
 /// The configuration file of a ledger.
 package struct ConfigurationFile: Sendable {

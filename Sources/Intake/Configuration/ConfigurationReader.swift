@@ -1,8 +1,7 @@
 // From the JSON of config.json to a configuration: strict, and every problem with its path.
 import AppStore
-import Bytes
+import Base
 import JSON
-import Time
 
 /// Reads one configuration and gathers what is wrong with it.
 struct ConfigurationReader {

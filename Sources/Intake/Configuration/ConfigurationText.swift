@@ -1,7 +1,6 @@
 // A configuration as JSON: indented for people, and with its secrets masked for showing.
-import Bytes
+import Base
 package import JSON
-import Time
 
 extension JSONValue {
   /// Sets a member of an object, in its place or as the last one.

@@ -1,5 +1,5 @@
 // The texts that a configuration holds: addresses, networks, fingerprints, certificates, secrets.
-import Bytes
+import Base
 import Glibc
 
 /// Where the App Store is asked.

@@ -1,9 +1,8 @@
 // The configuration of a running server: read again when its file changes.
+import Base
 import Glibc
 package import Ledger
 import Synchronization
-import Threads
-import Time
 
 /// Keeps the configuration of a ledger current. A file that turns bad is reported once, and what was good
 /// before stays in effect.

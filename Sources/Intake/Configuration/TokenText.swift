@@ -1,5 +1,5 @@
 // Tokens of the client API: how one is made, and what is kept of it.
-package import Bytes
+package import Base
 
 /// The text of a token: a prefix that scanners for leaked secrets can know, then 32 random bytes in base64url.
 package enum TokenText {

@@ -1,5 +1,5 @@
 // A declaration file as a whole: read, checked to its last line, and made into events or refused.
-import Bytes
+import Base
 package import Ledger
 
 /// One line that is wrong, or worth a word.

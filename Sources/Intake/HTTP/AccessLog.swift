@@ -1,10 +1,8 @@
 // One line of JSON for each request answered: no receipt, no token, no user stands in it.
-package import Bytes
+package import Base
 import Glibc
 import JSON
 import Ledger
-import Threads
-import Time
 
 /// What is said of one request.
 package struct AccessLogEntry: Sendable {

@@ -1,6 +1,5 @@
 // Whose token a request bears.
-package import Bytes
-import Threads
+package import Base
 
 /// Whoever knows the tokens.
 package protocol Authenticator: AnyObject, Sendable {

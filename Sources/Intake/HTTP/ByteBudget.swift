@@ -1,5 +1,5 @@
 // Memory that all requests share, counted in bytes.
-import Threads
+import Base
 
 /// Bytes in use, and how many may be.
 final class ByteBudget: Sendable {

@@ -1,6 +1,6 @@
 // One TCP connection: what it is doing, until when it may, and how it ends.
+import Base
 import Glibc
-import Threads
 
 /// The time since some fixed point, in milliseconds.
 enum MonotonicClock {

@@ -1,9 +1,9 @@
 // Watches over all connections: ends those whose time is over, lets refused ones finish sending, and gives
 // memory back that many have used.
+import Base
 import CMicroHTTPD
 import Glibc
 import Ledger
-import Threads
 
 final class ConnectionKeeper: Sendable {
   private struct State {

@@ -1,10 +1,8 @@
 // One request and its answer, from the request's line to the last byte sent.
-import Bytes
+import Base
 import CMicroHTTPD
 import Glibc
 import Projections
-import Threads
-import Time
 
 final class Exchange: @unchecked Sendable {
   private enum Step {

@@ -1,7 +1,7 @@
 // The HTTP server: the client API on one address, metrics on another.
+import Base
 import Glibc
 import Ledger
-import Threads
 
 /// Where a server listens, and what it takes at most.
 package struct HTTPServerOptions: Sendable {

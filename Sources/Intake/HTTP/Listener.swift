@@ -1,9 +1,8 @@
 // One listening socket with the library behind it. The only file that sees its callbacks.
-import Bytes
+import Base
 import CMicroHTTPD
 import Glibc
 import Synchronization
-import Threads
 
 /// The proxies in force; they may be replaced while requests are answered.
 final class ProxyList: Sendable {

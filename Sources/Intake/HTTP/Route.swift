@@ -1,5 +1,5 @@
 // Which requests there are, and what stands in the way of one before its body is read.
-import Bytes
+import Base
 
 /// Where a request goes.
 enum Route: Equatable {

@@ -1,10 +1,9 @@
 // Looks at drafts from another process before they become part of the log for ever.
 import AppStore
-import Bytes
+import Base
 import JSON
 import Ledger
 import Projections
-import Time
 
 /// Decodes each draft of a submission as a fold will, and looks up the events that it names. Used by one thread.
 struct DraftCheck {

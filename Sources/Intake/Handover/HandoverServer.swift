@@ -1,7 +1,7 @@
 // The hand-over: while a server holds the ledger, commands append through it, over ledger.sock.
+import Base
 import Glibc
 package import Ledger
-import Threads
 
 /// Takes drafts from commands of the same user and appends them. One session at a time may append;
 /// whoever comes beside it waits a while for its turn.

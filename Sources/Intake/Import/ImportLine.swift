@@ -1,8 +1,8 @@
 // One line of an import file, read and checked.
 import AppStore
+import Base
 import JSON
 import Ledger
-import Time
 
 /// A line whose every property was found good. It lives as long as the parser's buffer.
 struct ImportLine {

@@ -1,8 +1,7 @@
 // Import: lines of recorded uploads become events.
 import AppStore
-import Bytes
+import Base
 package import Ledger
-import Time
 
 /// How an import goes about its work.
 package struct ImportOptions: Sendable {

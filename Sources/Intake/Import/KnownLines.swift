@@ -1,5 +1,5 @@
 // Which lines were imported before.
-package import Bytes
+package import Base
 
 /// The lines that the ledger holds already, by the SHA-256 of their bytes.
 package protocol KnownLines {

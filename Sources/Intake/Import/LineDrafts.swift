@@ -1,6 +1,6 @@
 // The events of one good import line.
 import AppStore
-import Bytes
+import Base
 import JSON
 import Ledger
 

@@ -1,5 +1,5 @@
 // The metrics as Prometheus reads them: text format 0.0.4.
-import Threads
+import Base
 
 extension Metrics {
   package static let contentType = "text/plain; version=0.0.4; charset=utf-8"

@@ -1,5 +1,5 @@
 // Counts and times of a running server, as Prometheus reads them.
-import Threads
+import Base
 
 /// Counters, gauges and histograms. Safe to use from several threads at once.
 package final class Metrics: Sendable {

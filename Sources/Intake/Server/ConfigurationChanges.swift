@@ -1,7 +1,7 @@
 // A changed config.json takes effect in a running server.
 import AppStore
+import Base
 import Ledger
-import Threads
 
 /// What a configuration is handed to.
 struct ConfigurationTargets: Sendable {

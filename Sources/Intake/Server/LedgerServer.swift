@@ -1,6 +1,6 @@
 // Everything that a running server is made of, put together and taken apart in the right order.
 import AppStore
-import Bytes
+import Base
 import Glibc
 package import Ledger
 package import Projections

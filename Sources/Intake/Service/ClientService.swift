@@ -1,5 +1,5 @@
 // What the client API offers, whatever carries it: an upload, a look at a receipt, its health.
-package import Bytes
+package import Base
 package import Projections
 
 /// What came of a request of the client API.

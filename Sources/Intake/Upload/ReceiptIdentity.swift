@@ -1,5 +1,5 @@
 // Who a receipt is: its digest, and its id within an app family.
-package import Bytes
+package import Base
 
 /// A receipt's identity. The same receipt uploaded again to the same app family has the same.
 package struct ReceiptIdentity: Equatable, Sendable {

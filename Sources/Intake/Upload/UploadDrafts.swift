@@ -1,6 +1,6 @@
 // The drafts of uploads and of their verifications, however they came.
 import AppStore
-import Bytes
+import Base
 import Ledger
 
 /// Makes events that are appended together.

@@ -1,6 +1,6 @@
 // The fields of one upload, as HTTP requests and import lines have them in common.
 import AppStore
-import Bytes
+import Base
 import Glibc
 package import JSON
 import Projections

@@ -1,6 +1,6 @@
 // What an answer of the App Store, or its absence, means for the uploads that wait for it.
 package import AppStore
-import Bytes
+import Base
 import JSON
 package import Ledger
 import Projections

@@ -1,5 +1,5 @@
 // Where an answer to the client goes: exactly once, whatever happens.
-import Threads
+import Base
 
 /// How much is under way, and how much may be.
 package final class IntakeLoad: Sendable {

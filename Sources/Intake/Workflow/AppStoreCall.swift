@@ -1,5 +1,5 @@
 // One question to the App Store, and the uploads that wait for its answer.
-import Bytes
+import Base
 import Ledger
 
 /// An upload that is durable and folded, and whose client waits.

@@ -1,6 +1,6 @@
 // Makes the calls that the desk allows, and hands on what came of them.
 import AppStore
-import Bytes
+import Base
 import Ledger
 
 /// What came of a call.

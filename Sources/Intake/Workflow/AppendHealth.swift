@@ -1,6 +1,6 @@
 // Whether events can be appended and folded, as the last attempts show.
+import Base
 import Ledger
-import Threads
 
 /// Watches the results of appends and of folds, whoever made them.
 final class AppendHealth: Sendable {

@@ -1,8 +1,7 @@
 // What the App Store is asked and when again: all that threads decide together, behind one lock.
-import Bytes
+import Base
 import Ledger
 import Projections
-import Threads
 
 /// Keeps the calls, the circuit breaker and the queue. It does no work itself.
 final class CallDesk: Sendable {

@@ -1,7 +1,6 @@
 // The desk's side towards the queue's thread: receipts that wait, and when each is asked about again.
-import Bytes
+import Base
 import Projections
-import Threads
 
 extension CallDesk {
   /// What the queue's thread does next.

@@ -1,6 +1,6 @@
 // What an operator is told: each thing at most once in a while.
+import Base
 import Projections
-import Threads
 
 /// Says things, and holds back what was said a moment ago. No text may hold a secret.
 final class OperatorNotes: Sendable {

@@ -1,6 +1,6 @@
 // Queues between threads, bounded by whoever fills them.
+import Base
 import Ledger
-import Threads
 
 /// First in, first out, in an array that gives up its front now and then.
 struct FIFO<Element> {

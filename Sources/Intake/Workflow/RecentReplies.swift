@@ -1,5 +1,5 @@
 // Final answers that came a moment ago, for uploads that were on their way meanwhile.
-import Bytes
+import Base
 import Projections
 
 /// A bounded memory; what falls out of it is found in the projections.

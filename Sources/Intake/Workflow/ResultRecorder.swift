@@ -1,6 +1,6 @@
 // Makes events of what the App Store said: one answer settles all uploads of a receipt that wait.
 import AppStore
-import Bytes
+import Base
 import Ledger
 import Projections
 

@@ -1,9 +1,8 @@
 // The queue's thread: reads who waits from the projections, and asks again when it is time.
-import Bytes
+import Base
 import JSON
 import Ledger
 import Projections
-import Threads
 
 /// Turns entries of the queue into calls.
 final class RetryQueue {

@@ -1,5 +1,5 @@
 // When a receipt without an answer is asked about again, and which comes next.
-package import Bytes
+package import Base
 
 /// Exponential backoff with full jitter: many receipts that failed together do not come back together.
 package struct RetrySchedule: Sendable {

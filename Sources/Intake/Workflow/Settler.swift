@@ -1,6 +1,6 @@
 // The one thread that waits for appends, brings the projections up to date, and answers clients.
 import AppStore
-import Bytes
+import Base
 import Ledger
 import Projections
 

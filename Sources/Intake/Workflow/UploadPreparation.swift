@@ -1,6 +1,6 @@
 // From an upload as it came to the drafts of its events: decoding, the bundle id, the signature.
 import AppStore
-import Bytes
+import Base
 import Ledger
 import Projections
 

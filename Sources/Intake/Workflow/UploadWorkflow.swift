@@ -1,10 +1,9 @@
 // From an upload to its answer: the service behind the client API.
 package import AppStore
-package import Bytes
+package import Base
 package import Ledger
 import Synchronization
 import Projections
-import Threads
 
 /// Takes uploads, records them, asks the App Store, answers; and asks again for what it still owes.
 ///

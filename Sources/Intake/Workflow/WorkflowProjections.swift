@@ -1,5 +1,5 @@
 // What the workflow asks of the projections.
-package import Bytes
+package import Base
 package import Ledger
 package import Projections
 

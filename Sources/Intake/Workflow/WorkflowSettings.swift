@@ -1,7 +1,6 @@
 // What the workflow is told: limits, configuration, time.
+import Base
 import Glibc
-import Threads
-import Time
 
 /// The two clocks that the workflow looks at.
 package struct WorkflowClock: Sendable {

@@ -1,9 +1,8 @@
 // What the threads of the workflow have in common.
 import AppStore
-import Bytes
+import Base
 import Ledger
 import Projections
-import Threads
 
 /// An upload that was handed to the writer.
 struct SubmittedUpload: Sendable {

@@ -1,5 +1,5 @@
 // What an audit finds, and what it says of the whole.
-package import Bytes
+package import Base
 
 /// One place where the log, or what was signed of it, is not what it must be.
 package struct AuditFinding: Sendable, Equatable {

@@ -1,5 +1,5 @@
 // The walk over all members of all segments, past whatever is damaged.
-import Threads
+import Base
 
 /// What the walk meets, in the order in which it stands in the files.
 enum AuditStep {

@@ -1,5 +1,5 @@
 // What can be checked of a run of lines by itself, on whichever thread has them.
-import Bytes
+import Base
 
 /// The leaves of a run of lines, and what is wrong with its lines.
 final class AuditedLines: @unchecked Sendable {

@@ -1,5 +1,5 @@
 // Signed heads held against the roots that an audit has computed from the events.
-import Bytes
+import Base
 
 extension AuditReport {
   /// Checks kept checkpoints: their signatures, and their roots.

@@ -1,5 +1,5 @@
 // The audit of a whole log: every byte inflated and hashed, every rule of the format checked.
-import Bytes
+import Base
 import Glibc
 
 /// Goes over a log once, without a lock and past all damage. Used by one thread.

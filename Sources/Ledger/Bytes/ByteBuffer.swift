@@ -1,7 +1,6 @@
 // A reusable run of raw bytes: what lines, frames and members are encoded into.
-import Bytes
+import Base
 import Glibc
-import Time
 
 /// A growable run of bytes on the heap, never zeroed and never shrunk.
 ///

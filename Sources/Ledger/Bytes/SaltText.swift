@@ -1,5 +1,5 @@
 // Salts: 16 random bytes and their canonical base64, which always has 24 characters.
-import Bytes
+import Base
 
 /// The written form of an event's salt.
 enum SaltText {

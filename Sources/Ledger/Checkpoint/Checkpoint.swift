@@ -1,5 +1,5 @@
 // Checkpoints (C2SP tlog-checkpoint): a ledger's signed head.
-package import Bytes
+package import Base
 
 /// The head of a ledger as a checkpoint's text says it.
 package struct Checkpoint: Sendable, Equatable {

@@ -1,5 +1,5 @@
 // The checkpoints that a ledger keeps: every head that was ever signed.
-import Bytes
+import Base
 
 /// The folder `checkpoints/` of a ledger.
 package struct CheckpointStore {

@@ -1,5 +1,5 @@
 // Keys of signed notes (C2SP signed-note): the verifier key that is published, the signing key.
-import Bytes
+import Base
 import CCrypto
 
 /// Names of keys.

@@ -1,5 +1,5 @@
 // Proofs as files: C2SP tlog-proof for one event, and a text beside it for two checkpoints.
-package import Bytes
+package import Base
 
 /// A proof that one event is in a ledger: `c2sp.org/tlog-proof@v1`.
 package struct InclusionProof: Sendable, Equatable {

@@ -1,5 +1,5 @@
 // How many heads were signed, and the newest of them, apart from the checkpoints: so that missing ones are seen.
-package import Bytes
+package import Base
 import JSON
 
 /// What a ledger remembers of its checkpoints.

@@ -1,5 +1,5 @@
 // Signed notes (C2SP signed-note): a text, an empty line, and signatures over the text.
-import Bytes
+import Base
 
 /// A note as it was read or made. That it could be read says nothing about its signatures.
 package struct SignedNote: Sendable, Equatable {

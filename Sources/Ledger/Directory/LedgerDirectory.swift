@@ -1,8 +1,7 @@
 // A ledger's directory: how it comes into being, and the files in it by their names.
+import Base
 import CCrypto
 import Glibc
-import Threads
-import Time
 
 /// An existing ledger: its directory, which was opened once and stays open, and that of its log. Holds no lock.
 ///

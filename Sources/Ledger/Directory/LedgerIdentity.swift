@@ -1,6 +1,5 @@
 // Who a ledger is: the content of ledger.json, read strictly and written in one form.
-import Bytes
-import Time
+import Base
 
 /// A ledger's id: a random UUID (version 4).
 package struct LedgerID: Sendable, Hashable, CustomStringConvertible {

@@ -1,5 +1,5 @@
 // What stands in the file `lock`: who holds it, and up to which position the log is durable.
-import Bytes
+import Base
 import CDeflate
 import Glibc
 

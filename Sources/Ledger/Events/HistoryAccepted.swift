@@ -1,5 +1,5 @@
 // history.accepted: an operator took the log as it is, though something remembered another one.
-package import Bytes
+package import Base
 package import JSON
 
 /// What was given up for the log as it is: nothing but this event remembers it from then on.

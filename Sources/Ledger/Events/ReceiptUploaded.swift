@@ -1,6 +1,6 @@
 // receipt.uploaded: one upload of a receipt, with the request's optional fields.
+import Base
 package import JSON
-import Time
 
 /// What an upload is made of when it is recorded.
 package struct ReceiptUploaded {

@@ -1,6 +1,6 @@
 // receipt.verified: one result of one verification of an upload.
+import Base
 package import JSON
-import Time
 
 /// Who gave a verification's result.
 package enum Authority: String, Sendable {

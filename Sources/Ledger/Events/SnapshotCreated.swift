@@ -1,5 +1,5 @@
 // snapshot.created: a snapshot of the projections was made, and what it must hold.
-package import Bytes
+package import Base
 package import JSON
 
 /// What vouches for a snapshot: only who may append can say it, and nothing in it tells what the snapshot holds.

@@ -1,5 +1,5 @@
 // trust.declared: whom verification trusts from here on.
-package import Bytes
+package import Base
 package import JSON
 
 /// The App Store and the certificates that verifications rest on, as they were in force when it was appended.

@@ -1,5 +1,5 @@
 // Drafts, and how they become event lines: digest, position references.
-import Bytes
+import Base
 import Glibc
 
 /// A reference to the position of an event of the same append, known only when it is written.

@@ -1,7 +1,6 @@
 // An event's line: parsed in place, strictly, without allocating.
-package import Bytes
+package import Base
 import Glibc
-import Time
 
 /// One event as it stands in the log. Points into someone else's bytes: valid as long as they are.
 package struct EventLine {

@@ -1,5 +1,5 @@
 // A tail's frame: one header line with a CRC-32, then event lines.
-import Bytes
+import Base
 import CDeflate
 import Glibc
 

@@ -1,7 +1,6 @@
 // The gzip members of a segment: opening, block and closing, with their RL subfield.
-import Bytes
+import Base
 import CDeflate
-import Time
 
 /// What a member is.
 enum MemberKind: UInt8 {

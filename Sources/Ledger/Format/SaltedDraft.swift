@@ -1,6 +1,5 @@
 // A draft with its salt, and with its digest as soon as that can be known.
-import Bytes
-import Threads
+import Base
 
 /// What is computed of an event before it has a position: by whoever submits it, so that the one thread that
 /// writes frames need not hash what others can.

@@ -1,5 +1,5 @@
 // The state of the whole log as it lies on disk: segments, tails, and what is wrong with them.
-import Bytes
+import Base
 
 /// A segment that is closed and followed by another.
 struct SealedSegment: Sendable {

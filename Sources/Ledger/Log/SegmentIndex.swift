@@ -1,5 +1,5 @@
 // One segment, member by member: its opening, its blocks, its closing.
-import Bytes
+import Base
 
 /// What is known of a segment after walking over its members' headers.
 struct SegmentIndex {

@@ -1,5 +1,5 @@
 // One tail, frame by frame.
-import Bytes
+import Base
 
 /// Where a run of frames begins in its tail.
 struct TailPlace {

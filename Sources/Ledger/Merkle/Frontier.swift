@@ -1,5 +1,5 @@
 // The Merkle tree of RFC 6962, kept as the roots of its perfect subtrees.
-package import Bytes
+package import Base
 
 /// Hashes of leaves and nodes as in RFC 6962, section 2.1.
 package enum TreeHash {

@@ -1,5 +1,5 @@
 // Inclusion and consistency proofs of RFC 6962: made from a tree, and checked without it.
-package import Bytes
+package import Base
 
 /// A tree that proofs are made from.
 package protocol TreeSource: AnyObject {

@@ -1,5 +1,5 @@
 // Blocks are inflated ahead by worker threads and handed out in order.
-import Threads
+import Base
 
 /// An inflated block.
 struct InflatedBlock {

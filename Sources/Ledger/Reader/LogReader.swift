@@ -1,5 +1,5 @@
 // Reading a log, without a lock, while a writer may go on.
-package import Bytes
+package import Base
 
 /// How far a log is whole on disk.
 package struct LogHead: Sendable, Equatable {

@@ -1,5 +1,5 @@
 // Tails whose events stand in blocks: compared with the blocks before they go, and what is damaged written anew.
-import Bytes
+import Base
 
 /// A damaged block that can be written anew in its place, and the tail that holds its events.
 struct BlockRepair {

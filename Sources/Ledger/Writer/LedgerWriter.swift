@@ -1,5 +1,5 @@
 // The one writer of a ledger: a queue of submissions, group commit, and its end.
-import Threads
+import Base
 
 /// Submitters whose events are durable and who have not heard it yet.
 private struct Acknowledgement {

@@ -1,5 +1,5 @@
 // Opening for writing: what a crash left is cut, removed or copied, and told.
-import Bytes
+import Base
 
 /// What recovery hands to the writer.
 struct RecoveredLog {

@@ -1,6 +1,6 @@
 // The threads that make full tails into blocks, beside the append path.
+import Base
 import Synchronization
-import Threads
 
 /// What one of the threads has for itself.
 private struct SealingWorker: @unchecked Sendable {

@@ -1,5 +1,5 @@
 // Appends blocks to the newest segment, and rolls it.
-import Bytes
+import Base
 
 /// Writes members; one thread at a time. After a failure that cannot be tried again it must not be used again.
 final class SegmentWriter {

@@ -1,6 +1,6 @@
 // The append path: submissions become one frame of the current tail, synced.
+import Base
 import Glibc
-import Time
 
 /// Writes frames; one thread at a time.
 final class TailWriter {

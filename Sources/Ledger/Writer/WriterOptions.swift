@@ -1,6 +1,6 @@
 // What a writer can be told: sizes, and where time and salts come from.
+import Base
 import CCrypto
-import Time
 
 /// The settings of a writer. The defaults are what the format document promises.
 package struct WriterOptions: Sendable {

@@ -1,6 +1,6 @@
 // The thread that writes rows beside the fold, and the batches on their way to it.
+import Base
 import Ledger
-import Threads
 
 /// A statement that takes rows, prepared by whoever runs it first: to prepare it before would be to wait for all
 /// rows that are under way.

@@ -1,7 +1,7 @@
 // Apps, price lists, exchange rates and trust: what operators have declared.
+import Base
 import JSON
 import Ledger
-import Time
 
 /// Writes declarations, and keeps the price lists that the rules ask for.
 final class DeclarationTable {

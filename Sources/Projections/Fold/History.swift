@@ -1,5 +1,5 @@
 // Which history the projections rest on: what keeps one that was rewritten from replacing what remembers the other.
-import Bytes
+import Base
 package import Ledger
 
 /// Projections that rest on another history than the log has. They are evidence, and nothing replaces them unasked.

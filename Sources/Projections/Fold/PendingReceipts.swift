@@ -1,6 +1,6 @@
 // Receipts that were verified locally and that the App Store still owes an answer for (rule R1, *pending*).
 import AppStore
-import Bytes
+import Base
 import JSON
 import Ledger
 

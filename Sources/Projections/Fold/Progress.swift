@@ -1,5 +1,5 @@
 // How far a database has folded the log, and with which code.
-import Bytes
+import Base
 import Ledger
 
 /// The position up to which a database has folded, and the history that it rests on.

@@ -1,5 +1,5 @@
 // What a projection beside the standard ones consists of: a name, a version, tables, a fold.
-import Bytes
+import Base
 package import Ledger
 
 /// A fold of the log into tables of its own, kept with the standard ones: in the same database, in the same

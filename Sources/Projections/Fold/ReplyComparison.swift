@@ -1,6 +1,6 @@
 // Replies that are not about their receipt (rule R9, `reply_mismatch`): by what intake found, or found out here.
 import AppStore
-import Bytes
+import Base
 import JSON
 import Ledger
 

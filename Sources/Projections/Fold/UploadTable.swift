@@ -1,5 +1,5 @@
 // The uploads of a fold, and what they say about the sales that their verifications will show.
-import Bytes
+import Base
 import JSON
 import Ledger
 

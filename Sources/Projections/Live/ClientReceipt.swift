@@ -1,5 +1,5 @@
 // What the server asks of live projections, as plain values.
-package import Bytes
+package import Base
 package import Ledger
 
 /// The resource of a receipt as one upload sees it.

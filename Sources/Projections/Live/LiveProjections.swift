@@ -1,7 +1,6 @@
 // Projections that a server keeps at the log's head while it answers from them.
-package import Bytes
+package import Base
 package import Ledger
-import Threads
 
 /// Keeps one ledger's projections up to date and answers the client API from them. Safe to use from several
 /// threads: `catchUp` and `answers(uploads:)` share one connection, all other questions another, so that

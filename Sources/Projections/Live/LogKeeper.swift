@@ -1,6 +1,6 @@
 // Writes SQLite's write-ahead log back into the database, on a thread of its own.
+import Base
 import Ledger
-import Threads
 
 /// Keeps the write-ahead log of a database that is written all the time from growing without end.
 ///

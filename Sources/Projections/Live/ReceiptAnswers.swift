@@ -1,6 +1,6 @@
 // The client API's answers, read from the projections and from the events that hold replies.
 import AppStore
-import Bytes
+import Base
 import JSON
 import Ledger
 

@@ -1,6 +1,6 @@
 // The in-app purchases of a receipt's resource: the sales that its reply, or its file, shows.
 import AppStore
-import Bytes
+import Base
 import JSON
 import Ledger
 

@@ -1,8 +1,7 @@
 // The client API's resources as JSON: a receipt and the purchases that it shows.
 import AppStore
-import Bytes
+import Base
 import JSON
-import Time
 
 /// Writes resources. Every value follows from events; keys and their order are fixed.
 struct ReceiptResource {

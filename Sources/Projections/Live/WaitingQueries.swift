@@ -1,5 +1,5 @@
 // The queue of verifications, which is nothing but a projection: what the App Store still owes an answer for.
-import Bytes
+import Base
 import Ledger
 
 /// Questions about waiting uploads and recent answers. Used by one thread at a time.

@@ -1,5 +1,5 @@
 // RateConverter: amounts into one reporting currency, and the rates it used: their sources, the oldest.
-import Time
+import Base
 
 /// Where rates were declared.
 package struct RateSource: Hashable, Sendable {

@@ -1,6 +1,6 @@
 // TimeZoneTable: a zone of the system's tz database, and its offset from UTC at any instant.
+import Base
 import Glibc
-import Time
 
 /// A time zone by its IANA name. Immutable: it answers from what its file said when it was read.
 package struct TimeZoneTable: Sendable {

@@ -1,5 +1,5 @@
 // The apps: what is registered, what they have sold, and what they sell without declaring it.
-import Bytes
+import Base
 package import Ledger
 
 /// An app family, as it was registered last.

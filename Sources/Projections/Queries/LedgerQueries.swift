@@ -1,8 +1,8 @@
 // Questions that people ask of the projections about one receipt, one event, one user.
 import AppStore
+import Base
 import JSON
 package import Ledger
-import Time
 
 /// Answers from one generation of the projections, all of one moment.
 package final class LedgerQueries {

@@ -1,5 +1,5 @@
 // How the projections stand, without bringing them up to date.
-package import Bytes
+package import Base
 package import Ledger
 
 /// What `status` says of the projections.

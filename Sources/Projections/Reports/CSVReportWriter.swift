@@ -1,5 +1,5 @@
 // Reports as CSV: RFC 4180, LF, and no cell that a spreadsheet would run (rule R9).
-import Time
+import Base
 
 /// Writes rows alone, under one header line.
 package final class CSVReportWriter: ReportWriter {

@@ -1,5 +1,5 @@
 // What intake asks of the projections: known lines, app families, earlier declarations.
-package import Bytes
+package import Base
 package import Ledger
 
 /// Answers from one generation of the projections, as it was when it was opened.

@@ -1,8 +1,7 @@
 // Reports as one JSON text, or as a line for each row. Amounts are strings, so that no reader rounds them.
-package import Bytes
+package import Base
 import JSON
 package import Ledger
-import Time
 
 /// What a JSON report says of itself before its rows.
 package struct ReportHeading: Sendable {

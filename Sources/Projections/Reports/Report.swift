@@ -1,5 +1,5 @@
 // Runs a report against one generation of the projections.
-package import Bytes
+package import Base
 import Ledger
 
 /// The reports of a database.

@@ -1,5 +1,5 @@
 // What a report is asked for (rule R9).
-package import Time
+package import Base
 
 /// The reports.
 package enum ReportKind: String, CaseIterable, Sendable {

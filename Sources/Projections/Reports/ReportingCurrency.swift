@@ -1,5 +1,5 @@
 // Rule R10: lines in a reporting currency, where rates allow it.
-import Time
+import Base
 
 /// Converts lines by the declared rates.
 struct ReportingCurrency {

@@ -1,6 +1,6 @@
 // What vouches for the reply that a sale rests on.
 import AppStore
-import Bytes
+import Base
 package import Ledger
 
 /// Where the reply came from in which a sale was first observed.

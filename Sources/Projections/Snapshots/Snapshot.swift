@@ -1,5 +1,5 @@
 // One snapshot: whether it fits, and how it becomes a database again.
-import Bytes
+import Base
 import Glibc
 import Ledger
 

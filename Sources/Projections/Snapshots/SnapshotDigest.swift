@@ -1,5 +1,5 @@
 // What a snapshot's event names its content by: a digest of all rows, concealed by a salt.
-import Bytes
+import Base
 import Ledger
 
 /// 32 random bytes that stand in the snapshot's header alone: without them nobody can try whether an event's digest is

@@ -1,8 +1,7 @@
 // What stands beside a snapshot: a small JSON file that says what it is of.
-package import Bytes
+package import Base
 import JSON
 package import Ledger
-import Time
 
 /// The header of a snapshot.
 package struct SnapshotHeader: Sendable {

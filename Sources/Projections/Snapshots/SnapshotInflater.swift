@@ -1,8 +1,7 @@
 // Inflates a snapshot on two threads while a third hashes it.
-import Bytes
+import Base
 import Glibc
 import Ledger
-import Threads
 
 /// One run over a snapshot's file.
 final class SnapshotInflater {

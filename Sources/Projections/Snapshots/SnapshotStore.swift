@@ -1,8 +1,7 @@
 // The snapshots of a ledger: which there are, making one, removing old ones.
-import Bytes
+import Base
 import Glibc
 package import Ledger
-import Time
 
 /// What stands in the folder `snapshots`.
 package struct SnapshotStore {

@@ -1,5 +1,5 @@
 // `app add`: registers an app family.
-import Bytes
+import Base
 import Intake
 import JSON
 import Ledger

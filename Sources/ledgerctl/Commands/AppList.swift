@@ -1,5 +1,5 @@
 // `app list` and `app show`: the app families, as they were registered last.
-import Bytes
+import Base
 import JSON
 import Ledger
 import Projections

@@ -1,5 +1,5 @@
 // `audit proof`, `audit consistency`: proofs, checked with nothing but the public key.
-import Bytes
+import Base
 import JSON
 import Ledger
 

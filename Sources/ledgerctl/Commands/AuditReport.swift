@@ -1,5 +1,5 @@
 // `audit report`: a report, made again from the log up to the position that its manifest names.
-import Bytes
+import Base
 import Glibc
 import Ledger
 import Projections

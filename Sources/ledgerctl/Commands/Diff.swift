@@ -1,5 +1,5 @@
 // `diff`: which events came between two moments, and what they did to revenue.
-import Bytes
+import Base
 import JSON
 import Ledger
 import Projections

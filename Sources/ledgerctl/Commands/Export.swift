@@ -1,7 +1,7 @@
 // `export`: the reports.
+import Base
 import Ledger
 import Projections
-import Time
 
 let exportCommand = Command(
   "export", summary: "Write a report",

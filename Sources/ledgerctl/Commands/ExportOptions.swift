@@ -1,6 +1,6 @@
 // What `export` was asked for, and which options go with which report.
+import Base
 import Projections
-import Time
 
 /// A report and how it is wanted.
 struct ExportOptions: Equatable, Sendable {

@@ -1,8 +1,8 @@
 // `init`: a new, empty ledger.
+import Base
 import Glibc
 import JSON
 import Ledger
-import Time
 
 let initCommand = Command(
   "init", summary: "Create a ledger",

@@ -1,8 +1,8 @@
 // `replay`: the events themselves.
+import Base
 import Glibc
 import Ledger
 import Projections
-import Time
 
 let replayCommand = Command(
   "replay", summary: "Print events as JSON lines",

@@ -1,6 +1,5 @@
 // Shapes of values that several commands read.
-import Bytes
-import Time
+import Base
 
 /// A UUID in lower case; nil where `text` is none.
 func uuidText(_ text: String) -> String? { UUID16(text)?.description }

@@ -1,5 +1,5 @@
 // `snapshot create`, `list`, `verify`, `restore`, `prune`: saved states of the projections.
-import Bytes
+import Base
 import JSON
 import Ledger
 import Projections

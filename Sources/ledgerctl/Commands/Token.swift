@@ -1,5 +1,5 @@
 // `token create`, `token list`, `token revoke`: who may use the client API.
-import Bytes
+import Base
 import Intake
 import JSON
 import Projections

@@ -1,6 +1,6 @@
 // `verify`: what a receipt holds, and whether it is genuine.
 import AppStore
-import Bytes
+import Base
 import Glibc
 import Intake
 import JSON

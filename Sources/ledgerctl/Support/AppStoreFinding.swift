@@ -1,10 +1,10 @@
 // What the App Store said about one receipt.
 import AppStore
+import Base
 import Glibc
 import Intake
 import JSON
 import Ledger
-import Threads
 
 /// The App Store's answer, read.
 struct AppStoreFinding {

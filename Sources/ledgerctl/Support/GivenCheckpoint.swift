@@ -1,5 +1,5 @@
 // Keys and checkpoints that a command is given.
-import Bytes
+import Base
 import Ledger
 
 /// The key of the examples: a real one, since examples are run.

@@ -1,5 +1,5 @@
 // The projections as intake asks them.
-import Bytes
+import Base
 import Intake
 import Ledger
 import Projections

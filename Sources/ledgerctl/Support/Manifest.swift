@@ -1,9 +1,8 @@
 // The manifest of a report: what binds its bytes to the events of a ledger.
-import Bytes
+import Base
 import JSON
 import Ledger
 import Projections
-import Time
 
 /// What `REPORT.manifest.json` says.
 struct Manifest {

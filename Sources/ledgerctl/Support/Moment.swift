@@ -1,7 +1,7 @@
 // `--as-of`: a moment in the ledger's history, and the books as they were known then.
+import Base
 import Ledger
 import Projections
-import Time
 
 /// A moment, what was recorded in it included.
 enum Moment: Equatable, Sendable {

@@ -1,7 +1,7 @@
 // One purchase as a receipt or a reply of the App Store shows it, for tables and JSON.
 import AppStore
+import Base
 import JSON
-import Time
 
 /// A purchase in words.
 struct PurchaseLine: Equatable {

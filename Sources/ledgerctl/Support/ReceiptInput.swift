@@ -1,6 +1,6 @@
 // A receipt from a file, as base64 or as the file itself.
 import AppStore
-import Bytes
+import Base
 import Intake
 
 /// A receipt that was read and decoded.

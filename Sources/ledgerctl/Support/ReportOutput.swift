@@ -1,5 +1,5 @@
 // A report in one of the formats, written for `export` and again for `audit report`.
-import Bytes
+import Base
 import Ledger
 import Projections
 

@@ -1,6 +1,6 @@
 // Reports as tables for people.
+import Base
 import Projections
-import Time
 
 /// Collects a report's rows and writes them aligned, with totals, exceptions and rule R11's words below.
 final class TableReportWriter: ReportWriter {

@@ -1,5 +1,5 @@
 // Small words of output.
-import Bytes
+import Base
 
 /// `1 event`, `2 events`.
 func counted(_ count: Int, _ noun: String) -> String {

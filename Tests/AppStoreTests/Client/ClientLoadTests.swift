@@ -1,9 +1,9 @@
 // The client under many calls: connections, bounds, the end.
 import AppStore
+import Base
 import Foundation
 import TestSupport
 import Testing
-import Threads
 
 @Suite("The App Store client, used by many") struct ClientLoadTests {
   @Test("calls one after the other share a connection")

@@ -1,8 +1,8 @@
 // What the client's tests share: a client before a scripted server, and questions to it.
 import AppStore
+import Base
 import Foundation
 import TestSupport
-import Threads
 
 extension VerifyReceiptOptions {
   /// Both endpoints on one server, with timeouts that no case meets that does not set its own: a test may

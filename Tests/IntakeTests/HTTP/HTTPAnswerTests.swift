@@ -1,11 +1,10 @@
 // Answers that are large, or that nobody reads: the memory they take, and who is cut off.
-import Bytes
+import Base
 import Glibc
 import Intake
 import JSON
 import Projections
 import Testing
-import Threads
 
 @Suite("HTTP answers") struct HTTPAnswerTests {
   /// 12.9 MB on the wire from 300 KB in memory: more than the system's buffers take for a peer that does not read.

@@ -1,10 +1,9 @@
 // Connections that are slow, many, or gone, and the server's end.
-import Bytes
+import Base
 import Glibc
 import Intake
 import Projections
 import Testing
-import Threads
 
 /// Keeps completions until a test lets them go.
 private final class HeldAnswers: Sendable {

@@ -1,5 +1,5 @@
 // What each route answers: tokens, media types, bodies, methods and paths.
-import Bytes
+import Base
 import Glibc
 import Intake
 import JSON

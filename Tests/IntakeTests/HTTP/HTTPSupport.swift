@@ -1,11 +1,10 @@
 // A client that sends bytes as they are given, and a service that answers as a test says.
-import Bytes
+import Base
 import Glibc
 import Intake
 import JSON
 import Projections
 import Testing
-import Threads
 
 /// One answer as it came over the wire.
 struct WireAnswer: Sendable {

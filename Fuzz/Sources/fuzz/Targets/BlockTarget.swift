@@ -1,5 +1,5 @@
 // Segments: gzip members with our FEXTRA subfield, whole files and single blocks.
-@testable import Bytes
+@testable import Base
 @testable import Ledger
 
 extension FuzzTarget {

@@ -1,5 +1,5 @@
 // Proofs as files, and the arithmetic behind them.
-@testable import Bytes
+@testable import Base
 @testable import Ledger
 
 extension FuzzTarget {

@@ -1,8 +1,7 @@
 // Receipt files of both styles: decoding, and the verdict on their signatures.
 @testable import AppStore
 @testable import AppStoreAuthority
-@testable import Bytes
-@testable import Time
+@testable import Base
 
 extension FuzzTarget {
   static let receipt = FuzzTarget(

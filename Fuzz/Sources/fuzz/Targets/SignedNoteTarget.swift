@@ -1,5 +1,5 @@
 // Signed notes, checkpoints and the written forms of keys.
-@testable import Bytes
+@testable import Base
 @testable import Ledger
 
 extension FuzzTarget {

@@ -1,5 +1,5 @@
 // Tails: frames of event lines, with their checksums as they come or made right.
-@testable import Bytes
+@testable import Base
 @testable import Ledger
 
 extension FuzzTarget {

@@ -1,5 +1,5 @@
 // Uploads: the body of an HTTP request, and the line of an import file.
-@testable import Bytes
+@testable import Base
 @testable import Intake
 @testable import JSON
 @testable import Projections

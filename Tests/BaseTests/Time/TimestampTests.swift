@@ -1,7 +1,7 @@
 // Instants: RFC 3339 in and out, and the clock.
+import Base
 import TestSupport
 import Testing
-import Time
 
 @Suite struct TimestampTests {
   @Test(arguments: [

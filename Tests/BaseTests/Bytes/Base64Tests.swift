@@ -1,6 +1,6 @@
 // Base64: canonical texts and no others.
 
-import Bytes
+import Base
 import Foundation
 import TestSupport
 import Testing

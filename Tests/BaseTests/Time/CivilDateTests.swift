@@ -1,6 +1,6 @@
 // Civil dates: day numbers, ISO weeks, and which texts are dates.
+import Base
 import Testing
-import Time
 
 @Suite struct CivilDateTests {
   @Test(arguments: [

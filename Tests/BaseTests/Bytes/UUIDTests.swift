@@ -1,5 +1,5 @@
 // UUIDs: read, named, random, and what is none.
-import Bytes
+import Base
 import Testing
 
 @Suite struct UUIDTests {

@@ -1,7 +1,7 @@
 // A monitor: one thread at a time, waiting until something holds, and what it leaves behind.
+import Base
 import Glibc
 import Testing
-import Threads
 
 private struct SomeError: Error {}
 

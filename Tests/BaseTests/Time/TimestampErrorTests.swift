@@ -1,7 +1,7 @@
 // Timestamps: why a text is refused, and every form in which an instant is written.
+import Base
 import TestSupport
 import Testing
-import Time
 
 @Suite struct TimestampErrorTests {
   @Test(

@@ -1,5 +1,5 @@
 // SHA-256 values and hexadecimal digits.
-import Bytes
+import Base
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 // The fixed form of event times: read, written, clamped and refused.
+import Base
 import TestSupport
 import Testing
-import Time
 
 @Suite struct FixedTimestampTests {
   private func parsed(_ text: String) -> Int64? {
