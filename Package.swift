@@ -37,7 +37,8 @@ let package = Package(
     .library(
       name: "LedgerModules",
       targets: [
-        "Base", "JSON", "Ledger", "AppStore", "Projections", "Intake", "AppStoreAuthority",
+        "Base", "JSON", "Ledger", "AppStore", "Revenue", "Projections", "Intake",
+        "AppStoreAuthority",
       ]),
   ],
   targets: [
@@ -53,13 +54,18 @@ let package = Package(
     library("JSON", knows: []),
     library("Ledger", knows: ["Base", "JSON", "CDeflate", "CCrypto"]),
     library("AppStore", knows: ["Base", "JSON", "CCrypto", "CCurl"]),
-    library("Projections", knows: ["Base", "JSON", "Ledger", "AppStore", "CSQLite", "CLinux"]),
+    library("Revenue", knows: ["Base"]),
+    library(
+      "Projections",
+      knows: ["Base", "JSON", "Ledger", "AppStore", "Revenue", "CSQLite", "CLinux"]),
     library(
       "Intake",
-      knows: ["Base", "JSON", "Ledger", "AppStore", "Projections", "CZlib", "CMicroHTTPD"]),
+      knows: [
+        "Base", "JSON", "Ledger", "AppStore", "Revenue", "Projections", "CZlib", "CMicroHTTPD",
+      ]),
     .executableTarget(
       name: "ledgerctl",
-      dependencies: ["Base", "JSON", "Ledger", "AppStore", "Projections", "Intake"],
+      dependencies: ["Base", "JSON", "Ledger", "AppStore", "Revenue", "Projections", "Intake"],
       swiftSettings: strict),
     // For the demo, tests and measurements; never part of what is shipped.
     .executableTarget(
@@ -92,18 +98,19 @@ let package = Package(
     // Does nothing, but is linked with all that ledgerctl is linked with.
     .executableTarget(
       name: "empty-program",
-      dependencies: ["Base", "JSON", "Ledger", "AppStore", "Projections", "Intake"],
+      dependencies: ["Base", "JSON", "Ledger", "AppStore", "Revenue", "Projections", "Intake"],
       path: "Benchmarks/empty-program", swiftSettings: strict),
     .target(
       name: "TestSupport",
-      dependencies: ["Base", "JSON", "Ledger", "Projections"],
+      dependencies: ["Base", "JSON", "Ledger", "Revenue", "Projections"],
       path: "Tests/TestSupport",
       swiftSettings: strict),
     tests("BaseTests", of: ["Base"]),
     tests("JSONTests", of: ["JSON"]),
     tests("LedgerTests", of: ["Ledger", "Base", "JSON", "CCrypto"]),
     tests("AppStoreTests", of: ["AppStore", "AppStoreAuthority", "Base", "JSON", "CCrypto"]),
-    tests("ProjectionTests", of: ["Projections", "AppStore", "Ledger", "Base", "JSON"]),
+    tests("RevenueTests", of: ["Revenue", "Base"]),
+    tests("ProjectionTests", of: ["Projections", "Revenue", "AppStore", "Ledger", "Base", "JSON"]),
     tests("IntakeTests", of: ["Intake", "Projections", "AppStore", "Ledger", "Base", "JSON"]),
     tests(
       "DevelopmentTests",

@@ -1,4 +1,5 @@
 // Figures of sales, packed: what is written in pieces, over several rows, is what is read.
+import Revenue
 import TestSupport
 import Testing
 

@@ -1,6 +1,7 @@
 // Reports asked for in a line of words, as a user would ask the program.
 import Base
 package import Projections
+import Revenue
 
 /// A report, and which of its columns a test looks at.
 package struct ReportWords: Sendable {

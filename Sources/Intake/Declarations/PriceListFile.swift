@@ -1,7 +1,7 @@
 // `prices import`: a price list in CSV becomes `prices.declared` events.
 import Base
 import Ledger
-import Projections
+import Revenue
 
 /// Price lists with the columns product_id, country_code, currency, price and effective_from.
 package enum PriceListFile {

@@ -1,7 +1,7 @@
 // `rates import`: exchange rates in CSV become `rates.declared` events.
 import Base
 import Ledger
-import Projections
+import Revenue
 
 /// Exchange rates: either the columns date, base, quote and rate, or the wide layout of the European
 /// Central Bank's history (`eurofxref-hist.csv`: a date, then one column for each currency, base EUR).

@@ -3,7 +3,7 @@ import AppStore
 import Base
 import JSON
 import Ledger
-import Projections
+import Revenue
 
 /// Decodes each draft of a submission as a fold will, and looks up the events that it names. Used by one thread.
 struct DraftCheck {

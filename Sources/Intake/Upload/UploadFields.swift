@@ -3,7 +3,7 @@ import AppStore
 import Base
 import Glibc
 package import JSON
-import Projections
+import Revenue
 
 /// An upload whose every field was found good.
 package struct UploadFields: Sendable {

@@ -1,5 +1,6 @@
 // Which lines of the journal two states of the same books have differently, and the events behind that.
 package import Ledger
+package import Revenue
 
 /// The journal of one environment before and after, line by line. Both databases must be of the same log and the
 /// same versions: then a sale has the same number in both.

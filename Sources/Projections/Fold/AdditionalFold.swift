@@ -1,5 +1,6 @@
 // The folds of the projections beside the standard ones, as the standard fold drives them.
 import Ledger
+import Revenue
 
 /// Hands events and sales to projections beside the standard ones.
 final class AdditionalFold {

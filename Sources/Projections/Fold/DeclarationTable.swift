@@ -2,6 +2,7 @@
 import Base
 import JSON
 import Ledger
+import Revenue
 
 /// Writes declarations, and keeps the price lists that the rules ask for.
 final class DeclarationTable {

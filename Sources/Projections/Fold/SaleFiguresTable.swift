@@ -1,4 +1,5 @@
 // The table `sale_figures`: what reports of revenue read of all sales, packed into few rows.
+import Revenue
 
 /// Writes the figures of sales, and reads them all. Row `n` holds those of the sales from
 /// `n × SaleFigures.rowCapacity` on, in the order of their numbers, without gaps.

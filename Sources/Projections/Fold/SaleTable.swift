@@ -1,5 +1,6 @@
 // Sales and their journal in the database.
 import Ledger
+import Revenue
 
 /// Writes the sales of a store, and fetches those of earlier runs.
 final class SaleTable: SaleSource {

@@ -1,4 +1,5 @@
 // Small integers for texts that repeat: environments, bundles, products, countries, currencies, families.
+import Revenue
 
 /// The number of a text in the table `symbols`. Numbers are given in the order in which events show the texts.
 typealias Symbol = Int32

@@ -1,5 +1,6 @@
 // What people are told of a receipt, an upload, a verification, a sale: plain values with their positions.
 package import Ledger
+package import Revenue
 
 /// A receipt as it stands.
 package struct ReceiptDetail: Equatable, Sendable {

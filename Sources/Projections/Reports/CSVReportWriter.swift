@@ -1,5 +1,6 @@
 // Reports as CSV: RFC 4180, LF, and no cell that a spreadsheet would run (rule R9).
 import Base
+import Revenue
 
 /// Writes rows alone, under one header line.
 package final class CSVReportWriter: ReportWriter {

@@ -2,6 +2,7 @@
 package import Base
 import JSON
 package import Ledger
+import Revenue
 
 /// What a JSON report says of itself before its rows.
 package struct ReportHeading: Sendable {

@@ -1,4 +1,5 @@
 // The journal: every line, in its order, with its sale's particulars (rules R8 and R9).
+import Revenue
 
 struct JournalReport {
   private static let columns = [

@@ -1,6 +1,7 @@
 // What a report was asked for, as JSON: written into reports and manifests, read from manifests.
 import Base
 package import JSON
+import Revenue
 
 extension ReportRequest {
   /// Writes what was asked for, as far as it bears on the report.

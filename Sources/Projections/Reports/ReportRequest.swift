@@ -1,5 +1,6 @@
 // What a report is asked for (rule R9).
 package import Base
+package import Revenue
 
 /// The reports.
 package enum ReportKind: String, CaseIterable, Sendable {

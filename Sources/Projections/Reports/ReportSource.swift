@@ -1,6 +1,7 @@
 // What all reports read from: one generation of the projections, as the request filters it.
 import Base
 import JSON
+import Revenue
 
 /// The journal's line as reports see it.
 struct ReportLine {

@@ -1,4 +1,5 @@
 // How reports are written: cell by cell, into any of the formats.
+package import Revenue
 
 /// A column of a report.
 package struct ReportColumn: Sendable {

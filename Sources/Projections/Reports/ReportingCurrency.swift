@@ -1,5 +1,6 @@
 // Rule R10: lines in a reporting currency, where rates allow it.
 import Base
+import Revenue
 
 /// Converts lines by the declared rates.
 struct ReportingCurrency {

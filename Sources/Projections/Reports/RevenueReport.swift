@@ -1,4 +1,5 @@
 // The revenue report: journal lines summed by what the reader asks for (rule R9).
+import Revenue
 
 /// Sums of one row.
 struct RevenueSums {

@@ -1,5 +1,6 @@
 // The users: what each uploaded, bought and gave back (rule R9).
 import JSON
+import Revenue
 
 struct UsersReport {
   private static let columns = [

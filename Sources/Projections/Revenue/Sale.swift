@@ -1,4 +1,5 @@
 // A sale as the rules keep it: what the customer was charged for once.
+import Revenue
 
 /// The kinds of sales (rule R5).
 enum SaleKind: Int8, CaseIterable {

@@ -3,6 +3,7 @@ import Base
 import JSON
 import Ledger
 import Projections
+import Revenue
 
 let diffCommand = Command(
   "diff", summary: "Show what changed between two moments",

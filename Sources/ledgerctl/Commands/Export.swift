@@ -2,6 +2,7 @@
 import Base
 import Ledger
 import Projections
+import Revenue
 
 let exportCommand = Command(
   "export", summary: "Write a report",
@@ -151,7 +152,7 @@ extension ExportOptions {
   fileprivate func request() throws -> ReportRequest {
     var request = ReportRequest(ReportKind(rawValue: report.rawValue) ?? .revenue)
     request.dimensions = dimensions.compactMap { ReportDimension(rawValue: $0.rawValue) }
-    request.granularity = Projections.Period.Granularity(rawValue: period.rawValue) ?? .month
+    request.granularity = Revenue.Period.Granularity(rawValue: period.rawValue) ?? .month
     request.refunds = RefundDate(rawValue: refunds.rawValue) ?? .eventDate
     request.from = from
     request.to = to

@@ -2,6 +2,7 @@
 import JSON
 import Ledger
 import Projections
+import Revenue
 
 let historyCommand = Command(
   "history", summary: "Show a user's history",

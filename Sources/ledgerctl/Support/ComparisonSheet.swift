@@ -1,6 +1,7 @@
 // What a rebuild would change, for people and for programs.
 import JSON
 import Projections
+import Revenue
 
 /// Prints a comparison of projections.
 struct ComparisonSheet {

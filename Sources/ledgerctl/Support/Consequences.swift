@@ -2,6 +2,7 @@
 import JSON
 import Ledger
 import Projections
+import Revenue
 
 /// Everything that came of one event.
 enum Consequences {

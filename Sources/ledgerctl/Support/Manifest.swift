@@ -3,6 +3,7 @@ import Base
 import JSON
 import Ledger
 import Projections
+import Revenue
 
 /// What `REPORT.manifest.json` says.
 struct Manifest {

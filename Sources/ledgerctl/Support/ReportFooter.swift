@@ -1,6 +1,7 @@
 // What stands below a report's rows in a table, and on standard error where the report goes to a file.
 import Base
 import Projections
+import Revenue
 
 /// Totals, exceptions, rates and rule R11's words, a line each.
 struct ReportFooter {

@@ -2,6 +2,7 @@
 import JSON
 import Ledger
 import Projections
+import Revenue
 
 extension LineDetail {
   func amountText(_ currency: Currency?) -> String? {

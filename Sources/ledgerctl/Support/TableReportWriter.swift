@@ -1,6 +1,7 @@
 // Reports as tables for people.
 import Base
 import Projections
+import Revenue
 
 /// Collects a report's rows and writes them aligned, with totals, exceptions and rule R11's words below.
 final class TableReportWriter: ReportWriter {

@@ -1,5 +1,5 @@
 // Conversion: which rate is taken, and exact results rounded once.
-import Projections
+import Revenue
 import TestSupport
 import Testing
 

@@ -1,5 +1,5 @@
 // Prices read from raw tokens, and amounts written as text.
-import Projections
+import Revenue
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 // Time zones: offsets of the past and the future, rules, and files and names that are refused.
 import Base
 import Foundation
-import Projections
+import Revenue
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // Periods: labels of instants in a zone, their order, and days for filters.
 import Base
-import Projections
+import Revenue
 import TestSupport
 import Testing
 

@@ -1,5 +1,5 @@
 // Currency and country codes: which are known, how they are read, and their minor digits.
-import Projections
+import Revenue
 import Testing
 
 @Suite struct MoneyCodesTests {

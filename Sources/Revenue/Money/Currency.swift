@@ -6,7 +6,9 @@ package struct Currency:
   Hashable, Comparable, Sendable, BitwiseCopyable, CustomStringConvertible
 {
   /// Place in the sorted table. It changes when the table grows: what is stored is the code.
-  let ordinal: UInt8
+  package let ordinal: UInt8
+
+  package init(ordinal: UInt8) { self.ordinal = ordinal }
 
   /// Reads a code out of UTF-8 text: trimmed of ASCII white space, lower case taken as upper.
   /// - Returns: nil where the text is no code of the table.

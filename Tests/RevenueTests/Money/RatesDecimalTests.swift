@@ -1,5 +1,5 @@
 // Rates as exact decimals: what is read, what is refused and why.
-import Projections
+import Revenue
 import Testing
 
 @Suite struct RatesDecimalTests {
