@@ -37,7 +37,7 @@ let package = Package(
     .library(
       name: "LedgerModules",
       targets: [
-        "Base", "JSON", "Ledger", "AppStore", "Revenue", "Projections", "Intake",
+        "Base", "JSON", "Ledger", "AppStore", "Revenue", "Projections", "Intake", "Server",
         "AppStoreAuthority",
       ]),
   ],
@@ -58,14 +58,17 @@ let package = Package(
     library(
       "Projections",
       knows: ["Base", "JSON", "Ledger", "AppStore", "Revenue", "CSQLite", "CLinux"]),
+    library("Intake", knows: ["Base", "JSON", "Ledger", "AppStore", "Revenue", "CZlib"]),
     library(
-      "Intake",
+      "Server",
       knows: [
-        "Base", "JSON", "Ledger", "AppStore", "Revenue", "Projections", "CZlib", "CMicroHTTPD",
+        "Base", "JSON", "Ledger", "AppStore", "Revenue", "Projections", "Intake", "CMicroHTTPD",
       ]),
     .executableTarget(
       name: "ledgerctl",
-      dependencies: ["Base", "JSON", "Ledger", "AppStore", "Revenue", "Projections", "Intake"],
+      dependencies: [
+        "Base", "JSON", "Ledger", "AppStore", "Revenue", "Projections", "Intake", "Server",
+      ],
       swiftSettings: strict),
     // For the demo, tests and measurements; never part of what is shipped.
     .executableTarget(
@@ -98,7 +101,9 @@ let package = Package(
     // Does nothing, but is linked with all that ledgerctl is linked with.
     .executableTarget(
       name: "empty-program",
-      dependencies: ["Base", "JSON", "Ledger", "AppStore", "Revenue", "Projections", "Intake"],
+      dependencies: [
+        "Base", "JSON", "Ledger", "AppStore", "Revenue", "Projections", "Intake", "Server",
+      ],
       path: "Benchmarks/empty-program", swiftSettings: strict),
     .target(
       name: "TestSupport",
@@ -111,7 +116,10 @@ let package = Package(
     tests("AppStoreTests", of: ["AppStore", "AppStoreAuthority", "Base", "JSON", "CCrypto"]),
     tests("RevenueTests", of: ["Revenue", "Base"]),
     tests("ProjectionTests", of: ["Projections", "Revenue", "AppStore", "Ledger", "Base", "JSON"]),
-    tests("IntakeTests", of: ["Intake", "Projections", "AppStore", "Ledger", "Base", "JSON"]),
+    tests("IntakeTests", of: ["Intake", "AppStore", "Ledger", "Base", "JSON"]),
+    tests(
+      "ServerTests",
+      of: ["Server", "Intake", "Projections", "AppStore", "Ledger", "Base", "JSON"]),
     tests(
       "DevelopmentTests",
       of: [
@@ -120,7 +128,7 @@ let package = Package(
       ]),
     tests(
       "ledgerctlTests",
-      of: ["ledgerctl", "Intake", "Projections", "Ledger", "Base", "JSON"],
+      of: ["ledgerctl", "Server", "Intake", "Projections", "Ledger", "Base", "JSON"],
       data: ["Transcripts"]),
   ]
 )

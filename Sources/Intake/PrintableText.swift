@@ -1,9 +1,9 @@
 // Foreign text in messages: short, no secret, and without anything that a terminal would act upon.
 
-enum PrintableText {
+package enum PrintableText {
   /// At most `count` characters (Unicode scalars) of a text, control and format characters replaced; none of one
   /// that looks like a secret.
-  static func shortened(_ text: some StringProtocol, to count: Int = 64) -> String {
+  package static func shortened(_ text: some StringProtocol, to count: Int = 64) -> String {
     if SecretText.isLikely(text) { return SecretText.substitute(text) }
     var result = ""
     for (index, scalar) in text.unicodeScalars.prefix(count + 1).enumerated() {

@@ -2,6 +2,9 @@
 
 /// Knows tokens, receipts, signed data and random keys by their look. It cannot know a password made of words.
 package enum SecretText {
+  /// With this every token of the client API begins.
+  package static let tokenPrefix = "rlt_"
+
   /// Shorter runs are names, and no whole secret.
   private static let runLengthMin = 16
   /// No file name and no identifier is longer.
@@ -54,7 +57,7 @@ package enum SecretText {
   /// Whether letters and digits stand beside one another as chance puts them: of random base64 about half of the
   /// neighbours are of different kinds, of words, dates and numbers few.
   private static func looksRandom(_ run: ArraySlice<UInt8>) -> Bool {
-    if run.starts(with: TokenText.prefix.utf8) { return true }
+    if run.starts(with: tokenPrefix.utf8) { return true }
     // JSON in base64, as every JWS begins.
     if run.starts(with: "eyJ".utf8) { return true }
     let bytes = withoutUUIDs(run)

@@ -4,6 +4,7 @@ import Intake
 import JSON
 import Ledger
 import Projections
+import Server
 
 /// A command that could not do its work. None of the texts may hold a receipt, a token or a user identifier.
 struct Failure: Error, Equatable, Sendable {

@@ -1,7 +1,7 @@
 // Commands while a server holds the ledger: they append through it.
 import Foundation
-import Intake
 import Ledger
+import Server
 import Testing
 
 @Suite struct HandoverCommandTests {

@@ -1,6 +1,6 @@
 // Secrets in the place of any argument: no command prints them.
 import Foundation
-import Intake
+import Server
 import Testing
 
 @Suite struct SecretArgumentTests {

@@ -3,8 +3,8 @@
 #if DEBUG
   import Foundation
   import Glibc
-  import Intake
   import Ledger
+  import Server
   import TestSupport
   import Testing
 

@@ -1,7 +1,6 @@
 // The result of checking a receipt's signature here, as it is recorded.
 package import AppStore
 package import Ledger
-private import Projections
 
 /// What the local check of a signature came to.
 package struct LocalVerification: Equatable, Sendable {
@@ -26,7 +25,7 @@ package struct LocalVerification: Equatable, Sendable {
   /// - Parameters:
   ///   - receipt: nil where it can't be decoded.
   ///   - occurredAtMs: when the check was made, in epoch milliseconds.
-  func data(of receipt: Receipt?, occurredAtMs: Int64) -> [UInt8] {
+  package func data(of receipt: Receipt?, occurredAtMs: Int64) -> [UInt8] {
     var event = ReceiptVerified(
       authority: .local, outcome: outcome, occurredAtMs: occurredAtMs)
     // What nobody has signed may be of any length, and the projections keep each name.

@@ -1,25 +1,38 @@
 // The drafts of uploads and of their verifications, however they came.
-import AppStore
-import Base
-import Ledger
+package import AppStore
+package import Base
+package import Ledger
 
 /// Makes events that are appended together.
-enum UploadDrafts {
+package enum UploadDrafts {
   /// What an upload's event says beside the request's own fields.
-  struct Context {
-    var identity: ReceiptIdentity
-    var appFamily: UUID16
-    var style: ReceiptStyle
-    var bundleID: String
+  package struct Context {
+    package var identity: ReceiptIdentity
+    package var appFamily: UUID16
+    package var style: ReceiptStyle
+    package var bundleID: String
     /// Epoch milliseconds.
-    var occurredAtMs: Int64
-    var origin: ReceiptUploaded.Origin
+    package var occurredAtMs: Int64
+    package var origin: ReceiptUploaded.Origin
     /// The client's address, for uploads that neither name nor withhold one.
-    var peerAddress: String?
+    package var peerAddress: String?
+
+    package init(
+      identity: ReceiptIdentity, appFamily: UUID16, style: ReceiptStyle, bundleID: String,
+      occurredAtMs: Int64, origin: ReceiptUploaded.Origin, peerAddress: String? = nil
+    ) {
+      self.identity = identity
+      self.appFamily = appFamily
+      self.style = style
+      self.bundleID = bundleID
+      self.occurredAtMs = occurredAtMs
+      self.origin = origin
+      self.peerAddress = peerAddress
+    }
   }
 
   /// The upload itself.
-  static func upload(_ fields: UploadFields, _ context: Context) -> EventDraft {
+  package static func upload(_ fields: UploadFields, _ context: Context) -> EventDraft {
     var event = ReceiptUploaded(
       receiptID: context.identity.receiptID.description,
       appFamilyID: context.appFamily.description, style: context.style.rawValue,
@@ -42,19 +55,19 @@ enum UploadDrafts {
 
   /// A verification of an upload that stands among the drafts of the same append.
   /// - Parameter data: without the upload's position.
-  static func verification(_ data: [UInt8], ofDraftAt index: Int) -> EventDraft {
+  package static func verification(_ data: [UInt8], ofDraftAt index: Int) -> EventDraft {
     draft(
       data,
       [PositionReference(offsetBytes: ReceiptVerified.uploadOffsetBytes, eventIndex: index)])
   }
 
   /// A verification of an upload that the ledger holds.
-  static func verification(_ data: [UInt8]) -> EventDraft { draft(data, []) }
+  package static func verification(_ data: [UInt8]) -> EventDraft { draft(data, []) }
 
   /// A verification of an upload that the ledger holds, by a reply that stands first among the drafts
   /// of the same append.
   /// - Parameter data: without the reply's position.
-  static func verificationByFirstDraft(_ data: [UInt8]) -> EventDraft {
+  package static func verificationByFirstDraft(_ data: [UInt8]) -> EventDraft {
     draft(data, [PositionReference(offsetBytes: data.count - 1, eventIndex: 0)])
   }
 

@@ -61,7 +61,7 @@ package struct UploadFieldReader {
   package init() {}
 
   /// Whether the upload asks that its client's address not be kept, as far as it was read.
-  var withholdsClientAddress: Bool { clientAddress == .withheld }
+  package var withholdsClientAddress: Bool { clientAddress == .withheld }
 
   /// Takes the value that the cursor stands before, if `key` names a property of an upload.
   /// - Returns: false, with the value unread, for any other key.

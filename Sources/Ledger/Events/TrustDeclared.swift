@@ -66,6 +66,12 @@ package struct TrustDeclared: Equatable, Sendable {
     return writer.bytes
   }
 
+  /// The event.
+  package var draft: EventDraft {
+    let type = EventType.trustDeclared
+    return EventDraft(type: type.rawValue, version: type.currentVersion, data: data)
+  }
+
   /// Throws `badField` where a member is missing or not what the catalogue says, `malformed` for what is no JSON.
   package init(data: JSONBytes) throws(EventError) {
     let type = EventType.trustDeclared

@@ -1,4 +1,5 @@
 // The views that people query: stable names, words for numbers, times in both forms.
+import AppStore
 import Ledger
 
 extension Schema {

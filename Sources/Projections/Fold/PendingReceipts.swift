@@ -103,3 +103,12 @@ struct PendingReceipts {
     writer.endObject()
   }
 }
+
+extension PendingEnvironment {
+  /// SQL: a receipt's environment as text; where only the file can name it, what the file says. The query reads
+  /// `receipts r LEFT JOIN pending_receipts q ON q.receipt = r.id`.
+  static let ofReceiptSQL =
+    "coalesce(nullif(\(storedSQL), 'Unknown'), q.environment, \(storedSQL))"
+
+  private static let storedSQL = "(SELECT text FROM symbols WHERE id = r.environment)"
+}

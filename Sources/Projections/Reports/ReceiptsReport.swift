@@ -1,4 +1,5 @@
 // The receipts, and what became of each (rule R9).
+import AppStore
 import JSON
 
 struct ReceiptsReport {

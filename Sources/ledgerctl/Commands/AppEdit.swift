@@ -1,8 +1,8 @@
 // `app edit`: registers an app family anew, with what is asked for changed.
-import Intake
 import JSON
 import Ledger
 import Projections
+import Server
 
 let appEditCommand = Command(
   "app edit", summary: "Change an app family's name, bundle ids and products",

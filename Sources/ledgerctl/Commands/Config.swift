@@ -1,7 +1,7 @@
 // `config check`, `config set-shared-secret`: what an operator configures.
-import Intake
 import JSON
 import Projections
+import Server
 
 let configCheckCommand = Command(
   "config check", summary: "Check config.json and print what is in effect",

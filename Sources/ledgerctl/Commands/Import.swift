@@ -4,6 +4,7 @@ import Intake
 import JSON
 import Ledger
 import Projections
+import Server
 
 let importCommand = Command(
   "import", summary: "Import uploads with the App Store's recorded replies",

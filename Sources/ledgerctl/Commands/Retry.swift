@@ -1,9 +1,9 @@
 // `retry`: what the App Store still owes an answer for, tried once.
 import AppStore
-import Intake
 import JSON
 import Ledger
 import Projections
+import Server
 
 let retryCommand = Command(
   "retry", summary: "Ask the App Store again for what it owes an answer",

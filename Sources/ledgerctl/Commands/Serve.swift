@@ -3,6 +3,7 @@ import Glibc
 import Intake
 import Ledger
 import Projections
+import Server
 
 let serveCommand = Command(
   "serve", summary: "Serve the client API over HTTP and ask the App Store",

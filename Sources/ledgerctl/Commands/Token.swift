@@ -1,8 +1,8 @@
 // `token create`, `token list`, `token revoke`: who may use the client API.
 import Base
-import Intake
 import JSON
 import Projections
+import Server
 
 let tokenCreateCommand = Command(
   "token create", summary: "Make a token for an app's back end, and show it once",

@@ -6,6 +6,7 @@ import Intake
 import JSON
 import Ledger
 import Projections
+import Server
 
 let verifyCommand = Command(
   "verify", summary: "Show what a receipt holds and whether it is genuine",
@@ -50,7 +51,7 @@ private func verify(
 ) throws -> ExitCode {
   let directory = try context.ledgerPathIfAny(invocation).map { try context.openLedger(path: $0) }
   let configuration =
-    try directory.map { try ConfigurationFile($0).read() } ?? Intake.Configuration()
+    try directory.map { try ConfigurationFile($0).read() } ?? Server.Configuration()
   let interruption = context.interruption
   let input = try ReceiptInput(path: options.path, stop: StopFlag { interruption.isRequested })
   let verifier = try ReceiptVerifier(configuration: configuration.trust.verifierConfiguration)
@@ -72,7 +73,7 @@ private func verify(
 
 /// The secret of the app family that has the receipt's bundle id. The projections know the family.
 private func sharedSecret(
-  of receipt: Receipt, _ configuration: Intake.Configuration, _ invocation: Invocation,
+  of receipt: Receipt, _ configuration: Server.Configuration, _ invocation: Invocation,
   _ context: Context
 ) throws -> [UInt8]? {
   if configuration.sharedSecrets.isEmpty { return nil }

@@ -1,6 +1,7 @@
 // Where a command's events go: to its own writer, or to the server that holds the ledger.
 import Intake
 import Ledger
+import Server
 
 /// Appends events, whoever holds the ledger.
 enum LedgerAppender: EventAppender {

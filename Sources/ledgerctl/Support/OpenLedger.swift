@@ -1,7 +1,7 @@
 // A ledger as commands use it: its log, its projections, its writer.
-import Intake
 import Ledger
 import Projections
+import Server
 
 /// A ledger that was opened for one command.
 struct OpenLedger {

@@ -1,7 +1,7 @@
 // Products that sell though their app does not declare them, with the command that declares them.
-import Intake
 import JSON
 import Projections
+import Server
 
 extension UndeclaredProduct {
   /// `coins.5000 of com.example.shop in 3 transactions: ledgerctl app edit …`.

@@ -1,6 +1,7 @@
 // What may be shown of the command line: never what looks like a secret, wherever it stands.
 import Glibc
 import Intake
+import Server
 
 /// Decides what messages show of an argument, a path included.
 enum ShownArgument {

@@ -1,6 +1,6 @@
 // config.json: strict, with every problem at its place and no value in any message.
-@testable import Intake
 @testable import JSON
+@testable import Server
 
 extension FuzzTarget {
   static let configuration = FuzzTarget(

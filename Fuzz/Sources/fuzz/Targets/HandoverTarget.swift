@@ -1,6 +1,6 @@
 // The hand-over between commands and the server: the content of its frames.
-@testable import Intake
 @testable import Ledger
+@testable import Server
 
 extension FuzzTarget {
   static let handover = FuzzTarget(

@@ -3,6 +3,7 @@
 @testable import Intake
 @testable import JSON
 @testable import Projections
+@testable import Server
 
 extension FuzzTarget {
   static let upload = FuzzTarget(

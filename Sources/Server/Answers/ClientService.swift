@@ -1,0 +1,56 @@
+// What the client API offers, whatever carries it: an upload, a look at a receipt, its health.
+package import Base
+package import Intake
+package import Projections
+
+/// What came of a request of the client API.
+package enum ClientAnswer: Sendable {
+  /// 200, 206 or 402, with the receipt's resource as JSON.
+  case receipt(status: Int, body: AnswerBody)
+  /// 422: every problem that was found.
+  case refused([FieldProblem])
+  /// 404: there is no such receipt of this app family.
+  case notFound
+  /// 503: too much is under way, or the log cannot be appended to.
+  case unavailable(retryAfterSeconds: Int)
+}
+
+/// One upload as it came over the network.
+package struct ClientUpload: Sendable {
+  package let fields: UploadFields
+  /// The app family of the token.
+  package let appFamily: UUID16
+  /// The client's address, for uploads that name none themselves.
+  package let peerAddress: String?
+  /// Epoch milliseconds.
+  package let receivedAtMs: Int64
+
+  package init(fields: UploadFields, appFamily: UUID16, peerAddress: String?, receivedAtMs: Int64) {
+    self.fields = fields
+    self.appFamily = appFamily
+    self.peerAddress = peerAddress
+    self.receivedAtMs = receivedAtMs
+  }
+}
+
+/// Whoever answers the client API.
+package protocol ClientService: AnyObject, Sendable {
+  /// Takes an upload and calls `completion` exactly once, on any thread, also before it returns. Never
+  /// blocks for long: what can't be queued is answered `unavailable`.
+  func upload(_ upload: ClientUpload, completion: @escaping @Sendable (ClientAnswer) -> Void)
+  /// Looks up a receipt by its id. Another family's receipt is not found.
+  func receipt(
+    _ id: UUID16, of appFamily: UUID16, completion: @escaping @Sendable (ClientAnswer) -> Void)
+  /// Whether events can be appended.
+  var canAppend: Bool { get }
+  /// Why an upload would not be taken now; nil where it would.
+  var refusal: UploadRefusal? { get }
+}
+
+/// Why no upload is taken at the moment; the text continues "not ready: ".
+package enum UploadRefusal: String, Sendable, CaseIterable {
+  case stopping = "the server is stopping"
+  case appendsFail = "events cannot be appended"
+  case foldsFail = "the projections cannot be brought up to date"
+  case busy = "too much is under way"
+}

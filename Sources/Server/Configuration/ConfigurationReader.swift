@@ -1,0 +1,338 @@
+// From the JSON of config.json to a configuration: strict, and every problem with its path.
+import AppStore
+import Base
+import Intake
+import JSON
+
+/// Reads one configuration and gathers what is wrong with it.
+struct ConfigurationReader {
+  /// The ledger's directory, from which file names in the configuration go out.
+  private let directoryPath: String
+  private(set) var problems: [ConfigurationError.Problem] = []
+  /// The files that were named, as paths that can be opened.
+  private(set) var filePaths: [String] = []
+
+  init(directoryPath: String) { self.directoryPath = directoryPath }
+
+  /// The limits of each number.
+  private enum Limit {
+    static let timeoutMs: ClosedRange<Int64> = 1...600_000
+    /// An answer of 16 MiB would fit no event, and so could not be kept as evidence.
+    static let answerBytes: ClosedRange<Int64> = 1024...(15 << 20)
+    static let calls: ClosedRange<Int64> = 1...1024
+    static let retryMs: ClosedRange<Int64> = 100...604_800_000
+    static let reuseMs: ClosedRange<Int64> = 0...86_400_000
+    static let secretBytes = 1...255
+  }
+
+  /// The configuration that the text means; to be used only where there are no problems.
+  mutating func read(_ root: JSONValue) -> Configuration {
+    var result = Configuration()
+    forEachMember(
+      of: root, at: "",
+      known: [
+        "app_store", "verification", "trust", "trusted_proxies", "shared_secrets", "apps", "tokens",
+      ]
+    ) { reader, key, value in
+      switch key {
+      case "app_store": result.appStore = reader.appStore(value, key)
+      case "verification": result.verification = reader.verification(value, key)
+      case "trust": result.trust = reader.trust(value, key)
+      case "trusted_proxies":
+        result.trustedProxies = reader.list(value, key) { reader, value, path in
+          guard let text = reader.text(value, path) else { return nil }
+          if let fault = NetworkText.fault(text) { return reader.fail(path, fault) }
+          return text
+        }
+      case "shared_secrets": result.sharedSecrets = reader.sharedSecrets(value, key)
+      case "apps": result.apps = reader.apps(value, key)
+      default: result.tokens = reader.tokens(value, key)
+      }
+    }
+    return result
+  }
+
+  // MARK: Sections
+
+  private mutating func appStore(_ value: JSONValue, _ path: String) -> Configuration.AppStore {
+    var result = Configuration.AppStore()
+    forEachMember(
+      of: value, at: path,
+      known: [
+        "production_url", "sandbox_url", "connect_timeout_ms", "timeout_ms", "answer_bytes_max",
+        "calls_max",
+      ]
+    ) { reader, key, value in
+      let path = "\(path).\(key)"
+      switch key {
+      case "production_url": result.productionURL = reader.url(value, path)
+      case "sandbox_url": result.sandboxURL = reader.url(value, path)
+      case "connect_timeout_ms":
+        result.connectTimeoutMs = Int(reader.integer(value, path, Limit.timeoutMs))
+      case "timeout_ms": result.timeoutMs = Int(reader.integer(value, path, Limit.timeoutMs))
+      case "answer_bytes_max":
+        result.answerBytesMax = Int(reader.integer(value, path, Limit.answerBytes))
+      default: result.callsMax = Int(reader.integer(value, path, Limit.calls))
+      }
+    }
+    return result
+  }
+
+  private mutating func verification(
+    _ value: JSONValue, _ path: String
+  ) -> Configuration.Verification {
+    var result = Configuration.Verification()
+    forEachMember(
+      of: value, at: path, known: ["retry_first_ms", "retry_ceiling_ms", "reuse_reply_ms"]
+    ) { reader, key, value in
+      let path = "\(path).\(key)"
+      switch key {
+      case "retry_first_ms": result.retryFirstMs = reader.integer(value, path, Limit.retryMs)
+      case "retry_ceiling_ms": result.retryCeilingMs = reader.integer(value, path, Limit.retryMs)
+      default: result.reuseReplyMs = reader.integer(value, path, Limit.reuseMs)
+      }
+    }
+    if problems.isEmpty, result.retryCeilingMs < result.retryFirstMs {
+      fail("\(path).retry_ceiling_ms", "is less than retry_first_ms, \(result.retryFirstMs)")
+    }
+    return result
+  }
+
+  private mutating func trust(_ value: JSONValue, _ path: String) -> Configuration.Trust {
+    var result = Configuration.Trust()
+    // Roots first: whether a certificate is of use depends on them.
+    var certificates: JSONValue?
+    forEachMember(
+      of: value, at: path,
+      known: [
+        "additional_roots_sha256", "transaction_intermediates", "local_testing_signers_sha256",
+      ]
+    ) { reader, key, value in
+      switch key {
+      case "additional_roots_sha256":
+        result.additionalRoots = reader.fingerprints(value, "\(path).\(key)")
+      case "transaction_intermediates": certificates = value
+      default: result.localTestingSigners = reader.fingerprints(value, "\(path).\(key)")
+      }
+    }
+    guard let certificates else { return result }
+    let roots = Set(result.additionalRoots + [.appleRoot])
+    result.transactionIntermediates = list(certificates, "\(path).transaction_intermediates") {
+      reader, value, path in reader.certificates(value, path, pinnedRoots: roots)
+    }.flatMap { $0 }
+    return result
+  }
+
+  private mutating func sharedSecrets(_ value: JSONValue, _ path: String) -> [String: [UInt8]] {
+    guard case .object(let members) = value else {
+      fail(path, "must be an object: app family id to shared secret")
+      return [:]
+    }
+    var result: [String: [UInt8]] = [:]
+    for (index, member) in members.enumerated() {
+      // Whoever mixed the two up has written the secret where the id belongs: it is not shown.
+      guard let id = UUID16(member.key)?.description else {
+        fail(path, "key number \(index + 1) is no app family id")
+        continue
+      }
+      guard case .string(let secret) = member.value, SharedSecret.isValid(Array(secret.utf8)) else {
+        fail("\(path).\(id)", SharedSecret.requirement)
+        continue
+      }
+      if result.updateValue(Array(secret.utf8), forKey: id) != nil {
+        fail("\(path).\(id)", "stands there twice")
+      }
+    }
+    return result
+  }
+
+  private mutating func apps(_ value: JSONValue, _ path: String) -> [String: Configuration.App] {
+    guard case .object(let members) = value else {
+      fail(path, "must be an object: app family id to the app's settings")
+      return [:]
+    }
+    var result: [String: Configuration.App] = [:]
+    for (index, member) in members.enumerated() {
+      guard let id = UUID16(member.key)?.description else {
+        fail(path, "key number \(index + 1) is no app family id")
+        continue
+      }
+      var app = Configuration.App()
+      forEachMember(of: member.value, at: "\(path).\(id)", known: ["accept_sandbox"]) {
+        reader, key, value in
+        app.acceptsSandbox = reader.flag(value, "\(path).\(id).\(key)")
+      }
+      if result.updateValue(app, forKey: id) != nil {
+        fail("\(path).\(id)", "stands there twice")
+      }
+    }
+    return result
+  }
+
+  private mutating func tokens(_ value: JSONValue, _ path: String) -> [Configuration.Token] {
+    var ids = Set<String>()
+    var digests = Set<Digest32>()
+    return list(value, path) { reader, value, path in
+      guard let token = reader.token(value, path) else { return nil }
+      if !ids.insert(token.id).inserted {
+        reader.fail("\(path).id", "is that of an earlier token")
+      }
+      if !digests.insert(token.sha256).inserted {
+        reader.fail("\(path).sha256", "is that of an earlier token")
+      }
+      return token
+    }
+  }
+
+  private mutating func token(_ value: JSONValue, _ path: String) -> Configuration.Token? {
+    var texts: [String: String] = [:]
+    let problemCount = problems.count
+    let known = ["id", "app_family_id", "created_at", "revoked_at", "sha256"]
+    forEachMember(of: value, at: path, known: known) { reader, key, value in
+      if let text = reader.text(value, "\(path).\(key)") { texts[key] = text }
+    }
+    guard problems.count == problemCount else { return nil }
+    for key in known where key != "revoked_at" && texts[key] == nil {
+      fail("\(path).\(key)", "is missing")
+    }
+    guard let id = texts["id"], let family = texts["app_family_id"], let sha256 = texts["sha256"],
+      let createdAt = texts["created_at"]
+    else { return nil }
+    if !TokenText.isID(id) {
+      fail("\(path).id", "must be 1 to 64 letters, digits, hyphens and underscores")
+    }
+    guard let familyID = UUID16(family)?.description else {
+      return fail("\(path).app_family_id", "is no app family id")
+    }
+    guard let digest = FingerprintText.digest(sha256) else {
+      return fail("\(path).sha256", "must be 64 hexadecimal digits")
+    }
+    guard let createdAtMs = time(createdAt, "\(path).created_at") else { return nil }
+    var revokedAtMs: Int64?
+    if let revokedAt = texts["revoked_at"] {
+      revokedAtMs = time(revokedAt, "\(path).revoked_at")
+    }
+    return Configuration.Token(
+      id: id, sha256: digest, appFamilyID: familyID, createdAtMs: createdAtMs,
+      revokedAtMs: revokedAtMs)
+  }
+
+  // MARK: Values
+
+  private mutating func url(_ value: JSONValue, _ path: String) -> String {
+    guard let text = text(value, path) else { return "" }
+    if let fault = EndpointText.fault(text) { fail(path, fault) }
+    return text
+  }
+
+  private mutating func fingerprints(_ value: JSONValue, _ path: String) -> [Digest32] {
+    list(value, path) { reader, value, path in
+      guard let text = reader.text(value, path) else { return nil }
+      return FingerprintText.digest(text)
+        ?? reader.fail(path, "must be a SHA-256 fingerprint: 64 hexadecimal digits")
+    }
+  }
+
+  /// The certificates of an entry: its text, or the file that it names.
+  private mutating func certificates(
+    _ value: JSONValue, _ path: String, pinnedRoots: Set<Digest32>
+  ) -> [[UInt8]]? {
+    let bytes: [UInt8]
+    switch value {
+    case .string(let text): bytes = Array(text.utf8)
+    case .object(let members):
+      guard members.count == 1, members[0].key == "file", case .string(let name) = members[0].value,
+        !name.isEmpty, !name.utf8.contains(0)
+      else { return fail(path, #"must be a text or {"file": PATH}"#) }
+      let filePath = name.hasPrefix("/") ? name : "\(directoryPath)/\(name)"
+      filePaths.append(filePath)
+      do throws(SmallFile.Failure) {
+        bytes = try SmallFile.read(filePath, sizeBytesMax: CertificateText.sizeBytesMax).content
+      } catch { return fail(path, "the file cannot be read: \(error.cause)") }
+    default: return fail(path, #"must be a text or {"file": PATH}"#)
+    }
+    guard let certificates = CertificateText.certificates(bytes) else {
+      return fail(path, "is no certificate in PEM, nor in DER (base64 where it is a text)")
+    }
+    do throws(ReceiptVerifier.ConfigurationError) {
+      _ = try ReceiptVerifier(
+        configuration: .init(pinnedRoots: pinnedRoots, transactionIntermediates: certificates))
+    } catch {
+      switch error {
+      case .unreadableCertificate: return fail(path, "is no certificate that can be read")
+      case .unusableCertificate:
+        return fail(
+          path, "is neither a pinned root nor an intermediate that signs receipt signers")
+      }
+    }
+    return certificates
+  }
+
+  private mutating func time(_ text: String, _ path: String) -> Int64? {
+    do { return try Timestamp.parse(text) } catch {
+      return fail(path, "is no time, as in 2026-01-02T03:04:05.678Z")
+    }
+  }
+
+  private mutating func integer(
+    _ value: JSONValue, _ path: String, _ range: ClosedRange<Int64>
+  ) -> Int64 {
+    if let number = value.integerValue, range.contains(number) { return number }
+    fail(path, "must be an integer from \(range.lowerBound) to \(range.upperBound)")
+    return range.lowerBound
+  }
+
+  private mutating func flag(_ value: JSONValue, _ path: String) -> Bool {
+    if case .boolean(let flag) = value { return flag }
+    fail(path, "must be true or false")
+    return true
+  }
+
+  private mutating func text(_ value: JSONValue, _ path: String) -> String? {
+    value.stringValue ?? fail(path, "must be a text")
+  }
+
+  private mutating func list<Element>(
+    _ value: JSONValue, _ path: String,
+    _ read: (inout ConfigurationReader, JSONValue, String) -> Element?
+  ) -> [Element] {
+    guard case .array(let elements) = value else {
+      fail(path, "must be a list")
+      return []
+    }
+    var result: [Element] = []
+    for (index, element) in elements.enumerated() {
+      if let element = read(&self, element, "\(path)[\(index)]") { result.append(element) }
+    }
+    return result
+  }
+
+  private mutating func forEachMember(
+    of value: JSONValue, at path: String, known: [String],
+    _ read: (inout ConfigurationReader, String, JSONValue) -> Void
+  ) {
+    guard case .object(let members) = value else {
+      fail(path, "must be an object")
+      return
+    }
+    for member in members {
+      guard known.contains(member.key) else {
+        let name = PrintableText.shortened(member.key)
+        fail(
+          path.isEmpty ? name : "\(path).\(name)",
+          "there is no such setting\(hint(for: member.key, among: known))")
+        continue
+      }
+      read(&self, member.key, member.value)
+    }
+  }
+
+  private mutating func fail(_ path: String, _ cause: String) {
+    problems.append(ConfigurationError.Problem(path, cause))
+  }
+
+  private mutating func fail<Value>(_ path: String, _ cause: String) -> Value? {
+    fail(path, cause)
+    return nil
+  }
+}

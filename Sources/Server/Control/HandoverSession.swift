@@ -1,0 +1,298 @@
+// One command's session with the server: its turn, its submissions, its end.
+import Glibc
+import Intake
+import Ledger
+
+/// Serves one connection, on one thread.
+struct HandoverSession {
+  let server: HandoverServer
+  let number: Int
+  let processID: Int32
+  let connection: HandoverConnection
+
+  /// Why a session ends early.
+  private enum Ending: Error {
+    case connection(ConnectionFailure)
+    /// Told to the client.
+    case refused(LedgerError)
+  }
+
+  func run() {
+    do throws(Ending) {
+      try greet()
+      try waitForTurn()
+      defer { server.giveTurnBack(number) }
+      let submissions = HandoverSubmissions(server.writer, onOutcome: server.onOutcome)
+      // Whoever has the next turn must find all events of this one in the log.
+      defer {
+        submissions.settleAll()
+        server.onAppended()
+      }
+      try send(.begun)
+      try serve(submissions)
+    } catch {
+      switch error {
+      case .connection(.malformed(let cause)): tell(refusal(.invalidInput, cause))
+      case .connection: break
+      case .refused(let error): tell(error)
+      }
+    }
+    connection.shutDown()
+  }
+
+  private func tell(_ error: LedgerError) {
+    try? connection.send(.failure, HandoverWriter.failure(error), timeoutMs: 1000)
+  }
+
+  private func refusal(_ kind: LedgerError.Kind, _ cause: String) -> LedgerError {
+    LedgerError(kind, operation: "append through the server", object: "ledger.sock", cause: cause)
+  }
+
+  private func send(
+    _ kind: HandoverProtocol.Kind, _ content: [UInt8] = []
+  ) throws(Ending) {
+    do throws(ConnectionFailure) {
+      try connection.send(kind, content, timeoutMs: server.options.pieceTimeoutMs)
+    } catch { throw .connection(error) }
+  }
+
+  private func receive(
+    startTimeoutMs: Int32
+  ) throws(Ending) -> (kind: UInt8, content: [UInt8]) {
+    do throws(ConnectionFailure) {
+      return try connection.receive(
+        startTimeoutMs: startTimeoutMs, pieceTimeoutMs: server.options.pieceTimeoutMs)
+    } catch { throw .connection(error) }
+  }
+
+  private func parsed<Result>(
+    _ body: () throws(HandoverFault) -> Result
+  ) throws(Ending) -> Result {
+    do throws(HandoverFault) { return try body() } catch {
+      throw .connection(.malformed(error.cause))
+    }
+  }
+
+  // MARK: Beginning
+
+  private func greet() throws(Ending) {
+    let frame = try receive(startTimeoutMs: server.options.pieceTimeoutMs)
+    guard frame.kind == HandoverProtocol.Kind.begin.rawValue else {
+      throw .connection(.malformed("the first frame does not begin a session"))
+    }
+    var reader = HandoverReader(frame.content)
+    let version = try parsed { () throws(HandoverFault) in try reader.number(UInt8.self) }
+    guard version == HandoverProtocol.version else {
+      throw .refused(
+        refusal(
+          .invalidInput,
+          "the server speaks version \(HandoverProtocol.version), this program \(version): use the "
+            + "server's ledgerctl"))
+    }
+    let ledgerID = try parsed { () throws(HandoverFault) in
+      let text = try reader.text()
+      try reader.expectEnd()
+      return text
+    }
+    guard ledgerID == server.writer.directory.identity.id.description else {
+      throw .refused(refusal(.invalidInput, "the server has another ledger"))
+    }
+  }
+
+  private func waitForTurn() throws(Ending) {
+    let deadlineMs = HandoverClock.nowMs() + Int64(server.options.turnTimeoutMs)
+    while let holder = server.takeTurn(number, processID: processID) {
+      if server.isStopping { throw .refused(refusal(.closed, "the server is stopping")) }
+      if HandoverClock.nowMs() >= deadlineMs {
+        throw .refused(
+          LedgerError(
+            .locked, operation: "open for writing", object: server.writer.directory.path,
+            cause: "process \(holder) is appending through the server"))
+      }
+      usleep(10_000)
+    }
+  }
+
+  // MARK: Serving
+
+  private func serve(_ submissions: HandoverSubmissions) throws(Ending) {
+    var check = DraftCheck(server.writer.directory)
+    while true {
+      let frame = try receive(startTimeoutMs: server.options.idleTimeoutMs)
+      var reader = HandoverReader(frame.content)
+      switch HandoverProtocol.Kind(rawValue: frame.kind) {
+      case .submit:
+        let drafts = try parsed { () throws(HandoverFault) in try reader.drafts() }
+        do throws(DraftCheck.Refusal) { try check.check(drafts) } catch {
+          switch error {
+          case .fault(let cause): throw .connection(.malformed(cause))
+          case .ledger(let error): throw .refused(error)
+          }
+        }
+        if server.isStopping { throw .refused(refusal(.closed, "the server is stopping")) }
+        submissions.add(drafts)
+      case .positions:
+        let number = try parsed { () throws(HandoverFault) in
+          let number = try reader.number(UInt64.self)
+          try reader.expectEnd()
+          return number
+        }
+        try answer(.placed) { () throws(LedgerError) in
+          let range = try submissions.positions(of: number)
+          server.onAppended()
+          var writer = HandoverWriter()
+          writer.number(UInt64(range.lowerBound))
+          writer.number(UInt64(range.count))
+          return writer.bytes
+        }
+      case .outcomes:
+        let (first, count) = try parsed { () throws(HandoverFault) in
+          let range = (try reader.number(UInt64.self), Int(try reader.number(UInt32.self)))
+          try reader.expectEnd()
+          return range
+        }
+        try answer(.told) { () throws(LedgerError) in
+          defer { server.onAppended() }
+          var writer = HandoverWriter()
+          for range in try submissions.outcomes(from: first, count: count) {
+            writer.number(UInt64(range?.lowerBound ?? 0))
+            writer.number(UInt64(range?.count ?? 0))
+          }
+          return writer.bytes
+        }
+      case .flush:
+        try answer(.flushed) { () throws(LedgerError) in
+          try submissions.flush()
+          server.onAppended()
+          return []
+        }
+      case .retry:
+        server.onRetry()
+        try send(.retried)
+      case .end:
+        try answer(.ended) { () throws(LedgerError) in
+          try submissions.flush()
+          return []
+        }
+        return
+      default: throw .connection(.malformed("a frame of kind \(frame.kind) does not belong there"))
+      }
+    }
+  }
+
+  private func answer(
+    _ kind: HandoverProtocol.Kind, _ body: () throws(LedgerError) -> [UInt8]
+  ) throws(Ending) {
+    let content: [UInt8]
+    do throws(LedgerError) { content = try body() } catch {
+      return try send(.failure, HandoverWriter.failure(error))
+    }
+    try send(kind, content)
+  }
+}
+
+/// What came in a session, in order; memory is bounded whatever a client sends.
+final class HandoverSubmissions {
+  private static let waitingCountMax = 1024
+  private static let waitingByteCountMax = 16 << 20
+
+  private let writer: LedgerWriter
+  private let onOutcome: (LedgerError?) -> Void
+  private var waiting: [(ticket: AppendTicket, byteCount: Int)] = []
+  private var waitingByteCount = 0
+  /// Where the latest submissions stand; nil for one that was lost.
+  private var settled: [Range<Position>?] = []
+  /// The number of the first in `settled`.
+  private var firstSettled: UInt64 = 0
+  /// The first failure: nothing that comes after it is taken. What had been taken by then may still be appended.
+  private var failure: LedgerError?
+
+  /// - Parameter onOutcome: told why an append failed, or nil where appends have succeeded.
+  init(_ writer: LedgerWriter, onOutcome: @escaping (LedgerError?) -> Void = { _ in }) {
+    self.writer = writer
+    self.onOutcome = onOutcome
+  }
+
+  private var settledCount: UInt64 { firstSettled + UInt64(settled.count) }
+
+  func add(_ drafts: [EventDraft]) {
+    if failure != nil { return }
+    do throws(LedgerError) {
+      let byteCount = drafts.reduce(0) { $0 + $1.data.count + 128 + $1.references.count * 16 }
+      waiting.append((try writer.submit(drafts), byteCount))
+      waitingByteCount += byteCount
+    } catch {
+      failure = error
+      onOutcome(error)
+    }
+    while waiting.count > Self.waitingCountMax || waitingByteCount > Self.waitingByteCountMax {
+      // Half at once: taking them off one by one would move the rest each time.
+      settle((waiting.count + 1) / 2)
+    }
+  }
+
+  /// Where a submission stands, once it is durable.
+  func positions(of number: UInt64) throws(LedgerError) -> Range<Position> {
+    if number >= settledCount, number - settledCount < UInt64(waiting.count) {
+      settle(Int(number - settledCount) + 1)
+    }
+    if number >= firstSettled, number < settledCount,
+      let range = settled[Int(number - firstSettled)]
+    {
+      return range
+    }
+    if let failure { throw failure }
+    throw unknown(number)
+  }
+
+  /// What became of some submissions, once that is decided; nil for one that was lost.
+  func outcomes(from first: UInt64, count: Int) throws(LedgerError) -> [Range<Position>?] {
+    guard count <= HandoverProtocol.submissionsKept,
+      case let (end, overflow) = first.addingReportingOverflow(UInt64(count)), !overflow
+    else { throw unknown(first) }
+    if end > settledCount {
+      settle(Int(min(end - settledCount, UInt64(waiting.count))))
+    }
+    // After a failure submissions are no longer taken: those are lost too.
+    guard first >= firstSettled, end <= settledCount || failure != nil else {
+      throw unknown(first)
+    }
+    return (first..<end).map { $0 < settledCount ? settled[Int($0 - firstSettled)] : nil }
+  }
+
+  private func unknown(_ number: UInt64) -> LedgerError {
+    LedgerError(
+      .invalidInput, operation: "append through the server", object: "submission \(number)",
+      cause: "it was never made, or is too long ago")
+  }
+
+  func flush() throws(LedgerError) {
+    settleAll()
+    if let failure { throw failure }
+  }
+
+  func settleAll() { settle(waiting.count) }
+
+  private func settle(_ count: Int) {
+    var isLastKept = false
+    for (ticket, byteCount) in waiting.prefix(count) {
+      waitingByteCount -= byteCount
+      do throws(LedgerError) {
+        settled.append(try writer.positions(of: ticket))
+        isLastKept = true
+      } catch {
+        settled.append(nil)
+        if failure == nil { failure = error }
+        isLastKept = false
+        onOutcome(error)
+      }
+    }
+    if isLastKept { onOutcome(nil) }
+    waiting.removeFirst(min(count, waiting.count))
+    let excess = settled.count - HandoverProtocol.submissionsKept
+    if excess > HandoverProtocol.submissionsKept / 4 {
+      settled.removeFirst(excess)
+      firstSettled += UInt64(excess)
+    }
+  }
+}

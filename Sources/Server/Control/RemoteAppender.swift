@@ -1,0 +1,208 @@
+// Appending through the process that holds the ledger.
+import Glibc
+package import Intake
+package import Ledger
+
+/// A session with the server of a ledger. It ends with `close()`, or without a word when it goes. Used by
+/// one thread.
+package final class RemoteAppender: EventAppender {
+  /// A submission, by its number within the session.
+  package struct Ticket: Sendable { let number: UInt64 }
+
+  /// How long the server may take to answer: its disk may be slow, but it is there.
+  private static let answerTimeoutMs: Int32 = 300_000
+  private static let beginTimeoutMs: Int32 = 60_000
+
+  private let connection: HandoverConnection
+  private let objectPath: String
+  private var submissionCount: UInt64 = 0
+  private var isEnded = false
+
+  private init(_ connection: HandoverConnection, _ objectPath: String) {
+    self.connection = connection
+    self.objectPath = objectPath
+  }
+
+  deinit { connection.shutDown() }
+
+  /// Begins a session, waiting for the end of one that is under way. Nil where no server listens.
+  ///
+  /// Throws `locked` where the server does not answer, or another session goes on for too long.
+  package static func connect(_ directory: LedgerDirectory) throws(LedgerError) -> RemoteAppender? {
+    guard try directory.root.status(HandoverProtocol.socketName)?.kind == .other else { return nil }
+    let descriptor = HandoverAddress.makeSocket()
+    guard descriptor >= 0 else {
+      throw LedgerError(
+        .inputOutput, operation: "open for writing", object: directory.path,
+        cause: String(cString: strerror(errno)))
+    }
+    let isConnected = HandoverAddress.with(directory.root) { address, size in
+      while Glibc.connect(descriptor, address, size) != 0 {
+        if errno != EINTR { return errno == EISCONN }
+      }
+      return true
+    }
+    guard isConnected == true else {
+      Glibc.close(descriptor)
+      return nil
+    }
+    let appender = RemoteAppender(
+      HandoverConnection(descriptor), directory.fullPath(HandoverProtocol.socketName))
+    try appender.begin(directory)
+    return appender
+  }
+
+  private func begin(_ directory: LedgerDirectory) throws(LedgerError) {
+    var content = HandoverWriter()
+    content.number(HandoverProtocol.version)
+    content.text(directory.identity.id.description)
+    let holder = connection.peer.map { "process \($0.processID)" } ?? "another process"
+    let result: Result<[UInt8], LedgerError>
+    do throws(ConnectionFailure) {
+      try connection.send(.begin, content.bytes, timeoutMs: Self.beginTimeoutMs)
+      result = try answer(.begun, timeoutMs: Self.beginTimeoutMs)
+    } catch {
+      guard case .timeout = error else { throw lastWord(of: error) }
+      throw LedgerError(
+        .locked, operation: "open for writing", object: directory.path,
+        cause: "locked by \(holder), which does not answer")
+    }
+    _ = try result.get()
+  }
+
+  package func submit(_ drafts: [EventDraft]) throws(LedgerError) -> Ticket {
+    let content = HandoverWriter.drafts(drafts)
+    guard content.count <= HandoverProtocol.contentByteCountMax else {
+      throw LedgerError(
+        .invalidInput, operation: "append", object: "event",
+        cause: "together the events are larger than \(Format.frameByteCountMax) bytes")
+    }
+    do throws(ConnectionFailure) {
+      try connection.send(.submit, content, timeoutMs: Self.answerTimeoutMs)
+    } catch { throw lastWord(of: error) }
+    defer { submissionCount += 1 }
+    return Ticket(number: submissionCount)
+  }
+
+  package func positions(of ticket: Ticket) throws(LedgerError) -> Range<Position> {
+    var content = HandoverWriter()
+    content.number(ticket.number)
+    var reader = HandoverReader(try ask(.positions, content.bytes, .placed))
+    do throws(HandoverFault) {
+      let range = try Self.range(&reader)
+      try reader.expectEnd()
+      if range.isEmpty { throw HandoverFault(cause: "positions that cannot be") }
+      return range
+    } catch { throw failure(.malformed(error.cause)) }
+  }
+
+  package func outcome(of tickets: [Ticket]) -> AppendOutcome {
+    var outcome = AppendOutcome()
+    guard let first = tickets.first else { return outcome }
+    precondition(tickets.enumerated().allSatisfy { $1.number == first.number + UInt64($0) })
+    do throws(LedgerError) {
+      outcome.positions = try told(from: first.number, count: tickets.count)
+      // The server's own words for why something is missing.
+      if outcome.positions.contains(nil) { try flush() }
+    } catch {
+      outcome.failure = error
+      // Where the session has ended nothing is known of them.
+      if outcome.positions.isEmpty {
+        outcome.positions = [Range<Position>?](repeating: nil, count: tickets.count)
+      }
+    }
+    return outcome
+  }
+
+  private func told(from first: UInt64, count: Int) throws(LedgerError) -> [Range<Position>?] {
+    var content = HandoverWriter()
+    content.number(first)
+    content.number(UInt32(clamping: count))
+    var reader = HandoverReader(try ask(.outcomes, content.bytes, .told))
+    do throws(HandoverFault) {
+      var ranges: [Range<Position>?] = []
+      for _ in 0..<count {
+        let range = try Self.range(&reader)
+        ranges.append(range.isEmpty ? nil : range)
+      }
+      try reader.expectEnd()
+      return ranges
+    } catch { throw failure(.malformed(error.cause)) }
+  }
+
+  /// A first position and a number of events.
+  private static func range(_ reader: inout HandoverReader) throws(HandoverFault) -> Range<Position>
+  {
+    let first = try reader.number(UInt64.self)
+    let count = try reader.number(UInt64.self)
+    guard let first = Int(exactly: first), let count = Int(exactly: count),
+      case let (end, overflow) = first.addingReportingOverflow(count), !overflow
+    else { throw HandoverFault(cause: "positions that cannot be") }
+    return first..<end
+  }
+
+  package func flush() throws(LedgerError) { _ = try ask(.flush, [], .flushed) }
+
+  /// Has the server try everything that waits for the App Store now; it does not wait for the outcome.
+  package func requestRetry() throws(LedgerError) { _ = try ask(.retry, [], .retried) }
+
+  /// Waits until all that was submitted is durable, and ends the session.
+  package func close() throws(LedgerError) {
+    if isEnded { return }
+    isEnded = true
+    _ = try ask(.end, [], .ended)
+  }
+
+  // MARK: Frames
+
+  private func ask(
+    _ kind: HandoverProtocol.Kind, _ content: [UInt8], _ expected: HandoverProtocol.Kind
+  ) throws(LedgerError) -> [UInt8] {
+    do throws(ConnectionFailure) {
+      try connection.send(kind, content, timeoutMs: Self.answerTimeoutMs)
+    } catch { throw lastWord(of: error) }
+    let result: Result<[UInt8], LedgerError>
+    do throws(ConnectionFailure) {
+      result = try answer(expected, timeoutMs: Self.answerTimeoutMs)
+    } catch { throw failure(error) }
+    return try result.get()
+  }
+
+  private func answer(
+    _ expected: HandoverProtocol.Kind?, timeoutMs: Int32
+  ) throws(ConnectionFailure) -> Result<[UInt8], LedgerError> {
+    let frame = try connection.receive(startTimeoutMs: timeoutMs, pieceTimeoutMs: timeoutMs)
+    if frame.kind == HandoverProtocol.Kind.failure.rawValue {
+      var reader = HandoverReader(frame.content)
+      do throws(HandoverFault) { return .failure(try reader.failure()) } catch {
+        throw .malformed(error.cause)
+      }
+    }
+    guard frame.kind == expected?.rawValue else {
+      throw .malformed("a frame of kind \(frame.kind)")
+    }
+    return .success(frame.content)
+  }
+
+  /// Why the server has gone: what it said last, where it said something.
+  private func lastWord(of error: ConnectionFailure) -> LedgerError {
+    guard case .closed = error else { return failure(error) }
+    do throws(ConnectionFailure) {
+      // No other frame is expected, and only a failure gives one.
+      if case .failure(let told) = try answer(nil, timeoutMs: 0) { return told }
+    } catch { return failure(.closed) }
+    return failure(error)
+  }
+
+  private func failure(_ error: ConnectionFailure) -> LedgerError {
+    let cause =
+      switch error {
+      case .closed: "the server ended the session; what it had not confirmed may be missing"
+      case .timeout: "the server does not answer"
+      case .malformed(let cause): "the server said what it may not say: \(cause)"
+      case .system(let code): String(cString: strerror(code))
+      }
+    return LedgerError(
+      .inputOutput, operation: "append through the server", object: objectPath, cause: cause)
+  }
+}

@@ -1,0 +1,144 @@
+// Whose address a request has: the peer's, or what a trusted proxy says.
+import Glibc
+import Intake
+
+/// An IPv4 or IPv6 address. IPv4 within IPv6 (`::ffff:192.0.2.1`) is IPv4.
+package struct NetworkAddress: Equatable, Hashable, Sendable, CustomStringConvertible {
+  /// 16 bytes; IPv4 in its IPv6 form.
+  let bytes: [UInt8]
+
+  private static let mappedPrefix: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF]
+
+  var isIPv4: Bool { bytes.starts(with: Self.mappedPrefix) }
+
+  /// Reads a numeric address; nil for anything else, zones (`%eth0`) included.
+  package init?(_ text: String) {
+    // No address is longer; and C would take a NUL for the end.
+    guard text.utf8.count < Int(INET6_ADDRSTRLEN), !text.utf8.contains(0) else { return nil }
+    var four = in_addr()
+    if inet_pton(AF_INET, text, &four) == 1 {
+      bytes = Self.mappedPrefix + withUnsafeBytes(of: &four) { Array($0) }
+      return
+    }
+    var six = in6_addr()
+    guard inet_pton(AF_INET6, text, &six) == 1 else { return nil }
+    bytes = withUnsafeBytes(of: &six) { Array($0) }
+  }
+
+  /// The address of a socket; nil for another family.
+  init?(_ socketAddress: UnsafePointer<sockaddr>) {
+    let raw = UnsafeRawPointer(socketAddress)
+    switch Int32(socketAddress.pointee.sa_family) {
+    case AF_INET:
+      let four = raw.loadUnaligned(as: sockaddr_in.self).sin_addr
+      bytes = Self.mappedPrefix + withUnsafeBytes(of: four) { Array($0) }
+    case AF_INET6:
+      let six = raw.loadUnaligned(as: sockaddr_in6.self).sin6_addr
+      bytes = withUnsafeBytes(of: six) { Array($0) }
+    default: return nil
+    }
+  }
+
+  package var description: String {
+    var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
+    let size = socklen_t(text.count)
+    let (family, part) = isIPv4 ? (AF_INET, bytes.suffix(4)) : (AF_INET6, bytes[...])
+    return part.withUnsafeBytes { address in
+      guard let base = address.baseAddress, inet_ntop(family, base, &text, size) != nil else {
+        return ""
+      }
+      return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+    }
+  }
+}
+
+/// The networks whose `X-Forwarded-For` is believed.
+package struct TrustedProxies: Sendable {
+  private struct Network: Sendable {
+    let address: NetworkAddress
+    /// Of the 128 bits.
+    let prefixBits: Int
+
+    func contains(_ other: NetworkAddress) -> Bool {
+      let (whole, rest) = prefixBits.quotientAndRemainder(dividingBy: 8)
+      guard address.bytes.prefix(whole) == other.bytes.prefix(whole) else { return false }
+      guard rest > 0 else { return true }
+      let mask = UInt8(truncatingIfNeeded: 0xFF00 >> rest)
+      return address.bytes[whole] & mask == other.bytes[whole] & mask
+    }
+  }
+
+  private let networks: [Network]
+
+  /// - Parameter texts: addresses and networks: `::1`, `10.0.0.0/8`, `2001:db8::/32`.
+  package init(_ texts: [String]) throws(HTTPServerError) {
+    var networks: [Network] = []
+    for text in texts {
+      guard let network = Self.network(text) else {
+        throw HTTPServerError(
+          operation: "trust the proxy", object: PrintableText.shortened(text),
+          cause: "it is neither an address nor a network such as 10.0.0.0/8")
+      }
+      guard !NetworkText.holdsAll(network.address.bytes, network.prefixBits) else {
+        throw HTTPServerError(
+          operation: "trust the proxy", object: PrintableText.shortened(text),
+          cause: "it \(NetworkText.wholeFault)")
+      }
+      networks.append(network)
+    }
+    self.networks = networks
+  }
+
+  private static func network(_ text: String) -> Network? {
+    let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+    guard let first = parts.first, parts.count <= 2, let address = NetworkAddress(String(first))
+    else { return nil }
+    guard parts.count == 2 else { return Network(address: address, prefixBits: 128) }
+    // `::ffff:0:0/96` is how a network of all IPv4 reads in its IPv6 form.
+    let isShort = address.isIPv4 && !first.contains(":")
+    guard !parts[1].isEmpty, parts[1].utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+      let bits = Int(parts[1]), bits <= (isShort ? 32 : 128)
+    else { return nil }
+    return Network(address: address, prefixBits: isShort ? bits + 96 : bits)
+  }
+
+  private func contains(_ address: NetworkAddress) -> Bool {
+    networks.contains { $0.contains(address) }
+  }
+
+  /// The client's address: the peer's; where that is a trusted proxy, the last hop that is none.
+  /// A hop that is no address ends the search: what stands before it is anybody's word.
+  /// - Parameter forwardedFor: the values of all `X-Forwarded-For` lines, in order.
+  package func client(peer: NetworkAddress, forwardedFor: [String]) -> NetworkAddress {
+    var client = peer
+    guard contains(client) else { return client }
+    // Empty elements of a list are nothing (RFC 9110, section 5.6.1).
+    let hops = forwardedFor.joined(separator: ",").split(separator: ",").map(Self.trimmed)
+    for hop in hops.reversed() where !hop.isEmpty {
+      guard let address = Self.hop(hop) else { return client }
+      client = address
+      if !contains(client) { return client }
+    }
+    return client
+  }
+
+  private static func trimmed(_ text: Substring) -> Substring {
+    var text = text
+    while let first = text.first, first == " " || first == "\t" { text = text.dropFirst() }
+    while let last = text.last, last == " " || last == "\t" { text = text.dropLast() }
+    return text
+  }
+
+  /// `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:4711`.
+  private static func hop(_ text: Substring) -> NetworkAddress? {
+    var text = text
+    if text.first == "[" {
+      guard let end = text.firstIndex(of: "]") else { return nil }
+      return NetworkAddress(String(text[text.index(after: text.startIndex)..<end]))
+    }
+    if text.count(where: { $0 == ":" }) == 1, let colon = text.firstIndex(of: ":") {
+      text = text[..<colon]
+    }
+    return NetworkAddress(String(text))
+  }
+}

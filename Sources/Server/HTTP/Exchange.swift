@@ -1,0 +1,284 @@
+// One request and its answer, from the request's line to the last byte sent.
+import Base
+import CMicroHTTPD
+import Glibc
+import Intake
+import Projections
+
+final class Exchange: @unchecked Sendable {
+  private enum Step {
+    case head
+    case body
+    case working
+  }
+
+  /// What the service's thread and the library's share.
+  private struct Reply {
+    /// Until the library has it.
+    var answer: HTTPAnswer?
+    var isAnswered = false
+    var isSuspended = false
+    /// Counted for the answer.
+    var heldBytes = 0
+  }
+
+  private let listener: Listener
+  private let handle: OpaquePointer
+  private let connection: Connection
+  let requestID: String
+  private let startedAtMs = Timestamp.now()
+  private let startedMicroseconds = MonotonicClock.nowMicroseconds()
+  private let target: UnsafeRawBufferPointer?
+  private let reply = Monitor(Reply())
+
+  // Only the library's thread touches what follows.
+  private var step = Step.head
+  private var method = "other"
+  private var route = Route.unknown
+  private var appFamily: UUID16?
+  private var clientText: String?
+  private var isClientWithheld = false
+  private var body: [UInt8] = []
+  private var chargedBytes = 0
+  private var bodyBytesIn = 0
+  private var bodyBytesMax = 0
+  private var refusal: HTTPAnswer?
+  private var closesAfter = false
+  private var isLibraryAnswer = true
+  private var status = 0
+  private var bodyBytesOut = 0
+
+  /// - Parameter target: in the library's buffer, whole; good until the head has been handled.
+  init(
+    listener: Listener, handle: OpaquePointer, connection: Connection,
+    target: UnsafeRawBufferPointer?
+  ) {
+    self.listener = listener
+    self.handle = handle
+    self.connection = connection
+    self.target = target
+    requestID = listener.nextRequestID()
+    clientText = connection.peerText
+    connection.beginRequest(
+      requestID, deadlineMs: MonotonicClock.nowMs() + listener.options.requestMs)
+  }
+
+  // MARK: What the library calls, one after another
+
+  /// The library has something for the request: its head, a piece of its body, its end, or the word that it
+  /// goes on after a pause. False ends the connection.
+  func proceed(
+    method: UnsafePointer<CChar>, version: UnsafePointer<CChar>,
+    piece: UnsafeRawBufferPointer
+  ) -> Bool {
+    guard !connection.isExpired else { return false }
+    switch step {
+    case .head:
+      step = .body
+      return takeHead(method, version)
+    case .body:
+      if !piece.isEmpty { return takePiece(piece) }
+      step = .working
+      return dispatch()
+    case .working:
+      guard let answer = reply.withLock({ $0.answer.take() }) else { return false }
+      return send(answer)
+    }
+  }
+
+  private func takeHead(_ method: UnsafePointer<CChar>, _ version: UnsafePointer<CChar>) -> Bool {
+    do throws(HTTPAnswer) {
+      let head = try RequestHead(
+        listener.rawHead(of: handle, method: method, target: target, version: version))
+      self.method = head.method
+      // A body in chunks could end elsewhere for the proxy: nothing after it is believed.
+      closesAfter = head.isChunked
+      do throws(HTTPAnswer) {
+        try admit(head)
+      } catch {
+        guard head.hasBody else {
+          refusal = error
+          return true
+        }
+        throw error.closing()
+      }
+    } catch {
+      connection.noteMayBeSending()
+      return send(error)
+    }
+    return true
+  }
+
+  private func admit(_ head: RequestHead) throws(HTTPAnswer) {
+    route = Route(path: head.path, servesMetrics: listener.servesMetrics)
+    if let peer = connection.peer {
+      let client = listener.trustedProxies.client(peer: peer, forwardedFor: head.forwardedFor)
+      if client != peer { clientText = client.description }
+    }
+    if connection.isSurplus { throw .unavailable(retryAfterSeconds: 1).closing() }
+    let limitBytes = listener.options.bodyBytesMax
+    appFamily = try route.admit(
+      head, authenticator: listener.authenticator, bodyBytesMax: limitBytes)
+    // Before any of it is taken: what is stored should be answered, too.
+    if route.needsToken, !listener.answers.hasRoom { throw .unavailable(retryAfterSeconds: 1) }
+    bodyBytesMax = min(limitBytes, head.contentLength ?? limitBytes)
+    let expectedBytes = min(head.contentLength ?? 0, Self.firstChargeBytesMax)
+    guard charge(expectedBytes) else { throw .unavailable(retryAfterSeconds: 1) }
+    body.reserveCapacity(expectedBytes)
+  }
+
+  /// What a request may claim before any of it has come.
+  private static let firstChargeBytesMax = 64 << 10
+
+  private func charge(_ count: Int) -> Bool {
+    guard listener.bodies.take(count) else { return false }
+    chargedBytes += count
+    return true
+  }
+
+  private func takePiece(_ piece: UnsafeRawBufferPointer) -> Bool {
+    bodyBytesIn += piece.count
+    guard refusal == nil else { return true }
+    let needed = body.count + piece.count
+    if needed > bodyBytesMax { return sendLast(.bodyTooLarge(limitBytes: bodyBytesMax)) }
+    if needed > chargedBytes {
+      let wanted = min(max(needed, 2 * chargedBytes), bodyBytesMax)
+      guard charge(wanted - chargedBytes) else {
+        return sendLast(.unavailable(retryAfterSeconds: 1).closing())
+      }
+      body.reserveCapacity(wanted)
+    }
+    body.append(contentsOf: piece)
+    return true
+  }
+
+  /// In the middle of a body the library takes no answer.
+  private func sendLast(_ answer: HTTPAnswer) -> Bool {
+    if connection.sendLast(answer) { note(answer) }
+    return false
+  }
+
+  private func dispatch() -> Bool {
+    if let refusal { return send(refusal) }
+    switch route {
+    case .unknown: return send(.pathNotFound)
+    case .health:
+      return send(
+        listener.service.canAppend
+          ? HTTPAnswer(status: 200, body: Array("{\"status\":\"ok\"}".utf8))
+          : .unavailable(retryAfterSeconds: 5))
+    case .readiness:
+      if let refusal = listener.refusal {
+        return send(.unavailable(retryAfterSeconds: 5, "not ready: \(refusal.rawValue)"))
+      }
+      return send(HTTPAnswer(status: 200, body: Array("{\"status\":\"ready\"}".utf8)))
+    case .metrics: return send(listener.exposition())
+    case .receipt(let text):
+      // In capitals it would be a second spelling of the path.
+      guard let appFamily, let id = UUID16(text), id.description == text else {
+        return send(.receiptNotFound)
+      }
+      return work { completion in
+        listener.service.receipt(id, of: appFamily, completion: completion)
+      }
+    case .upload:
+      guard let appFamily else { return send(.unauthorized("Authorization is missing")) }
+      let fields: UploadFields
+      do throws(HTTPAnswer) {
+        fields = try UploadRequest.fields(body, isClientWithheld: &isClientWithheld)
+      } catch {
+        return send(error)
+      }
+      body = []
+      let upload = ClientUpload(
+        fields: fields, appFamily: appFamily, peerAddress: clientText,
+        receivedAtMs: startedAtMs)
+      return work { completion in listener.service.upload(upload, completion: completion) }
+    }
+  }
+
+  /// Hands the request to the service and lets the connection rest until there is an answer.
+  private func work(
+    _ start: (@escaping @Sendable (ClientAnswer) -> Void) -> Void
+  ) -> Bool {
+    guard connection.enter(.working, deadlineMs: .max) else { return false }
+    guard listener.beginWork(self) else {
+      return send(.unavailable(retryAfterSeconds: 1).closing())
+    }
+    start { [self] answer in complete(HTTPAnswer(answer)) }
+    let answer = reply.withLock { reply in
+      if !reply.isAnswered {
+        reply.isSuspended = true
+        MHD_suspend_connection(handle)
+      }
+      return reply.answer.take()
+    }
+    guard let answer else { return true }
+    return send(answer)
+  }
+
+  /// Takes the answer; only the first one counts. The connection lives while it is suspended, and is not
+  /// touched after it was resumed. Where answers take up all memory that they may, the client is told to come
+  /// again.
+  func complete(_ answer: HTTPAnswer) {
+    reply.withLock { reply in
+      guard !reply.isAnswered else { return }
+      reply.isAnswered = true
+      let heldBytes = AnswerStream.heldByteCount(answer.body)
+      if listener.answers.take(heldBytes, evenAlone: true) {
+        reply.heldBytes = heldBytes
+        reply.answer = answer
+      } else {
+        reply.answer = .unavailable(retryAfterSeconds: 1)
+      }
+      if reply.isSuspended { MHD_resume_connection(handle) }
+    }
+  }
+
+  private func note(_ answer: HTTPAnswer) {
+    isLibraryAnswer = false
+    status = answer.status
+    bodyBytesOut = method == "HEAD" ? 0 : answer.body.byteCount
+  }
+
+  private func send(_ answer: HTTPAnswer) -> Bool {
+    var answer = answer
+    if closesAfter || listener.isDraining { answer.closes = true }
+    let options = listener.options
+    let sizeMs = Int64(answer.body.byteCount) * 1000 / Int64(options.answerBytesEachSecond)
+    let deadlineMs = MonotonicClock.nowMs() + options.answerMs + sizeMs
+    guard connection.enter(.answering, deadlineMs: deadlineMs),
+      listener.queue(answer, requestID: requestID, on: handle, connection)
+    else { return false }
+    note(answer)
+    return true
+  }
+
+  /// The request is over, whichever way.
+  func end() {
+    listener.endWork(self)
+    listener.bodies.give(chargedBytes)
+    listener.answers.give(
+      reply.withLock { reply in
+        defer { (reply.answer, reply.heldBytes) = (nil, 0) }
+        return reply.heldBytes
+      })
+    if isLibraryAnswer { status = Int(cmhd_status(handle)) }
+    if status == 0, connection.wasTimedOut { status = 408 }
+    let nowMs = MonotonicClock.nowMs()
+    _ = connection.enter(.waiting, deadlineMs: nowMs + listener.options.idleMs)
+    let duration = MonotonicClock.nowMicroseconds() - startedMicroseconds
+    listener.note(
+      AccessLogEntry(
+        timeMs: startedAtMs, requestID: requestID, method: Self.shown(method),
+        route: route.template, status: status, bodyBytesIn: bodyBytesIn,
+        bodyBytesOut: bodyBytesOut, durationMicroseconds: duration,
+        peer: isClientWithheld ? nil : clientText, appFamily: appFamily))
+  }
+
+  /// A made-up method could hold anything.
+  private static func shown(_ method: String) -> String {
+    let known = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"]
+    return known.contains(method) ? method : "other"
+  }
+}

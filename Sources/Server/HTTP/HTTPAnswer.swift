@@ -1,0 +1,151 @@
+// What is sent back: a status, a body of JSON, and the headers that belong to them.
+import Intake
+import JSON
+import Projections
+
+/// One answer, before it has a connection.
+struct HTTPAnswer: Error, Sendable {
+  static let json = "application/json"
+
+  var status: Int
+  var body: AnswerBody
+  var contentType = HTTPAnswer.json
+  /// The headers that only some answers have.
+  var headers: [(name: String, value: String)] = []
+  /// Whether the connection ends with it.
+  var closes = false
+
+  /// An error with one cause.
+  init(_ status: Int, _ code: ErrorCode, _ message: String, field: String = "") {
+    self.init(status: status, problems: [(field, code.rawValue, message)])
+  }
+
+  init(status: Int, body: [UInt8]) { self.init(status: status, body: AnswerBody(body)) }
+
+  init(status: Int, body: AnswerBody) {
+    self.status = status
+    self.body = body
+  }
+
+  /// 422: every problem that was found.
+  init(_ problems: [FieldProblem]) {
+    self.init(
+      status: 422, problems: problems.map { ($0.field, $0.code.rawValue, $0.message) })
+  }
+
+  private init(status: Int, problems: [(field: String, code: String, message: String)]) {
+    var writer = JSONWriter()
+    writer.beginObject()
+    writer.key("errors")
+    writer.beginArray()
+    for problem in problems {
+      writer.beginObject()
+      writer.key("field")
+      writer.string(problem.field)
+      writer.key("code")
+      writer.string(problem.code)
+      writer.key("message")
+      writer.string(problem.message)
+      writer.endObject()
+    }
+    writer.endArray()
+    writer.endObject()
+    self.init(status: status, body: writer.bytes)
+  }
+
+  /// What the service said, as HTTP says it.
+  init(_ answer: ClientAnswer) {
+    switch answer {
+    case .receipt(let status, let body): self.init(status: status, body: body)
+    case .refused(let problems): self.init(problems)
+    case .notFound: self = .receiptNotFound
+    case .unavailable(let seconds): self = .unavailable(retryAfterSeconds: seconds)
+    }
+  }
+
+  func closing() -> HTTPAnswer {
+    var answer = self
+    answer.closes = true
+    return answer
+  }
+
+  func with(_ name: String, _ value: String) -> HTTPAnswer {
+    var answer = self
+    answer.headers.append((name, value))
+    return answer
+  }
+}
+
+/// What is wrong with a request outside its fields, as programs read it.
+enum ErrorCode: String, CaseIterable {
+  case malformedRequest = "malformed_request"
+  case unexpectedQuery = "unexpected_query"
+  case unexpectedBody = "unexpected_body"
+  case notJSON = "not_json"
+  case unauthorized
+  case notFound = "not_found"
+  case methodNotAllowed = "method_not_allowed"
+  case requestTimeout = "request_timeout"
+  case lengthRequired = "length_required"
+  case bodyTooLarge = "body_too_large"
+  case targetTooLong = "target_too_long"
+  case unsupportedMediaType = "unsupported_media_type"
+  case headTooLarge = "head_too_large"
+  case unavailable
+}
+
+extension HTTPAnswer {
+  static let receiptNotFound = HTTPAnswer(404, .notFound, "there is no such receipt")
+  static let pathNotFound = HTTPAnswer(404, .notFound, "there is nothing at this path")
+  static let requestTimeout = HTTPAnswer(
+    408, .requestTimeout, "the request did not arrive in time"
+  ).closing()
+
+  static let brokenLine = malformed(
+    "the request's line is not a method, a target and a version with one space between them")
+
+  static func malformed(_ message: String) -> HTTPAnswer {
+    HTTPAnswer(400, .malformedRequest, message).closing()
+  }
+
+  static func methodNotAllowed(_ allowed: String) -> HTTPAnswer {
+    HTTPAnswer(405, .methodNotAllowed, "only \(allowed) is allowed here").with("Allow", allowed)
+  }
+
+  static func bodyTooLarge(limitBytes: Int) -> HTTPAnswer {
+    HTTPAnswer(413, .bodyTooLarge, "the body is larger than \(limitBytes) bytes").closing()
+  }
+
+  static func unavailable(
+    retryAfterSeconds: Int, _ message: String = "the server cannot take this now"
+  ) -> HTTPAnswer {
+    HTTPAnswer(503, .unavailable, message).with(
+      "Retry-After", String(max(1, retryAfterSeconds)))
+  }
+
+  /// - Parameter error: the word of RFC 6750; nil where no token came at all.
+  static func unauthorized(_ message: String, error: String? = nil) -> HTTPAnswer {
+    var challenge = "Bearer realm=\"receipt-ledger\""
+    if let error { challenge += ", error=\"\(error)\"" }
+    return HTTPAnswer(401, .unauthorized, message).with("WWW-Authenticate", challenge)
+  }
+
+  /// The words that go with a status; only needed where the library does not write them.
+  static func reason(_ status: Int) -> String {
+    switch status {
+    case 408: "Request Timeout"
+    case 413: "Content Too Large"
+    case 503: "Service Unavailable"
+    default: "Bad Request"
+    }
+  }
+
+  /// The whole answer as it goes over the wire, for a connection that ends with it.
+  func wireBytes(requestID: String) -> [UInt8] {
+    var head = "HTTP/1.1 \(status) \(Self.reason(status))\r\nConnection: close\r\n"
+    head += "Content-Type: \(contentType)\r\nCache-Control: no-store\r\n"
+    head += "X-Request-Id: \(requestID)\r\nContent-Length: \(body.byteCount)\r\n"
+    for (name, value) in headers { head += "\(name): \(value)\r\n" }
+    return Array((head + "\r\n").utf8) + body.bytes
+  }
+}

@@ -1,0 +1,183 @@
+// What an answer of the App Store, or its absence, means for the uploads that wait for it.
+package import AppStore
+import Base
+import Intake
+import JSON
+package import Ledger
+import Projections
+
+/// Why no call was made.
+package enum NoCallReason: String, Sendable {
+  /// As many calls as may be were under way.
+  case callsExhausted = "calls_exhausted"
+  /// The App Store is held to be down.
+  case circuitOpen = "circuit_open"
+  case shuttingDown = "shutting_down"
+}
+
+/// What an operator must mend.
+package enum OperatorAlarm: String, Sendable, CaseIterable {
+  case requestNotPost = "status_21000"
+  case requestMalformed = "status_21001"
+  case wrongSharedSecret = "status_21004"
+  case replyMismatch = "reply_mismatch"
+
+  /// What a status asks for; nil for most.
+  init?(status: Int64) { self.init(rawValue: "status_\(status)") }
+
+  /// The word by which metrics know it.
+  package var metricLabel: String { rawValue }
+
+  /// Whether asking again brings nothing before it is mended.
+  var waitsForOperator: Bool { self != .replyMismatch }
+
+  /// For people; the app family's id is put before it.
+  package var text: String {
+    switch self {
+    case .requestNotPost:
+      "the App Store finds our request wrong (status 21000): is its URL right?"
+    case .requestMalformed:
+      "the App Store finds our request wrong (status 21001): is its URL right?"
+    case .wrongSharedSecret:
+      "the App Store finds the shared secret wrong or missing (status 21004)"
+    case .replyMismatch:
+      "an answer is about something else than its receipt (reply_mismatch): is the App Store's URL right, and "
+        + "is nothing between that mixes up answers?"
+    }
+  }
+}
+
+/// A verification's result, without the upload that it is for.
+package struct AnswerJudgement {
+  package private(set) var outcome = Outcome.unreachable
+  package private(set) var status: Int64?
+  package private(set) var environment: String?
+  package private(set) var reason: String?
+  package private(set) var endpoint: Endpoint?
+  package private(set) var reply = ReceiptVerified.Reply.none
+  package private(set) var alarm: OperatorAlarm?
+  private var mismatch: String?
+  private var host: String?
+
+  /// No call was made.
+  package init(_ reason: NoCallReason) { self.reason = reason.rawValue }
+
+  /// - Parameter compare: finds out whether a reply that says a receipt is valid is about the receipt asked about.
+  package init(_ answer: VerifyReceiptAnswer, compare: (Reply) -> ReplyMismatch? = { _ in nil }) {
+    endpoint = answer.endpoint == .production ? .production : .sandbox
+    host = answer.host
+    switch answer.content {
+    case .none(let failure):
+      reason = failure.rawValue
+      endpoint = nil
+      host = nil
+    case .other(let bytes): setOther(bytes)
+    case .json(let bytes): read(bytes, compare)
+    }
+  }
+
+  /// Whether it is an answer for good, so that the App Store is not asked again.
+  package var isSettled: Bool { outcome != .unreachable }
+
+  /// Whether a later upload of the same receipt may take it over: rule R1's final statuses.
+  package var isReusable: Bool {
+    status == 0 || status == 21003 || status == 21006 || status == 21010
+  }
+
+  /// Whether the App Store said anything that is kept.
+  package var hasReply: Bool { if case .none = reply { false } else { true } }
+
+  /// The same for uploads that take it over.
+  /// - Parameters:
+  ///   - position: that of the verification that holds the reply.
+  ///   - occurredAtMs: epoch milliseconds.
+  func earlierReply(at position: Position, _ occurredAtMs: Int64) -> RecentReply {
+    RecentReply(
+      position: position, outcome: outcome, status: status, environment: environment,
+      endpoint: endpoint, reason: reason, source: source, occurredAtMs: occurredAtMs)
+  }
+
+  private var source: ReplySource? { host.map { .host($0) } }
+
+  /// Refused as not authentic, which is believed when it is said twice.
+  package var isNotAuthenticated: Bool { status == 21003 }
+
+  /// The word by which metrics know it.
+  package var metricLabel: String {
+    switch status {
+    case nil: reason ?? "none"
+    case .some(21100...21199): "internal"
+    case .some(let status) where status == 0 || 21000...21010 ~= status: "status_\(status)"
+    case .some: "other_status"
+    }
+  }
+
+  /// The event's data.
+  /// - Parameters:
+  ///   - upload: the upload's position; nil leaves it out, for an upload of the same append.
+  ///   - occurredAtMs: when the answer came, in epoch milliseconds.
+  func data(
+    upload: Position?, attempt: Int, occurredAtMs: Int64, reply: ReceiptVerified.Reply
+  ) -> [UInt8] {
+    var event = ReceiptVerified(
+      authority: .appStore, outcome: outcome, occurredAtMs: occurredAtMs, attempt: attempt)
+    event.status = status
+    event.environment = environment
+    event.reason = reason
+    event.endpoint = endpoint
+    event.mismatch = mismatch
+    event.source = source
+    return event.data(upload: upload, reply: reply)
+  }
+
+  private mutating func setOther(_ bytes: [UInt8]) {
+    reason = "not_json"
+    reply = .other(base64: bytes.prefix(64 << 10).withUnsafeBytes { Base64.encode($0) })
+  }
+
+  private mutating func read(_ bytes: [UInt8], _ compare: (Reply) -> ReplyMismatch?) {
+    guard bytes.count <= EventLimits.replyBytes else {
+      reason = VerifyReceiptFailure.answerTooLarge.rawValue
+      return
+    }
+    let keeper = TextKeeper()
+    let isRead: Bool = bytes.withUnsafeBytes { text in
+      guard let decoded = try? Reply(text, keeper) else { return false }
+      outcome = decoded.outcome
+      status = decoded.status
+      // It stands in the reply too: a name that is none need not stand there twice.
+      environment = decoded.environment.flatMap { name in
+        name.count <= EventLimits.environmentBytes ? String(decoding: name, as: UTF8.self) : nil
+      }
+      reason = decoded.status == nil ? "no_status" : decoded.fraudReason
+      if outcome == .valid { take(compare(decoded)) }
+      return true
+    }
+    guard isRead else { return setOther(bytes) }
+    reply = .json(bytes)
+    alarm = alarm ?? status.flatMap(OperatorAlarm.init(status:))
+  }
+
+  /// A reply about something else is no answer: nothing is known of the receipt, and it is asked about again.
+  private mutating func take(_ found: ReplyMismatch?) {
+    mismatch = found?.rawValue ?? ReceiptVerified.noMismatch
+    guard found != nil else { return }
+    outcome = .unreachable
+    reason = OperatorAlarm.replyMismatch.rawValue
+    alarm = .replyMismatch
+  }
+}
+
+extension RecentReply {
+  /// The event's data for an upload that takes this reply over.
+  func data(upload: Position?, occurredAtMs: Int64) -> [UInt8] {
+    var event = ReceiptVerified(
+      authority: .appStore, outcome: outcome, occurredAtMs: occurredAtMs)
+    event.status = status
+    event.environment = environment
+    event.reason = reason
+    event.endpoint = endpoint
+    event.source = source
+    return event.data(upload: upload, reply: .reused(position))
+  }
+}

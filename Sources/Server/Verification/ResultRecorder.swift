@@ -1,0 +1,187 @@
+// Makes events of what the App Store said: one answer settles all uploads of a receipt that wait.
+import AppStore
+import Base
+import Intake
+import Ledger
+import Projections
+
+/// A result that was handed to the writer, as far as there was anything to record.
+struct RecordedResult {
+  enum Subject {
+    case call(AppStoreCall, AnswerJudgement)
+    case rest(UUID16, appFamily: UUID16, RecentReply)
+  }
+
+  let subject: Subject
+  /// The uploads that get a verification.
+  var uploads: [Position] = []
+  /// Nil where nothing was to be recorded, or where it failed.
+  var ticket: AppendTicket?
+  var isFailed = false
+  /// Whether more uploads wait for this answer.
+  var isMore = false
+  /// Epoch milliseconds.
+  let occurredAtMs: Int64
+}
+
+/// Records results, on the settler's thread.
+final class ResultRecorder {
+  /// Verifications of one frame.
+  private static let frameUploadsMax = 1000
+
+  private let shared: WorkflowShared
+  /// Uploads whose verification was submitted and is not folded: the projections still say that they wait.
+  private var underWay: Set<Position> = []
+  /// Those of them that are durable, though a fold failed.
+  private var unfolded: Set<Position> = []
+
+  init(_ shared: WorkflowShared) { self.shared = shared }
+
+  /// Notes that an upload's verification is submitted.
+  func begin(_ position: Position) { underWay.insert(position) }
+
+  /// Notes what became of submitted verifications.
+  func end(durable: [Position], failed: [Position], isFolded: Bool) {
+    underWay.subtract(failed)
+    unfolded.formUnion(durable)
+    if isFolded {
+      underWay.subtract(unfolded)
+      unfolded = []
+    }
+  }
+
+  /// Nil where the App Store is to be asked once more before anything is believed.
+  func record(_ result: CallResult, of call: AppStoreCall) -> RecordedResult? {
+    let judgement: AnswerJudgement
+    var isMade = false
+    switch result {
+    case .notMade(let reason): judgement = AnswerJudgement(reason)
+    case .answer(let answer):
+      judgement = AnswerJudgement(answer) { mismatch(of: $0, to: call) }
+      isMade = true
+      shared.metrics.count(.appStoreCalls, label: judgement.metricLabel)
+      if judgement.isNotAuthenticated, !call.isSecond {
+        shared.desk.askAgain(call)
+        return nil
+      }
+      if let alarm = judgement.alarm {
+        shared.notes.alarm(alarm, appFamily: call.appFamily.description)
+      }
+    }
+    var recorded = RecordedResult(
+      subject: .call(call, judgement), occurredAtMs: shared.clock.nowMs())
+    guard var uploads = waiters(of: call, judgement) else {
+      recorded.isFailed = true
+      return recorded
+    }
+    // A call that was not made says nothing about uploads that nobody is waiting to hear of.
+    if isMade {
+      let known = Set(uploads)
+      let others = waitingUploads(
+        of: call.receiptID, call.appFamily, besides: known, isSettled: judgement.isSettled)
+      guard let others else {
+        recorded.isFailed = true
+        return recorded
+      }
+      recorded.isMore = judgement.isSettled && others.count > Self.frameUploadsMax
+      uploads += others.prefix(Self.frameUploadsMax)
+    }
+    if uploads.isEmpty { return recorded }
+    recorded.uploads = uploads
+    underWay.formUnion(uploads)
+    recorded.ticket = shared.submit(drafts(judgement, uploads, call, recorded.occurredAtMs))
+    recorded.isFailed = recorded.ticket == nil
+    return recorded
+  }
+
+  /// What speaks against a reply's being about the receipt of a call.
+  private func mismatch(of reply: Reply, to call: AppStoreCall) -> ReplyMismatch? {
+    let file = try? Base64.decode(call.receiptText)
+    let subject = ReceiptSubject(file.flatMap { try? ReceiptFile.decode($0) })
+    return subject.mismatch(of: reply) { bundle in
+      let owner = shared.projections.appFamily(ofBundle: String(decoding: bundle, as: UTF8.self))
+      return owner == call.appFamily
+    }
+  }
+
+  /// Lets more uploads of a receipt take over a reply.
+  func recordRest(
+    of receiptID: UUID16, appFamily: UUID16, _ reply: RecentReply
+  ) -> RecordedResult? {
+    var recorded = RecordedResult(
+      subject: .rest(receiptID, appFamily: appFamily, reply), occurredAtMs: shared.clock.nowMs())
+    guard let uploads = waitingUploads(of: receiptID, appFamily, besides: [], isSettled: true)
+    else {
+      recorded.isFailed = true
+      return recorded
+    }
+    if uploads.isEmpty { return nil }
+    recorded.isMore = uploads.count > Self.frameUploadsMax
+    recorded.uploads = Array(uploads.prefix(Self.frameUploadsMax))
+    underWay.formUnion(recorded.uploads)
+    recorded.ticket = shared.submit(
+      recorded.uploads.map { upload in
+        UploadDrafts.verification(
+          reply.data(upload: upload, occurredAtMs: recorded.occurredAtMs))
+      })
+    recorded.isFailed = recorded.ticket == nil
+    return recorded
+  }
+
+  /// The uploads whose clients wait for a call and that still need its result: while they waited, that of
+  /// an earlier call may have been recorded for them. Nil where the projections cannot be read.
+  private func waiters(
+    of call: AppStoreCall, _ judgement: AnswerJudgement
+  ) -> [Position]? {
+    do {
+      return try shared.desk.waiterPositions(of: call).filter { position in
+        guard !underWay.contains(position),
+          let waiting = try shared.projections.waitingUpload(at: position)
+        else { return false }
+        return judgement.isSettled || !waiting.isUnreachableRecorded
+      }
+    } catch {
+      shared.notes.fault("read the queue", error)
+      return nil
+    }
+  }
+
+  /// The first uploads of a receipt that need a result, by position: one more than go into a frame, where
+  /// there are so many. Nil where the projections cannot be read.
+  private func waitingUploads(
+    of receiptID: UUID16, _ appFamily: UUID16, besides known: Set<Position>, isSettled: Bool
+  ) -> [Position]? {
+    let part = WaitingPart(
+      limit: Self.frameUploadsMax + 1 + underWay.count + known.count,
+      isUnrecordedAlone: !isSettled)
+    do {
+      return try shared.projections.waitingUploads(
+        ofReceipt: receiptID, appFamily: appFamily, part
+      ).map(\.position).filter { !underWay.contains($0) && !known.contains($0) }
+    } catch {
+      shared.notes.fault("read the queue", error)
+      return nil
+    }
+  }
+
+  /// The first holds the reply, the others name it.
+  private func drafts(
+    _ judgement: AnswerJudgement, _ uploads: [Position], _ call: AppStoreCall, _ nowMs: Int64
+  ) -> [EventDraft] {
+    let attempt = call.earlierAttempts + (call.isSecond ? 2 : 1)
+    var drafts: [EventDraft] = []
+    for upload in uploads {
+      func data(_ reply: ReceiptVerified.Reply) -> [UInt8] {
+        judgement.data(upload: upload, attempt: attempt, occurredAtMs: nowMs, reply: reply)
+      }
+      if drafts.isEmpty {
+        drafts.append(UploadDrafts.verification(data(judgement.reply)))
+      } else if judgement.hasReply {
+        drafts.append(UploadDrafts.verificationByFirstDraft(data(.reusedOfSameAppend)))
+      } else {
+        drafts.append(UploadDrafts.verification(data(.none)))
+      }
+    }
+    return drafts
+  }
+}

@@ -1,0 +1,241 @@
+// The one thread that waits for appends, brings the projections up to date, and answers clients.
+import AppStore
+import Base
+import Intake
+import Ledger
+import Projections
+
+/// Settles batch after batch: one wait for the disk and one transaction for all of a batch.
+final class Settler {
+  /// Items of one batch.
+  private static let batchMax = 256
+  /// Answers that are read at once, and the memory beyond which no further one is.
+  private static let answersMax = 16
+  private static let answersByteCountMax = 8 << 20
+
+  private let shared: WorkflowShared
+  private let caller: AppStoreCaller
+  private let recorder: ResultRecorder
+  /// Who is to be answered with what the projections say, and the uploads that they ask for.
+  private var answerSlots: [AnswerSlot] = []
+  private var answerUploads: [Position] = []
+
+  init(_ shared: WorkflowShared, _ caller: AppStoreCaller) {
+    self.shared = shared
+    self.caller = caller
+    recorder = ResultRecorder(shared)
+  }
+
+  /// Works until the inbox is closed and empty.
+  func run() {
+    while true {
+      let batch = shared.inbox.popAll(atMost: Self.batchMax)
+      if batch.isEmpty { return }
+      settle(batch)
+    }
+  }
+
+  private func settle(_ batch: [SettlerItem]) {
+    var uploads: [SubmittedUpload] = []
+    var results: [RecordedResult] = []
+    var latches: [Latch] = []
+    for item in batch {
+      switch item {
+      case .uploaded(let upload): uploads.append(upload)
+      case .result(let call, let result):
+        if let recorded = recorder.record(result, of: call) { results.append(recorded) }
+      case .rest(let receiptID, let appFamily, let reply):
+        if let recorded = recorder.recordRest(of: receiptID, appFamily: appFamily, reply) {
+          results.append(recorded)
+        }
+      case .foreign(let latch): latches.append(latch)
+      }
+    }
+    let positions = uploads.map { upload -> Position? in
+      let position = durable(upload.ticket).map { upload.position ?? $0 }
+      shared.metrics.observe(
+        .commitSeconds,
+        seconds: Double(shared.clock.monotonicMs() - upload.submittedAtMs) / 1000)
+      return position
+    }
+    let resultPositions = results.map { $0.ticket.flatMap(durable) }
+    let isFolded = catchUp()
+    forget(results, resultPositions, uploads, positions, isFolded: isFolded)
+    // Replies first: uploads of the same receipts that came meanwhile take them over.
+    for (result, position) in zip(results, resultPositions) {
+      conclude(result, position, isFolded: isFolded)
+    }
+    for (upload, position) in zip(uploads, positions) {
+      conclude(upload, position, isFolded: isFolded)
+    }
+    caller.makeCalls()
+    giveAnswers()
+    if latches.isEmpty { return }
+    // What was imported may wait for the App Store too.
+    shared.desk.rescan()
+    for latch in latches { latch.open() }
+  }
+
+  /// Verifications that are folded, or were not kept, are no longer under way.
+  private func forget(
+    _ results: [RecordedResult], _ resultPositions: [Position?],
+    _ uploads: [SubmittedUpload], _ positions: [Position?], isFolded: Bool
+  ) {
+    var kept: [Position] = []
+    var lost: [Position] = []
+    for (result, position) in zip(results, resultPositions) {
+      if position == nil { lost += result.uploads } else { kept += result.uploads }
+    }
+    for (upload, position) in zip(uploads, positions) {
+      guard let verified = upload.position else { continue }
+      if position == nil { lost.append(verified) } else { kept.append(verified) }
+    }
+    recorder.end(durable: kept, failed: lost, isFolded: isFolded)
+  }
+
+  private func durable(_ ticket: AppendTicket) -> Position? {
+    guard let result = shared.wait(for: ticket) else { return nil }
+    shared.metrics.count(.appendedEvents, by: result.count)
+    return result.firstPosition
+  }
+
+  private func catchUp() -> Bool {
+    do {
+      try shared.projections.catchUp()
+      shared.health.noteFold(isGood: true)
+      return true
+    } catch {
+      shared.notes.fault("bring the projections up to date", error)
+      shared.health.noteFold(isGood: false)
+      // What is durable already waits by the projections' word, once they can be read again.
+      shared.desk.rescan()
+      return false
+    }
+  }
+
+  // MARK: Uploads
+
+  private func conclude(_ upload: SubmittedUpload, _ position: Position?, isFolded: Bool) {
+    guard let position, isFolded else {
+      if case .ask(let reservation?, _) = upload.next { shared.desk.abandon(reservation) }
+      return upload.slot.answer(.tryLater)
+    }
+    switch upload.next {
+    case .answer: addAnswer(upload.slot, uploadAt: position)
+    case .enqueue:
+      shared.desk.enqueue(upload.receiptID, upload.appFamily)
+      addAnswer(upload.slot, uploadAt: position)
+    case .ask(let reservation, let text):
+      if isSettledMeanwhile(upload, position) {
+        if let reservation { shared.desk.abandon(reservation) }
+        return addAnswer(upload.slot, uploadAt: position)
+      }
+      let waiter = Waiter(position: position, slot: upload.slot)
+      let settled = shared.desk.settle(
+        waiter, upload.receiptID, of: upload.appFamily, text: text, reservation: reservation)
+      switch settled {
+      case .waits: break
+      case .reuse(let reply):
+        let data = reply.data(upload: position, occurredAtMs: shared.clock.nowMs())
+        append(data, for: upload, at: position, next: .answer)
+      case .none(let reason):
+        let data = AnswerJudgement(reason).data(
+          upload: position, attempt: 1, occurredAtMs: shared.clock.nowMs(), reply: .none)
+        append(data, for: upload, at: position, next: .enqueue)
+      }
+    }
+  }
+
+  /// Whether a result was recorded for an upload before its own turn came: a fold takes in all that is
+  /// durable, and a result goes to all uploads that wait by the projections' word.
+  private func isSettledMeanwhile(_ upload: SubmittedUpload, _ position: Position) -> Bool {
+    do {
+      guard let own = try shared.projections.waitingUpload(at: position) else { return true }
+      if own.isUnreachableRecorded { shared.desk.enqueue(upload.receiptID, upload.appFamily) }
+      return own.isUnreachableRecorded
+    } catch {
+      shared.notes.fault("read the queue", error)
+      return false
+    }
+  }
+
+  /// Appends a verification of an upload that is durable, and comes back to it with a later batch.
+  private func append(
+    _ data: [UInt8], for upload: SubmittedUpload, at position: Position,
+    next: SubmittedUpload.Next
+  ) {
+    guard let ticket = shared.submit([UploadDrafts.verification(data)]) else {
+      shared.desk.enqueue(upload.receiptID, upload.appFamily)
+      return upload.slot.answer(.tryLater)
+    }
+    recorder.begin(position)
+    let submitted = SubmittedUpload(
+      slot: upload.slot, receiptID: upload.receiptID, appFamily: upload.appFamily,
+      ticket: ticket, position: position, submittedAtMs: shared.clock.monotonicMs(), next: next)
+    shared.inbox.push(.uploaded(submitted))
+  }
+
+  // MARK: Results
+
+  private func conclude(_ result: RecordedResult, _ position: Position?, isFolded: Bool) {
+    let isKept = isFolded && !result.isFailed && (position != nil || result.ticket == nil)
+    switch result.subject {
+    case .call(let call, let judgement):
+      let reply = position.map { judgement.earlierReply(at: $0, result.occurredAtMs) }
+      let conclusion: CallDesk.Conclusion =
+        isKept && judgement.isSettled
+        ? .settled(judgement.isReusable ? reply : nil)
+        : .unanswered(isAlarm: judgement.alarm?.waitsForOperator ?? false)
+      for waiter in shared.desk.conclude(call, conclusion) {
+        if isKept {
+          addAnswer(waiter.slot, uploadAt: waiter.position)
+        } else {
+          waiter.slot.answer(.tryLater)
+        }
+      }
+      if isKept, result.isMore, let reply {
+        shared.inbox.push(.rest(call.receiptID, appFamily: call.appFamily, reply))
+      }
+    case .rest(let receiptID, let appFamily, let reply):
+      if !isKept { return shared.desk.enqueue(receiptID, appFamily) }
+      if result.isMore {
+        shared.inbox.push(.rest(receiptID, appFamily: appFamily, reply))
+      }
+    }
+  }
+
+  // MARK: Answers
+
+  private func addAnswer(_ slot: AnswerSlot, uploadAt position: Position) {
+    answerSlots.append(slot)
+    answerUploads.append(position)
+  }
+
+  /// Answers whoever the batch has an answer for. Several are read at once, but not all: the first need not
+  /// wait for the last.
+  private func giveAnswers() {
+    var first = 0
+    while first < answerSlots.count {
+      var end = min(first + Self.answersMax, answerSlots.count)
+      do {
+        let answers = try shared.projections.answers(
+          uploads: answerUploads[first..<end], byteCountMax: Self.answersByteCountMax)
+        precondition(!answers.isEmpty, "each turn answers one at least")
+        end = first + answers.count
+        for (slot, answer) in zip(answerSlots[first..<end], answers) { give(answer, to: slot) }
+      } catch {
+        for slot in answerSlots[first..<end] { give(.failure(error), to: slot) }
+      }
+      first = end
+    }
+    answerSlots.removeAll(keepingCapacity: true)
+    answerUploads.removeAll(keepingCapacity: true)
+  }
+
+  private func give(_ answer: Result<ClientReceipt?, any Error>, to slot: AnswerSlot) {
+    do {
+      if let receipt = try answer.get() { return slot.answer(receipt.answer) }
+    } catch { shared.notes.fault("read an answer", error) }
+    slot.answer(.tryLater)
+  }
+}

@@ -1,0 +1,292 @@
+// From an upload to its answer: the service behind the client API.
+package import AppStore
+package import Base
+package import Intake
+package import Ledger
+import Synchronization
+import Projections
+
+/// Takes uploads, records them, asks the App Store, answers; and asks again for what it still owes.
+///
+/// Workers decode receipts and check signatures; one settler waits for the disk, has the projections caught
+/// up and answers; one thread works the queue. Whoever starts it must stop it.
+package final class UploadWorkflow: ClientService {
+  private enum Job: Sendable {
+    case upload(ClientUpload, AnswerSlot)
+    case lookup(UUID16, appFamily: UUID16, AnswerSlot)
+  }
+
+  private let options: WorkflowOptions
+  private let shared: WorkflowShared
+  private let caller: AppStoreCaller
+  private let load: IntakeLoad
+  private let jobs = WorkQueue<Job>()
+  private let isStopping = Atomic<Bool>(false)
+  private let threads = Monitor<Threads>(Threads())
+  private let directory: LedgerDirectory
+  private let queueEnd = Latch()
+
+  private struct Threads {
+    var workers: [WorkerThread] = []
+    var settler: WorkerThread?
+    var queue: WorkerThread?
+  }
+
+  /// - Parameters:
+  ///   - writer: stays open until the workflow was stopped.
+  ///   - isSingleRun: whether it tries what waits once and then is done; it takes no uploads then.
+  package init(
+    writer: LedgerWriter, projections: any WorkflowProjections,
+    appStore: any VerifyReceiptService, configuration: Configuration,
+    checker: any SignatureChecker & Sendable, metrics: Metrics,
+    options: WorkflowOptions = WorkflowOptions(), isSingleRun: Bool = false
+  ) {
+    self.options = options
+    directory = writer.directory
+    let clock = options.clock
+    let settings = WorkflowSettings(configuration, checker)
+    let notes = OperatorNotes(clock, metrics, write: options.say)
+    let inbox = WorkQueue<SettlerItem>()
+    let desk = CallDesk(CallSettings(configuration), clock: clock, isSingleRun: isSingleRun)
+    shared = WorkflowShared(
+      writer: writer, projections: projections, settings: settings, desk: desk, clock: clock,
+      metrics: metrics, notes: notes,
+      health: AppendHealth(clock, notes, onFatal: options.onFatal), inbox: inbox)
+    caller = AppStoreCaller(desk, appStore, settings, metrics) { call, result in
+      inbox.push(.result(call, result))
+    }
+    load = IntakeLoad(countMax: options.uploadsMax, bytesMax: options.uploadBytesMax)
+  }
+
+  /// Starts the threads.
+  package func start() throws(LedgerError) {
+    let (shared, caller) = (shared, caller)
+    let gauges = WorkflowGauges(shared)
+    let queue = try RetryQueue(
+      shared.desk, caller, shared.projections, directory, shared.clock, shared.notes,
+      onTurn: {
+        gauges.update()
+        shared.retryWhatFailed()
+      })
+    let box = UnsafeTransfer(queue)
+    let settler = try WorkerThread { Settler(shared, caller).run() }
+    threads.withLock { $0.settler = settler }
+    let queueThread = try WorkerThread { [queueEnd] in
+      box.value.run()
+      queueEnd.open()
+    }
+    threads.withLock { $0.queue = queueThread }
+    for _ in 0..<max(1, options.workerCount) {
+      let worker = try WorkerThread { [self] in work() }
+      threads.withLock { $0.workers.append(worker) }
+    }
+  }
+
+  // MARK: The client API
+
+  package var canAppend: Bool {
+    !isStopping.load(ordering: .acquiring) && shared.health.canAppend
+  }
+
+  package var refusal: UploadRefusal? {
+    if isStopping.load(ordering: .acquiring) { return .stopping }
+    if !shared.health.canAppend { return .appendsFail }
+    if !shared.health.canFold { return .foldsFail }
+    return load.hasRoom ? nil : .busy
+  }
+
+  package func upload(
+    _ upload: ClientUpload, completion: @escaping @Sendable (ClientAnswer) -> Void
+  ) {
+    // The receipt stands in the request's text, in the file and in the drafts; so does the metadata.
+    let bytes =
+      2 * upload.fields.receiptText.count + upload.fields.receiptFile.count
+      + 2 * (upload.fields.metadata?.count ?? 0)
+    take(bytes: bytes, completion) { .upload(upload, $0) }
+  }
+
+  package func receipt(
+    _ id: UUID16, of appFamily: UUID16, completion: @escaping @Sendable (ClientAnswer) -> Void
+  ) {
+    take(bytes: 0, completion) { .lookup(id, appFamily: appFamily, $0) }
+  }
+
+  private func take(
+    bytes: Int, _ completion: @escaping @Sendable (ClientAnswer) -> Void,
+    _ job: (AnswerSlot) -> Job
+  ) {
+    guard !isStopping.load(ordering: .acquiring), !shared.health.isFatal, load.take(bytes: bytes)
+    else { return completion(.unavailable(retryAfterSeconds: 1)) }
+    let slot = AnswerSlot(load, bytes: bytes, completion)
+    // A slot that is not taken in answers by itself.
+    jobs.push(job(slot))
+  }
+
+  // MARK: Settings
+
+  /// Puts a configuration in force. What waited for an operator is tried again.
+  /// - Parameter checker: where whom to trust has changed.
+  package func apply(
+    _ configuration: Configuration, checker: (any SignatureChecker & Sendable)? = nil
+  ) {
+    shared.settings.replace(configuration, checker)
+    shared.desk.apply(CallSettings(configuration))
+    shared.desk.hurry(alarmsAlone: true)
+  }
+
+  /// Tries everything that waits now.
+  package func retryNow() { shared.desk.hurry(alarmsAlone: false) }
+
+  /// Takes in what others have appended, and returns when it is folded, so that an app that was just registered
+  /// is known to the uploads that come next. A fold that takes long is not waited for.
+  package func noteForeignAppends() {
+    let latch = Latch()
+    if shared.inbox.push(.foreign(latch)) { latch.wait(limitMs: 10_000) }
+  }
+
+  /// Takes in what came of appends that commands have handed over.
+  /// - Parameter error: why one failed; nil where they succeeded.
+  package func noteForeignAppend(_ error: LedgerError?) { shared.noteAppend(error) }
+
+  // MARK: Workers
+
+  private func work() {
+    let preparation = UploadPreparation(shared.settings, shared.projections, shared.clock)
+    while let job = jobs.pop() {
+      switch job {
+      case .lookup(let id, let appFamily, let slot): lookUp(id, appFamily, slot)
+      case .upload(let upload, let slot):
+        switch preparation.prepare(upload) {
+        case .refused(let problem): slot.answer(.refused([problem]))
+        case .prepared(let prepared): submit(prepared, upload, slot)
+        }
+      }
+    }
+  }
+
+  private func lookUp(_ id: UUID16, _ appFamily: UUID16, _ slot: AnswerSlot) {
+    do {
+      guard let receipt = try shared.projections.answer(receiptID: id, appFamily: appFamily) else {
+        return slot.answer(.notFound)
+      }
+      slot.answer(receipt.answer)
+    } catch {
+      shared.notes.fault("read a receipt", error)
+      slot.answer(.tryLater)
+    }
+  }
+
+  private func submit(_ prepared: PreparedUpload, _ upload: ClientUpload, _ slot: AnswerSlot) {
+    var drafts = prepared.drafts
+    let next = next(prepared, upload, &drafts)
+    guard let ticket = shared.submit(drafts) else {
+      if case .ask(let reservation?, _) = next { shared.desk.abandon(reservation) }
+      return slot.answer(.tryLater)
+    }
+    let submitted = SubmittedUpload(
+      slot: slot, receiptID: prepared.receiptID, appFamily: upload.appFamily, ticket: ticket,
+      submittedAtMs: shared.clock.monotonicMs(), next: next)
+    shared.inbox.push(.uploaded(submitted))
+  }
+
+  /// What follows; what is known of the App Store's part already joins the drafts.
+  private func next(
+    _ prepared: PreparedUpload, _ upload: ClientUpload, _ drafts: inout [EventDraft]
+  ) -> SubmittedUpload.Next {
+    if prepared.isInvalid { return .answer }
+    let text = upload.fields.receiptText
+    if let reply = recentReply(for: prepared.receiptID, upload.appFamily) {
+      let data = reply.data(upload: nil, occurredAtMs: shared.clock.nowMs())
+      drafts.append(UploadDrafts.verification(data, ofDraftAt: 0))
+      return .answer
+    }
+    switch shared.desk.plan(prepared.receiptID, of: upload.appFamily, text: text) {
+    case .ask(let reservation): return .ask(reservation: reservation, text: text)
+    case .reuse(let reply):
+      let data = reply.data(upload: nil, occurredAtMs: shared.clock.nowMs())
+      drafts.append(UploadDrafts.verification(data, ofDraftAt: 0))
+      return .answer
+    case .wait(let reason):
+      let data = AnswerJudgement(reason).data(
+        upload: nil, attempt: 1, occurredAtMs: shared.clock.nowMs(), reply: .none)
+      drafts.append(UploadDrafts.verification(data, ofDraftAt: 0))
+      return .enqueue
+    }
+  }
+
+  private func recentReply(for receiptID: UUID16, _ appFamily: UUID16) -> RecentReply? {
+    guard let times = shared.desk.reusableTimes else { return nil }
+    do {
+      return try shared.projections.recentReply(
+        ofReceipt: receiptID, appFamily: appFamily, givenInMs: times)
+    } catch {
+      shared.notes.fault("look up an earlier answer", error)
+      return nil
+    }
+  }
+
+  // MARK: The end
+
+  /// Takes no more uploads, and asks the App Store nothing more. Those under way are still answered.
+  package func beginStopping() {
+    isStopping.store(true, ordering: .releasing)
+    shared.desk.beginStopping()
+  }
+
+  /// Answers what is under way and ends the threads. Calling it again does nothing.
+  /// - Parameters:
+  ///   - graceMs: so long may calls that are under way take.
+  ///   - cancelCalls: gives up the calls that are left; their completions are called.
+  package func stop(graceMs: Int64, cancelCalls: () -> Void = {}) {
+    beginStopping()
+    let workers = threads.withLock { threads in
+      defer { threads.workers = [] }
+      return threads.workers
+    }
+    jobs.close()
+    for worker in workers { worker.join() }
+    // It may have made a call ready since.
+    threads.withLock { $0.queue.take() }?.join()
+    caller.makeCalls()
+    if !waitUntilQuiet(limitMs: graceMs) {
+      cancelCalls()
+      _ = waitUntilQuiet(limitMs: 5_000)
+    }
+    shared.inbox.close()
+    threads.withLock { $0.settler.take() }?.join()
+  }
+
+  private func waitUntilQuiet(limitMs: Int64) -> Bool {
+    let nothing = Monitor((), conditionCount: 1)
+    let endMs = WorkflowClock.systemMonotonicMs() + limitMs
+    while load.count > 0 || !shared.desk.isQuiet {
+      if WorkflowClock.systemMonotonicMs() >= endMs { return false }
+      _ = nothing.wait(on: 0, limitMs: 5) { _ -> Void? in nil }
+    }
+    return true
+  }
+
+  // MARK: A single run
+
+  /// How a single run stands.
+  package struct RunFigures: Sendable, Equatable {
+    package let attempted: Int
+    /// Those that have an answer for good.
+    package let settled: Int
+  }
+
+  package var runFigures: RunFigures {
+    let figures = shared.desk.figures
+    return RunFigures(attempted: figures.attempted, settled: figures.settled)
+  }
+
+  /// Waits for the end of a single run for so long at most; whether it came.
+  package func waitForEnd(limitMs: Int64) -> Bool { queueEnd.wait(limitMs: limitMs) }
+}
+
+/// Hands something to the one thread that will use it.
+struct UnsafeTransfer<Value>: @unchecked Sendable {
+  let value: Value
+
+  init(_ value: Value) { self.value = value }
+}

@@ -1,0 +1,119 @@
+// config.json while a server runs: what takes effect, and what is told.
+import Foundation
+import Glibc
+import Ledger
+import Server
+import Testing
+
+@Suite struct ConfigurationWatcherTests {
+  /// What a watcher has told; the tests look at it by hand as well as its thread.
+  private final class Told: @unchecked Sendable {
+    private let lock = NSLock()
+    private var changes: [Configuration] = []
+    private var problems: [ConfigurationError] = []
+
+    private var mends = 0
+
+    func addMend() { lock.withLock { mends += 1 } }
+    var mendCount: Int { lock.withLock { mends } }
+    func add(_ change: Configuration) { lock.withLock { changes.append(change) } }
+    func add(_ problem: ConfigurationError) { lock.withLock { problems.append(problem) } }
+    var changeCount: Int { lock.withLock { changes.count } }
+    var lastProblem: String? { lock.withLock { problems.last?.problems.first?.cause } }
+    var problemCount: Int { lock.withLock { problems.count } }
+  }
+
+  private func watcher(_ ledger: ConfiguredLedger, _ told: Told) throws -> ConfigurationWatcher {
+    try ConfigurationWatcher(
+      ledger.directory, onChange: { told.add($0) }, onProblem: { told.add($0) },
+      onMended: { told.addMend() })
+  }
+
+  @Test func aChangeTakesEffectByItself() async throws {
+    let ledger = try ConfiguredLedger()
+    let told = Told()
+    let watcher = try watcher(ledger, told)
+    defer { watcher.stop() }
+    let kept = try ledger.file.addToken(appFamilyID: ConfigurationSample.family).kept
+    for _ in 0..<600 where watcher.current.tokens.isEmpty {
+      try await Task.sleep(for: .milliseconds(50))
+    }
+    #expect(watcher.current.tokens == [kept])
+    #expect(told.changeCount == 1)
+  }
+
+  @Test func aBadFileIsToldOnceAndTheGoodOneStays() throws {
+    let ledger = try ConfiguredLedger()
+    try ledger.write(#"{"app_store":{"calls_max":7}}"#)
+    let told = Told()
+    let watcher = try watcher(ledger, told)
+    defer { watcher.stop() }
+    try ledger.write(#"{"app_store":{"calls_max":0}}"#)
+    for _ in 0..<3 { watcher.look() }
+    #expect(told.problemCount == 1)
+    #expect(watcher.current.appStore.callsMax == 7)
+    try ledger.write(#"{"app_store":{"calls_max":8}}"#)
+    watcher.look()
+    #expect(watcher.current.appStore.callsMax == 8)
+    try FileManager.default.removeItem(atPath: ledger.file.path)
+    for _ in 0..<3 { watcher.look() }
+    #expect(watcher.current.appStore.callsMax == 8)
+    #expect(told.problemCount == 2)
+    #expect(told.changeCount == 1)
+  }
+
+  @Test func aFileThatIsAsItWasAgainIsToldOnce() throws {
+    let ledger = try ConfiguredLedger()
+    try ledger.write(#"{"app_store":{"calls_max":7}}"#)
+    let told = Told()
+    let watcher = try watcher(ledger, told)
+    defer { watcher.stop() }
+    watcher.look()
+    #expect(told.mendCount == 0)
+    try ledger.write("[]")
+    watcher.look()
+    #expect(told.mendCount == 0)
+    try ledger.write(#"{"app_store":{"calls_max":7}}"#)
+    for _ in 0..<3 { watcher.look() }
+    #expect(told.mendCount == 1)
+    #expect(told.changeCount == 0)
+  }
+
+  @Test(
+    "a link that takes the file's place, or appears, is told of",
+    arguments: [true, false])
+  func link(_ hadFile: Bool) throws {
+    let ledger = try ConfiguredLedger()
+    if hadFile { try ledger.write(#"{"app_store":{"calls_max":7}}"#) }
+    let told = Told()
+    let watcher = try watcher(ledger, told)
+    defer { watcher.stop() }
+    watcher.look()
+    unlink(ledger.file.path)
+    try #require(symlink("missing.json", ledger.file.path) == 0)
+    for _ in 0..<3 { watcher.look() }
+    // Its own thread may have looked between the two.
+    #expect(told.problemCount >= 1)
+    #expect(told.lastProblem == ConfigurationSample.linkCause)
+    #expect(watcher.current.appStore.callsMax == (hadFile ? 7 : Configuration().appStore.callsMax))
+  }
+
+  @Test func aNamedFileThatIsMendedTakesEffect() throws {
+    let ledger = try ConfiguredLedger()
+    let told = Told()
+    let watcher = try watcher(ledger, told)
+    defer { watcher.stop() }
+    try ledger.write(#"{"trust":{"transaction_intermediates":[{"file":"a.der"}]}}"#)
+    watcher.look()
+    #expect(told.problemCount == 1)
+    try ledger.write(ConfigurationSample.intermediate, "a.der")
+    watcher.look()
+    #expect(watcher.current.trust.transactionIntermediates.count == 1)
+  }
+
+  @Test func aBadFileAtTheStartIsAnError() throws {
+    let ledger = try ConfiguredLedger()
+    try ledger.write("[]")
+    #expect(throws: ConfigurationError.self) { try ConfigurationWatcher(ledger.directory) }
+  }
+}

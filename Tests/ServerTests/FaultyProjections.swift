@@ -1,0 +1,97 @@
+// Live projections whose folds fail where a test says so, and clocks that a test sets.
+import Base
+import Ledger
+import Projections
+import Server
+import Synchronization
+
+/// Whether folds fail.
+final class FoldFault: Sendable {
+  private let isSet = Atomic<Bool>(false)
+
+  struct Failure: Error {}
+
+  func set(_ value: Bool) { isSet.store(value, ordering: .sequentiallyConsistent) }
+
+  func check() throws {
+    if isSet.load(ordering: .sequentiallyConsistent) { throw Failure() }
+  }
+}
+
+/// Asks live projections, unless a fold is to fail.
+final class FaultyProjections: WorkflowProjections {
+  private let live: LiveProjections
+  private let fault: FoldFault
+
+  init(_ live: LiveProjections, _ fault: FoldFault) { (self.live, self.fault) = (live, fault) }
+
+  func catchUp() throws {
+    try fault.check()
+    try live.catchUp()
+  }
+
+  func letGoOfTails() throws(LedgerError) { try live.letGoOfTails() }
+
+  var position: Position { live.position }
+
+  func appFamily(ofBundle bundleID: String) -> UUID16? { live.appFamily(ofBundle: bundleID) }
+
+  func answers(
+    uploads: ArraySlice<Position>, byteCountMax: Int
+  ) throws -> [Result<ClientReceipt?, any Error>] {
+    try live.answers(uploads: uploads, byteCountMax: byteCountMax)
+  }
+
+  func answer(receiptID: UUID16, appFamily: UUID16) throws -> ClientReceipt? {
+    try live.answer(receiptID: receiptID, appFamily: appFamily)
+  }
+
+  func waiting(afterReceipt: Int64, limit: Int) throws -> [WaitingReceipt] {
+    try live.waiting(afterReceipt: afterReceipt, limit: limit)
+  }
+
+  func waitingUploads(
+    ofReceipt receiptID: UUID16, appFamily: UUID16, _ part: WaitingPart
+  ) throws -> [WaitingUpload] {
+    try live.waitingUploads(ofReceipt: receiptID, appFamily: appFamily, part)
+  }
+
+  func waitingUpload(at position: Position) throws -> WaitingUpload? {
+    try live.waitingUpload(at: position)
+  }
+
+  func waitingSummary() throws -> (receipts: Int, oldestMs: Int64?) { try live.waitingSummary() }
+
+  func undeclaredProducts() throws -> [UndeclaredProduct] { try live.undeclaredProducts() }
+
+  func recentReply(
+    ofReceipt receiptID: UUID16, appFamily: UUID16, givenInMs times: ClosedRange<Int64>
+  ) throws -> RecentReply? {
+    try live.recentReply(ofReceipt: receiptID, appFamily: appFamily, givenInMs: times)
+  }
+}
+
+/// The system's clocks, moved on as a test says.
+final class MovableClock: Sendable {
+  private let aheadMs = Atomic<Int>(0)
+
+  /// How far the clocks stand before the system's.
+  func set(aheadMs: Int) { self.aheadMs.store(aheadMs, ordering: .sequentiallyConsistent) }
+
+  private var offsetMs: Int64 { Int64(aheadMs.load(ordering: .sequentiallyConsistent)) }
+
+  /// Both clocks move; the one for pauses may, in a test, go back as well.
+  var clock: WorkflowClock {
+    let system = WorkflowClock()
+    return WorkflowClock(
+      nowMs: { self.offsetMs + system.nowMs() },
+      monotonicMs: { self.offsetMs + system.monotonicMs() })
+  }
+
+  /// The time of day moves alone.
+  var timeOfDay: WorkflowClock {
+    let system = WorkflowClock()
+    return WorkflowClock(
+      nowMs: { self.offsetMs + system.nowMs() }, monotonicMs: { system.monotonicMs() })
+  }
+}

@@ -1,0 +1,237 @@
+// Whose address an upload is said to come from, and what the access log says of it.
+import Glibc
+import JSON
+import Server
+import Testing
+
+struct ProxyCase: CustomTestStringConvertible, Sendable {
+  let name: String
+  var peer = "10.0.0.1"
+  let forwarded: [String]
+  let client: String
+
+  var testDescription: String { name }
+}
+
+@Suite("HTTP client address") struct HTTPClientAddressTests {
+  static let cases: [ProxyCase] = [
+    ProxyCase(name: "nothing forwarded", forwarded: [], client: "10.0.0.1"),
+    ProxyCase(
+      name: "a peer that is no proxy is not believed", peer: "192.0.2.9",
+      forwarded: ["198.51.100.1"], client: "192.0.2.9"),
+    ProxyCase(name: "one hop", forwarded: ["198.51.100.1"], client: "198.51.100.1"),
+    ProxyCase(
+      name: "the last hop that is no proxy, not the first",
+      forwarded: ["203.0.113.5, 198.51.100.1, 10.9.9.9"], client: "198.51.100.1"),
+    ProxyCase(
+      name: "all lines are one list", forwarded: ["203.0.113.5", "198.51.100.1", "10.9.9.9"],
+      client: "198.51.100.1"),
+    ProxyCase(name: "proxies alone", forwarded: ["10.0.0.3, 10.0.0.2"], client: "10.0.0.3"),
+    ProxyCase(
+      name: "what is no address ends the search", forwarded: ["198.51.100.1, unknown, 10.0.0.2"],
+      client: "10.0.0.2"),
+    ProxyCase(name: "an empty hop", forwarded: ["198.51.100.1 ,"], client: "198.51.100.1"),
+    ProxyCase(
+      name: "empty hops anywhere",
+      forwarded: [",203.0.113.5,\t,198.51.100.1", "", " , 10.0.0.2,,"],
+      client: "198.51.100.1"),
+    ProxyCase(name: "empty hops alone", forwarded: [" ,", ""], client: "10.0.0.1"),
+    ProxyCase(name: "a port", forwarded: ["198.51.100.1:4711"], client: "198.51.100.1"),
+    ProxyCase(name: "IPv6", forwarded: ["2001:DB9:0::1"], client: "2001:db9::1"),
+    ProxyCase(name: "IPv6 with a port", forwarded: ["[2001:db9::1]:4711"], client: "2001:db9::1"),
+    ProxyCase(name: "IPv4 within IPv6", forwarded: ["::ffff:198.51.100.1"], client: "198.51.100.1"),
+    ProxyCase(
+      name: "a proxy as IPv4 within IPv6", peer: "::ffff:10.0.0.1", forwarded: ["198.51.100.1"],
+      client: "198.51.100.1"),
+    ProxyCase(
+      name: "a proxy of IPv6", peer: "2001:db8:ffff::1", forwarded: ["198.51.100.1"],
+      client: "198.51.100.1"),
+  ]
+
+  @Test("is the peer's, or what trusted proxies say", arguments: cases)
+  func client(_ proxy: ProxyCase) throws {
+    let proxies = try TrustedProxies(["10.0.0.0/8", "2001:db8::/32"])
+    let peer = try #require(NetworkAddress(proxy.peer))
+    #expect(proxies.client(peer: peer, forwardedFor: proxy.forwarded).description == proxy.client)
+  }
+
+  @Test(
+    "what is no network is refused",
+    arguments: ["", "x", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/-1", "10.0.0.0/8/8", "::/129", "/8"])
+  func noNetwork(_ text: String) {
+    #expect(throws: HTTPServerError.self) { _ = try TrustedProxies([text]) }
+  }
+
+  @Test(
+    "a network of all addresses is refused: every client would be trusted",
+    arguments: [
+      "0.0.0.0/0", "10.0.0.0/0", "::/0", "2001:db8::/0", "::ffff:0:0/96", "::ffff:10.0.0.0/96",
+      "::/80", "::/1",
+    ])
+  func allAddresses(_ text: String) {
+    #expect {
+      _ = try TrustedProxies(["10.0.0.0/8", text])
+    } throws: { error in
+      String(describing: error).contains("must not be a network of all addresses")
+    }
+  }
+
+  @Test(
+    "a network of half of all addresses is taken",
+    arguments: ["0.0.0.0/1", "128.0.0.0/1", "8000::/1", "::/97", "::fffe:0:0/96"])
+  func halfOfAll(_ text: String) throws { _ = try TrustedProxies([text]) }
+
+  @Test("prefixes that end inside a byte")
+  func prefix() throws {
+    let proxies = try TrustedProxies(["172.16.0.0/12"])
+    func isTrusted(_ text: String) throws -> Bool {
+      let hop = try #require(NetworkAddress("192.0.2.1"))
+      return proxies.client(
+        peer: try #require(NetworkAddress(text)), forwardedFor: ["192.0.2.1"]) == hop
+    }
+    #expect(try isTrusted("172.31.255.255"))
+    #expect(try !isTrusted("172.32.0.0"))
+    #expect(try !isTrusted("172.15.255.255"))
+  }
+
+  /// The lines that a server wrote for these requests.
+  private static func log(_ requests: [String]) throws -> [JSONValue] {
+    var ends: [Int32] = [0, 0]
+    #expect(pipe(&ends) == 0)
+    defer { close(ends[0]) }
+    let log = try AccessLog(descriptor: ends[1])
+    let fixture = try ServerFixture(accessLog: log) { $0.trustedProxies = ["127.0.0.1"] }
+    for request in requests { _ = try fixture.exchange(request) }
+    fixture.server.shutdown(graceMs: 5000)
+    log.finish()
+    close(ends[1])
+    var text: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 65_536)
+    while true {
+      let count = read(ends[0], &buffer, buffer.count)
+      if count <= 0 { break }
+      text += buffer.prefix(count)
+    }
+    // A client may have its answer, and ask again, before the line is written.
+    let lines = try text.split(separator: 0x0A).map { try JSONValue(Array($0)) }
+    return lines.sorted { number(of: $0) < number(of: $1) }
+  }
+
+  /// Requests are numbered in the order in which they come.
+  private static func number(of line: JSONValue) -> Int {
+    Int(line["request_id"]?.stringValue?.split(separator: "-").last ?? "") ?? 0
+  }
+
+  @Test("the access log says what was asked and answered, without a secret")
+  func accessLog() throws {
+    let secret = "user-4711"
+    let lines = try Self.log([
+      ServerFixture.upload(
+        "{\"receipt\":\"AAAA\",\"user_identifier\":\"\(secret)\"}",
+        headers: ["X-Forwarded-For: 198.51.100.1"]),
+      ServerFixture.upload("{\"receipt\":\"AAAA\",\"ip_address\":null}"),
+      ServerFixture.get("/client/itunes_connect/receipts/\(secret)?\(secret)"),
+      ServerFixture.upload(token: secret),
+      ServerFixture.upload("{\"receipt\":\"AAAA\",\"ip_address\":null,\"country_code\":\"ZZ\"}"),
+    ])
+    try #require(lines.count == 5)
+    #expect(lines.map { $0["status"]?.integerValue } == [200, 200, 400, 401, 422])
+    #expect(lines[0]["method"]?.stringValue == "POST")
+    #expect(lines[0]["route"]?.stringValue == "/client/itunes_connect/receipts")
+    #expect(lines[0]["peer"]?.stringValue == "198.51.100.1")
+    #expect(lines[0]["app_family_id"]?.stringValue == ServerFixture.family)
+    #expect(lines[0]["bytes_in"]?.integerValue == 48)
+    #expect(lines[0]["bytes_out"]?.integerValue == Int64(ScriptedService.receiptBody.count))
+    #expect(lines[1]["peer"] == .null)
+    #expect(lines[4]["peer"] == .null)
+    #expect(lines[2]["route"]?.stringValue == "/client/itunes_connect/receipts/{id}")
+    for line in lines {
+      let text = String(decoding: line.bytes, as: UTF8.self)
+      #expect(!text.contains(secret) && !text.contains(ServerFixture.token))
+    }
+  }
+
+  @Test("other proxies are believed at once")
+  func replacedProxies() throws {
+    let fixture = try ServerFixture()
+    defer { fixture.server.shutdown(graceMs: 0) }
+    let request = ServerFixture.upload(headers: ["X-Forwarded-For: 198.51.100.1"])
+    _ = try fixture.exchange(request)
+    try fixture.server.replaceTrustedProxies(["127.0.0.0/8"])
+    _ = try fixture.exchange(request)
+    #expect(fixture.service.uploads.map(\.peerAddress) == ["127.0.0.1", "198.51.100.1"])
+  }
+
+  @Test("an access log whose reader is gone does not hold up anything")
+  func goneLog() throws {
+    var ends: [Int32] = [0, 0]
+    #expect(pipe(&ends) == 0)
+    close(ends[0])
+    let log = try AccessLog(descriptor: ends[1])
+    let fixture = try ServerFixture(accessLog: log)
+    for _ in 0..<3 { #expect(try fixture.exchange(ServerFixture.upload())?.status == 200) }
+    fixture.server.shutdown(graceMs: 0)
+    log.finish()
+    close(ends[1])
+  }
+
+  @Test("an access log that nobody reads is given up at the end")
+  func fullLog() throws {
+    var ends: [Int32] = [0, 0]
+    #expect(pipe(&ends) == 0)
+    let log = try AccessLog(descriptor: ends[1])
+    for number in 0..<2000 {
+      log.append(
+        AccessLogEntry(
+          timeMs: 0, requestID: "\(number)", method: "GET", route: nil, status: 200, bodyBytesIn: 0,
+          bodyBytesOut: 0, durationMicroseconds: 0, peer: nil, appFamily: nil))
+    }
+    log.finish()
+    for end in ends { close(end) }
+  }
+}
+
+@Suite("HTTP metrics exposition") struct HTTPMetricsTests {
+  @Test(
+    "what alerts look at stands at 0 from the start, or its first growth would not be seen",
+    arguments: [
+      "operator_alarms_total{alarm=\"status_21000\"}",
+      "operator_alarms_total{alarm=\"status_21001\"}",
+      "operator_alarms_total{alarm=\"status_21004\"}", "http_requests_total{status=\"503\"}",
+      "http_requests_total{status=\"401\"}", "http_requests_total{status=\"402\"}",
+    ])
+  func zeroFromTheStart(_ series: String) {
+    let lines = String(decoding: Metrics().exposition(), as: UTF8.self).split(separator: "\n")
+    #expect(lines.contains { $0 == "receipt_ledger_\(series) 0" })
+  }
+
+  @Test("is the text that Prometheus reads")
+  func exposition() {
+    let metrics = Metrics()
+    metrics.count(.requests, label: "200", by: 2)
+    metrics.count(.requests, label: "4\"\\\n")
+    metrics.set(.headPosition, 12)
+    metrics.set(.queueAgeSeconds, 1.5)
+    metrics.observe(.requestSeconds, seconds: 0.002)
+    metrics.observe(.requestSeconds, seconds: 60)
+    let lines = String(decoding: metrics.exposition(), as: UTF8.self).split(separator: "\n")
+    for line in [
+      "# TYPE receipt_ledger_http_requests_total counter",
+      "receipt_ledger_http_requests_total{status=\"200\"} 2",
+      "receipt_ledger_http_requests_total{status=\"4\\\"\\\\\\n\"} 1",
+      "receipt_ledger_appended_events_total 0",
+      "receipt_ledger_head_position 12",
+      "receipt_ledger_verification_queue_oldest_seconds 1.5",
+      "# TYPE receipt_ledger_http_request_seconds histogram",
+      "receipt_ledger_http_request_seconds_bucket{le=\"0.001\"} 0",
+      "receipt_ledger_http_request_seconds_bucket{le=\"0.0025\"} 1",
+      "receipt_ledger_http_request_seconds_bucket{le=\"10\"} 1",
+      "receipt_ledger_http_request_seconds_bucket{le=\"+Inf\"} 2",
+      "receipt_ledger_http_request_seconds_sum 60.002",
+      "receipt_ledger_http_request_seconds_count 2",
+    ] { #expect(lines.contains { $0 == line }, "\(line)") }
+    #expect(
+      lines.filter { $0.hasPrefix("# HELP ") }.count
+        == lines.filter { $0.hasPrefix("# TYPE ") }.count)
+  }
+}

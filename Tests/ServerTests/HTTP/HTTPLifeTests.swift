@@ -1,0 +1,266 @@
+// Connections that are slow, many, or gone, and the server's end.
+import Base
+import Glibc
+import Projections
+import Server
+import Testing
+
+/// Keeps completions until a test lets them go.
+private final class HeldAnswers: Sendable {
+  private let held = Monitor<[ScriptedService.Completion]>([])
+
+  var count: Int { held.withLock { $0.count } }
+
+  func hold(_ completion: @escaping ScriptedService.Completion) {
+    held.withLock { $0.append(completion) }
+  }
+
+  func release() {
+    let all = held.withLock { held in
+      defer { held = [] }
+      return held
+    }
+    for completion in all {
+      completion(.receipt(status: 206, body: .init(ScriptedService.receiptBody)))
+    }
+  }
+}
+
+@Suite("HTTP connections") struct HTTPLifeTests {
+  private static func holding() throws -> (ServerFixture, HeldAnswers) {
+    let held = HeldAnswers()
+    return (try ServerFixture(service: ScriptedService { held.hold($1) }), held)
+  }
+
+  @Test("many uploads rest while the service works, and are all answered")
+  func many() throws {
+    let (fixture, held) = try Self.holding()
+    defer { fixture.server.shutdown(graceMs: 0) }
+    let clients = try (0..<200).map { _ in try fixture.connect() }
+    for client in clients { client.send(ServerFixture.upload()) }
+    #expect(eventually { held.count == clients.count })
+    held.release()
+    for client in clients { #expect(try client.answer()?.status == 206) }
+  }
+
+  @Test("an answer for a client that has gone comes to nothing")
+  func goneWhileWorking() throws {
+    let (fixture, held) = try Self.holding()
+    defer { fixture.server.shutdown(graceMs: 0) }
+    var clients = try (0..<50).map { _ in try fixture.connect() }
+    for client in clients { client.send(ServerFixture.upload()) }
+    #expect(eventually { held.count == 50 })
+    for client in clients { client.abort() }
+    clients = []
+    held.release()
+    let after = try fixture.connect()
+    after.send(ServerFixture.upload())
+    #expect(eventually { held.count == 1 })
+    held.release()
+    #expect(try after.answer()?.status == 206)
+  }
+
+  @Test("an answer that comes twice counts once")
+  func twice() throws {
+    let service = ScriptedService { _, completion in
+      completion(.receipt(status: 200, body: .init(ScriptedService.receiptBody)))
+      completion(.unavailable(retryAfterSeconds: 1))
+    }
+    let fixture = try ServerFixture(service: service)
+    defer { fixture.server.shutdown(graceMs: 0) }
+    let client = try fixture.connect()
+    for _ in 0..<3 {
+      client.send(ServerFixture.upload())
+      #expect(try client.answer()?.status == 200)
+    }
+  }
+
+  @Test("answers from other threads and clients that vanish anywhere, all at once")
+  func storm() throws {
+    let threads = WorkerPool(count: 3)
+    defer { threads.finish() }
+    let service = ScriptedService { _, completion in
+      threads.add { completion(.receipt(status: 200, body: .init(ScriptedService.receiptBody))) }
+    }
+    let fixture = try ServerFixture(service: service)
+    defer { fixture.server.shutdown(graceMs: 0) }
+    let whole = ServerFixture.upload()
+    for round in 0..<20 {
+      let clients = try (0..<20).map { _ in try fixture.connect() }
+      for (index, client) in clients.enumerated() {
+        client.send(
+          index % 2 == 0 ? whole : String(whole.prefix((round * 20 + index) % whole.count)))
+        if index % 4 != 0 { client.abort() }
+      }
+      for index in stride(from: 0, to: clients.count, by: 4) {
+        #expect(try clients[index].answer()?.status == 200)
+      }
+    }
+  }
+
+  @Test("a body that does not come is answered 408")
+  func slowBody() throws {
+    let fixture = try ServerFixture { $0.requestMs = 200 }
+    defer { fixture.server.shutdown(graceMs: 0) }
+    let client = try fixture.connect()
+    client.send(String(ServerFixture.upload().dropLast(5)))
+    let answer = try client.answer()
+    #expect(answer?.status == 408)
+    #expect(answer?.errorCodes == ["request_timeout"])
+    #expect(try client.answer() == nil)
+    #expect(fixture.service.uploads.isEmpty)
+  }
+
+  @Test("a head that does not come is answered 408")
+  func slowHead() throws {
+    let fixture = try ServerFixture { $0.requestMs = 200 }
+    defer { fixture.server.shutdown(graceMs: 0) }
+    let client = try fixture.connect()
+    client.send("POST /client/itunes_connect/receipts HTTP/1.1\r\nHost: loc")
+    #expect(try client.answer()?.status == 408)
+    #expect(try client.answer() == nil)
+  }
+
+  @Test("a connection that says nothing is ended", arguments: ["", "POST /cl"])
+  func silent(_ beginning: String) throws {
+    let fixture = try ServerFixture { $0.requestMs = 200 }
+    defer { fixture.server.shutdown(graceMs: 0) }
+    let client = try fixture.connect()
+    client.send(beginning)
+    #expect(try client.answer() == nil)
+  }
+
+  @Test("a connection that has had its answer, and says nothing more, is ended")
+  func idle() throws {
+    let fixture = try ServerFixture { $0.idleMs = 200 }
+    defer { fixture.server.shutdown(graceMs: 0) }
+    let client = try fixture.connect()
+    client.send(ServerFixture.upload())
+    #expect(try client.answer()?.status == 200)
+    #expect(try client.answer() == nil)
+  }
+
+  @Test("bodies beyond what all may hold together are answered 503")
+  func budget() throws {
+    let fixture = try ServerFixture { $0.bodiesBytesMax = 100_000 }
+    defer { fixture.server.shutdown(graceMs: 0) }
+    let large = ServerFixture.upload("{\"receipt\":\"\(String(repeating: "A", count: 200_000))\"}")
+    let answer = try fixture.exchange(large)
+    #expect(answer?.status == 503)
+    #expect(answer?.header("retry-after") != nil)
+    // What it held is free again.
+    #expect(eventually { (try? fixture.exchange(ServerFixture.upload()))?.status == 200 })
+  }
+
+  @Test("a connection too many is told so")
+  func connections() throws {
+    let fixture = try ServerFixture { $0.connectionsMax = 2 }
+    defer { fixture.server.shutdown(graceMs: 0) }
+    let kept = try (0..<2).map { _ in try fixture.connect() }
+    for client in kept {
+      client.send(ServerFixture.upload())
+      #expect(try client.answer()?.status == 200)
+    }
+    let answer = try fixture.exchange(ServerFixture.upload())
+    #expect(answer?.status == 503)
+    #expect(answer?.errorCodes == ["unavailable"])
+    #expect(fixture.service.uploads.count == kept.count)
+    // While others are too many, those that came in time are served.
+    let surplus = try (0..<3).map { _ in try fixture.connect() }
+    surplus[2].send(ServerFixture.upload())
+    #expect(try surplus[2].answer()?.status == 503)
+    for client in kept {
+      client.send(ServerFixture.upload())
+      #expect(try client.answer()?.status == 200)
+    }
+  }
+
+  @Test("a shutdown waits for what is under way, and ends what waits or comes")
+  func shutdown() throws {
+    let (fixture, held) = try Self.holding()
+    let (idle, busy) = (try fixture.connect(), try fixture.connect())
+    busy.send(ServerFixture.upload())
+    #expect(eventually { held.count == 1 })
+    let ended = WorkerPool(count: 1)
+    let server = fixture.server
+    ended.add { server.shutdown(graceMs: 20_000) }
+    #expect(try idle.answer() == nil)
+    let late = try fixture.connect()
+    late.send(ServerFixture.upload())
+    #expect(try late.answer() == nil)
+    held.release()
+    let answer = try busy.answer()
+    #expect(answer?.status == 206)
+    #expect(answer?.header("connection") == "close")
+    ended.finish()
+    #expect(throws: WireError.self) { _ = try fixture.connect() }
+  }
+
+  @Test(
+    "a shutdown without patience ends what rests, and the service's own answer comes to nothing")
+  func shutdownAtOnce() throws {
+    for _ in 0..<10 {
+      let (fixture, held) = try Self.holding()
+      let clients = try (0..<20).map { _ in try fixture.connect() }
+      for client in clients { client.send(ServerFixture.upload()) }
+      #expect(eventually { held.count == clients.count })
+      fixture.server.shutdown(graceMs: 0)
+      held.release()
+      for client in clients { #expect(try client.isEnded()) }
+    }
+  }
+
+  @Test("a shutdown whose patience ends answers 503, and the service's own answer comes to nothing")
+  func shutdownAbandons() throws {
+    let (fixture, held) = try Self.holding()
+    let client = try fixture.connect()
+    client.send(ServerFixture.upload())
+    #expect(eventually { held.count == 1 })
+    fixture.server.shutdown(graceMs: 200)
+    #expect(try client.answer()?.status == 503)
+    held.release()
+  }
+}
+
+/// A few threads that do what they are given.
+final class WorkerPool: Sendable {
+  private let jobs = Monitor<(waiting: [@Sendable () -> Void], isClosed: Bool)>(([], false))
+  private let threads: Monitor<[pthread_t]>
+
+  init(count: Int) {
+    threads = Monitor([])
+    for _ in 0..<count {
+      var thread = pthread_t()
+      pthread_create(
+        &thread, nil,
+        { argument in
+          if let argument {
+            Unmanaged<WorkerPool>.fromOpaque(argument).takeRetainedValue().run()
+          }
+          return nil
+        }, Unmanaged.passRetained(self).toOpaque())
+      threads.withLock { $0.append(thread) }
+    }
+  }
+
+  func add(_ job: @escaping @Sendable () -> Void) { jobs.withLock { $0.waiting.append(job) } }
+
+  /// Waits until everything is done.
+  func finish() {
+    jobs.withLock { $0.isClosed = true }
+    let running = threads.withLock { threads in
+      defer { threads = [] }
+      return threads
+    }
+    for thread in running { pthread_join(thread, nil) }
+  }
+
+  private func run() {
+    while true {
+      let (job, isClosed) = jobs.withLock { jobs in
+        (jobs.waiting.isEmpty ? nil : jobs.waiting.removeFirst(), jobs.isClosed)
+      }
+      if let job { job() } else if isClosed { return } else { usleep(500) }
+    }
+  }
+}

@@ -1,0 +1,390 @@
+// What each route answers: tokens, media types, bodies, methods and paths.
+import Base
+import Glibc
+import Intake
+import JSON
+import Projections
+import Server
+import Testing
+
+struct RouteCase: CustomTestStringConvertible, Sendable {
+  let name: String
+  let request: String
+  let status: Int
+  var codes: [String]?
+  var header: (name: String, value: String)?
+
+  var testDescription: String { name }
+}
+
+@Suite("HTTP routes") struct HTTPServerTests {
+  private static let body = "{\"receipt\":\"AAAA\"}"
+  private static let path = "/client/itunes_connect/receipts"
+
+  /// An upload with an unknown property of so many levels.
+  private static func nested(_ levels: Int) -> String {
+    "{\"receipt\":\"AAAA\",\"other\":" + String(repeating: "[", count: levels)
+      + String(repeating: "]", count: levels) + "}"
+  }
+
+  private static func upload(_ body: String) -> String { ServerFixture.upload(body) }
+
+  /// An upload with this Content-Type line, or none.
+  private static func upload(type: String?) -> String {
+    let line = type.map { "\r\nContent-Type: \($0)" } ?? ""
+    return ServerFixture.upload().replacing("\r\nContent-Type: application/json", with: line)
+  }
+
+  private static func upload(authorization: String) -> String {
+    ServerFixture.upload(headers: ["Authorization: \(authorization)"], token: nil)
+  }
+
+  static let uploads: [RouteCase] = [
+    RouteCase(name: "a receipt", request: upload(body), status: 200),
+    RouteCase(
+      name: "unknown properties", request: upload("{\"receipt\":\"AAAA\",\"other\":[{}]}"),
+      status: 200),
+    RouteCase(
+      name: "every field null", status: 200,
+      "{\"receipt\":\"AAAA\",\"country_code\":null,\"identifier_for_vendor\":null,"
+        + "\"user_identifier\":null,\"ip_address\":null,\"metadata\":null}"),
+    RouteCase(name: "no body", request: upload(""), status: 400, codes: ["not_json"]),
+    RouteCase(
+      name: "half a text", request: upload("{\"receipt\""), status: 400, codes: ["not_json"]),
+    RouteCase(name: "no JSON", request: upload("receipt=AAAA"), status: 400, codes: ["not_json"]),
+    RouteCase(
+      name: "a property twice", request: upload("{\"receipt\":\"AAAA\",\"receipt\":\"AAAA\"}"),
+      status: 400, codes: ["not_json"]),
+    RouteCase(
+      name: "a property twice, once escaped",
+      request: upload("{\"receipt\":\"AAAA\",\"r\\u0065ceipt\":\"AAAA\"}"), status: 400,
+      codes: ["not_json"]),
+    RouteCase(
+      name: "many levels", request: upload(String(repeating: "[", count: 100_000)), status: 400,
+      codes: ["not_json"]),
+    RouteCase(name: "as many levels as there may be", request: upload(nested(63)), status: 200),
+    RouteCase(
+      name: "a level too many", request: upload(nested(64)), status: 400, codes: ["not_json"]),
+    RouteCase(name: "an array", request: upload("[]"), status: 422, codes: ["wrong_type"]),
+    RouteCase(name: "an empty object", request: upload("{}"), status: 422, codes: ["missing"]),
+    RouteCase(
+      name: "several problems", status: 422,
+      "{\"receipt\":\"?\",\"country_code\":\"ZZ\",\"user_identifier\":1,\"ip_address\":\"x\","
+        + "\"metadata\":[]}",
+      codes: ["not_base64", "unknown_country", "wrong_type", "invalid_address", "wrong_type"]),
+    RouteCase(
+      name: "a query",
+      request: ServerFixture.upload().replacing("receipts HTTP", with: "receipts?a=1 HTTP"),
+      status: 400, codes: ["unexpected_query"]),
+    RouteCase(
+      name: "a trailing slash",
+      request: ServerFixture.upload().replacing("receipts HTTP", with: "receipts/ HTTP"),
+      status: 404, codes: ["not_found"]),
+    RouteCase(
+      name: "a percent-encoded path",
+      request: ServerFixture.upload().replacing("/client/", with: "/%63lient/"), status: 404,
+      codes: ["not_found"]),
+    RouteCase(
+      name: "an absolute target",
+      request: ServerFixture.upload().replacing("POST /", with: "POST http://example.com/"),
+      status: 200),
+    RouteCase(
+      name: "another method", request: ServerFixture.upload().replacing("POST", with: "PUT"),
+      status: 405, codes: ["method_not_allowed"], header: ("allow", "POST")),
+    RouteCase(
+      name: "a method in lower case",
+      request: ServerFixture.upload().replacing("POST", with: "post"),
+      status: 405, codes: ["method_not_allowed"], header: ("allow", "POST")),
+    RouteCase(
+      name: "another type", request: upload(type: "text/plain"), status: 415,
+      codes: ["unsupported_media_type"]),
+    RouteCase(
+      name: "no type", request: upload(type: nil), status: 415, codes: ["unsupported_media_type"]),
+    RouteCase(
+      name: "another charset", request: upload(type: "application/json; charset=latin1"),
+      status: 415,
+      codes: ["unsupported_media_type"]),
+    RouteCase(
+      name: "the charset", request: upload(type: "Application/JSON;charset=\"UTF-8\""), status: 200),
+    RouteCase(
+      name: "two types",
+      request: upload(type: "application/json\r\nContent-Type: application/json"),
+      status: 415, codes: ["unsupported_media_type"]),
+    RouteCase(
+      name: "compressed", request: ServerFixture.upload(headers: ["Content-Encoding: gzip"]),
+      status: 415, codes: ["unsupported_media_type"]),
+    RouteCase(
+      name: "no token", request: ServerFixture.upload(token: nil), status: 401,
+      codes: ["unauthorized"], header: ("www-authenticate", "Bearer realm=\"receipt-ledger\"")),
+    RouteCase(
+      name: "an unknown token", request: ServerFixture.upload(token: "other"), status: 401,
+      codes: ["unauthorized"],
+      header: ("www-authenticate", "Bearer realm=\"receipt-ledger\", error=\"invalid_token\"")),
+    RouteCase(
+      name: "the token twice",
+      request: ServerFixture.upload(headers: ["Authorization: Bearer \(ServerFixture.token)"]),
+      status: 401, codes: ["unauthorized"]),
+    RouteCase(
+      name: "another scheme", request: upload(authorization: "Basic \(ServerFixture.token)"),
+      status: 401, codes: ["unauthorized"]),
+    RouteCase(
+      name: "the scheme in lower case",
+      request: upload(authorization: "bearer \(ServerFixture.token)"),
+      status: 200),
+    RouteCase(
+      name: "the scheme alone", request: upload(authorization: "Bearer"), status: 401,
+      codes: ["unauthorized"]),
+    RouteCase(
+      name: "two words", request: upload(authorization: "Bearer \(ServerFixture.token) x"),
+      status: 401, codes: ["unauthorized"]),
+    RouteCase(
+      name: "a receipt that there is", status: 200,
+      get: "\(path)/\(ScriptedService.knownReceipt)"),
+    RouteCase(
+      name: "a receipt that there is not", status: 404,
+      get: "\(path)/00000000-0000-4000-8000-000000000002", codes: ["not_found"]),
+    RouteCase(
+      name: "a receipt whose id is in capitals", status: 404,
+      get: "\(path)/\(ScriptedService.knownReceipt.uppercased())", codes: ["not_found"]),
+    RouteCase(
+      name: "an id that is none", status: 404, get: "\(path)/x", codes: ["not_found"]),
+    RouteCase(
+      name: "the list of receipts", status: 405, get: path, codes: ["method_not_allowed"]),
+    RouteCase(
+      name: "a receipt without a token",
+      request: ServerFixture.get("\(path)/\(ScriptedService.knownReceipt)", headers: []),
+      status: 401, codes: ["unauthorized"]),
+    RouteCase(
+      name: "a receipt, the head of it",
+      request: ServerFixture.get("\(path)/\(ScriptedService.knownReceipt)").replacing(
+        "GET ", with: "HEAD "), status: 200),
+    RouteCase(
+      name: "a look with a body",
+      request: ServerFixture.get("/healthz", headers: ["Content-Length: 2"]) + "{}", status: 400,
+      codes: ["unexpected_body"]),
+    RouteCase(name: "health", request: ServerFixture.get("/healthz", headers: []), status: 200),
+    RouteCase(name: "another path", status: 404, get: "/", codes: ["not_found"]),
+    RouteCase(name: "metrics elsewhere", status: 404, get: "/metrics", codes: ["not_found"]),
+  ]
+
+  @Test("answers", arguments: uploads)
+  func answers(_ route: RouteCase) throws {
+    let fixture = try ServerFixture()
+    defer { fixture.server.shutdown(graceMs: 0) }
+    let answer = try #require(try fixture.exchange(route.request))
+    #expect(answer.status == route.status)
+    if let codes = route.codes { #expect(answer.errorCodes == codes) }
+    if let header = route.header { #expect(answer.header(header.name) == header.value) }
+    #expect(answer.header("content-type") == "application/json")
+    #expect(answer.header("x-request-id")?.isEmpty == false)
+    #expect(
+      fixture.service.uploads.isEmpty == !(route.status == 200 && route.request.hasPrefix("P")))
+  }
+
+  @Test("an upload's fields, token and address reach the service")
+  func fields() throws {
+    let fixture = try ServerFixture()
+    defer { fixture.server.shutdown(graceMs: 0) }
+    _ = try fixture.exchange(
+      ServerFixture.upload(
+        "{\"receipt\":\"AAAA\",\"country_code\":\"de\",\"user_identifier\":\"u\"}"))
+    let upload = try #require(fixture.service.uploads.first)
+    #expect(upload.appFamily.description == ServerFixture.family)
+    #expect(upload.peerAddress == "127.0.0.1")
+    #expect(upload.fields.receiptFile == [0, 0, 0])
+    #expect(upload.fields.countryCode == "DE")
+    #expect(upload.fields.userIdentifier == "u")
+  }
+
+  @Test("bytes that are not UTF-8 are no JSON")
+  func invalidUTF8() throws {
+    let fixture = try ServerFixture()
+    defer { fixture.server.shutdown(graceMs: 0) }
+    let client = try fixture.connect()
+    client.send(ServerFixture.upload("{\"receipt\":\"AA@@\"}").utf8.map { $0 == 0x40 ? 0xFF : $0 })
+    #expect(try client.answer()?.errorCodes == ["not_json"])
+  }
+
+  @Test("a body in chunks is taken, and the connection ends")
+  func chunks() throws {
+    let fixture = try ServerFixture()
+    defer { fixture.server.shutdown(graceMs: 0) }
+    let client = try fixture.connect()
+    client.send(
+      ServerFixture.upload("").replacing("Content-Length: 0", with: "Transfer-Encoding: chunked"))
+    client.send("9\r\n{\"receipt\r\n9\r\n\":\"AAAA\"}\r\n0\r\n\r\n")
+    #expect(try client.answer()?.status == 200)
+    #expect(try client.answer() == nil)
+    #expect(fixture.service.uploads.first?.fields.receiptFile == [0, 0, 0])
+  }
+
+  @Test("a body that grows over the limit in chunks is cut off with 413")
+  func chunksTooLarge() throws {
+    let fixture = try ServerFixture { $0.bodyBytesMax = 100_000 }
+    defer { fixture.server.shutdown(graceMs: 0) }
+    let client = try fixture.connect()
+    client.send(
+      ServerFixture.upload("").replacing("Content-Length: 0", with: "Transfer-Encoding: chunked"))
+    for _ in 0..<20 { client.send("2000\r\n\(String(repeating: " ", count: 8192))\r\n") }
+    let answer = try client.answer()
+    #expect(answer?.status == 413)
+    #expect(answer?.errorCodes == ["body_too_large"])
+    #expect(try client.answer() == nil)
+  }
+
+  @Test("a large body is taken whole")
+  func largeBody() throws {
+    let fixture = try ServerFixture()
+    defer { fixture.server.shutdown(graceMs: 0) }
+    let receipt = String(repeating: "AAAA", count: 1_000_000)
+    let answer = try fixture.exchange(ServerFixture.upload("{\"receipt\":\"\(receipt)\"}"))
+    #expect(answer?.status == 200)
+    #expect(fixture.service.uploads.first?.fields.receiptText.count == 4_000_000)
+  }
+
+  @Test("whoever waits for 100 Continue sends no body in vain")
+  func expectContinue() throws {
+    let fixture = try ServerFixture()
+    defer { fixture.server.shutdown(graceMs: 0) }
+    let client = try fixture.connect()
+    let request = ServerFixture.upload(headers: ["Expect: 100-continue"], token: "other")
+    client.send(String(request.dropLast(Self.body.count)))
+    #expect(try client.answer()?.status == 401)
+    #expect(try client.answer() == nil)
+  }
+
+  @Test("what is sent behind a refused head is no request")
+  func nothingBehindRefusal() throws {
+    let fixture = try ServerFixture()
+    defer { fixture.server.shutdown(graceMs: 0) }
+    let client = try fixture.connect()
+    client.send(ServerFixture.upload(token: "other") + ServerFixture.upload())
+    #expect(try client.answer()?.status == 401)
+    #expect(try client.answer() == nil)
+    #expect(fixture.service.uploads.isEmpty)
+  }
+
+  @Test("requests in one go are answered in order")
+  func pipelined() throws {
+    let fixture = try ServerFixture()
+    defer { fixture.server.shutdown(graceMs: 0) }
+    let client = try fixture.connect()
+    client.send(ServerFixture.upload() + ServerFixture.get("/healthz") + ServerFixture.upload("{}"))
+    #expect(try client.answer()?.status == 200)
+    #expect(try client.answer()?.body == Array("{\"status\":\"ok\"}".utf8))
+    #expect(try client.answer()?.status == 422)
+  }
+
+  @Test("a log that takes nothing more makes the server unwell")
+  func unwell() throws {
+    let fixture = try ServerFixture()
+    defer { fixture.server.shutdown(graceMs: 0) }
+    fixture.service.setCanAppend(false)
+    let answer = try fixture.exchange(ServerFixture.get("/healthz"))
+    #expect(answer?.status == 503)
+    #expect(answer?.errorCodes == ["unavailable"])
+    #expect(answer?.header("retry-after") != nil)
+  }
+
+  @Test("readiness says whether an upload would be taken, health whether the log takes events")
+  func readiness() throws {
+    let fixture = try ServerFixture()
+    defer { fixture.server.shutdown(graceMs: 0) }
+    let ready = try fixture.exchange(ServerFixture.get("/readyz", headers: []))
+    #expect(ready?.status == 200)
+    #expect(ready?.body == Array("{\"status\":\"ready\"}".utf8))
+    for refusal in UploadRefusal.allCases {
+      fixture.service.setRefusal(refusal)
+      let answer = try fixture.exchange(ServerFixture.get("/readyz", headers: []))
+      #expect(answer?.status == 503)
+      #expect(answer?.errorCodes == ["unavailable"])
+      #expect(answer?.header("retry-after") == "5")
+      let message = answer?.json?["errors"]?.arrayValue?.first?["message"]?.stringValue
+      #expect(message == "not ready: \(refusal.rawValue)")
+      #expect(try fixture.exchange(ServerFixture.get("/healthz"))?.status == 200)
+    }
+    fixture.service.setRefusal(nil)
+    #expect(try fixture.exchange(ServerFixture.get("/readyz"))?.status == 200)
+  }
+
+  static let serviceAnswers: [(ClientAnswer, Int)] = [
+    (.receipt(status: 200, body: .init(ScriptedService.receiptBody)), 200),
+    (.receipt(status: 206, body: .init(ScriptedService.receiptBody)), 206),
+    (.receipt(status: 402, body: .init(ScriptedService.receiptBody)), 402),
+    (.refused([FieldProblem("receipt", .receiptMalformed, "is no receipt")]), 422),
+    (.notFound, 404), (.unavailable(retryAfterSeconds: 7), 503),
+  ]
+
+  @Test("what the service says is what the client gets", arguments: serviceAnswers)
+  func serviceAnswer(_ answer: ClientAnswer, _ status: Int) throws {
+    let fixture = try ServerFixture(service: ScriptedService { $1(answer) })
+    defer { fixture.server.shutdown(graceMs: 0) }
+    let got = try fixture.exchange(ServerFixture.upload())
+    #expect(got?.status == status)
+    if status == 503 { #expect(got?.header("retry-after") == "7") }
+  }
+
+  @Test("a revoked token is refused at once, a new one taken")
+  func replacedTokens() throws {
+    let fixture = try ServerFixture()
+    defer { fixture.server.shutdown(graceMs: 0) }
+    fixture.authenticator.replace([
+      ServerFixture.configured(ServerFixture.token, id: "t1", revokedAtMs: 1),
+      ServerFixture.configured("new", id: "t2"),
+      ServerFixture.configured("nobody's", id: "t3", family: "none"),
+    ])
+    #expect(try fixture.exchange(ServerFixture.upload())?.status == 401)
+    #expect(try fixture.exchange(ServerFixture.upload(token: "new"))?.status == 200)
+    #expect(try fixture.exchange(ServerFixture.upload(token: "nobody's"))?.status == 401)
+  }
+
+  @Test("metrics are served on their own address")
+  func metrics() throws {
+    let fixture = try ServerFixture { $0.metricsListen = "127.0.0.1:0" }
+    defer { fixture.server.shutdown(graceMs: 0) }
+    _ = try fixture.exchange(ServerFixture.upload())
+    let counted = eventually {
+      guard let port = fixture.server.metricsPort, let client = try? WireClient(port: port) else {
+        return false
+      }
+      client.send(ServerFixture.get("/metrics", headers: []))
+      guard let answer = try? client.answer(), answer.status == 200,
+        answer.header("content-type") == "text/plain; version=0.0.4; charset=utf-8"
+      else { return false }
+      return String(decoding: answer.body, as: UTF8.self).contains(
+        "receipt_ledger_http_requests_total{status=\"200\"}")
+    }
+    #expect(counted)
+  }
+
+  @Test("an address in use is a clear error")
+  func addressInUse() throws {
+    let fixture = try ServerFixture()
+    defer { fixture.server.shutdown(graceMs: 0) }
+    let address = "127.0.0.1:\(fixture.server.port)"
+    #expect(
+      throws: HTTPServerError(
+        operation: "listen on", object: address, cause: "the address is in use already")
+    ) { _ = try ServerFixture { $0.listen = address } }
+  }
+
+  @Test(
+    "what is no address to listen on is refused",
+    arguments: [
+      "", "8080", ":8080", "localhost:8080", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536",
+      "::1:8080", "[::1]", "[127.0.0.1]:80", "127.0.0.1:+80", "[::1:80",
+    ])
+  func noAddress(_ text: String) {
+    #expect(throws: HTTPServerError.self) { _ = try ServerFixture { $0.listen = text } }
+  }
+}
+
+extension RouteCase {
+  init(name: String, status: Int, _ body: String, codes: [String]? = nil) {
+    self.init(name: name, request: ServerFixture.upload(body), status: status, codes: codes)
+  }
+
+  init(name: String, status: Int, get path: String, codes: [String]? = nil) {
+    self.init(name: name, request: ServerFixture.get(path), status: status, codes: codes)
+  }
+}

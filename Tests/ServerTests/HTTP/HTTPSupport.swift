@@ -1,0 +1,282 @@
+// A client that sends bytes as they are given, and a service that answers as a test says.
+import Base
+import Glibc
+import JSON
+import Projections
+import Server
+import Testing
+
+/// One answer as it came over the wire.
+struct WireAnswer: Sendable {
+  var status: Int
+  /// Names in lower case.
+  var headers: [(name: String, value: String)]
+  var body: [UInt8]
+
+  func header(_ name: String) -> String? { headers.first { $0.name == name }?.value }
+
+  var json: JSONValue? { try? JSONValue(body) }
+
+  /// The codes of an error's body; nil for a body of another shape.
+  var errorCodes: [String]? {
+    guard case .object(let members)? = json, members.map(\.key) == ["errors"],
+      let errors = json?["errors"]?.arrayValue, !errors.isEmpty
+    else { return nil }
+    var codes: [String] = []
+    for error in errors {
+      guard case .object(let members) = error, members.map(\.key) == ["field", "code", "message"],
+        error["field"]?.stringValue != nil, error["message"]?.stringValue?.isEmpty == false,
+        let code = error["code"]?.stringValue
+      else { return nil }
+      codes.append(code)
+    }
+    return codes
+  }
+}
+
+struct WireError: Error, CustomStringConvertible {
+  let description: String
+}
+
+/// A connection on which a test says every byte.
+final class WireClient: Sendable {
+  private let descriptor: Int32
+  private let received = Monitor<[UInt8]>([])
+
+  init(port: UInt16) throws {
+    descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    var limit = timeval(tv_sec: 30, tv_usec: 0)
+    setsockopt(
+      descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+    let code = withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+      }
+    }
+    guard code == 0 else { throw WireError(description: "connect: errno \(errno)") }
+  }
+
+  deinit { close(descriptor) }
+
+  /// Sends all of it, or what the server still takes.
+  func send(_ bytes: [UInt8]) {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes {
+        Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+      }
+      if count <= 0 { return }
+      rest = rest.dropFirst(count)
+    }
+  }
+
+  func send(_ text: String) { send(Array(text.utf8)) }
+
+  /// Says that nothing more comes.
+  func endSending() { shutdown(descriptor, Int32(SHUT_WR)) }
+
+  /// Goes away at once, with a reset.
+  func abort() {
+    var reset = linger(l_onoff: 1, l_linger: 0)
+    setsockopt(
+      descriptor, SOL_SOCKET, SO_LINGER, &reset, socklen_t(MemoryLayout<linger>.size))
+    shutdown(descriptor, Int32(SHUT_RDWR))
+  }
+
+  /// Bytes that came; empty at the end of the stream.
+  fileprivate func receive() throws -> [UInt8] {
+    var buffer = [UInt8](repeating: 0, count: 65_536)
+    let count = recv(descriptor, &buffer, buffer.count, 0)
+    if count < 0 {
+      if errno == ECONNRESET { return [] }
+      throw WireError(description: "receive: errno \(errno)")
+    }
+    return Array(buffer.prefix(count))
+  }
+
+  /// The next answer; nil if the connection ends first.
+  func answer(isHead: Bool = false) throws -> WireAnswer? {
+    while true {
+      if let answer = try received.withLock({ try Self.take(&$0, isHead: isHead) }) {
+        if answer.status == 100 { continue }
+        return answer
+      }
+      let more = try receive()
+      if more.isEmpty {
+        return nil
+      }
+      received.withLock { $0 += more }
+    }
+  }
+
+  private static func take(_ bytes: inout [UInt8], isHead: Bool) throws -> WireAnswer? {
+    let text = String(decoding: bytes, as: Unicode.ASCII.self)
+    guard let end = text.utf8.firstRange(of: "\r\n\r\n".utf8) else { return nil }
+    let headCount = text.utf8.distance(from: text.utf8.startIndex, to: end.upperBound)
+    let lines = String(decoding: bytes.prefix(headCount - 4), as: UTF8.self).split(
+      separator: "\r\n", omittingEmptySubsequences: false)
+    guard let first = lines.first, first.hasPrefix("HTTP/1."),
+      let status = Int(first.dropFirst(9).prefix(3))
+    else { throw WireError(description: "no status line") }
+    var answer = WireAnswer(status: status, headers: [], body: [])
+    for line in lines.dropFirst() {
+      guard let colon = line.firstIndex(of: ":") else {
+        throw WireError(description: "no header: \(line)")
+      }
+      answer.headers.append(
+        (line[..<colon].lowercased(), String(line[line.index(after: colon)...].drop { $0 == " " })))
+    }
+    let bodyCount = isHead || status == 100 ? 0 : Int(answer.header("content-length") ?? "0") ?? 0
+    guard bytes.count >= headCount + bodyCount else { return nil }
+    answer.body = Array(bytes[headCount..<headCount + bodyCount])
+    bytes.removeFirst(headCount + bodyCount)
+    return answer
+  }
+}
+
+extension WireClient {
+  /// Whether the server ends the connection, whatever it sends before.
+  func isEnded() throws -> Bool {
+    while try !receive().isEmpty {}
+    return true
+  }
+}
+
+extension String.UTF8View {
+  fileprivate func firstRange(of pattern: String.UTF8View) -> Range<Index>? {
+    var place = startIndex
+    let count = pattern.count
+    while place != endIndex {
+      if self[place...].prefix(count).elementsEqual(pattern) {
+        return place..<index(place, offsetBy: count)
+      }
+      place = index(after: place)
+    }
+    return nil
+  }
+}
+
+/// Answers as it is told; by default with a small receipt.
+final class ScriptedService: ClientService {
+  typealias Completion = @Sendable (ClientAnswer) -> Void
+
+  private struct State {
+    var onUpload: @Sendable (ClientUpload, @escaping Completion) -> Void
+    var uploads: [ClientUpload] = []
+    var canAppend = true
+    var refusal: UploadRefusal?
+  }
+
+  static let receiptBody = Array("{\"id\":\"00000000-0000-4000-8000-00000000000a\"}".utf8)
+  static let knownReceipt = "00000000-0000-4000-8000-00000000000a"
+
+  private let state: Monitor<State>
+  private let knownBody: [UInt8]
+
+  /// - Parameter knownBody: what a look at the one known receipt shows.
+  init(
+    knownBody: [UInt8] = ScriptedService.receiptBody,
+    onUpload: @escaping @Sendable (ClientUpload, @escaping Completion) -> Void = {
+      $1(.receipt(status: 200, body: .init(ScriptedService.receiptBody)))
+    }
+  ) {
+    self.knownBody = knownBody
+    state = Monitor(State(onUpload: onUpload))
+  }
+
+  var uploads: [ClientUpload] { state.withLock { $0.uploads } }
+
+  func setCanAppend(_ value: Bool) { state.withLock { $0.canAppend = value } }
+
+  func setRefusal(_ value: UploadRefusal?) { state.withLock { $0.refusal = value } }
+
+  func upload(_ upload: ClientUpload, completion: @escaping Completion) {
+    let onUpload = state.withLock { state in
+      state.uploads.append(upload)
+      return state.onUpload
+    }
+    onUpload(upload, completion)
+  }
+
+  func receipt(_ id: UUID16, of appFamily: UUID16, completion: @escaping Completion) {
+    completion(
+      id.description == Self.knownReceipt
+        ? .receipt(status: 200, body: AnswerBody(knownBody)) : .notFound)
+  }
+
+  var canAppend: Bool { state.withLock { $0.canAppend } }
+  var refusal: UploadRefusal? { state.withLock { $0.refusal } }
+}
+
+/// A server, and everything that it was made of.
+struct ServerFixture {
+  static let token = "token-of-a-test"
+  static let family = "11111111-2222-4333-8444-555555555555"
+
+  let server: HTTPServer
+  let service: ScriptedService
+  let authenticator: TokenAuthenticator
+  let metrics: Metrics
+
+  init(
+    service: ScriptedService = ScriptedService(), accessLog: AccessLog? = nil,
+    _ change: (inout HTTPServerOptions) -> Void = { _ in }
+  ) throws {
+    var options = HTTPServerOptions()
+    options.threadCount = 2
+    options.listen = "127.0.0.1:0"
+    change(&options)
+    self.service = service
+    metrics = Metrics()
+    authenticator = TokenAuthenticator([Self.configured(Self.token, id: "t1")])
+    server = try HTTPServer(
+      options, service: service, authenticator: authenticator, metrics: metrics,
+      accessLog: accessLog)
+  }
+
+  static func configured(
+    _ token: String, id: String, revokedAtMs: Int64? = nil, family: String = family
+  ) -> Configuration.Token {
+    Configuration.Token(
+      id: id, sha256: Array(token.utf8).withUnsafeBytes { SHA256.hash($0) },
+      appFamilyID: family, createdAtMs: 0, revokedAtMs: revokedAtMs)
+  }
+
+  func connect() throws -> WireClient { try WireClient(port: server.port) }
+
+  /// Sends one request and gives its answer.
+  func exchange(_ request: String) throws -> WireAnswer? {
+    let client = try connect()
+    client.send(request)
+    return try client.answer(isHead: request.hasPrefix("HEAD "))
+  }
+
+  static func upload(
+    _ body: String = "{\"receipt\":\"AAAA\"}", headers: [String] = [], token: String? = token
+  ) -> String {
+    var lines = [
+      "POST /client/itunes_connect/receipts HTTP/1.1", "Host: localhost",
+      "Content-Type: application/json", "Content-Length: \(body.utf8.count)",
+    ]
+    if let token { lines.append("Authorization: Bearer \(token)") }
+    return (lines + headers + ["", body]).joined(separator: "\r\n")
+  }
+
+  static func get(_ path: String, headers: [String] = ["Authorization: Bearer \(token)"]) -> String
+  {
+    (["GET \(path) HTTP/1.1", "Host: localhost"] + headers + ["", ""]).joined(separator: "\r\n")
+  }
+}
+
+/// Waits for a condition; false if it does not come about within half a minute.
+func eventually(_ condition: () -> Bool) -> Bool {
+  for _ in 0..<3000 {
+    if condition() { return true }
+    usleep(10_000)
+  }
+  return condition()
+}

@@ -1,0 +1,231 @@
+// docs/openapi.json against the server: no answer that is not described, no example that does not fit.
+import Foundation
+import Glibc
+import Intake
+import JSON
+import Projections
+import Server
+import TestSupport
+import Testing
+
+struct OpenAPIDocument: Sendable {
+  let document: JSONValue
+
+  init() throws {
+    let file = URL(filePath: #filePath).deletingLastPathComponent().appending(
+      path: "../../../docs/openapi.json")
+    document = try JSONValue(Array(try Data(contentsOf: file)))
+  }
+
+  var checker: SchemaChecker { SchemaChecker(document: document) }
+
+  /// The described answers to a request; those for other requests where it is no operation.
+  func responses(method: String, path: String) -> JSONValue? {
+    let family = "/client/itunes_connect/receipts"
+    let isReceipt = path.hasPrefix(family + "/") && !path.dropFirst(family.count + 1).contains("/")
+    let template = isReceipt && path.count > family.count + 1 ? family + "/{id}" : path
+    // Methods are case-sensitive, and written in lower case here.
+    let isUpper = method == method.uppercased()
+    let operation = isUpper ? document["paths"]?[template]?[method.lowercased()] : nil
+    return (operation ?? document["x-other-requests"])?["responses"]
+  }
+
+  /// What is wrong with an answer: an undescribed status, header or body.
+  func problems(_ answer: WireAnswer, to method: String, _ path: String) -> [String] {
+    guard let response = responses(method: method, path: path)?[String(answer.status)] else {
+      return ["\(answer.status) is not described for \(method) \(path)"]
+    }
+    let resolved = checker.resolved(response)
+    var problems: [String] = []
+    if case .object(let headers)? = resolved["headers"] {
+      for header in headers where header.value["required"] == .boolean(true) {
+        if answer.header(header.key.lowercased()) == nil { problems.append("no \(header.key)") }
+      }
+    }
+    guard method != "HEAD", let schema = resolved["content"]?["application/json"]?["schema"] else {
+      return problems
+    }
+    guard let body = answer.json else { return problems + ["the body is not JSON"] }
+    return problems + checker.problems(body, schema)
+  }
+}
+
+@Suite("HTTP against OpenAPI") struct HTTPOpenAPITests {
+  @Test("every example fits its schema")
+  func examples() throws {
+    let api = try OpenAPIDocument()
+    var count = 0
+    func visit(_ value: JSONValue, _ path: String) {
+      if let example = value["example"], let schema = value["schema"] {
+        count += 1
+        let problems = api.checker.problems(example, schema)
+        #expect(problems.isEmpty, "\(path)")
+      }
+      if case .object(let members) = value {
+        for member in members { visit(member.value, path + "/" + member.key) }
+      }
+    }
+    visit(api.document, "")
+    #expect(count > 15)
+  }
+
+  @Test("every reference leads somewhere")
+  func referencesResolve() throws {
+    let api = try OpenAPIDocument()
+    func visit(_ value: JSONValue) {
+      if value["$ref"] != nil { #expect(api.checker.resolved(value) != .null) }
+      switch value {
+      case .object(let members): for member in members { visit(member.value) }
+      case .array(let elements): for element in elements { visit(element) }
+      default: break
+      }
+    }
+    visit(api.document)
+  }
+
+  @Test("a schema that is broken is seen by the checker")
+  func checker() throws {
+    let api = try OpenAPIDocument()
+    let schemas = try #require(api.document["components"]?["schemas"])
+    let errors = try #require(schemas["Errors"])
+    for text in [
+      "{}", "{\"errors\":[]}", "{\"errors\":[{\"field\":\"\",\"code\":\"x\"}]}", "[]",
+      "{\"errors\":[{\"field\":\"\",\"code\":\"x\",\"message\":\"\"}]}",
+      "{\"errors\":[{\"field\":1,\"code\":\"x\",\"message\":\"m\"}]}",
+      "{\"errors\":[{\"field\":\"\",\"code\":\"x\",\"message\":\"m\",\"more\":1}]}",
+    ] {
+      #expect(!api.checker.problems(try JSONValue(Array(text.utf8)), errors).isEmpty, "\(text)")
+    }
+  }
+
+  private static let receipt: [UInt8] = {
+    let file = URL(filePath: #filePath).deletingLastPathComponent().appending(
+      path: "../../../docs/openapi.json")
+    let document = (try? Data(contentsOf: file)).flatMap { try? JSONValue(Array($0)) }
+    let post = document?["paths"]?["/client/itunes_connect/receipts"]?["post"]
+    let content = post?["responses"]?["200"]?["content"]?["application/json"]
+    return content?["example"]?.bytes ?? []
+  }()
+
+  @Test("whatever is asked, every answer is described", arguments: [1, 2, 3, 4] as [UInt64])
+  func generated(_ seed: UInt64) throws {
+    let api = try OpenAPIDocument()
+    let random = Randomness(seed)
+    let service = ScriptedService(knownBody: Self.receipt) { _, completion in
+      switch random.below(20) {
+      case 0: completion(.unavailable(retryAfterSeconds: 1))
+      case 1: completion(.refused([FieldProblem("receipt", .receiptMalformed, "is no receipt")]))
+      case 2..<6: completion(.receipt(status: 402, body: .init(Self.receipt)))
+      case 6..<12: completion(.receipt(status: 206, body: .init(Self.receipt)))
+      default: completion(.receipt(status: 200, body: .init(Self.receipt)))
+      }
+    }
+    let fixture = try ServerFixture(service: service) { $0.requestMs = 2_000 }
+    defer { fixture.server.shutdown(graceMs: 0) }
+    var statuses: [Int: Int] = [:]
+    for _ in 0..<300 {
+      let request = GeneratedRequest(random)
+      let client = try fixture.connect()
+      client.send(request.bytes)
+      client.endSending()
+      guard let answer = try client.answer(isHead: request.method == "HEAD") else {
+        Issue.record("no answer, seed \(seed): \(request.shown)")
+        continue
+      }
+      statuses[answer.status, default: 0] += 1
+      let problems = api.problems(answer, to: request.method, request.path)
+      #expect(problems.isEmpty, "seed \(seed): \(request.shown)")
+      if answer.status >= 500 { #expect(answer.status == 503 && request.reachesService) }
+    }
+    for status in [200, 206, 400, 401, 402, 404, 405, 415, 422] {
+      #expect(statuses[status, default: 0] > 0, "\(status) never came: \(statuses)")
+    }
+  }
+}
+
+/// Random numbers for the test and its service's threads alike.
+private final class Randomness: @unchecked Sendable {
+  private let lock = NSLock()
+  private var source: SeededRandom
+
+  init(_ seed: UInt64) { source = SeededRandom(seed: seed) }
+
+  func below(_ bound: Int) -> Int { lock.withLock { source.below(bound) } }
+  func chance(percent: Int) -> Bool { below(100) < percent }
+  func pick<Element>(_ elements: [Element]) -> Element { elements[below(elements.count)] }
+}
+
+/// A valid upload in which most often something was changed.
+private struct GeneratedRequest {
+  private(set) var method = "POST"
+  private(set) var path = "/client/itunes_connect/receipts"
+  private var headers = ["Host: localhost", "Content-Type: application/json"]
+  private var authorization = ["Authorization: Bearer \(ServerFixture.token)"]
+  private var body = ""
+
+  private static let methods = ["GET", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS", "post", "BREW"]
+  private static let paths = [
+    "/", "/healthz", "/readyz", "/metrics", "/client", "/client/itunes_connect/receipts/",
+    "/client/itunes_connect/receipts/\(ScriptedService.knownReceipt)",
+    "/client/itunes_connect/receipts/00000000-0000-4000-8000-00000000000f",
+    "/client/itunes_connect/receipts/x/y", "/client/../healthz", "/%68ealthz",
+    "/client/itunes_connect/receipts/%00", "//client/itunes_connect/receipts",
+  ]
+  private static let oddHeaders = [
+    "Content-Type: text/plain", "Content-Encoding: gzip", "Host: other", "X-Odd : 1",
+    "X-Odd: \u{1}",
+    "Transfer-Encoding: gzip", "Expect: 200-maybe", "X-Forwarded-For: 1.2.3.4",
+    "Authorization: Basic YTpi", "Connection: close", "Accept: image/png", "Range: bytes=0-1",
+    "If-None-Match: *", "Upgrade: h2c", "Content-Length: 5",
+  ]
+  private static let values = [
+    "null", "true", "0", "-1e400", "\"\"", "\"NULL\"", "\"AAAA\"", "\"DE\"", "\"\\ud83d\\ude00\"",
+    "\"\\ud83d\"", "[]", "{}", "{\"a\":[[[]]]}", "\"<script>\"", "\"=1+1\"", "\"\\u0000\"", "01",
+    "",
+  ]
+  private static let names = [
+    "receipt", "country_code", "identifier_for_vendor", "user_identifier", "ip_address", "metadata",
+    "other",
+  ]
+
+  init(_ random: Randomness) {
+    if random.chance(percent: 12) { method = random.pick(Self.methods) }
+    if random.chance(percent: 20) {
+      path = random.pick(Self.paths)
+      if random.chance(percent: 60) { method = random.pick(["GET", "HEAD"]) }
+    }
+    if random.chance(percent: 12) {
+      authorization = random.pick([[], ["Authorization: Bearer x"], authorization + authorization])
+    }
+    if random.chance(percent: 15) { headers.append(random.pick(Self.oddHeaders)) }
+    if random.chance(percent: 5) { headers.remove(at: random.below(headers.count)) }
+    guard method != "GET", method != "HEAD" else { return }
+    body = Self.body(random)
+    headers.append("Content-Length: \(body.utf8.count)")
+  }
+
+  private static func body(_ random: Randomness) -> String {
+    var members = ["\"receipt\":\"AAAA\""]
+    if random.chance(percent: 40) {
+      for _ in 0..<(1 + random.below(3)) {
+        members.append("\"\(random.pick(names))\":\(random.pick(values))")
+      }
+    }
+    if random.chance(percent: 8) { members.removeFirst() }
+    var body = "{\(members.joined(separator: ","))}"
+    if random.chance(percent: 8) { body = String(body.prefix(random.below(body.count))) }
+    if random.chance(percent: 4) { body += String(repeating: " ", count: random.below(300_000)) }
+    if random.chance(percent: 3) { body = String(repeating: "{\"a\":", count: random.below(2_000)) }
+    return body
+  }
+
+  var bytes: [UInt8] {
+    Array(
+      ((["\(method) \(path) HTTP/1.1"] + headers + authorization + ["", ""]).joined(
+        separator: "\r\n") + body).utf8)
+  }
+
+  var reachesService: Bool { method == "POST" && path == "/client/itunes_connect/receipts" }
+
+  var shown: String { "\(method) \(path) \(headers) \(authorization) \(body.prefix(300))" }
+}

@@ -1,0 +1,211 @@
+// What a server refuses of the drafts that commands hand over: whatever a fold could not read.
+import Base
+import Foundation
+import JSON
+import Ledger
+import Server
+import TestSupport
+import Testing
+
+/// Drafts as commands hand them over.
+enum HandoverDrafts {
+  static func app(_ name: String) -> EventDraft {
+    EventDraft(
+      type: "app.registered", version: 1,
+      data: AppRegistered(
+        appFamilyID: "0e7c2f4a-9a0b-4c5d-8e6f-112233445566", name: name, bundleIDs: ["app"],
+        products: []
+      ).data)
+  }
+
+  /// A good draft of each type, to be changed; the verification names the upload at position 0.
+  static var goodOfEachType: [EventDraft] {
+    let digest = String(repeating: "0", count: 64)
+    let upload = TestEvent.upload(["status": 0]).drafts[0]
+    let verification = TestEvent.verify(0, ["status": 0]).drafts[0]
+    let prices = PricesDeclared(
+      source: "p.csv", sourceSHA256Hex: digest,
+      entries: [
+        .init(
+          productID: "coins", countryCode: "DE", currency: "EUR", price: "1.99",
+          effectiveFrom: "2026-01-01")
+      ])
+    let rates = RatesDeclared(
+      source: "r.csv", sourceSHA256Hex: digest,
+      days: [
+        .init(date: "2026-01-02", base: "EUR", rates: [.init(quote: "USD", rate: "1.1")])
+      ])
+    return [
+      app("Tide"), upload, verification,
+      EventDraft(type: "prices.declared", version: 1, data: prices.data),
+      EventDraft(type: "rates.declared", version: 1, data: rates.data),
+      TrustDeclared(
+        productionHost: "buy.itunes.apple.com", sandboxHost: "localhost:8443", roots: [],
+        intermediates: [], localTestingSigners: []
+      ).draft,
+    ]
+  }
+}
+
+@Suite struct HandoverDraftTests {
+  /// A served ledger that holds an upload at 0, its verification with a reply at 1, an app at 2, and a malformed
+  /// verification at 3.
+  private func served() throws -> ServedLedger {
+    let ledger = try ServedLedger()
+    _ = try ledger.writer.append(TestEvent.upload(["status": 0]).drafts)
+    _ = try ledger.writer.append([HandoverDrafts.app("Tide")])
+    _ = try ledger.writer.append([
+      EventDraft(type: "receipt.verified", version: 1, data: Array("{}".utf8))
+    ])
+    return ledger
+  }
+
+  private func refusal(_ drafts: [EventDraft], by ledger: ServedLedger) throws -> LedgerError? {
+    let session = try ledger.connect()
+    let before = ledger.writer.nextPosition
+    do throws(LedgerError) {
+      _ = try session.submit(drafts)
+      try session.close()
+      return nil
+    } catch {
+      #expect(ledger.writer.nextPosition == before, "nothing was appended")
+      return error
+    }
+  }
+
+  private func changed(
+    _ draft: EventDraft, _ member: String, _ value: JSONValue?
+  ) throws -> EventDraft {
+    guard case .object(var members) = try JSONValue(draft.data) else { return draft }
+    members = members.compactMap { entry in
+      guard entry.key == member else { return entry }
+      return value.map { JSONValue.Member(member, $0) }
+    }
+    return EventDraft(
+      type: draft.type, version: 1, data: JSONValue.object(members).bytes)
+  }
+
+  @Test func goodDraftsOfEachTypeAreTaken() throws {
+    let ledger = try served()
+    #expect(try refusal(HandoverDrafts.goodOfEachType, by: ledger) == nil)
+    #expect(ledger.writer.nextPosition == 10)
+  }
+
+  @Test func aDraftWithoutAMemberThatItNeedsIsRefused() throws {
+    let ledger = try served()
+    let optional: Set = [
+      "line", "line_sha256", "country_code", "status", "endpoint", "reply",
+    ]
+    for draft in HandoverDrafts.goodOfEachType {
+      guard case .object(let members) = try JSONValue(draft.data) else { continue }
+      for member in members where !optional.contains(member.key) {
+        let error = try refusal([try changed(draft, member.key, nil)], by: ledger)
+        #expect(error?.kind == .invalidInput, "\(draft.type) \(member.key)")
+        #expect(
+          error?.cause == "a draft cannot be read: \(draft.type) without a usable \(member.key)")
+      }
+      for member in members where member.key != "reply" {
+        let error = try refusal([try changed(draft, member.key, .boolean(true))], by: ledger)
+        #expect(
+          error?.cause == "a draft cannot be read: \(draft.type) without a usable \(member.key)")
+      }
+    }
+  }
+
+  @Test(arguments: [
+    ("receipt.uploaded", "receipt_sha256", "\"00\""), ("receipt.uploaded", "line", "0"),
+    ("receipt.uploaded", "line_sha256", "\"00\""), ("receipt.uploaded", "receipt", "\"?\""),
+    ("receipt.uploaded", "receipt", "\"\""), ("receipt.verified", "attempt", "0"),
+    (
+      "prices.declared", "entries",
+      #"[{"product_id":"a","currency":"XXX","price":"1","effective_from":"2026-01-01"}]"#
+    ),
+    (
+      "prices.declared", "entries",
+      #"[{"product_id":"a","currency":"EUR","price":"1,0","effective_from":"2026-01-01"}]"#
+    ),
+    ("rates.declared", "days", #"[{"date":"2026-02-30","base":"EUR","rates":{"USD":"1"}}]"#),
+    ("rates.declared", "days", #"[{"date":"2026-02-01","base":"EUR","rates":{"USD":"0"}}]"#),
+  ])
+  func aValueThatNobodyCouldUseIsRefused(
+    _ type: String, _ member: String, _ value: String
+  ) throws {
+    let ledger = try served()
+    let good = try #require(HandoverDrafts.goodOfEachType.first { $0.type == type })
+    let draft = try changed(good, member, try JSONValue(Array(value.utf8)))
+    #expect(
+      try refusal([draft], by: ledger)?.cause
+        == "a draft cannot be read: \(type) without a usable \(member)")
+  }
+
+  private static func verification(
+    _ members: String, references: [PositionReference] = []
+  ) -> EventDraft {
+    let rest =
+      #""authority":"app_store","outcome":"valid","attempt":1,"occurred_at":"2026-01-10T00:00:00.000Z""#
+    return EventDraft(
+      type: "receipt.verified", version: 1, data: Array("{\(members),\(rest)}".utf8),
+      references: references)
+  }
+
+  @Test(
+    arguments: [
+      ("an upload in the log", [verification(#""upload":0"#)], nil),
+      ("a reply in the log", [verification(#""upload":0,"reply_of":1"#)], nil),
+      (
+        "an upload of the same submission",
+        TestEvent.upload().drafts + [
+          verification(
+            #""upload":"#, references: [PositionReference(offsetBytes: 10, eventIndex: 0)])
+        ], nil
+      ),
+      ("a verification as upload", [verification(#""upload":1"#)], "upload"),
+      ("an app as upload", [verification(#""upload":2"#)], "upload"),
+      ("a position beyond the head", [verification(#""upload":99"#)], "upload"),
+      ("the largest number", [verification(#""upload":9223372036854775807"#)], "upload"),
+      ("an upload as reply", [verification(#""upload":0,"reply_of":0"#)], "reply_of"),
+      ("a malformed event's reply", [verification(#""upload":0,"reply_of":3"#)], "reply_of"),
+      (
+        "itself",
+        [
+          verification(
+            #""upload":"#, references: [PositionReference(offsetBytes: 10, eventIndex: 0)])
+        ], "upload"
+      ),
+      (
+        "a later event of the submission",
+        [
+          verification(
+            #""upload":"#, references: [PositionReference(offsetBytes: 10, eventIndex: 1)])
+        ] + TestEvent.upload().drafts, "upload"
+      ),
+      (
+        "an event of another type",
+        [
+          HandoverDrafts.app("Tide"),
+          verification(
+            #""upload":"#, references: [PositionReference(offsetBytes: 10, eventIndex: 0)]),
+        ], "upload"
+      ),
+    ] as [(String, [EventDraft], String?)])
+  func whatAVerificationNamesMustBeThere(
+    _ situation: String, _ drafts: [EventDraft], _ member: String?
+  ) throws {
+    let error = try refusal(drafts, by: try served())
+    #expect(
+      error?.cause
+        == member.map { "a draft cannot be read: receipt.verified without a usable \($0)" })
+  }
+
+  @Test func aPositionThatIsPutInElsewhereIsRefused() throws {
+    let drafts =
+      TestEvent.upload().drafts + [
+        Self.verification(
+          #""upload":0,"status":"#,
+          references: [PositionReference(offsetBytes: 21, eventIndex: 0)])
+      ]
+    #expect(
+      try refusal(drafts, by: try served())?.cause
+        == "a draft's position reference belongs to neither upload nor reply_of")
+  }
+}

@@ -1,0 +1,17 @@
+// Tokens have the look of a secret.
+import Intake
+import Server
+import Testing
+
+@Suite struct TokenTextTests {
+  @Test func randomKeysAreNotShown() {
+    var shown = 0
+    for _ in 0..<2000 {
+      let token = TokenText.make()
+      #expect(SecretText.isLikely(token))
+      if !SecretText.isLikely(token.dropFirst(4)) { shown += 1 }
+    }
+    // What has no prefix is known by chance alone.
+    #expect(shown <= 40)
+  }
+}

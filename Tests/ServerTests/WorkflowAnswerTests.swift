@@ -1,0 +1,311 @@
+// What the App Store says, what is recorded of it, and what the client hears.
+import AppStore
+import Base
+import Intake
+import JSON
+import Ledger
+import Projections
+import Server
+import TestSupport
+import Testing
+
+/// The table of statuses, one line each.
+struct StatusCase: Sendable, CustomTestStringConvertible {
+  var says: String
+  var contents: [VerifyReceiptAnswer.Content]
+  var answer: Int
+  /// The App Store's verification as `WorkflowFixture.verdicts` shows it, without the position.
+  var recorded: String
+  /// Calls at least; the queue may have made more.
+  var calls: Int
+
+  init(
+    _ says: String, _ contents: VerifyReceiptAnswer.Content..., answer: Int, recorded: String,
+    calls: Int = 1
+  ) {
+    self.says = says
+    self.contents = contents
+    self.answer = answer
+    self.recorded = recorded
+    self.calls = calls
+  }
+
+  var testDescription: String { says }
+
+  static let all: [StatusCase] =
+    [
+      .init("0", .reply(row("1")), answer: 200, recorded: "valid 0"),
+      .init("0 without purchases", .reply(), answer: 200, recorded: "valid 0"),
+      .init("21000", .status(21000), answer: 206, recorded: "unreachable 21000"),
+      .init("21001", .status(21001), answer: 206, recorded: "unreachable 21001"),
+      .init("21002", .status(21002), answer: 206, recorded: "unreachable 21002"),
+      .init(
+        "21003 twice", .status(21003), answer: 402, recorded: "invalid not_authenticated 21003",
+        calls: 2),
+      .init(
+        "21003, then 0", .status(21003), .reply(row("1")), answer: 200, recorded: "valid 0",
+        calls: 2),
+      .init(
+        "21003, then no answer", .status(21003), .none(.timeout), answer: 206,
+        recorded: "unreachable timeout", calls: 2),
+      .init("21004", .status(21004), answer: 206, recorded: "unreachable 21004"),
+      .init("21005", .status(21005), answer: 206, recorded: "unreachable 21005"),
+      .init("21006", .status(21006), answer: 200, recorded: "valid 21006"),
+      .init("21007 from both", .status(21007), answer: 206, recorded: "unreachable 21007"),
+      .init("21009", .status(21009), answer: 206, recorded: "unreachable 21009"),
+      .init("21010", .status(21010), answer: 200, recorded: "invalid 21010"),
+      .init("21100", .status(21100), answer: 206, recorded: "unreachable 21100"),
+      .init(
+        "21104, to be tried again", .status(21104, #","is_retryable":true"#), answer: 206,
+        recorded: "unreachable 21104"),
+      .init(
+        "21199, for good", .status(21199, #","is-retryable":"0""#), answer: 206,
+        recorded: "invalid 21199"),
+      .init("no status", .json(Array("{}".utf8)), answer: 206, recorded: "unreachable no_status"),
+      .init("an array", .json(Array("[]".utf8)), answer: 206, recorded: "unreachable no_status"),
+      .init("no JSON", .other(Array("<html>".utf8)), answer: 206, recorded: "unreachable not_json"),
+    ]
+    + VerifyReceiptFailure.allCases.map {
+      StatusCase(
+        $0.rawValue, .none($0), answer: 206, recorded: "unreachable \($0.rawValue)")
+    }
+}
+
+@Suite("Workflow answers") struct WorkflowAnswerTests {
+  @Test("Each status is recorded and answered as the table says", arguments: StatusCase.all)
+  func status(_ statusCase: StatusCase) throws {
+    let contents = statusCase.contents
+    let appStore = ScriptedAppStore { _, call in contents[min(call, contents.count - 1)] }
+    // No second attempt during the test.
+    let fixture = try WorkflowFixture(appStore) {
+      $0.verification.retryFirstMs = 3_600_000
+      $0.verification.retryCeilingMs = 3_600_000
+    }
+    let answer = try fixture.upload("1", user: "u1")
+    #expect(answer.status == statusCase.answer)
+    #expect(answer.body?["is_fraud"] == .boolean(statusCase.answer == 402))
+    #expect(try fixture.verdicts() == ["1 \(statusCase.recorded)"])
+    #expect(appStore.calls == statusCase.calls)
+    let types = try fixture.events().map(\.type)
+    #expect(
+      types == ["app.registered", "receipt.uploaded", "receipt.verified", "receipt.verified"])
+    #expect(try fixture.look(answer).status == statusCase.answer)
+  }
+
+  @Test("The first event of an upload says all that the request said, and how it came")
+  func uploaded() throws {
+    let fixture = try WorkflowFixture(.saying(.reply(row("1"))))
+    let answer = try fixture.upload("1", user: "u1")
+    let events = try fixture.events()
+    let data = events[1].data
+    #expect(data["via"]?.stringValue == "http")
+    #expect(data["user_identifier"]?.stringValue == "u1")
+    #expect(data["country_code"]?.stringValue == "DE")
+    #expect(data["ip_address"]?.stringValue == "192.0.2.7")
+    #expect(data["bundle_id"]?.stringValue == "app")
+    #expect(data["receipt_id"] == answer.body?["id"])
+    #expect(data["app_family_id"]?.stringValue == WorkflowFixture.familyText)
+    #expect(events[2].data["authority"]?.stringValue == "local")
+    #expect(events[2].data["upload"]?.integerValue == 1)
+    #expect(events[2].data["outcome"]?.stringValue == "valid")
+    #expect(events[3].data["reply"]?["status"]?.integerValue == 0)
+    #expect(events[3].data["endpoint"]?.stringValue == "production")
+    #expect(events[3].data["attempt"]?.integerValue == 1)
+  }
+
+  static let foreignReplies: [(JSONText, String)] = [
+    (reply(row("1"), receipt: ["bundle_id": "other"]), "bundle"),
+    (reply(receipt: ["bundle_id": "other"]), "bundle"),
+    (reply(row("1"), receipt: ["bundle_id": .null]), "bundle"), (reply(row("2")), "transactions"),
+    (reply(row("2"), status: 21006), "transactions"),
+  ]
+
+  @Test(
+    "A reply about something else books nothing, alarms, and is asked for again until one fits",
+    arguments: foreignReplies)
+  func mismatch(_ foreign: JSONText, _ detail: String) throws {
+    let appStore = ScriptedAppStore { _, call in
+      call < 3 ? .json(foreign.bytes) : call < 4 ? nil : .reply(row("1"))
+    }
+    let fixture = try WorkflowFixture(appStore)
+    let answer = try fixture.upload("1")
+    #expect(answer.status == 206)
+    #expect(answer.body?["in_app_purchases"]?.arrayValue?.first?["version"]?.integerValue == 0)
+    try waitUntil { appStore.heldCount == 1 }
+    let recorded = try #require(try fixture.events().last?.data)
+    #expect(recorded["outcome"]?.stringValue == "unreachable")
+    #expect(recorded["reason"]?.stringValue == "reply_mismatch")
+    #expect(recorded["mismatch"]?.stringValue == detail)
+    #expect(recorded["reply"] == (try JSONValue(foreign.bytes)))
+    #expect(
+      fixture.notes.lines == [
+        "app family \(WorkflowFixture.familyText): an answer is about something else than its receipt "
+          + "(reply_mismatch): is the App Store's URL right, and is nothing between that mixes up answers?"
+      ])
+    #expect(try fixture.waitingAfterRebuild() == 1)
+    appStore.release(.reply(row("1")))
+    try waitUntil { try fixture.look(answer).status == 200 }
+    #expect(try fixture.verdicts().last == "1 valid 0")
+    #expect(try fixture.events().last?.data["mismatch"]?.stringValue == "none")
+    #expect(try fixture.waitingAfterRebuild() == 0)
+  }
+
+  @Test("What is no JSON is kept in base64")
+  func otherReply() throws {
+    let fixture = try WorkflowFixture(.saying(.other(Array("<html>".utf8))))
+    try fixture.upload("1")
+    #expect(try fixture.events()[3].data["reply_base64"]?.stringValue == "PGh0bWw+")
+  }
+
+  @Test("A receipt that cannot be decoded is refused and leaves nothing", arguments: [0, 1])
+  func malformed(index: Int) throws {
+    let files: [[UInt8]] = [
+      Array("hello".utf8), Array(WorkflowFixture.file("1").dropLast(9)),
+    ]
+    let fixture = try WorkflowFixture(.saying(.reply()))
+    let answer = try fixture.send(files[index]).wait()
+    guard case .refused(let problems) = answer else {
+      Issue.record("not refused")
+      return
+    }
+    #expect(problems.map(\.field) == ["receipt"])
+    #expect(problems.map(\.code) == [.receiptMalformed])
+    #expect(try fixture.events().count == 1)
+    #expect(fixture.appStore.calls == 0)
+  }
+
+  @Test("An invalid signature is kept as evidence, answered 402, and the App Store is not asked")
+  func forged() throws {
+    let fixture = try WorkflowFixture(.saying(.reply(row("1"))), checker: .signatureInvalid)
+    let answer = try fixture.upload("1")
+    #expect(answer.status == 402)
+    #expect(answer.body?["fraud_reason"]?.stringValue == "signature_invalid")
+    #expect(try fixture.events().count == 3)
+    #expect(fixture.appStore.calls == 0)
+    #expect(try fixture.waitingAfterRebuild() == 0)
+  }
+
+  @Test("Another app's receipt is kept as evidence and answered 402")
+  func otherApp() throws {
+    let fixture = try WorkflowFixture(.saying(.reply(row("1"))))
+    let file = ReceiptFileText.transaction(.init("1")).bytes
+    let text = String(decoding: file, as: UTF8.self)
+    // The same file under another bundle id: "bid" = "app" in the base64 of the purchase info.
+    let info = try #require(text.split(separator: "\"").map(String.init).first { $0.count > 40 })
+    let plain = String(decoding: try Base64.decode(Array(info.utf8)), as: UTF8.self)
+    let other = plain.replacing("\"app\"", with: "\"other\"")
+    let forged = text.replacing(info, with: Base64.text(Array(other.utf8)))
+    let answer = try fixture.send(Array(forged.utf8)).wait()
+    #expect(answer.status == 402)
+    #expect(answer.body?["fraud_reason"]?.stringValue == "bundle_id_mismatch")
+    #expect(fixture.appStore.calls == 0)
+  }
+
+  @Test("A certificate that fails for time alone leaves the word to the App Store")
+  func timeOnly() throws {
+    let fixture = try WorkflowFixture(
+      .saying(.reply(row("1"))), checker: .timeOnly("certificate_expired"))
+    #expect(try fixture.upload("1").status == 200)
+    #expect(try fixture.events()[2].data["reason"]?.stringValue == "certificate_expired")
+  }
+
+  @Test("Two users' uploads of one consumable at one instant: one 200, one 402, also when rebuilt")
+  func replayedTransaction() throws {
+    let appStore = ScriptedAppStore { _, _ in nil }
+    let fixture = try WorkflowFixture(
+      appStore, products: [.init(id: "coins", type: .consumable)])
+    // Two receipts of one transaction, as two devices have them.
+    let files = [
+      ReceiptFileText.unified(.init("1")).bytes,
+      ReceiptFileText.unified(.init("1"), environment: "ProductionSandbox").bytes,
+    ]
+    let answers = try files.enumerated().map { try fixture.send($1, user: "u\($0)") }
+    try waitUntil { appStore.heldCount == 2 }
+    appStore.release(.reply(row("1")))
+    let statuses = try answers.map { try $0.wait().status }
+    #expect(statuses.sorted() == [200, 402])
+    let positions = try fixture.events().filter { $0.type == "receipt.uploaded" }.map(\.position)
+    let users = try fixture.events().filter { $0.type == "receipt.uploaded" }
+      .map { $0.data["user_identifier"]?.stringValue }
+    fixture.stop()
+    try Projector(try LogReader(fixture.directory)).rebuild()
+    let rebuilt = try LiveProjections(fixture.directory)
+    for (position, user) in zip(positions, users) {
+      let isFraud = try #require(try rebuilt.answer(upload: position)).isFraud
+      #expect(isFraud == (statuses[user == "u0" ? 0 : 1] == 402))
+    }
+  }
+
+  @Test("A product that sells and is not declared is counted, and said with what declares it")
+  func undeclaredProduct() throws {
+    let appStore = ScriptedAppStore { _, _ in .reply(row("1", ["product_id": "pro.year"])) }
+    let fixture = try WorkflowFixture(
+      appStore, products: [.init(id: "coins", type: .consumable)])
+    func gauge() -> String? {
+      String(decoding: fixture.metrics.exposition(), as: UTF8.self).split(separator: "\n")
+        .first { $0.hasPrefix("receipt_ledger_undeclared_products ") }.map(String.init)
+    }
+    try waitUntil { gauge() == "receipt_ledger_undeclared_products 0" }
+    #expect(try fixture.upload("1").status == 402)
+    #expect(fixture.notes.lines == [])
+    // A server that starts says what it finds; one that runs looks now and then.
+    fixture.stop()
+    try fixture.start()
+    try waitUntil { gauge() == "receipt_ledger_undeclared_products 1" }
+    #expect(
+      fixture.notes.lines == [
+        "app family \(WorkflowFixture.familyText): product pro.year sells and is not declared, so whoever buys "
+          + "it is answered 402: ledgerctl app edit app --product pro.year=TYPE"
+      ])
+    let app = AppRegistered(
+      appFamilyID: WorkflowFixture.familyText, name: "App", bundleIDs: ["app"],
+      products: [
+        .init(id: "coins", type: .consumable), .init(id: "pro.year", type: .autoRenewable),
+      ])
+    _ = try fixture.writer.append([
+      EventDraft(type: EventType.appRegistered.rawValue, version: 1, data: app.data)
+    ])
+    fixture.stop()
+    try fixture.start()
+    try waitUntil { gauge() == "receipt_ledger_undeclared_products 0" }
+    #expect(try fixture.upload("1").status == 200)
+  }
+
+  @Test("The very same receipt by two users at one instant: one 200, one 402, by one call")
+  func replayedReceipt() throws {
+    let appStore = ScriptedAppStore { _, _ in nil }
+    let fixture = try WorkflowFixture(
+      appStore, products: [.init(id: "coins", type: .consumable)]
+    ) { $0.verification.reuseReplyMs = 60_000 }
+    let first = try fixture.send(WorkflowFixture.file("1"), user: "u1")
+    let second = try fixture.send(WorkflowFixture.file("1"), user: "u2")
+    try waitUntil { try fixture.events().count == 5 && appStore.heldCount == 1 }
+    appStore.release(.reply(row("1")))
+    #expect([try first.wait().status, try second.wait().status].sorted() == [200, 402])
+    #expect(appStore.calls == 1)
+  }
+
+  @Test(
+    "A receipt that says it is of the Sandbox is refused where the app does not accept them",
+    arguments: [
+      (ReceiptFileText.unified(.init("1"), environment: "ProductionSandbox"), false, 422),
+      (ReceiptFileText.transaction(.init("1"), environment: "Sandbox"), false, 422),
+      (ReceiptFileText.unified(.init("1")), false, 200),
+      (ReceiptFileText.transaction(.init("1")), false, 200),
+      (ReceiptFileText.unified(.init("1"), environment: "ProductionSandbox"), true, 200),
+    ])
+  func sandboxNotAccepted(_ file: ReceiptFileText, _ isAccepted: Bool, _ status: Int) throws {
+    let fixture = try WorkflowFixture(.saying(.reply(row("1")))) {
+      var app = Configuration.App()
+      app.acceptsSandbox = isAccepted
+      $0.apps = [WorkflowFixture.familyText: app]
+    }
+    let answer = try fixture.send(file.bytes).wait()
+    #expect(answer.status == status)
+    // What is refused is not stored.
+    #expect(try fixture.events().count == (status == 422 ? 1 : 4))
+    if case .refused(let problems) = answer {
+      #expect(problems.map(\.code) == [.sandboxNotAccepted])
+    }
+  }
+}

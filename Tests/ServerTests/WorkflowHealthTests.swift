@@ -1,0 +1,78 @@
+// Whether an upload would be taken: what makes the server unready, and what makes it ready again.
+import Foundation
+import Ledger
+import Server
+import TestSupport
+import Testing
+
+@Suite("Workflow health") struct WorkflowHealthTests {
+  private static func full() -> LedgerError {
+    LedgerError(
+      .inputOutput, operation: "write", object: "log/tail", cause: "No space left on device")
+  }
+
+  @Test("while folds fail no upload is taken, and readiness comes back by itself")
+  func folds() throws {
+    let clock = MovableClock()
+    let fixture = try WorkflowFixture(.saying(.reply(row("1"))), clock: clock.clock)
+    #expect(try fixture.workflow.refusal == nil)
+    fixture.foldFault.set(true)
+    #expect(try fixture.upload("1").status == 503)
+    #expect(try fixture.workflow.refusal == .foldsFail)
+    // The log is whole, and takes events.
+    #expect(try fixture.workflow.canAppend)
+    fixture.foldFault.set(false)
+    clock.set(aheadMs: 10_000)
+    try waitUntil { try fixture.workflow.refusal == nil }
+    #expect(try fixture.upload("1").status == 200)
+  }
+
+  @Test("an append of another command that fails counts, and room that comes back is noticed")
+  func foreign() throws {
+    let clock = MovableClock()
+    let fixture = try WorkflowFixture(.saying(.reply(row("1"))), clock: clock.clock)
+    try fixture.workflow.noteForeignAppend(Self.full())
+    #expect(try fixture.workflow.refusal == .appendsFail)
+    #expect(try !fixture.workflow.canAppend)
+    #expect(fixture.notes.lines.contains { $0.contains("No space left on device") })
+    clock.set(aheadMs: 10_000)
+    try waitUntil { try fixture.workflow.refusal == nil }
+    #expect(try fixture.workflow.canAppend)
+    // What the probe wrote is gone again.
+    let names = try FileManager.default.contentsOfDirectory(
+      atPath: fixture.directory.fullPath("log"))
+    #expect(names.allSatisfy { !$0.hasPrefix("probe") })
+  }
+
+  @Test("an append of another command that succeeds ends the alarm")
+  func foreignSuccess() throws {
+    let fixture = try WorkflowFixture(.saying(.reply(row("1"))))
+    try fixture.workflow.noteForeignAppend(Self.full())
+    #expect(try fixture.workflow.refusal == .appendsFail)
+    try fixture.workflow.noteForeignAppend(nil)
+    #expect(try fixture.workflow.refusal == nil)
+  }
+
+  @Test("a submission that is itself at fault says nothing of the log")
+  func invalid() throws {
+    let fixture = try WorkflowFixture(.saying(.reply(row("1"))))
+    try fixture.workflow.noteForeignAppend(
+      LedgerError(.invalidInput, operation: "append", object: "event", cause: "too large"))
+    #expect(try fixture.workflow.refusal == nil)
+  }
+
+  @Test("as many uploads under way as may be make the server busy, its end makes it stopping")
+  func busy() throws {
+    let appStore = ScriptedAppStore { _, _ in nil }
+    let fixture = try WorkflowFixture(appStore, uploadsMax: 1)
+    let answer = try fixture.send(WorkflowFixture.file("1"))
+    #expect(try fixture.workflow.refusal == .busy)
+    #expect(try fixture.workflow.canAppend)
+    try waitUntil { appStore.heldCount == 1 }
+    appStore.release(.reply(row("1")))
+    #expect(try answer.wait().status == 200)
+    #expect(try fixture.workflow.refusal == nil)
+    try fixture.workflow.beginStopping()
+    #expect(try fixture.workflow.refusal == .stopping)
+  }
+}

@@ -1,0 +1,358 @@
+// A workflow over a real log and real projections, with an App Store that follows a script.
+import AppStore
+import Base
+import Foundation
+import Intake
+import JSON
+import Ledger
+import Projections
+import Server
+import Synchronization
+import TestSupport
+import Testing
+
+/// Answers calls by a script, and holds back those that the script has no word for.
+final class ScriptedAppStore: VerifyReceiptService {
+  typealias Script =
+    @Sendable (_ request: VerifyReceiptRequest, _ call: Int)
+    -> VerifyReceiptAnswer.Content?
+  private struct Held {
+    var request: VerifyReceiptRequest
+    var completion: @Sendable (VerifyReceiptAnswer) -> Void
+  }
+  private struct State {
+    var script: Script
+    var calls = 0
+    var running = 0
+    var runningMax = 0
+    var held: [Held] = []
+    var secrets: [[UInt8]?] = []
+  }
+  private let state: Monitor<State>
+
+  init(_ script: @escaping Script) { state = Monitor(State(script: script)) }
+
+  /// Gives these contents one after the other, and the last again and again.
+  static func saying(_ contents: VerifyReceiptAnswer.Content...) -> ScriptedAppStore {
+    ScriptedAppStore { _, call in contents[min(call, contents.count - 1)] }
+  }
+
+  var calls: Int { state.withLock { $0.calls } }
+  var heldCount: Int { state.withLock { $0.held.count } }
+  var runningMax: Int { state.withLock { $0.runningMax } }
+  var secrets: [[UInt8]?] { state.withLock { $0.secrets } }
+
+  func follow(_ script: @escaping Script) { state.withLock { $0.script = script } }
+
+  func verify(
+    _ request: VerifyReceiptRequest, completion: @escaping @Sendable (VerifyReceiptAnswer) -> Void
+  ) {
+    let content = state.withLock { state -> VerifyReceiptAnswer.Content? in
+      defer { state.calls += 1 }
+      state.secrets.append(request.sharedSecret)
+      let content = state.script(request, state.calls)
+      if content == nil {
+        state.held.append(Held(request: request, completion: completion))
+        state.running += 1
+        state.runningMax = max(state.runningMax, state.running)
+      }
+      return content
+    }
+    if let content { completion(Self.answer(content)) }
+  }
+
+  /// Answers what was held back.
+  func release(_ content: VerifyReceiptAnswer.Content) { release { _ in content } }
+
+  /// Answers what was held back with the purchases of each receipt.
+  func releaseConfirming() { release { .confirming($0) } }
+
+  private func release(_ content: (VerifyReceiptRequest) -> VerifyReceiptAnswer.Content) {
+    let held = state.withLock { state in
+      defer {
+        state.held = []
+        state.running = 0
+      }
+      return state.held
+    }
+    for call in held { call.completion(Self.answer(content(call.request))) }
+  }
+
+  private static func answer(_ content: VerifyReceiptAnswer.Content) -> VerifyReceiptAnswer {
+    VerifyReceiptAnswer(
+      content: content, endpoint: .production, host: "buy.itunes.apple.com", httpStatus: 200,
+      durationMs: 1)
+  }
+}
+
+extension VerifyReceiptAnswer.Content {
+  /// A reply with these rows.
+  static func reply(_ rows: JSONText...) -> Self {
+    .json(TestSupport.reply(rows: rows).bytes)
+  }
+
+  /// A reply that shows the purchases of the receipt asked about.
+  static func confirming(_ request: VerifyReceiptRequest) -> Self {
+    let file = try? ReceiptFile.decode(try Base64.decode(request.receiptText))
+    let rows = (file?.purchases ?? []).map { row($0.transactionID ?? "") }
+    return .json(TestSupport.reply(rows: rows).bytes)
+  }
+
+  static func status(_ status: Int, _ members: String = "") -> Self {
+    .json(Array(#"{"status":\#(status)\#(members)}"#.utf8))
+  }
+}
+
+/// Finds every signature what it is told.
+final class StatedChecker: SignatureChecker, Sendable {
+  let verdict: LocalVerification
+  init(_ verdict: LocalVerification) { self.verdict = verdict }
+
+  func check(_ receiptFile: UnsafeRawBufferPointer, _ receipt: Receipt) -> LocalVerification {
+    verdict
+  }
+}
+
+/// An answer that is on its way.
+final class PendingAnswer: Sendable {
+  private let value = Monitor<ClientAnswer?>(nil)
+  private let answers = Atomic<Int>(0)
+
+  func set(_ answer: ClientAnswer) {
+    value.withLock { $0 = answer }
+    answers.add(1, ordering: .releasing)
+  }
+
+  /// How often it was given.
+  var count: Int { answers.load(ordering: .acquiring) }
+  var now: ClientAnswer? { value.withLock { $0 } }
+
+  func wait(sourceLocation: SourceLocation = #_sourceLocation) throws -> ClientAnswer {
+    try waitUntil(sourceLocation: sourceLocation) { now != nil }
+    return try #require(now)
+  }
+}
+
+/// Waits for a condition, with a limit that no machine needs.
+func waitUntil(
+  sourceLocation: SourceLocation = #_sourceLocation, _ condition: () throws -> Bool
+) throws {
+  let end = Date().addingTimeInterval(60)
+  while try !condition() {
+    guard Date() < end else {
+      Issue.record("waited in vain", sourceLocation: sourceLocation)
+      throw CancellationError()
+    }
+    usleep(1000)
+  }
+}
+
+extension ClientAnswer {
+  /// The status as HTTP would say it.
+  var status: Int {
+    switch self {
+    case .receipt(let status, _): status
+    case .refused: 422
+    case .notFound: 404
+    case .unavailable: 503
+    }
+  }
+
+  var body: JSONValue? {
+    if case .receipt(_, let body) = self { return try? JSONValue(body.bytes) }
+    return nil
+  }
+}
+
+/// What a workflow has said, and how often it gave up.
+final class WorkflowNotes: Sendable {
+  private let said = Monitor<[String]>([])
+  private let fatal = Atomic<Int>(0)
+
+  func say(_ text: String) { said.withLock { $0.append(text) } }
+  func noteFatal() { fatal.add(1, ordering: .relaxed) }
+  var lines: [String] { said.withLock { $0 } }
+  var fatalCount: Int { fatal.load(ordering: .relaxed) }
+}
+
+/// One ledger with one running workflow, which may be started again.
+final class WorkflowFixture {
+  static let familyText = "0e7c2f4a-9a0b-4c5d-8e6f-112233445566"
+
+  let temporary: TemporaryDirectory
+  let directory: LedgerDirectory
+  let appStore: ScriptedAppStore
+  let family: UUID16
+  let metrics = Metrics()
+  let notes = WorkflowNotes()
+  var configuration = Configuration()
+  private let checker: StatedChecker
+  private let uploadsMax: Int
+  private let clock: WorkflowClock
+  /// Makes the next folds fail.
+  let foldFault = FoldFault()
+  private var running: (writer: LedgerWriter, workflow: UploadWorkflow)?
+
+  /// - Parameters:
+  ///   - products: those that the app declares.
+  ///   - set: changes the configuration, in which pauses are short and no answer is reused.
+  init(
+    _ appStore: ScriptedAppStore, checker: LocalVerification = .valid,
+    products: [AppRegistered.Product] = [], uploadsMax: Int = 1000,
+    clock: WorkflowClock = WorkflowClock(),
+    set: (inout Configuration) -> Void = { _ in }
+  ) throws {
+    temporary = try TemporaryDirectory()
+    directory = try LedgerDirectory.create(
+      path: temporary.path("ledger"), origin: "receipts.example/test")
+    family = try #require(UUID16(Self.familyText))
+    self.appStore = appStore
+    configuration.verification.retryFirstMs = 1
+    configuration.verification.retryCeilingMs = 5
+    configuration.verification.reuseReplyMs = 0
+    set(&configuration)
+    self.checker = StatedChecker(checker)
+    self.uploadsMax = uploadsMax
+    self.clock = clock
+    let writer = try LedgerWriter.open(directory)
+    let app = AppRegistered(
+      appFamilyID: Self.familyText, name: "App", bundleIDs: ["app"], products: products)
+    _ = try writer.append([
+      EventDraft(type: EventType.appRegistered.rawValue, version: 1, data: app.data)
+    ])
+    try writer.close()
+    try start()
+  }
+
+  deinit { stop() }
+
+  var workflow: UploadWorkflow {
+    get throws { try #require(running?.workflow) }
+  }
+
+  var writer: LedgerWriter {
+    get throws { try #require(running?.writer) }
+  }
+
+  func start(isSingleRun: Bool = false) throws {
+    let writer = try LedgerWriter.open(directory)
+    var options = WorkflowOptions()
+    options.workerCount = 2
+    options.uploadsMax = uploadsMax
+    options.clock = clock
+    options.say = { [notes] in notes.say($0) }
+    options.onFatal = { [notes] in notes.noteFatal() }
+    let workflow = UploadWorkflow(
+      writer: writer,
+      projections: FaultyProjections(try LiveProjections(directory), foldFault),
+      appStore: appStore,
+      configuration: configuration, checker: checker, metrics: metrics, options: options,
+      isSingleRun: isSingleRun)
+    running = (writer, workflow)
+    try workflow.start()
+  }
+
+  /// Ends the workflow; calls that are held back are given up after the grace.
+  func stop(graceMs: Int64 = 0) {
+    guard let (writer, workflow) = running else { return }
+    running = nil
+    workflow.stop(graceMs: graceMs) { [appStore] in appStore.release(.none(.cancelled)) }
+    try? writer.close()
+  }
+
+  // MARK: Uploads
+
+  /// Sends an upload and does not wait.
+  func send(_ file: [UInt8], user: String? = nil) throws -> PendingAnswer {
+    let name = user.map { #","user_identifier":"\#($0)""# } ?? ""
+    let request = Array(
+      #"{"receipt":"\#(Base64.text(file))","country_code":"DE"\#(name)}"#.utf8)
+    let read = try request.withUnsafeBytes { bytes in
+      var cursor = JSONCursor(bytes)
+      var reader = UploadFieldReader()
+      try cursor.beginObject()
+      while let key = try cursor.nextKey() {
+        let isTaken = try reader.take(key, from: &cursor)
+        try #require(isTaken)
+      }
+      return reader.finish()
+    }
+    let fields = try #require(read)
+    let answer = PendingAnswer()
+    try workflow.upload(
+      ClientUpload(
+        fields: fields, appFamily: family, peerAddress: "192.0.2.7",
+        receivedAtMs: Int64(Date().timeIntervalSince1970 * 1000))
+    ) { answer.set($0) }
+    return answer
+  }
+
+  /// Sends an upload of a receipt with one purchase, and waits for the answer.
+  @discardableResult
+  func upload(_ transaction: String, user: String? = nil) throws -> ClientAnswer {
+    try send(Self.file(transaction), user: user).wait()
+  }
+
+  static func file(_ transaction: String) -> [UInt8] {
+    ReceiptFileText.unified(.init(transaction)).bytes
+  }
+
+  /// Looks a receipt up by the id that an answer gave.
+  func look(_ answer: ClientAnswer) throws -> ClientAnswer {
+    let id = try #require(UUID16(answer.body?["id"]?.stringValue ?? ""))
+    let found = PendingAnswer()
+    try workflow.receipt(id, of: family) { found.set($0) }
+    return try found.wait()
+  }
+
+  // MARK: What stands in the log
+
+  struct Recorded {
+    var position: Position
+    var type: String
+    var data: JSONValue
+  }
+
+  func events() throws -> [Recorded] {
+    let reader = try LogReader(directory)
+    return try (0..<reader.head.size).map { position in
+      let line = try JSONValue(try reader.event(at: position))
+      return Recorded(
+        position: position, type: line["type"]?.stringValue ?? "",
+        data: try #require(line["data"]))
+    }
+  }
+
+  /// Verifications by the App Store as `upload outcome reason status`, with `->` and a position for a
+  /// reply that was used again; in order.
+  func verdicts() throws -> [String] {
+    try events().filter { $0.data["authority"]?.stringValue == "app_store" }.map { event in
+      var words = [
+        "\(event.data["upload"]?.integerValue ?? -1)", event.data["outcome"]?.stringValue ?? "",
+      ]
+      if let reason = event.data["reason"]?.stringValue { words.append(reason) }
+      if let status = event.data["status"]?.integerValue { words.append("\(status)") }
+      if let position = event.data["reply_of"]?.integerValue { words.append("->\(position)") }
+      return words.joined(separator: " ")
+    }
+  }
+
+  /// What waits for the App Store by the word of projections that were built from nothing.
+  func waitingAfterRebuild() throws -> Int {
+    try Projector(try LogReader(directory)).rebuild()
+    return try LiveProjections(directory).waitingSummary().receipts
+  }
+}
+
+/// Numbers texts in the order in which they are first met.
+final class TextNumbers: Sendable {
+  private let numbers = Monitor<[[UInt8]: Int]>([:])
+
+  func number(of text: [UInt8]) -> Int {
+    numbers.withLock { numbers in
+      if let number = numbers[text] { return number }
+      numbers[text] = numbers.count
+      return numbers.count - 1
+    }
+  }
+}
