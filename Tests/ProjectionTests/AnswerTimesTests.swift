@@ -1,5 +1,6 @@
 // Times of answers, roughly: never too early a time, whoever folded the answer.
 import Ledger
+import Revenue
 import TestSupport
 import Testing
 

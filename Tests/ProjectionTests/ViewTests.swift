@@ -1,6 +1,7 @@
 // The views that people query: each runs, says the reports' words, and is documented column by column.
 import Base
 import Foundation
+import Revenue
 import TestSupport
 import Testing
 

@@ -1,4 +1,5 @@
 // What two states of the books differ in: revenue by month, country and currency, and the sales behind it.
+import Revenue
 
 /// Revenue of one environment before and after, as far as it differs. Read from `journal_view`, whose columns
 /// are stable: the two databases may be of different versions.

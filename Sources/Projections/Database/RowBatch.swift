@@ -1,4 +1,5 @@
 // Rows of one table, as flat values, so that handing over hundreds of them allocates nothing.
+import Revenue
 
 /// Rows of one target, and the bytes of their texts. Whoever makes one frees it.
 struct RowBatch {

@@ -1,5 +1,6 @@
 // Rows on their way into the database: batch by batch, by a thread of their own where there is one.
 import Ledger
+import Revenue
 
 /// A statement of a `RowWriter` that takes rows.
 struct RowTarget {

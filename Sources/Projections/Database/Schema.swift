@@ -1,4 +1,5 @@
 // The tables of the standard projections and their indexes.
+import Revenue
 
 /// The schema. The views that people query are stable; tables may change with a version.
 enum Schema {

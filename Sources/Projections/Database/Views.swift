@@ -1,6 +1,7 @@
 // The views that people query: stable names, words for numbers, times in both forms.
 import AppStore
 import Ledger
+import Revenue
 
 extension Schema {
   /// The stable views, in the order of docs/projections.md, which describes every column.

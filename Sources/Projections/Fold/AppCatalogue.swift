@@ -1,16 +1,7 @@
 // The products that app families have declared, as verdicts of fraud ask for them.
 import JSON
 import Ledger
-
-/// The declared products of one app family.
-final class DeclaredProducts {
-  private let types: [TextKey: ProductType]
-
-  fileprivate init(_ types: [TextKey: ProductType]) { self.types = types }
-
-  /// The declared type of a product; nil for one that is not declared.
-  func type(of product: Text) -> ProductType? { types[TextKey(text: product)] }
-}
+import Revenue
 
 /// The app families that declare products, as they were registered last.
 final class AppCatalogue {
@@ -64,11 +55,11 @@ final class AppCatalogue {
       if let family = symbols.known(app.appFamilyID) { families[family] = nil }
       return
     }
-    var types: [TextKey: ProductType] = [:]
+    var areConsumable: [TextKey: Bool] = [:]
     for product in app.products {
-      types[TextKey(text: arena.keep(Array(product.id.utf8)))] = product.type
+      areConsumable[TextKey(text: arena.keep(Array(product.id.utf8)))] = product.type == .consumable
     }
-    families[symbols.symbol(app.appFamilyID)] = DeclaredProducts(types)
+    families[symbols.symbol(app.appFamilyID)] = DeclaredProducts(areConsumable)
   }
 
   /// What a family declares; nil where any product is taken.

@@ -2,6 +2,7 @@
 import AppStore
 import JSON
 import Ledger
+import Revenue
 
 /// Reads one event's line again; for replies that are used again and receipts that stay pending.
 typealias EventAccess = (Int) throws(LedgerError) -> [UInt8]
@@ -13,6 +14,7 @@ final class EventFold {
   private let readEvent: EventAccess
   private let arena = TextArena()
   private let symbols: SymbolTable
+  private var symbolRows: SymbolRows
   private let users: UserTable
   private let receipts: ReceiptTable
   private let uploads: UploadTable
@@ -69,6 +71,7 @@ final class EventFold {
     self.rows = rows
     symbols = SymbolTable(arena)
     if !isFresh { try symbols.load(from: database) }
+    symbolRows = SymbolRows(symbols)
     let users = try UserTable(database, arena, isFresh: isFresh)
     self.users = users
     receipts = try ReceiptTable(database, arena, isFresh: isFresh)
@@ -357,7 +360,7 @@ final class EventFold {
             trust: ReplyTrust(result),
             products: catalogue.isEmpty
               ? nil : catalogue.products(of: try receipts.appFamily(of: receipt)))
-          try revenue.fold(verification, rows: reply.rows)
+          try byRules { try revenue.fold(verification, rows: reply.rows) }
           shownSales = revenue.shownSaleCount
           if let reason = revenue.fraudReason {
             try verifications.convict(receipt, result, reason, event)
@@ -441,11 +444,11 @@ final class EventFold {
       let derived = DerivedPrices(
         store: sales, symbols: symbols, priceList: try declarations.sortedPriceList())
       let isFresh = isFresh
-      try derived.settle { isFresh || $0.isChanged || hasNewPrices }
+      try byRules { try derived.settle { isFresh || $0.isChanged || hasNewPrices } }
       try saleTable.store(sales, rows)
       try users.store(rows)
       try receipts.store(rows)
-      try symbols.store(rows)
+      try symbolRows.store(rows)
       try openUploads.store()
       if isFresh {
         // Those of a log of a few blocks.

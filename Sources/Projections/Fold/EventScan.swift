@@ -2,6 +2,7 @@
 import AppStore
 import JSON
 import Ledger
+import Revenue
 
 /// An event as far as it can be read by itself. Everything points into its block's bytes.
 struct ScannedEvent {

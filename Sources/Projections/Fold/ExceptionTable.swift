@@ -1,5 +1,6 @@
 // The exceptions of a fold, each once.
 import Ledger
+import Revenue
 
 /// Writes exceptions as they are found, and no one twice.
 final class ExceptionTable: ExceptionSink {

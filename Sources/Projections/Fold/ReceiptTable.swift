@@ -1,6 +1,7 @@
 // The receipts of a fold: what is known of each, whoever uploaded it.
 import JSON
 import Ledger
+import Revenue
 
 /// What became of a receipt.
 enum ReceiptState: Int8, CaseIterable {

@@ -3,6 +3,7 @@ import AppStore
 import Base
 import JSON
 import Ledger
+import Revenue
 
 /// Tells which replies do not fit their receipts. Events say what intake found when it compared them. Those of earlier
 /// versions say nothing, and their receipts are read: only a log that has such events pays for it.

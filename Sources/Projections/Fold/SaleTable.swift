@@ -107,7 +107,7 @@ final class SaleTable: SaleSource {
     let key = SaleKey(
       environment: Symbol(row.integer(1)), bundle: Symbol(row.integer(2)),
       kind: row.integer(3) == 0 ? .lineItem : .transaction, text: row.bytes(4))
-    if store.holds(key) { return try store.find(key) }
+    if let place = store.known(key) { return place }
     let place = store.takeIn(read(row, store.arena))
     if row.integer(28) != 0 {
       _ = store.addAlias(place, store.sales[place].transactionID, isNew: false)

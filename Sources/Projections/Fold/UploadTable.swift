@@ -2,6 +2,7 @@
 import Base
 import JSON
 import Ledger
+import Revenue
 
 /// Writes uploads as they come and finds them again when a verification names them.
 final class UploadTable {

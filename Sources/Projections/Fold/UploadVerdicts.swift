@@ -1,15 +1,5 @@
 // Verdicts of fraud on uploads: the first of each, with the event that gave it.
 
-/// Why an upload is a fraud. The words stand in events, answers and reports.
-enum FraudReason: String {
-  case signatureInvalid = "signature_invalid"
-  case notAuthenticated = "not_authenticated"
-  /// The app family declares its products, and one that a row shows is not among them.
-  case productUnknown = "product_unknown"
-  /// A declared consumable's transaction belongs to another user.
-  case transactionReplayed = "transaction_replayed"
-}
-
 /// Writes verdicts as they are found.
 struct UploadVerdicts {
   private let rows: RowWriter

@@ -1,4 +1,5 @@
 // The users of a fold: their numbers, and when they were seen.
+import Revenue
 
 /// Users by their identifiers. Those that the database has are fetched when they are met.
 final class UserTable {

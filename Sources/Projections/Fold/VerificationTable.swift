@@ -2,6 +2,7 @@
 import AppStore
 import JSON
 import Ledger
+import Revenue
 
 /// Writes verifications as they come, and keeps the state of the receipts that they decide.
 final class VerificationTable {

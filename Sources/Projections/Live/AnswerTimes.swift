@@ -1,6 +1,7 @@
 // When receipts were answered for good, roughly: spares the database most questions for a recent answer.
 import Base
 import Ledger
+import Revenue
 
 /// Tells for which receipts there can be no recent answer. Of a fixed size: receipts share places, so that it may
 /// name too late a time, never too early a one.

@@ -3,6 +3,7 @@ import AppStore
 import Base
 import JSON
 import Ledger
+import Revenue
 
 /// Answers questions about receipts, from one generation. Used by one thread at a time.
 final class ReceiptAnswers {

@@ -3,6 +3,7 @@ import AppStore
 import Base
 import JSON
 import Ledger
+import Revenue
 
 /// The purchases that one reply shows, or a receipt file in the shape of one, each sale once.
 struct ReceiptPurchases {
@@ -214,28 +215,5 @@ struct ReceiptPurchases {
     let isByUser = row.cancellationReason?.elementsEqual("1".utf8) == true
     resource.add("canceled_at", instantMs: row.cancellationDateMs)
     resource.add("canceled_by", word: isByUser ? "user" : "unknown")
-  }
-}
-
-extension ReplyRow {
-  /// R2: the rows of one sale. Those of `latest_receipt_info` first, then the smaller purchase date, the
-  /// smaller transaction id, and the order in which they came.
-  static func inOrder(_ rows: [ReplyRow]) -> [ReplyRow] {
-    rows.enumerated().sorted { left, right in
-      precedes(left.element, left.offset, right.element, right.offset)
-    }.map(\.element)
-  }
-
-  /// R2, for two rows and their places.
-  static func precedes(
-    _ one: ReplyRow, _ index: Int, _ other: ReplyRow, _ otherIndex: Int
-  ) -> Bool {
-    let isLatest = one.source == .latestReceiptInfo
-    if isLatest != (other.source == .latestReceiptInfo) { return isLatest }
-    let dates = (one.purchaseDateMs ?? .min, other.purchaseDateMs ?? .min)
-    if dates.0 != dates.1 { return dates.0 < dates.1 }
-    let none = Text(start: nil, count: 0)
-    let ids = (one.transactionID ?? none).order(other.transactionID ?? none)
-    return ids != 0 ? ids < 0 : index < otherIndex
   }
 }

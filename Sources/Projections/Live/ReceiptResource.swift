@@ -2,6 +2,7 @@
 import AppStore
 import Base
 import JSON
+import Revenue
 
 /// Writes resources. Every value follows from events; keys and their order are fixed.
 struct ReceiptResource {

@@ -1,6 +1,7 @@
 // The queue of verifications, which is nothing but a projection: what the App Store still owes an answer for.
 import Base
 import Ledger
+import Revenue
 
 /// Questions about waiting uploads and recent answers. Used by one thread at a time.
 struct WaitingQueries {

@@ -1,6 +1,7 @@
 // The apps: what is registered, what they have sold, and what they sell without declaring it.
 import Base
 package import Ledger
+import Revenue
 
 /// An app family, as it was registered last.
 package struct RegisteredApp: Sendable {

@@ -3,6 +3,7 @@ import AppStore
 import Base
 import JSON
 package import Ledger
+import Revenue
 
 /// Answers from one generation of the projections, all of one moment.
 package final class LedgerQueries {

@@ -1,6 +1,7 @@
 // How the projections stand, without bringing them up to date.
 package import Base
 package import Ledger
+import Revenue
 
 /// What `status` says of the projections.
 package struct ProjectionStatus: Equatable, Sendable {

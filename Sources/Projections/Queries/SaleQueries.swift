@@ -2,6 +2,7 @@
 import AppStore
 import JSON
 package import Ledger
+import Revenue
 
 extension LedgerQueries {
   /// The sales of a key, or else those that one of whose transactions has this id; those of pending receipts
@@ -96,9 +97,7 @@ extension LedgerQueries {
       else { continue }
       if let place = try store.find(key) {
         result.append(try detail(place, store))
-      } else if let pending = try pending(), pending.store.holds(key),
-        let place = try pending.store.find(key)
-      {
+      } else if let pending = try pending(), let place = pending.store.known(key) {
         result.append(try detail(place, pending.store))
       }
     }
@@ -142,7 +141,7 @@ extension LedgerQueries {
   private func detail(_ place: Int, _ store: SaleStore) throws -> SaleDetail {
     let sale = store.sales[place]
     var lines: [LineDetail] = []
-    try store.forEachJournalLine(of: sale) { line in
+    store.forEachJournalLine(of: sale) { line in
       lines.append(
         LineDetail(
           line: "\(line.type.word)", dateMs: line.dateMs, quantity: line.quantity,

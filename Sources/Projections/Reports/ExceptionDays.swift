@@ -1,4 +1,5 @@
 // Which exceptions concern the days that a report asks for (rule R9).
+import Revenue
 
 /// Tells exceptions of a report's days from others, so that a month shows what bears on its own figures.
 final class ExceptionDays {

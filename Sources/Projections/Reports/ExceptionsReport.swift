@@ -1,6 +1,7 @@
 // The exceptions: what a finance person must know beside the figures (rules R1–R10).
 import Base
 import JSON
+import Revenue
 
 struct ExceptionsReport {
   /// One exception, its texts in the order of the columns but for the position.

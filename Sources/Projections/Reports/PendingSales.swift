@@ -1,6 +1,7 @@
 // Sales of receipts that the App Store still owes an answer for: folded beside the confirmed ones (rule R1).
 import AppStore
 import JSON
+import Revenue
 
 /// The pending sales as they stand now. They never change a confirmed sale and are never stored.
 final class PendingSales {
@@ -23,7 +24,7 @@ final class PendingSales {
       let declarations = DeclarationTable(database, nil, symbols, isFresh: false)
       let derived = DerivedPrices(
         store: store, symbols: symbols, priceList: try declarations.sortedPriceList())
-      try derived.settle { $0.isPending }
+      try byRules { try derived.settle { $0.isPending } }
       sales = store.sales.filter(\.isPending)
       for place in store.sales.indices where store.sales[place].isPending {
         let sale = store.sales[place]
@@ -70,7 +71,7 @@ final class PendingSales {
           country: rows.optionalInteger(6).map(Symbol.init) ?? .none,
           user: rows.optionalInteger(7).map(Int32.init) ?? -1, metadata: rows.bytes(8)),
         trust: .unconfirmed, isPending: true)
-      try revenue.fold(verification, rows: reply.rows)
+      try byRules { try revenue.fold(verification, rows: reply.rows) }
     }
   }
 }

@@ -1,6 +1,7 @@
 // The receipts, and what became of each (rule R9).
 import AppStore
 import JSON
+import Revenue
 
 struct ReceiptsReport {
   private static let columns = [

@@ -1,4 +1,5 @@
 // All sales that a report shows, confirmed and pending ones, with what it needs of each.
+import Revenue
 
 /// Sales in memory, found by their numbers.
 final class SaleList {

@@ -1,4 +1,5 @@
 // The sales, each with the positions of the events that gave it what it has (rule R9).
+import Revenue
 
 struct SalesReport {
   private static let columns = [

@@ -5,7 +5,7 @@ extension RevenueFold {
   /// R8: what a verification's rows say about the sale's cancellation; says whether the sale changed.
   func cancel(
     _ place: Int, _ group: ArraySlice<Shown>, _ rows: [ReplyRow], _ verification: Verification
-  ) throws(DatabaseError) -> Bool {
+  ) throws -> Bool {
     var isChanged = false
     if !store.sales[place].isUpgraded, group.contains(where: { rows[$0.row].isUpgraded }) {
       store.update(place) { $0.isUpgraded = true }

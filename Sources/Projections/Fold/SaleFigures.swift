@@ -1,4 +1,5 @@
 // What the journal takes from a sale, in 48 bytes: a report of revenue reads these instead of whole rows.
+import Revenue
 
 /// The figures of a sale that its lines consist of, without its texts.
 struct SaleFigures: Equatable {

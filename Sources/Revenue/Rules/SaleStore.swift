@@ -1,16 +1,16 @@
-// All sales of a fold, in memory; those of an earlier run are fetched from the database when they are met.
-import JSON
+// All sales of a fold, in memory; those that an earlier run has stored are fetched when they are met.
 
-/// Where sales come from that an earlier run has stored.
-protocol SaleSource: AnyObject {
-  /// Puts the sale of this key into the store if the database has it.
-  func fetch(_ key: SaleKey, into store: SaleStore) throws(DatabaseError)
+/// Where sales come from that an earlier run has stored. What it throws, the rules pass on; they throw nothing of
+/// their own.
+package protocol SaleSource: AnyObject {
+  /// Puts the sale of this key into the store if it is stored.
+  func fetch(_ key: SaleKey, into store: SaleStore) throws
   /// Puts all sales of the chain of `sale` into the store (rule R7.4).
-  func fetchChain(of sale: Sale, into store: SaleStore) throws(DatabaseError)
+  func fetchChain(of sale: Sale, into store: SaleStore) throws
 }
 
 /// The sales, their aliases and the lines beside their Sale lines.
-final class SaleStore {
+package final class SaleStore {
   struct Alias {
     var text: Text
     /// Index of the sale's next alias, or −1.
@@ -19,8 +19,8 @@ final class SaleStore {
     var isNew: Bool
   }
 
-  let arena: TextArena
-  let sales = RecordStore<Sale>()
+  package let arena: TextArena
+  package let sales = RecordStore<Sale>()
   private let aliases = RecordStore<Alias>()
   private let lines = RecordStore<SaleLine>()
   private let places = PlaceTable()
@@ -29,7 +29,7 @@ final class SaleStore {
   /// The number that the next sale gets.
   private(set) var nextID: Int
 
-  init(_ arena: TextArena, source: (any SaleSource)? = nil, nextID: Int = 0) {
+  package init(_ arena: TextArena, source: (any SaleSource)? = nil, nextID: Int = 0) {
     self.arena = arena
     self.source = source
     self.nextID = nextID
@@ -37,23 +37,21 @@ final class SaleStore {
 
   /// The place of a sale in `sales`, or nil where there is none.
   @inline(__always)
-  func find(_ key: SaleKey) throws(DatabaseError) -> Int? {
+  package func find(_ key: SaleKey) throws -> Int? {
     if let place = known(key) { return place }
     guard let source else { return nil }
     try source.fetch(key, into: self)
     return known(key)
   }
 
+  /// The place of a sale that is in memory already.
   @inline(__always)
-  private func known(_ key: SaleKey) -> Int? {
+  package func known(_ key: SaleKey) -> Int? {
     places.find(key.placeHash) { sales[$0].isOf(key) }
   }
 
-  /// Whether the sale is in memory already.
-  func holds(_ key: SaleKey) -> Bool { known(key) != nil }
-
   /// Fetches what the chain of a sale has in the database.
-  func fetchChain(of sale: Sale) throws(DatabaseError) {
+  func fetchChain(of sale: Sale) throws {
     try source?.fetchChain(of: sale, into: self)
   }
 
@@ -69,7 +67,7 @@ final class SaleStore {
   }
 
   /// Takes in a sale that the database has; its texts must be of the arena.
-  func takeIn(_ sale: Sale) -> Int {
+  package func takeIn(_ sale: Sale) -> Int {
     place(
       sale,
       SaleKey(
@@ -85,13 +83,13 @@ final class SaleStore {
 
   /// Changes a sale in place.
   @inline(__always)
-  func update<Result>(_ place: Int, _ change: (inout Sale) -> Result) -> Result {
+  package func update<Result>(_ place: Int, _ change: (inout Sale) -> Result) -> Result {
     sales.update(place, change)
   }
 
   /// Whether a transaction id is an alias of the sale (rule R2).
   @inline(__always)
-  func hasAlias(_ place: Int, _ text: Text) -> Bool {
+  package func hasAlias(_ place: Int, _ text: Text) -> Bool {
     var index = sales[place].firstAlias
     while index >= 0 {
       if aliases[Int(index)].text.equals(text) { return true }
@@ -101,7 +99,7 @@ final class SaleStore {
   }
 
   /// Adds an alias if the sale doesn't have it; says whether it was new.
-  func addAlias(_ place: Int, _ text: Text, isNew: Bool = true) -> Bool {
+  package func addAlias(_ place: Int, _ text: Text, isNew: Bool = true) -> Bool {
     if hasAlias(place, text) { return false }
     aliases.append(
       Alias(text: arena.keep(text), next: sales[place].firstAlias, isNew: isNew))
@@ -110,7 +108,7 @@ final class SaleStore {
   }
 
   /// The aliases of a sale that the database doesn't have, sorted as bytes; from now on it has them.
-  func takeNewAliases(_ place: Int) -> [Text] {
+  package func takeNewAliases(_ place: Int) -> [Text] {
     var result: [Text] = []
     var index = sales[place].firstAlias
     while index >= 0 {
@@ -123,7 +121,7 @@ final class SaleStore {
   }
 
   /// The aliases of a sale, sorted as bytes.
-  func sortedAliases(_ place: Int) -> [Text] {
+  package func sortedAliases(_ place: Int) -> [Text] {
     var result: [Text] = []
     var index = sales[place].firstAlias
     while index >= 0 {
@@ -134,7 +132,7 @@ final class SaleStore {
   }
 
   /// Appends a Return or Reversal to a sale.
-  func addLine(_ place: Int, _ line: SaleLine) {
+  package func addLine(_ place: Int, _ line: SaleLine) {
     lines.append(line)
     let index = Int32(lines.count - 1)
     let last = sales[place].lastLine
@@ -147,9 +145,9 @@ final class SaleStore {
   }
 
   /// Walks through a sale's Returns and Reversals in their order.
-  func forEachLine(of sale: Sale, _ body: (SaleLine) throws(DatabaseError) -> Void)
-    throws(DatabaseError)
-  {
+  package func forEachLine<Failure: Error>(
+    of sale: Sale, _ body: (SaleLine) throws(Failure) -> Void
+  ) throws(Failure) {
     var index = sale.firstLine
     while index >= 0 {
       let line = lines[Int(index)]

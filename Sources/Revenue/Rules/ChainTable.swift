@@ -2,7 +2,7 @@
 
 extension Sale {
   /// R7.4: only regular sales with an original transaction stand in chains.
-  var isOfChain: Bool { kind == .regular && !originalTransactionID.isEmpty }
+  package var isOfChain: Bool { kind == .regular && !originalTransactionID.isEmpty }
 
   /// R7.4: what the latest earlier sale of the chain must share.
   fileprivate func isOfSameChain(as other: Sale) -> Bool {

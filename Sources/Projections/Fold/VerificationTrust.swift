@@ -1,32 +1,10 @@
-// What vouches for the reply that a sale rests on.
+// What events say of the source of replies, and of what was trusted beside Apple's own.
 import AppStore
 import Base
 package import Ledger
+import Revenue
 
-/// Where the reply came from in which a sale was first observed.
-enum ReplyTrust: Int8, CaseIterable {
-  /// Its event is of a program that did not record it.
-  case notRecorded
-  /// A host of Apple's answered.
-  case appStore
-  /// A host answered that an operator has configured.
-  case configured
-  /// An import brought it.
-  case imported
-  /// There is no reply yet: the sale is pending (rule R1).
-  case unconfirmed
-
-  /// The word in reports.
-  var word: StaticString {
-    switch self {
-    case .notRecorded: "not_recorded"
-    case .appStore: "app_store"
-    case .configured: "configured"
-    case .imported: "imported"
-    case .unconfirmed: "unconfirmed"
-    }
-  }
-
+extension ReplyTrust {
   /// What a verification of the App Store says of itself.
   init(_ result: ReceiptVerifiedView) {
     if let host = result.host {

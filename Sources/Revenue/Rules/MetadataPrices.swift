@@ -1,7 +1,6 @@
 // The prices in an upload's metadata, as its client wrote them (rule R7, forms and problems).
 import AppStore
 import JSON
-import Revenue
 
 /// One price that a client sent: an entry of `metadata.prices[]`, or the shorthand beside it.
 struct PriceEntry {

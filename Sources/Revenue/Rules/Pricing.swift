@@ -1,7 +1,6 @@
 // Rule R7, 1–3: the prices that clients send with their uploads.
 import AppStore
 import JSON
-import Revenue
 
 extension RevenueFold {
   /// R7: 30 days of 86,400 s, in milliseconds.
@@ -10,7 +9,7 @@ extension RevenueFold {
   /// R7: tries the prices of the verification's upload on each sale that it shows.
   func price(
     _ rows: [ReplyRow], _ verification: Verification, newRegularSales: Int
-  ) throws(DatabaseError) {
+  ) throws {
     if verification.upload.metadata.isEmpty { return }
     prices.read(verification.upload.metadata)
     if prices.isEmpty { return }
@@ -20,7 +19,7 @@ extension RevenueFold {
         detail: "\(newRegularSales) new sales at \(verification.position)",
         position: verification.position)
     }
-    try forEachSale { place, group throws(DatabaseError) in
+    try forEachSale { place, group in
       guard store.sales[place].kind.isPaid, let primary = group.first else { return }
       if try priceByTransaction(place, verification) { return }
       guard store.sales[place].isFirstObservation, store.sales[place].clientPrice == nil else {
@@ -36,7 +35,7 @@ extension RevenueFold {
   /// R7.1: the first entry for one of the sale's transactions; says whether that settles the price.
   private func priceByTransaction(
     _ place: Int, _ verification: Verification
-  ) throws(DatabaseError) -> Bool {
+  ) throws -> Bool {
     let fitting = prices.entries.first { entry in
       entry.transactionID.map { store.hasAlias(place, $0) } ?? false
     }
@@ -57,9 +56,9 @@ extension RevenueFold {
 
   private func conflict(
     _ place: Int, _ micros: Int64, _ currency: Currency, _ verification: Verification
-  ) throws(DatabaseError) {
+  ) throws {
     let other = "\(Amount.text(micros: micros, currency: currency)) \(currency)"
-    try withText(other) { detail throws(DatabaseError) in
+    try withText(other) { detail in
       try exceptions.add(
         .priceConflict, sale: store.sales[place], detail: detail, position: verification.position)
     }
@@ -68,7 +67,7 @@ extension RevenueFold {
   /// R7.2: the first entry for the sale's product and kind; says whether that settles the price.
   private func priceByProduct(
     _ place: Int, _ primary: ReplyRow, _ verification: Verification
-  ) throws(DatabaseError) -> Bool {
+  ) throws -> Bool {
     let product = symbols.text(store.sales[place].product)
     let kind = store.sales[place].kind
     let fitting = prices.entries.first { entry in
@@ -97,7 +96,7 @@ extension RevenueFold {
   /// R7.3: the shorthand, for the one regular sale that the verification first observes.
   private func priceByShorthand(
     _ place: Int, _ verification: Verification
-  ) throws(DatabaseError) {
+  ) throws {
     guard let shorthand = prices.shorthand else { return }
     if isLate(place, verification) {
       return try noteLate("client_single", place, verification)
@@ -112,7 +111,7 @@ extension RevenueFold {
 
   private func noteLate(
     _ rule: StaticString, _ place: Int, _ verification: Verification
-  ) throws(DatabaseError) {
+  ) throws {
     try exceptions.add(
       .priceObservedLate, sale: store.sales[place], detail: rule.text,
       position: verification.position)
@@ -121,7 +120,7 @@ extension RevenueFold {
   /// Takes a good price, or notes what is wrong with it; says whether the sale has a price now.
   private func take(
     _ reading: PriceReading, _ basis: PriceBasis, _ place: Int, _ verification: Verification
-  ) throws(DatabaseError) -> Bool {
+  ) throws -> Bool {
     switch reading {
     case .price(let micros, let currency):
       _ = symbols.symbol(currency)
@@ -144,14 +143,9 @@ extension RevenueFold {
 
   private func note(
     _ problem: PriceProblem, _ rule: StaticString, _ place: Int, _ verification: Verification
-  ) throws(DatabaseError) {
+  ) throws {
     try exceptions.add(
       ExceptionType(problem), sale: store.sales[place], detail: rule.text,
       position: verification.position)
   }
-}
-
-extension StaticString {
-  /// The literal's bytes.
-  var text: Text { Text(start: utf8Start, count: utf8CodeUnitCount) }
 }

@@ -1,7 +1,7 @@
 // Exceptions: what a finance person must know beside the figures (rules R1–R10).
 
 /// The types of exceptions.
-enum ExceptionType: Int8, CaseIterable {
+package enum ExceptionType: Int8, CaseIterable {
   case replyNotValid, malformedTransaction, renewalWithoutLineItem, conflictingObservation
   case badQuantity, claimedByOtherUser, priceConflict, priceAmbiguous, priceObservedLate
   case priceUnreadable, priceFormsDisagree, priceZero, currencyMissing, currencyUnknown
@@ -13,7 +13,7 @@ enum ExceptionType: Int8, CaseIterable {
   case unpriced, pendingSale, unconverted, staleRate
 
   /// The word in reports.
-  var word: String {
+  package var word: String {
     switch self {
     case .replyNotValid: "reply_not_valid"
     case .malformedTransaction: "malformed_transaction"
@@ -55,16 +55,18 @@ enum ExceptionType: Int8, CaseIterable {
 }
 
 /// Takes exceptions; each is kept once for its type, subject and detail, with the first position.
-protocol ExceptionSink: AnyObject {
+package protocol ExceptionSink: AnyObject {
   /// An exception of a sale.
   func add(
-    _ type: ExceptionType, sale: Sale, detail: Text, position: Int) throws(DatabaseError)
+    _ type: ExceptionType, sale: Sale, detail: Text, position: Int
+  ) throws
   /// An exception of a row that gives no sale.
   func add(
     _ type: ExceptionType, environment: Symbol, bundle: Symbol, product: Text, transaction: Text,
-    detail: Text, position: Int) throws(DatabaseError)
+    detail: Text, position: Int
+  ) throws
   /// An exception of a whole verification, which has none of its kind yet.
   func add(
-    _ type: ExceptionType, environment: Symbol, bundle: Symbol, detail: String, position: Int)
-    throws(DatabaseError)
+    _ type: ExceptionType, environment: Symbol, bundle: Symbol, detail: String, position: Int
+  ) throws
 }

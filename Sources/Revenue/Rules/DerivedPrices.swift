@@ -1,14 +1,20 @@
 // Rule R7, 4–6: the prices that follow from other sales and from price lists, at the report's position.
 
 /// Gives a price to sales for which no client sent one, or takes it away where it no longer follows.
-struct DerivedPrices {
+package struct DerivedPrices {
   let store: SaleStore
   let symbols: SymbolTable
   let priceList: PriceList
 
+  package init(store: SaleStore, symbols: SymbolTable, priceList: PriceList) {
+    self.store = store
+    self.symbols = symbols
+    self.priceList = priceList
+  }
+
   /// Derives the prices of all sales in memory whose basis may have changed: those for which
   /// `isConcerned` holds, and the chains that they stand in.
-  func settle(_ isConcerned: (Sale) -> Bool) throws(DatabaseError) {
+  package func settle(_ isConcerned: (Sale) -> Bool) throws {
     let chains = ChainTable(store)
     // Fetching a chain appends to the store: only what was there before is looked at.
     for place in store.sales.indices where isConcerned(store.sales[place]) {

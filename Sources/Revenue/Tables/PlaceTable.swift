@@ -2,7 +2,7 @@
 import Glibc
 
 /// Places by the hashes of what lies there. Whoever asks compares: the table keeps no keys.
-final class PlaceTable {
+package final class PlaceTable {
   private struct Slot {
     var hash: UInt32
     /// The place, or −1 in an empty slot.
@@ -18,7 +18,7 @@ final class PlaceTable {
   /// Behind a pointer: each look would otherwise pay for a check of exclusive access.
   private let state: UnsafeMutablePointer<State>
 
-  init() {
+  package init() {
     state = .allocate(capacity: 1)
     state.initialize(to: State(slots: Self.slots(64), mask: 63))
   }
@@ -36,7 +36,7 @@ final class PlaceTable {
 
   /// The place with this hash for which `isMatch` holds.
   @inline(__always)
-  func find(_ hash: UInt64, _ isMatch: (Int) -> Bool) -> Int? {
+  package func find(_ hash: UInt64, _ isMatch: (Int) -> Bool) -> Int? {
     let (slots, mask) = (state.pointee.slots, state.pointee.mask)
     let short = UInt32(truncatingIfNeeded: hash)
     var index = Int(short) & mask
@@ -49,7 +49,7 @@ final class PlaceTable {
   }
 
   /// Adds a place that the table doesn't have.
-  func insert(_ hash: UInt64, _ place: Int) {
+  package func insert(_ hash: UInt64, _ place: Int) {
     if 2 * (state.pointee.count + 1) > state.pointee.mask { grow() }
     put(Slot(hash: UInt32(truncatingIfNeeded: hash), place: Int32(place)))
     state.pointee.count += 1
@@ -77,7 +77,7 @@ extension UnsafeRawBufferPointer {
   private static let seed = (UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max) | 1)
 
   /// A hash for tables in memory. Each eight bytes are folded in by one multiplication of 64 by 64 bits.
-  func placeHash(_ more: UInt64 = 0) -> UInt64 {
+  package func placeHash(_ more: UInt64 = 0) -> UInt64 {
     let seed = Self.seed
     var hash = Self.fold(seed.0 ^ more, seed.1 ^ UInt64(truncatingIfNeeded: count))
     guard let base = baseAddress else { return hash }

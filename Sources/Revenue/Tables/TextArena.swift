@@ -1,22 +1,24 @@
 // Texts that live as long as a fold: copied once, never moved, freed together.
 import Glibc
-import JSON
+package import JSON
 
 /// Bytes of a text that something else keeps alive.
-typealias Text = JSONBytes
+package typealias Text = JSONBytes
 
 /// Keeps texts in chunks that never move, so that a `Text` stays valid as long as its arena.
-final class TextArena {
+package final class TextArena {
   private static let chunkSizeBytes = 1 << 18
   private var chunks: [UnsafeMutableRawBufferPointer] = []
   private var usedBytes = TextArena.chunkSizeBytes
+
+  package init() {}
 
   deinit {
     for chunk in chunks { chunk.deallocate() }
   }
 
   /// Copies `text`.
-  func keep(_ text: Text) -> Text {
+  package func keep(_ text: Text) -> Text {
     if text.isEmpty { return Text(start: nil, count: 0) }
     if text.count > Self.chunkSizeBytes / 4 {
       let own = UnsafeMutableRawBufferPointer.allocate(byteCount: text.count, alignment: 1)
@@ -40,7 +42,7 @@ final class TextArena {
 extension UnsafeRawBufferPointer {
   /// Whether both hold the same bytes.
   @inline(__always)
-  func equals(_ other: UnsafeRawBufferPointer) -> Bool {
+  package func equals(_ other: UnsafeRawBufferPointer) -> Bool {
     guard count == other.count else { return false }
     guard let mine = baseAddress, let theirs = other.baseAddress else { return true }
     return mine == theirs || memcmp(mine, theirs, count) == 0
@@ -49,17 +51,17 @@ extension UnsafeRawBufferPointer {
   /// A number for an index: the same in every run, and of little use without the bytes beside it. Four bytes:
   /// what falls together is told apart by the bytes, and rows and index are narrower.
   /// Source: the constants of FNV-1a with 64 bits.
-  var indexHash: Int64 {
+  package var indexHash: Int64 {
     var hash: UInt64 = 0xCBF2_9CE4_8422_2325
     for byte in self { hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01B3 }
     return Int64(Int32(truncatingIfNeeded: hash ^ hash >> 32))
   }
 
   /// Whether these bytes come before the other's, compared as bytes.
-  func precedes(_ other: UnsafeRawBufferPointer) -> Bool { order(other) < 0 }
+  package func precedes(_ other: UnsafeRawBufferPointer) -> Bool { order(other) < 0 }
 
   /// Negative, zero or positive, as bytes compare.
-  func order(_ other: UnsafeRawBufferPointer) -> Int {
+  package func order(_ other: UnsafeRawBufferPointer) -> Int {
     let shared = Swift.min(count, other.count)
     if shared > 0, let mine = baseAddress, let theirs = other.baseAddress {
       let result = memcmp(mine, theirs, shared)
@@ -70,26 +72,34 @@ extension UnsafeRawBufferPointer {
 }
 
 /// A text as a dictionary's key, compared by its bytes.
-struct TextKey: Hashable {
-  let text: Text
+package struct TextKey: Hashable {
+  package let text: Text
 
   @inline(__always)
-  static func == (left: TextKey, right: TextKey) -> Bool { left.text.equals(right.text) }
+  package init(text: Text) { self.text = text }
 
   @inline(__always)
-  func hash(into hasher: inout Hasher) { hasher.combine(bytes: text) }
+  package static func == (left: TextKey, right: TextKey) -> Bool { left.text.equals(right.text) }
+
+  @inline(__always)
+  package func hash(into hasher: inout Hasher) { hasher.combine(bytes: text) }
 }
 
 /// Calls `body` with the bytes of `text`.
-func withText<Result, Failure: Error>(
+package func withText<Result, Failure: Error>(
   _ text: String, _ body: (Text) throws(Failure) -> Result
 ) throws(Failure) -> Result {
   try withText(Array(text.utf8), body)
 }
 
 /// Calls `body` with the bytes of `text`.
-func withText<Result, Failure: Error>(
+package func withText<Result, Failure: Error>(
   _ text: [UInt8], _ body: (Text) throws(Failure) -> Result
 ) throws(Failure) -> Result {
   try text.withUnsafeBufferPointer { (buffer) throws(Failure) in try body(Text(buffer)) }
+}
+
+extension StaticString {
+  /// The literal's bytes.
+  package var text: Text { Text(start: utf8Start, count: utf8CodeUnitCount) }
 }

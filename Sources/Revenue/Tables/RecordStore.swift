@@ -1,7 +1,7 @@
 // Records by number, in chunks that never move: growing copies nothing and touches no more memory than is used.
 
 /// A growing run of plain values. Behind a pointer, so that no access pays for a check of exclusive access.
-final class RecordStore<Element: BitwiseCopyable>: RandomAccessCollection {
+package final class RecordStore<Element: BitwiseCopyable>: RandomAccessCollection {
   private struct State {
     var chunks: UnsafeMutablePointer<UnsafeMutablePointer<Element>>
     var chunkCapacity: Int
@@ -12,7 +12,7 @@ final class RecordStore<Element: BitwiseCopyable>: RandomAccessCollection {
   private static var chunkCount: Int { 1 << shift }
   private let state: UnsafeMutablePointer<State>
 
-  init() {
+  package init() {
     state = .allocate(capacity: 1)
     state.initialize(to: State(chunks: .allocate(capacity: 16), chunkCapacity: 16))
   }
@@ -24,9 +24,9 @@ final class RecordStore<Element: BitwiseCopyable>: RandomAccessCollection {
     state.deallocate()
   }
 
-  var startIndex: Int { 0 }
+  package var startIndex: Int { 0 }
   @inline(__always)
-  var endIndex: Int { state.pointee.count }
+  package var endIndex: Int { state.pointee.count }
 
   @inline(__always)
   private func place(_ index: Int) -> UnsafeMutablePointer<Element> {
@@ -35,16 +35,16 @@ final class RecordStore<Element: BitwiseCopyable>: RandomAccessCollection {
   }
 
   @inline(__always)
-  subscript(index: Int) -> Element { place(index).pointee }
+  package subscript(index: Int) -> Element { place(index).pointee }
 
   /// Changes a record in place.
   @inline(__always)
-  func update<Result>(_ index: Int, _ change: (inout Element) -> Result) -> Result {
+  package func update<Result>(_ index: Int, _ change: (inout Element) -> Result) -> Result {
     change(&place(index).pointee)
   }
 
   /// Adds a record behind the last.
-  func append(_ record: Element) {
+  package func append(_ record: Element) {
     let count = state.pointee.count
     if count & (Self.chunkCount - 1) == 0 { addChunk() }
     (state.pointee.chunks[count >> Self.shift] + (count & (Self.chunkCount - 1)))

@@ -1,18 +1,18 @@
 // Rule R8: the lines of the journal, from a sale as it stands.
 
 /// One dated, signed entry of the sales journal.
-struct JournalLine {
-  var type: LineType
-  var dateMs: Int64
+package struct JournalLine {
+  package var type: LineType
+  package var dateMs: Int64
   /// Signed; trials and family-shared sales have theirs too.
-  var quantity: Int64
+  package var quantity: Int64
   /// Signed; 0 for trials and family-shared sales, nil for unpriced ones.
-  var amountMicros: Int64?
-  var position: Int
-  var reason: Text
+  package var amountMicros: Int64?
+  package var position: Int
+  package var reason: Text
 
   /// R8: the line of a sale, a Return or a Reversal: quantity and amount with its sign.
-  init(_ type: LineType, of sale: Sale, dateMs: Int64, position: Int, reason: Text) {
+  package init(_ type: LineType, of sale: Sale, dateMs: Int64, position: Int, reason: Text) {
     self.type = type
     self.dateMs = dateMs
     self.position = position
@@ -23,7 +23,9 @@ struct JournalLine {
 
   /// R8: the signed amount of a signed quantity.
   @inline(__always)
-  static func amountMicros(of quantity: Int64, priceMicros: Int64?, _ kind: SaleKind) -> Int64? {
+  package static func amountMicros(
+    of quantity: Int64, priceMicros: Int64?, _ kind: SaleKind
+  ) -> Int64? {
     guard let priceMicros else { return kind.isPaid ? nil : 0 }
     // A unit price has at most 11 digits before its 6 decimals, a quantity is at most 10.
     let (amount, overflow) = priceMicros.multipliedReportingOverflow(by: quantity)
@@ -34,14 +36,14 @@ struct JournalLine {
 
 extension SaleStore {
   /// R8: calls `body` with the lines of a sale in their order: the Sale line first.
-  func forEachJournalLine(
-    of sale: Sale, _ body: (JournalLine) throws(DatabaseError) -> Void
-  ) throws(DatabaseError) {
+  package func forEachJournalLine<Failure: Error>(
+    of sale: Sale, _ body: (JournalLine) throws(Failure) -> Void
+  ) throws(Failure) {
     try body(
       JournalLine(
         .sale, of: sale, dateMs: sale.saleDateMs, position: sale.firstPosition,
         reason: Text(start: nil, count: 0)))
-    try forEachLine(of: sale) { line throws(DatabaseError) in
+    try forEachLine(of: sale) { line throws(Failure) in
       try body(
         JournalLine(
           line.type, of: sale, dateMs: line.dateMs, position: line.position, reason: line.reason))

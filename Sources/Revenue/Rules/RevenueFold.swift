@@ -1,15 +1,13 @@
 // The fold of verifications into sales: rules R2 to R6. R7 stands in Pricing.swift, R8 in Cancellations.swift.
-import AppStore
-import JSON
-import Ledger
+package import AppStore
 
 /// Folds verifications, in position order, into the sales of a store.
-final class RevenueFold {
+package final class RevenueFold {
   let store: SaleStore
   let symbols: SymbolTable
   let exceptions: any ExceptionSink
   /// Gives a user's identifier, for exceptions.
-  let userIdentifier: (Int32) throws(DatabaseError) -> Text
+  let userIdentifier: (Int32) throws -> Text
   var prices = MetadataPrices()
 
   /// A row of the verification at hand and the place of its sale.
@@ -22,13 +20,13 @@ final class RevenueFold {
 
   private var shown: [Shown] = []
   /// How many sales the verification that was folded last shows.
-  private(set) var shownSaleCount = 0
+  package private(set) var shownSaleCount = 0
   /// What the verification that was folded last proves against its upload, by what was folded before it.
-  private(set) var fraudReason: FraudReason?
+  package private(set) var fraudReason: FraudReason?
 
-  init(
+  package init(
     store: SaleStore, symbols: SymbolTable, exceptions: any ExceptionSink,
-    userIdentifier: @escaping (Int32) throws(DatabaseError) -> Text
+    userIdentifier: @escaping (Int32) throws -> Text
   ) {
     self.store = store
     self.symbols = symbols
@@ -37,7 +35,7 @@ final class RevenueFold {
   }
 
   /// Folds one verification that counts (rule R1). Rows are in R2's order of sources.
-  func fold(_ verification: Verification, rows: [ReplyRow]) throws(DatabaseError) {
+  package func fold(_ verification: Verification, rows: [ReplyRow]) throws {
     shown.removeAll(keepingCapacity: true)
     shownSaleCount = 0
     fraudReason = nil
@@ -50,7 +48,7 @@ final class RevenueFold {
     if shown.count > 1 { order(rows) }
     if let products = verification.products { try compare(rows, products, verification) }
     var newRegularSales = 0
-    try forEachSale { place, group throws(DatabaseError) in
+    try forEachSale { place, group in
       shownSaleCount += 1
       try observe(place, group, rows, verification)
       let sale = store.sales[place]
@@ -61,8 +59,8 @@ final class RevenueFold {
 
   /// Walks through the sales shown, each with its rows in R2's order.
   func forEachSale(
-    _ body: (Int, ArraySlice<Shown>) throws(DatabaseError) -> Void
-  ) throws(DatabaseError) {
+    _ body: (Int, ArraySlice<Shown>) throws -> Void
+  ) rethrows {
     var first = 0
     while first < shown.count {
       var end = first + 1
@@ -77,7 +75,7 @@ final class RevenueFold {
   /// R2: the place of the sale that a row shows; nil for a row that is malformed.
   private func place(
     of row: ReplyRow, _ verification: Verification
-  ) throws(DatabaseError) -> Int? {
+  ) throws -> Int? {
     let key = SaleKey(
       of: row, environment: verification.environment, bundle: verification.bundle)
     guard let key else {
@@ -93,7 +91,7 @@ final class RevenueFold {
     return place
   }
 
-  private func refuse(_ row: ReplyRow, _ verification: Verification) throws(DatabaseError) {
+  private func refuse(_ row: ReplyRow, _ verification: Verification) throws {
     if verification.isPending { return }
     var missing: [String] = []
     if row.productID == nil { missing.append("product_id") }
@@ -104,7 +102,7 @@ final class RevenueFold {
       missing.append("purchase_date")
     }
     let none = Text(start: nil, count: 0)
-    try withText(missing.joined(separator: "+")) { detail throws(DatabaseError) in
+    try withText(missing.joined(separator: "+")) { detail in
       try exceptions.add(
         .malformedTransaction, environment: verification.environment, bundle: verification.bundle,
         product: row.productID ?? none,
@@ -137,7 +135,7 @@ final class RevenueFold {
   /// R3: a renewal that would fall together with its first period.
   private func notice(
     renewal row: ReplyRow, of place: Int, _ verification: Verification
-  ) throws(DatabaseError) {
+  ) throws {
     guard row.webOrderLineItemID == nil, row.hasExpiryDate, let transaction = row.transactionID,
       let original = row.originalTransactionID, !transaction.equals(original)
     else { return }
@@ -151,11 +149,11 @@ final class RevenueFold {
   /// Looks for products that the app family does not declare.
   private func compare(
     _ rows: [ReplyRow], _ products: DeclaredProducts, _ verification: Verification
-  ) throws(DatabaseError) {
+  ) throws {
     let none = Text(start: nil, count: 0)
     for entry in shown {
       let row = rows[entry.row]
-      guard let product = row.productID, products.type(of: product) == nil else { continue }
+      guard let product = row.productID, !products.holds(product) else { continue }
       fraudReason = .productUnknown
       try exceptions.add(
         .productUnknown, environment: verification.environment, bundle: verification.bundle,
@@ -165,10 +163,11 @@ final class RevenueFold {
   }
 
   /// A declared consumable belongs to the user who showed it first.
-  private func notice(replayOf sale: Sale, _ verification: Verification) throws(DatabaseError) {
-    guard verification.products?.type(of: symbols.text(sale.product)) == .consumable else { return }
+  private func notice(replayOf sale: Sale, _ verification: Verification) throws {
+    guard let products = verification.products, products.isConsumable(symbols.text(sale.product))
+    else { return }
     if fraudReason == nil { fraudReason = .transactionReplayed }
-    try withText("upload at \(verification.upload.position)") { detail throws(DatabaseError) in
+    try withText("upload at \(verification.upload.position)") { detail in
       try exceptions.add(
         .transactionReplayed, sale: sale, detail: detail, position: verification.position)
     }
@@ -178,7 +177,7 @@ final class RevenueFold {
 
   private func observe(
     _ place: Int, _ group: ArraySlice<Shown>, _ rows: [ReplyRow], _ verification: Verification
-  ) throws(DatabaseError) {
+  ) throws {
     let isFirst = store.sales[place].version == 0
     store.update(place) { $0.isFirstObservation = isFirst }
     var isChanged = isFirst
@@ -187,7 +186,7 @@ final class RevenueFold {
       let row = rows[entry.row]
       let quantity = quantity(of: row)
       if !quantity.isGood {
-        try withText(row.quantity.text) { detail throws(DatabaseError) in
+        try withText(row.quantity.text) { detail in
           try exceptions.add(
             .badQuantity, sale: store.sales[place], detail: detail,
             position: verification.position)
@@ -248,7 +247,7 @@ final class RevenueFold {
   /// R4: a row of a later verification that disagrees.
   private func compare(
     _ place: Int, _ row: ReplyRow, _ quantity: Int64, _ verification: Verification
-  ) throws(DatabaseError) {
+  ) throws {
     let sale = store.sales[place]
     if let product = row.productID, !symbols.text(sale.product).equals(product) {
       try conflict("product_id", sale, verification)
@@ -258,8 +257,8 @@ final class RevenueFold {
 
   private func conflict(
     _ what: String, _ sale: Sale, _ verification: Verification
-  ) throws(DatabaseError) {
-    try withText(what) { detail throws(DatabaseError) in
+  ) throws {
+    try withText(what) { detail in
       try exceptions.add(
         .conflictingObservation, sale: sale, detail: detail, position: verification.position)
     }
@@ -278,7 +277,7 @@ final class RevenueFold {
   // MARK: R6 – country and user
 
   /// R6: the first country and the first user hold; says whether one was added.
-  private func add(_ place: Int, _ verification: Verification) throws(DatabaseError) -> Bool {
+  private func add(_ place: Int, _ verification: Verification) throws -> Bool {
     let upload = verification.upload
     let sale = store.sales[place]
     var isChanged = false
@@ -309,7 +308,7 @@ final class RevenueFold {
 
 extension SaleKey {
   /// R2 and R3: what identifies the sale that a row shows; nil for a row that is malformed.
-  init?(of row: ReplyRow, environment: Symbol, bundle: Symbol) {
+  package init?(of row: ReplyRow, environment: Symbol, bundle: Symbol) {
     guard row.productID != nil, let transaction = row.originalTransactionID ?? row.transactionID,
       row.purchaseDateMs != nil || row.originalPurchaseDateMs != nil
     else { return nil }

@@ -1,28 +1,39 @@
 // Declared prices (rule R7.5).
-import JSON
 
 /// All entries of the declared price lists.
-struct PriceList {
-  struct Entry {
-    var country: Symbol
-    var effectiveFromMs: Int64
-    var position: Int
-    var ordinal: Int
-    var price: UnitPrice
+package struct PriceList {
+  package struct Entry {
+    package var country: Symbol
+    package var effectiveFromMs: Int64
+    package var position: Int
+    package var ordinal: Int
+    package var price: UnitPrice
+
+    package init(
+      country: Symbol, effectiveFromMs: Int64, position: Int, ordinal: Int, price: UnitPrice
+    ) {
+      self.country = country
+      self.effectiveFromMs = effectiveFromMs
+      self.position = position
+      self.ordinal = ordinal
+      self.price = price
+    }
   }
 
   private var entries: [Symbol: [Entry]] = [:]
   private var isSorted = true
 
+  package init() {}
+
   var isEmpty: Bool { entries.isEmpty }
 
-  mutating func add(_ product: Symbol, _ entry: Entry) {
+  package mutating func add(_ product: Symbol, _ entry: Entry) {
     entries[product, default: []].append(entry)
     isSorted = false
   }
 
   /// Must be called after entries were added, before prices are asked for.
-  mutating func sort() {
+  package mutating func sort() {
     if isSorted { return }
     for product in Array(entries.keys) {
       entries[product]?.sort { left, right in

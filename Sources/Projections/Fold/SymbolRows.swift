@@ -1,0 +1,38 @@
+// Symbols in the database: the table `symbols`.
+import Revenue
+
+extension SymbolTable {
+  /// Reads the symbols of a database that are not here yet.
+  func load(from database: Database) throws(DatabaseError) {
+    let statement = try database.prepare("SELECT text FROM symbols WHERE id >= ? ORDER BY id")
+    statement.bind(1, count)
+    while try statement.step() { _ = symbol(statement.bytes(0)) }
+  }
+}
+
+/// Writes symbols that the database does not have.
+struct SymbolRows {
+  private let symbols: SymbolTable
+  /// So many are in the database already.
+  private var storedCount: Int
+  private var target: RowTarget?
+
+  /// - Parameter symbols: as they were loaded from the database, without any other.
+  init(_ symbols: SymbolTable) {
+    self.symbols = symbols
+    storedCount = symbols.count
+  }
+
+  mutating func store(_ rows: RowWriter) throws(DatabaseError) {
+    guard storedCount < symbols.count else { return }
+    if target == nil { target = try rows.target("INSERT INTO symbols(id, text)", valueCount: 2) }
+    guard let target else { return }
+    for number in storedCount..<symbols.count {
+      rows.begin(target)
+      rows.add(number)
+      rows.add(kept: symbols.text(Symbol(number)))
+      try rows.end()
+    }
+    storedCount = symbols.count
+  }
+}

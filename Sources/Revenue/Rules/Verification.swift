@@ -1,0 +1,55 @@
+// What the rules know of one verification: its reply's rows, and the upload whose receipt it verified.
+
+/// A verification that counts (rule R1), with its upload.
+package struct Verification {
+  package var position: Int
+  /// Epoch milliseconds.
+  package var occurredAtMs: Int64
+  package var recordedAtMs: Int64
+  /// The reply's `receipt.request_date_ms`.
+  package var requestDateMs: Int64?
+  package var environment: Symbol
+  package var bundle: Symbol
+  package var upload: UploadEvidence
+  package var trust: ReplyTrust
+  /// What the app family declares; nil where it declares no products.
+  package var products: DeclaredProducts?
+  /// Whether it stands in for the App Store's reply that is still owed (rule R1, *pending*).
+  package var isPending = false
+
+  package init(
+    position: Int, occurredAtMs: Int64, recordedAtMs: Int64, requestDateMs: Int64?,
+    environment: Symbol, bundle: Symbol, upload: UploadEvidence, trust: ReplyTrust,
+    products: DeclaredProducts? = nil, isPending: Bool = false
+  ) {
+    self.position = position
+    self.occurredAtMs = occurredAtMs
+    self.recordedAtMs = recordedAtMs
+    self.requestDateMs = requestDateMs
+    self.environment = environment
+    self.bundle = bundle
+    self.upload = upload
+    self.trust = trust
+    self.products = products
+    self.isPending = isPending
+  }
+}
+
+/// What an upload says about the sales that its verifications show.
+package struct UploadEvidence {
+  package var position: Int
+  /// Epoch milliseconds.
+  package var occurredAtMs: Int64
+  package var country: Symbol
+  package var user: Int32
+  /// One JSON object, or empty.
+  package var metadata: Text
+
+  package init(position: Int, occurredAtMs: Int64, country: Symbol, user: Int32, metadata: Text) {
+    self.position = position
+    self.occurredAtMs = occurredAtMs
+    self.country = country
+    self.user = user
+    self.metadata = metadata
+  }
+}

@@ -1,0 +1,75 @@
+// Small integers for texts that repeat: environments, bundles, products, countries, currencies, families.
+
+/// The number of a text that repeats. Numbers are given in the order in which events show the texts.
+package typealias Symbol = Int32
+
+extension Symbol {
+  /// No text.
+  package static let none: Symbol = -1
+}
+
+/// All symbols, in memory.
+package final class SymbolTable {
+  private let arena: TextArena
+  private var texts: [Text] = []
+  private let numbers = PlaceTable()
+
+  package init(_ arena: TextArena) { self.arena = arena }
+
+  /// How many symbols there are: their numbers are those below it.
+  package var count: Int { texts.count }
+
+  /// The symbol of `text`, a new one where it has none. Most texts are those of the event before:
+  /// `recent` keeps the last answer at one place of use.
+  @inline(__always)
+  package func symbol(_ text: Text, recent: inout Symbol) -> Symbol {
+    if recent >= 0, texts[Int(recent)].equals(text) { return recent }
+    recent = symbol(text)
+    return recent
+  }
+
+  /// The symbol of `text`, a new one where it has none.
+  package func symbol(_ text: Text) -> Symbol {
+    known(text) ?? add(text)
+  }
+
+  /// The symbol of `text`, a new one where it has none.
+  package func symbol(_ text: String) -> Symbol {
+    var text = text
+    return text.withUTF8 { symbol(Text($0)) }
+  }
+
+  /// The symbol of a currency's code, a new one where it has none.
+  package func symbol(_ currency: Currency) -> Symbol { symbol(currency.description) }
+
+  /// The symbol of `text` if it has one.
+  package func known(_ text: String) -> Symbol? {
+    var text = text
+    return text.withUTF8 { known(Text($0)) }
+  }
+
+  /// The symbol of `text` if it has one.
+  package func known(_ text: Text) -> Symbol? {
+    numbers.find(text.placeHash()) { texts[$0].equals(text) }.map(Symbol.init)
+  }
+
+  /// Whether the symbol is here.
+  package func holds(_ symbol: Symbol) -> Bool { texts.indices.contains(Int(symbol)) }
+
+  private func add(_ text: Text) -> Symbol {
+    let kept = arena.keep(text)
+    let number = Symbol(texts.count)
+    texts.append(kept)
+    numbers.insert(kept.placeHash(), Int(number))
+    return number
+  }
+
+  /// The text of a symbol; empty for none.
+  @inline(__always)
+  package func text(_ symbol: Symbol) -> Text {
+    texts.indices.contains(Int(symbol)) ? texts[Int(symbol)] : Text(start: nil, count: 0)
+  }
+
+  /// The text of a symbol; empty for none.
+  package func string(_ symbol: Symbol) -> String { String(decoding: text(symbol), as: UTF8.self) }
+}
