@@ -1,5 +1,6 @@
 // Whom a configuration trusts, as the event that records it.
 package import AppStore
+import Intake
 package import Ledger
 
 extension TrustDeclared {

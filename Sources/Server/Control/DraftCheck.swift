@@ -1,6 +1,7 @@
 // Looks at drafts from another process before they become part of the log for ever.
 import AppStore
 import Base
+import Intake
 import JSON
 import Ledger
 import Revenue

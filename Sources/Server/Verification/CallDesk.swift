@@ -5,21 +5,6 @@ import Projections
 
 /// Keeps the calls, the circuit breaker and the queue. It does no work itself.
 final class CallDesk: Sendable {
-  /// What a new upload is to do about the App Store.
-  enum Plan {
-    /// Ask, or wait for the call that is under way for its receipt.
-    case ask(reservation: AppStoreCall?)
-    case reuse(RecentReply)
-    case wait(NoCallReason)
-  }
-
-  /// What became of an upload that is durable and was to ask.
-  enum Settled {
-    case waits
-    case reuse(RecentReply)
-    case none(NoCallReason)
-  }
-
   struct State {
     var callsMax: Int
     var schedule: RetrySchedule
@@ -62,38 +47,38 @@ final class CallDesk: Sendable {
   // MARK: Uploads
 
   /// Decides before an upload is appended, so that what is known already goes into the same frame.
-  func plan(_ receiptID: UUID16, of appFamily: UUID16, text: [UInt8]) -> Plan {
+  func plan(_ receiptID: UUID16, of appFamily: UUID16, text: [UInt8]) -> CallDecision {
     monitor.withLock { state in
-      if let recent = recentReply(receiptID, state) { return .reuse(recent) }
-      if state.calls[receiptID] != nil { return .ask(reservation: nil) }
+      if let recent = recentReply(receiptID, state) { return .takeOver(recent) }
+      if state.calls[receiptID] != nil { return .ask(nil) }
       switch reserve(receiptID, of: appFamily, text: text, &state) {
-      case .success(let call): return .ask(reservation: call)
-      case .failure(let refusal): return .wait(refusal.reason)
+      case .success(let call): return .ask(call)
+      case .failure(let refusal): return .goWithout(refusal.reason)
       }
     }
   }
 
-  /// Takes in an upload that is durable and folded.
+  /// Decides again once an upload is durable and folded; it then waits for the call that is to be asked.
   func settle(
     _ waiter: Waiter, _ receiptID: UUID16, of appFamily: UUID16, text: [UInt8],
     reservation: AppStoreCall?
-  ) -> Settled {
+  ) -> CallDecision {
     monitor.withLock { state in
       if let recent = recentReply(receiptID, state) {
         if let reservation { giveUp(reservation, &state) }
-        return .reuse(recent)
+        return .takeOver(recent)
       }
       if let call = state.calls[receiptID] {
         call.waiters.append(waiter)
         if call === reservation { makeReady(call, &state) }
-        return .waits
+        return .ask(call)
       }
       switch reserve(receiptID, of: appFamily, text: text, &state) {
       case .success(let call):
         call.waiters.append(waiter)
         makeReady(call, &state)
-        return .waits
-      case .failure(let refusal): return .none(refusal.reason)
+        return .ask(call)
+      case .failure(let refusal): return .goWithout(refusal.reason)
       }
     }
   }

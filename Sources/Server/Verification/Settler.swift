@@ -16,6 +16,7 @@ final class Settler {
   private let shared: WorkflowShared
   private let caller: AppStoreCaller
   private let recorder: ResultRecorder
+  private let lifecycle: UploadLifecycle
   /// Who is to be answered with what the projections say, and the uploads that they ask for.
   private var answerSlots: [AnswerSlot] = []
   private var answerUploads: [Position] = []
@@ -24,6 +25,7 @@ final class Settler {
     self.shared = shared
     self.caller = caller
     recorder = ResultRecorder(shared)
+    lifecycle = UploadLifecycle(shared)
   }
 
   /// Works until the inbox is closed and empty.
@@ -66,7 +68,7 @@ final class Settler {
       conclude(result, position, isFolded: isFolded)
     }
     for (upload, position) in zip(uploads, positions) {
-      conclude(upload, position, isFolded: isFolded)
+      advance(upload, position, isFolded: isFolded)
     }
     caller.makeCalls()
     giveAnswers()
@@ -115,64 +117,9 @@ final class Settler {
 
   // MARK: Uploads
 
-  private func conclude(_ upload: SubmittedUpload, _ position: Position?, isFolded: Bool) {
-    guard let position, isFolded else {
-      if case .ask(let reservation?, _) = upload.next { shared.desk.abandon(reservation) }
-      return upload.slot.answer(.tryLater)
-    }
-    switch upload.next {
-    case .answer: addAnswer(upload.slot, uploadAt: position)
-    case .enqueue:
-      shared.desk.enqueue(upload.receiptID, upload.appFamily)
-      addAnswer(upload.slot, uploadAt: position)
-    case .ask(let reservation, let text):
-      if isSettledMeanwhile(upload, position) {
-        if let reservation { shared.desk.abandon(reservation) }
-        return addAnswer(upload.slot, uploadAt: position)
-      }
-      let waiter = Waiter(position: position, slot: upload.slot)
-      let settled = shared.desk.settle(
-        waiter, upload.receiptID, of: upload.appFamily, text: text, reservation: reservation)
-      switch settled {
-      case .waits: break
-      case .reuse(let reply):
-        let data = reply.data(upload: position, occurredAtMs: shared.clock.nowMs())
-        append(data, for: upload, at: position, next: .answer)
-      case .none(let reason):
-        let data = AnswerJudgement(reason).data(
-          upload: position, attempt: 1, occurredAtMs: shared.clock.nowMs(), reply: .none)
-        append(data, for: upload, at: position, next: .enqueue)
-      }
-    }
-  }
-
-  /// Whether a result was recorded for an upload before its own turn came: a fold takes in all that is
-  /// durable, and a result goes to all uploads that wait by the projections' word.
-  private func isSettledMeanwhile(_ upload: SubmittedUpload, _ position: Position) -> Bool {
-    do {
-      guard let own = try shared.projections.waitingUpload(at: position) else { return true }
-      if own.isUnreachableRecorded { shared.desk.enqueue(upload.receiptID, upload.appFamily) }
-      return own.isUnreachableRecorded
-    } catch {
-      shared.notes.fault("read the queue", error)
-      return false
-    }
-  }
-
-  /// Appends a verification of an upload that is durable, and comes back to it with a later batch.
-  private func append(
-    _ data: [UInt8], for upload: SubmittedUpload, at position: Position,
-    next: SubmittedUpload.Next
-  ) {
-    guard let ticket = shared.submit([UploadDrafts.verification(data)]) else {
-      shared.desk.enqueue(upload.receiptID, upload.appFamily)
-      return upload.slot.answer(.tryLater)
-    }
-    recorder.begin(position)
-    let submitted = SubmittedUpload(
-      slot: upload.slot, receiptID: upload.receiptID, appFamily: upload.appFamily,
-      ticket: ticket, position: position, submittedAtMs: shared.clock.monotonicMs(), next: next)
-    shared.inbox.push(.uploaded(submitted))
+  private func advance(_ upload: SubmittedUpload, _ position: Position?, isFolded: Bool) {
+    let step = lifecycle.advance(upload, at: position, isFolded: isFolded) { recorder.begin($0) }
+    if case .respond = step, let position { addAnswer(upload.slot, uploadAt: position) }
   }
 
   // MARK: Results

@@ -152,13 +152,14 @@ package final class UploadWorkflow: ClientService {
 
   private func work() {
     let preparation = UploadPreparation(shared.settings, shared.projections, shared.clock)
+    let lifecycle = UploadLifecycle(shared)
     while let job = jobs.pop() {
       switch job {
       case .lookup(let id, let appFamily, let slot): lookUp(id, appFamily, slot)
       case .upload(let upload, let slot):
         switch preparation.prepare(upload) {
         case .refused(let problem): slot.answer(.refused([problem]))
-        case .prepared(let prepared): submit(prepared, upload, slot)
+        case .prepared(let prepared): lifecycle.begin(prepared, upload, slot)
         }
       }
     }
@@ -173,55 +174,6 @@ package final class UploadWorkflow: ClientService {
     } catch {
       shared.notes.fault("read a receipt", error)
       slot.answer(.tryLater)
-    }
-  }
-
-  private func submit(_ prepared: PreparedUpload, _ upload: ClientUpload, _ slot: AnswerSlot) {
-    var drafts = prepared.drafts
-    let next = next(prepared, upload, &drafts)
-    guard let ticket = shared.submit(drafts) else {
-      if case .ask(let reservation?, _) = next { shared.desk.abandon(reservation) }
-      return slot.answer(.tryLater)
-    }
-    let submitted = SubmittedUpload(
-      slot: slot, receiptID: prepared.receiptID, appFamily: upload.appFamily, ticket: ticket,
-      submittedAtMs: shared.clock.monotonicMs(), next: next)
-    shared.inbox.push(.uploaded(submitted))
-  }
-
-  /// What follows; what is known of the App Store's part already joins the drafts.
-  private func next(
-    _ prepared: PreparedUpload, _ upload: ClientUpload, _ drafts: inout [EventDraft]
-  ) -> SubmittedUpload.Next {
-    if prepared.isInvalid { return .answer }
-    let text = upload.fields.receiptText
-    if let reply = recentReply(for: prepared.receiptID, upload.appFamily) {
-      let data = reply.data(upload: nil, occurredAtMs: shared.clock.nowMs())
-      drafts.append(UploadDrafts.verification(data, ofDraftAt: 0))
-      return .answer
-    }
-    switch shared.desk.plan(prepared.receiptID, of: upload.appFamily, text: text) {
-    case .ask(let reservation): return .ask(reservation: reservation, text: text)
-    case .reuse(let reply):
-      let data = reply.data(upload: nil, occurredAtMs: shared.clock.nowMs())
-      drafts.append(UploadDrafts.verification(data, ofDraftAt: 0))
-      return .answer
-    case .wait(let reason):
-      let data = AnswerJudgement(reason).data(
-        upload: nil, attempt: 1, occurredAtMs: shared.clock.nowMs(), reply: .none)
-      drafts.append(UploadDrafts.verification(data, ofDraftAt: 0))
-      return .enqueue
-    }
-  }
-
-  private func recentReply(for receiptID: UUID16, _ appFamily: UUID16) -> RecentReply? {
-    guard let times = shared.desk.reusableTimes else { return nil }
-    do {
-      return try shared.projections.recentReply(
-        ofReceipt: receiptID, appFamily: appFamily, givenInMs: times)
-    } catch {
-      shared.notes.fault("look up an earlier answer", error)
-      return nil
     }
   }
 

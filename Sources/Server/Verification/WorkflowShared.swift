@@ -4,28 +4,6 @@ import Base
 import Ledger
 import Projections
 
-/// An upload that was handed to the writer.
-struct SubmittedUpload: Sendable {
-  /// What happens once it is durable and folded.
-  enum Next: Sendable {
-    case answer
-    /// Answer; the receipt waits in the queue.
-    case enqueue
-    /// Ask the App Store before the answer.
-    case ask(reservation: AppStoreCall?, text: [UInt8])
-  }
-
-  let slot: AnswerSlot
-  let receiptID: UUID16
-  let appFamily: UUID16
-  let ticket: AppendTicket
-  /// The upload's position where an earlier append holds it; nil where it is the first event of this one.
-  var position: Position?
-  /// On the clock that never goes back.
-  let submittedAtMs: Int64
-  let next: Next
-}
-
 /// What the settler takes in.
 enum SettlerItem: Sendable {
   case uploaded(SubmittedUpload)

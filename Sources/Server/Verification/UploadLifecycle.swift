@@ -1,0 +1,205 @@
+// An upload's life, from its request to its response: every state, and what leads from one to the next.
+import AppStore
+import Base
+import Intake
+import Ledger
+import Projections
+
+/// The state machine of an upload. `begin` runs on a worker, `advance` and `conclude` on the completion loop.
+///
+/// ```
+///   prepared (UploadPreparation; a bad request ends before)
+///      │ begin: upload, local result and what is already known go into one append
+///      ▼
+///   appending ───── not durable, or not folded ─────────────────────────────► 503
+///      │ durable and folded: advance
+///      ├─ .respond ──────────────────────────────────────────────────────────► 200, 402
+///      ├─ .enqueue ── the receipt waits in the queue of pending verifications ► 206
+///      └─ .ask
+///           ├─ a result was recorded for it meanwhile ───────────────────────► 200, 206, 402
+///           ├─ .ask: waits for a call ── its result is durable and folded ───► 200, 206, 402
+///           ├─ .takeOver: appending a verification by an earlier reply, then .respond
+///           └─ .goWithout: appending why no call was made, then .enqueue
+/// ```
+/// A response is read from the projections, so that 200, 206 and 402 follow from the events alone. The queue
+/// (RetryWorker) begins where 206 ends: it makes a call of its own, and its result concerns all uploads of a receipt.
+struct SubmittedUpload: Sendable {
+  /// What follows once it is durable and folded.
+  enum Next: Sendable {
+    case respond
+    /// Respond; the receipt waits in the queue.
+    case enqueue
+    /// Ask the App Store before the response.
+    case ask(reservation: AppStoreCall?, text: [UInt8])
+  }
+
+  let slot: AnswerSlot
+  let receiptID: UUID16
+  let appFamily: UUID16
+  let ticket: AppendTicket
+  /// The upload's position where an earlier append holds it; nil where it is the first event of this one.
+  var position: Position?
+  /// On the clock that never goes back.
+  let submittedAtMs: Int64
+  let next: Next
+}
+
+/// What is to be done about the App Store.
+enum CallDecision {
+  /// Ask it: by the call that was reserved, or by the one that is under way for the receipt.
+  case ask(AppStoreCall?)
+  case takeOver(RecentReply)
+  case goWithout(NoCallReason)
+}
+
+/// Leads uploads from state to state. Safe to use from several threads at once.
+struct UploadLifecycle: Sendable {
+  private let shared: WorkflowShared
+
+  init(_ shared: WorkflowShared) { self.shared = shared }
+
+  // MARK: prepared → appending
+
+  /// Appends an upload, together with what is already known of the App Store's part.
+  func begin(_ prepared: PreparedUpload, _ upload: ClientUpload, _ slot: AnswerSlot) {
+    var drafts = prepared.drafts
+    let next: SubmittedUpload.Next
+    let decision = prepared.isInvalid ? nil : decision(prepared, upload)
+    switch decision {
+    case nil: next = .respond
+    case .ask(let reservation):
+      next = .ask(reservation: reservation, text: upload.fields.receiptText)
+    case .takeOver(let reply):
+      drafts.append(UploadDrafts.verification(data(reply), ofDraftAt: 0))
+      next = .respond
+    case .goWithout(let reason):
+      drafts.append(UploadDrafts.verification(data(reason), ofDraftAt: 0))
+      next = .enqueue
+    }
+    guard let ticket = shared.submit(drafts) else {
+      if case .ask(let reservation?) = decision { shared.desk.abandon(reservation) }
+      return slot.answer(.tryLater)
+    }
+    shared.inbox.push(
+      .uploaded(
+        SubmittedUpload(
+          slot: slot, receiptID: prepared.receiptID, appFamily: upload.appFamily, ticket: ticket,
+          submittedAtMs: shared.clock.monotonicMs(), next: next)))
+  }
+
+  private func decision(_ prepared: PreparedUpload, _ upload: ClientUpload) -> CallDecision {
+    if let reply = recordedReply(for: prepared.receiptID, upload.appFamily) {
+      return .takeOver(reply)
+    }
+    return shared.desk.plan(
+      prepared.receiptID, of: upload.appFamily, text: upload.fields.receiptText)
+  }
+
+  /// A final reply that is recent enough to be taken over, as far as it is folded.
+  private func recordedReply(for receiptID: UUID16, _ appFamily: UUID16) -> RecentReply? {
+    guard let times = shared.desk.reusableTimes else { return nil }
+    do {
+      return try shared.projections.recentReply(
+        ofReceipt: receiptID, appFamily: appFamily, givenInMs: times)
+    } catch {
+      shared.notes.fault("look up an earlier answer", error)
+      return nil
+    }
+  }
+
+  // MARK: appending →
+
+  /// What an append led to.
+  enum Step {
+    /// Respond with what the projections say.
+    case respond
+    /// Its call, or a further append, leads on.
+    case waits
+    /// Nothing more is done: it was answered.
+    case ended
+  }
+
+  /// Leads on an upload whose append has ended.
+  /// - Parameters:
+  ///   - position: the upload's; nil where the append failed.
+  ///   - isFolded: whether the projections hold what was appended.
+  ///   - begin: told of the position of an upload for which a further verification was submitted.
+  func advance(
+    _ upload: SubmittedUpload, at position: Position?, isFolded: Bool,
+    onVerification begin: (Position) -> Void
+  ) -> Step {
+    guard let position, isFolded else {
+      if case .ask(let reservation?, _) = upload.next { shared.desk.abandon(reservation) }
+      upload.slot.answer(.tryLater)
+      return .ended
+    }
+    switch upload.next {
+    case .respond: return .respond
+    case .enqueue:
+      shared.desk.enqueue(upload.receiptID, upload.appFamily)
+      return .respond
+    case .ask(let reservation, let text):
+      if isSettledMeanwhile(upload, position) {
+        if let reservation { shared.desk.abandon(reservation) }
+        return .respond
+      }
+      let decision = shared.desk.settle(
+        Waiter(position: position, slot: upload.slot), upload.receiptID, of: upload.appFamily,
+        text: text, reservation: reservation)
+      switch decision {
+      case .ask: return .waits
+      case .takeOver(let reply):
+        return append(
+          data(reply, upload: position), for: upload, at: position, next: .respond, begin)
+      case .goWithout(let reason):
+        return append(
+          data(reason, upload: position), for: upload, at: position, next: .enqueue, begin)
+      }
+    }
+  }
+
+  /// Whether a result was recorded for an upload before its own turn came: a fold takes in all that is
+  /// durable, and a result goes to all uploads that wait by the projections' word.
+  private func isSettledMeanwhile(_ upload: SubmittedUpload, _ position: Position) -> Bool {
+    do {
+      guard let own = try shared.projections.waitingUpload(at: position) else { return true }
+      if own.isUnreachableRecorded { shared.desk.enqueue(upload.receiptID, upload.appFamily) }
+      return own.isUnreachableRecorded
+    } catch {
+      shared.notes.fault("read the queue", error)
+      return false
+    }
+  }
+
+  /// Appends a verification of an upload that is durable; a later batch comes back to it.
+  private func append(
+    _ data: [UInt8], for upload: SubmittedUpload, at position: Position,
+    next: SubmittedUpload.Next, _ begin: (Position) -> Void
+  ) -> Step {
+    guard let ticket = shared.submit([UploadDrafts.verification(data)]) else {
+      shared.desk.enqueue(upload.receiptID, upload.appFamily)
+      upload.slot.answer(.tryLater)
+      return .ended
+    }
+    begin(position)
+    shared.inbox.push(
+      .uploaded(
+        SubmittedUpload(
+          slot: upload.slot, receiptID: upload.receiptID, appFamily: upload.appFamily,
+          ticket: ticket, position: position, submittedAtMs: shared.clock.monotonicMs(),
+          next: next)))
+    return .waits
+  }
+
+  // MARK: Events
+
+  /// - Parameter upload: its position; nil for an upload of the same append.
+  private func data(_ reply: RecentReply, upload: Position? = nil) -> [UInt8] {
+    reply.data(upload: upload, occurredAtMs: shared.clock.nowMs())
+  }
+
+  private func data(_ reason: NoCallReason, upload: Position? = nil) -> [UInt8] {
+    AnswerJudgement(reason).data(
+      upload: upload, attempt: 1, occurredAtMs: shared.clock.nowMs(), reply: .none)
+  }
+}
