@@ -30,7 +30,7 @@ package final class LedgerServer: Sendable {
   private let workflow: UploadWorkflow
   private let http: HTTPServer
   private let accessLog: AccessLog?
-  private let handover: HandoverServer
+  private let handover: RemoteAppendServer
   private let watcher: ConfigurationWatcher
   private let hasFailed: Latch
   private let isStopped = Atomic<Bool>(false)
@@ -79,10 +79,10 @@ package final class LedgerServer: Sendable {
       metrics: metrics, options: workflowOptions)
     let authenticator = TokenAuthenticator(configuration.tokens)
     accessLog = try options.accessLogDescriptor.map { try AccessLog(descriptor: $0) }
-    var listening: HandoverServer?
+    var listening: RemoteAppendServer?
     do {
       try workflow.start()
-      let handover = try HandoverServer(
+      let handover = try RemoteAppendServer(
         writer: writer, onAppended: { [workflow] in workflow.noteForeignAppends() },
         onOutcome: { [workflow] in workflow.noteForeignAppend($0) },
         onRetry: { [workflow] in workflow.retryNow() })

@@ -76,7 +76,7 @@ struct ReceiptFixtureTests {
     let file = try Fixtures.receipt("unified-xcode-must-be-refused")
     let fingerprint = Array(
       "ff0ba36e721d2db741d2aa11e6112ef78bf7131b46c7f035b00891d045c864fe".utf8)
-    let signer = try #require(fingerprint.withUnsafeBytes { Digest32(hex: $0) })
+    let signer = try #require(fingerprint.withUnsafeBytes { SHA256Digest(hex: $0) })
     let verifier = try ReceiptVerifier(configuration: .init(localTestingSigners: [signer]))
     #expect(verifier.verify(file, receipt: try ReceiptFile.decode(file)) == .valid)
   }

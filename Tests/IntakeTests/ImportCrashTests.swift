@@ -27,10 +27,12 @@ struct ImportCrashTests {
   }
 
   /// What the log holds: a line's digest for each upload, and the types of all events.
-  private func content(_ storage: FaultyStorage) throws -> (digests: [Digest32], types: [String]) {
+  private func content(_ storage: FaultyStorage) throws -> (
+    digests: [SHA256Digest], types: [String]
+  ) {
     let reader = try LogReader(try LedgerDirectory.open(path: "/ledger", storage: storage))
     #expect(reader.damage == nil)
-    var digests: [Digest32] = []
+    var digests: [SHA256Digest] = []
     var types: [String] = []
     try reader.read(from: 0, workers: 0) { chunk in
       try chunk.forEachEvent { event in
@@ -38,7 +40,7 @@ struct ImportCrashTests {
         guard types.last == "receipt.uploaded" else { return }
         let data = try JSONValue(Array(event.data))
         let hex = try #require(data["line_sha256"]?.stringValue)
-        digests.append(try #require(Array(hex.utf8).withUnsafeBytes { Digest32(hex: $0) }))
+        digests.append(try #require(Array(hex.utf8).withUnsafeBytes { SHA256Digest(hex: $0) }))
       }
       return true
     }

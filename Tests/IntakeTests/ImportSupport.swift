@@ -70,11 +70,11 @@ struct FakeFamilies: AppFamilies {
 }
 
 final class FakeKnownLines: KnownLines {
-  var digests: Set<Digest32> = []
+  var digests: Set<SHA256Digest> = []
   /// Set where nothing can be looked up.
   var failing: StopFlag?
 
-  func contains(_ digest: Digest32) -> Bool {
+  func contains(_ digest: SHA256Digest) -> Bool {
     failing?.set()
     return failing != nil || digests.contains(digest)
   }

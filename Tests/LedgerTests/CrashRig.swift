@@ -90,7 +90,7 @@ struct CrashRig {
     let reader = try LogReader(try LedgerDirectory.open(path: "/ledger", storage: storage))
     #expect(reader.damage == nil)
     var found: [String] = []
-    var leaves: [Digest32] = []
+    var leaves: [SHA256Digest] = []
     let hasher = SHA256()
     try reader.read(from: 0, workers: 0) { chunk in
       try chunk.forEachEvent { event in

@@ -71,7 +71,7 @@ final class LedgerFixture {
   func lines(workers: Int = 2) throws -> [[UInt8]] {
     let reader = try LogReader(directory)
     var lines: [[UInt8]] = []
-    var leaves: [Digest32] = []
+    var leaves: [SHA256Digest] = []
     var frontier = Frontier()
     let hasher = SHA256()
     try reader.read(from: 0, workers: workers) { chunk in
@@ -113,16 +113,16 @@ struct FrameBytes {
 }
 
 /// The leaf of a line, by its definition: the text up to the digest's closing quote, and a brace.
-func leafHash(_ line: [UInt8]) -> Digest32 {
+func leafHash(_ line: [UInt8]) -> SHA256Digest {
   let text = String(decoding: line, as: UTF8.self)
   let end = text.range(of: "\",\"salt\":")?.lowerBound ?? text.endIndex
   return hash([0] + Array(text[..<end].utf8) + Array("\"}".utf8))
 }
 
-func hash(_ bytes: [UInt8]) -> Digest32 { bytes.withUnsafeBytes { SHA256.hash($0) } }
+func hash(_ bytes: [UInt8]) -> SHA256Digest { bytes.withUnsafeBytes { SHA256.hash($0) } }
 
 /// The tree's root by RFC 6962's recursive definition.
-func naiveRoot(_ leaves: [Digest32]) -> Digest32 {
+func naiveRoot(_ leaves: [SHA256Digest]) -> SHA256Digest {
   if leaves.isEmpty { return hash([]) }
   if leaves.count == 1 { return leaves[0] }
   var split = 1

@@ -6,7 +6,7 @@ import Testing
 
 /// A tree of leaves in memory.
 private final class LeafList: TreeSource, Sendable {
-  let hashes: [Digest32]
+  let hashes: [SHA256Digest]
 
   init(_ records: [[UInt8]]) { hashes = records.map { hash([0] + $0) } }
 
@@ -19,13 +19,13 @@ private final class LeafList: TreeSource, Sendable {
     return frontier
   }
 
-  func leafHash(at index: Int) -> Digest32 { hashes[index] }
+  func leafHash(at index: Int) -> SHA256Digest { hashes[index] }
 
-  func root(_ size: Int) -> Digest32 { naiveRoot(Array(hashes[..<size])) }
+  func root(_ size: Int) -> SHA256Digest { naiveRoot(Array(hashes[..<size])) }
 }
 
 /// PATH by its recursive definition.
-private func naivePath(_ index: Int, _ leaves: [Digest32]) -> [Digest32] {
+private func naivePath(_ index: Int, _ leaves: [SHA256Digest]) -> [SHA256Digest] {
   if leaves.count == 1 { return [] }
   var split = 1
   while split * 2 < leaves.count { split *= 2 }
@@ -36,7 +36,7 @@ private func naivePath(_ index: Int, _ leaves: [Digest32]) -> [Digest32] {
 }
 
 /// SUB by its recursive definition.
-private func naiveSub(_ size: Int, _ leaves: [Digest32], _ isKnown: Bool) -> [Digest32] {
+private func naiveSub(_ size: Int, _ leaves: [SHA256Digest], _ isKnown: Bool) -> [SHA256Digest] {
   if size == leaves.count { return isKnown ? [] : [naiveRoot(leaves)] }
   var split = 1
   while split * 2 < leaves.count { split *= 2 }
@@ -116,7 +116,7 @@ struct TreeProofTests {
       let path = try TreeProof.inclusion(of: index, in: size, tree)
       let root = tree.root(size)
       func isAccepted(
-        _ leaf: Digest32, at index: Int, size: Int, _ root: Digest32, _ path: [Digest32]
+        _ leaf: SHA256Digest, at index: Int, size: Int, _ root: SHA256Digest, _ path: [SHA256Digest]
       ) -> Bool {
         TreeProof.verifyInclusion(of: leaf, at: index, size: size, root: root, path)
       }
@@ -144,7 +144,7 @@ struct TreeProofTests {
       let proof = try TreeProof.consistency(from: old, to: new, tree)
       let (oldRoot, newRoot) = (tree.root(old), tree.root(new))
       func isAccepted(
-        _ old: Int, _ oldRoot: Digest32, _ newRoot: Digest32, _ proof: [Digest32]
+        _ old: Int, _ oldRoot: SHA256Digest, _ newRoot: SHA256Digest, _ proof: [SHA256Digest]
       ) -> Bool {
         TreeProof.verifyConsistency(from: old, root: oldRoot, to: new, root: newRoot, proof)
       }

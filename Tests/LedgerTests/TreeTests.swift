@@ -45,7 +45,7 @@ struct TreeTests {
   func naive() throws {
     var frontier = Frontier()
     let hasher = SHA256()
-    var leaves: [Digest32] = []
+    var leaves: [SHA256Digest] = []
     for size in 0...70 {
       #expect(frontier.root == naiveRoot(leaves), "size \(size)")
       let bytes = frontier.bytes
@@ -60,8 +60,8 @@ struct TreeTests {
 
   @Test("A digest reads its own hexadecimal and nothing else")
   func hexadecimal() {
-    func parsed(_ text: String) -> Digest32? {
-      Array(text.utf8).withUnsafeBytes { Digest32(hex: $0) }
+    func parsed(_ text: String) -> SHA256Digest? {
+      Array(text.utf8).withUnsafeBytes { SHA256Digest(hex: $0) }
     }
     let digest = hash([1, 2, 3])
     #expect(parsed(digest.hex) == digest)

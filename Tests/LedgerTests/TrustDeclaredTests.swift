@@ -4,7 +4,7 @@ import Ledger
 import Testing
 
 @Suite struct TrustDeclaredTests {
-  private static func digest(_ byte: UInt8) -> Digest32 {
+  private static func digest(_ byte: UInt8) -> SHA256Digest {
     [UInt8](repeating: byte, count: 32).withUnsafeBytes { SHA256.hash($0) }
   }
 

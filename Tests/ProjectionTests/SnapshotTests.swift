@@ -84,7 +84,7 @@ import Testing
       let created = SnapshotCreated(
         size: header.size, root: header.root,
         projections: header.projectionVersions.map { .init(name: $0.name, version: $0.version) },
-        contentSHA256: Digest32(0, 0, 0, 0),
+        contentSHA256: SHA256Digest(0, 0, 0, 0),
         fileSHA256: (try salt(in: text) + digest.bytes).withUnsafeBytes { SHA256.hash($0) })
       let draft = EventDraft(type: "snapshot.created", version: 1, data: created.data)
       let position = try vouching.append(drafts: [draft])

@@ -67,7 +67,7 @@ import Testing
       ]),
   ]
 
-  private static func digest(_ byte: UInt8) -> Digest32 {
+  private static func digest(_ byte: UInt8) -> SHA256Digest {
     [byte].withUnsafeBytes { SHA256.hash($0) }
   }
 

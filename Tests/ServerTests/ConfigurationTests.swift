@@ -117,8 +117,8 @@ enum ConfigurationSample {
     expected.verification.retryCeilingMs = 300
     expected.verification.reuseReplyMs = 0
     let hex = Sample.plainFingerprint.lowercased().filter { $0 != ":" }
-    let root = try #require(Array(hex.utf8).withUnsafeBytes { Digest32(hex: $0) })
-    let signer = try #require(Array(Sample.digest.utf8).withUnsafeBytes { Digest32(hex: $0) })
+    let root = try #require(Array(hex.utf8).withUnsafeBytes { SHA256Digest(hex: $0) })
+    let signer = try #require(Array(Sample.digest.utf8).withUnsafeBytes { SHA256Digest(hex: $0) })
     expected.trust.additionalRoots = [root]
     expected.trust.transactionIntermediates = try [Sample.intermediate, Sample.plainCertificate]
       .map { try Base64.decode(Array($0.utf8)) }

@@ -19,7 +19,7 @@ package struct IssuedCertificate: Sendable {
   }
 
   /// SHA-256 of the whole certificate.
-  package var fingerprint: Digest32 { der.withUnsafeBytes { SHA256.hash($0) } }
+  package var fingerprint: SHA256Digest { der.withUnsafeBytes { SHA256.hash($0) } }
 }
 
 /// What one certificate is to say.

@@ -13,7 +13,7 @@ struct TransactionReply {
   let isSandbox: Bool
   let nowMs: Int64
 
-  func answer() throws(AuthorityError) -> ReceiptDesk.Answer {
+  func answer() throws(AuthorityError) -> FakeVerifyReceipt.Answer {
     let purchase = receipt.purchases.first ?? ReceiptPurchase()
     var json = JSONWriter()
     json.beginObject()
@@ -22,7 +22,7 @@ struct TransactionReply {
     guard purchase.expiresDateMs != nil else {
       json.field("status", integer: 0)
       json.endObject()
-      return ReceiptDesk.Answer(status: 0, body: json.bytes)
+      return FakeVerifyReceipt.Answer(status: 0, body: json.bytes)
     }
     let periods = memory.periods(of: [purchase], isSandbox: isSandbox, nowMs: nowMs)
     let latest = periods.last ?? purchase
@@ -42,7 +42,7 @@ struct TransactionReply {
     json.field("auto_renew_status", integer: willRenew ? 1 : 0)
     json.field("auto_renew_product_id", latest.productID ?? "")
     json.endObject()
-    return ReceiptDesk.Answer(status: status, body: json.bytes)
+    return FakeVerifyReceipt.Answer(status: status, body: json.bytes)
   }
 
   /// What the receipt says of its own purchase; of a renewal what differs.

@@ -62,7 +62,7 @@ extension CallPlan {
 
   /// The answer to a posted body, with the status of verifyReceipt that it bears.
   func answer(
-    to body: [UInt8], at endpoint: AppStoreEndpoint, by desk: ReceiptDesk
+    to body: [UInt8], at endpoint: AppStoreEndpoint, by desk: FakeVerifyReceipt
   ) -> (plan: AnswerPlan, status: Int?) {
     for behaviour in behaviours where !behaviour.isModifier {
       if let replaced = replacement(behaviour) { return replaced }

@@ -28,7 +28,7 @@ package struct StandInError: Error, CustomStringConvertible {
 package final class StandInServer: @unchecked Sendable {
   // Unchecked: the daemon's pointer is set once, before anyone else sees the object.
   private var daemon: OpaquePointer?
-  private let desk: ReceiptDesk
+  private let desk: FakeVerifyReceipt
   private let state = Monitor(StandInState())
   private let isStopping = Atomic(false)
   /// The loopback port.
@@ -38,7 +38,7 @@ package final class StandInServer: @unchecked Sendable {
   private static let bodyBytesMax = 8 << 20
 
   package init(authority: TestAuthority, options: StandInOptions = StandInOptions()) throws {
-    desk = try ReceiptDesk(authority: authority, sharedSecret: options.sharedSecret)
+    desk = try FakeVerifyReceipt(authority: authority, sharedSecret: options.sharedSecret)
     for request in options.controls {
       try state.withLock { state throws(ControlError) in try state.control(request) }
     }

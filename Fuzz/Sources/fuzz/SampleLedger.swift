@@ -145,7 +145,7 @@ enum LogCheck {
     guard draft.fault(eventCount: 1) == nil else { return }
     let buffer = ByteBuffer()
     EventEncoder().append(
-      salt.withUnsafeBytes { SaltedDraft(draft, salt: $0, SHA256()) },
+      salt.withUnsafeBytes { PreparedEvent(draft, salt: $0, SHA256()) },
       position: event.position, firstPosition: event.position, timeMs: event.recordedAtMs,
       to: buffer)
     require(Array(buffer.bytes) == Array(event.bytes) + [0x0A], "a line has one form")

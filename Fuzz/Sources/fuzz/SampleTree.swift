@@ -35,11 +35,11 @@ final class SampleTree: TreeSource, Sendable {
 
   var leafCount: Int { records.count }
 
-  func leafHash(at index: Int) -> Digest32 { Self.leafHash(records[index]) }
+  func leafHash(at index: Int) -> SHA256Digest { Self.leafHash(records[index]) }
 
   func frontier(at size: Int) -> Frontier { Self.frontier(of: records.prefix(size)) }
 
-  private static func leafHash(_ record: [UInt8]) -> Digest32 {
+  private static func leafHash(_ record: [UInt8]) -> SHA256Digest {
     record.withUnsafeBytes { TreeHash.leaf($0, SHA256()) }
   }
 

@@ -4,7 +4,7 @@ import Base
 /// A certificate that comes with the program: its text, and the fingerprint that the text must have.
 struct ShippedCertificate: Sendable {
   /// SHA-256 of the DER.
-  let fingerprint: Digest32
+  let fingerprint: SHA256Digest
   /// Base64 of the DER, in lines.
   let text: String
 
@@ -60,7 +60,7 @@ enum AppleCertificates {
 
   /// iTunes Store CA, 2009 to 2016: receipts of version 2.
   static let iTunesStore = ShippedCertificate(
-    fingerprint: Digest32(
+    fingerprint: SHA256Digest(
       0x447A_D654_8461_0F20, 0xFDC3_3804_C859_7A1E, 0x208F_BE4E_F9C5_6534, 0x85CC_7D3D_F730_C016),
     text: """
       MIIECzCCAvOgAwIBAgIBGjANBgkqhkiG9w0BAQUFADBiMQswCQYDVQQGEwJVUzETMBEGA1UEChMKQXBwbGUgSW5jLjEmMCQGA1UE
@@ -81,7 +81,7 @@ enum AppleCertificates {
 
   /// Worldwide Developer Relations, 2008 to 2016: receipts of version 3.
   static let developerRelations2008 = ShippedCertificate(
-    fingerprint: Digest32(
+    fingerprint: SHA256Digest(
       0x64B3_0291_3F11_CA1B, 0x6806_093B_76CA_DE7F, 0x7B12_3BE0_C049_24FD, 0xA87F_5F4E_8647_F051),
     text: """
       MIIEIzCCAwugAwIBAgIBGTANBgkqhkiG9w0BAQUFADBiMQswCQYDVQQGEwJVUzETMBEGA1UEChMKQXBwbGUgSW5jLjEmMCQGA1UE
@@ -103,7 +103,7 @@ enum AppleCertificates {
 
   /// The same name and key, 2013 to 2023.
   static let developerRelations2013 = ShippedCertificate(
-    fingerprint: Digest32(
+    fingerprint: SHA256Digest(
       0xCE05_7691_D730_F89C, 0xA25E_916F_7335_F4C8, 0xA157_13DC_D273_A658, 0xC024_023F_8EB8_09C2),
     text: """
       MIIEIjCCAwqgAwIBAgIIAd68xDltoBAwDQYJKoZIhvcNAQEFBQAwYjELMAkGA1UEBhMCVVMxEzARBgNVBAoTCkFwcGxlIEluYy4x
@@ -125,7 +125,7 @@ enum AppleCertificates {
 
   /// Worldwide Developer Relations G5, 2020 to 2030: receipts of version 4.
   static let developerRelationsG5 = ShippedCertificate(
-    fingerprint: Digest32(
+    fingerprint: SHA256Digest(
       0x53FD_0082_78E5_A595, 0xFE1E_908A_E9C5_E567, 0x5F26_2432_64A5_A643, 0x8C02_3E3C_E287_0760),
     text: """
       MIIEVTCCAz2gAwIBAgIUO36ACu7TAqHm7NuX2cqsKJzxaZQwDQYJKoZIhvcNAQELBQAwYjELMAkGA1UEBhMCVVMxEzARBgNVBAoT

@@ -8,7 +8,7 @@ internal import Glibc
 final class Certificate: @unchecked Sendable {
   // Unchecked: libcrypto locks what it computes late inside an X509; nothing else changes it.
   let handle: OpaquePointer
-  let fingerprint: Digest32
+  let fingerprint: SHA256Digest
   /// First and last second of validity, in epoch seconds.
   let validity: ClosedRange<Int64>
   /// The issuer and serial number as SignerInfo gives them.

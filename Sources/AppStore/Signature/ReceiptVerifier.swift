@@ -9,18 +9,18 @@ package final class ReceiptVerifier: Sendable {
   package struct Configuration: Sendable {
     /// SHA-256 fingerprints of trusted root certificates. A root that travels inside a receipt is
     /// used if and only if its fingerprint is here.
-    package var pinnedRoots: Set<Digest32>
+    package var pinnedRoots: Set<SHA256Digest>
     /// DER certificates for transaction receipts beside Apple's, which come with the program; such
     /// receipts embed their signer alone. The intermediates (trusted as configured), and the root if
     /// the chain is to be checked up to it (its fingerprint must be pinned).
     package var transactionIntermediates: [[UInt8]]
     /// SHA-256 fingerprints of self-signed certificates whose receipts are accepted with the
     /// environment `Xcode` or `LocalTesting`. Empty: such receipts are refused.
-    package var localTestingSigners: Set<Digest32>
+    package var localTestingSigners: Set<SHA256Digest>
 
     package init(
-      pinnedRoots: Set<Digest32> = [.appleRoot], transactionIntermediates: [[UInt8]] = [],
-      localTestingSigners: Set<Digest32> = []
+      pinnedRoots: Set<SHA256Digest> = [.appleRoot], transactionIntermediates: [[UInt8]] = [],
+      localTestingSigners: Set<SHA256Digest> = []
     ) {
       self.pinnedRoots = pinnedRoots
       self.transactionIntermediates = transactionIntermediates
@@ -55,7 +55,7 @@ package final class ReceiptVerifier: Sendable {
 
   private let configuration: Configuration
   /// What was configured for transaction receipts, roots included: each certificate's common name and fingerprint.
-  package let configuredCertificates: [(name: String, fingerprint: Digest32)]
+  package let configuredCertificates: [(name: String, fingerprint: SHA256Digest)]
   private let transactionRoots: [Certificate]
   private let transactionIntermediates: [Certificate]
   private let knownSigners = Monitor<[SignerKey: KnownSigner]>([:])
@@ -64,14 +64,14 @@ package final class ReceiptVerifier: Sendable {
   private struct SignerKey: Hashable {
     enum Use: Hashable { case unified, localTesting, transaction(TransactionSignature.Version) }
     let use: Use
-    let certificates: Digest32
+    let certificates: SHA256Digest
   }
 
   /// Makes a verifier; the configured certificates are parsed here.
   package init(configuration: Configuration) throws(ConfigurationError) {
     var roots: [Certificate] = []
     var intermediates: [Certificate] = []
-    var names: [(name: String, fingerprint: Digest32)] = []
+    var names: [(name: String, fingerprint: SHA256Digest)] = []
     for (index, der) in configuration.transactionIntermediates.enumerated() {
       guard let certificate = Certificate.parse(der) else {
         throw .unreadableCertificate(index: index)

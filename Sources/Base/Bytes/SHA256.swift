@@ -23,8 +23,8 @@ package final class SHA256 {
   }
 
   /// Ends the digest under way and starts an empty one.
-  package func finish() -> Digest32 {
-    var digest = Digest32()
+  package func finish() -> SHA256Digest {
+    var digest = SHA256Digest()
     let status = digest.withUnsafeMutableBytes { target in
       EVP_DigestFinal_ex(
         context, target.baseAddress?.assumingMemoryBound(to: UInt8.self), nil)
@@ -35,14 +35,14 @@ package final class SHA256 {
   }
 
   /// The digest of these bytes alone; no digest may be under way.
-  package func hash(_ bytes: UnsafeRawBufferPointer) -> Digest32 {
+  package func hash(_ bytes: UnsafeRawBufferPointer) -> SHA256Digest {
     update(bytes)
     return finish()
   }
 
   /// The digest of these bytes; for one-off use, since libcrypto makes a context for it.
-  package static func hash(_ bytes: UnsafeRawBufferPointer) -> Digest32 {
-    var digest = Digest32()
+  package static func hash(_ bytes: UnsafeRawBufferPointer) -> SHA256Digest {
+    var digest = SHA256Digest()
     let status = digest.withUnsafeMutableBytes { target in
       EVP_Digest(
         bytes.baseAddress, bytes.count,

@@ -3,7 +3,7 @@ import Base
 import Ledger
 import Revenue
 
-/// Exchange rates: either the columns date, base, quote and rate, or the wide layout of the European
+/// RequestHandler rates: either the columns date, base, quote and rate, or the wide layout of the European
 /// Central Bank's history (`eurofxref-hist.csv`: a date, then one column for each currency, base EUR).
 package enum RateListFile {
   static let columns = ["date", "base", "quote", "rate"]

@@ -225,7 +225,7 @@ package final class Importer<Appender: EventAppender> {
     }
   }
 
-  private func submit(_ accepted: Accepted, _ digest: Digest32) throws(ImportFailure) {
+  private func submit(_ accepted: Accepted, _ digest: SHA256Digest) throws(ImportFailure) {
     do throws(LedgerError) {
       let ticket = try appender.submit(accepted.drafts)
       hasSubmitted = true
@@ -275,7 +275,7 @@ package final class Importer<Appender: EventAppender> {
     case refused(FieldProblem)
   }
 
-  private func judge(_ line: ImportLine, number: Int, digest: Digest32) -> Verdict {
+  private func judge(_ line: ImportLine, number: Int, digest: SHA256Digest) -> Verdict {
     var subject = LineDrafts.Subject(line: line, receipt: nil)
     do throws(ReceiptError) {
       subject.receipt = try ReceiptFile.decode(line.fields.receiptFile)

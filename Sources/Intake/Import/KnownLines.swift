@@ -3,7 +3,7 @@ package import Base
 
 /// The lines that the ledger holds already, by the SHA-256 of their bytes.
 package protocol KnownLines {
-  func contains(_ digest: Digest32) -> Bool
+  func contains(_ digest: SHA256Digest) -> Bool
 }
 
 /// The app families that are registered.
@@ -23,7 +23,7 @@ struct DigestSet {
   private var slots = [Slot](repeating: Slot(high: 0, low: 0), count: 1024)
   private(set) var count = 0
 
-  private static func slot(_ digest: Digest32) -> Slot {
+  private static func slot(_ digest: SHA256Digest) -> Slot {
     digest.withUnsafeBytes { bytes in
       Slot(
         high: bytes.loadUnaligned(fromByteOffset: 0, as: UInt64.self),
@@ -44,11 +44,11 @@ struct DigestSet {
     return index
   }
 
-  func contains(_ digest: Digest32) -> Bool {
+  func contains(_ digest: SHA256Digest) -> Bool {
     slots[place(of: Self.slot(digest))].low != 0
   }
 
-  mutating func insert(_ digest: Digest32) {
+  mutating func insert(_ digest: SHA256Digest) {
     let wanted = Self.slot(digest)
     let index = place(of: wanted)
     guard slots[index].low == 0 else { return }

@@ -26,7 +26,7 @@ struct LineDrafts {
   }
 
   var number: Int
-  var digest: Digest32
+  var digest: SHA256Digest
   var appFamily: UUID16
   /// The time of the import, in epoch milliseconds.
   var nowMs: Int64

@@ -4,11 +4,11 @@ package import Base
 /// A receipt's identity. The same receipt uploaded again to the same app family has the same.
 package struct ReceiptIdentity: Equatable, Sendable {
   /// SHA-256 of the decoded receipt file.
-  package let sha256: Digest32
+  package let sha256: SHA256Digest
   /// UUID version 5: namespace the app family's id, name the 32 bytes of the digest.
   package let receiptID: UUID16
 
-  package init(sha256: Digest32, appFamily: UUID16) {
+  package init(sha256: SHA256Digest, appFamily: UUID16) {
     self.sha256 = sha256
     receiptID = sha256.withUnsafeBytes { UUID16.named($0, in: appFamily) }
   }

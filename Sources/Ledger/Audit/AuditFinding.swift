@@ -61,7 +61,7 @@ package struct AuditReport: Sendable {
   /// Whether the tree is that of all events, as the events themselves give it.
   package internal(set) var isTreeCertain = false
   /// The roots at the sizes that were asked for, computed from the events.
-  package internal(set) var roots: [Int: Digest32] = [:]
+  package internal(set) var roots: [Int: SHA256Digest] = [:]
   /// Kept checkpoints whose signature and root were checked.
   package internal(set) var checkpointCount = 0
   /// Whom verification trusted, from which position on; as many as findings are kept.

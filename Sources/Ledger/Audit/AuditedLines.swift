@@ -4,7 +4,7 @@ import Base
 /// The leaves of a run of lines, and what is wrong with its lines.
 final class AuditedLines: @unchecked Sendable {
   // Written by the thread that makes it, read by the one that takes it, never by both at a time.
-  private(set) var leafHashes: [Digest32] = []
+  private(set) var leafHashes: [SHA256Digest] = []
   private(set) var firstEventAtMs: Int64 = 0
   private(set) var lastEventAtMs: Int64 = 0
   /// What the run's events declare of whom verification trusts; malformed ones are left to the projections.

@@ -60,7 +60,7 @@ package final class ByteBuffer: @unchecked Sendable {
     text.withUTF8 { append(UnsafeRawBufferPointer($0)) }
   }
 
-  func append(_ digest: Digest32) {
+  func append(_ digest: SHA256Digest) {
     digest.withUnsafeBytes { append($0) }
   }
 

@@ -8,7 +8,7 @@ package struct Checkpoint: Sendable, Equatable {
   /// How many events there are.
   package let size: Int
   /// The tree's root.
-  package let root: Digest32
+  package let root: SHA256Digest
   /// The whole note, byte for byte.
   package let bytes: [UInt8]
 
@@ -42,7 +42,7 @@ package struct Checkpoint: Sendable, Equatable {
   }
 
   /// The text that is signed.
-  static func text(origin: String, size: Int, root: Digest32) -> String {
+  static func text(origin: String, size: Int, root: SHA256Digest) -> String {
     "\(origin)\n\(size)\n\(Base64.text(root.bytes))\n"
   }
 
@@ -56,8 +56,8 @@ package struct Checkpoint: Sendable, Equatable {
   }
 
   /// 32 bytes in base64.
-  static func digest(_ text: ArraySlice<UInt8>) -> Digest32? {
+  static func digest(_ text: ArraySlice<UInt8>) -> SHA256Digest? {
     guard let bytes = try? Base64.decode(Array(text)) else { return nil }
-    return bytes.withUnsafeBytes { Digest32($0) }
+    return bytes.withUnsafeBytes { SHA256Digest($0) }
   }
 }

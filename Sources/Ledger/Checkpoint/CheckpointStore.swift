@@ -145,7 +145,7 @@ package struct CheckpointStore {
   }
 
   private func keep(
-    size: Int, root: Digest32, _ key: SigningKey
+    size: Int, root: SHA256Digest, _ key: SigningKey
   ) throws(LedgerError) -> Checkpoint {
     let name = Self.fileName(size: size)
     do {
@@ -170,7 +170,7 @@ package struct CheckpointStore {
 
   /// Proves that the head to be signed and the last signed one are of one history.
   private func check(
-    last: Int, size: Int, root: Digest32, _ reader: LogReader
+    last: Int, size: Int, root: SHA256Digest, _ reader: LogReader
   ) throws(LedgerError) {
     let name = Self.fileName(size: last)
     guard let kept = try checkpoint(size: last) else { return }

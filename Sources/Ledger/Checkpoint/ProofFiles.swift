@@ -10,11 +10,11 @@ package struct InclusionProof: Sendable, Equatable {
   /// The event's position.
   package let index: Int
   /// From the leaf to the root.
-  package let hashes: [Digest32]
+  package let hashes: [SHA256Digest]
   /// The signed head, byte for byte.
   package let checkpoint: [UInt8]
 
-  package init(leafRecord: [UInt8], index: Int, hashes: [Digest32], checkpoint: [UInt8]) {
+  package init(leafRecord: [UInt8], index: Int, hashes: [SHA256Digest], checkpoint: [UInt8]) {
     self.leafRecord = leafRecord
     self.index = index
     self.hashes = hashes
@@ -65,11 +65,11 @@ package struct ConsistencyProof: Sendable, Equatable {
 
   /// The older signed head, byte for byte.
   package let oldCheckpoint: [UInt8]
-  package let hashes: [Digest32]
+  package let hashes: [SHA256Digest]
   /// The newer signed head, byte for byte.
   package let newCheckpoint: [UInt8]
 
-  package init(oldCheckpoint: [UInt8], hashes: [Digest32], newCheckpoint: [UInt8]) {
+  package init(oldCheckpoint: [UInt8], hashes: [SHA256Digest], newCheckpoint: [UInt8]) {
     self.oldCheckpoint = oldCheckpoint
     self.hashes = hashes
     self.newCheckpoint = newCheckpoint
@@ -142,8 +142,8 @@ private struct ProofLines {
   }
 
   /// The hashes up to the empty line.
-  mutating func hashes() throws(ProofError) -> [Digest32] {
-    var hashes: [Digest32] = []
+  mutating func hashes() throws(ProofError) -> [SHA256Digest] {
+    var hashes: [SHA256Digest] = []
     while true {
       let line = try line()
       if line.isEmpty { return hashes }

@@ -12,9 +12,9 @@ package struct SignedHeads: Equatable, Sendable {
   package let count: Int
   /// How many events the newest signed head has.
   package let size: Int
-  package let root: Digest32
+  package let root: SHA256Digest
 
-  package init(count: Int, size: Int, root: Digest32) {
+  package init(count: Int, size: Int, root: SHA256Digest) {
     (self.count, self.size, self.root) = (count, size, root)
   }
 

@@ -99,7 +99,7 @@ package struct PricesDeclared: Equatable, Sendable {
   }
 }
 
-/// Exchange rates: 1 base = rate quote.
+/// RequestHandler rates: 1 base = rate quote.
 package struct RatesDeclared: Equatable, Sendable {
   /// The rates of one day against one base.
   package struct Day: Equatable, Sendable {

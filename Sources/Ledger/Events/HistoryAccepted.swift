@@ -7,9 +7,9 @@ package struct HistoryAccepted: Equatable, Sendable {
   /// A position in a history.
   package struct Head: Equatable, Sendable {
     package var size: Int
-    package var root: Digest32
+    package var root: SHA256Digest
 
-    package init(size: Int, root: Digest32) { (self.size, self.root) = (size, root) }
+    package init(size: Int, root: SHA256Digest) { (self.size, self.root) = (size, root) }
   }
 
   /// The log's head when it was accepted.
@@ -29,7 +29,7 @@ package struct HistoryAccepted: Equatable, Sendable {
   package var data: [UInt8] {
     var writer = JSONWriter()
     writer.beginObject()
-    func object(_ key: StaticString, count: Int?, _ size: Int, _ root: Digest32) {
+    func object(_ key: StaticString, count: Int?, _ size: Int, _ root: SHA256Digest) {
       writer.key(key)
       writer.beginObject()
       if let count {

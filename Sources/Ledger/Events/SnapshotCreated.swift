@@ -15,16 +15,16 @@ package struct SnapshotCreated: Equatable, Sendable {
   /// How many events the snapshot has folded.
   package var size: Int
   /// The root of the tree of these events.
-  package var root: Digest32
+  package var root: SHA256Digest
   package var projections: [Version]
   /// SHA-256 of the snapshot's salt followed by the digest of its rows.
-  package var contentSHA256: Digest32
+  package var contentSHA256: SHA256Digest
   /// SHA-256 of the snapshot's salt followed by the SHA-256 of its compressed file.
-  package var fileSHA256: Digest32
+  package var fileSHA256: SHA256Digest
 
   package init(
-    size: Int, root: Digest32, projections: [Version], contentSHA256: Digest32,
-    fileSHA256: Digest32
+    size: Int, root: SHA256Digest, projections: [Version], contentSHA256: SHA256Digest,
+    fileSHA256: SHA256Digest
   ) {
     self.size = size
     self.root = root
@@ -93,18 +93,18 @@ extension JSONValue {
   }
 
   /// The root of a tree, in base64.
-  func root(_ name: String) -> Digest32? {
+  func root(_ name: String) -> SHA256Digest? {
     guard let text = self[name]?.stringValue, let bytes = try? Base64.decode(Array(text.utf8))
     else { return nil }
-    return bytes.withUnsafeBytes { Digest32($0) }
+    return bytes.withUnsafeBytes { SHA256Digest($0) }
   }
 
   /// A SHA-256 in hex.
-  func digest(_ name: String) -> Digest32? { self[name]?.digestValue }
+  func digest(_ name: String) -> SHA256Digest? { self[name]?.digestValue }
 
   /// The value as a SHA-256 in hex.
-  var digestValue: Digest32? {
+  var digestValue: SHA256Digest? {
     guard let text = stringValue else { return nil }
-    return Array(text.utf8).withUnsafeBytes { Digest32(hex: $0) }
+    return Array(text.utf8).withUnsafeBytes { SHA256Digest(hex: $0) }
   }
 }

@@ -9,24 +9,25 @@ package struct TrustDeclared: Equatable, Sendable {
     /// The subject's common name; empty where it has none.
     package var name: String
     /// SHA-256 of the DER.
-    package var sha256: Digest32
+    package var sha256: SHA256Digest
 
-    package init(name: String, sha256: Digest32) { (self.name, self.sha256) = (name, sha256) }
+    package init(name: String, sha256: SHA256Digest) { (self.name, self.sha256) = (name, sha256) }
   }
 
   /// The host that is asked about receipts of Production, with its port where the URL names one.
   package var productionHost: String
   package var sandboxHost: String
   /// SHA-256 fingerprints of the pinned roots, Apple's included, ascending.
-  package var roots: [Digest32]
+  package var roots: [SHA256Digest]
   /// Those that were configured; Apple's come with the program. Ascending by fingerprint.
   package var intermediates: [Certificate]
   /// SHA-256 fingerprints of signers of `Xcode` and `LocalTesting` receipts, ascending.
-  package var localTestingSigners: [Digest32]
+  package var localTestingSigners: [SHA256Digest]
 
   package init(
-    productionHost: String, sandboxHost: String, roots: [Digest32], intermediates: [Certificate],
-    localTestingSigners: [Digest32]
+    productionHost: String, sandboxHost: String, roots: [SHA256Digest],
+    intermediates: [Certificate],
+    localTestingSigners: [SHA256Digest]
   ) {
     self.productionHost = productionHost
     self.sandboxHost = sandboxHost
@@ -38,7 +39,7 @@ package struct TrustDeclared: Equatable, Sendable {
   /// The event's data: the same trust gives the same bytes.
   package var data: [UInt8] {
     var writer = JSONWriter()
-    func fingerprints(_ key: StaticString, _ digests: [Digest32]) {
+    func fingerprints(_ key: StaticString, _ digests: [SHA256Digest]) {
       writer.key(key)
       writer.beginArray()
       for digest in digests { writer.string(digest.hex) }
@@ -83,7 +84,7 @@ package struct TrustDeclared: Equatable, Sendable {
       }
       return host
     }
-    func fingerprints(_ name: String) throws(EventError) -> [Digest32] {
+    func fingerprints(_ name: String) throws(EventError) -> [SHA256Digest] {
       guard let array = value[name]?.arrayValue else { throw .badField(type, field: name) }
       let digests = array.compactMap(\.digestValue)
       guard digests.count == array.count else { throw .badField(type, field: name) }

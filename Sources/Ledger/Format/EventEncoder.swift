@@ -73,7 +73,7 @@ final class EventEncoder {
 
   /// Appends the line of a draft to a buffer.
   func append(
-    _ salted: SaltedDraft, position: Position, firstPosition: Position, timeMs: Int64,
+    _ salted: PreparedEvent, position: Position, firstPosition: Position, timeMs: Int64,
     to buffer: ByteBuffer
   ) {
     let draft = salted.draft
@@ -81,7 +81,7 @@ final class EventEncoder {
       let content = inserted(draft.references, into: bytes, firstPosition: firstPosition)
       let digest =
         salted.digest
-        ?? salted.withSalt { SaltedDraft.digest(salt: $0, data: content, hasher) }
+        ?? salted.withSalt { PreparedEvent.digest(salt: $0, data: content, hasher) }
       buffer.reserve(content.count + 320)
       buffer.append("{\"seq\":")
       buffer.appendDecimal(position)

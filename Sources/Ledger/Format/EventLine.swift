@@ -92,7 +92,7 @@ package struct EventLine {
   package var leafRecord: [UInt8] { Array(leafRecordStart) + [0x7D] }
 
   /// The hash of the leaf: SHA-256 of a zero byte and the leaf record.
-  package func leafHash(_ hasher: SHA256) -> Digest32 {
+  package func leafHash(_ hasher: SHA256) -> SHA256Digest {
     let record = leafRecordStart
     return withUnsafeTemporaryAllocation(byteCount: record.count + 2, alignment: 1) { leaf in
       leaf[0] = 0
@@ -107,7 +107,7 @@ package struct EventLine {
     let isSame = SaltText.withDecoded(saltText) { salt in
       hasher.update(salt)
       hasher.update(data)
-      return Digest32(hex: digestHex) == hasher.finish()
+      return SHA256Digest(hex: digestHex) == hasher.finish()
     }
     return isSame ?? false
   }

@@ -18,7 +18,7 @@ struct MemberHeader: Equatable {
     /// The tree after the block.
     case block(frontierAfter: Frontier)
     /// Blocks in the segment, its bytes before this member, and the tree's root after it.
-    case closing(blockCount: Int, segmentByteCount: Int, root: Digest32)
+    case closing(blockCount: Int, segmentByteCount: Int, root: SHA256Digest)
   }
 
   let checksum: UInt32
@@ -124,7 +124,7 @@ struct MemberHeader: Equatable {
       return .block(frontierAfter: frontier)
     case .closing:
       guard bytes.count == 48, let blockCount = load(0), let segmentByteCount = load(8),
-        let root = Digest32(part(16..<48))
+        let root = SHA256Digest(part(16..<48))
       else { return nil }
       return .closing(blockCount: blockCount, segmentByteCount: segmentByteCount, root: root)
     }
@@ -162,7 +162,7 @@ struct MemberWriter {
   }
 
   func closing(
-    first: Position, eventCount: Int, blockCount: Int, segmentByteCount: Int, root: Digest32,
+    first: Position, eventCount: Int, blockCount: Int, segmentByteCount: Int, root: SHA256Digest,
     lastEventAtMs: Int64
   ) {
     begin(

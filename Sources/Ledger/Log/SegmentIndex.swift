@@ -218,7 +218,7 @@ struct SegmentIndex {
 /// What the closing member at the end of a segment says.
 struct SegmentClosing {
   let endPosition: Position
-  let root: Digest32
+  let root: SHA256Digest
   let lastEventAtMs: Int64
 }
 

@@ -4,18 +4,20 @@ package import Base
 /// Hashes of leaves and nodes as in RFC 6962, section 2.1.
 package enum TreeHash {
   /// The root of a tree without leaves: SHA-256 of nothing.
-  package static func empty(_ hasher: SHA256) -> Digest32 {
+  package static func empty(_ hasher: SHA256) -> SHA256Digest {
     hasher.hash(UnsafeRawBufferPointer(start: nil, count: 0))
   }
 
   /// SHA-256 of a zero byte and the record.
-  package static func leaf(_ record: UnsafeRawBufferPointer, _ hasher: SHA256) -> Digest32 {
+  package static func leaf(_ record: UnsafeRawBufferPointer, _ hasher: SHA256) -> SHA256Digest {
     withUnsafeBytes(of: UInt8(0)) { hasher.update($0) }
     return hasher.hash(record)
   }
 
   /// SHA-256 of a one byte and both children.
-  package static func node(_ left: Digest32, _ right: Digest32, _ hasher: SHA256) -> Digest32 {
+  package static func node(_ left: SHA256Digest, _ right: SHA256Digest, _ hasher: SHA256)
+    -> SHA256Digest
+  {
     withUnsafeTemporaryAllocation(byteCount: 65, alignment: 1) { bytes in
       bytes[0] = 1
       left.withUnsafeBytes {
@@ -35,7 +37,7 @@ package struct Frontier: Sendable, Hashable {
   /// How many leaves the tree has.
   package private(set) var size: Int
   /// One root for each bit that is set in `size`, the highest first.
-  package private(set) var roots: [Digest32]
+  package private(set) var roots: [SHA256Digest]
 
   /// The tree without leaves.
   package init() {
@@ -49,21 +51,21 @@ package struct Frontier: Sendable, Hashable {
     self.size = size
     roots = []
     roots.reserveCapacity(size.nonzeroBitCount)
-    for start in stride(from: 0, to: bytes.count, by: Digest32.byteCount) {
-      let root = UnsafeRawBufferPointer(rebasing: bytes[start..<start + Digest32.byteCount])
-      guard let digest = Digest32(root) else { return nil }
+    for start in stride(from: 0, to: bytes.count, by: SHA256Digest.byteCount) {
+      let root = UnsafeRawBufferPointer(rebasing: bytes[start..<start + SHA256Digest.byteCount])
+      guard let digest = SHA256Digest(root) else { return nil }
       roots.append(digest)
     }
   }
 
   /// How many bytes the roots of a tree of this size take.
-  package static func byteCount(size: Int) -> Int { size.nonzeroBitCount * Digest32.byteCount }
+  package static func byteCount(size: Int) -> Int { size.nonzeroBitCount * SHA256Digest.byteCount }
 
   /// The roots, one after the other; read again with the size.
   package var bytes: [UInt8] { roots.flatMap(\.bytes) }
 
   /// Appends a leaf, given its hash.
-  package mutating func append(leafHash: Digest32, _ hasher: SHA256) {
+  package mutating func append(leafHash: SHA256Digest, _ hasher: SHA256) {
     var root = leafHash
     var rest = size
     while rest & 1 == 1 {
@@ -80,12 +82,12 @@ package struct Frontier: Sendable, Hashable {
   }
 
   /// The root of the whole tree.
-  package func root(_ hasher: SHA256) -> Digest32 {
+  package func root(_ hasher: SHA256) -> SHA256Digest {
     guard var root = roots.last else { return TreeHash.empty(hasher) }
     for left in roots.dropLast().reversed() { root = TreeHash.node(left, root, hasher) }
     return root
   }
 
   /// The root of the whole tree; for one-off use.
-  package var root: Digest32 { root(SHA256()) }
+  package var root: SHA256Digest { root(SHA256()) }
 }

@@ -8,7 +8,7 @@ package protocol TreeSource: AnyObject {
   /// The tree of the first so many leaves.
   func frontier(at size: Int) throws(LedgerError) -> Frontier
   /// The hash of one leaf.
-  func leafHash(at index: Int) throws(LedgerError) -> Digest32
+  func leafHash(at index: Int) throws(LedgerError) -> SHA256Digest
 }
 
 /// Lists of hashes that lead from a leaf, or from an earlier tree, to a root.
@@ -21,7 +21,7 @@ package enum TreeProof {
   /// `PATH(index, D[size])`: the hashes from the leaf up to the root.
   package static func inclusion(
     of index: Int, in size: Int, _ tree: some TreeSource
-  ) throws(LedgerError) -> [Digest32] {
+  ) throws(LedgerError) -> [SHA256Digest] {
     guard 0 <= index, index < size, size <= tree.leafCount else {
       throw LedgerError(
         .invalidInput, operation: "prove", object: "position \(index)",
@@ -46,7 +46,7 @@ package enum TreeProof {
   /// `PROOF(from, D[to])`: the hashes that both trees are made of. Empty where one of them is.
   package static func consistency(
     from: Int, to: Int, _ tree: some TreeSource
-  ) throws(LedgerError) -> [Digest32] {
+  ) throws(LedgerError) -> [SHA256Digest] {
     guard 0 <= from, from <= to, to <= tree.leafCount else {
       throw LedgerError(
         .invalidInput, operation: "prove", object: "consistency of \(from) and \(to) events",
@@ -77,8 +77,8 @@ package enum TreeProof {
 
   private static func roots(
     _ ranges: [Range<Int>], _ tree: some TreeSource, _ hasher: SHA256
-  ) throws(LedgerError) -> [Digest32] {
-    var result: [Digest32] = []
+  ) throws(LedgerError) -> [SHA256Digest] {
+    var result: [SHA256Digest] = []
     for range in ranges { result.append(try root(range, tree, hasher)) }
     return result
   }
@@ -86,10 +86,10 @@ package enum TreeProof {
   /// The root of a subtree: a range as proofs meet it, aligned to the power of two that holds it.
   private static func root(
     _ range: Range<Int>, _ tree: some TreeSource, _ hasher: SHA256
-  ) throws(LedgerError) -> Digest32 {
+  ) throws(LedgerError) -> SHA256Digest {
     let count = range.count
     if count == 1 { return try tree.leafHash(at: range.lowerBound) }
-    var roots: [Digest32]
+    var roots: [SHA256Digest]
     if range.upperBound & count == 0, count.nonzeroBitCount == 1 {
       // A right child stands in no frontier, but all that it is made of stands in the last before it.
       let before = try tree.frontier(at: range.upperBound - 1)
@@ -107,7 +107,7 @@ package enum TreeProof {
 
   /// Whether a leaf is the one at an index of the tree of this size and root.
   package static func verifyInclusion(
-    of leafHash: Digest32, at index: Int, size: Int, root: Digest32, _ proof: [Digest32]
+    of leafHash: SHA256Digest, at index: Int, size: Int, root: SHA256Digest, _ proof: [SHA256Digest]
   ) -> Bool {
     guard 0 <= index, index < size else { return false }
     let hasher = SHA256()
@@ -128,7 +128,8 @@ package enum TreeProof {
 
   /// Whether a tree is the beginning of a larger one. The tree without leaves is that of every one.
   package static func verifyConsistency(
-    from: Int, root oldRoot: Digest32, to: Int, root newRoot: Digest32, _ proof: [Digest32]
+    from: Int, root oldRoot: SHA256Digest, to: Int, root newRoot: SHA256Digest,
+    _ proof: [SHA256Digest]
   ) -> Bool {
     let hasher = SHA256()
     guard 0 <= from, from <= to else { return false }
@@ -159,7 +160,7 @@ extension LogReader: TreeSource {
   package var leafCount: Int { head.size }
 
   /// The hash of an event's leaf.
-  package func leafHash(at index: Int) throws(LedgerError) -> Digest32 {
+  package func leafHash(at index: Int) throws(LedgerError) -> SHA256Digest {
     let line = try event(at: index)
     let hash = line.withUnsafeBytes { EventLine($0)?.leafHash(SHA256()) }
     guard let hash else {

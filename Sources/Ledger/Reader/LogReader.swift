@@ -11,7 +11,7 @@ package struct LogHead: Sendable, Equatable {
   package let lastEventAtMs: Int64
 
   /// The root of the tree.
-  package var root: Digest32 { frontier.root }
+  package var root: SHA256Digest { frontier.root }
 }
 
 /// What a reader shows of a log.

@@ -14,7 +14,7 @@ package struct AppendResult: Sendable, Equatable {
 /// A submission under way. May be waited for by any thread, any number of times.
 package final class AppendTicket: @unchecked Sendable {
   /// What is to be appended; empty once that is settled, so that a ticket may be kept for long.
-  private(set) var drafts: [SaltedDraft]
+  private(set) var drafts: [PreparedEvent]
   /// The most bytes that the event lines can take.
   let byteCountLimit: Int
   // Written once before the semaphore is raised, read after it was passed. The drafts belong to the committing
@@ -22,7 +22,7 @@ package final class AppendTicket: @unchecked Sendable {
   private var outcome: Result<AppendResult, LedgerError>?
   private let semaphore: UnsafeMutablePointer<sem_t>
 
-  init(_ drafts: [SaltedDraft], byteCountLimit: Int) {
+  init(_ drafts: [PreparedEvent], byteCountLimit: Int) {
     self.drafts = drafts
     self.byteCountLimit = byteCountLimit
     semaphore = .allocate(capacity: 1)

@@ -36,7 +36,7 @@ final class RowWriter {
   private let arena: TextArena
   private var targets: [Target] = []
   private let state: UnsafeMutablePointer<State>
-  private let lane: RowLane?
+  private let lane: RowWriterThread?
   /// What went wrong where nothing may throw; thrown at the row's end.
   private var failure: DatabaseError?
 
@@ -44,7 +44,7 @@ final class RowWriter {
     self.database = database
     self.arena = arena
     // Where the system gives no thread, the caller's does the writing.
-    lane = isThreaded ? try? RowLane(database) : nil
+    lane = isThreaded ? try? RowWriterThread(database) : nil
     state = .allocate(capacity: 1)
     state.initialize(to: State())
   }
@@ -187,7 +187,7 @@ final class RowWriter {
 
   private func send(_ batch: inout RowBatch, _ target: Target) throws(DatabaseError) {
     precondition(batch.valueCount % target.valueCount == 0, "a row has another count of values")
-    let work = RowLane.Work(
+    let work = RowWriterThread.Work(
       rows: batch, valueCount: target.valueCount, statement: target.statement)
     if let lane {
       try lane.send(work)
@@ -202,7 +202,7 @@ final class RowWriter {
   func execute(_ sql: String) throws(DatabaseError) {
     try sendAll()
     guard let lane else { return try database.execute(sql) }
-    try lane.send(RowLane.Work(sql: sql))
+    try lane.send(RowWriterThread.Work(sql: sql))
   }
 
   private func sendAll() throws(DatabaseError) {

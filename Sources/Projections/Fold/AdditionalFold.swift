@@ -6,12 +6,12 @@ import Revenue
 final class AdditionalFold {
   private let projections: [any Projection]
   private let rows: ProjectionRows
-  private let symbols: SymbolTable
+  private let symbols: StringInterner
   private let userIdentifier: (Int32) throws(DatabaseError) -> Text
 
   /// Nil where there are none: the fold then pays nothing for them.
   init?(
-    _ projections: ProjectionSet, _ rows: RowWriter, _ symbols: SymbolTable,
+    _ projections: ProjectionSet, _ rows: RowWriter, _ symbols: StringInterner,
     userIdentifier: @escaping (Int32) throws(DatabaseError) -> Text
   ) {
     if projections.additional.isEmpty { return nil }

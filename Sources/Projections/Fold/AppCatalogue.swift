@@ -5,13 +5,13 @@ import Revenue
 
 /// The app families that declare products, as they were registered last.
 final class AppCatalogue {
-  private let symbols: SymbolTable
+  private let symbols: StringInterner
   private let arena: TextArena
   private var families: [Symbol: DeclaredProducts] = [:]
   /// The ids of all families, by bundle id.
   private var bundleFamilies: [TextKey: String] = [:]
 
-  init(_ symbols: SymbolTable, _ arena: TextArena) {
+  init(_ symbols: StringInterner, _ arena: TextArena) {
     self.symbols = symbols
     self.arena = arena
   }

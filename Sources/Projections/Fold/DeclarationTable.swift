@@ -7,7 +7,7 @@ import Revenue
 /// Writes declarations, and keeps the price lists that the rules ask for.
 final class DeclarationTable {
   private let database: Database
-  private let symbols: SymbolTable
+  private let symbols: StringInterner
   /// Where rows go; nil where declarations are only read.
   private let rows: RowWriter?
   private(set) var priceList = PriceList()
@@ -15,7 +15,7 @@ final class DeclarationTable {
   private(set) var hasNewPrices = false
   private var isLoaded: Bool
 
-  init(_ database: Database, _ rows: RowWriter?, _ symbols: SymbolTable, isFresh: Bool) {
+  init(_ database: Database, _ rows: RowWriter?, _ symbols: StringInterner, isFresh: Bool) {
     self.database = database
     self.rows = rows
     self.symbols = symbols

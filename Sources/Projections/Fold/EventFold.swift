@@ -13,7 +13,7 @@ final class EventFold {
   let isFresh: Bool
   private let readEvent: EventAccess
   private let arena = TextArena()
-  private let symbols: SymbolTable
+  private let symbols: StringInterner
   private var symbolRows: SymbolRows
   private let users: UserTable
   private let receipts: ReceiptTable
@@ -69,7 +69,7 @@ final class EventFold {
     }
     let rows = RowWriter(database, arena, isThreaded: isFresh)
     self.rows = rows
-    symbols = SymbolTable(arena)
+    symbols = StringInterner(arena)
     if !isFresh { try symbols.load(from: database) }
     symbolRows = SymbolRows(symbols)
     let users = try UserTable(database, arena, isFresh: isFresh)

@@ -127,7 +127,7 @@ extension SignedHeads {
     else { return nil }
     let row = try database.prepare(
       "SELECT checkpoints, size, root FROM signed_heads WHERE id = 0")
-    guard try row.step(), let root = Digest32(row.bytes(2)), row.integer(0) >= 0,
+    guard try row.step(), let root = SHA256Digest(row.bytes(2)), row.integer(0) >= 0,
       row.integer(1) >= 0
     else { return nil }
     self.init(count: Int(row.integer(0)), size: Int(row.integer(1)), root: root)

@@ -11,7 +11,7 @@ struct Progress {
   var lastEventAtMs: Int64?
 
   /// The tree's root at the position.
-  var root: Digest32 { frontier.root }
+  var root: SHA256Digest { frontier.root }
 
   init() {}
 

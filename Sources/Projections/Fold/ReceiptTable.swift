@@ -83,9 +83,9 @@ final class ReceiptTable {
   private let arena: TextArena
   private let database: Database
   private let isFresh: Bool
-  private let receipts = RecordStore<ReceiptRecord>()
+  private let receipts = ChunkedArray<ReceiptRecord>()
   /// Places in `receipts` by id and, where they differ, by number.
-  private let places = PlaceTable()
+  private let places = HashIndex()
   private var placesByNumber: [Int32: Int] = [:]
   private var nextNumber: Int32
   /// For rows whose `is_final` is new or changes, and for all others.

@@ -5,7 +5,7 @@ import Revenue
 /// Writes the sales of a store, and fetches those of earlier runs.
 final class SaleTable: SaleSource {
   private let database: Database
-  private let symbols: SymbolTable
+  private let symbols: StringInterner
   private let isFresh: Bool
   private var saleTarget: RowTarget?
   private var transactionTarget: RowTarget?
@@ -48,7 +48,7 @@ final class SaleTable: SaleSource {
     trust
     """
 
-  init(_ database: Database, _ symbols: SymbolTable, isFresh: Bool) {
+  init(_ database: Database, _ symbols: StringInterner, isFresh: Bool) {
     self.database = database
     self.symbols = symbols
     self.isFresh = isFresh

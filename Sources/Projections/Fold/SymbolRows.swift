@@ -1,7 +1,7 @@
 // Symbols in the database: the table `symbols`.
 import Revenue
 
-extension SymbolTable {
+extension StringInterner {
   /// Reads the symbols of a database that are not here yet.
   func load(from database: Database) throws(DatabaseError) {
     let statement = try database.prepare("SELECT text FROM symbols WHERE id >= ? ORDER BY id")
@@ -12,13 +12,13 @@ extension SymbolTable {
 
 /// Writes symbols that the database does not have.
 struct SymbolRows {
-  private let symbols: SymbolTable
+  private let symbols: StringInterner
   /// So many are in the database already.
   private var storedCount: Int
   private var target: RowTarget?
 
   /// - Parameter symbols: as they were loaded from the database, without any other.
-  init(_ symbols: SymbolTable) {
+  init(_ symbols: StringInterner) {
     self.symbols = symbols
     storedCount = symbols.count
   }

@@ -44,7 +44,7 @@ final class UploadTable {
     rows.begin(target)
     rows.add(position)
     rows.add(Int(receipt))
-    let digest = view.lineSHA256Hex.flatMap { Digest32(hex: $0.raw) }
+    let digest = view.lineSHA256Hex.flatMap { SHA256Digest(hex: $0.raw) }
     rows.add(digest?.indexHash)
     rows.add(occurredAtMs)
     rows.add(recordedAtMs)
@@ -134,7 +134,7 @@ extension RowWriter {
   }
 }
 
-extension Digest32 {
+extension SHA256Digest {
   /// A number for an index: the digest's first four bytes.
   var indexHash: Int64 {
     withUnsafeBytes { Int64(Int32(littleEndian: $0.loadUnaligned(as: Int32.self))) }

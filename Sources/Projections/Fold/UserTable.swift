@@ -15,9 +15,9 @@ final class UserTable {
   private let arena: TextArena
   private let database: Database
   private let isFresh: Bool
-  private let users = RecordStore<User>()
+  private let users = ChunkedArray<User>()
   /// Places in `users` by identifier and, where they differ, by number.
-  private let places = PlaceTable()
+  private let places = HashIndex()
   private var placesByNumber: [Int32: Int] = [:]
   private var nextNumber: Int32
   private var target: RowTarget?

@@ -8,7 +8,7 @@ import Revenue
 final class VerificationTable {
   private let rows: RowWriter
   private let target: RowTarget
-  private let symbols: SymbolTable
+  private let symbols: StringInterner
   private let keeper: TextKeeper
   private let receipts: ReceiptTable
   private let openUploads: OpenUploads
@@ -20,7 +20,7 @@ final class VerificationTable {
   ///   - keeper: keeps a word until the next event.
   ///   - answerTimes: hears of final answers; nil where nobody asks for them.
   init(
-    _ rows: RowWriter, _ symbols: SymbolTable, _ keeper: TextKeeper, _ receipts: ReceiptTable,
+    _ rows: RowWriter, _ symbols: StringInterner, _ keeper: TextKeeper, _ receipts: ReceiptTable,
     _ openUploads: OpenUploads, _ answerTimes: AnswerTimes?
   ) throws(DatabaseError) {
     self.rows = rows

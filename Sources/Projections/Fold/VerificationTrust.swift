@@ -21,7 +21,7 @@ extension TrustDeclared {
     var words: [String] = []
     for (endpoint, host) in [("production", productionHost), ("sandbox", sandboxHost)]
     where !AppleTrust.isHost(host) { words.append("host \(host) for \(endpoint)") }
-    func add(_ kind: String, _ digests: [Digest32]) {
+    func add(_ kind: String, _ digests: [SHA256Digest]) {
       for digest in digests where !AppleTrust.certificates.contains(digest) {
         words.append("\(kind) \(digest.hex)")
       }

@@ -26,7 +26,7 @@ package final class LiveProjections: Sendable {
   private let folding: Monitor<LiveFold>
   private let shared: Monitor<Shared>
   private let questions: Monitor<Questions?>
-  private let keeper: LogKeeper?
+  private let keeper: WALCheckpointer?
   private let answerTimes: AnswerTimes
 
   /// Opens the projections, caught up with the log, or builds them where there are none that fit.
@@ -38,7 +38,7 @@ package final class LiveProjections: Sendable {
     shared = Monitor(Shared())
     questions = Monitor(nil)
     // Where the system gives no thread, SQLite writes its log back in the middle of commits, as it does.
-    keeper = try? LogKeeper { [folding] body in folding.withLock { _ in body() } }
+    keeper = try? WALCheckpointer { [folding] body in folding.withLock { _ in body() } }
     try folding.withLock { try share($0) }
   }
 

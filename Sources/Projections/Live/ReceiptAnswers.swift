@@ -10,7 +10,7 @@ final class ReceiptAnswers {
   let database: Database
   private let readEvent: (Position) throws -> [UInt8]
   private let arena = TextArena()
-  private let symbols: SymbolTable
+  private let symbols: StringInterner
   private let keeper = TextKeeper()
   private let selectUpload: Statement
   private let selectNewest: Statement
@@ -25,7 +25,7 @@ final class ReceiptAnswers {
   ) throws(DatabaseError) {
     self.database = database
     self.readEvent = readEvent
-    symbols = SymbolTable(arena)
+    symbols = StringInterner(arena)
     begin = try database.prepare("BEGIN")
     commit = try database.prepare("COMMIT")
     selectNewest = try database.prepare(

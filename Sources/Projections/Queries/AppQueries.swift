@@ -77,7 +77,7 @@ package final class AppQueries {
       else { return counts }
     } catch { throw .database(error) }
     let arena = TextArena()
-    let symbols = SymbolTable(arena)
+    let symbols = StringInterner(arena)
     do throws(DatabaseError) { try symbols.load(from: database) } catch { throw .database(error) }
     let bundles = Set(app.bundleIDs.compactMap { symbols.known($0) })
     for sale in try PendingSales(database, symbols, arena).sales

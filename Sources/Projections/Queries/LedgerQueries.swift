@@ -9,7 +9,7 @@ import Revenue
 package final class LedgerQueries {
   let database: Database
   let arena = TextArena()
-  let symbols: SymbolTable
+  let symbols: StringInterner
   let table: SaleTable
   /// The sales that were asked for so far.
   let store: SaleStore
@@ -22,7 +22,7 @@ package final class LedgerQueries {
   ) throws {
     self.database = database
     self.readEvent = readEvent
-    symbols = SymbolTable(arena)
+    symbols = StringInterner(arena)
     table = SaleTable(database, symbols, isFresh: false)
     store = SaleStore(arena, source: table)
     try database.execute("BEGIN")

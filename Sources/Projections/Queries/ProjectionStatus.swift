@@ -77,7 +77,7 @@ package struct ProjectionList: Equatable, Sendable {
 /// How many events projections have folded, and the root that they recorded with it.
 package struct RecordedHead: Equatable, Sendable {
   package let size: Int
-  package let root: Digest32
+  package let root: SHA256Digest
   /// Replies among those events that are not about their receipts; nil where projections of another version can't
   /// tell.
   package let replyMismatches: Int?
@@ -213,7 +213,7 @@ extension Projector {
   private static func pendingSaleCount(_ database: Database) throws -> Int {
     guard try database.integer("SELECT 1 FROM pending_receipts LIMIT 1") != nil else { return 0 }
     let arena = TextArena()
-    let symbols = SymbolTable(arena)
+    let symbols = StringInterner(arena)
     try symbols.load(from: database)
     return try PendingSales(database, symbols, arena).sales.count
   }

@@ -22,7 +22,7 @@ package final class IntakeLookup {
   }
 
   /// Whether an import line with this digest is in the ledger.
-  package func containsLine(_ digest: Digest32) throws(DatabaseError) -> Bool {
+  package func containsLine(_ digest: SHA256Digest) throws(DatabaseError) -> Bool {
     defer { selectLine.reset() }
     selectLine.bind(1, digest.indexHash)
     digest.withUnsafeBytes { selectLine.bind(2, blob: $0) }

@@ -10,9 +10,9 @@ package struct ReportHeading: Sendable {
   package var ledger: LedgerIdentity
   /// How many events the report rests on, and their tree's root.
   package var size: Int
-  package var root: Digest32
+  package var root: SHA256Digest
 
-  package init(request: ReportRequest, ledger: LedgerIdentity, size: Int, root: Digest32) {
+  package init(request: ReportRequest, ledger: LedgerIdentity, size: Int, root: SHA256Digest) {
     self.request = request
     self.ledger = ledger
     self.size = size

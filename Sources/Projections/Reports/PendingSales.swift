@@ -11,7 +11,7 @@ final class PendingSales {
   private(set) var lines: [ReportLine] = []
 
   init(
-    _ database: Database, _ symbols: SymbolTable, _ arena: TextArena
+    _ database: Database, _ symbols: StringInterner, _ arena: TextArena
   ) throws(ProjectionError) {
     do throws(DatabaseError) {
       let table = SaleTable(database, symbols, isFresh: false)
@@ -39,7 +39,7 @@ final class PendingSales {
 
   /// Each local verification of a pending receipt is an observation of what its file holds.
   private static func fold(
-    _ database: Database, _ symbols: SymbolTable, _ arena: TextArena, into revenue: RevenueFold
+    _ database: Database, _ symbols: StringInterner, _ arena: TextArena, into revenue: RevenueFold
   ) throws(DatabaseError) {
     // A verification comes after the receipt's first upload: older ones need not be looked at.
     let first = try database.integer(

@@ -7,7 +7,7 @@ package enum Report {
   /// How many events a database has folded, and their tree's root.
   package static func head(
     of database: Database
-  ) throws(ProjectionError) -> (size: Int, root: Digest32) {
+  ) throws(ProjectionError) -> (size: Int, root: SHA256Digest) {
     do throws(DatabaseError) {
       let progress = try Progress(database)
       return (progress.position, progress.root)
@@ -43,7 +43,7 @@ package enum Report {
   @discardableResult
   package static func write(
     _ request: ReportRequest, from database: Database,
-    with makeWriter: (_ size: Int, _ root: Digest32) throws -> any ReportWriter
+    with makeWriter: (_ size: Int, _ root: SHA256Digest) throws -> any ReportWriter
   ) throws -> ReportSummary {
     // The figures and what stands beside them must be of one moment.
     try database.execute("BEGIN")

@@ -57,7 +57,7 @@ final class ReportSource {
   let database: Database
   let request: ReportRequest
   let arena = TextArena()
-  let symbols: SymbolTable
+  let symbols: StringInterner
   private var currencies: [Currency?] = []
   /// For each symbol whether it is an environment that the request shows, those behind the last are not; nil
   /// shows all.
@@ -74,7 +74,7 @@ final class ReportSource {
   init(_ database: Database, _ request: ReportRequest) throws(ProjectionError) {
     self.database = database
     self.request = request
-    symbols = SymbolTable(arena)
+    symbols = StringInterner(arena)
     calendar = PeriodCalendar(request.granularity, in: request.zone)
     firstDay = request.from?.dayNumber ?? .min
     lastDay = request.to?.dayNumber ?? .max
@@ -210,7 +210,7 @@ final class ReportSource {
 }
 
 /// The country column's text: `ZZ` where no upload has named one (rule R6).
-extension SymbolTable {
+extension StringInterner {
   func country(_ symbol: Symbol) -> Text {
     symbol == .none ? ("ZZ" as StaticString).text : text(symbol)
   }

@@ -94,7 +94,7 @@ struct RevenueReport {
   private let source: ReportSource
   private var conversion: ReportingCurrency?
   private let dimensions: [ReportDimension]
-  private let places = PlaceTable()
+  private let places = HashIndex()
   private var rows: [(key: Key, sums: RevenueSums)] = []
   /// Of the line before: neighbours often belong together.
   private var lastPlace = 0

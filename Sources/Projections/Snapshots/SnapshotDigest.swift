@@ -22,7 +22,7 @@ struct SnapshotSalt {
   }
 
   /// The SHA-256 of the salt followed by a digest.
-  func conceal(_ digest: Digest32) -> Digest32 {
+  func conceal(_ digest: SHA256Digest) -> SHA256Digest {
     (bytes + digest.bytes).withUnsafeBytes { SHA256.hash($0) }
   }
 }
@@ -30,7 +30,7 @@ struct SnapshotSalt {
 extension Projector {
   /// The digest of every row of every table but those that say how far the database has come: the tables by name, the
   /// rows in the order of their keys. It is the same for equal rows, whichever way they came into the file.
-  func contentDigest(of database: Database) throws(ProjectionError) -> Digest32 {
+  func contentDigest(of database: Database) throws(ProjectionError) -> SHA256Digest {
     do throws(DatabaseError) {
       return try database.interruptible(by: observer.isCancelled) { () throws(DatabaseError) in
         var digest = ContentDigest()
@@ -82,7 +82,7 @@ private struct ContentDigest {
     buffer.removeAll(keepingCapacity: true)
   }
 
-  mutating func finish() -> Digest32 {
+  mutating func finish() -> SHA256Digest {
     flush()
     return hasher.finish()
   }

@@ -29,19 +29,19 @@ package struct SnapshotHeader: Sendable {
   /// The compressed file: its name in the same folder, its length and its SHA-256.
   package let file: String
   package let byteCount: Int
-  package let sha256: Digest32
+  package let sha256: SHA256Digest
   /// What keeps the event that vouches for the snapshot from telling what it holds.
   let salt: SnapshotSalt
   /// The position of that event.
   package let event: Position
 
   /// The root of the tree of its events.
-  package var root: Digest32 { frontier.root }
+  package var root: SHA256Digest { frontier.root }
 
   init(
     _ identity: LedgerIdentity, _ progress: Progress, _ projections: [ProjectionIdentity],
     createdAtMs: Int64, databaseByteCount: Int,
-    file: String, byteCount: Int, sha256: Digest32, salt: SnapshotSalt, event: Position
+    file: String, byteCount: Int, sha256: SHA256Digest, salt: SnapshotSalt, event: Position
   ) {
     origin = identity.origin
     ledgerID = "\(identity.id)"
@@ -165,7 +165,7 @@ package struct SnapshotHeader: Sendable {
     file = try text("file", in: json)
     guard Self.fileNames(size: size).contains(file) else { throw refusal("file") }
     byteCount = try count("bytes")
-    let digest = Array(try text("sha256", in: json).utf8).withUnsafeBytes { Digest32(hex: $0) }
+    let digest = Array(try text("sha256", in: json).utf8).withUnsafeBytes { SHA256Digest(hex: $0) }
     guard let digest else { throw refusal("sha256") }
     sha256 = digest
     let saltText = try text("salt", in: json)

@@ -110,7 +110,7 @@ package struct SnapshotStore {
   ///     snapshot comes into being.
   func save(
     _ database: Int32, _ progress: Progress, _ projections: [ProjectionIdentity],
-    content: Digest32, isCancelled: () -> Bool,
+    content: SHA256Digest, isCancelled: () -> Bool,
     append: (EventDraft) throws(ProjectionError) -> Position
   ) throws(ProjectionError) -> Snapshot {
     try withLock(isCancelled: isCancelled) { (folder) throws(ProjectionError) in
@@ -166,7 +166,7 @@ package struct SnapshotStore {
 
   private typealias Sink = (UnsafeRawBufferPointer) throws(ProjectionError) -> Void
   private typealias Written = (
-    descriptor: Int32, inputByteCount: Int, byteCount: Int, sha256: Digest32
+    descriptor: Int32, inputByteCount: Int, byteCount: Int, sha256: SHA256Digest
   )
 
   /// Writes a file under its name for builders, and forces it to disk. The caller closes it.

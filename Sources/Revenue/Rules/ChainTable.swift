@@ -21,7 +21,7 @@ final class ChainTable {
   }
 
   private let store: SaleStore
-  private let places = PlaceTable()
+  private let places = HashIndex()
   private var chains: [Chain] = []
   /// For each member the one that was added before it, or −1.
   private var previous: [Int32]

@@ -3,10 +3,10 @@
 /// Gives a price to sales for which no client sent one, or takes it away where it no longer follows.
 package struct DerivedPrices {
   let store: SaleStore
-  let symbols: SymbolTable
+  let symbols: StringInterner
   let priceList: PriceList
 
-  package init(store: SaleStore, symbols: SymbolTable, priceList: PriceList) {
+  package init(store: SaleStore, symbols: StringInterner, priceList: PriceList) {
     self.store = store
     self.symbols = symbols
     self.priceList = priceList

@@ -4,7 +4,7 @@ package import AppStore
 /// Folds verifications, in position order, into the sales of a store.
 package final class RevenueFold {
   let store: SaleStore
-  let symbols: SymbolTable
+  let symbols: StringInterner
   let exceptions: any ExceptionSink
   /// Gives a user's identifier, for exceptions.
   let userIdentifier: (Int32) throws -> Text
@@ -25,7 +25,7 @@ package final class RevenueFold {
   package private(set) var fraudReason: FraudReason?
 
   package init(
-    store: SaleStore, symbols: SymbolTable, exceptions: any ExceptionSink,
+    store: SaleStore, symbols: StringInterner, exceptions: any ExceptionSink,
     userIdentifier: @escaping (Int32) throws -> Text
   ) {
     self.store = store

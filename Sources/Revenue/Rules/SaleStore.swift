@@ -20,10 +20,10 @@ package final class SaleStore {
   }
 
   package let arena: TextArena
-  package let sales = RecordStore<Sale>()
-  private let aliases = RecordStore<Alias>()
-  private let lines = RecordStore<SaleLine>()
-  private let places = PlaceTable()
+  package let sales = ChunkedArray<Sale>()
+  private let aliases = ChunkedArray<Alias>()
+  private let lines = ChunkedArray<SaleLine>()
+  private let places = HashIndex()
   /// Nil where all sales are in memory.
   private unowned let source: (any SaleSource)?
   /// The number that the next sale gets.

@@ -36,11 +36,11 @@ package struct Configuration: Sendable, Equatable {
   /// Whom to trust beside Apple's root.
   package struct Trust: Sendable, Equatable {
     /// SHA-256 fingerprints of roots pinned beside Apple's, for a test authority.
-    package var additionalRoots: [Digest32] = []
+    package var additionalRoots: [SHA256Digest] = []
     /// DER certificates for transaction receipts.
     package var transactionIntermediates: [[UInt8]] = []
     /// SHA-256 fingerprints of signers of `Xcode` and `LocalTesting` receipts.
-    package var localTestingSigners: [Digest32] = []
+    package var localTestingSigners: [SHA256Digest] = []
 
     package init() {}
 
@@ -58,7 +58,7 @@ package struct Configuration: Sendable, Equatable {
     /// The public name by which it is listed and revoked.
     package var id: String
     /// SHA-256 of the token's text. A token is 32 random bytes: no slow hash is needed.
-    package var sha256: Digest32
+    package var sha256: SHA256Digest
     /// The app family that it is bound to, as the UUID's text.
     package var appFamilyID: String
     /// Epoch milliseconds.
@@ -67,7 +67,7 @@ package struct Configuration: Sendable, Equatable {
     package var revokedAtMs: Int64?
 
     package init(
-      id: String, sha256: Digest32, appFamilyID: String, createdAtMs: Int64,
+      id: String, sha256: SHA256Digest, appFamilyID: String, createdAtMs: Int64,
       revokedAtMs: Int64? = nil
     ) {
       self.id = id

@@ -171,7 +171,7 @@ struct ConfigurationReader {
 
   private mutating func tokens(_ value: JSONValue, _ path: String) -> [Configuration.Token] {
     var ids = Set<String>()
-    var digests = Set<Digest32>()
+    var digests = Set<SHA256Digest>()
     return list(value, path) { reader, value, path in
       guard let token = reader.token(value, path) else { return nil }
       if !ids.insert(token.id).inserted {
@@ -225,7 +225,7 @@ struct ConfigurationReader {
     return text
   }
 
-  private mutating func fingerprints(_ value: JSONValue, _ path: String) -> [Digest32] {
+  private mutating func fingerprints(_ value: JSONValue, _ path: String) -> [SHA256Digest] {
     list(value, path) { reader, value, path in
       guard let text = reader.text(value, path) else { return nil }
       return FingerprintText.digest(text)
@@ -235,7 +235,7 @@ struct ConfigurationReader {
 
   /// The certificates of an entry: its text, or the file that it names.
   private mutating func certificates(
-    _ value: JSONValue, _ path: String, pinnedRoots: Set<Digest32>
+    _ value: JSONValue, _ path: String, pinnedRoots: Set<SHA256Digest>
   ) -> [[UInt8]]? {
     let bytes: [UInt8]
     switch value {

@@ -99,7 +99,7 @@ enum NetworkText {
 
 /// A SHA-256 as people and tools write it: 64 digits of either case, with colons between bytes or not.
 enum FingerprintText {
-  static func digest(_ text: String) -> Digest32? {
+  static func digest(_ text: String) -> SHA256Digest? {
     var digits = Array(text.utf8)
     if digits.count == 95 {
       guard stride(from: 2, to: 95, by: 3).allSatisfy({ digits[$0] == UInt8(ascii: ":") })
@@ -107,7 +107,7 @@ enum FingerprintText {
       digits = digits.enumerated().filter { $0.offset % 3 != 2 }.map(\.element)
     }
     let lower = digits.map { (0x41...0x46).contains($0) ? $0 | 0x20 : $0 }
-    return lower.withUnsafeBytes { Digest32(hex: $0) }
+    return lower.withUnsafeBytes { SHA256Digest(hex: $0) }
   }
 }
 

@@ -18,10 +18,10 @@ package enum TokenText {
   }
 
   /// What is kept of a token: SHA-256 of its whole text.
-  package static func digest(_ token: UnsafeRawBufferPointer) -> Digest32 { SHA256.hash(token) }
+  package static func digest(_ token: UnsafeRawBufferPointer) -> SHA256Digest { SHA256.hash(token) }
 
   /// What is kept of a token.
-  package static func digest(_ token: String) -> Digest32 {
+  package static func digest(_ token: String) -> SHA256Digest {
     Array(token.utf8).withUnsafeBytes { SHA256.hash($0) }
   }
 

@@ -146,7 +146,7 @@ struct DraftCheck {
   }
 
   private static func isDigest(_ text: JSONString?) -> Bool {
-    text.flatMap { Digest32(hex: $0.raw) } != nil
+    text.flatMap { SHA256Digest(hex: $0.raw) } != nil
   }
 
   // MARK: Named events

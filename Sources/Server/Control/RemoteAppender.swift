@@ -13,12 +13,12 @@ package final class RemoteAppender: EventAppender {
   private static let answerTimeoutMs: Int32 = 300_000
   private static let beginTimeoutMs: Int32 = 60_000
 
-  private let connection: HandoverConnection
+  private let connection: RemoteAppendConnection
   private let objectPath: String
   private var submissionCount: UInt64 = 0
   private var isEnded = false
 
-  private init(_ connection: HandoverConnection, _ objectPath: String) {
+  private init(_ connection: RemoteAppendConnection, _ objectPath: String) {
     self.connection = connection
     self.objectPath = objectPath
   }
@@ -29,14 +29,16 @@ package final class RemoteAppender: EventAppender {
   ///
   /// Throws `locked` where the server does not answer, or another session goes on for too long.
   package static func connect(_ directory: LedgerDirectory) throws(LedgerError) -> RemoteAppender? {
-    guard try directory.root.status(HandoverProtocol.socketName)?.kind == .other else { return nil }
-    let descriptor = HandoverAddress.makeSocket()
+    guard try directory.root.status(RemoteAppendProtocol.socketName)?.kind == .other else {
+      return nil
+    }
+    let descriptor = RemoteAppendAddress.makeSocket()
     guard descriptor >= 0 else {
       throw LedgerError(
         .inputOutput, operation: "open for writing", object: directory.path,
         cause: String(cString: strerror(errno)))
     }
-    let isConnected = HandoverAddress.with(directory.root) { address, size in
+    let isConnected = RemoteAppendAddress.with(directory.root) { address, size in
       while Glibc.connect(descriptor, address, size) != 0 {
         if errno != EINTR { return errno == EISCONN }
       }
@@ -47,14 +49,14 @@ package final class RemoteAppender: EventAppender {
       return nil
     }
     let appender = RemoteAppender(
-      HandoverConnection(descriptor), directory.fullPath(HandoverProtocol.socketName))
+      RemoteAppendConnection(descriptor), directory.fullPath(RemoteAppendProtocol.socketName))
     try appender.begin(directory)
     return appender
   }
 
   private func begin(_ directory: LedgerDirectory) throws(LedgerError) {
-    var content = HandoverWriter()
-    content.number(HandoverProtocol.version)
+    var content = RemoteAppendWriter()
+    content.number(RemoteAppendProtocol.version)
     content.text(directory.identity.id.description)
     let holder = connection.peer.map { "process \($0.processID)" } ?? "another process"
     let result: Result<[UInt8], LedgerError>
@@ -71,8 +73,8 @@ package final class RemoteAppender: EventAppender {
   }
 
   package func submit(_ drafts: [EventDraft]) throws(LedgerError) -> Ticket {
-    let content = HandoverWriter.drafts(drafts)
-    guard content.count <= HandoverProtocol.contentByteCountMax else {
+    let content = RemoteAppendWriter.drafts(drafts)
+    guard content.count <= RemoteAppendProtocol.contentByteCountMax else {
       throw LedgerError(
         .invalidInput, operation: "append", object: "event",
         cause: "together the events are larger than \(Format.frameByteCountMax) bytes")
@@ -85,13 +87,13 @@ package final class RemoteAppender: EventAppender {
   }
 
   package func positions(of ticket: Ticket) throws(LedgerError) -> Range<Position> {
-    var content = HandoverWriter()
+    var content = RemoteAppendWriter()
     content.number(ticket.number)
-    var reader = HandoverReader(try ask(.positions, content.bytes, .placed))
-    do throws(HandoverFault) {
+    var reader = RemoteAppendReader(try ask(.positions, content.bytes, .placed))
+    do throws(RemoteAppendFault) {
       let range = try Self.range(&reader)
       try reader.expectEnd()
-      if range.isEmpty { throw HandoverFault(cause: "positions that cannot be") }
+      if range.isEmpty { throw RemoteAppendFault(cause: "positions that cannot be") }
       return range
     } catch { throw failure(.malformed(error.cause)) }
   }
@@ -115,11 +117,11 @@ package final class RemoteAppender: EventAppender {
   }
 
   private func told(from first: UInt64, count: Int) throws(LedgerError) -> [Range<Position>?] {
-    var content = HandoverWriter()
+    var content = RemoteAppendWriter()
     content.number(first)
     content.number(UInt32(clamping: count))
-    var reader = HandoverReader(try ask(.outcomes, content.bytes, .told))
-    do throws(HandoverFault) {
+    var reader = RemoteAppendReader(try ask(.outcomes, content.bytes, .told))
+    do throws(RemoteAppendFault) {
       var ranges: [Range<Position>?] = []
       for _ in 0..<count {
         let range = try Self.range(&reader)
@@ -131,13 +133,14 @@ package final class RemoteAppender: EventAppender {
   }
 
   /// A first position and a number of events.
-  private static func range(_ reader: inout HandoverReader) throws(HandoverFault) -> Range<Position>
-  {
+  private static func range(_ reader: inout RemoteAppendReader) throws(RemoteAppendFault) -> Range<
+    Position
+  > {
     let first = try reader.number(UInt64.self)
     let count = try reader.number(UInt64.self)
     guard let first = Int(exactly: first), let count = Int(exactly: count),
       case let (end, overflow) = first.addingReportingOverflow(count), !overflow
-    else { throw HandoverFault(cause: "positions that cannot be") }
+    else { throw RemoteAppendFault(cause: "positions that cannot be") }
     return first..<end
   }
 
@@ -156,7 +159,7 @@ package final class RemoteAppender: EventAppender {
   // MARK: Frames
 
   private func ask(
-    _ kind: HandoverProtocol.Kind, _ content: [UInt8], _ expected: HandoverProtocol.Kind
+    _ kind: RemoteAppendProtocol.Kind, _ content: [UInt8], _ expected: RemoteAppendProtocol.Kind
   ) throws(LedgerError) -> [UInt8] {
     do throws(ConnectionFailure) {
       try connection.send(kind, content, timeoutMs: Self.answerTimeoutMs)
@@ -169,12 +172,12 @@ package final class RemoteAppender: EventAppender {
   }
 
   private func answer(
-    _ expected: HandoverProtocol.Kind?, timeoutMs: Int32
+    _ expected: RemoteAppendProtocol.Kind?, timeoutMs: Int32
   ) throws(ConnectionFailure) -> Result<[UInt8], LedgerError> {
     let frame = try connection.receive(startTimeoutMs: timeoutMs, pieceTimeoutMs: timeoutMs)
-    if frame.kind == HandoverProtocol.Kind.failure.rawValue {
-      var reader = HandoverReader(frame.content)
-      do throws(HandoverFault) { return .failure(try reader.failure()) } catch {
+    if frame.kind == RemoteAppendProtocol.Kind.failure.rawValue {
+      var reader = RemoteAppendReader(frame.content)
+      do throws(RemoteAppendFault) { return .failure(try reader.failure()) } catch {
         throw .malformed(error.cause)
       }
     }

@@ -10,7 +10,7 @@ package protocol Authenticator: AnyObject, Sendable {
 /// The tokens of a configuration; they may be replaced while requests are answered.
 package final class TokenAuthenticator: Authenticator {
   private struct Known: Sendable {
-    let sha256: Digest32
+    let sha256: SHA256Digest
     let appFamily: UUID16
   }
 
@@ -45,11 +45,11 @@ package final class TokenAuthenticator: Authenticator {
     return found
   }
 
-  private static func isEqual(_ left: Digest32, _ right: Digest32) -> Bool {
+  private static func isEqual(_ left: SHA256Digest, _ right: SHA256Digest) -> Bool {
     left.withUnsafeBytes { left in
       right.withUnsafeBytes { right in
         var difference: UInt8 = 0
-        for index in 0..<Digest32.byteCount { difference |= left[index] ^ right[index] }
+        for index in 0..<SHA256Digest.byteCount { difference |= left[index] ^ right[index] }
         return difference == 0
       }
     }

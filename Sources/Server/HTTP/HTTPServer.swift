@@ -37,7 +37,7 @@ package struct HTTPServerOptions: Sendable {
 /// Serves from its creation until `shutdown`. It ignores SIGPIPE in the whole process: a peer or a log
 /// that goes away must be an error code, not the end.
 package final class HTTPServer: Sendable {
-  private let keeper: ConnectionKeeper
+  private let keeper: ConnectionReaper
   private let proxies: ProxyList
   private let client: Listener
   private let metrics: Listener?
@@ -60,7 +60,7 @@ package final class HTTPServer: Sendable {
     proxies = ProxyList(try TrustedProxies(options.trustedProxies))
     let bodies = ByteBudget(limitBytes: options.bodiesBytesMax)
     answers = ByteBudget(limitBytes: options.answersBytesMax)
-    keeper = ConnectionKeeper(budgets: [bodies, answers])
+    keeper = ConnectionReaper(budgets: [bodies, answers])
     let parts = ListenerParts(
       options: options, proxies: proxies, service: service, authenticator: authenticator,
       metrics: metrics, accessLog: accessLog, keeper: keeper, bodies: bodies, answers: answers)

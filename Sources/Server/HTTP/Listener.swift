@@ -23,14 +23,14 @@ struct ListenerParts: Sendable {
   let authenticator: any Authenticator
   let metrics: Metrics
   let accessLog: AccessLog?
-  let keeper: ConnectionKeeper
+  let keeper: ConnectionReaper
   let bodies: ByteBudget
   let answers: ByteBudget
 }
 
 final class Listener: @unchecked Sendable {
   private struct Work {
-    var exchanges: [ObjectIdentifier: Exchange] = [:]
+    var exchanges: [ObjectIdentifier: RequestHandler] = [:]
     var isDraining = false
     var isClosed = false
   }
@@ -138,7 +138,7 @@ final class Listener: @unchecked Sendable {
   }
 
   /// False once the server has given up waiting for the service.
-  func beginWork(_ exchange: Exchange) -> Bool {
+  func beginWork(_ exchange: RequestHandler) -> Bool {
     work.withLock { work in
       guard !work.isClosed else { return false }
       work.exchanges[ObjectIdentifier(exchange)] = exchange
@@ -146,7 +146,7 @@ final class Listener: @unchecked Sendable {
     }
   }
 
-  func endWork(_ exchange: Exchange) {
+  func endWork(_ exchange: RequestHandler) {
     _ = work.withLock { $0.exchanges.removeValue(forKey: ObjectIdentifier(exchange)) }
   }
 
@@ -260,7 +260,7 @@ private func beginRequest(
   guard let listener = listener(context), let handle,
     let connection = cmhd_socket_context(handle)
   else { return nil }
-  let exchange = Exchange(
+  let exchange = RequestHandler(
     listener: listener, handle: handle,
     connection: Unmanaged<Connection>.fromOpaque(connection).takeUnretainedValue(),
     target: target.map { UnsafeRawBufferPointer(start: $0, count: strlen($0)) })
@@ -282,7 +282,7 @@ private func handleRequest(
   guard let exchange = slot?.pointee, let method, let version, let pieceSize else { return .NO }
   let bytes = UnsafeRawBufferPointer(start: piece, count: piece == nil ? 0 : pieceSize.pointee)
   pieceSize.pointee = 0
-  let goesOn = Unmanaged<Exchange>.fromOpaque(exchange).takeUnretainedValue().proceed(
+  let goesOn = Unmanaged<RequestHandler>.fromOpaque(exchange).takeUnretainedValue().proceed(
     method: method, version: version, piece: bytes)
   return goesOn ? .YES : .NO
 }
@@ -293,7 +293,7 @@ private func completeRequest(
 ) {
   guard let exchange = slot?.pointee else { return }
   slot?.pointee = nil
-  Unmanaged<Exchange>.fromOpaque(exchange).takeRetainedValue().end()
+  Unmanaged<RequestHandler>.fromOpaque(exchange).takeRetainedValue().end()
 }
 
 private func collectHeader(

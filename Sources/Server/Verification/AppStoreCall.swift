@@ -5,10 +5,10 @@ import Ledger
 /// An upload that is durable and folded, and whose client waits.
 struct Waiter: Sendable {
   let position: Position
-  let slot: AnswerSlot
+  let response: PendingResponse
 }
 
-/// A receipt that is being asked about. What changes is guarded by the lock of the desk that keeps it.
+/// A receipt that is being asked about. What changes is guarded by the lock of the scheduler that keeps it.
 final class AppStoreCall: @unchecked Sendable {
   enum Stage {
     /// Its upload is being appended.

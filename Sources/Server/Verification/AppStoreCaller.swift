@@ -1,4 +1,4 @@
-// Makes the calls that the desk allows, and hands on what came of them.
+// Makes the calls that the scheduler allows, and hands on what came of them.
 import AppStore
 import Base
 import Ledger
@@ -11,17 +11,18 @@ enum CallResult: Sendable {
 
 /// Makes calls; any thread may ask for it.
 final class AppStoreCaller: Sendable {
-  private let desk: CallDesk
+  private let scheduler: VerificationScheduler
   private let service: any VerifyReceiptService
   private let settings: WorkflowSettings
   private let metrics: Metrics
   private let onResult: @Sendable (AppStoreCall, CallResult) -> Void
 
   init(
-    _ desk: CallDesk, _ service: any VerifyReceiptService, _ settings: WorkflowSettings,
+    _ scheduler: VerificationScheduler, _ service: any VerifyReceiptService,
+    _ settings: WorkflowSettings,
     _ metrics: Metrics, onResult: @escaping @Sendable (AppStoreCall, CallResult) -> Void
   ) {
-    self.desk = desk
+    self.scheduler = scheduler
     self.service = service
     self.settings = settings
     self.metrics = metrics
@@ -30,7 +31,7 @@ final class AppStoreCaller: Sendable {
 
   /// Makes every call that may be made now.
   func makeCalls() {
-    let calls = desk.takeStartable()
+    let calls = scheduler.takeStartable()
     for call in calls.start {
       let request = VerifyReceiptRequest(
         receiptText: call.receiptText,
@@ -42,7 +43,7 @@ final class AppStoreCaller: Sendable {
 
   private func end(_ call: AppStoreCall, _ answer: VerifyReceiptAnswer) {
     metrics.observe(.appStoreSeconds, seconds: Double(answer.durationMs) / 1000)
-    desk.land(call, isAnswer: answer.isFromAppStore)
+    scheduler.land(call, isAnswer: answer.isFromAppStore)
     onResult(call, .answer(answer))
     makeCalls()
   }

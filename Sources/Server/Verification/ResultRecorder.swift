@@ -24,7 +24,7 @@ struct RecordedResult {
   let occurredAtMs: Int64
 }
 
-/// Records results, on the settler's thread.
+/// Records results, on the completion loop's thread.
 final class ResultRecorder {
   /// Verifications of one frame.
   private static let frameUploadsMax = 1000
@@ -61,7 +61,7 @@ final class ResultRecorder {
       isMade = true
       shared.metrics.count(.appStoreCalls, label: judgement.metricLabel)
       if judgement.isNotAuthenticated, !call.isSecond {
-        shared.desk.askAgain(call)
+        shared.scheduler.askAgain(call)
         return nil
       }
       if let alarm = judgement.alarm {
@@ -134,7 +134,7 @@ final class ResultRecorder {
     of call: AppStoreCall, _ judgement: AnswerJudgement
   ) -> [Position]? {
     do {
-      return try shared.desk.waiterPositions(of: call).filter { position in
+      return try shared.scheduler.waiterPositions(of: call).filter { position in
         guard !underWay.contains(position),
           let waiting = try shared.projections.waitingUpload(at: position)
         else { return false }

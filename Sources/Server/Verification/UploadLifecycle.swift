@@ -33,7 +33,7 @@ struct SubmittedUpload: Sendable {
     case ask(reservation: AppStoreCall?, text: [UInt8])
   }
 
-  let slot: AnswerSlot
+  let response: PendingResponse
   let receiptID: UUID16
   let appFamily: UUID16
   let ticket: AppendTicket
@@ -61,7 +61,7 @@ struct UploadLifecycle: Sendable {
   // MARK: prepared → appending
 
   /// Appends an upload, together with what is already known of the App Store's part.
-  func begin(_ prepared: PreparedUpload, _ upload: ClientUpload, _ slot: AnswerSlot) {
+  func begin(_ prepared: PreparedUpload, _ upload: ClientUpload, _ response: PendingResponse) {
     var drafts = prepared.drafts
     let next: SubmittedUpload.Next
     let decision = prepared.isInvalid ? nil : decision(prepared, upload)
@@ -77,13 +77,14 @@ struct UploadLifecycle: Sendable {
       next = .enqueue
     }
     guard let ticket = shared.submit(drafts) else {
-      if case .ask(let reservation?) = decision { shared.desk.abandon(reservation) }
-      return slot.answer(.tryLater)
+      if case .ask(let reservation?) = decision { shared.scheduler.abandon(reservation) }
+      return response.answer(.tryLater)
     }
     shared.inbox.push(
       .uploaded(
         SubmittedUpload(
-          slot: slot, receiptID: prepared.receiptID, appFamily: upload.appFamily, ticket: ticket,
+          response: response, receiptID: prepared.receiptID, appFamily: upload.appFamily,
+          ticket: ticket,
           submittedAtMs: shared.clock.monotonicMs(), next: next)))
   }
 
@@ -91,13 +92,13 @@ struct UploadLifecycle: Sendable {
     if let reply = recordedReply(for: prepared.receiptID, upload.appFamily) {
       return .takeOver(reply)
     }
-    return shared.desk.plan(
+    return shared.scheduler.plan(
       prepared.receiptID, of: upload.appFamily, text: upload.fields.receiptText)
   }
 
   /// A final reply that is recent enough to be taken over, as far as it is folded.
   private func recordedReply(for receiptID: UUID16, _ appFamily: UUID16) -> RecentReply? {
-    guard let times = shared.desk.reusableTimes else { return nil }
+    guard let times = shared.scheduler.reusableTimes else { return nil }
     do {
       return try shared.projections.recentReply(
         ofReceipt: receiptID, appFamily: appFamily, givenInMs: times)
@@ -129,22 +130,23 @@ struct UploadLifecycle: Sendable {
     onVerification begin: (Position) -> Void
   ) -> Step {
     guard let position, isFolded else {
-      if case .ask(let reservation?, _) = upload.next { shared.desk.abandon(reservation) }
-      upload.slot.answer(.tryLater)
+      if case .ask(let reservation?, _) = upload.next { shared.scheduler.abandon(reservation) }
+      upload.response.answer(.tryLater)
       return .ended
     }
     switch upload.next {
     case .respond: return .respond
     case .enqueue:
-      shared.desk.enqueue(upload.receiptID, upload.appFamily)
+      shared.scheduler.enqueue(upload.receiptID, upload.appFamily)
       return .respond
     case .ask(let reservation, let text):
       if isSettledMeanwhile(upload, position) {
-        if let reservation { shared.desk.abandon(reservation) }
+        if let reservation { shared.scheduler.abandon(reservation) }
         return .respond
       }
-      let decision = shared.desk.settle(
-        Waiter(position: position, slot: upload.slot), upload.receiptID, of: upload.appFamily,
+      let decision = shared.scheduler.settle(
+        Waiter(position: position, response: upload.response), upload.receiptID,
+        of: upload.appFamily,
         text: text, reservation: reservation)
       switch decision {
       case .ask: return .waits
@@ -163,7 +165,7 @@ struct UploadLifecycle: Sendable {
   private func isSettledMeanwhile(_ upload: SubmittedUpload, _ position: Position) -> Bool {
     do {
       guard let own = try shared.projections.waitingUpload(at: position) else { return true }
-      if own.isUnreachableRecorded { shared.desk.enqueue(upload.receiptID, upload.appFamily) }
+      if own.isUnreachableRecorded { shared.scheduler.enqueue(upload.receiptID, upload.appFamily) }
       return own.isUnreachableRecorded
     } catch {
       shared.notes.fault("read the queue", error)
@@ -177,15 +179,15 @@ struct UploadLifecycle: Sendable {
     next: SubmittedUpload.Next, _ begin: (Position) -> Void
   ) -> Step {
     guard let ticket = shared.submit([UploadDrafts.verification(data)]) else {
-      shared.desk.enqueue(upload.receiptID, upload.appFamily)
-      upload.slot.answer(.tryLater)
+      shared.scheduler.enqueue(upload.receiptID, upload.appFamily)
+      upload.response.answer(.tryLater)
       return .ended
     }
     begin(position)
     shared.inbox.push(
       .uploaded(
         SubmittedUpload(
-          slot: upload.slot, receiptID: upload.receiptID, appFamily: upload.appFamily,
+          response: upload.response, receiptID: upload.receiptID, appFamily: upload.appFamily,
           ticket: ticket, position: position, submittedAtMs: shared.clock.monotonicMs(),
           next: next)))
     return .waits

@@ -8,18 +8,18 @@ import Projections
 
 /// Takes uploads, records them, asks the App Store, answers; and asks again for what it still owes.
 ///
-/// Workers decode receipts and check signatures; one settler waits for the disk, has the projections caught
+/// Workers decode receipts and check signatures; one completion loop waits for the disk, has the projections caught
 /// up and answers; one thread works the queue. Whoever starts it must stop it.
 package final class UploadWorkflow: ClientService {
   private enum Job: Sendable {
-    case upload(ClientUpload, AnswerSlot)
-    case lookup(UUID16, appFamily: UUID16, AnswerSlot)
+    case upload(ClientUpload, PendingResponse)
+    case lookup(UUID16, appFamily: UUID16, PendingResponse)
   }
 
   private let options: WorkflowOptions
   private let shared: WorkflowShared
   private let caller: AppStoreCaller
-  private let load: IntakeLoad
+  private let load: AdmissionLimiter
   private let jobs = WorkQueue<Job>()
   private let isStopping = Atomic<Bool>(false)
   private let threads = Monitor<Threads>(Threads())
@@ -28,7 +28,7 @@ package final class UploadWorkflow: ClientService {
 
   private struct Threads {
     var workers: [WorkerThread] = []
-    var settler: WorkerThread?
+    var completionLoop: WorkerThread?
     var queue: WorkerThread?
   }
 
@@ -46,31 +46,33 @@ package final class UploadWorkflow: ClientService {
     let clock = options.clock
     let settings = WorkflowSettings(configuration, checker)
     let notes = OperatorNotes(clock, metrics, write: options.say)
-    let inbox = WorkQueue<SettlerItem>()
-    let desk = CallDesk(CallSettings(configuration), clock: clock, isSingleRun: isSingleRun)
+    let inbox = WorkQueue<CompletionItem>()
+    let scheduler = VerificationScheduler(
+      CallSettings(configuration), clock: clock, isSingleRun: isSingleRun)
     shared = WorkflowShared(
-      writer: writer, projections: projections, settings: settings, desk: desk, clock: clock,
+      writer: writer, projections: projections, settings: settings, scheduler: scheduler,
+      clock: clock,
       metrics: metrics, notes: notes,
       health: AppendHealth(clock, notes, onFatal: options.onFatal), inbox: inbox)
-    caller = AppStoreCaller(desk, appStore, settings, metrics) { call, result in
+    caller = AppStoreCaller(scheduler, appStore, settings, metrics) { call, result in
       inbox.push(.result(call, result))
     }
-    load = IntakeLoad(countMax: options.uploadsMax, bytesMax: options.uploadBytesMax)
+    load = AdmissionLimiter(countMax: options.uploadsMax, bytesMax: options.uploadBytesMax)
   }
 
   /// Starts the threads.
   package func start() throws(LedgerError) {
     let (shared, caller) = (shared, caller)
     let gauges = WorkflowGauges(shared)
-    let queue = try RetryQueue(
-      shared.desk, caller, shared.projections, directory, shared.clock, shared.notes,
+    let queue = try RetryWorker(
+      shared.scheduler, caller, shared.projections, directory, shared.clock, shared.notes,
       onTurn: {
         gauges.update()
         shared.retryWhatFailed()
       })
     let box = UnsafeTransfer(queue)
-    let settler = try WorkerThread { Settler(shared, caller).run() }
-    threads.withLock { $0.settler = settler }
+    let completionLoop = try WorkerThread { CompletionLoop(shared, caller).run() }
+    threads.withLock { $0.completionLoop = completionLoop }
     let queueThread = try WorkerThread { [queueEnd] in
       box.value.run()
       queueEnd.open()
@@ -113,13 +115,13 @@ package final class UploadWorkflow: ClientService {
 
   private func take(
     bytes: Int, _ completion: @escaping @Sendable (ClientAnswer) -> Void,
-    _ job: (AnswerSlot) -> Job
+    _ job: (PendingResponse) -> Job
   ) {
     guard !isStopping.load(ordering: .acquiring), !shared.health.isFatal, load.take(bytes: bytes)
     else { return completion(.unavailable(retryAfterSeconds: 1)) }
-    let slot = AnswerSlot(load, bytes: bytes, completion)
-    // A slot that is not taken in answers by itself.
-    jobs.push(job(slot))
+    let response = PendingResponse(load, bytes: bytes, completion)
+    // A response that is not taken in answers by itself.
+    jobs.push(job(response))
   }
 
   // MARK: Settings
@@ -130,12 +132,12 @@ package final class UploadWorkflow: ClientService {
     _ configuration: Configuration, checker: (any SignatureChecker & Sendable)? = nil
   ) {
     shared.settings.replace(configuration, checker)
-    shared.desk.apply(CallSettings(configuration))
-    shared.desk.hurry(alarmsAlone: true)
+    shared.scheduler.apply(CallSettings(configuration))
+    shared.scheduler.hurry(alarmsAlone: true)
   }
 
   /// Tries everything that waits now.
-  package func retryNow() { shared.desk.hurry(alarmsAlone: false) }
+  package func retryNow() { shared.scheduler.hurry(alarmsAlone: false) }
 
   /// Takes in what others have appended, and returns when it is folded, so that an app that was just registered
   /// is known to the uploads that come next. A fold that takes long is not waited for.
@@ -155,25 +157,25 @@ package final class UploadWorkflow: ClientService {
     let lifecycle = UploadLifecycle(shared)
     while let job = jobs.pop() {
       switch job {
-      case .lookup(let id, let appFamily, let slot): lookUp(id, appFamily, slot)
-      case .upload(let upload, let slot):
+      case .lookup(let id, let appFamily, let response): lookUp(id, appFamily, response)
+      case .upload(let upload, let response):
         switch preparation.prepare(upload) {
-        case .refused(let problem): slot.answer(.refused([problem]))
-        case .prepared(let prepared): lifecycle.begin(prepared, upload, slot)
+        case .refused(let problem): response.answer(.refused([problem]))
+        case .prepared(let prepared): lifecycle.begin(prepared, upload, response)
         }
       }
     }
   }
 
-  private func lookUp(_ id: UUID16, _ appFamily: UUID16, _ slot: AnswerSlot) {
+  private func lookUp(_ id: UUID16, _ appFamily: UUID16, _ response: PendingResponse) {
     do {
       guard let receipt = try shared.projections.answer(receiptID: id, appFamily: appFamily) else {
-        return slot.answer(.notFound)
+        return response.answer(.notFound)
       }
-      slot.answer(receipt.answer)
+      response.answer(receipt.answer)
     } catch {
       shared.notes.fault("read a receipt", error)
-      slot.answer(.tryLater)
+      response.answer(.tryLater)
     }
   }
 
@@ -182,7 +184,7 @@ package final class UploadWorkflow: ClientService {
   /// Takes no more uploads, and asks the App Store nothing more. Those under way are still answered.
   package func beginStopping() {
     isStopping.store(true, ordering: .releasing)
-    shared.desk.beginStopping()
+    shared.scheduler.beginStopping()
   }
 
   /// Answers what is under way and ends the threads. Calling it again does nothing.
@@ -205,13 +207,13 @@ package final class UploadWorkflow: ClientService {
       _ = waitUntilQuiet(limitMs: 5_000)
     }
     shared.inbox.close()
-    threads.withLock { $0.settler.take() }?.join()
+    threads.withLock { $0.completionLoop.take() }?.join()
   }
 
   private func waitUntilQuiet(limitMs: Int64) -> Bool {
     let nothing = Monitor((), conditionCount: 1)
     let endMs = WorkflowClock.systemMonotonicMs() + limitMs
-    while load.count > 0 || !shared.desk.isQuiet {
+    while load.count > 0 || !shared.scheduler.isQuiet {
       if WorkflowClock.systemMonotonicMs() >= endMs { return false }
       _ = nothing.wait(on: 0, limitMs: 5) { _ -> Void? in nil }
     }
@@ -228,7 +230,7 @@ package final class UploadWorkflow: ClientService {
   }
 
   package var runFigures: RunFigures {
-    let figures = shared.desk.figures
+    let figures = shared.scheduler.figures
     return RunFigures(attempted: figures.attempted, settled: figures.settled)
   }
 

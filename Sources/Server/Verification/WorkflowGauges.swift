@@ -15,8 +15,8 @@ final class WorkflowGauges {
   init(_ shared: WorkflowShared) { self.shared = shared }
 
   func update() {
-    let (metrics, desk) = (shared.metrics, shared.desk)
-    let figures = desk.figures
+    let (metrics, scheduler) = (shared.metrics, shared.scheduler)
+    let figures = scheduler.figures
     metrics.set(.appStoreCallsInFlight, Double(figures.calling))
     metrics.set(.circuitOpen, figures.isCircuitOpen ? 1 : 0)
     let head = shared.writer.nextPosition

@@ -4,8 +4,8 @@ import Base
 import Ledger
 import Projections
 
-/// What the settler takes in.
-enum SettlerItem: Sendable {
+/// What the completion loop takes in.
+enum CompletionItem: Sendable {
   case uploaded(SubmittedUpload)
   case result(AppStoreCall, CallResult)
   /// More uploads of a receipt wait for a reply than went into one frame.
@@ -37,12 +37,12 @@ struct WorkflowShared: Sendable {
   let writer: LedgerWriter
   let projections: any WorkflowProjections
   let settings: WorkflowSettings
-  let desk: CallDesk
+  let scheduler: VerificationScheduler
   let clock: WorkflowClock
   let metrics: Metrics
   let notes: OperatorNotes
   let health: AppendHealth
-  let inbox: WorkQueue<SettlerItem>
+  let inbox: WorkQueue<CompletionItem>
 
   /// Hands drafts to the writer; nil, noted, where it takes none.
   func submit(_ drafts: [EventDraft]) -> AppendTicket? {

@@ -50,9 +50,9 @@ struct DiffOptions: Equatable, Sendable {
     case table, csv, json
   }
 
-  let from: Moment
+  let from: PointInTime
   /// Nil is the log's end.
-  let to: Moment?
+  let to: PointInTime?
   /// As the App Store writes it.
   let environment: String
   let format: Format

@@ -53,7 +53,7 @@ struct ExportOptions: Equatable, Sendable {
   /// Nil is standard output.
   let outputPath: String?
   /// The moment whose books are reported; nil is now.
-  let asOf: Moment?
+  let asOf: PointInTime?
   /// Whether a manifest is wanted; then there is an output path.
   let hasManifest: Bool
 

@@ -24,7 +24,7 @@ struct HistoryOptions: Equatable, Sendable {
   let user: String
   let isJSON: Bool
   /// The moment whose books are shown; nil is now.
-  let asOf: Moment?
+  let asOf: PointInTime?
 
   init(_ invocation: Invocation) throws(UsageError) {
     user = invocation.positionals[0]

@@ -160,7 +160,7 @@ private func compare(
     throw Failure(
       operation: "rebuild", object: "projections", cause: "there are none to compare with")
   }
-  let sheet = ComparisonSheet(comparison, context)
+  let sheet = ComparisonPrinter(comparison, context)
   if options.isJSON { try sheet.writeJSON() } else { try sheet.write() }
   return comparison.isEmpty ? .done : .mismatch
 }

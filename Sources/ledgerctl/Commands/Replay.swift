@@ -67,7 +67,7 @@ struct ReplayOptions: Equatable, Sendable {
   /// A UUID in lower case.
   let appFamilyID: String?
   /// The moment after which nothing counts; nil is now.
-  let asOf: Moment?
+  let asOf: PointInTime?
   let isPretty: Bool
   let isFollowing: Bool
   /// Whether damage is passed over.

@@ -44,7 +44,7 @@ struct ShowOptions: Equatable, Sendable {
   let subject: Subject
   let isJSON: Bool
   /// The moment whose books are shown; nil is now.
-  let asOf: Moment?
+  let asOf: PointInTime?
 
   init(_ invocation: Invocation) throws(UsageError) {
     isJSON = invocation.has("json")
@@ -97,7 +97,7 @@ private func show(
     } else {
       try writeEvent(line, context)
     }
-    let consequences = try Consequences(
+    let consequences = try EventEffects(
       of: line, try ledger.queries(asOf: options.asOf))
     if options.isJSON {
       var writer = JSONWriter()

@@ -26,7 +26,7 @@ let statusCommand = Command(
 struct StatusOptions: Equatable, Sendable {
   let isJSON: Bool
   /// The moment whose standing is shown; nil is now.
-  let asOf: Moment?
+  let asOf: PointInTime?
 
   init(_ invocation: Invocation) throws(UsageError) {
     isJSON = invocation.has("json")
@@ -109,7 +109,7 @@ private struct PastStanding {
   private let lastEventAtMs: Int64?
   private let status: ProjectionStatus
 
-  init(_ ledger: OpenLedger, _ moment: Moment) throws {
+  init(_ ledger: OpenLedger, _ moment: PointInTime) throws {
     identity = ledger.directory.identity
     let database = try ledger.projections(asOf: moment)
     let head = try Report.head(of: database)

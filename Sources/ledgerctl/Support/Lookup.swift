@@ -17,7 +17,7 @@ final class Lookup: KnownLines, AppFamilies {
     self.stop = stop
   }
 
-  func contains(_ digest: Digest32) -> Bool {
+  func contains(_ digest: SHA256Digest) -> Bool {
     do throws(DatabaseError) { return try lookup.containsLine(digest) } catch {
       note(error)
       return true

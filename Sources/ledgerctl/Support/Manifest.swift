@@ -13,7 +13,7 @@ struct Manifest {
   let origin: String
   let id: String
   let size: Int
-  let root: Digest32
+  let root: SHA256Digest
   /// A signed note of this very head; nil where the ledger had no key.
   let checkpoint: [UInt8]?
   let request: ReportRequest
@@ -26,7 +26,7 @@ struct Manifest {
   /// The report's file name, without a folder.
   let file: String
   let byteCount: Int
-  let sha256: Digest32
+  let sha256: SHA256Digest
 
   /// What was trusted beside Apple's own, from a position on.
   struct Trust: Equatable {
@@ -170,7 +170,7 @@ struct Manifest {
     id = try text("ledger", "id")
     size = try number("head", "size")
     let rootBytes = try? Base64.decode(Array(try text("head", "root").utf8))
-    guard let root = rootBytes?.withUnsafeBytes({ Digest32($0) })
+    guard let root = rootBytes?.withUnsafeBytes({ SHA256Digest($0) })
     else { throw refusal("'head.root' is not base64 of 32 bytes") }
     self.root = root
     switch json["checkpoint"] {
@@ -196,7 +196,7 @@ struct Manifest {
     guard !file.isEmpty, !file.contains("/"), file != ".", file != ".."
     else { throw refusal("'file' is no name of a file beside it") }
     byteCount = try number("bytes")
-    let sha256 = Array(try text("sha256").utf8).withUnsafeBytes { Digest32(hex: $0) }
+    let sha256 = Array(try text("sha256").utf8).withUnsafeBytes { SHA256Digest(hex: $0) }
     guard let sha256 else { throw refusal("'sha256' is not 64 hexadecimal digits") }
     self.sha256 = sha256
   }

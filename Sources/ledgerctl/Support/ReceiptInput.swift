@@ -10,7 +10,7 @@ struct ReceiptInput {
   let receipt: Receipt
 
   /// SHA-256 of the file: the same that uploads of it bear.
-  var digest: Digest32 { file.withUnsafeBytes { SHA256.hash($0) } }
+  var digest: SHA256Digest { file.withUnsafeBytes { SHA256.hash($0) } }
 
   /// Line breaks and the like may stand in base64 up to this size.
   private static let textBytesMax = UploadLimits.receiptTextBytes * 3 / 2

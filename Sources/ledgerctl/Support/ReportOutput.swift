@@ -8,9 +8,9 @@ struct WrittenReport {
   var summary = ReportSummary()
   /// How many events the report rests on, and their tree's root.
   var size = 0
-  var root: Digest32
+  var root: SHA256Digest
   var byteCount = 0
-  var sha256: Digest32
+  var sha256: SHA256Digest
 }
 
 /// Writes a report of one ledger.
@@ -40,7 +40,7 @@ struct ReportOutput {
       try context.interruption.check()
       try output.write(bytes)
     }
-    var head: (size: Int, root: Digest32)?
+    var head: (size: Int, root: SHA256Digest)?
     let summary = try Report.write(request, from: database) { size, root in
       head = (size, root)
       switch format {

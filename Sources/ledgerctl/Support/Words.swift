@@ -16,7 +16,7 @@ func sizeText(_ byteCount: Int) -> String {
   return index == 0 ? "\(whole) B" : "\(whole).\(rest * 10 / 1024) \(names[index])"
 }
 
-extension Digest32 {
+extension SHA256Digest {
   /// In base64, as checkpoints write it.
   var base64: String { Base64.text(bytes) }
 }

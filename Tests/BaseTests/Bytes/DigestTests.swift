@@ -24,12 +24,12 @@ import Testing
       for byte in bytes { [byte].withUnsafeBytes { hasher.update($0) } }
       #expect(hasher.finish() == digest)
     }
-    #expect(Array(hex.utf8).withUnsafeBytes { Digest32(hex: $0) } == digest)
-    #expect(digest.bytes.withUnsafeBytes { Digest32($0) } == digest)
+    #expect(Array(hex.utf8).withUnsafeBytes { SHA256Digest(hex: $0) } == digest)
+    #expect(digest.bytes.withUnsafeBytes { SHA256Digest($0) } == digest)
   }
 
   @Test func digestOfFourNumbersReadsAsTheirDigits() {
-    let digest = Digest32(0x0001_0203_0405_0607, 0x89AB_CDEF_0123_4567, 0, .max)
+    let digest = SHA256Digest(0x0001_0203_0405_0607, 0x89AB_CDEF_0123_4567, 0, .max)
     #expect(digest.hex == "000102030405060789abcdef01234567" + "0000000000000000ffffffffffffffff")
   }
 
@@ -38,7 +38,7 @@ import Testing
     String(repeating: "A", count: 64), String(repeating: "g", count: 64),
   ])
   func otherTextIsNoDigest(text: String) {
-    #expect(Array(text.utf8).withUnsafeBytes { Digest32(hex: $0) } == nil)
+    #expect(Array(text.utf8).withUnsafeBytes { SHA256Digest(hex: $0) } == nil)
   }
 
   @Test func everyByteHasTwoDigitsThatReadBack() {

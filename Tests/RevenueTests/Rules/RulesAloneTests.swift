@@ -64,7 +64,7 @@ private final class ExceptionList: ExceptionSink {
 /// Sales in memory, and the rules over them.
 private final class Books {
   private let arena = TextArena()
-  private let symbols: SymbolTable
+  private let symbols: StringInterner
   private let store: SaleStore
   private let list = ExceptionList()
   private let rules: RevenueFold
@@ -73,7 +73,7 @@ private final class Books {
 
   init() {
     let arena = arena
-    symbols = SymbolTable(arena)
+    symbols = StringInterner(arena)
     store = SaleStore(arena)
     rules = RevenueFold(
       store: store, symbols: symbols, exceptions: list,

@@ -69,7 +69,7 @@ private enum ProofCheck {
     let (index, size) = (Int(bytes[0]), Int(bytes[1]))
     guard size <= tree.leafCount else {
       let digest = tree.leafHash(at: 0)
-      let hashes = [Digest32](repeating: digest, count: bytes.count)
+      let hashes = [SHA256Digest](repeating: digest, count: bytes.count)
       _ = TreeProof.verifyInclusion(of: digest, at: index, size: size << 40, root: digest, hashes)
       return
     }
@@ -86,7 +86,7 @@ private enum ProofCheck {
     let (from, to) = (Int(bytes[0]), Int(bytes[1]))
     guard from <= tree.leafCount, to <= tree.leafCount else {
       let digest = tree.leafHash(at: 0)
-      let hashes = [Digest32](repeating: digest, count: bytes.count)
+      let hashes = [SHA256Digest](repeating: digest, count: bytes.count)
       _ = TreeProof.verifyConsistency(
         from: from << 40, root: digest, to: to << 41, root: digest, hashes)
       return
@@ -100,7 +100,7 @@ private enum ProofCheck {
   }
 
   /// Hashes removed, doubled, replaced or added, a byte for each.
-  private static func bend(_ hashes: [Digest32], _ steps: ArraySlice<UInt8>) -> [Digest32] {
+  private static func bend(_ hashes: [SHA256Digest], _ steps: ArraySlice<UInt8>) -> [SHA256Digest] {
     var result = hashes
     for step in steps.prefix(8) {
       let place = Int(step >> 2)

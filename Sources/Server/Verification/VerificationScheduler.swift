@@ -4,7 +4,7 @@ import Ledger
 import Projections
 
 /// Keeps the calls, the circuit breaker and the queue. It does no work itself.
-final class CallDesk: Sendable {
+final class VerificationScheduler: Sendable {
   struct State {
     var callsMax: Int
     var schedule: RetrySchedule

@@ -1,8 +1,8 @@
-// The desk's side towards the queue's thread: receipts that wait, and when each is asked about again.
+// The scheduler's side towards the queue's thread: receipts that wait, and when each is asked about again.
 import Base
 import Projections
 
-extension CallDesk {
+extension VerificationScheduler {
   /// What the queue's thread does next.
   enum QueueStep {
     case ask([RetryEntry], isProbe: Bool)

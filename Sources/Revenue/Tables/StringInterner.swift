@@ -9,10 +9,10 @@ extension Symbol {
 }
 
 /// All symbols, in memory.
-package final class SymbolTable {
+package final class StringInterner {
   private let arena: TextArena
   private var texts: [Text] = []
-  private let numbers = PlaceTable()
+  private let numbers = HashIndex()
 
   package init(_ arena: TextArena) { self.arena = arena }
 

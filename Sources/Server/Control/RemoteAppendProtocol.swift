@@ -2,7 +2,7 @@
 import Ledger
 
 /// The frames of the hand-over: a length, a kind, a content.
-enum HandoverProtocol {
+enum RemoteAppendProtocol {
   /// Raised when a frame changes its meaning. Both sides must speak the same.
   static let version: UInt8 = 2
   static let socketName = "ledger.sock"
@@ -35,12 +35,12 @@ enum HandoverProtocol {
 }
 
 /// Why a frame's content cannot be understood.
-struct HandoverFault: Error {
+struct RemoteAppendFault: Error {
   let cause: String
 }
 
 /// Writes the content of frames; all numbers are little-endian.
-struct HandoverWriter {
+struct RemoteAppendWriter {
   private(set) var bytes: [UInt8] = []
 
   mutating func number(_ value: some FixedWidthInteger) {
@@ -55,7 +55,7 @@ struct HandoverWriter {
   mutating func text(_ text: String) { block(Array(text.utf8.prefix(4096))) }
 
   static func drafts(_ drafts: [EventDraft]) -> [UInt8] {
-    var writer = HandoverWriter()
+    var writer = RemoteAppendWriter()
     writer.bytes.reserveCapacity(drafts.reduce(8) { $0 + $1.data.count + 128 })
     writer.number(UInt32(drafts.count))
     for draft in drafts {
@@ -72,15 +72,15 @@ struct HandoverWriter {
   }
 
   static func failure(_ error: LedgerError) -> [UInt8] {
-    var writer = HandoverWriter()
-    writer.number(HandoverReader.kinds.firstIndex(of: error.kind).map(UInt8.init) ?? 0xFF)
+    var writer = RemoteAppendWriter()
+    writer.number(RemoteAppendReader.kinds.firstIndex(of: error.kind).map(UInt8.init) ?? 0xFF)
     for text in [error.operation, error.object, error.cause] { writer.text(text) }
     return writer.bytes
   }
 }
 
 /// Reads the content of frames; never beyond its end, and never more than is there.
-struct HandoverReader {
+struct RemoteAppendReader {
   private let bytes: [UInt8]
   private var place = 0
 
@@ -93,31 +93,35 @@ struct HandoverReader {
 
   mutating func number<Value: FixedWidthInteger>(
     _ type: Value.Type
-  ) throws(HandoverFault) -> Value {
+  ) throws(RemoteAppendFault) -> Value {
     let count = Value.bitWidth / 8
-    guard bytes.count - place >= count else { throw HandoverFault(cause: "a frame is too short") }
+    guard bytes.count - place >= count else {
+      throw RemoteAppendFault(cause: "a frame is too short")
+    }
     var value: Value = 0
     for index in 0..<count { value |= Value(bytes[place + index]) << (8 * index) }
     place += count
     return value
   }
 
-  mutating func block() throws(HandoverFault) -> [UInt8] {
+  mutating func block() throws(RemoteAppendFault) -> [UInt8] {
     let count = Int(try number(UInt32.self))
-    guard bytes.count - place >= count else { throw HandoverFault(cause: "a frame is too short") }
+    guard bytes.count - place >= count else {
+      throw RemoteAppendFault(cause: "a frame is too short")
+    }
     defer { place += count }
     return Array(bytes[place..<place + count])
   }
 
-  mutating func text() throws(HandoverFault) -> String {
+  mutating func text() throws(RemoteAppendFault) -> String {
     String(decoding: try block(), as: UTF8.self)
   }
 
-  func expectEnd() throws(HandoverFault) {
-    if place != bytes.count { throw HandoverFault(cause: "a frame is too long") }
+  func expectEnd() throws(RemoteAppendFault) {
+    if place != bytes.count { throw RemoteAppendFault(cause: "a frame is too long") }
   }
 
-  mutating func drafts() throws(HandoverFault) -> [EventDraft] {
+  mutating func drafts() throws(RemoteAppendFault) -> [EventDraft] {
     let count = Int(try number(UInt32.self))
     var drafts: [EventDraft] = []
     for _ in 0..<count {
@@ -137,11 +141,11 @@ struct HandoverReader {
     return drafts
   }
 
-  mutating func failure() throws(HandoverFault) -> LedgerError {
+  mutating func failure() throws(RemoteAppendFault) -> LedgerError {
     let number = Int(try number(UInt8.self))
     let (operation, object, cause) = (try text(), try text(), try text())
     try expectEnd()
-    guard number < Self.kinds.count else { throw HandoverFault(cause: "an unknown failure") }
+    guard number < Self.kinds.count else { throw RemoteAppendFault(cause: "an unknown failure") }
     if Self.kinds[number] == .corruption {
       return LedgerError(
         .init(verdict: .corrupt, file: object, position: nil), operation: operation, cause: cause)

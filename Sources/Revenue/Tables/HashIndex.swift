@@ -2,7 +2,7 @@
 import Glibc
 
 /// Places by the hashes of what lies there. Whoever asks compares: the table keeps no keys.
-package final class PlaceTable {
+package final class HashIndex {
   private struct Slot {
     var hash: UInt32
     /// The place, or −1 in an empty slot.

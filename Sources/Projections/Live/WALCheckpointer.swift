@@ -6,7 +6,7 @@ import Ledger
 ///
 /// Writing back beside the writer leaves what the writer adds meanwhile, and SQLite begins its log anew only
 /// when nothing is left: a second, short pass holds the writer up for what the first has left.
-final class LogKeeper: Sendable {
+final class WALCheckpointer: Sendable {
   private struct State {
     /// The database whose log is long.
     var path: String?

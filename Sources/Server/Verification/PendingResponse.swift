@@ -2,7 +2,7 @@
 import Base
 
 /// How much is under way, and how much may be.
-package final class IntakeLoad: Sendable {
+package final class AdmissionLimiter: Sendable {
   private struct State {
     var count = 0
     var bytes = 0
@@ -46,14 +46,14 @@ package final class IntakeLoad: Sendable {
 }
 
 /// A client's request that awaits its answer, and the room that it takes.
-final class AnswerSlot: Sendable {
-  private let load: IntakeLoad
+final class PendingResponse: Sendable {
+  private let load: AdmissionLimiter
   private let bytes: Int
   private let completion: Monitor<(@Sendable (ClientAnswer) -> Void)?>
 
   /// The room must have been taken.
   init(
-    _ load: IntakeLoad, bytes: Int, _ completion: @escaping @Sendable (ClientAnswer) -> Void
+    _ load: AdmissionLimiter, bytes: Int, _ completion: @escaping @Sendable (ClientAnswer) -> Void
   ) {
     self.load = load
     self.bytes = bytes

@@ -14,7 +14,7 @@ enum ConnectionFailure: Error {
 }
 
 /// One end of a connection. Used by one thread; `shutDown` by any.
-final class HandoverConnection: Sendable {
+final class RemoteAppendConnection: Sendable {
   private let descriptor: Int32
 
   /// Takes over a connected socket.
@@ -44,10 +44,10 @@ final class HandoverConnection: Sendable {
 
   /// Sends a frame; each wait for room takes at most so long.
   func send(
-    _ kind: HandoverProtocol.Kind, _ content: [UInt8] = [], timeoutMs: Int32
+    _ kind: RemoteAppendProtocol.Kind, _ content: [UInt8] = [], timeoutMs: Int32
   ) throws(ConnectionFailure) {
     var frame: [UInt8] = []
-    frame.reserveCapacity(HandoverProtocol.headerByteCount + content.count)
+    frame.reserveCapacity(RemoteAppendProtocol.headerByteCount + content.count)
     withUnsafeBytes(of: UInt32(content.count).littleEndian) { frame.append(contentsOf: $0) }
     frame.append(kind.rawValue)
     frame += content
@@ -75,10 +75,10 @@ final class HandoverConnection: Sendable {
     startTimeoutMs: Int32, pieceTimeoutMs: Int32
   ) throws(ConnectionFailure) -> (kind: UInt8, content: [UInt8]) {
     let header = try receive(
-      HandoverProtocol.headerByteCount, startTimeoutMs: startTimeoutMs,
+      RemoteAppendProtocol.headerByteCount, startTimeoutMs: startTimeoutMs,
       pieceTimeoutMs: pieceTimeoutMs)
     let length = (0..<4).reduce(0) { $0 | Int(header[$1]) << (8 * $1) }
-    guard length <= HandoverProtocol.contentByteCountMax else {
+    guard length <= RemoteAppendProtocol.contentByteCountMax else {
       throw .malformed("a frame of \(length) bytes is too large")
     }
     let content = try receive(
@@ -112,9 +112,9 @@ final class HandoverConnection: Sendable {
   }
 
   private func wait(for events: Int16, timeoutMs: Int32) throws(ConnectionFailure) {
-    let deadlineMs = HandoverClock.nowMs() + Int64(timeoutMs)
+    let deadlineMs = RemoteAppendClock.nowMs() + Int64(timeoutMs)
     while true {
-      let restMs = Int32(max(0, deadlineMs - HandoverClock.nowMs()))
+      let restMs = Int32(max(0, deadlineMs - RemoteAppendClock.nowMs()))
       var request = pollfd(fd: descriptor, events: events, revents: 0)
       let result = poll(&request, 1, restMs)
       if result > 0 { return }
@@ -125,7 +125,7 @@ final class HandoverConnection: Sendable {
 }
 
 /// A clock that nobody sets.
-enum HandoverClock {
+enum RemoteAppendClock {
   static func nowMs() -> Int64 {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)
@@ -134,7 +134,7 @@ enum HandoverClock {
 }
 
 /// The socket of a ledger by its path, however long that is.
-enum HandoverAddress {
+enum RemoteAppendAddress {
   /// Calls `body` with the socket's address. The path of a unix socket has few bytes, and may lead elsewhere by the
   /// time it is used: the socket is reached through the open descriptor of the directory. Nil where neither that nor
   /// a path that is short enough can be used.
@@ -144,7 +144,7 @@ enum HandoverAddress {
     var address = sockaddr_un()
     var path = "/proc/self/fd/\(folder.descriptor)"
     if access(path, F_OK) != 0 { path = folder.path }
-    path += "/\(HandoverProtocol.socketName)"
+    path += "/\(RemoteAppendProtocol.socketName)"
     guard path.utf8.count < MemoryLayout.size(ofValue: address.sun_path) else {
       errno = ENAMETOOLONG
       return nil

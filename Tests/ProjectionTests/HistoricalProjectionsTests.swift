@@ -5,7 +5,7 @@ import Projections
 import TestSupport
 import Testing
 
-@Suite struct PastBooksTests {
+@Suite struct HistoricalProjectionsTests {
   private static let stepCount = 40
 
   /// A ledger that ends after so many steps: what the books at its size must equal.

@@ -5,7 +5,7 @@ package import Ledger
 
 /// Takes drafts from commands of the same user and appends them. One session at a time may append;
 /// whoever comes beside it waits a while for its turn.
-package final class HandoverServer: Sendable {
+package final class RemoteAppendServer: Sendable {
   /// Limits; the defaults are what docs/handover.md says.
   package struct Options: Sendable {
     /// Connections at once, those that wait for their turn included.
@@ -21,7 +21,7 @@ package final class HandoverServer: Sendable {
   }
 
   struct Session {
-    let connection: HandoverConnection
+    let connection: RemoteAppendConnection
     var thread: WorkerThread?
     var isFinished = false
   }
@@ -68,9 +68,9 @@ package final class HandoverServer: Sendable {
   deinit { close(listener) }
 
   private static func listen(_ directory: LedgerDirectory) throws(LedgerError) -> Int32 {
-    try directory.root.unlink(HandoverProtocol.socketName)
-    let descriptor = HandoverAddress.makeSocket()
-    let code: Int32? = HandoverAddress.with(directory.root) { address, size in
+    try directory.root.unlink(RemoteAppendProtocol.socketName)
+    let descriptor = RemoteAppendAddress.makeSocket()
+    let code: Int32? = RemoteAppendAddress.with(directory.root) { address, size in
       // The socket's own mode is that of its name: there is no moment with other permissions, nor a name that could
       // be another file's by the time its mode is changed.
       guard descriptor >= 0, fchmod(descriptor, 0o600) == 0, bind(descriptor, address, size) == 0,
@@ -82,7 +82,8 @@ package final class HandoverServer: Sendable {
       let cause = String(cString: strerror(code ?? errno))
       if descriptor >= 0 { close(descriptor) }
       throw LedgerError(
-        .inputOutput, operation: "listen", object: directory.fullPath(HandoverProtocol.socketName),
+        .inputOutput, operation: "listen",
+        object: directory.fullPath(RemoteAppendProtocol.socketName),
         cause: cause)
     }
     return descriptor
@@ -91,13 +92,13 @@ package final class HandoverServer: Sendable {
   /// Ends all sessions and the listening, and removes the socket. What was submitted is durable when it
   /// returns. To be called before the writer is closed; calling it again does nothing.
   package func stop() {
-    let connections = state.withLock { state -> [HandoverConnection]? in
+    let connections = state.withLock { state -> [RemoteAppendConnection]? in
       if state.isStopping { return nil }
       state.isStopping = true
       return state.sessions.values.map(\.connection)
     }
     guard let connections else { return }
-    try? writer.directory.root.unlink(HandoverProtocol.socketName)
+    try? writer.directory.root.unlink(RemoteAppendProtocol.socketName)
     shutdown(listener, Int32(SHUT_RDWR))
     for connection in connections { connection.shutDown() }
     thread.withLock { $0.take() }?.join()
@@ -113,7 +114,7 @@ package final class HandoverServer: Sendable {
       let descriptor = accept(listener, nil, nil)
       if descriptor >= 0 {
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
-        admit(HandoverConnection(descriptor))
+        admit(RemoteAppendConnection(descriptor))
       } else if errno != EINTR, errno != ECONNABORTED, !state.withLock({ $0.isStopping }) {
         // No descriptors left, as a rule: others end meanwhile.
         usleep(100_000)
@@ -121,7 +122,7 @@ package final class HandoverServer: Sendable {
     }
   }
 
-  private func admit(_ connection: HandoverConnection) {
+  private func admit(_ connection: RemoteAppendConnection) {
     reap()
     // Root may do all that the user may.
     guard let peer = connection.peer, peer.userID == geteuid() || peer.userID == 0 else {
@@ -136,7 +137,7 @@ package final class HandoverServer: Sendable {
     guard let number else { return refuse(connection, "too many commands wait for it") }
     do throws(LedgerError) {
       let started = try WorkerThread { [self] in
-        HandoverSession(
+        RemoteAppendSession(
           server: self, number: number, processID: peer.processID, connection: connection
         ).run()
         state.withLock { $0.sessions[number]?.isFinished = true }
@@ -148,11 +149,11 @@ package final class HandoverServer: Sendable {
     }
   }
 
-  private func refuse(_ connection: HandoverConnection, _ cause: String) {
+  private func refuse(_ connection: RemoteAppendConnection, _ cause: String) {
     let error = LedgerError(
       .locked, operation: "open for writing", object: writer.directory.path, cause: cause)
     // It fits the socket's own memory; whoever does not read it is not waited for.
-    try? connection.send(.failure, HandoverWriter.failure(error), timeoutMs: 0)
+    try? connection.send(.failure, RemoteAppendWriter.failure(error), timeoutMs: 0)
   }
 
   /// Joins the threads of sessions that have ended.

@@ -4,11 +4,11 @@ import Intake
 import Ledger
 
 /// Serves one connection, on one thread.
-struct HandoverSession {
-  let server: HandoverServer
+struct RemoteAppendSession {
+  let server: RemoteAppendServer
   let number: Int
   let processID: Int32
-  let connection: HandoverConnection
+  let connection: RemoteAppendConnection
 
   /// Why a session ends early.
   private enum Ending: Error {
@@ -22,7 +22,7 @@ struct HandoverSession {
       try greet()
       try waitForTurn()
       defer { server.giveTurnBack(number) }
-      let submissions = HandoverSubmissions(server.writer, onOutcome: server.onOutcome)
+      let submissions = RemoteAppendSubmissions(server.writer, onOutcome: server.onOutcome)
       // Whoever has the next turn must find all events of this one in the log.
       defer {
         submissions.settleAll()
@@ -41,7 +41,7 @@ struct HandoverSession {
   }
 
   private func tell(_ error: LedgerError) {
-    try? connection.send(.failure, HandoverWriter.failure(error), timeoutMs: 1000)
+    try? connection.send(.failure, RemoteAppendWriter.failure(error), timeoutMs: 1000)
   }
 
   private func refusal(_ kind: LedgerError.Kind, _ cause: String) -> LedgerError {
@@ -49,7 +49,7 @@ struct HandoverSession {
   }
 
   private func send(
-    _ kind: HandoverProtocol.Kind, _ content: [UInt8] = []
+    _ kind: RemoteAppendProtocol.Kind, _ content: [UInt8] = []
   ) throws(Ending) {
     do throws(ConnectionFailure) {
       try connection.send(kind, content, timeoutMs: server.options.pieceTimeoutMs)
@@ -66,9 +66,9 @@ struct HandoverSession {
   }
 
   private func parsed<Result>(
-    _ body: () throws(HandoverFault) -> Result
+    _ body: () throws(RemoteAppendFault) -> Result
   ) throws(Ending) -> Result {
-    do throws(HandoverFault) { return try body() } catch {
+    do throws(RemoteAppendFault) { return try body() } catch {
       throw .connection(.malformed(error.cause))
     }
   }
@@ -77,19 +77,19 @@ struct HandoverSession {
 
   private func greet() throws(Ending) {
     let frame = try receive(startTimeoutMs: server.options.pieceTimeoutMs)
-    guard frame.kind == HandoverProtocol.Kind.begin.rawValue else {
+    guard frame.kind == RemoteAppendProtocol.Kind.begin.rawValue else {
       throw .connection(.malformed("the first frame does not begin a session"))
     }
-    var reader = HandoverReader(frame.content)
-    let version = try parsed { () throws(HandoverFault) in try reader.number(UInt8.self) }
-    guard version == HandoverProtocol.version else {
+    var reader = RemoteAppendReader(frame.content)
+    let version = try parsed { () throws(RemoteAppendFault) in try reader.number(UInt8.self) }
+    guard version == RemoteAppendProtocol.version else {
       throw .refused(
         refusal(
           .invalidInput,
-          "the server speaks version \(HandoverProtocol.version), this program \(version): use the "
+          "the server speaks version \(RemoteAppendProtocol.version), this program \(version): use the "
             + "server's ledgerctl"))
     }
-    let ledgerID = try parsed { () throws(HandoverFault) in
+    let ledgerID = try parsed { () throws(RemoteAppendFault) in
       let text = try reader.text()
       try reader.expectEnd()
       return text
@@ -100,10 +100,10 @@ struct HandoverSession {
   }
 
   private func waitForTurn() throws(Ending) {
-    let deadlineMs = HandoverClock.nowMs() + Int64(server.options.turnTimeoutMs)
+    let deadlineMs = RemoteAppendClock.nowMs() + Int64(server.options.turnTimeoutMs)
     while let holder = server.takeTurn(number, processID: processID) {
       if server.isStopping { throw .refused(refusal(.closed, "the server is stopping")) }
-      if HandoverClock.nowMs() >= deadlineMs {
+      if RemoteAppendClock.nowMs() >= deadlineMs {
         throw .refused(
           LedgerError(
             .locked, operation: "open for writing", object: server.writer.directory.path,
@@ -115,14 +115,14 @@ struct HandoverSession {
 
   // MARK: Serving
 
-  private func serve(_ submissions: HandoverSubmissions) throws(Ending) {
+  private func serve(_ submissions: RemoteAppendSubmissions) throws(Ending) {
     var check = DraftCheck(server.writer.directory)
     while true {
       let frame = try receive(startTimeoutMs: server.options.idleTimeoutMs)
-      var reader = HandoverReader(frame.content)
-      switch HandoverProtocol.Kind(rawValue: frame.kind) {
+      var reader = RemoteAppendReader(frame.content)
+      switch RemoteAppendProtocol.Kind(rawValue: frame.kind) {
       case .submit:
-        let drafts = try parsed { () throws(HandoverFault) in try reader.drafts() }
+        let drafts = try parsed { () throws(RemoteAppendFault) in try reader.drafts() }
         do throws(DraftCheck.Refusal) { try check.check(drafts) } catch {
           switch error {
           case .fault(let cause): throw .connection(.malformed(cause))
@@ -132,7 +132,7 @@ struct HandoverSession {
         if server.isStopping { throw .refused(refusal(.closed, "the server is stopping")) }
         submissions.add(drafts)
       case .positions:
-        let number = try parsed { () throws(HandoverFault) in
+        let number = try parsed { () throws(RemoteAppendFault) in
           let number = try reader.number(UInt64.self)
           try reader.expectEnd()
           return number
@@ -140,20 +140,20 @@ struct HandoverSession {
         try answer(.placed) { () throws(LedgerError) in
           let range = try submissions.positions(of: number)
           server.onAppended()
-          var writer = HandoverWriter()
+          var writer = RemoteAppendWriter()
           writer.number(UInt64(range.lowerBound))
           writer.number(UInt64(range.count))
           return writer.bytes
         }
       case .outcomes:
-        let (first, count) = try parsed { () throws(HandoverFault) in
+        let (first, count) = try parsed { () throws(RemoteAppendFault) in
           let range = (try reader.number(UInt64.self), Int(try reader.number(UInt32.self)))
           try reader.expectEnd()
           return range
         }
         try answer(.told) { () throws(LedgerError) in
           defer { server.onAppended() }
-          var writer = HandoverWriter()
+          var writer = RemoteAppendWriter()
           for range in try submissions.outcomes(from: first, count: count) {
             writer.number(UInt64(range?.lowerBound ?? 0))
             writer.number(UInt64(range?.count ?? 0))
@@ -181,18 +181,18 @@ struct HandoverSession {
   }
 
   private func answer(
-    _ kind: HandoverProtocol.Kind, _ body: () throws(LedgerError) -> [UInt8]
+    _ kind: RemoteAppendProtocol.Kind, _ body: () throws(LedgerError) -> [UInt8]
   ) throws(Ending) {
     let content: [UInt8]
     do throws(LedgerError) { content = try body() } catch {
-      return try send(.failure, HandoverWriter.failure(error))
+      return try send(.failure, RemoteAppendWriter.failure(error))
     }
     try send(kind, content)
   }
 }
 
 /// What came in a session, in order; memory is bounded whatever a client sends.
-final class HandoverSubmissions {
+final class RemoteAppendSubmissions {
   private static let waitingCountMax = 1024
   private static let waitingByteCountMax = 16 << 20
 
@@ -247,7 +247,7 @@ final class HandoverSubmissions {
 
   /// What became of some submissions, once that is decided; nil for one that was lost.
   func outcomes(from first: UInt64, count: Int) throws(LedgerError) -> [Range<Position>?] {
-    guard count <= HandoverProtocol.submissionsKept,
+    guard count <= RemoteAppendProtocol.submissionsKept,
       case let (end, overflow) = first.addingReportingOverflow(UInt64(count)), !overflow
     else { throw unknown(first) }
     if end > settledCount {
@@ -289,8 +289,8 @@ final class HandoverSubmissions {
     }
     if isLastKept { onOutcome(nil) }
     waiting.removeFirst(min(count, waiting.count))
-    let excess = settled.count - HandoverProtocol.submissionsKept
-    if excess > HandoverProtocol.submissionsKept / 4 {
+    let excess = settled.count - RemoteAppendProtocol.submissionsKept
+    if excess > RemoteAppendProtocol.submissionsKept / 4 {
       settled.removeFirst(excess)
       firstSettled += UInt64(excess)
     }

@@ -4,7 +4,7 @@ import Projections
 import Revenue
 
 /// Prints a comparison of projections.
-struct ComparisonSheet {
+struct ComparisonPrinter {
   private let comparison: ProjectionComparison
   private let context: Context
 

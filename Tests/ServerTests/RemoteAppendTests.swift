@@ -14,12 +14,12 @@ final class ServedLedger {
   private let temporary: TemporaryDirectory
   let directory: LedgerDirectory
   let writer: LedgerWriter
-  let server: HandoverServer
+  let server: RemoteAppendServer
   /// Why appends failed, or nil where they succeeded, in the order in which the server told it.
   let outcomes = Monitor<[LedgerError?]>([])
 
   init(
-    folder: String = "ledger", _ configure: (inout HandoverServer.Options) -> Void = { _ in }
+    folder: String = "ledger", _ configure: (inout RemoteAppendServer.Options) -> Void = { _ in }
   ) throws {
     temporary = try TemporaryDirectory()
     let path = temporary.path(folder)
@@ -27,10 +27,10 @@ final class ServedLedger {
       atPath: (path as NSString).deletingLastPathComponent, withIntermediateDirectories: true)
     directory = try LedgerDirectory.create(path: path, origin: "receipts.example/test")
     writer = try LedgerWriter.open(directory)
-    var options = HandoverServer.Options()
+    var options = RemoteAppendServer.Options()
     options.turnTimeoutMs = 100
     configure(&options)
-    server = try HandoverServer(
+    server = try RemoteAppendServer(
       writer: writer, options: options,
       onOutcome: { [outcomes] outcome in outcomes.withLock { $0.append(outcome) } })
   }
@@ -115,8 +115,8 @@ final class RawClient {
   }
 }
 
-@Suite struct HandoverTests {
-  private func draft(_ name: String = "Tide") -> EventDraft { HandoverDrafts.app(name) }
+@Suite struct RemoteAppendTests {
+  private func draft(_ name: String = "Tide") -> EventDraft { RemoteAppendDrafts.app(name) }
 
   /// An upload, and a verification that names its position.
   private func linkedDrafts() -> [EventDraft] {
@@ -174,7 +174,7 @@ final class RawClient {
     let wished = DispatchSemaphore(value: 0)
     let ledger = try ServedLedger()
     ledger.server.stop()
-    let server = try HandoverServer(writer: ledger.writer, onRetry: { wished.signal() })
+    let server = try RemoteAppendServer(writer: ledger.writer, onRetry: { wished.signal() })
     defer { server.stop() }
     let session = try ledger.connect()
     try session.requestRetry()
@@ -199,7 +199,7 @@ final class RawClient {
     async let second = Task.detached {
       let session = try #require(try RemoteAppender.connect(directory))
       let positions = try session.positions(
-        of: session.submit([HandoverDrafts.app("Tide")]))
+        of: session.submit([RemoteAppendDrafts.app("Tide")]))
       try session.close()
       return positions
     }.value
@@ -427,7 +427,7 @@ final class RawClient {
     ledger.server.stop()
     #expect(rename(path + ".kept", path) == 0)
     #expect(try RemoteAppender.connect(ledger.directory) == nil)
-    let next = try HandoverServer(writer: ledger.writer)
+    let next = try RemoteAppendServer(writer: ledger.writer)
     defer { next.stop() }
     let session = try ledger.connect()
     #expect(try session.positions(of: session.submit([draft()])) == 0..<1)

@@ -10,19 +10,19 @@ extension FuzzTarget {
         type: "receipt.verified", version: 1, data: Array("{\"upload\":,\"x\":1}".utf8),
         references: [PositionReference(offsetBytes: 10, eventIndex: 0)])
       let plain = EventDraft(type: "app.registered", version: 2, data: Array("{}".utf8))
-      let failures = HandoverReader.kinds.map { kind in
-        HandoverWriter.failure(
+      let failures = RemoteAppendReader.kinds.map { kind in
+        RemoteAppendWriter.failure(
           LedgerError(kind, operation: "append", object: "ledger", cause: "it cannot be"))
       }
-      return [[0]] + [[], [plain], [plain, draft]].map { [0] + HandoverWriter.drafts($0) }
+      return [[0]] + [[], [plain], [plain, draft]].map { [0] + RemoteAppendWriter.drafts($0) }
         + failures.map { [1] + $0 }
     },
     check: { input in
       guard let (form, rest) = split(input) else { return }
-      var reader = HandoverReader(Array(rest))
-      do throws(HandoverFault) {
+      var reader = RemoteAppendReader(Array(rest))
+      do throws(RemoteAppendFault) {
         if form & 1 == 0 {
-          HandoverCheck.drafts(try reader.drafts())
+          RemoteAppendCheck.drafts(try reader.drafts())
         } else {
           require(!(try reader.failure()).description.isEmpty, "failures have causes")
         }
@@ -30,12 +30,12 @@ extension FuzzTarget {
     })
 }
 
-private enum HandoverCheck {
+private enum RemoteAppendCheck {
   static func drafts(_ drafts: [EventDraft]) {
     // What a writer would refuse is not what a client sends.
     guard drafts.allSatisfy({ $0.fault(eventCount: drafts.count) == nil }) else { return }
-    var reader = HandoverReader(HandoverWriter.drafts(drafts))
-    do throws(HandoverFault) {
+    var reader = RemoteAppendReader(RemoteAppendWriter.drafts(drafts))
+    do throws(RemoteAppendFault) {
       let again = try reader.drafts()
       require(again.count == drafts.count, "as many drafts arrive as were sent")
       for (draft, other) in zip(drafts, again) {

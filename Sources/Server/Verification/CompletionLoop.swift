@@ -6,7 +6,7 @@ import Ledger
 import Projections
 
 /// Settles batch after batch: one wait for the disk and one transaction for all of a batch.
-final class Settler {
+final class CompletionLoop {
   /// Items of one batch.
   private static let batchMax = 256
   /// Answers that are read at once, and the memory beyond which no further one is.
@@ -18,7 +18,7 @@ final class Settler {
   private let recorder: ResultRecorder
   private let lifecycle: UploadLifecycle
   /// Who is to be answered with what the projections say, and the uploads that they ask for.
-  private var answerSlots: [AnswerSlot] = []
+  private var responses: [PendingResponse] = []
   private var answerUploads: [Position] = []
 
   init(_ shared: WorkflowShared, _ caller: AppStoreCaller) {
@@ -37,7 +37,7 @@ final class Settler {
     }
   }
 
-  private func settle(_ batch: [SettlerItem]) {
+  private func settle(_ batch: [CompletionItem]) {
     var uploads: [SubmittedUpload] = []
     var results: [RecordedResult] = []
     var latches: [Latch] = []
@@ -74,7 +74,7 @@ final class Settler {
     giveAnswers()
     if latches.isEmpty { return }
     // What was imported may wait for the App Store too.
-    shared.desk.rescan()
+    shared.scheduler.rescan()
     for latch in latches { latch.open() }
   }
 
@@ -110,7 +110,7 @@ final class Settler {
       shared.notes.fault("bring the projections up to date", error)
       shared.health.noteFold(isGood: false)
       // What is durable already waits by the projections' word, once they can be read again.
-      shared.desk.rescan()
+      shared.scheduler.rescan()
       return false
     }
   }
@@ -119,7 +119,7 @@ final class Settler {
 
   private func advance(_ upload: SubmittedUpload, _ position: Position?, isFolded: Bool) {
     let step = lifecycle.advance(upload, at: position, isFolded: isFolded) { recorder.begin($0) }
-    if case .respond = step, let position { addAnswer(upload.slot, uploadAt: position) }
+    if case .respond = step, let position { addAnswer(upload.response, uploadAt: position) }
   }
 
   // MARK: Results
@@ -129,22 +129,22 @@ final class Settler {
     switch result.subject {
     case .call(let call, let judgement):
       let reply = position.map { judgement.earlierReply(at: $0, result.occurredAtMs) }
-      let conclusion: CallDesk.Conclusion =
+      let conclusion: VerificationScheduler.Conclusion =
         isKept && judgement.isSettled
         ? .settled(judgement.isReusable ? reply : nil)
         : .unanswered(isAlarm: judgement.alarm?.waitsForOperator ?? false)
-      for waiter in shared.desk.conclude(call, conclusion) {
+      for waiter in shared.scheduler.conclude(call, conclusion) {
         if isKept {
-          addAnswer(waiter.slot, uploadAt: waiter.position)
+          addAnswer(waiter.response, uploadAt: waiter.position)
         } else {
-          waiter.slot.answer(.tryLater)
+          waiter.response.answer(.tryLater)
         }
       }
       if isKept, result.isMore, let reply {
         shared.inbox.push(.rest(call.receiptID, appFamily: call.appFamily, reply))
       }
     case .rest(let receiptID, let appFamily, let reply):
-      if !isKept { return shared.desk.enqueue(receiptID, appFamily) }
+      if !isKept { return shared.scheduler.enqueue(receiptID, appFamily) }
       if result.isMore {
         shared.inbox.push(.rest(receiptID, appFamily: appFamily, reply))
       }
@@ -153,8 +153,8 @@ final class Settler {
 
   // MARK: Answers
 
-  private func addAnswer(_ slot: AnswerSlot, uploadAt position: Position) {
-    answerSlots.append(slot)
+  private func addAnswer(_ response: PendingResponse, uploadAt position: Position) {
+    responses.append(response)
     answerUploads.append(position)
   }
 
@@ -162,27 +162,29 @@ final class Settler {
   /// wait for the last.
   private func giveAnswers() {
     var first = 0
-    while first < answerSlots.count {
-      var end = min(first + Self.answersMax, answerSlots.count)
+    while first < responses.count {
+      var end = min(first + Self.answersMax, responses.count)
       do {
         let answers = try shared.projections.answers(
           uploads: answerUploads[first..<end], byteCountMax: Self.answersByteCountMax)
         precondition(!answers.isEmpty, "each turn answers one at least")
         end = first + answers.count
-        for (slot, answer) in zip(answerSlots[first..<end], answers) { give(answer, to: slot) }
+        for (response, answer) in zip(responses[first..<end], answers) {
+          give(answer, to: response)
+        }
       } catch {
-        for slot in answerSlots[first..<end] { give(.failure(error), to: slot) }
+        for response in responses[first..<end] { give(.failure(error), to: response) }
       }
       first = end
     }
-    answerSlots.removeAll(keepingCapacity: true)
+    responses.removeAll(keepingCapacity: true)
     answerUploads.removeAll(keepingCapacity: true)
   }
 
-  private func give(_ answer: Result<ClientReceipt?, any Error>, to slot: AnswerSlot) {
+  private func give(_ answer: Result<ClientReceipt?, any Error>, to response: PendingResponse) {
     do {
-      if let receipt = try answer.get() { return slot.answer(receipt.answer) }
+      if let receipt = try answer.get() { return response.answer(receipt.answer) }
     } catch { shared.notes.fault("read an answer", error) }
-    slot.answer(.tryLater)
+    response.answer(.tryLater)
   }
 }

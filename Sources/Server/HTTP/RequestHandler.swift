@@ -5,7 +5,7 @@ import Glibc
 import Intake
 import Projections
 
-final class Exchange: @unchecked Sendable {
+final class RequestHandler: @unchecked Sendable {
   private enum Step {
     case head
     case body

@@ -3,12 +3,12 @@ import Revenue
 import TestSupport
 import Testing
 
-@Suite struct PlaceTableTests {
+@Suite struct HashIndexTests {
   @Test(arguments: [1, 2, 3] as [UInt64])
   func placesAreThoseOfADictionary(seed: UInt64) throws {
     var random = SeededRandom(seed: seed)
     let arena = TextArena()
-    let (table, texts) = (PlaceTable(), RecordStore<Text>())
+    let (table, texts) = (HashIndex(), ChunkedArray<Text>())
     var expected: [[UInt8]: Int] = [:]
     for _ in 0..<5000 {
       let key = (0..<Int.random(in: 0...20, using: &random)).map { _ in
@@ -27,7 +27,7 @@ import Testing
   }
 
   @Test func whatHasOneHashIsToldApartByWhatItIs() {
-    let table = PlaceTable()
+    let table = HashIndex()
     for place in 0..<200 { table.insert(7, place) }
     for place in 0..<200 { #expect(table.find(7) { $0 == place } == place) }
     #expect(table.find(7) { $0 == 200 } == nil)
@@ -35,7 +35,7 @@ import Testing
   }
 
   @Test func recordsStayWhatTheyWereWhileOthersAreAdded() {
-    let records = RecordStore<Int>()
+    let records = ChunkedArray<Int>()
     for number in 0..<40_000 {
       records.append(number)
       if number.isMultiple(of: 3) { records.update(number / 3) { $0 += 1_000_000 } }

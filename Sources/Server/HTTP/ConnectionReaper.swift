@@ -5,7 +5,7 @@ import CMicroHTTPD
 import Glibc
 import Ledger
 
-final class ConnectionKeeper: Sendable {
+final class ConnectionReaper: Sendable {
   private struct State {
     var connections: [ObjectIdentifier: Connection] = [:]
     var lingering: [Lingering] = []

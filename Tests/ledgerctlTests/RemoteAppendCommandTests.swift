@@ -4,12 +4,12 @@ import Ledger
 import Server
 import Testing
 
-@Suite struct HandoverCommandTests {
+@Suite struct RemoteAppendCommandTests {
   /// A ledger in a sandbox, held by this process.
   private final class Held {
     let sandbox: Sandbox
     let writer: LedgerWriter
-    let server: HandoverServer?
+    let server: RemoteAppendServer?
 
     init(isListening: Bool = true) throws {
       sandbox = try Sandbox()
@@ -17,7 +17,7 @@ import Testing
       try #require(made.exitCode == 0)
       let directory = try LedgerDirectory.open(path: sandbox.path + "/shop")
       writer = try LedgerWriter.open(directory)
-      server = isListening ? try HandoverServer(writer: writer) : nil
+      server = isListening ? try RemoteAppendServer(writer: writer) : nil
     }
 
     deinit {

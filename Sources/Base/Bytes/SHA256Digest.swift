@@ -1,7 +1,7 @@
 // A SHA-256 digest as a value.
 
 /// 32 bytes: a SHA-256 digest, a certificate's fingerprint, a leaf or a node of the tree.
-package struct Digest32: Sendable, Hashable {
+package struct SHA256Digest: Sendable, Hashable {
   private var words: (UInt64, UInt64, UInt64, UInt64)
 
   /// How many bytes a digest has.
@@ -12,7 +12,7 @@ package struct Digest32: Sendable, Hashable {
 
   /// Copies a digest; nil unless there are exactly 32 bytes.
   package init?(_ bytes: UnsafeRawBufferPointer) {
-    guard bytes.count == Digest32.byteCount else { return nil }
+    guard bytes.count == SHA256Digest.byteCount else { return nil }
     words = (0, 0, 0, 0)
     Swift.withUnsafeMutableBytes(of: &words) { $0.copyMemory(from: bytes) }
   }
@@ -59,7 +59,7 @@ package struct Digest32: Sendable, Hashable {
   /// 64 lower-case hexadecimal digits.
   package var hex: String { withUnsafeBytes { Hex.text($0) } }
 
-  package static func == (left: Digest32, right: Digest32) -> Bool {
+  package static func == (left: SHA256Digest, right: SHA256Digest) -> Bool {
     left.words.0 == right.words.0 && left.words.1 == right.words.1
       && left.words.2 == right.words.2 && left.words.3 == right.words.3
   }

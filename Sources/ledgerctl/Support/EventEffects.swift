@@ -5,7 +5,7 @@ import Projections
 import Revenue
 
 /// Everything that came of one event.
-enum Consequences {
+enum EventEffects {
   /// An upload: its receipt, its verifications, the sales to which it gave something.
   case upload(ReceiptDetail?, [VerificationDetail], [SaleDetail])
   /// A verification: itself, the sales that its reply shows, the exceptions it met.

@@ -5,11 +5,11 @@ import Ledger
 import Projections
 
 /// Turns entries of the queue into calls.
-final class RetryQueue {
+final class RetryWorker {
   /// Receipts of one page.
   private static let pageSize = 1000
 
-  private let desk: CallDesk
+  private let scheduler: VerificationScheduler
   private let caller: AppStoreCaller
   private let projections: any WorkflowProjections
   private let reader: LogReader
@@ -19,11 +19,12 @@ final class RetryQueue {
 
   /// - Parameter onTurn: called between steps, at least every half second.
   init(
-    _ desk: CallDesk, _ caller: AppStoreCaller, _ projections: any WorkflowProjections,
+    _ scheduler: VerificationScheduler, _ caller: AppStoreCaller,
+    _ projections: any WorkflowProjections,
     _ directory: LedgerDirectory, _ clock: WorkflowClock, _ notes: OperatorNotes,
     onTurn: @escaping () -> Void
   ) throws(LedgerError) {
-    self.desk = desk
+    self.scheduler = scheduler
     self.caller = caller
     self.projections = projections
     reader = try LogReader(directory)
@@ -34,7 +35,7 @@ final class RetryQueue {
 
   func run() {
     while true {
-      switch desk.nextStep() {
+      switch scheduler.nextStep() {
       case .end: return
       case .idle: break
       case .scan(let after): scan(after: after)
@@ -54,11 +55,11 @@ final class RetryQueue {
   private func scan(after: Int64) {
     do {
       let page = try projections.waiting(afterReceipt: after, limit: Self.pageSize)
-      desk.takeIn(
+      scheduler.takeIn(
         page, next: page.count < Self.pageSize ? nil : page.last?.number)
     } catch {
       notes.fault("read the queue", error)
-      desk.takeIn([], next: after)
+      scheduler.takeIn([], next: after)
       // The same page again, but not at once.
       pause(ms: 500)
     }
@@ -77,23 +78,23 @@ final class RetryQueue {
         if let position = try firstPosition(entry) {
           due.append(Due(entry: entry, position: position))
         } else {
-          desk.turn(entry, into: nil, isProbe: isProbe)
+          scheduler.turn(entry, into: nil, isProbe: isProbe)
         }
       } catch {
         notes.fault("read the queue", error)
-        desk.putBack(entry, isProbe: isProbe)
+        scheduler.putBack(entry, isProbe: isProbe)
       }
     }
     due.sort { $0.position < $1.position }
     for (index, item) in due.enumerated() {
-      if !isProbe, !waitForTurn() { return desk.giveBack(due[index...].map(\.entry)) }
+      if !isProbe, !waitForTurn() { return scheduler.giveBack(due[index...].map(\.entry)) }
       do {
         let call = try call(for: item, isProbe: isProbe)
-        desk.turn(item.entry, into: call, isProbe: isProbe)
+        scheduler.turn(item.entry, into: call, isProbe: isProbe)
         caller.makeCalls()
       } catch {
         notes.fault("read a receipt", error)
-        desk.putBack(item.entry, isProbe: isProbe)
+        scheduler.putBack(item.entry, isProbe: isProbe)
       }
     }
   }
@@ -101,7 +102,7 @@ final class RetryQueue {
   /// Whether a call may be made; it returns when one may, or when none is to be made.
   private func waitForTurn() -> Bool {
     while true {
-      switch desk.nextTurn() {
+      switch scheduler.nextTurn() {
       case .now: return true
       case .never: return false
       case .later: onTurn()

@@ -3,11 +3,11 @@ import Base
 
 /// What is computed of an event before it has a position: by whoever submits it, so that the one thread that
 /// writes frames need not hash what others can.
-struct SaltedDraft: Sendable {
+struct PreparedEvent: Sendable {
   let draft: EventDraft
   private let saltWords: (UInt64, UInt64)
   /// The digest of salt and data; nil where positions are still to be inserted into the data.
-  let digest: Digest32?
+  let digest: SHA256Digest?
 
   /// - Parameter salt: 16 random bytes.
   init(_ draft: EventDraft, salt: UnsafeRawBufferPointer, _ hasher: SHA256) {
@@ -30,7 +30,7 @@ struct SaltedDraft: Sendable {
   /// The digest of an event: of its salt followed by its data.
   static func digest(
     salt: UnsafeRawBufferPointer, data: UnsafeRawBufferPointer, _ hasher: SHA256
-  ) -> Digest32 {
+  ) -> SHA256Digest {
     hasher.update(salt)
     hasher.update(data)
     return hasher.finish()
@@ -51,10 +51,10 @@ final class Salter {
   }
 
   /// Gives each draft a salt of its own.
-  func salt(_ drafts: [EventDraft]) throws(LedgerError) -> [SaltedDraft] {
-    var salted: [SaltedDraft] = []
+  func salt(_ drafts: [EventDraft]) throws(LedgerError) -> [PreparedEvent] {
+    var salted: [PreparedEvent] = []
     salted.reserveCapacity(drafts.count)
-    for draft in drafts { salted.append(SaltedDraft(draft, salt: try nextSalt(), hasher)) }
+    for draft in drafts { salted.append(PreparedEvent(draft, salt: try nextSalt(), hasher)) }
     return salted
   }
 
@@ -87,7 +87,7 @@ final class Salters: Sendable {
   }
 
   /// Gives each draft a salt of its own.
-  func salt(_ drafts: [EventDraft]) throws(LedgerError) -> [SaltedDraft] {
+  func salt(_ drafts: [EventDraft]) throws(LedgerError) -> [PreparedEvent] {
     let salter = monitor.withLock { $0.idle.popLast() } ?? Salter(random: random)
     defer { monitor.withLock { $0.idle.append(salter) } }
     return try salter.salt(drafts)

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// Drafts as commands hand them over.
-enum HandoverDrafts {
+enum RemoteAppendDrafts {
   static func app(_ name: String) -> EventDraft {
     EventDraft(
       type: "app.registered", version: 1,
@@ -47,13 +47,13 @@ enum HandoverDrafts {
   }
 }
 
-@Suite struct HandoverDraftTests {
+@Suite struct RemoteAppendDraftTests {
   /// A served ledger that holds an upload at 0, its verification with a reply at 1, an app at 2, and a malformed
   /// verification at 3.
   private func served() throws -> ServedLedger {
     let ledger = try ServedLedger()
     _ = try ledger.writer.append(TestEvent.upload(["status": 0]).drafts)
-    _ = try ledger.writer.append([HandoverDrafts.app("Tide")])
+    _ = try ledger.writer.append([RemoteAppendDrafts.app("Tide")])
     _ = try ledger.writer.append([
       EventDraft(type: "receipt.verified", version: 1, data: Array("{}".utf8))
     ])
@@ -87,7 +87,7 @@ enum HandoverDrafts {
 
   @Test func goodDraftsOfEachTypeAreTaken() throws {
     let ledger = try served()
-    #expect(try refusal(HandoverDrafts.goodOfEachType, by: ledger) == nil)
+    #expect(try refusal(RemoteAppendDrafts.goodOfEachType, by: ledger) == nil)
     #expect(ledger.writer.nextPosition == 10)
   }
 
@@ -96,7 +96,7 @@ enum HandoverDrafts {
     let optional: Set = [
       "line", "line_sha256", "country_code", "status", "endpoint", "reply",
     ]
-    for draft in HandoverDrafts.goodOfEachType {
+    for draft in RemoteAppendDrafts.goodOfEachType {
       guard case .object(let members) = try JSONValue(draft.data) else { continue }
       for member in members where !optional.contains(member.key) {
         let error = try refusal([try changed(draft, member.key, nil)], by: ledger)
@@ -131,7 +131,7 @@ enum HandoverDrafts {
     _ type: String, _ member: String, _ value: String
   ) throws {
     let ledger = try served()
-    let good = try #require(HandoverDrafts.goodOfEachType.first { $0.type == type })
+    let good = try #require(RemoteAppendDrafts.goodOfEachType.first { $0.type == type })
     let draft = try changed(good, member, try JSONValue(Array(value.utf8)))
     #expect(
       try refusal([draft], by: ledger)?.cause
@@ -182,7 +182,7 @@ enum HandoverDrafts {
       (
         "an event of another type",
         [
-          HandoverDrafts.app("Tide"),
+          RemoteAppendDrafts.app("Tide"),
           verification(
             #""upload":"#, references: [PositionReference(offsetBytes: 10, eventIndex: 0)]),
         ], "upload"

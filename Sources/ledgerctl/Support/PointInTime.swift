@@ -4,7 +4,7 @@ import Ledger
 import Projections
 
 /// A moment, what was recorded in it included.
-enum Moment: Equatable, Sendable {
+enum PointInTime: Equatable, Sendable {
   /// After the event at this position.
   case position(Int)
   /// Once all was recorded that has this time, or an earlier one.
@@ -34,15 +34,15 @@ extension Option {
 
 extension Invocation {
   /// The moment that an option names.
-  func moment(_ name: String) throws(UsageError) -> Moment? {
-    try value(name, "is no position, no day and no RFC 3339 time", read: Moment.init)
+  func moment(_ name: String) throws(UsageError) -> PointInTime? {
+    try value(name, "is no position, no day and no RFC 3339 time", read: PointInTime.init)
   }
 }
 
 extension OpenLedger {
   /// How many events had been recorded at a moment. A position must be there; a time that is not over yet is
   /// taken, and that is said.
-  func size(at moment: Moment, _ option: String) throws -> Int {
+  func size(at moment: PointInTime, _ option: String) throws -> Int {
     try reader.refresh()
     switch moment {
     case .position(let position):
@@ -76,13 +76,13 @@ extension OpenLedger {
   }
 
   /// The projections as they were known at a moment; without one, brought up to date.
-  func projections(asOf moment: Moment?) throws -> Database {
+  func projections(asOf moment: PointInTime?) throws -> Database {
     guard let moment else { return try projections() }
     return try projector().books(at: try size(at: moment, "as-of"))
   }
 
   /// Questions to the projections as they were known at a moment; without one, brought up to date.
-  func queries(asOf moment: Moment?) throws -> LedgerQueries {
+  func queries(asOf moment: PointInTime?) throws -> LedgerQueries {
     guard moment != nil else { return try queries() }
     let reader = reader
     return try LedgerQueries(try projections(asOf: moment)) { try reader.event(at: $0) }

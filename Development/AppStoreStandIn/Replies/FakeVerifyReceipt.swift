@@ -5,7 +5,7 @@ import Base
 import JSON
 
 /// Answers requests as the App Store does.
-struct ReceiptDesk: Sendable {
+struct FakeVerifyReceipt: Sendable {
   /// A reply and the status that it bears.
   struct Answer {
     let status: Int

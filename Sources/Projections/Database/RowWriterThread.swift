@@ -19,7 +19,7 @@ final class RowStatement {
 }
 
 /// Writes batches and runs statements in the order in which they were sent.
-final class RowLane: Sendable {
+final class RowWriterThread: Sendable {
   /// A batch with the statement that writes it, or statements of their own.
   ///
   /// Sendable because it is handed over whole: whoever sends it does not use it again.

@@ -1,7 +1,7 @@
 // Records by number, in chunks that never move: growing copies nothing and touches no more memory than is used.
 
 /// A growing run of plain values. Behind a pointer, so that no access pays for a check of exclusive access.
-package final class RecordStore<Element: BitwiseCopyable>: RandomAccessCollection {
+package final class ChunkedArray<Element: BitwiseCopyable>: RandomAccessCollection {
   private struct State {
     var chunks: UnsafeMutablePointer<UnsafeMutablePointer<Element>>
     var chunkCapacity: Int
