@@ -1,7 +1,7 @@
 // Rule R8: the lines of the journal, from a sale as it stands.
 
 /// One dated, signed entry of the sales journal.
-package struct JournalLine {
+public struct JournalLine {
   package var type: LineType
   package var dateMs: Int64
   /// Signed; trials and family-shared sales have theirs too.
@@ -22,8 +22,8 @@ package struct JournalLine {
   }
 
   /// R8: the signed amount of a signed quantity.
-  @inline(__always)
-  package static func amountMicros(
+  @inlinable @inline(__always)
+  public static func amountMicros(
     of quantity: Int64, priceMicros: Int64?, _ kind: SaleKind
   ) -> Int64? {
     guard let priceMicros else { return kind.isPaid ? nil : 0 }

@@ -1,7 +1,7 @@
 // What vouches for the reply that a sale rests on.
 
 /// Where the reply came from in which a sale was first observed.
-package enum ReplyTrust: Int8, CaseIterable, BitwiseCopyable {
+public enum ReplyTrust: Int8, CaseIterable, BitwiseCopyable, Sendable {
   /// Its event is of a program that did not record it.
   case notRecorded
   /// A host of Apple's answered.

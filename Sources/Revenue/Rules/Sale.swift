@@ -1,7 +1,8 @@
-// A sale as the rules keep it: what the customer was charged for once.
+// A sale as the rules keep it: what the customer was charged for once. What reports ask of each line is public, since
+// `package` functions do not inline across modules.
 
 /// The kinds of sales (rule R5).
-package enum SaleKind: Int8, CaseIterable, BitwiseCopyable {
+public enum SaleKind: Int8, CaseIterable, BitwiseCopyable, Sendable {
   case regular, offer, trial, familyShared
 
   /// The word in reports.
@@ -15,14 +16,14 @@ package enum SaleKind: Int8, CaseIterable, BitwiseCopyable {
   }
 
   /// Whether the customer paid a price for it.
-  package var isPaid: Bool { self == .regular || self == .offer }
+  @inlinable public var isPaid: Bool { self == .regular || self == .offer }
 }
 
 /// What a sale's key is (rule R3).
-package enum KeyKind: Int8, BitwiseCopyable { case lineItem, transaction }
+public enum KeyKind: Int8, BitwiseCopyable, Sendable { case lineItem, transaction }
 
 /// Where a price comes from (rule R7).
-package enum PriceBasis: Int8, CaseIterable, BitwiseCopyable {
+public enum PriceBasis: Int8, CaseIterable, BitwiseCopyable, Sendable {
   /// A trial or family-shared sale, which has no price.
   case notApplicable
   case clientTransaction, clientProduct, clientSingle, carriedForward, priceList
@@ -43,13 +44,13 @@ package enum PriceBasis: Int8, CaseIterable, BitwiseCopyable {
   }
 
   /// Whether the price was given with an upload (R7, 1–3); such a price holds for good.
-  package var isFromClient: Bool {
+  @inlinable public var isFromClient: Bool {
     self == .clientTransaction || self == .clientProduct || self == .clientSingle
   }
 }
 
 /// What may be wrong with a price that a client sent (rule R7).
-package enum PriceProblem: Int8, CaseIterable, BitwiseCopyable {
+public enum PriceProblem: Int8, CaseIterable, BitwiseCopyable, Sendable {
   case noPrice, unreadable, formsDisagree, zero, currencyMissing, currencyUnknown
 
   /// The word in reports.
@@ -77,10 +78,10 @@ package struct UnitPrice: Equatable, BitwiseCopyable {
 }
 
 /// What the cancellations of a sale have led to (rule R8).
-package enum CancellationState: Int8, BitwiseCopyable { case none, returned, reversed }
+public enum CancellationState: Int8, BitwiseCopyable, Sendable { case none, returned, reversed }
 
 /// The lines of the journal (rule R8), in their order at one position.
-package enum LineType: Int8, CaseIterable, BitwiseCopyable {
+public enum LineType: Int8, CaseIterable, BitwiseCopyable, Sendable {
   case sale, `return`, reversal
 
   /// The word in reports.
@@ -93,7 +94,7 @@ package enum LineType: Int8, CaseIterable, BitwiseCopyable {
   }
 
   /// +1 or −1, by which quantity and amount are multiplied.
-  package var sign: Int64 { self == .return ? -1 : 1 }
+  @inlinable public var sign: Int64 { self == .return ? -1 : 1 }
 }
 
 /// A Return or Reversal of a sale. The Sale line follows from the sale itself.

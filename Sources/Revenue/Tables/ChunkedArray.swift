@@ -1,22 +1,33 @@
 // Records by number, in chunks that never move: growing copies nothing and touches no more memory than is used.
 
 /// A growing run of plain values. Behind a pointer, so that no access pays for a check of exclusive access.
-package final class ChunkedArray<Element: BitwiseCopyable>: RandomAccessCollection {
-  private struct State {
-    var chunks: UnsafeMutablePointer<UnsafeMutablePointer<Element>>
-    var chunkCapacity: Int
-    var count = 0
+/// Public with its insides, since `package` functions do not inline across modules.
+public final class ChunkedArray<Element: BitwiseCopyable>: RandomAccessCollection {
+  @usableFromInline
+  struct State {
+    @usableFromInline var chunks: UnsafeMutablePointer<UnsafeMutablePointer<Element>>
+    @usableFromInline var chunkCapacity: Int
+    @usableFromInline var count = 0
+
+    @inlinable
+    init(chunks: UnsafeMutablePointer<UnsafeMutablePointer<Element>>, chunkCapacity: Int) {
+      self.chunks = chunks
+      self.chunkCapacity = chunkCapacity
+    }
   }
 
-  private static var shift: Int { 10 }
-  private static var chunkCount: Int { 1 << shift }
-  private let state: UnsafeMutablePointer<State>
+  @inlinable static var shift: Int { 10 }
+  @inlinable static var chunkCount: Int { 1 << shift }
+  @usableFromInline let state: UnsafeMutablePointer<State>
 
-  package init() {
+  /// None yet.
+  @inlinable
+  public init() {
     state = .allocate(capacity: 1)
     state.initialize(to: State(chunks: .allocate(capacity: 16), chunkCapacity: 16))
   }
 
+  @inlinable
   deinit {
     let used = (state.pointee.count + Self.chunkCount - 1) >> Self.shift
     for index in 0..<used { state.pointee.chunks[index].deallocate() }
@@ -24,27 +35,31 @@ package final class ChunkedArray<Element: BitwiseCopyable>: RandomAccessCollecti
     state.deallocate()
   }
 
-  package var startIndex: Int { 0 }
-  @inline(__always)
-  package var endIndex: Int { state.pointee.count }
+  /// The number of the first.
+  @inlinable public var startIndex: Int { 0 }
+  /// How many there are.
+  @inlinable @inline(__always)
+  public var endIndex: Int { state.pointee.count }
 
-  @inline(__always)
-  private func place(_ index: Int) -> UnsafeMutablePointer<Element> {
+  @inlinable @inline(__always)
+  func place(_ index: Int) -> UnsafeMutablePointer<Element> {
     precondition(UInt(bitPattern: index) < UInt(bitPattern: state.pointee.count))
     return state.pointee.chunks[index >> Self.shift] + (index & (Self.chunkCount - 1))
   }
 
-  @inline(__always)
-  package subscript(index: Int) -> Element { place(index).pointee }
+  /// A copy of the record of a number.
+  @inlinable @inline(__always)
+  public subscript(index: Int) -> Element { place(index).pointee }
 
   /// Changes a record in place.
-  @inline(__always)
-  package func update<Result>(_ index: Int, _ change: (inout Element) -> Result) -> Result {
+  @inlinable @inline(__always)
+  public func update<Result>(_ index: Int, _ change: (inout Element) -> Result) -> Result {
     change(&place(index).pointee)
   }
 
   /// Adds a record behind the last.
-  package func append(_ record: Element) {
+  @inlinable
+  public func append(_ record: Element) {
     let count = state.pointee.count
     if count & (Self.chunkCount - 1) == 0 { addChunk() }
     (state.pointee.chunks[count >> Self.shift] + (count & (Self.chunkCount - 1)))
@@ -52,7 +67,8 @@ package final class ChunkedArray<Element: BitwiseCopyable>: RandomAccessCollecti
     state.pointee.count = count + 1
   }
 
-  private func addChunk() {
+  @inlinable
+  func addChunk() {
     let index = state.pointee.count >> Self.shift
     if index == state.pointee.chunkCapacity {
       let old = state.pointee.chunks

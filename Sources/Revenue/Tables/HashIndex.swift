@@ -2,23 +2,26 @@
 import Glibc
 
 /// Places by the hashes of what lies there. Whoever asks compares: the table keeps no keys.
-package final class HashIndex {
-  private struct Slot {
-    var hash: UInt32
+public final class HashIndex {
+  @usableFromInline
+  struct Slot {
+    @usableFromInline var hash: UInt32
     /// The place, or −1 in an empty slot.
-    var place: Int32
+    @usableFromInline var place: Int32
   }
 
-  private struct State {
-    var slots: UnsafeMutablePointer<Slot>
-    var mask: Int
+  @usableFromInline
+  struct State {
+    @usableFromInline var slots: UnsafeMutablePointer<Slot>
+    @usableFromInline var mask: Int
     var count = 0
   }
 
   /// Behind a pointer: each look would otherwise pay for a check of exclusive access.
-  private let state: UnsafeMutablePointer<State>
+  @usableFromInline let state: UnsafeMutablePointer<State>
 
-  package init() {
+  /// None yet.
+  public init() {
     state = .allocate(capacity: 1)
     state.initialize(to: State(slots: Self.slots(64), mask: 63))
   }
@@ -35,8 +38,8 @@ package final class HashIndex {
   }
 
   /// The place with this hash for which `isMatch` holds.
-  @inline(__always)
-  package func find(_ hash: UInt64, _ isMatch: (Int) -> Bool) -> Int? {
+  @inlinable @inline(__always)
+  public func find(_ hash: UInt64, _ isMatch: (Int) -> Bool) -> Int? {
     let (slots, mask) = (state.pointee.slots, state.pointee.mask)
     let short = UInt32(truncatingIfNeeded: hash)
     var index = Int(short) & mask
@@ -49,7 +52,7 @@ package final class HashIndex {
   }
 
   /// Adds a place that the table doesn't have.
-  package func insert(_ hash: UInt64, _ place: Int) {
+  public func insert(_ hash: UInt64, _ place: Int) {
     if 2 * (state.pointee.count + 1) > state.pointee.mask { grow() }
     put(Slot(hash: UInt32(truncatingIfNeeded: hash), place: Int32(place)))
     state.pointee.count += 1

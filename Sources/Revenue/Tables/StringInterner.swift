@@ -1,17 +1,17 @@
 // Small integers for texts that repeat: environments, bundles, products, countries, currencies, families.
 
 /// The number of a text that repeats. Numbers are given in the order in which events show the texts.
-package typealias Symbol = Int32
+public typealias Symbol = Int32
 
 extension Symbol {
   /// No text.
-  package static let none: Symbol = -1
+  @inlinable public static var none: Symbol { -1 }
 }
 
 /// All symbols, in memory.
-package final class StringInterner {
+public final class StringInterner {
   private let arena: TextArena
-  private var texts: [Text] = []
+  @usableFromInline let texts = ChunkedArray<Text>()
   private let numbers = HashIndex()
 
   package init(_ arena: TextArena) { self.arena = arena }
@@ -21,15 +21,15 @@ package final class StringInterner {
 
   /// The symbol of `text`, a new one where it has none. Most texts are those of the event before:
   /// `recent` keeps the last answer at one place of use.
-  @inline(__always)
-  package func symbol(_ text: Text, recent: inout Symbol) -> Symbol {
+  @inlinable @inline(__always)
+  public func symbol(_ text: Text, recent: inout Symbol) -> Symbol {
     if recent >= 0, texts[Int(recent)].equals(text) { return recent }
     recent = symbol(text)
     return recent
   }
 
   /// The symbol of `text`, a new one where it has none.
-  package func symbol(_ text: Text) -> Symbol {
+  public func symbol(_ text: Text) -> Symbol {
     known(text) ?? add(text)
   }
 
@@ -65,8 +65,8 @@ package final class StringInterner {
   }
 
   /// The text of a symbol; empty for none.
-  @inline(__always)
-  package func text(_ symbol: Symbol) -> Text {
+  @inlinable @inline(__always)
+  public func text(_ symbol: Symbol) -> Text {
     texts.indices.contains(Int(symbol)) ? texts[Int(symbol)] : Text(start: nil, count: 0)
   }
 

@@ -1,9 +1,9 @@
 // Texts that live as long as a fold: copied once, never moved, freed together.
-import Glibc
-package import JSON
+public import Glibc
+public import JSON
 
 /// Bytes of a text that something else keeps alive.
-package typealias Text = JSONBytes
+public typealias Text = JSONBytes
 
 /// Keeps texts in chunks that never move, so that a `Text` stays valid as long as its arena.
 package final class TextArena {
@@ -41,8 +41,8 @@ package final class TextArena {
 
 extension UnsafeRawBufferPointer {
   /// Whether both hold the same bytes.
-  @inline(__always)
-  package func equals(_ other: UnsafeRawBufferPointer) -> Bool {
+  @inlinable @inline(__always)
+  public func equals(_ other: UnsafeRawBufferPointer) -> Bool {
     guard count == other.count else { return false }
     guard let mine = baseAddress, let theirs = other.baseAddress else { return true }
     return mine == theirs || memcmp(mine, theirs, count) == 0
