@@ -5,7 +5,7 @@ import Intake
 import Ledger
 import Projections
 
-/// The state machine of an upload. `begin` runs on a worker, `advance` and `conclude` on the completion loop.
+/// An upload that was handed to the writer. `UploadLifecycle.begin` runs on a worker, `advance` on the completion loop.
 ///
 /// ```
 ///   prepared (UploadPreparation; a bad request ends before)
