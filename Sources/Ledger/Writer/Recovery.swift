@@ -46,6 +46,14 @@ struct Recovery {
     }
     let writer = SegmentWriter(directory, options, newest: segment)
     let (unsealed, current) = try takeOver(state)
+    var end = segment.endPosition
+    for tail in unsealed {
+      precondition(tail.first == end, "recovered tails have a gap")
+      end = tail.endPosition
+    }
+    precondition(
+      current.map { $0.first == end } ?? (end == state.size),
+      "the tail that is written on does not follow the others")
     try directory.syncLogDirectory()
     return RecoveredLog(
       segmentWriter: writer, unsealed: unsealed, current: current, nextPosition: state.size,

@@ -52,6 +52,8 @@ final class SegmentWriter {
       try segment.file.syncData()
       try segment.takeWritten(header)
     }
+    precondition(
+      segment.endPosition == tail.endPosition, "a block does not end where its tail does")
     remains.append(name)
     removeTails()
   }

@@ -79,6 +79,10 @@ final class TailWriter {
     var results = encode(tickets)
     let late = latecomers()
     if !late.isEmpty { results += encode(late) }
+    precondition(
+      results.count == tickets.count + late.count && results.first?.firstPosition == first
+        && results.last.map { $0.firstPosition + $0.count } == nextPosition,
+      "a frame's positions have a gap")
     frame.count = 0
     FrameHeader.append(
       first: first, eventCount: nextPosition - first, events: events.bytes, to: frame)
@@ -96,6 +100,7 @@ final class TailWriter {
 
   private func rotateIfFull() throws(LedgerError) {
     guard file != nil, tailEventByteCount >= options.blockByteCount else { return }
+    precondition(tailFirst < nextPosition, "a full tail without events")
     try sealer.handOver(
       UnsealedTail(
         first: tailFirst, eventCount: nextPosition - tailFirst, byteCount: fileByteCount))

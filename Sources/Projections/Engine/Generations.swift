@@ -198,6 +198,9 @@ struct Generations {
   /// Forces a generation to disk and puts it in use; older ones go. One that can't be put in use goes itself.
   func putInUse(building: String, final: String) throws(ProjectionError) {
     let name = Self.name(final)
+    precondition(
+      FileName(name)?.isBuilding == false && FileName(Self.name(building))?.isBuilding == true,
+      "a generation's file has another's name")
     try inLedger { () throws(LedgerError) in
       let folder = try ledger.root.folder(Self.folderName)
       let descriptor = try folder.openDescriptor(Self.name(building), .readOnly)

@@ -28,6 +28,7 @@ struct Progress {
 
   /// Writes the progress, inside the transaction that writes the rows.
   func store(to database: Database) throws(DatabaseError) {
+    precondition(frontier.size == position, "the tree is of another size than what was folded")
     let insert = try database.prepare("INSERT OR REPLACE INTO progress VALUES(0, ?, ?, ?, ?)")
     insert.bind(1, position)
     root.bytes.withUnsafeBytes { insert.bind(2, blob: $0) }
