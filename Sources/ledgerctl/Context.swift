@@ -1,10 +1,10 @@
-// What a command may use of the world around it.
+// What a command uses of its process: output, terminal, signals, environment.
 import Glibc
 import Ledger
 
 /// The surroundings of one run of the program.
 struct Context {
-  /// Standard output. Whoever writes to it last need not flush: the program does.
+  /// Standard output. A command need not flush it: the program does so at the end.
   let output: Output
   /// Standard error.
   let diagnostics: Diagnostics
@@ -14,9 +14,9 @@ struct Context {
   let snapshotUse = SnapshotUse()
   let ledgers = OpenedLedgers()
 
-  /// - Parameter arguments: the command line, whose secrets no message is to hold.
+  /// - Parameter arguments: the command line, whose secrets must not appear in any message.
   init(_ arguments: [String], interruption: Interruption) {
-    // These name places too, and errors quote them.
+    // These hold paths too, which errors quote.
     let variables = ["LEDGER_DIR", "TMPDIR"].compactMap(environmentValue)
     output = Output(descriptor: STDOUT_FILENO, name: "standard output")
     diagnostics = Diagnostics(hidden: HiddenArguments(arguments + variables))
@@ -25,13 +25,13 @@ struct Context {
     self.interruption = interruption
   }
 
-  /// The directory of the ledger that the command works on. Whether it holds one is found on opening it, but the
-  /// current directory is only taken where it does.
+  /// The directory of the ledger that the command works on. Opening it shows whether it is a ledger; the current
+  /// directory is used only if it is one.
   func ledgerPath(_ invocation: Invocation) throws(Failure) -> String {
     guard let path = ledgerPathIfAny(invocation) else {
       throw Failure(
         .noLedger, operation: "find ledger", object: "current directory",
-        cause: "it is no ledger; give --ledger DIR or set LEDGER_DIR")
+        cause: "it is not a ledger; give --ledger DIR or set LEDGER_DIR")
     }
     return path
   }
@@ -47,7 +47,7 @@ struct Context {
     return ledger
   }
 
-  /// The same for a command that can do without a ledger: nil where none is named and the current directory is none.
+  /// The same for a command that does not need a ledger: nil if none is named and the current directory is not one.
   func ledgerPathIfAny(_ invocation: Invocation) -> String? {
     if let path = invocation.ledgerPath ?? environmentValue("LEDGER_DIR") { return path }
     return access("ledger.json", F_OK) == 0 ? "." : nil
@@ -56,23 +56,23 @@ struct Context {
 
 /// The ledger that this run of the program works on.
 final class OpenedLedgers {
-  /// Nothing may be written into its directory but by the ledger itself.
+  /// Output files inside its directory are refused.
   var opened: LedgerDirectory?
 }
 
-/// The snapshots that books of an earlier moment were made of in this run of the program.
+/// The snapshots from which this run of the program built historical projections.
 final class SnapshotUse {
   private var used: Set<Int> = []
   private var distrusted: Set<Int> = []
 
   func note(_ size: Int) { used.insert(size) }
 
-  /// Why one is not to be used again; nil where it may.
+  /// Why a snapshot must not be used again; nil if it may.
   func objection(_ size: Int) -> String? {
-    distrusted.contains(size) ? "the books made of it are damaged" : nil
+    distrusted.contains(size) ? "the projections built from it are damaged" : nil
   }
 
-  /// From now on those that were used are not used any more; whether there are any.
+  /// Excludes the used snapshots from further use; returns whether there were any.
   func distrustUsed() -> Bool {
     defer { used = [] }
     distrusted.formUnion(used)

@@ -1,6 +1,6 @@
-// The exit codes: what a script may rely on.
+// The exit codes that scripts may rely on.
 
-/// What the process says to whoever started it. The numbers are documented and never change.
+/// The exit code of the process. The numbers are documented and never change.
 enum ExitCode: Int32, CaseIterable, Sendable {
   case done = 0
   case failed = 1
@@ -17,15 +17,15 @@ enum ExitCode: Int32, CaseIterable, Sendable {
   var meaning: String {
     switch self {
     case .done: "done"
-    case .failed: "failed; also what `--strict` refused"
-    case .usage: "wrong use: nothing was read or written"
-    case .partlyDone: "done, with something refused or warned about"
+    case .failed: "failed; also an import that `--strict` refused"
+    case .usage: "wrong usage; nothing was read or written"
+    case .partlyDone: "done, but something was refused or caused a warning"
     case .noLedger: "there is no ledger"
     case .locked: "another process is writing to the ledger"
-    case .newerFormat: "the ledger was written by a newer version"
+    case .newerFormat: "a newer version of the program wrote the ledger"
     case .corrupted: "corruption or tampering was found"
     case .mismatch: "a projection or a report does not match the log"
-    case .interrupted: "interrupted by a signal, after tidying up"
+    case .interrupted: "interrupted by a signal, after cleaning up"
     }
   }
 }

@@ -1,4 +1,4 @@
-// Errors, and the one place where they become a line on standard error and an exit code.
+// The errors of commands, and the one place that turns errors into lines on standard error and an exit code.
 import AppStore
 import Intake
 import JSON
@@ -6,12 +6,12 @@ import Ledger
 import Projections
 import Server
 
-/// A command that could not do its work. None of the texts may hold a receipt, a token or a user identifier.
+/// A command failed. None of the texts may contain a receipt, a token or a user identifier.
 struct Failure: Error, Equatable, Sendable {
   let exitCode: ExitCode
   /// What was attempted: "write", "find ledger".
   let operation: String
-  /// On what: a path, an option, a position.
+  /// What it was attempted on: a path, an option, a position.
   let object: String
   let cause: String
 
@@ -24,17 +24,17 @@ struct Failure: Error, Equatable, Sendable {
     self.cause = cause
   }
 
-  /// A failure of the system, by its `errno`.
+  /// A failed system call, by its `errno`.
   init(operation: String, object: String, systemError code: Int32) {
     self.init(operation: operation, object: object, cause: systemErrorText(code))
   }
 }
 
-/// Wrong use of the command line, found before any data is touched.
+/// Wrong usage of the command line, found before any data is touched.
 struct UsageError: Error, Equatable, Sendable {
-  /// The command's words; empty where no command was understood.
+  /// The command's words; empty if the command was not recognized.
   var command: String
-  /// The argument at fault, as the user may see it again.
+  /// The wrong argument, as a message may show it.
   let object: String
   let cause: String
 
@@ -45,7 +45,7 @@ struct UsageError: Error, Equatable, Sendable {
   }
 }
 
-/// A signal asked the command to stop, and it did.
+/// The command stopped because of a signal.
 struct Interrupted: Error {}
 
 /// What an error means for the process.
@@ -58,7 +58,7 @@ struct ErrorReport: Equatable {
   init(_ error: any Error, command: String) {
     switch Self.root(of: error) {
     case OutputError.closedPipe:
-      // Whoever reads our output has seen enough, as `head` has.
+      // The reader of the output has read enough, as `head` does.
       (exitCode, lines) = (.done, [])
     case is Interrupted:
       (exitCode, lines) = (.interrupted, [Self.line(command, "", "interrupted")])
@@ -99,7 +99,7 @@ struct ErrorReport: Equatable {
       (exitCode, lines) = (.failed, [Self.line(command, "", error.description)])
     case let error as DatabaseError where error.isReadOnly:
       let cause =
-        "they cannot be written to, which SQLite needs to read them too; use a writable copy"
+        "they are read-only, but SQLite must write to read them; use a writable copy"
       (exitCode, lines) = (.failed, [Self.line(command, "projections", cause)])
     case let error as DatabaseError:
       (exitCode, lines) = (.failed, [Self.line(command, "projections", error.description)])
@@ -123,12 +123,12 @@ struct ErrorReport: Equatable {
       exitCode = .failed
       lines = error.description.split(separator: "\n").map { Self.line(command, String($0)) }
     default:
-      // The error's own text is unknown here and might hold what must not be shown.
+      // The error's own text is unknown here and might contain a secret.
       (exitCode, lines) = (.failed, [Self.line(command, "", "failed: \(type(of: error))")])
     }
   }
 
-  /// Whether an error says that the database of the projections is damaged.
+  /// Whether an error means that the projections' database is damaged.
   static func isProjectionDamage(_ error: any Error) -> Bool {
     switch root(of: error) {
     case let error as DatabaseError: error.isCorrupt
@@ -137,14 +137,14 @@ struct ErrorReport: Equatable {
     }
   }
 
-  /// What a command says that meets such damage and builds nothing.
+  /// The error of a command that finds such damage and does not rebuild.
   static func projectionDamage(operation: String) -> Failure {
     Failure(
       .mismatch, operation: operation, object: "projections",
-      cause: "those in use are damaged; 'ledgerctl rebuild' makes them anew from the log")
+      cause: "they are damaged; 'ledgerctl rebuild' rebuilds them from the log")
   }
 
-  /// The error that others carry on from where it arose.
+  /// The original error, without those that wrap it.
   private static func root(of error: any Error) -> any Error {
     switch error {
     case let error as ImportFailure: root(of: error.underlying)
@@ -157,7 +157,7 @@ struct ErrorReport: Equatable {
     }
   }
 
-  /// The system's words begin with a capital; behind a colon they do not. Abbreviations stay.
+  /// System messages begin with a capital; after a colon they do not. Abbreviations keep theirs.
   private static func inSentence(_ cause: String) -> String {
     guard cause.dropFirst().first?.isLowercase == true else { return cause }
     return cause.prefix(1).lowercased() + cause.dropFirst()

@@ -4,7 +4,7 @@ import Glibc
 /// The version of the program, as `--version` prints it.
 let programVersion = "0.1.0"
 
-/// Runs one command line. Everything that goes wrong ends here.
+/// Runs one command line and handles every error.
 func runProgram(_ arguments: [String]) -> ExitCode {
   occupyStandardDescriptors()
   let context = Context(arguments, interruption: .install())
@@ -23,7 +23,7 @@ func runProgram(_ arguments: [String]) -> ExitCode {
       command = invocation.command.name
       exitCode = try run(invocation, context)
     }
-    // Whoever read along and has heard enough changes nothing about how it went.
+    // A reader that closed the pipe does not change the result.
     do { try context.output.flush() } catch OutputError.closedPipe {}
     return exitCode
   } catch {
@@ -31,9 +31,9 @@ func runProgram(_ arguments: [String]) -> ExitCode {
   }
 }
 
-/// Runs a command. One that only reads, and meets damage in the projections, runs once more after they have
-/// been built again: they are nothing but the log's content in another shape. Where the books were made of a
-/// snapshot, the damage is in that: it is left out, and the projections in use are left alone.
+/// Runs a command. If a command that only reads finds damaged projections, they are rebuilt from the log and the
+/// command runs again. If historical projections were built from a snapshot, the damage is in the snapshot: the
+/// snapshot is not used again, and the projections in use stay.
 private func run(_ invocation: Invocation, _ context: Context) throws -> ExitCode {
   do {
     return try invocation.command.run(invocation, context)
@@ -44,9 +44,9 @@ private func run(_ invocation: Invocation, _ context: Context) throws -> ExitCod
     context.diagnostics.writeLine(
       "ledgerctl: \(invocation.command.name): "
         + (isOfSnapshot
-          ? "the books of that moment are damaged: making them anew"
-          : "the projections are damaged: rebuilding")
-        + (isRepeated ? "" : "; what was printed is not whole"))
+          ? "the historical projections are damaged; building them again without the snapshot"
+          : "the projections are damaged; rebuilding them")
+        + (isRepeated ? "" : "; the output so far is incomplete"))
     context.output.discard()
     if isOfSnapshot, isRepeated { return try run(invocation, context) }
     if !isOfSnapshot { try OpenLedger(invocation, context).rebuildProjections() }
@@ -57,14 +57,14 @@ private func run(_ invocation: Invocation, _ context: Context) throws -> ExitCod
 
 private func report(_ error: any Error, command: String, _ context: Context) -> ExitCode {
   let report = ErrorReport(error, command: command)
-  // What was written before the failure belongs to the user; a second failure would say nothing new.
+  // Output written before the error is kept; a second error would add nothing.
   if !(error is OutputError) { try? context.output.flush() }
   for line in report.lines { context.diagnostics.writeLine(line) }
   return report.exitCode
 }
 
-/// Gives closed standard descriptors a place, so that no file that is opened later becomes one of them. It is
-/// opened the wrong way round: using it stays an error.
+/// Opens `/dev/null` for closed standard descriptors, so that no file opened later gets one of their numbers. It is
+/// opened in the wrong direction, so that using it remains an error.
 private func occupyStandardDescriptors() {
   for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) < 0 {
     _ = open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY)

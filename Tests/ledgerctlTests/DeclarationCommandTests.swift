@@ -30,9 +30,9 @@ import Testing
     #expect(outcome.diagnostics == "")
     #expect(
       outcome.output == """
-        Declared 6000 prices at positions 2 to \(eventCount - 1); an interrupted run had declared \
+        Declared 6000 prices at positions 2 to \(eventCount - 1); an interrupted run had appended \
         the first of them from position 0 on
-        Declared nothing new: this very file was declared at position 0 (--again declares it once more)
+        Nothing declared: the same file was declared at position 0 (--again declares it again)
         6000
         {"entries":6000,"zero_prices":0,"first_position":\(eventCount),"is_known":false}
 

@@ -210,7 +210,7 @@ import Testing
       let refused = try sandbox.run("export LEDGER_DIR=L; timeout 60 sh ./command \(path)")
       #expect(refused.exitCode == 1, "\(path): \(refused)")
       #expect(
-        refused.diagnostics.contains("it lies in a ledger's directory"), "\(path): \(refused)")
+        refused.diagnostics.contains("it is inside a ledger's directory"), "\(path): \(refused)")
     }
     let outcome = try sandbox.run(
       """
@@ -220,6 +220,6 @@ import Testing
     #expect(outcome.exitCode == 0 && outcome.output == "No tokens.\n", "\(outcome)")
     // Standing in it changes nothing.
     let inside = try sandbox.run("cd L && unset LEDGER_DIR; sh ../command report.csv")
-    #expect(inside.diagnostics.contains("it lies in a ledger's directory"), "\(inside)")
+    #expect(inside.diagnostics.contains("it is inside a ledger's directory"), "\(inside)")
   }
 }

@@ -35,7 +35,7 @@ import Testing
     }
     #expect(said == [])
     #expect(
-      outcome.output == "The projections equal those built from nothing, at 21 events.\n")
+      outcome.output == "The projections equal a rebuild, at 21 events.\n")
   }
 
   @Test func besideAServerNothingIsLostAndNothingDiffers() throws {
@@ -58,11 +58,11 @@ import Testing
       outcome.output == """
         Imported 4 uploads from 4 lines, positions 2 to 9
         Rebuilt the projections from 10 events
-        The projections equal those built from nothing, at 10 events.
+        The projections equal a rebuild, at 10 events.
         Imported 3 uploads from 3 lines, positions 10 to 15
-        The projections equal those built from nothing, at 16 events.
-        Imported 3 uploads from 10 lines, 7 known already, positions 16 to 21
-        The projections equal those built from nothing, at 22 events.
+        The projections equal a rebuild, at 16 events.
+        Imported 3 uploads from 10 lines, 7 already known, positions 16 to 21
+        The projections equal a rebuild, at 22 events.
         [22,0]
         = 0
 
@@ -91,8 +91,8 @@ import Testing
   }
 
   @Test(arguments: [
-    ("status", "of another version of this program: they will be built anew", 0),
-    ("projections list", "They are of another version of this program", 0),
+    ("status", "built by another version of this program; they will be rebuilt", 0),
+    ("projections list", "They were built by another version of this program", 0),
     ("rebuild --check", "Versions that differ: sales 99 (this program: 4)", 21),
     ("rebuild --compare", "Versions that differ: sales 99 (this program: 4)", 21),
   ])
@@ -113,10 +113,10 @@ import Testing
   }
 
   @Test(arguments: [
-    ("status", "of another version of this program: they will be built anew", 0),
-    ("status", "sales 4 (defined otherwise)", 0),
-    ("projections list", "They are of another version of this program", 0),
-    ("rebuild --check", "Versions that differ: sales 4 (defined otherwise)", 21),
+    ("status", "built by another version of this program; they will be rebuilt", 0),
+    ("status", "sales 4 (other definition)", 0),
+    ("projections list", "They were built by another version of this program", 0),
+    ("rebuild --check", "Versions that differ: sales 4 (other definition)", 21),
   ])
   func whatOnlyLooksSaysThatTheDefinitionIsAnother(
     _ command: String, _ words: String, _ exitCode: Int32

@@ -39,9 +39,9 @@ import Testing
     #expect(
       outcome.output == """
         Declared 1 rate at position 1
-        Declared nothing new: this very file was declared at position 1 (--again declares it once more)
+        Nothing declared: the same file was declared at position 1 (--again declares it again)
         Imported 10 uploads from 10 lines, positions 2 to 21
-        Imported 0 uploads from 10 lines, 10 known already
+        Imported 0 uploads from 10 lines, 10 already known
 
         """)
     #expect(held.writer.nextPosition == 22)
@@ -60,7 +60,7 @@ import Testing
     #expect(
       outcome.output == """
         10
-        Imported 0 uploads from 10 lines, 10 known already
+        Imported 0 uploads from 10 lines, 10 already known
         Imported 10 uploads from 10 lines, positions 1 to 20
 
         """)
@@ -111,8 +111,8 @@ import Testing
         malformed_event,,,,,,2,receipt.verified upload
         malformed_event,,,,,,3,prices.declared source
         Rebuilt the projections from 25 events
-        The projections equal those built from nothing, at 25 events.
-        It is malformed and led to nothing.
+        The projections equal a rebuild, at 25 events.
+        This event is malformed and was skipped.
         malformed_event                                               2  receipt.verified upload
         1
 

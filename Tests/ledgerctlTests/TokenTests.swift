@@ -24,9 +24,9 @@
       #expect(
         failure.cause
           == """
-          it could not be printed: standard output: no space left on device; nor could it be revoked \
-          (read \(file.path): others may read or write it, and it holds secrets: chmod 600 mends that): \
-          'ledgerctl token revoke \(kept.id)' does that
+          it could not be printed: standard output: no space left on device; it could not be revoked \
+          either (read \(file.path): others may read or write it, and it holds secrets: chmod 600 mends that); \
+          run 'ledgerctl token revoke \(kept.id)'
           """)
       #expect(failure.object == kept.id)
       #expect(failure.exitCode == .failed)

@@ -1,8 +1,8 @@
-// Wrong use: each mistake has its line, exit code 2, and touches nothing.
+// Wrong usage: each mistake gives one line and exit code 2, and touches nothing.
 import Foundation
 import Testing
 
-/// A mistake and the line that it gets.
+/// A wrong command line and its message.
 struct Mistake: Sendable, CustomTestStringConvertible {
   let line: String
   let message: String
@@ -20,28 +20,28 @@ struct Mistake: Sendable, CustomTestStringConvertible {
     Mistake("", "no command given"),
     Mistake("exprot", "exprot: unknown command; did you mean export?"),
     Mistake("frobnicate", "frobnicate: unknown command"),
-    Mistake("prices", "prices: the command is not complete; there is: prices import"),
+    Mistake("prices", "prices: incomplete command; available: prices import"),
     Mistake("prices imprt", "prices: imprt: unknown command; did you mean prices import?"),
     Mistake("help exprot", "help: exprot: unknown command; did you mean export?"),
-    Mistake("--json status", "--json: stands before the command; options come after it"),
+    Mistake("--json status", "--json: must come after the command"),
     Mistake("\"$(printf 'a\\033[2Jb')\"", "a\\u{1B}[2Jb: unknown command"),
     // Options.
     Mistake("status --jsn", "status: --jsn: unknown option; did you mean --json?"),
     Mistake("status --json --json", "status: --json: given twice"),
     Mistake("--ledger a status --ledger b", "status: --ledger: given twice"),
     Mistake("status --json=yes", "status: --json: takes no value"),
-    Mistake("status --ledger", "status: --ledger: needs a DIR"),
-    Mistake("status --ledger=", "status: --ledger: its DIR is empty"),
+    Mistake("status --ledger", "status: --ledger: requires a value: DIR"),
+    Mistake("status --ledger=", "status: --ledger: DIR is empty"),
     Mistake(
       "status --ledger --json",
-      "status: --ledger: needs a DIR; write --ledger=DIR where that begins with a hyphen"),
-    Mistake("init a --origin b --ledger c", "init: --ledger: means nothing here"),
+      "status: --ledger: requires a value: DIR; if it begins with a hyphen, write --ledger=DIR"),
+    Mistake("init a --origin b --ledger c", "init: --ledger: this command does not use a ledger"),
     Mistake("init a", "init: --origin: is missing"),
     Mistake("app add --name a", "app add: --bundle-id: is missing"),
     Mistake("status -x", "status: -x: unknown option"),
-    Mistake("export users --json", "export: --json: unknown option; write --format json"),
+    Mistake("export users --json", "export: --json: unknown option; use --format json"),
     Mistake(
-      "replay --json", "replay: --json: unknown option; events are printed as JSON without it"),
+      "replay --json", "replay: --json: unknown option; replay always prints JSON"),
     // Arguments.
     Mistake("init --origin a", "init: DIR: is missing"),
     Mistake("init a b --origin c", "init: one argument too many after DIR"),
@@ -49,15 +49,15 @@ struct Mistake: Sendable, CustomTestStringConvertible {
     Mistake("import", "import: FILE: is missing"),
     Mistake("import ''", "import: FILE: is empty"),
     Mistake("import - -", "import: -: standard input can be read only once"),
-    Mistake("show 1.5", "show: POSITION|RECEIPT-ID: must be a number from 0, or a UUID"),
+    Mistake("show 1.5", "show: POSITION|RECEIPT-ID: must be a number from 0 or a UUID"),
     Mistake(
-      "show 99999999999999999999", "show: POSITION|RECEIPT-ID: must be a number from 0, or a UUID"),
+      "show 99999999999999999999", "show: POSITION|RECEIPT-ID: must be a number from 0 or a UUID"),
     // Values.
     Mistake(
       "init a --origin 'b c'",
       "init: --origin b c: must be 1 to 255 bytes without white space, control characters, `+`, `\"` and `\\`"
     ),
-    Mistake("app add --name a --bundle-id 'b c'", "app add: --bundle-id b c: is no bundle id"),
+    Mistake("app add --name a --bundle-id 'b c'", "app add: --bundle-id b c: is not a bundle id"),
     Mistake(
       "app add --name a --bundle-id b --bundle-id b", "app add: --bundle-id b: given twice"),
     Mistake(
@@ -67,18 +67,18 @@ struct Mistake: Sendable, CustomTestStringConvertible {
       "app add: --product =consumable: must be ID=TYPE"),
     Mistake(
       "app add --name a --bundle-id b --product c=consumeable",
-      "app add: --product c=consumeable: its TYPE must be consumable, non_consumable, auto_renewable"
+      "app add: --product c=consumeable: TYPE must be consumable, non_consumable, auto_renewable"
         + " or non_renewing; did you mean consumable?"),
     Mistake(
       "app add --name a --bundle-id b --product c=consumable --product c=non_renewing",
       "app add: --product c: given twice"),
     Mistake(
-      "replay --from soon", "replay: --from soon: is no position, no day and no RFC 3339 time"),
+      "replay --from soon", "replay: --from soon: is not a position, a day or an RFC 3339 time"),
     Mistake("replay --from 5 --until 4", "replay: --until 4: comes before --from"),
     Mistake(
       "replay --from 2026-03-02 --until 2026-03-01",
       "replay: --until 2026-03-01: comes before --from"),
-    Mistake("replay --receipt 1", "replay: --receipt 1: is no UUID"),
+    Mistake("replay --receipt 1", "replay: --receipt 1: is not a UUID"),
     Mistake(
       "replay --type receipt.uploaded,receipt",
       "replay: --type receipt: must be app.registered, receipt.uploaded, receipt.verified, "
@@ -98,51 +98,55 @@ struct Mistake: Sendable, CustomTestStringConvertible {
     Mistake(
       "export revenue --by app,",
       "export: --by : must be period, app, product, country, environment, basis or trust"),
-    Mistake("export sales --by app", "export: --by: goes with revenue, not with sales"),
+    Mistake("export sales --by app", "export: --by: can be used with revenue, not with sales"),
     Mistake(
       "export users --in EUR",
-      "export: --in: goes with revenue, journal or exceptions, not with users"),
+      "export: --in: can be used with revenue, journal or exceptions, not with users"),
     Mistake(
       "export revenue --period hour",
       "export: --period hour: must be year, quarter, month, week or day"),
     Mistake(
       "rebuild --check --accept-history",
-      "rebuild: --accept-history: cannot stand beside --compare and --check, which change nothing"),
-    Mistake("rebuild --rows 5", "rebuild: --rows: goes with --compare or --check"),
+      "rebuild: --accept-history: cannot be used with --compare or --check, which change nothing"),
+    Mistake("rebuild --rows 5", "rebuild: --rows: requires --compare or --check"),
     Mistake(
       "diff --from 1 --environment all",
-      "diff: --environment: is one environment: what it sums up is of one"),
+      "diff: --environment: must be one environment"),
     Mistake(
       "diff --from 1 -o difference.ndjson",
-      "diff: --output difference.ndjson: its name tells no format; give --format"),
+      "diff: --output difference.ndjson: the name does not imply a format; give --format"),
     Mistake(
       "export revenue --from 2026-02-29",
-      "export: --from 2026-02-29: is no day of the calendar, as in 2026-03-14"),
+      "export: --from 2026-02-29: is not a date, as in 2026-03-14"),
     Mistake(
       "export revenue --to 1.3.2026",
-      "export: --to 1.3.2026: is no day of the calendar, as in 2026-03-14"),
+      "export: --to 1.3.2026: is not a date, as in 2026-03-14"),
     Mistake(
       "export revenue --from 2026-03-02 --to 2026-03-01",
       "export: --to 2026-03-01: comes before --from 2026-03-02"),
     Mistake(
       "export revenue --timezone /etc/passwd",
-      "export: --timezone /etc/passwd: is no name of a time zone"),
+      "export: --timezone /etc/passwd: is not the name of a time zone"),
     Mistake(
-      "export revenue --timezone ../UTC", "export: --timezone ../UTC: is no name of a time zone"),
-    Mistake("export revenue --in EURO", "export: --in EURO: is no currency code of three letters"),
+      "export revenue --timezone ../UTC",
+      "export: --timezone ../UTC: is not the name of a time zone"),
+    Mistake(
+      "export revenue --in EURO", "export: --in EURO: is not a currency code of three letters"),
     Mistake(
       "export revenue --environment all,Sandbox",
-      "export: --environment all,Sandbox: is no list of environments"),
+      "export: --environment all,Sandbox: is not a list of environments"),
     Mistake(
       "export revenue --environment sandbox,Sandbox",
-      "export: --environment sandbox,Sandbox: is no list of environments"),
+      "export: --environment sandbox,Sandbox: is not a list of environments"),
     Mistake(
       "export revenue --format xls", "export: --format xls: must be csv, json, ndjson or table"),
     Mistake(
-      "export revenue -o report", "export: --output report: its name tells no format; give --format"
+      "export revenue -o report",
+      "export: --output report: the name does not imply a format; give --format"
     ),
     Mistake("export revenue -o a.csv --output b.csv", "export: --output: given twice"),
-    Mistake("help --markdown export", "help: --markdown: prints all commands; name none"),
+    Mistake(
+      "help --markdown export", "help: --markdown: prints all commands and takes no arguments"),
   ]
 
   @Test(arguments: mistakes) func mistakeGetsItsLineAndTouchesNothing(_ mistake: Mistake) throws {
@@ -157,7 +161,7 @@ struct Mistake: Sendable, CustomTestStringConvertible {
     #expect(try FileManager.default.contentsOfDirectory(atPath: sandbox.path).isEmpty)
   }
 
-  /// Words that stand where a user identifier, a receipt or a token might.
+  /// Words in places where a user identifier, a receipt or a token may be given.
   @Test(arguments: [
     "history a SECRET", "history --usr=SECRET a", "show SECRET", "replay --user=a --user=SECRET",
     "replay --user SECRET --from x", "status SECRET", "status -xSECRET", "replay --user=SECRET x y",

@@ -98,10 +98,10 @@ import Testing
       status: "-7", line: "status -7: not a documented status"),
     .init(
       testDescription: "no status", production: "[]", outcome: "unreachable", status: "null",
-      line: "no answer: the reply has no status"),
+      line: "no reply: the JSON has no status"),
     .init(
       testDescription: "no JSON", production: "<html>", outcome: "unreachable", status: "null",
-      line: "no answer: what came is no JSON"),
+      line: "no reply: the response is not JSON"),
   ]
 
   @Test(arguments: answers) func appStoreIsAskedAsConfigured(_ given: Answer) throws {
@@ -176,7 +176,7 @@ import Testing
     #expect(
       outcome.output.contains(
         "status 21006: the receipt is valid, and its subscription has expired"))
-    #expect(outcome.output.contains("Purchases as the App Store shows them"))
+    #expect(outcome.output.contains("Purchases in the App Store's reply"))
   }
 
   @Test func signalEndsTheWaitForTheAppStore() throws {

@@ -1,18 +1,18 @@
-// What the command table is made of. It drives parsing, help and the reference alike.
+// Commands, options and arguments. Parsing, help and the reference are all made from them.
 
 /// An option of a command, or of all of them.
 struct Option: Sendable {
   /// The value that an option takes.
   struct Value: Sendable {
-    /// How help calls it, in capitals.
+    /// Its name in help, in capitals.
     let name: String
-    /// The values that are taken; empty where the command itself looks at them.
+    /// The accepted values; empty if the command itself checks them.
     let allowed: [String]
     /// Whether several of `allowed` may be given, separated by commas.
     let isList: Bool
     /// Whether the value must not be shown in an error.
     let isSecret: Bool
-    /// What holds where the option is not given; nil where nothing does.
+    /// The default; nil if there is none.
     let standard: String?
 
     init(
@@ -49,14 +49,14 @@ struct Option: Sendable {
   }
 }
 
-/// An argument that is known by its place.
+/// A positional argument.
 struct Positional: Sendable {
   enum Arity: Sendable { case one, optional, oneOrMore, any }
 
-  /// How help calls it, in capitals.
+  /// Its name in help, in capitals.
   let name: String
   let arity: Arity
-  /// The values that are taken; empty where the command itself looks at them.
+  /// The accepted values; empty if the command itself checks them.
   let allowed: [String]
   let help: String
 
@@ -68,7 +68,7 @@ struct Positional: Sendable {
   }
 }
 
-/// A command line that works, and what it is good for.
+/// A command line that works, and its purpose.
 struct Example: Sendable {
   let line: String
   let says: String
@@ -83,17 +83,17 @@ struct Example: Sendable {
 struct Command: Sendable {
   /// `["app", "add"]`.
   let words: [String]
-  /// One line, an imperative without a full stop.
+  /// One line in the imperative, without a full stop.
   let summary: String
   /// Paragraphs.
   let details: [String]
-  /// Only the last may take more than one argument or none.
+  /// Only the last may be optional or repeated.
   let positionals: [Positional]
   let options: [Option]
   let examples: [Example]
-  /// Whether it works on an existing ledger, so that `--ledger` means something.
+  /// Whether it works on an existing ledger, so that `--ledger` applies.
   let usesLedger: Bool
-  /// Whether it only reads, so that it may be run again where the projections were found damaged.
+  /// Whether it only reads, so that it can run again after damaged projections were rebuilt.
   let isReadOnly: Bool
   let run: @Sendable (Invocation, Context) throws -> ExitCode
 
@@ -113,18 +113,20 @@ struct Command: Sendable {
     self.run = run
   }
 
-  /// The words as they are typed.
+  /// The words as typed.
   var name: String { words.joined(separator: " ") }
 }
 
 extension Option {
   static let ledger = Option(
     "ledger", value: Value("DIR"),
-    help: "the ledger's directory; else `LEDGER_DIR`, else the current directory where it is one")
+    help:
+      "the ledger's directory (default: `LEDGER_DIR`, then the current directory if it is a ledger)"
+  )
   static let help = Option("help", short: "h", help: "print help for the command")
   static let version = Option("version", help: "print the program's version")
-  /// Options that may stand anywhere.
+  /// Options that are accepted anywhere.
   static let global = [ledger, help, version]
 
-  static let json = Option("json", help: "print JSON instead of text for people")
+  static let json = Option("json", help: "print JSON instead of text")
 }

@@ -1,4 +1,4 @@
-// All commands, in the order in which a newcomer meets them.
+// All commands, in the order in which a new user needs them.
 
 /// The commands of the program.
 struct CommandTable: Sendable {
@@ -17,7 +17,7 @@ struct CommandTable: Sendable {
 
   let commands: [Command]
 
-  /// The commands whose first words are these.
+  /// The commands that begin with these words.
   func commands(under words: [String]) -> [Command] {
     commands.filter { $0.words.starts(with: words) }
   }

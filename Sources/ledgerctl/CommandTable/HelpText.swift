@@ -1,10 +1,10 @@
-// Help texts for the terminal, made from the table.
+// Help for the terminal, made from the table.
 import Intake
 
-/// Lines of help are at most this long, whatever the terminal.
+/// Help lines are at most this long, even on a wider terminal.
 private let helpWidthColumns = 80
 
-/// Writes help for the commands that begin with `words`; with none, the overview.
+/// Writes help for the commands that begin with `words`; without words, the overview.
 func writeHelp(
   _ words: [String], to output: Output, terminal: Terminal, table: CommandTable = .standard
 ) throws {
@@ -37,7 +37,7 @@ private func writeOverview(
     try writeDefinitions(Option.global.map { ($0.signature, $0.description) }, to: output)
   }
   try output.writeLine()
-  try output.writeLine("See 'ledgerctl help COMMAND' for one of them.")
+  try output.writeLine("See 'ledgerctl help COMMAND' for details of a command.")
 }
 
 private func writeHelp(
@@ -73,7 +73,7 @@ private func writeHelp(
 private func writeDefinitions(
   _ definitions: [(term: String, text: String)], to output: Output
 ) throws(OutputError) {
-  // A long term gets a line of its own rather than pushing all texts to the right.
+  // A long term gets its own line instead of pushing all texts to the right.
   let widest = definitions.map(\.term.count).filter { $0 <= 26 }.max() ?? 0
   for (term, text) in definitions {
     let lines = wrapped(plain(text), widthColumns: helpWidthColumns - widest - 4)
@@ -89,15 +89,15 @@ private func writeDefinitions(
   }
 }
 
-/// Help is written once, with the marks of the reference; a terminal does without.
+/// The texts contain the reference's Markdown; on a terminal it is removed.
 private func plain(_ text: String) -> String { text.replacingBackquotes }
 
-/// The words of `text` in lines of at most so many columns, longer words alone.
+/// The words of `text` in lines of at most this many columns; a longer word gets its own line.
 func wrapped(_ text: String, widthColumns limit: Int) -> [String] {
   wrapped(text.split(separator: " ").map(String.init), widthColumns: limit)
 }
 
-/// Pieces that are not to be broken, in lines of at most so many columns, longer pieces alone.
+/// Unbreakable pieces in lines of at most this many columns; a longer piece gets its own line.
 func wrapped(_ pieces: [String], widthColumns limit: Int) -> [String] {
   var lines: [String] = []
   var line = ""

@@ -1,9 +1,9 @@
-// A command line after parsing: what was given, checked against the table.
+// A parsed command line, checked against the table.
 
 /// A command with its arguments. Every name, number and allowed value has been checked.
 struct Invocation: Sendable {
   let command: Command
-  /// `--ledger`, where given.
+  /// The value of `--ledger`, if given.
   var ledgerPath: String?
   private(set) var positionals: [String]
   private let values: [String: [String]]
@@ -18,18 +18,18 @@ struct Invocation: Sendable {
   /// Whether a flag or an option was given.
   func has(_ name: String) -> Bool { values[name] != nil }
 
-  /// The value of an option, else its standard value, else nil.
+  /// The value of an option, else its default, else nil.
   func value(_ name: String) -> String? { values[name]?.last ?? option(name)?.value?.standard }
 
   /// All values of a repeatable option, in the order given.
   func values(_ name: String) -> [String] { values[name] ?? [] }
 
-  /// The parts of an option whose value is a list, else those of its standard value.
+  /// The parts of an option whose value is a list, else those of its default.
   func list(_ name: String) -> [String] {
     (value(name) ?? "").split(separator: ",").map(String.init)
   }
 
-  /// The value of an option read by `read`; where that gives nil, wrong use for the `cause`.
+  /// The value of an option, parsed by `read`; if that returns nil, throws a usage error with `cause`.
   func value<Value>(
     _ name: String, _ cause: String, read: (String) -> Value?
   ) throws(UsageError) -> Value? {
@@ -38,7 +38,7 @@ struct Invocation: Sendable {
     return value
   }
 
-  /// Wrong use of an option; its value is shown unless it is a secret.
+  /// A usage error about an option; its value is shown unless it is a secret.
   func wrong(_ name: String, _ text: String, _ cause: String) -> UsageError {
     let isSecret = option(name)?.value?.isSecret ?? false
     let object = isSecret ? "--\(name)" : "--\(name) \(ShownArgument.text(text))"

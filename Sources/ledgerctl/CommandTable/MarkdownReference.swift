@@ -9,7 +9,7 @@ func writeMarkdownReference(
     # Command line
 
     \(programSummary)
-    This page is printed by `ledgerctl help --markdown`, from the table that also drives parsing and help.
+    `ledgerctl help --markdown` prints this page, from the same table as parsing and help.
 
     | command | what it does |
     |---|---|
@@ -33,19 +33,21 @@ private func writeConventions(to output: Output) throws(OutputError) {
     """
 
     - An option's value follows it as `--option value` or `--option=value`; `--` ends the options.
-    - Wrong use is found before any data is touched: exit code 2, nothing read or written.
-    - A symbolic link in the place of a file or folder of a ledger, or one that group or others may write to, ends \
-    every command with exit code 1. Links may lead to the ledger's directory itself.
-    - `-o FILE` replaces FILE when all is written. A FILE in a ledger's directory is refused, by whatever path.
-    - An error is one line on standard error: `ledgerctl: operation: object: cause`. It never holds a receipt, \
-    a token or a user identifier. At most 24 characters of an argument that was not understood \
-    are shown. Of any argument, a path included, `[47 characters, not shown]` stands for what looks like a token, base64, \
-    a JWS or a long hexadecimal number. The name of a file or folder that exists is shown unless it looks like a token.
-    - A moment is a position, a day (UTC) or an RFC 3339 time; of that, digits beyond the millisecond are cut off.
-    - Text from the data is printed with control characters escaped.
-    - Progress is shown on standard error while that is a terminal; `NO_COLOR` turns bold text off.
-    - A closed pipe ends quietly. SIGINT, SIGTERM and SIGHUP end after tidying up; a second SIGINT or SIGTERM at \
-    once. SIGHUP stays ignored where it was, as under `nohup`.
+    - Wrong usage is found before any data is touched: exit code 2, nothing read or written.
+    - If a file or folder inside a ledger is a symbolic link, or group or others may write to it, every command ends \
+    with exit code 1. The path to the ledger's directory itself may contain links.
+    - `-o FILE` replaces FILE after everything is written. A FILE inside a ledger's directory is refused, also if a \
+    link leads there.
+    - An error is one line on standard error: `ledgerctl: operation: object: cause`. It never contains a receipt, \
+    a token or a user identifier. At most 24 characters of an invalid argument are shown. Any part of an argument, a \
+    path included, that looks like a token, base64, a JWS or a long hexadecimal number is shown as \
+    `[47 characters, not shown]`. The name of an existing file or folder is shown unless it looks like a token.
+    - A point in time (POINT) is a position, a day (UTC) or an RFC 3339 time. Digits of a time beyond the millisecond \
+    are ignored.
+    - Control characters in text from the data are escaped.
+    - Progress is shown on standard error if that is a terminal. `NO_COLOR` turns bold text off.
+    - If the reader of a pipe closes it, the command ends quietly. SIGINT, SIGTERM and SIGHUP end the command after it \
+    has cleaned up; a second SIGINT or SIGTERM ends it immediately. SIGHUP stays ignored if it was, as under `nohup`.
     """)
 }
 
@@ -70,7 +72,7 @@ private func write(_ command: Command, to output: Output) throws(OutputError) {
 }
 
 private func row(_ name: String, _ text: String) -> String {
-  // A bar would end the cell, inside code too.
+  // A bar would end the cell, even inside code.
   "| `\(escaped(name))` | \(escaped(text)) |"
 }
 

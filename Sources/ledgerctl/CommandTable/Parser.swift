@@ -1,10 +1,10 @@
-// From arguments to an invocation, checked against the table before anything else happens.
+// Parses arguments into an invocation and checks it against the table, before anything else happens.
 import Intake
 
 /// What a command line asks for.
 enum Request {
   case run(Invocation)
-  /// Help for the commands that begin with these words; none: the overview.
+  /// Help for the commands that begin with these words; without words, the overview.
   case help([String])
   case version
 }
@@ -64,7 +64,7 @@ struct Parser {
   private mutating func take(_ argument: String) throws(UsageError) {
     let next = words + [argument]
     let found = table.commands(under: next)
-    // A command may have others under it: they are meant as long as nothing was given to itself.
+    // A command may have subcommands: a word names one until the command has arguments or options of its own.
     guard command == nil || !found.isEmpty && positionals.isEmpty && hasOnlyGlobalOptions
     else { return positionals.append(argument) }
     guard !found.isEmpty else {
@@ -84,7 +84,7 @@ struct Parser {
   private func missingCommand() -> UsageError {
     guard !words.isEmpty else { return UsageError("", "no command given") }
     let next = table.commands(under: words).map(\.name).joined(separator: ", ")
-    return UsageError("", "the command is not complete; there is: \(next)")
+    return UsageError("", "incomplete command; available: \(next)")
   }
 
   // MARK: Options
@@ -94,10 +94,10 @@ struct Parser {
     let (shown, inline) = Self.split(argument)
     guard let option = known.first(where: { "--\($0.name)" == shown || Self.short($0) == shown })
     else { throw unknownOption(shown, known) }
-    // What is told of an option is its long name, whichever was used.
+    // Messages use the long name, whichever was given.
     let name = "--\(option.name)"
     if option.name == "ledger", let command, !command.usesLedger {
-      throw UsageError(name, "means nothing here")
+      throw UsageError(name, "this command does not use a ledger")
     }
     if values[option.name] != nil, !option.isRepeatable {
       throw UsageError(name, "given twice")
@@ -125,28 +125,31 @@ struct Parser {
   private func unknownOption(_ shown: String, _ known: [Option]) -> UsageError {
     let name = String(shown.drop { $0 == "-" })
     if command == nil, table.commands.contains(where: { $0.options.contains { $0.name == name } }) {
-      return UsageError("--\(name)", "stands before the command; options come after it")
+      return UsageError("--\(name)", "must come after the command")
     }
     let hint = jsonHint(name) ?? hint(for: name, among: known.map(\.name), prefix: "--")
-    // Of `-xVALUE` only the letter is shown: a value could be a secret.
+    // Only the letter of `-xVALUE` is shown: the value could be a secret.
     let safe = shown.hasPrefix("--") ? ShownArgument.text(shown) : visible(shown.prefix(2))
     return UsageError(safe, "unknown option\(hint)")
   }
 
-  /// For those who expect `--json` everywhere.
+  /// A hint for users who expect `--json` everywhere.
   private func jsonHint(_ name: String) -> String? {
     guard name == "json", let command else { return nil }
-    if command.options.contains(where: { $0.name == "format" }) { return "; write --format json" }
-    return command.name == "replay" ? "; events are printed as JSON without it" : nil
+    if command.options.contains(where: { $0.name == "format" }) { return "; use --format json" }
+    return command.name == "replay" ? "; replay always prints JSON" : nil
   }
 
   private mutating func followingValue(
     of name: String, _ value: Option.Value
   ) throws(UsageError) -> String {
-    guard let next = arguments.first else { throw UsageError(name, "needs a \(value.name)") }
+    guard let next = arguments.first else {
+      throw UsageError(name, "requires a value: \(value.name)")
+    }
     if next.hasPrefix("-"), next != "-" {
       throw UsageError(
-        name, "needs a \(value.name); write \(name)=\(value.name) where that begins with a hyphen")
+        name,
+        "requires a value: \(value.name); if it begins with a hyphen, write \(name)=\(value.name)")
     }
     arguments.removeFirst()
     return next
@@ -155,7 +158,7 @@ struct Parser {
   private func check(
     _ text: String, of option: Option, _ value: Option.Value
   ) throws(UsageError) {
-    if text.isEmpty { throw UsageError("--\(option.name)", "its \(value.name) is empty") }
+    if text.isEmpty { throw UsageError("--\(option.name)", "\(value.name) is empty") }
     guard !value.allowed.isEmpty else { return }
     guard value.isList else { return try check(text, of: option, among: value.allowed) }
     var seen = Set<String>()
@@ -200,7 +203,7 @@ struct Parser {
       }
       for text in taken { try check(text, of: positional) }
     }
-    // The surplus is counted, not shown: it could be a user's identifier.
+    // Surplus arguments are counted, not shown: one could be a user identifier.
     if !given.isEmpty {
       let names = command.positionals.map(\.name).joined(separator: " ")
       let cause = given.count == 1 ? "one argument too many" : "\(given.count) arguments too many"

@@ -1,7 +1,7 @@
-// How commands, options and arguments are written down, for help and reference alike.
+// How help and the reference write commands, options and arguments.
 
 /// What the program is, in a sentence.
-let programSummary = "ledgerctl keeps a ledger of App Store receipts and reports what it says."
+let programSummary = "ledgerctl keeps a ledger of App Store receipts and reports revenue from it."
 
 extension Command {
   /// The pieces of `ledgerctl app add --name NAME --bundle-id ID… [--product ID=TYPE…]`.
@@ -20,7 +20,7 @@ extension Command {
     return parts
   }
 
-  /// Its own options, then those of all commands that mean something here.
+  /// Its own options, then the global ones that apply to it.
   var allOptions: [Option] {
     options + Option.global.filter { $0.name == "help" || ($0.name == "ledger" && usesLedger) }
   }
@@ -33,7 +33,7 @@ extension Option {
     return short.map { "-\($0), \(name)" } ?? name
   }
 
-  /// What help says of it: purpose, the values that it takes, and what holds without it.
+  /// Its description in help: purpose, accepted values and default.
   var description: String {
     var text = help
     if let value, !value.allowed.isEmpty {

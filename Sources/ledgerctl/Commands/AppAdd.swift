@@ -8,15 +8,14 @@ import Projections
 let appAddCommand = Command(
   "app add", summary: "Register an app family and print its id",
   details: [
-    "An app family is one app under all its bundle ids. Receipts are taken only for bundle ids that are "
-      + "registered.",
-    "Where products are declared, a receipt that shows another product is reported as fraud; where none are, "
-      + "any product is taken. Declare them where consumables are sold, which one customer may not use twice, and "
-      + "keep the list ahead of App Store Connect (`ledgerctl app edit`): who buys what is missing in it is answered "
-      + "402. Else declare none.",
+    "An app family is one app under all its bundle ids. Receipts are accepted only for registered bundle ids.",
+    "If an app family declares products, a receipt that shows any other product is reported as fraud. If it "
+      + "declares none, any product is accepted. Declare products if the app sells consumables, so that no other "
+      + "customer can use the same purchase again. Then keep the list ahead of App Store Connect (`ledgerctl app "
+      + "edit`): uploads that show an undeclared product are answered with 402. Otherwise, declare none.",
   ],
   options: [
-    Option("name", value: .init("NAME"), isRequired: true, help: "the family's name, for people"),
+    Option("name", value: .init("NAME"), isRequired: true, help: "a name for display"),
     Option(
       "bundle-id", value: .init("ID"), isRepeatable: true, isRequired: true, help: "a bundle id"),
     Option(
@@ -35,7 +34,7 @@ let appAddCommand = Command(
   try addApp(AppAddOptions(invocation), invocation, context)
 }
 
-/// What `app add` was asked for.
+/// The options of `app add`.
 struct AppAddOptions: Equatable, Sendable {
   let name: String
   let bundleIDs: [String]
@@ -55,19 +54,19 @@ struct AppAddOptions: Equatable, Sendable {
     }
   }
 
-  /// The bundle ids that an option names, each once.
+  /// The bundle ids of an option, without duplicates.
   static func bundleIDs(
     _ option: String, _ invocation: Invocation
   ) throws(UsageError) -> [String] {
     let ids = invocation.values(option)
     for id in ids where !isIdentifier(id) {
-      throw invocation.wrong(option, id, "is no bundle id")
+      throw invocation.wrong(option, id, "is not a bundle id")
     }
     if let id = firstDuplicate(ids) { throw invocation.wrong(option, id, "given twice") }
     return ids
   }
 
-  /// The products that `--product` names, each once.
+  /// The products of `--product`, without duplicates.
   static func products(_ invocation: Invocation) throws(UsageError) -> [AppRegistered.Product] {
     var products: [AppRegistered.Product] = []
     for text in invocation.values("product") { products.append(try product(text, invocation)) }
@@ -77,7 +76,7 @@ struct AppAddOptions: Equatable, Sendable {
     return products
   }
 
-  /// A product id may itself hold `=`: the type follows the last one.
+  /// A product id may contain `=`: the type follows the last one.
   private static func product(
     _ text: String, _ invocation: Invocation
   ) throws(UsageError) -> AppRegistered.Product {
@@ -90,7 +89,7 @@ struct AppAddOptions: Equatable, Sendable {
     guard let type = ProductType(rawValue: name) else {
       let names = ProductType.allCases.map(\.rawValue)
       throw invocation.wrong(
-        "product", text, "its TYPE must be \(alternatives(names))\(hint(for: name, among: names))")
+        "product", text, "TYPE must be \(alternatives(names))\(hint(for: name, among: names))")
     }
     return AppRegistered.Product(id: id, type: type)
   }
@@ -114,13 +113,13 @@ private func addApp(
   let app = AppRegistered(
     appFamilyID: id, name: options.name, bundleIDs: options.bundleIDs, products: options.products)
   let positions = try ledger.withWriter { writer in
-    // One bundle belongs to one family: a receipt must not change hands by a second registration.
+    // A bundle id belongs to one app family: a second registration must not move its receipts.
     let lookup = try IntakeLookup(try ledger.projections())
     for bundleID in options.bundleIDs {
       if let other = try lookup.appFamilyID(ofBundle: bundleID) {
         throw Failure(
           operation: "app add", object: ShownArgument.text(bundleID),
-          cause: "app family \(other) has it already")
+          cause: "it already belongs to app family \(other)")
       }
     }
     return try writer.append([

@@ -1,4 +1,4 @@
-// `app edit`: registers an app family anew, with what is asked for changed.
+// `app edit`: appends a changed registration of an app family.
 import JSON
 import Ledger
 import Projections
@@ -7,26 +7,26 @@ import Server
 let appEditCommand = Command(
   "app edit", summary: "Change an app family's name, bundle ids and products",
   details: [
-    "Appends the app family as it is then; a running server judges by it from there on. What is not named stays: two "
-      + "edits at once are made one after the other, and neither undoes the other.",
-    "`--product` declares a product, or changes its type. A product that was sold cannot be removed. Where an app that "
-      + "declared none declares its first, all that it has sold must be declared with it: whoever buys what is not "
-      + "declared is answered as a fraud. Verdicts given before stay.",
+    "Appends the changed registration; a running server uses it from then on. Whatever is not named stays as "
+      + "it is. Concurrent edits are applied one after the other, and neither undoes the other.",
+    "`--product` declares a product or changes its type. A product that was sold cannot be removed. An app "
+      + "family that declares its first product must declare every product that it has sold: uploads that show an "
+      + "undeclared product are answered as fraud. Earlier verdicts do not change.",
   ],
   positionals: [.app],
   options: [
     Option("name", value: .init("NAME"), help: "the family's new name"),
-    Option("bundle-id", value: .init("ID"), isRepeatable: true, help: "a further bundle id"),
+    Option("bundle-id", value: .init("ID"), isRepeatable: true, help: "a bundle id to add"),
     Option(
       "remove-bundle-id", value: .init("ID"), isRepeatable: true,
-      help: "a bundle id that has no receipts, to be removed"),
+      help: "a bundle id to remove; it must have no receipts"),
     Option(
       "product", value: .init("ID=TYPE"), isRepeatable: true,
-      help: "a product to declare, or whose type to change; TYPE is "
+      help: "a product to declare or whose type to change; TYPE is "
         + alternatives(ProductType.allCases.map { "`\($0.rawValue)`" })),
     Option(
       "remove-product", value: .init("ID"), isRepeatable: true,
-      help: "a declared product that was never sold, to be removed"),
+      help: "a declared product to remove; it must never have been sold"),
     .json,
   ],
   examples: [
@@ -38,7 +38,7 @@ let appEditCommand = Command(
   try editApp(AppEditOptions(invocation), invocation, context)
 }
 
-/// What `app edit` was asked for.
+/// The options of `app edit`.
 struct AppEditOptions: Equatable, Sendable {
   /// An app family's id or a bundle id.
   let app: String
@@ -58,17 +58,17 @@ struct AppEditOptions: Equatable, Sendable {
     removedProducts = invocation.values("remove-product")
     isJSON = invocation.has("json")
     if let id = bundleIDs.first(where: removedBundleIDs.contains) {
-      throw invocation.wrong("remove-bundle-id", id, "contradicts --bundle-id")
+      throw invocation.wrong("remove-bundle-id", id, "conflicts with --bundle-id")
     }
     if let id = products.map(\.id).first(where: removedProducts.contains) {
-      throw invocation.wrong("remove-product", id, "contradicts --product")
+      throw invocation.wrong("remove-product", id, "conflicts with --product")
     }
     if name == nil, bundleIDs.isEmpty, removedBundleIDs.isEmpty, products.isEmpty,
       removedProducts.isEmpty
     {
       throw UsageError(
         visible(app, limit: 64),
-        "nothing to change: give --name, --bundle-id, --product, or what to remove",
+        "nothing to change; give --name, --bundle-id, --product or what to remove",
         command: "app edit")
     }
   }
@@ -79,7 +79,7 @@ private func editApp(
 ) throws -> ExitCode {
   let ledger = try OpenLedger(invocation, context)
   let (id, position) = try ledger.withWriter { writer -> (String, Position?) in
-    // Read under the writer: what another edit has appended since the command began is kept.
+    // Read while holding the writer, so that an edit appended since the command began is kept.
     let database = try ledger.projections()
     let queries = AppQueries(database)
     let app = try queries.registeredApp(options.app, operation: "app edit").registration
@@ -104,15 +104,16 @@ private func editApp(
   } else if let position {
     try context.output.writeLine("Changed app family \(id) at position \(position)")
   } else {
-    try context.output.writeLine("Changed nothing: app family \(id) is registered so already")
+    try context.output.writeLine(
+      "Nothing changed: app family \(id) is already registered like this")
   }
-  // What was appended is said, whatever becomes of the projections; `status` looks at them as they are.
+  // Report the append before anything can fail in the projections. `status` shows them as they are, so fold now.
   try context.output.flush()
   if position != nil { _ = try ledger.projections() }
   return .done
 }
 
-/// One edit of one app family, as it stands while nobody else can change it.
+/// One edit of one app family, made while no other process can append.
 private struct AppEdit {
   private let options: AppEditOptions
   private let app: AppRegistered
@@ -146,13 +147,13 @@ private struct AppEdit {
   private func removeBundles(from edited: inout AppRegistered) throws {
     for id in options.removedBundleIDs {
       guard let place = edited.bundleIDs.firstIndex(of: id) else {
-        throw failure("--remove-bundle-id \(id)", "the app family does not have it")
+        throw failure("--remove-bundle-id \(id)", "it does not belong to the app family")
       }
       let receipts = try queries.receiptCount(ofBundle: id, app)
       guard receipts == 0 else {
         throw failure(
           "--remove-bundle-id \(id)",
-          "\(counted(receipts, "receipt")) \(receipts == 1 ? "is" : "are") of it")
+          "it has \(counted(receipts, "receipt"))")
       }
       edited.bundleIDs.remove(at: place)
     }
@@ -160,14 +161,14 @@ private struct AppEdit {
 
   private func addBundles(to edited: inout AppRegistered) throws {
     for id in options.bundleIDs where !edited.bundleIDs.contains(id) {
-      // One bundle belongs to one family: a receipt must not change hands.
+      // A bundle id belongs to one app family: its receipts must not move.
       if let other = try lookup.appFamilyID(ofBundle: id), other != app.appFamilyID {
-        throw failure("--bundle-id \(id)", "app family \(other) has it already")
+        throw failure("--bundle-id \(id)", "it already belongs to app family \(other)")
       }
       edited.bundleIDs.append(id)
     }
     if edited.bundleIDs.isEmpty {
-      throw failure("--remove-bundle-id", "an app family needs a bundle id")
+      throw failure("--remove-bundle-id", "an app family needs at least one bundle id")
     }
   }
 
@@ -183,7 +184,7 @@ private struct AppEdit {
       if let count = sold[id] {
         throw failure(
           "--remove-product \(id)",
-          "it was sold \(count == 1 ? "once" : "\(count) times"): a product that was sold stays declared"
+          "it was sold \(count == 1 ? "once" : "\(count) times"); a product that was sold stays declared"
         )
       }
       edited.products.remove(at: place)
@@ -198,7 +199,7 @@ private struct AppEdit {
     try checkFirstDeclaration(edited, sold)
   }
 
-  /// Who sold without declaring anything sold good products: none may become unknown by the first that is declared.
+  /// Without declarations every sold product was accepted; declaring the first one must not turn others into fraud.
   private func checkFirstDeclaration(_ edited: AppRegistered, _ sold: [String: Int]) throws {
     guard app.products.isEmpty, !edited.products.isEmpty else { return }
     let declared = Set(edited.products.map(\.id))
@@ -209,8 +210,8 @@ private struct AppEdit {
     throw Failure(
       operation: "app edit", object: "--product",
       cause:
-        "the app sells \(counted(missing.count, "other product")) and has declared none: whoever buys "
-        + "\(missing.count == 1 ? "it" : "one of them") would be answered as a fraud; add "
+        "the app declares no product and has sold \(counted(missing.count, "other product")), which would "
+        + "be reported as fraud; add "
         + visible(shown.joined(separator: " ")) + more)
   }
 }

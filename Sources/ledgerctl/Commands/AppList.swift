@@ -1,4 +1,4 @@
-// `app list` and `app show`: the app families, as they were registered last.
+// `app list` and `app show`: app families, by their newest registrations.
 import Base
 import JSON
 import Ledger
@@ -7,11 +7,12 @@ import Projections
 let appListCommand = Command(
   "app list", summary: "List the app families",
   details: [
-    "Prints each app family with its bundle ids, how many products it declares (`any` where it declares none, so that "
-      + "any product is taken), how many receipts it has, and the event that registered it so."
+    "Prints each app family with its bundle ids, the number of products that it declares (`any` if it "
+      + "declares none and accepts any product), the number of its receipts, and the position of its newest "
+      + "registration."
   ],
   options: [.json],
-  examples: [Example("ledgerctl app list", "See which apps the ledger knows")],
+  examples: [Example("ledgerctl app list", "List the registered apps")],
   isReadOnly: true
 ) { invocation, context in
   let ledger = try OpenLedger(invocation, context)
@@ -22,12 +23,12 @@ let appListCommand = Command(
 let appShowCommand = Command(
   "app show", summary: "Show an app family and its products",
   details: [
-    "Prints an app family's bundle ids, and its products with their types and how many sales there are of each. A "
-      + "product that sells and is not declared is shown with the command that declares it."
+    "Prints the bundle ids of an app family, and its products with their types and numbers of sales. If an "
+      + "undeclared product was sold, prints the command that declares it."
   ],
   positionals: [.app],
   options: [.json],
-  examples: [Example("ledgerctl app show com.example.notes", "Show the app with a bundle id")],
+  examples: [Example("ledgerctl app show com.example.notes", "Show an app by its bundle id")],
   isReadOnly: true
 ) { invocation, context in
   let ledger = try OpenLedger(invocation, context)
@@ -65,7 +66,7 @@ private func listApps(
     return .done
   }
   if apps.isEmpty {
-    try context.output.writeLine("There are no app families: 'ledgerctl app add' registers one.")
+    try context.output.writeLine("There are no app families; 'ledgerctl app add' registers one.")
     return .done
   }
   var table = TextTable([
@@ -114,7 +115,7 @@ private func showApp(
     ("app family", registration.appFamilyID), ("name", registration.name),
     ("bundle ids", registration.bundleIDs.joined(separator: " ")),
     ("receipts", "\(app.receiptCount)"), ("registered at", "position \(app.position)"),
-    ("products", registration.products.isEmpty ? "any: none is declared" : "those declared"),
+    ("products", registration.products.isEmpty ? "any (none is declared)" : "those declared"),
   ])
   var table = TextTable([.init("product_id"), .init("type"), .init("sales", isNumber: true)])
   let declared = Set(registration.products.map(\.id))
@@ -126,7 +127,7 @@ private func showApp(
   }
   try sheet.table("Products", table)
   if !undeclared.isEmpty {
-    try sheet.heading("Sold, but not declared")
+    try sheet.heading("Sold but not declared")
     for sentence in undeclared.sentences { try context.output.writeLine(visible(sentence)) }
   }
   return .done

@@ -1,53 +1,53 @@
-// `audit`: every byte of the log, and all that rests on it.
+// `audit`: checks every byte of the log, and what depends on it.
 import JSON
 import Ledger
 import Projections
 
 let auditCommand = Command(
-  "audit", summary: "Check the whole log, and what rests on it",
+  "audit", summary: "Check the whole log and what depends on it",
   details: [
-    "Inflates and hashes everything: checksums, the digest of every event, positions without gaps, times that "
-      + "never decrease, the tree against what every block says of it, the links between segments, the tails; "
-      + "then every checkpoint that is kept, whether as many are kept as were made, and the root on which the "
-      + "projections rest. It changes nothing and needs no lock. Projections that SQLite can't read without "
-      + "writing beside them are left out; the exit code is then 3. Projections know which replies are not about "
-      + "their receipts (`reply_mismatch`): their number is shown too.",
-    "It names every trust that is not Apple's own: hosts, roots, intermediates and signers that the events "
-      + "`trust.declared` say were in force, and from which position on.",
-    "Of the projections the root alone is compared: their rows are caches, which whoever can write to the ledger "
-      + "can edit. `--projections` folds the log from nothing and compares every row of the projections and of "
-      + "every snapshot, which takes as long as a rebuild or two. Nothing else proves them.",
-    "It goes on past damage and names each: `missing`, `unreadable`, `corrupt` (bytes that do not match their "
-      + "checksum), `tampered` (bytes that agree with themselves, but not with what stands around them). The "
-      + "exit code is then 20, and 21 where only the projections do not match. A thousand findings are listed, the "
-      + "others counted.",
-    "`--checkpoint` proves that an earlier signed head is the beginning of today's log. Trust the public key that "
-      + "was given to you (`--key`) rather than the one in the ledger. Events that were cut off the very end "
-      + "can only be found by a checkpoint, or by projections, that lie beyond it.",
+    "Decompresses and hashes everything: checksums, the digest of every event, positions without gaps, times "
+      + "that never decrease, the tree against every block, the links between segments, the tails; then every "
+      + "kept checkpoint, whether all that were made are still there, and the root in the projections. It changes "
+      + "nothing and takes no lock. Projections that SQLite can't read without writing next to them are left out; "
+      + "the exit code is then 3. The number of replies that are not about their receipts (`reply_mismatch`) is "
+      + "shown too, as far as the projections know it.",
+    "Prints all trust other than Apple's own: hosts, roots, intermediates and signers that `trust.declared` "
+      + "events name, each with the position from which it applied.",
+    "Of the projections, only the root is compared by default: their rows are caches, which anyone who can "
+      + "write to the ledger can edit. `--projections` folds the log from nothing and compares every row of the "
+      + "projections and of every snapshot, which takes as long as one or two rebuilds. Nothing else proves them.",
+    "The audit continues past damage and reports each place as `missing`, `unreadable`, `corrupt` (bytes do "
+      + "not match their checksum) or `tampered` (bytes match their checksums, but not their digests, the tree, "
+      + "their neighbours or a checkpoint). The exit code is then 20, or 21 if only the projections do not match. "
+      + "The first 1,000 findings are listed, the others counted.",
+    "`--checkpoint` proves that the events of an earlier checkpoint are the beginning of today's log. Trust "
+      + "the public key that you were given (`--key`) rather than the one in the ledger. If events were cut off "
+      + "the very end of the log, only a checkpoint or projections beyond that end can show it.",
   ],
   options: [
     Option(
       "checkpoint", value: .init("FILE"), isRepeatable: true,
-      help: "a checkpoint that was noted earlier"),
+      help: "a checkpoint that you kept"),
     .verifierKeys,
     Option("projections", help: "compare every row of projections and snapshots with the log"),
     .json,
   ],
   examples: [
-    Example("ledgerctl audit", "Check the log and what was signed of it"),
-    Example("ledgerctl audit --projections", "Check every row that figures are read from, too"),
+    Example("ledgerctl audit", "Check the log and its checkpoints"),
+    Example("ledgerctl audit --projections", "Also check every row behind the figures"),
     Example(
       "ledgerctl audit --checkpoint head-2025.txt --key \(exampleKey)",
-      "Prove that nothing was changed since a head that was noted last year"),
+      "Prove that nothing was changed since last year's checkpoint"),
   ]
 ) { invocation, context in
   try audit(AuditOptions(invocation), invocation, context)
 }
 
-/// What `audit` was asked for.
+/// The options of `audit`.
 struct AuditOptions: Equatable, Sendable {
   let checkpointPaths: [String]
-  /// Whose signature on those is trusted; empty: the ledger's own.
+  /// The keys trusted for those; empty means the ledger's own.
   let keys: [VerifierKey]
   /// Whether the rows of projections and snapshots are compared.
   let comparesProjections: Bool
@@ -59,32 +59,32 @@ struct AuditOptions: Equatable, Sendable {
     comparesProjections = invocation.has("projections")
     isJSON = invocation.has("json")
     if !keys.isEmpty, checkpointPaths.isEmpty {
-      throw UsageError("--key", "goes with --checkpoint", command: invocation.command.name)
+      throw UsageError("--key", "requires --checkpoint", command: invocation.command.name)
     }
   }
 }
 
-/// How the projections stand towards the audited log.
+/// The verdict on the projections.
 private enum ProjectionVerdict {
   case none
   case matching(size: Int, rowsToo: Bool, replyMismatches: Int?)
   case mismatching(String)
-  /// They could not be read, for a reason that says nothing of them.
+  /// They could not be read, for a reason that proves nothing about them.
   case unchecked(String)
 
   var text: String {
     switch self {
     case .none: "none"
     case .matching(let size, false, _):
-      "\(counted(size, "event")) folded, of this log by the root; no row was compared"
+      "\(counted(size, "event")) folded; the root matches the log, rows were not compared"
     case .matching(let size, true, _):
-      "\(counted(size, "event")) folded, every row as the log gives it"
+      "\(counted(size, "event")) folded; every row matches the log"
     case .mismatching(let cause): cause
     case .unchecked(let cause): "not checked: \(cause)"
     }
   }
 
-  /// What people are told of replies that are not about their receipts; nothing where there are none.
+  /// The note about replies that are not about their receipts; nil if there are none.
   var replyFields: [(name: String, value: String)] {
     guard case .matching(_, _, let count?) = self, count > 0 else { return [] }
     return [
@@ -104,10 +104,10 @@ private func audit(
   let given = try options.checkpointPaths.map { path in
     (path: path, checkpoint: try givenCheckpoint(path, directory, keys: options.keys))
   }
-  // Whatever rests on the log is noted before it is read: the log may go on growing.
+  // Read what depends on the log before the log itself, which may grow meanwhile.
   let recorded = Result { try Projector.recordedHead(directory) }
   let store = CheckpointStore(directory)
-  // Before the checkpoints themselves: a new one is kept first, and remembered then.
+  // Before the checkpoints: a new one is first kept, then remembered.
   let remembered = try RememberedHeads(store, directory)
   let keptSizes = try store.sizes()
   var sizes = keptSizes + given.map(\.checkpoint.size) + remembered.sizes
@@ -137,7 +137,7 @@ private func audit(
   }
 }
 
-/// What the ledger remembers of its checkpoints, in its file and in the projections.
+/// What the file `heads` and the projections remember of the checkpoints.
 private struct RememberedHeads {
   private var heads: [(name: String, heads: SignedHeads)] = []
   private var damage: AuditFinding?
@@ -149,7 +149,7 @@ private struct RememberedHeads {
       guard let damage = error.damage else { throw error }
       self.damage = AuditFinding(damage, cause: error.cause)
     }
-    // Projections that can't be read are a verdict of their own.
+    // Unreadable projections get a verdict of their own.
     guard let inProjections = try? Projector.rememberedHeads(directory) else { return }
     if heads.first?.heads != inProjections { heads.append(("projections", inProjections)) }
   }
@@ -178,14 +178,14 @@ private func verdict(
 ) -> ProjectionVerdict {
   switch recorded {
   case .failure(ProjectionError.database(let error)) where error.isReadOnly:
-    return .unchecked("SQLite can read them in a writable copy only")
-  case .failure: return .mismatching("cannot be read; 'ledgerctl rebuild' makes them anew")
+    return .unchecked("SQLite can only read them in a writable copy")
+  case .failure: return .mismatching("cannot be read; 'ledgerctl rebuild' rebuilds them")
   case .success(nil): return .none
   case .success(let head?):
     if head.size > report.size {
       return .mismatching(
-        "\(counted(head.size, "event")) folded, the log ends at \(report.size): events are missing "
-          + "from its end, or the projections are another's")
+        "\(counted(head.size, "event")) folded, but the log has \(report.size): events are missing "
+          + "at its end, or the projections belong to another ledger")
     }
     guard let root = report.roots[head.size] else {
       return .mismatching(
@@ -193,11 +193,11 @@ private func verdict(
     }
     return root == head.root
       ? .matching(size: head.size, rowsToo: false, replyMismatches: head.replyMismatches)
-      : .mismatching("of another history than this log up to position \(head.size)")
+      : .mismatching("of another history than the log up to position \(head.size)")
   }
 }
 
-/// The verdict once every row was compared with what the log gives.
+/// The verdict after comparing every row with a rebuild.
 private func compared(
   _ verdict: ProjectionVerdict, _ ledger: OpenLedger
 ) throws -> ProjectionVerdict {
@@ -207,7 +207,7 @@ private func compared(
       return .none
     }
     guard comparison.isSameVersions else {
-      return .unchecked("of another version of this program: the next command builds them anew")
+      return .unchecked("built by another version of this program; the next command rebuilds them")
     }
     if comparison.isEmpty {
       return .matching(
@@ -215,21 +215,21 @@ private func compared(
     }
     let names = comparison.tables.filter { !$0.isEmpty }.map(\.name) + comparison.definitions
     return .mismatching(
-      "not what the log gives: \(names.joined(separator: ", ")); 'ledgerctl rebuild --check' shows the "
-        + "rows, 'ledgerctl rebuild' makes them anew")
+      "different from the log: \(names.joined(separator: ", ")); 'ledgerctl rebuild --check' shows the "
+        + "rows, 'ledgerctl rebuild' rebuilds them")
   } catch {
     guard ErrorReport.isProjectionDamage(error) else { throw error }
-    return .mismatching("damaged; 'ledgerctl rebuild' makes them anew")
+    return .mismatching("damaged; 'ledgerctl rebuild' rebuilds them")
   }
 }
 
-/// A snapshot, and why it is not what the log gives.
+/// A snapshot, and why it does not match the log.
 private struct AuditedSnapshot {
   let name: String
-  /// Nil where nothing is wrong with it.
+  /// Nil if it matches.
   let problem: String?
 
-  /// All of a ledger, with those that can't be read.
+  /// All snapshots of a ledger, unreadable ones included.
   static func all(_ ledger: OpenLedger) throws -> [AuditedSnapshot] {
     let projector = try ledger.projector()
     return try projector.prove().map { .init(name: $0.snapshot.name, problem: $0.problem) }
@@ -241,12 +241,12 @@ private struct AuditedSnapshot {
     let bad = snapshots.filter { $0.problem != nil }
     if snapshots.isEmpty { return "none" }
     return bad.isEmpty
-      ? "\(snapshots.count), every row as the log gives it"
+      ? "\(snapshots.count); every row matches the log"
       : bad.map { "\($0.name): \($0.problem ?? "")" }.joined(separator: "; ")
   }
 }
 
-// MARK: For people
+// MARK: Text
 
 private func write(
   _ report: AuditReport, _ projections: ProjectionVerdict, _ snapshots: [AuditedSnapshot]?,
@@ -256,7 +256,7 @@ private func write(
   var sheet = Sheet(context)
   try sheet.fields(
     [
-      ("log", report.isWhole ? "whole" : "not whole: \(counted(findingCount, "finding"))"),
+      ("log", report.isWhole ? "intact" : "not intact: \(counted(findingCount, "finding"))"),
       ("events", "\(report.eventCount)"),
       (
         "read",
@@ -287,7 +287,7 @@ private func write(
 }
 
 extension AuditReport {
-  /// Whom verification trusted beside Apple.
+  /// The trust other than Apple's own.
   fileprivate var trustFields: [(name: String, value: String)] {
     if trust.isEmpty { return [("trust", "not recorded")] }
     let foreign = trust.map { ($0.position, $0.trust.foreignTrust) }.filter { !$0.1.isEmpty }
@@ -305,17 +305,17 @@ extension AuditReport {
 private func rootText(_ report: AuditReport) -> String {
   guard let frontier = report.frontier else { return "unknown: events are missing" }
   return "\(frontier.root.base64) of \(counted(report.size, "event"))"
-    + (report.isTreeCertain ? "" : ", as far as the damage lets it be known")
+    + (report.isTreeCertain ? "" : ", as far as the damage allows to tell")
 }
 
-/// The positions that a finding concerns, as far as they are known.
+/// The positions of a finding, as far as they are known.
 func positions(_ finding: AuditFinding) -> String {
   guard let first = finding.damage.position else { return "" }
   guard let end = finding.endPosition, end > first else { return "\(first)" }
   return end == first + 1 ? "\(first)" : "\(first)–\(end - 1)"
 }
 
-// MARK: For programs
+// MARK: JSON
 
 private func writeJSON(
   _ report: AuditReport, _ projections: ProjectionVerdict, _ snapshots: [AuditedSnapshot]?,

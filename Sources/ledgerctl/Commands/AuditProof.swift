@@ -1,4 +1,4 @@
-// `audit proof`, `audit consistency`: proofs, checked with nothing but the public key.
+// `audit proof`, `audit consistency`: check proofs with only the public key.
 import Base
 import JSON
 import Ledger
@@ -10,10 +10,10 @@ private let requiredKeys = Option(
 let auditProofCommand = Command(
   "audit proof", summary: "Check a proof that an event is in a ledger",
   details: [
-    "Checks a C2SP tlog-proof offline: the checkpoint's signature by the key, and that the event's leaf record "
-      + "leads to the checkpoint's root. No ledger is needed. Prints the record: position, type, version, time, "
-      + "and the digest of the event's salt and data. Where the proof does not hold the exit code is 20.",
-    "`--event` takes the event's line, as `replay` prints it, and checks that it is the one that was proven.",
+    "Checks a C2SP tlog-proof offline: the key must have signed the checkpoint, and the event's leaf record "
+      + "must lead to the checkpoint's root. No ledger is needed. Prints the record: position, type, version, "
+      + "time, and the digest of the event's salt and data. If the proof does not hold, the exit code is 20.",
+    "`--event` takes the event's line, as `replay` prints it, and checks that the proof is about it.",
   ],
   positionals: [Positional("FILE", help: "the proof; `-` is standard input")],
   options: [
@@ -58,27 +58,28 @@ private func auditProof(_ invocation: Invocation, _ context: Context) throws -> 
   return .done
 }
 
-/// Whether a line is the event whose leaf record was proven.
+/// Whether a line is the event of the proven leaf record.
 private func check(_ file: [UInt8], _ proof: InclusionProof) throws(ProofError) {
   let text = file.last == 0x0A ? file.dropLast() : file[...]
   let isTheEvent = text.withUnsafeBytes { bytes in
     guard let line = EventLine(bytes) else { return false }
     return line.leafRecord == proof.leafRecord && line.verifyDigest(SHA256())
   }
-  if !isTheEvent { throw ProofError("event", "it is not the one that the proof is about") }
+  if !isTheEvent { throw ProofError("event", "the proof is about another event") }
 }
 
 let auditConsistencyCommand = Command(
   "audit consistency", summary: "Check a proof that one checkpoint extends another",
   details: [
-    "Checks offline that both checkpoints are signed by the key, and that the older one's events are the "
-      + "beginning of the newer one's. No ledger is needed. Where the proof does not hold the exit code is 20.",
-    "`--checkpoint` takes a checkpoint that you noted yourself, which must then be one of the two.",
+    "Checks offline that the key signed both checkpoints, and that the events of the older one are the "
+      + "beginning of those of the newer one. No ledger is needed. If the proof does not hold, the exit code is "
+      + "20.",
+    "`--checkpoint` takes a checkpoint that you kept; it must be one of the two.",
   ],
   positionals: [Positional("FILE", help: "the proof; `-` is standard input")],
   options: [
     requiredKeys,
-    Option("checkpoint", value: .init("FILE"), help: "a checkpoint that was noted earlier"), .json,
+    Option("checkpoint", value: .init("FILE"), help: "a checkpoint that you kept"), .json,
   ],
   examples: [
     Example(
@@ -100,7 +101,7 @@ private func auditConsistency(_ invocation: Invocation, _ context: Context) thro
       $0.origin.hasSameBytes(as: noted.origin) && $0.size == noted.size && $0.root == noted.root
     }
     if !isOne {
-      throw ProofError("consistency proof", "it is not about the checkpoint that was noted")
+      throw ProofError("consistency proof", "it is not about the given checkpoint")
     }
   }
   guard invocation.has("json") else {

@@ -1,4 +1,4 @@
-// `audit report`: a report, made again from the log up to the position that its manifest names.
+// `audit report`: makes a report again from the log, up to the position in its manifest, and compares.
 import Base
 import Glibc
 import Ledger
@@ -7,11 +7,11 @@ import Projections
 let auditReportCommand = Command(
   "audit report", summary: "Check a report against the log",
   details: [
-    "Takes the manifest that `export --manifest` wrote beside a report. Audits the log, folds it from nothing up "
-      + "to the position that the manifest names, writes the report again with the same filters and compares "
+    "Takes the manifest that `export --manifest` wrote next to a report. Audits the log, folds it from "
+      + "nothing up to the position in the manifest, writes the report again with the same filters, and compares "
       + "byte for byte.",
-    "The exit code is 21 where the report or a filter was changed, 20 where the events were: where the log is "
-      + "damaged, or its root at that position or the checkpoint's signature is another.",
+    "The exit code is 21 if the report or a filter was changed. It is 20 if the events were changed: the log "
+      + "is damaged, its root at that position differs, or the checkpoint's signature is wrong.",
   ],
   positionals: [Positional("FILE", help: "the manifest, `REPORT.manifest.json`")],
   options: [.verifierKeys],
@@ -39,7 +39,7 @@ private func auditReport(_ invocation: Invocation, _ context: Context) throws ->
   return .done
 }
 
-/// The manifest at a path. What does not bear a manifest's name and is none is wrong use: most likely the report itself.
+/// The manifest at a path. A file that has neither its name nor its form is a usage error: probably the report itself.
 private func readManifest(_ path: String) throws -> Manifest {
   do { return try Manifest(try readSmallFile(path), path: path) } catch {
     let isMissing = access(path, F_OK) != 0
@@ -48,12 +48,13 @@ private func readManifest(_ path: String) throws -> Manifest {
     let beside = path + Manifest.suffix
     let advice =
       access(beside, F_OK) == 0
-      ? "give \(visible(beside))" : "give the file that 'export --manifest' wrote beside the report"
-    throw UsageError(visible(path), "is no manifest; \(advice)", command: "audit report")
+      ? "give \(visible(beside))"
+      : "give the file that 'export --manifest' wrote next to the report"
+    throw UsageError(visible(path), "is not a manifest; \(advice)", command: "audit report")
   }
 }
 
-/// Holds one report against one ledger.
+/// Checks one report against one ledger.
 private struct ReportAudit {
   private let manifest: Manifest
   private let manifestPath: String
@@ -71,20 +72,20 @@ private struct ReportAudit {
     Failure(code, operation: "audit report", object: object, cause: cause)
   }
 
-  /// Whether it is of this ledger, and its checkpoint signed.
+  /// Checks that it belongs to this ledger and that its checkpoint is signed.
   func checkLedger(_ keys: [VerifierKey]) throws {
     let identity = ledger.directory.identity
     guard manifest.origin.hasSameBytes(as: identity.origin), manifest.id == "\(identity.id)"
-    else { throw failure(.mismatch, manifestPath, "it is of another ledger") }
+    else { throw failure(.mismatch, manifestPath, "it belongs to another ledger") }
     guard let note = manifest.checkpoint else { return }
     let known = keys.isEmpty ? try KeyStore(ledger.directory).publicKeys() : keys
     let checkpoint = try Checkpoint(note, keys: known)
     guard checkpoint.origin.hasSameBytes(as: manifest.origin), checkpoint.size == manifest.size,
       checkpoint.root == manifest.root
-    else { throw failure(.corrupted, manifestPath, "its checkpoint is of another head") }
+    else { throw failure(.corrupted, manifestPath, "its checkpoint has another head") }
   }
 
-  /// Whether the events are those on which the report rested.
+  /// Checks that the events are those behind the report.
   func checkLog() throws {
     let report = try auditLog(ledger.directory, rootsAt: [manifest.size], context)
     let findings = report.findings.filter { ($0.damage.position ?? 0) < manifest.size }
@@ -95,21 +96,21 @@ private struct ReportAudit {
             + "\(positions(finding)): \(finding.cause)"))
     }
     if !findings.isEmpty {
-      throw failure(.corrupted, "log", "the events before position \(manifest.size) are not whole")
+      throw failure(.corrupted, "log", "the events before position \(manifest.size) are damaged")
     }
     guard manifest.size <= report.size else {
       throw failure(
         .corrupted, "log",
-        "the report rests on \(manifest.size) events, the log ends at \(report.size)")
+        "the report is based on \(manifest.size) events, the log has \(report.size)")
     }
     guard report.roots[manifest.size] == manifest.root else {
       throw failure(
         .corrupted, "log",
-        "its first \(manifest.size) events are not those on which the report rests")
+        "its first \(manifest.size) events are not those of the report")
     }
   }
 
-  /// Whether the report, made again, has the same bytes.
+  /// Checks that the report, made again, has the same bytes.
   func checkBytes() throws {
     let reportPath = Self.path(of: manifest.file, beside: manifestPath)
     let differences = manifest.versionDifferences
@@ -129,7 +130,7 @@ private struct ReportAudit {
     defer { close(descriptor) }
     let books = try Database(path: database, mode: .read)
     if let trust = manifest.trust, try Manifest.Trust.all(in: books) != trust {
-      throw failure(.mismatch, manifestPath, "its trust is not what the log declares")
+      throw failure(.mismatch, manifestPath, "its trust is not the one that the log declares")
     }
     let written = try ReportOutput(
       manifest.request, manifest.format, ledger.directory.identity
@@ -140,7 +141,7 @@ private struct ReportAudit {
       let isRebuilt = written.sha256 == manifest.sha256
       throw failure(
         .mismatch, reportPath,
-        "line \(line) is not what follows from the log"
+        "line \(line) does not follow from the log"
           + (isRebuilt ? "; the file was changed after it was written" : ""))
     }
     guard written.sha256 == manifest.sha256, written.byteCount == manifest.byteCount else {
@@ -154,7 +155,7 @@ private struct ReportAudit {
   }
 }
 
-/// The number of the first line, from 1, in which a file differs from another; nil where none does.
+/// The number, from 1, of the first line in which two files differ; nil if none does.
 private func firstDifference(_ path: String, _ other: Int32) throws(Failure) -> Int? {
   let descriptor = open(path, O_RDONLY | O_CLOEXEC)
   guard descriptor >= 0 else { throw Failure(operation: "read", object: path, systemError: errno) }
@@ -176,7 +177,7 @@ private func firstDifference(_ path: String, _ other: Int32) throws(Failure) -> 
   }
 }
 
-/// Fills the buffer from an offset; less only at the end of the file.
+/// Fills the buffer from an offset; reads less only at the end of the file.
 private func fill(
   _ buffer: inout [UInt8], from descriptor: Int32, at offset: Int, _ path: String
 ) throws(Failure) -> Int {

@@ -1,15 +1,16 @@
-// `config check`, `config set-shared-secret`: what an operator configures.
+// `config check`, `config set-shared-secret`: the configuration.
 import JSON
 import Projections
 import Server
 
 let configCheckCommand = Command(
-  "config check", summary: "Check config.json and print what is in effect",
+  "config check", summary: "Check config.json and print the configuration in effect",
   details: [
-    "Prints the configuration with all defaults, as JSON. Secrets are left out: of tokens the digest, and in "
-      + "place of a shared secret stands `(set)`.",
-    "A configuration that cannot be used fails, with every problem and its place in the file. Tokens, shared "
-      + "secrets and settings of app families that are not registered are warned about; the exit code is then 3.",
+    "Prints the configuration as JSON, with all defaults. Secrets are left out: digests of tokens are "
+      + "omitted, and a shared secret is printed as `(set)`.",
+    "If the configuration cannot be used, the command fails and prints every problem with its place in the "
+      + "file. It warns about tokens, shared secrets and settings of unregistered app families; the exit code is "
+      + "then 3.",
   ],
   examples: [Example("ledgerctl config check", "Check config.json after a change")]
 ) { invocation, context in
@@ -17,27 +18,27 @@ let configCheckCommand = Command(
 }
 
 let configSetSharedSecretCommand = Command(
-  "config set-shared-secret", summary: "Set the App Store's shared secret of an app",
+  "config set-shared-secret", summary: "Set the App Store's shared secret for an app",
   details: [
-    "The secret is read from standard input; a terminal asks for it and does not show it. It never stands on a "
-      + "command line, where others could see it, and is never printed. A running server takes it up within "
-      + "two seconds.",
-    "config.json is written anew, indented; what else stands in it stays, in its order.",
+    "Reads the secret from standard input; a terminal prompts for it without echo. It is never part of a "
+      + "command line, where others could see it, and is never printed. A running server uses it within two "
+      + "seconds.",
+    "config.json is rewritten with indentation; all other content stays, in its order.",
   ],
   options: [
     Option("app", value: .init("ID"), isRequired: true, help: "the app family's id"),
-    Option("remove", help: "remove the secret; nothing is read"),
+    Option("remove", help: "remove the secret; reads no input"),
   ],
   examples: [
     Example(
       "ledgerctl config set-shared-secret --app 0e7c2f4a-9a0b-4c5d-8e6f-112233445566",
-      "Ask for the secret, and set it")
+      "Prompt for the secret and set it")
   ]
 ) { invocation, context in
   try setSharedSecret(SharedSecretOptions(invocation), invocation, context)
 }
 
-/// What `config set-shared-secret` was asked for.
+/// The options of `config set-shared-secret`.
 struct SharedSecretOptions: Equatable, Sendable {
   /// In lower case.
   let appFamilyID: String
@@ -45,7 +46,8 @@ struct SharedSecretOptions: Equatable, Sendable {
 
   init(_ invocation: Invocation) throws(UsageError) {
     appFamilyID =
-      try invocation.value("app", "is no app family id; `app add` prints it", read: uuidText) ?? ""
+      try invocation.value(
+        "app", "is not the id of an app family; `app add` prints it", read: uuidText) ?? ""
     isRemoval = invocation.has("remove")
   }
 }
@@ -70,7 +72,7 @@ private func checkConfiguration(_ invocation: Invocation, _ context: Context) th
   for id in configuration.apps.keys.sorted() { try warn("apps", id) }
   if warningCount > 100 {
     context.diagnostics.writeLine(
-      "ledgerctl: config check: \(warningCount - 100) more of that kind")
+      "ledgerctl: config check: \(warningCount - 100) more warnings")
   }
   return warningCount > 0 ? .partlyDone : .done
 }

@@ -1,4 +1,4 @@
-// `diff`: which events came between two moments, and what they did to revenue.
+// `diff`: the events between two points in time, and how they changed revenue.
 import Base
 import JSON
 import Ledger
@@ -6,45 +6,46 @@ import Projections
 import Revenue
 
 let diffCommand = Command(
-  "diff", summary: "Show what changed between two moments",
+  "diff", summary: "Show what changed between two points in time",
   details: [
-    "Takes the books as they were known at `--from` and at `--to`, which is the log's end unless it is given; both "
-      + "take what `--as-of` takes. Shows which events came between, and what they did to revenue by month (UTC), "
-      + "country and currency, with the lines of the journal that were added, removed or changed, and for each "
-      + "the events that did it. What an upload says counts from the App Store's answer on, which is named too: "
-      + "the upload itself may have come before.",
-    "A line that changed is one of an earlier sale that became known better: a price, a country. As CSV the lines "
-      + "alone are written.",
+    "Compares the projections as of `--from` and as of `--to`, which is the end of the log by default; both "
+      + "take the same values as `--as-of`. Shows the events in between, and how they changed revenue by month "
+      + "(UTC), country and currency, with the journal lines that were added, removed or changed, and the events "
+      + "that changed each of them. An upload counts from its verification on, which is listed too: the upload "
+      + "itself may be earlier.",
+    "A changed line belongs to an earlier sale about which more became known, such as a price or a country. "
+      + "CSV contains only the lines.",
   ],
   options: [
     Option(
-      "from", value: .init("PLACE"), isRequired: true,
-      help: "the earlier moment: a position, a day (UTC), or an RFC 3339 time"),
-    Option("to", value: .init("PLACE"), help: "the later moment"),
+      "from", value: .init("POINT"), isRequired: true,
+      help: "the earlier point in time: a position, a day (UTC) or an RFC 3339 time"),
+    Option("to", value: .init("POINT"), help: "the later point in time"),
     Option(
       "environment", value: .init("NAME", standard: "Production"),
-      help: "the environment that counts"),
+      help: "the environment to compare"),
     Option(
-      "format", value: .init("FORMAT", allowed: DiffOptions.Format.names), help: "how it is written"
+      "format", value: .init("FORMAT", allowed: DiffOptions.Format.names), help: "the output format"
     ),
     Option(
       "output", short: "o", value: .init("FILE"),
-      help: "write to FILE, replaced when all is written"),
+      help: "write to FILE, which is replaced after everything is written"),
     .json,
   ],
   examples: [
     Example(
-      "ledgerctl diff --from 2026-04-05", "See what has changed since March was closed on the fifth"
+      "ledgerctl diff --from 2026-04-05", "Show what changed since March was closed on 5 April"
     ),
     Example(
-      "ledgerctl diff --from 1200 --to 1300 --format csv", "The lines that some events changed"),
+      "ledgerctl diff --from 1200 --to 1300 --format csv",
+      "List the lines that these events changed"),
   ],
   isReadOnly: true
 ) { invocation, context in
   try diff(DiffOptions(invocation), invocation, context)
 }
 
-/// What `diff` was asked for.
+/// The options of `diff`.
 struct DiffOptions: Equatable, Sendable {
   enum Format: String, CaseIterable, Sendable {
     case table, csv, json
@@ -68,7 +69,7 @@ struct DiffOptions: Equatable, Sendable {
     let name = invocation.value("environment") ?? "Production"
     if name.lowercased() == "all" || name.contains(",") {
       throw UsageError(
-        "--environment", "is one environment: what it sums up is of one",
+        "--environment", "must be one environment",
         command: invocation.command.name)
     }
     environment =
@@ -82,7 +83,7 @@ struct DiffOptions: Equatable, Sendable {
       format = Format(rawValue: name) ?? .table
       if invocation.has("json"), format != .json {
         throw UsageError(
-          "--json", "contradicts --format \(name)", command: invocation.command.name)
+          "--json", "conflicts with --format \(name)", command: invocation.command.name)
       }
     } else if invocation.has("json") {
       format = .json
@@ -90,7 +91,8 @@ struct DiffOptions: Equatable, Sendable {
       let name = outputPath.lowercased()
       let endings: [(String, Format)] = [(".csv", .csv), (".json", .json), (".txt", .table)]
       guard let known = endings.first(where: { name.hasSuffix($0.0) })?.1 else {
-        throw invocation.wrong("output", outputPath, "its name tells no format; give --format")
+        throw invocation.wrong(
+          "output", outputPath, "the name does not imply a format; give --format")
       }
       format = known
     } else {
@@ -117,7 +119,7 @@ private func diff(
   let difference = try BooksDifference(ledger, first..<last, options.environment, context)
   if !difference.isOfKnownEnvironment {
     context.diagnostics.writeLine(
-      "ledgerctl: diff: --environment \(ShownArgument.text(options.environment)): nothing in the ledger is of it"
+      "ledgerctl: diff: --environment \(ShownArgument.text(options.environment)): no data for this environment"
     )
   }
   try withDestination(options.outputPath, context) { output in
@@ -135,7 +137,7 @@ private func diff(
   return .done
 }
 
-/// What came between two sizes of the log.
+/// The differences between two sizes of the log.
 private struct BooksDifference {
   private struct Side {
     let size: Int
@@ -146,7 +148,7 @@ private struct BooksDifference {
   private let after: Side
   private let eventCounts: [(type: String, count: Int)]
   private let revenue: RevenueDifference
-  /// Whether the environment is one of the App Store's, or one that some event has named.
+  /// Whether the environment is one of the App Store's or named by an event.
   let isOfKnownEnvironment: Bool
   let journal: JournalDifference
 
@@ -184,7 +186,7 @@ private struct BooksDifference {
     return counts.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
   }
 
-  // MARK: For people
+  // MARK: Text
 
   func write(_ output: Output, _ context: Context) throws {
     let terminal = output === context.output ? context.terminal : Terminal(descriptor: -1)
@@ -196,7 +198,7 @@ private struct BooksDifference {
     }
     try output.writeLine("from  \(counted(before.size, "event")), root \(before.root)")
     try output.writeLine("to    \(counted(after.size, "event")), root \(after.root)")
-    if before.size == after.size { return try output.writeLine("No event came between.") }
+    if before.size == after.size { return try output.writeLine("There are no events in between.") }
     var events = TextTable([.init("type"), .init("events", isNumber: true)])
     for entry in eventCounts { events.append([entry.type, "\(entry.count)"]) }
     try section("Events, positions \(before.size) to \(after.size - 1)", events)
@@ -204,10 +206,10 @@ private struct BooksDifference {
       try output.writeLine()
       return try output.writeLine(
         isOfKnownEnvironment
-          ? "Revenue did not change." : "There is no revenue of this environment.")
+          ? "Revenue did not change." : "There is no revenue for this environment.")
     }
     try section("Revenue", revenueTable)
-    try section("Lines of the journal", lineTable)
+    try section("Journal lines", lineTable)
     try output.writeLine()
     try output.writeLine(reportNote)
   }
@@ -260,7 +262,7 @@ private struct BooksDifference {
     return "\(line.countryCode) \(isFree ? line.kind : price)"
   }
 
-  // MARK: For programs
+  // MARK: JSON
 
   func writeJSON(_ output: Output) throws {
     var writer = JSONWriter()

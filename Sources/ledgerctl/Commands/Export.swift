@@ -7,22 +7,22 @@ import Revenue
 let exportCommand = Command(
   "export", summary: "Write a report",
   details: [
-    "Brings the projections up to date, then writes one report: `revenue` by what you ask for, the `journal` "
-      + "whose lines it sums up, the `sales` those lines belong to, the `exceptions` that were met, `receipts`, "
-      + "or `users`.",
-    "Amounts are exact and stand beside their currency; currencies are never added together unless `--in` asks "
-      + "for it. Without `--format` the name given to `--output` decides: `.csv`, `.json`, `.ndjson` or "
-      + "`.jsonl`, `.txt`; without both it is a table.",
-    "In a CSV a text that a spreadsheet would run gets a `'` before it: the user `+4930` is written `'+4930`. It is "
-      + "put before texts that begin with `=`, `+`, `-`, `@`, their full-width forms, TAB, CR, LF or NUL, never before "
-      + "numbers. To undo it, remove one `'` where one of these follows; docs/revenue.md shows how. JSON has all "
-      + "texts unchanged.",
-    "Where the report goes to FILE, what a table shows below its rows is written to standard error: totals, "
-      + "exceptions and rates, with the filters. `--in` converts each line by the rates of its day or of the "
-      + "`--rates-max-age` days before; a line without one keeps its own currency, which is said too.",
-    "With `--manifest` a second file says which events the report rests on, with what filters it was made, and "
-      + "its SHA-256; where the ledger has a signing key it holds a checkpoint. `ledgerctl audit report` makes "
-      + "the report again from the log and compares.",
+    "Brings the projections up to date, then writes one report: `revenue`, split as you ask; the `journal`, "
+      + "whose lines revenue sums; the `sales` to which these lines belong; the `exceptions`; `receipts`; or "
+      + "`users`.",
+    "Amounts are exact, with their currency in a column of its own. Different currencies are never added up "
+      + "unless `--in` converts them. Without `--format`, the name given to `--output` decides: `.csv`, `.json`, "
+      + "`.ndjson` or `.jsonl`, `.txt`; without either, the format is a table.",
+    "In CSV, a text that a spreadsheet would execute gets a `'` in front: the user `+4930` is written "
+      + "`'+4930`. This applies to texts that begin with `=`, `+`, `-`, `@`, their full-width forms, TAB, CR, LF "
+      + "or NUL, never to numbers. To undo it, remove one `'` if one of these follows; docs/revenue.md shows how. "
+      + "JSON contains all texts unchanged.",
+    "If the report goes to FILE, what a table shows below its rows is written to standard error: totals, "
+      + "exceptions, rates and filters. `--in` converts each line with the rate of its day or of the "
+      + "`--rates-max-age` days before; a line without a rate keeps its own currency, with a warning.",
+    "With `--manifest`, a second file names the events behind the report, its filters and its SHA-256; if the "
+      + "ledger has a signing key, it contains a checkpoint. `ledgerctl audit report` makes the report again from "
+      + "the log and compares.",
     "A revenue report is operational gross at customer prices as clients reported them, not settlement.",
   ],
   positionals: [
@@ -32,21 +32,21 @@ let exportCommand = Command(
   examples: [
     Example(
       "ledgerctl export revenue --by period,country --from 2026-01-01 -o revenue.csv",
-      "Revenue of each month and country since New Year"),
+      "Revenue by month and country since 1 January"),
     Example(
-      "ledgerctl export revenue --by product --in EUR", "Revenue of each product, in euros"),
+      "ledgerctl export revenue --by product --in EUR", "Revenue by product, in euros"),
     Example(
       "ledgerctl export journal --from 2026-03-01 --to 2026-03-31 --timezone Europe/Berlin",
-      "The lines that March is made of, as Berlin counts days"),
+      "The journal lines of March, with days in Berlin time"),
     Example(
       "ledgerctl export revenue --from 2026-03-01 --to 2026-03-31 --as-of 2026-04-05",
-      "March, as it was known when it was closed on the fifth of April"),
+      "Revenue of March as it was known on 5 April, when the month was closed"),
     Example(
       "ledgerctl export exceptions --from 2026-03-01 --to 2026-03-31",
-      "What a reader of March must know beside its figures"),
+      "The exceptions of March, to read along with its figures"),
     Example(
       "ledgerctl export revenue --manifest -o revenue.csv",
-      "A report that an auditor can hold against the log"),
+      "A report that an auditor can check against the log"),
   ],
   isReadOnly: true
 ) { invocation, context in
@@ -62,10 +62,10 @@ private let exportCommandOptions: [Option] = [
   Option(
     "period",
     value: .init("PERIOD", allowed: ExportOptions.Period.names, standard: "month"),
-    help: "how long a period of `--by period` is"),
+    help: "the length of a period of `--by period`"),
   Option(
     "timezone", value: .init("ZONE", standard: "UTC"),
-    help: "the zone in which days begin, as in `Europe/Berlin`"),
+    help: "the time zone of days, as in `Europe/Berlin`"),
   Option(
     "refunds",
     value: .init("DATE", allowed: ExportOptions.Refunds.names, standard: "event-date"),
@@ -76,21 +76,23 @@ private let exportCommandOptions: [Option] = [
   Option(
     "environment", value: .init("LIST", standard: "Production"),
     help: "environments, separated by commas, or `all`"),
-  Option("include-pending", help: "sales too that the App Store has not confirmed yet"),
-  Option("in", value: .init("CURRENCY"), help: "convert by declared rates, as in `EUR`"),
+  Option("include-pending", help: "include sales that the App Store has not confirmed yet"),
+  Option(
+    "in", value: .init("CURRENCY"),
+    help: "convert to this currency with declared rates, as in `EUR`"),
   Option(
     "rates-max-age",
     value: .init("DAYS", standard: String(ReportRequest.ratesAgeMaxDaysStandard)),
-    help: "how many days older than a line a rate may be that converts it"),
+    help: "how many days before a line's date its rate may be"),
   Option(
     "format", value: .init("FORMAT", allowed: ExportOptions.Format.names),
-    help: "how it is written"),
+    help: "the output format"),
   Option(
     "output", short: "o", value: .init("FILE"),
-    help: "write to FILE, which is replaced when all is written; `-` is standard output"),
+    help: "write to FILE, which is replaced after everything is written; `-` is standard output"),
   Option(
     "manifest",
-    help: "write FILE`.manifest.json` too, which binds the report to the events it rests on"),
+    help: "also write FILE`.manifest.json`, which binds the report to its events"),
 ]
 
 private func export(
@@ -99,11 +101,11 @@ private func export(
   let request = try options.request()
   if invocation.has("period"), !options.dimensions.contains(.period) {
     context.diagnostics.writeLine(
-      "ledgerctl: export: --period \(options.period.rawValue): changes nothing without --by period")
+      "ledgerctl: export: --period \(options.period.rawValue): has no effect without --by period")
   }
   if invocation.has("rates-max-age"), options.reportingCurrency == nil {
     context.diagnostics.writeLine(
-      "ledgerctl: export: --rates-max-age \(options.ratesAgeMaxDays): changes nothing without --in")
+      "ledgerctl: export: --rates-max-age \(options.ratesAgeMaxDays): has no effect without --in")
   }
   let ledger = try OpenLedger(invocation, context)
   let database = try ledger.projections(asOf: options.asOf)
@@ -114,7 +116,7 @@ private func export(
     let written = try output.write(from: database, to: destination, context)
     for name in written.summary.unknownEnvironments {
       context.diagnostics.writeLine(
-        "ledgerctl: export: --environment \(ShownArgument.text(name)): nothing in the ledger is of it"
+        "ledgerctl: export: --environment \(ShownArgument.text(name)): no data for this environment"
       )
     }
     if let text = written.summary.unconvertedText(request) {
@@ -125,7 +127,7 @@ private func export(
     }
     report = written
     if let path = options.manifestedPath {
-      // Signed before the report comes into being: where that is refused there is none.
+      // Signed before the report is put in place, so that there is no report if signing fails.
       manifest = try Manifest(output, written, path: path, ledger, database)
     }
   }
@@ -133,7 +135,7 @@ private func export(
     try withDestination(path + Manifest.suffix, context) { try $0.write(manifest.bytes) }
   }
   if request.kind == .exceptions, options.asOf == nil {
-    // A fraud in the list may be a customer who paid: the list alone does not say what to do.
+    // A fraud in the list may be a paying customer: show the command that declares the product.
     for sentence in try AppQueries(database).undeclaredProducts().sentences {
       context.diagnostics.writeLine("ledgerctl: export: not declared: \(visible(sentence))")
     }
@@ -148,7 +150,7 @@ private func export(
 }
 
 extension ExportOptions {
-  /// The request that the options make, once zone and currency are known to exist.
+  /// The request for these options; checks that time zone and currency exist.
   fileprivate func request() throws -> ReportRequest {
     var request = ReportRequest(ReportKind(rawValue: report.rawValue) ?? .revenue)
     request.dimensions = dimensions.compactMap { ReportDimension(rawValue: $0.rawValue) }
@@ -167,7 +169,7 @@ extension ExportOptions {
     if let reportingCurrency {
       guard let currency = Currency.parse(reportingCurrency) else {
         throw UsageError(
-          "--in \(ShownArgument.text(reportingCurrency))", "is no currency of ISO 4217",
+          "--in \(ShownArgument.text(reportingCurrency))", "is not an ISO 4217 currency",
           command: "export")
       }
       request.reportingCurrency = currency

@@ -1,8 +1,8 @@
-// What `export` was asked for, and which options go with which report.
+// The options of `export`, and which reports accept them.
 import Base
 import Projections
 
-/// A report and how it is wanted.
+/// The options of `export`.
 struct ExportOptions: Equatable, Sendable {
   enum Report: String, CaseIterable, Sendable {
     case revenue, journal, sales, exceptions, receipts, users
@@ -17,9 +17,9 @@ struct ExportOptions: Equatable, Sendable {
   }
 
   enum Refunds: String, CaseIterable, Sendable {
-    /// Returns and reversals stand in their own period.
+    /// Returns and reversals count in their own period.
     case eventDate = "event-date"
-    /// They restate the sale's period.
+    /// They count in the sale's period.
     case saleDate = "sale-date"
   }
 
@@ -34,10 +34,10 @@ struct ExportOptions: Equatable, Sendable {
   }
 
   let report: Report
-  /// In the order given; for revenue alone.
+  /// In the order given; only for revenue.
   let dimensions: [Dimension]
   let period: Period
-  /// A zone's name by its shape; whether the system knows it is seen on loading it.
+  /// The name of a zone; loading it shows whether it exists.
   let timeZone: String
   let refunds: Refunds
   /// The first and the last day, both included.
@@ -45,19 +45,19 @@ struct ExportOptions: Equatable, Sendable {
   let to: CivilDate?
   let environments: Environments
   let includesPending: Bool
-  /// Three capital letters; whether it is a currency is seen in the table of currencies.
+  /// Three capital letters; the table of currencies shows whether it exists.
   let reportingCurrency: String?
-  /// By how many days a rate may be older than the line that it converts.
+  /// How many days before a line's date its rate may be.
   let ratesAgeMaxDays: Int
   let format: Format
   /// Nil is standard output.
   let outputPath: String?
-  /// The moment whose books are reported; nil is now.
+  /// The point in time of `--as-of`; nil is now.
   let asOf: PointInTime?
   /// Whether a manifest is wanted; then there is an output path.
   let hasManifest: Bool
 
-  /// The report's file where a manifest is to stand beside it.
+  /// The report's file, if a manifest is to be written.
   var manifestedPath: String? { hasManifest ? outputPath : nil }
 
   init(_ invocation: Invocation) throws(UsageError) {
@@ -67,7 +67,8 @@ struct ExportOptions: Equatable, Sendable {
     dimensions = invocation.list("by").compactMap { Dimension(rawValue: $0) }
     period = invocation.value("period").flatMap { Period(rawValue: $0) } ?? .month
     timeZone =
-      try invocation.value("timezone", "is no name of a time zone", read: Self.zoneName) ?? "UTC"
+      try invocation.value("timezone", "is not the name of a time zone", read: Self.zoneName)
+      ?? "UTC"
     refunds = invocation.value("refunds").flatMap { Refunds(rawValue: $0) } ?? .eventDate
     from = try invocation.day("from")
     to = try invocation.day("to")
@@ -75,13 +76,13 @@ struct ExportOptions: Equatable, Sendable {
       throw invocation.wrong("to", to.description, "comes before --from \(from)")
     }
     environments =
-      try invocation.value("environment", "is no list of environments", read: Self.environments)
+      try invocation.value("environment", "is not a list of environments", read: Self.environments)
       ?? .named(["Production"])
     includesPending = invocation.has("include-pending")
     reportingCurrency = try invocation.value(
-      "in", "is no currency code of three letters", read: Self.currencyCode)
+      "in", "is not a currency code of three letters", read: Self.currencyCode)
     ratesAgeMaxDays =
-      try invocation.value("rates-max-age", "is no number of days", read: Self.dayCount)
+      try invocation.value("rates-max-age", "is not a number of days", read: Self.dayCount)
       ?? ReportRequest.ratesAgeMaxDaysStandard
     outputPath = invocation.value("output").flatMap { $0 == "-" ? nil : $0 }
     format = try Self.format(invocation, outputPath)
@@ -89,11 +90,12 @@ struct ExportOptions: Equatable, Sendable {
     hasManifest = invocation.has("manifest")
     if hasManifest, outputPath == nil {
       throw UsageError(
-        "--manifest", "needs --output FILE: the manifest stands beside it", command: "export")
+        "--manifest", "requires --output FILE; the manifest is written next to it",
+        command: "export")
     }
   }
 
-  /// The reports with which an option means something, where it does not with all.
+  /// The reports that accept an option, for options that not all reports accept.
   private static let reports: [(option: String, reports: Set<Report>)] = [
     ("by", [.revenue]),
     ("period", [.revenue]),
@@ -112,7 +114,7 @@ struct ExportOptions: Equatable, Sendable {
     for (option, reports) in reports where invocation.has(option) && !reports.contains(report) {
       let names = Report.allCases.filter(reports.contains).map(\.rawValue)
       throw UsageError(
-        "--\(option)", "goes with \(alternatives(names)), not with \(report.rawValue)",
+        "--\(option)", "can be used with \(alternatives(names)), not with \(report.rawValue)",
         command: invocation.command.name)
     }
   }
@@ -125,7 +127,7 @@ struct ExportOptions: Equatable, Sendable {
     return isPlain && text.utf8.count <= 64 && text.first != "/" ? text : nil
   }
 
-  /// The App Store's own names, so that they can be found in replies; `production` and `sandbox` in any case.
+  /// Names as in the App Store's replies; `production` and `sandbox` are accepted in any case.
   private static func environments(_ text: String) -> Environments? {
     if text == "all" { return .all }
     var names: [String] = []
@@ -162,7 +164,8 @@ struct ExportOptions: Equatable, Sendable {
       (".csv", .csv), (".json", .json), (".ndjson", .ndjson), (".jsonl", .ndjson), (".txt", .table),
     ]
     guard let format = endings.first(where: { name.hasSuffix($0.0) })?.1 else {
-      throw invocation.wrong("output", outputPath, "its name tells no format; give --format")
+      throw invocation.wrong(
+        "output", outputPath, "the name does not imply a format; give --format")
     }
     return format
   }

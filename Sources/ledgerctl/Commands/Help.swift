@@ -1,12 +1,12 @@
-// `help`: about the program itself.
+// `help`: the program's own help.
 
 let helpCommand = Command(
-  "help", summary: "Explain the program or a command",
+  "help", summary: "Show help about the program or a command",
   details: [
-    "With the words of a command, explains it; with none, lists them all. `ledgerctl COMMAND --help` says the "
-      + "same."
+    "Without arguments, lists all commands. With the words of a command, explains that command, as `ledgerctl "
+      + "COMMAND --help` does."
   ],
-  positionals: [Positional("COMMAND", arity: .any, help: "the words of a command")],
+  positionals: [Positional("COMMAND", arity: .any, help: "the command's words")],
   options: [
     Option("markdown", help: "print the whole reference in Markdown"),
     Option("output", short: "o", value: .init("FILE"), help: "write to FILE"),
@@ -17,7 +17,7 @@ let helpCommand = Command(
   try help(HelpOptions(invocation), context)
 }
 
-/// What `help` was asked for.
+/// The options of `help`.
 struct HelpOptions: Equatable, Sendable {
   let words: [String]
   let isMarkdown: Bool
@@ -29,7 +29,7 @@ struct HelpOptions: Equatable, Sendable {
     isMarkdown = invocation.has("markdown")
     outputPath = invocation.value("output")
     if isMarkdown, !words.isEmpty {
-      throw UsageError("--markdown", "prints all commands; name none", command: "help")
+      throw UsageError("--markdown", "prints all commands and takes no arguments", command: "help")
     }
   }
 }

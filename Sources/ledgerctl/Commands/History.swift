@@ -1,4 +1,4 @@
-// `history`: what is known of one user.
+// `history`: the history of one user.
 import JSON
 import Ledger
 import Projections
@@ -7,8 +7,8 @@ import Revenue
 let historyCommand = Command(
   "history", summary: "Show a user's history",
   details: [
-    "Lists what the ledger knows of a user in the order in which it happened: uploads, verifications, sales, "
-      + "returns and reversals, each with the position of its event."
+    "Lists uploads, verifications, sales, returns and reversals of a user in the order in which they "
+      + "happened, each with the position of its event."
   ],
   positionals: [Positional("USER", help: "the user identifier that the client sent")],
   options: [.asOf, .json],
@@ -18,12 +18,12 @@ let historyCommand = Command(
   try showHistory(HistoryOptions(invocation), invocation, context)
 }
 
-/// What `history` was asked for.
+/// The options of `history`.
 struct HistoryOptions: Equatable, Sendable {
   /// Must not be shown in an error.
   let user: String
   let isJSON: Bool
-  /// The moment whose books are shown; nil is now.
+  /// The point in time of `--as-of`; nil is now.
   let asOf: PointInTime?
 
   init(_ invocation: Invocation) throws(UsageError) {
@@ -38,9 +38,9 @@ private func showHistory(
 ) throws -> ExitCode {
   let ledger = try OpenLedger(invocation, context)
   guard let user = try ledger.queries(asOf: options.asOf).user(options.user) else {
-    // The identifier itself is not shown: it could be a person's.
+    // The identifier is not shown: it could be personal data.
     throw Failure(
-      operation: "history", object: "USER", cause: "no upload names a user with this identifier")
+      operation: "history", object: "USER", cause: "no upload has this user identifier")
   }
   let entries = HistoryEntry.all(of: user)
   if options.isJSON {
@@ -71,7 +71,7 @@ private func showHistory(
   return .done
 }
 
-/// One thing that happened to a user.
+/// One entry of a user's history.
 private struct HistoryEntry {
   enum Subject {
     case upload(UploadDetail)
@@ -83,7 +83,7 @@ private struct HistoryEntry {
   let position: Position
   let subject: Subject
 
-  /// In the order in which it happened; what happened at once stands in the order of its events.
+  /// In order of time, then of position.
   static func all(of user: UserDetail) -> [HistoryEntry] {
     var entries = user.uploads.map {
       HistoryEntry(atMs: $0.occurredAtMs, position: $0.position, subject: .upload($0))
@@ -96,7 +96,7 @@ private struct HistoryEntry {
         HistoryEntry(atMs: $0.dateMs, position: $0.position, subject: .line($0, sale))
       }
     }
-    // Stable, so that lines of one moment stay in their sale's order.
+    // Stable, so that lines with the same time keep the order of their sale.
     return entries.enumerated().sorted {
       ($0.element.atMs, $0.element.position, $0.offset)
         < ($1.element.atMs, $1.element.position, $1.offset)

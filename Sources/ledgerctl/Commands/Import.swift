@@ -9,15 +9,16 @@ import Server
 let importCommand = Command(
   "import", summary: "Import uploads with the App Store's recorded replies",
   details: [
-    "FILE is newline-delimited JSON, one upload a line; `-` is standard input. Whether it is compressed by gzip "
-      + "is seen from its content. The format is described in docs/import-format.md.",
-    "A bad line is reported with its number and every reason, and the rest goes on; the exit code is then 3. "
-      + "Importing a file again appends nothing new: a line is known by its bytes.",
-    "Of the lines that are reported the first 1,000 are printed, and the others counted by what is wrong with them; "
-      + "`--errors` keeps all. The counts in the end are of what is on disk, also where the import ended early.",
-    "A recorded reply that calls its receipt valid must be about it: of the same app and, where both show purchases, "
-      + "with one in common. Otherwise the line is bad. `--accept-mismatch` takes replies with other transactions, "
-      + "never one of another app; `export exceptions` lists them as `reply_mismatch`.",
+    "FILE is newline-delimited JSON, one upload a line; `-` is standard input. Compression with gzip is "
+      + "detected by content. docs/import-format.md describes the format.",
+    "A bad line is reported with its number and every reason, and the import continues; the exit code is then "
+      + "3. Lines are recognized by their bytes: importing a file again appends nothing new.",
+    "The first 1,000 reports about lines are printed; the others are counted by problem. `--errors` writes "
+      + "all of them to a file. The counts at the end cover what is on disk, even if the import ended early.",
+    "A recorded reply with a valid status must be about its receipt: of the same app and, if both show "
+      + "purchases, with at least one in common. Otherwise the line is bad. `--accept-mismatch` accepts replies "
+      + "with other transactions, but never replies of another app; `export exceptions` lists them as "
+      + "`reply_mismatch`.",
   ],
   positionals: [Positional("FILE", arity: .oneOrMore, help: "a file to import, or `-`")],
   options: [
@@ -25,33 +26,35 @@ let importCommand = Command(
     Option("strict", help: "append nothing unless every line is good"),
     Option(
       "errors", value: .init("FILE"),
-      help: "write every report of a line to FILE, which is replaced when the import has ended"),
+      help: "write all reports about lines to FILE, which is replaced when the import ends"),
     Option(
       "spool-limit", value: .init("MIB", standard: "4096"),
-      help: "with --strict: keep so many MiB of standard input and pipes, and refuse more"),
-    Option("check-signatures", help: "check receipts too whose verification is recorded"),
+      help: "with --strict: how many MiB of standard input and pipes to store; more is refused"),
+    Option(
+      "check-signatures", help: "check the signatures of receipts with a recorded verification too"),
     Option(
       "accept-mismatch",
-      help: "take recorded replies that show other transactions than their receipt"),
+      help: "accept recorded replies that show other transactions than their receipt"),
     .json,
   ],
   examples: [
     Example(
-      "ledgerctl import --strict history.ndjson.gz", "Import a history, whole or not at all"),
-    Example("zstdcat history.ndjson.zst | ledgerctl import -", "Import from another program"),
+      "ledgerctl import --strict history.ndjson.gz", "Import a history completely or not at all"),
+    Example(
+      "zstdcat history.ndjson.zst | ledgerctl import -", "Import the output of another program"),
   ]
 ) { invocation, context in
   try importUploads(ImportOptions(invocation), invocation, context)
 }
 
-/// What `import` was asked for.
+/// The options of `import`.
 struct ImportOptions: Equatable, Sendable {
   /// Paths; `-` is standard input.
   let files: [String]
   let registersApps: Bool
   let isStrict: Bool
   let checksSignatures: Bool
-  /// Where every report of a line goes; nil where only standard error has them.
+  /// The file for all reports about lines; nil if they only go to standard error.
   let errorsPath: String?
   let spoolBytesMax: Int
   let acceptsMismatch: Bool
@@ -70,12 +73,13 @@ struct ImportOptions: Equatable, Sendable {
     errorsPath = invocation.value("errors")
     if errorsPath == "-" {
       throw UsageError(
-        "--errors -", "needs a file: standard output has the counts", command: "import")
+        "--errors -", "requires a file; the counts go to standard output", command: "import")
     }
     if !isStrict, invocation.has("spool-limit") {
-      throw UsageError("--spool-limit", "goes with --strict", command: "import")
+      throw UsageError("--spool-limit", "requires --strict", command: "import")
     }
-    let mebibytes = try invocation.value("spool-limit", "is no number of MiB from 1 to 1048576") {
+    let mebibytes = try invocation.value("spool-limit", "is not a number of MiB from 1 to 1048576")
+    {
       positionValue($0).flatMap { (1...1 << 20).contains($0) ? $0 : nil }
     }
     spoolBytesMax = (mebibytes ?? 4096) << 20
@@ -105,7 +109,7 @@ private func importUploads(
   var hasUnregistered = false
   do {
     try ledger.withWriter { writer in
-      // Nobody else imports or registers beside, so that what is known stays all that is known.
+      // No other process can import or register now, so the known lines and apps are complete.
       let intakeLookup = try IntakeLookup(try ledger.projections(isFrugal: true))
       let isRecorded = try intakeLookup.newestTrust() == trust
       let lookup = Lookup(intakeLookup, stop: stop)
@@ -127,8 +131,8 @@ private func importUploads(
       if let failure = lookup.failure { throw failure }
     }
   } catch {
-    // A writer that failed fails again when it is closed; what was durable before that is said all the same.
-    // An import that never began replaces no file.
+    // A failed writer throws when it is closed. Report what was durable before; an import that read no line does not
+    // replace the file of `--errors`.
     if summary.lines > 0 {
       problems.finish()
       try? report(summary, options, context)
@@ -138,19 +142,19 @@ private func importUploads(
   problems.finish()
   if hasUnregistered {
     context.diagnostics.writeLine(
-      "ledgerctl: import: --register-apps registers unknown bundle ids; so does 'ledgerctl app add'"
+      "ledgerctl: import: to register unknown bundle ids, use --register-apps or 'ledgerctl app add'"
     )
   }
   try report(summary, options, context)
   try context.output.flush()
-  // Whoever exports next finds the projections ready; an import that was cut short leaves that to later.
+  // Fold now, so that the next export need not. After an interrupted import a later command does it.
   if !summary.isInterrupted, summary.failure == nil, summary.positions != nil {
     _ = try ledger.projections(isFrugal: true)
   }
   if let failure = summary.failure { throw failure }
   if summary.isInterrupted {
     context.diagnostics.writeLine(
-      "ledgerctl: import: interrupted; the same import again brings what is missing")
+      "ledgerctl: import: interrupted; run the same import again to append the rest")
   }
   if problems.hasFailed { return .failed }
   return ExitCode(rawValue: summary.exitCode) ?? .failed
@@ -180,12 +184,12 @@ private func report(
   }
   if summary.isRefusedAsWhole {
     return try context.output.writeLine(
-      "Imported nothing: \(counted(summary.refused, "bad line")) of \(summary.lines)")
+      "Nothing imported: \(counted(summary.refused, "bad line")) of \(summary.lines)")
   }
   var parts = [
     "Imported \(counted(summary.uploads, "upload")) from \(counted(summary.lines, "line"))"
   ]
-  if summary.known > 0 { parts.append("\(summary.known) known already") }
+  if summary.known > 0 { parts.append("\(summary.known) already known") }
   if summary.refused > 0 { parts.append("\(summary.refused) refused") }
   if summary.warnings > 0 { parts.append(counted(summary.warnings, "warning")) }
   if summary.registered > 0 { parts.append("\(counted(summary.registered, "app")) registered") }

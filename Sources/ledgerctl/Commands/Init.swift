@@ -7,26 +7,28 @@ import Ledger
 let initCommand = Command(
   "init", summary: "Create a ledger",
   details: [
-    "Makes DIR a ledger without events. DIR is created where it does not exist; one that exists must be empty.",
-    "The origin names the ledger wherever it is spoken of, in checkpoints above all, and can never be changed. "
-      + "It looks like a web address without `https://`: a domain that is yours, then a path. It holds no white "
-      + "space and none of `+`, `\"` and `\\`.",
-    "A ledger holds receipts, which are secrets: its directory and files can be read by their owner alone.",
+    "Creates an empty ledger in DIR. DIR is created if it does not exist; if it exists, it must be empty.",
+    "The origin is the permanent name of the ledger, for example in checkpoints. It cannot be changed. It "
+      + "looks like a web address without `https://`: a domain that you own, then a path. White space, `+`, `\"` "
+      + "and `\\` are not allowed.",
+    "Receipts are secrets: only their owner can read the ledger's directory and files.",
   ],
-  positionals: [Positional("DIR", help: "the directory to become a ledger")],
+  positionals: [Positional("DIR", help: "the directory of the new ledger")],
   options: [
-    Option("origin", value: .init("NAME"), isRequired: true, help: "the ledger's lasting name"),
+    Option("origin", value: .init("NAME"), isRequired: true, help: "the ledger's permanent name"),
     .json,
   ],
   examples: [
-    Example("ledgerctl init receipts --origin example.com/receipts", "Create the ledger `receipts`")
+    Example(
+      "ledgerctl init receipts --origin example.com/receipts",
+      "Create a ledger in the directory `receipts`")
   ],
   usesLedger: false
 ) { invocation, context in
   try createLedger(InitOptions(invocation), context)
 }
 
-/// What `init` was asked for.
+/// The options of `init`.
 struct InitOptions: Equatable, Sendable {
   let path: String
   let origin: String
@@ -47,9 +49,9 @@ private func createLedger(_ options: InitOptions, _ context: Context) throws -> 
   var status = stat()
   if stat(options.path, &status) == 0, status.st_mode & S_IFMT != S_IFDIR {
     throw Failure(
-      operation: "create ledger", object: options.path, cause: "it exists and is no directory")
+      operation: "create ledger", object: options.path, cause: "it exists and is not a directory")
   }
-  // Decided before it exists.
+  // Resolved before it exists.
   let path = ShownArgument.path(options.path)
   let ledger = try LedgerDirectory.create(path: options.path, origin: options.origin)
   let origin = ShownArgument.path(ledger.identity.origin)

@@ -3,16 +3,16 @@ import JSON
 import Ledger
 
 let keyCreateCommand = Command(
-  "key create", summary: "Make a key that signs checkpoints",
+  "key create", summary: "Create a key that signs checkpoints",
   details: [
-    "Makes an Ed25519 key named by the ledger's origin and prints its public half as a C2SP verifier key: give "
-      + "that to whoever is to check checkpoints and proofs, by a way that nobody can tamper with.",
-    "The private half lies in `keys/`, readable by its owner alone; it is printed nowhere and never "
-      + "overwritten. Where a key signs already, `--further` makes another that signs from then on; what the "
-      + "old one has signed stays good.",
+    "Creates an Ed25519 key named after the ledger's origin and prints its public half as a C2SP verifier "
+      + "key. Give that to whoever checks checkpoints and proofs, through a channel that nobody can tamper with.",
+    "The private half is stored in `keys/`, readable only by its owner; it is never printed or overwritten. "
+      + "If there already is a key, `--further` creates another one, which signs from then on; signatures of the "
+      + "old key stay valid.",
   ],
-  options: [Option("further", help: "make another key although there is one")],
-  examples: [Example("ledgerctl key create", "Make the ledger's signing key")]
+  options: [Option("further", help: "create another key if there already is one")],
+  examples: [Example("ledgerctl key create", "Create the ledger's signing key")]
 ) { invocation, context in
   let directory = try context.openLedger(invocation)
   let key = try KeyStore(directory).create(isFurther: invocation.has("further"))
@@ -23,7 +23,7 @@ let keyCreateCommand = Command(
 let keyListCommand = Command(
   "key list", summary: "List the keys that sign checkpoints",
   details: [
-    "Prints the public keys that `ledger.json` names, oldest first. The newest whose private half lies in the "
+    "Prints the public keys named in `ledger.json`, oldest first. The newest key whose private half is in the "
       + "ledger signs."
   ],
   options: [.json],
@@ -43,7 +43,7 @@ private func listKeys(
     for key in keys { table.append(["\(key)", key == signing ? "signs" : "verifies"]) }
     var sheet = Sheet(context)
     if keys.isEmpty {
-      try context.output.writeLine("There is no key; 'ledgerctl key create' makes one.")
+      try context.output.writeLine("There is no key; 'ledgerctl key create' creates one.")
     } else {
       try sheet.table("Keys", table)
     }

@@ -5,10 +5,10 @@ import Ledger
 let pricesImportCommand = Command(
   "prices import", summary: "Declare a price list",
   details: [
-    "FILE is CSV with the columns `product_id`, `country_code`, `currency`, `price` and `effective_from`, in any "
-      + "order. An empty country stands for the countries that have no entry of their own.",
-    "A price list prices what the clients' own prices do not, earlier sales included. One bad line and nothing "
-      + "is declared.",
+    "FILE is CSV with the columns `product_id`, `country_code`, `currency`, `price` and `effective_from`, in "
+      + "any order. An entry with an empty country applies to all countries without an entry of their own.",
+    "A price list prices sales that have no price from a client, including earlier ones. If any line is bad, "
+      + "nothing is declared.",
   ],
   positionals: [Positional("FILE", help: "a CSV file, or `-` for standard input")],
   options: [.declareAgain, .json],
@@ -20,14 +20,15 @@ let pricesImportCommand = Command(
 extension Option {
   static let declareAgain = Option(
     "again",
-    help: "declare the file even if it was declared before: of two declarations the later counts")
+    help:
+      "declare the file even if it was declared before; of two declarations the later one counts")
 }
 
-/// What `prices import` or `rates import` was asked for.
+/// The options of `prices import` and `rates import`.
 struct DeclarationOptions: Equatable, Sendable {
   /// A path; `-` is standard input.
   let file: String
-  /// Whether a file that was declared before is declared once more.
+  /// Whether a file that was declared before is declared again.
   let declaresAgain: Bool
   let isJSON: Bool
 

@@ -1,23 +1,23 @@
-// `projections list`: what is folded, in which version, and how far.
+// `projections list`: the versions and progress of the projections.
 import JSON
 import Ledger
 import Projections
 
 let projectionsListCommand = Command(
-  "projections list", summary: "List the projections, their versions and how far they have come",
+  "projections list", summary: "List the projections, their versions and their progress",
   details: [
-    "Prints each projection's version, the position up to which it has folded, the rows of its tables, how many "
-      + "events it is behind, and since when the file is in use here: since the last rebuild, the last restored "
-      + "snapshot, or the copy of the ledger, unless that kept its times. What follows from other rows is stored in "
-      + "none: a view may show more, as `journal_view` does with its Sale lines. It changes nothing and needs no "
-      + "lock.",
-    "Where a version is not this program's, both are shown: the next command that reads projections builds them "
-      + "anew, and says so. Projections that rest on another history than the log has, or are damaged, make the "
-      + "exit code 21.",
+    "Prints for each projection its version, its position (the number of events that it has folded), the "
+      + "number of rows in its tables, how many events it is behind, and since when the file is in use here: "
+      + "since the last rebuild, the last restored snapshot, or the copy of the ledger, unless the copy kept its "
+      + "times. Rows that follow from other rows are not stored: a view may show more, as `journal_view` does "
+      + "with its Sale lines. The command changes nothing and takes no lock.",
+    "If a version is not that of this program, both are shown: the next command that reads the projections "
+      + "rebuilds them and says so. If the projections belong to another history than the log, or are damaged, "
+      + "the exit code is 21.",
   ],
   options: [.json],
   examples: [
-    Example("ledgerctl projections list", "See whether a new version has yet to be built")
+    Example("ledgerctl projections list", "See whether a new version still has to be built")
   ]
 ) { invocation, context in
   try listProjections(isJSON: invocation.has("json"), invocation, context)
@@ -32,7 +32,7 @@ private func listProjections(
     guard ErrorReport.isProjectionDamage(error) else { throw error }
     throw ErrorReport.projectionDamage(operation: "projections list")
   }
-  // A server may have folded on since the log was looked at.
+  // A server may have folded further events since the log was read.
   try ledger.reader.refresh()
   let lag = list.map { max(0, ledger.reader.head.size - $0.position) }
   if isJSON {
@@ -48,7 +48,7 @@ private func listProjections(
 private func write(_ list: ProjectionList?, lag: Int?, _ context: Context) throws {
   guard let list else {
     return try context.output.writeLine(
-      "There are no projections yet: the next command that needs them builds them.")
+      "There are no projections yet; the next command that needs them builds them.")
   }
   var table = TextTable([
     .init("projection"), .init("version", isNumber: true), .init("position", isNumber: true),
@@ -67,16 +67,16 @@ private func write(_ list: ProjectionList?, lag: Int?, _ context: Context) throw
   try context.output.writeLine()
   try context.output.writeLine(
     list.isOfThisLog
-      ? "They are of another version of this program and will be built anew."
-      : "They rest on another history than the log has; only 'ledgerctl rebuild --accept-history' "
+      ? "They were built by another version of this program and will be rebuilt."
+      : "They belong to another history than the log; only 'ledgerctl rebuild --accept-history' "
         + "replaces them.")
 }
 
-/// A stored version; with this program's where that is another.
+/// A stored version, and this program's if that differs.
 func versionText(_ version: ProjectionStatus.Version) -> String {
   let stored = version.stored.map { "\($0)" } ?? "missing"
   if version.isCurrent { return stored }
-  if version.stored == version.current { return "\(stored) (defined otherwise)" }
+  if version.stored == version.current { return "\(stored) (other definition)" }
   return "\(stored) (this program: \(version.current.map { "\($0)" } ?? "none"))"
 }
 

@@ -1,25 +1,25 @@
-// `prove`: that an event is in the ledger, that one signed head is the beginning of another.
+// `prove`: proofs that an event is in the ledger, and that one checkpoint extends another.
 import Ledger
 
 let proveCommand = Command(
-  "prove", summary: "Prove an event, or that two checkpoints are of one history",
+  "prove", summary: "Prove an event, or that one checkpoint extends another",
   details: [
-    "Prints a C2SP tlog-proof that the event at POSITION is under the newest checkpoint: the event's leaf record "
-      + "(its line up to the digest of its data), the hashes up to the root, and the checkpoint. `--checkpoint` "
-      + "proves it under another one.",
-    "With `--consistency` prints a proof that the kept checkpoint of POSITION events is the beginning of the one "
-      + "of TO events; without TO of the newest.",
-    "Both are checked offline with nothing but the public key: `ledgerctl audit proof`, `ledgerctl audit "
+    "Prints a C2SP tlog-proof that the newest checkpoint contains the event at POSITION: the event's leaf "
+      + "record (its line up to the digest of its data), the hashes up to the root, and the checkpoint. "
+      + "`--checkpoint` names another checkpoint.",
+    "With `--consistency`, prints a proof that the kept checkpoint of POSITION events is the beginning of "
+      + "that of TO events, or of the newest checkpoint if TO is not given.",
+    "Both proofs are checked offline with only the public key: `ledgerctl audit proof`, `ledgerctl audit "
       + "consistency`.",
   ],
   positionals: [
-    Positional("POSITION", help: "the event's position; with `--consistency` the older size"),
+    Positional("POSITION", help: "the event's position; with `--consistency`, the older size"),
     Positional("TO", arity: .optional, help: "with `--consistency`, the newer size"),
   ],
   options: [
     Option("consistency", help: "prove that one checkpoint extends another"),
     Option(
-      "checkpoint", value: .init("FILE"), help: "prove the event under this signed head"),
+      "checkpoint", value: .init("FILE"), help: "prove the event for this checkpoint"),
     Option("output", short: "o", value: .init("FILE"), help: "write to FILE"),
   ],
   examples: [
@@ -32,7 +32,7 @@ let proveCommand = Command(
   try prove(ProveOptions(invocation), invocation, context)
 }
 
-/// What `prove` was asked for.
+/// The options of `prove`.
 struct ProveOptions: Equatable, Sendable {
   enum Wish: Equatable, Sendable {
     case event(Position)
@@ -51,18 +51,18 @@ struct ProveOptions: Equatable, Sendable {
     var numbers: [Int] = []
     for text in invocation.positionals {
       guard let number = positionValue(text)
-      else { throw wrong(ShownArgument.text(text), "is no position") }
+      else { throw wrong(ShownArgument.text(text), "is not a position") }
       numbers.append(number)
     }
     checkpointPath = invocation.value("checkpoint")
     outputPath = invocation.value("output")
     let to = numbers.dropFirst().first
     guard invocation.has("consistency") else {
-      if to != nil { throw wrong("TO", "goes with --consistency") }
+      if to != nil { throw wrong("TO", "requires --consistency") }
       wish = .event(numbers[0])
       return
     }
-    if checkpointPath != nil { throw wrong("--checkpoint", "does not go with --consistency") }
+    if checkpointPath != nil { throw wrong("--checkpoint", "cannot be used with --consistency") }
     if let to, to < numbers[0] { throw wrong("TO", "is smaller than \(numbers[0])") }
     wish = .consistency(from: numbers[0], to: to)
   }
@@ -109,7 +109,7 @@ private struct Prover {
         operation: "prove", object: "position \(position)",
         cause: isThere
           ? "the checkpoint has \(checkpoint.size) events; 'ledgerctl checkpoint' signs the head"
-          : "the log holds \(reader.head.size) events")
+          : "the log has \(reader.head.size) events")
     }
     let line = try reader.event(at: position)
     let record = line.withUnsafeBytes { EventLine($0)?.leafRecord } ?? []
@@ -145,13 +145,13 @@ private struct Prover {
     }
     let cause =
       sizes.isEmpty
-      ? "there is none yet; 'ledgerctl checkpoint' signs the head"
-      : "none of this size is kept; there are \(sizes.map(String.init).joined(separator: ", "))"
+      ? "there is none; 'ledgerctl checkpoint' signs the head"
+      : "there is none of this size; the sizes are \(sizes.map(String.init).joined(separator: ", "))"
     throw Failure(
       operation: "prove", object: size.map { "checkpoint \($0)" } ?? "checkpoint", cause: cause)
   }
 
-  /// A proof under a head that the log does not have would be refused: it is not made.
+  /// Refuses to prove anything for a head that the log does not have: the proof would not hold.
   private func check(_ checkpoint: Checkpoint) throws {
     let reader = ledger.reader
     if checkpoint.size <= reader.head.size,
@@ -161,6 +161,6 @@ private struct Prover {
     }
     throw Failure(
       .corrupted, operation: "prove", object: "checkpoint \(checkpoint.size)",
-      cause: "the log does not have the history that it has signed")
+      cause: "the log is not the history that it signs")
   }
 }

@@ -5,9 +5,10 @@ import Ledger
 let ratesImportCommand = Command(
   "rates import", summary: "Declare exchange rates",
   details: [
-    "FILE is CSV with the columns `date`, `base`, `quote` and `rate` (1 base = rate quote), or the history file "
-      + "of the European Central Bank as it is: a date, then a column for each currency that 1 EUR is.",
-    "Rates are used by `export … --in CURRENCY` alone. One bad line and nothing is declared.",
+    "FILE is CSV with the columns `date`, `base`, `quote` and `rate` (1 base = rate quote), or the unchanged "
+      + "history file of the European Central Bank: a date, then a column for each currency with its rate for 1 "
+      + "EUR.",
+    "Only `export … --in CURRENCY` uses rates. If any line is bad, nothing is declared.",
   ],
   positionals: [Positional("FILE", help: "a CSV file, or `-` for standard input")],
   options: [.declareAgain, .json],

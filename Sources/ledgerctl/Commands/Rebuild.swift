@@ -1,46 +1,48 @@
-// `rebuild`: projections from nothing, and what that would change.
+// `rebuild`: builds the projections from the log, or shows what that would change.
 import JSON
 import Ledger
 import Projections
 
 let rebuildCommand = Command(
-  "rebuild", summary: "Build the projections again from the log",
+  "rebuild", summary: "Rebuild the projections from the log",
   details: [
-    "Folds the whole log into a new generation of the projections beside the one in use, and puts it in use once "
-      + "it is complete, has taken in what was appended meanwhile, and is on disk. Readers and a server are not "
-      + "disturbed; what they opened stays as it was. A rebuild that is interrupted changes nothing.",
-    "There is no need for it in daily work: every command brings the projections up to date first, and builds "
-      + "those of another version anew.",
-    "Projections that rest on another history than the log has are not replaced: the exit code is 21. They are what "
-      + "is left of that history, as after a backup was restored over a newer ledger, or after somebody rewrote the log. "
-      + "`--accept-history` takes the log as it is: it appends `history.accepted`, which names the root of the log, that "
-      + "of the projections and the signed heads that were remembered, forgets those heads, and rebuilds.",
-    "`--compare` and `--check` build too, up to the position of the projections in use, but put nothing in use: "
-      + "they print what differs, and the exit code is then 21. `--compare` is for a changed fold: rows added, "
-      + "removed and changed in each table and view, and the revenue of production by month, country and currency, "
-      + "with the sales behind it. `--check` proves that projections that were caught up bit by bit equal those "
-      + "built from nothing, and names the tables and rows where they don't. Of a row, its key and the values of "
-      + "integers are shown, never a text that may name a user.",
+    "Folds the whole log into a new generation of the projections, next to the one in use. The new generation "
+      + "is put in use when it is complete, includes the events appended meanwhile, and is on disk. Readers and a "
+      + "server are not disturbed; what they opened does not change. An interrupted rebuild changes nothing.",
+    "Daily work does not need it: every command brings the projections up to date first, and rebuilds those "
+      + "of another version.",
+    "Projections that belong to another history than the log are not replaced: the exit code is 21. They are "
+      + "what remains of that history, for example after a backup was restored over a newer ledger, or after the "
+      + "log was rewritten. `--accept-history` accepts the log as it is: it appends `history.accepted`, which "
+      + "names the root of the log, the root of the projections and the signed heads that were remembered, "
+      + "forgets those heads, and rebuilds.",
+    "`--compare` and `--check` build too, up to the position of the projections in use, but do not replace "
+      + "them: they print the differences, and the exit code is then 21. `--compare` is for a changed fold: it "
+      + "shows the rows added, removed and changed in each table and view, and revenue of Production by month, "
+      + "country and currency with the sales behind it. `--check` proves that projections that were caught up in "
+      + "steps equal a rebuild, and names the tables and rows that differ. Of a row it shows the key and "
+      + "integers, never a text that may name a user.",
   ],
   options: [
-    Option("compare", help: "show what a rebuild would change, and change nothing"),
-    Option("check", help: "prove that the projections in use equal a rebuild, and change nothing"),
+    Option("compare", help: "show what a rebuild would change; change nothing"),
+    Option("check", help: "prove that the projections in use equal a rebuild; change nothing"),
     Option(
       "rows", value: .init("COUNT", standard: "10"),
-      help: "with --compare or --check: so many rows of each table, and sales of each figure"),
+      help:
+        "with --compare or --check: how many rows of each table, and sales of each figure, to show"),
     Option(
-      "accept-history", help: "take the log as it is where projections rest on another history"),
+      "accept-history", help: "accept the log although the projections belong to another history"),
     .json,
   ],
   examples: [
-    Example("ledgerctl rebuild", "Build the projections again"),
-    Example("ledgerctl rebuild --compare", "See what a changed fold does before it is put in use"),
+    Example("ledgerctl rebuild", "Rebuild the projections"),
+    Example("ledgerctl rebuild --compare", "See what a changed fold does before putting it in use"),
   ]
 ) { invocation, context in
   try rebuild(RebuildOptions(invocation), invocation, context)
 }
 
-/// What `rebuild` was asked for.
+/// The options of `rebuild`.
 struct RebuildOptions: Equatable, Sendable {
   enum Purpose: Equatable, Sendable { case replace, accept, compare, check }
 
@@ -52,7 +54,7 @@ struct RebuildOptions: Equatable, Sendable {
     switch (invocation.has("compare"), invocation.has("check")) {
     case (true, true):
       throw UsageError(
-        "--check", "cannot stand beside --compare, which finds what it finds",
+        "--check", "cannot be used with --compare, which shows the same differences",
         command: invocation.command.name)
     case (true, false): purpose = .compare
     case (false, true): purpose = .check
@@ -60,15 +62,15 @@ struct RebuildOptions: Equatable, Sendable {
     }
     if invocation.has("accept-history"), purpose != .accept {
       throw UsageError(
-        "--accept-history", "cannot stand beside --compare and --check, which change nothing",
+        "--accept-history", "cannot be used with --compare or --check, which change nothing",
         command: invocation.command.name)
     }
     if [.replace, .accept].contains(purpose), invocation.has("rows") {
       throw UsageError(
-        "--rows", "goes with --compare or --check", command: invocation.command.name)
+        "--rows", "requires --compare or --check", command: invocation.command.name)
     }
     rowLimit =
-      try invocation.value("rows", "is no count from 0 to 1000000") { text in
+      try invocation.value("rows", "is not a number from 0 to 1000000") { text in
         positionValue(text).flatMap { $0 <= 1_000_000 ? $0 : nil }
       } ?? 10
     isJSON = invocation.has("json")
@@ -102,7 +104,7 @@ private func rebuild(
   return .done
 }
 
-/// Notes in the log what remembers another history, and forgets the signed heads; returns whether anything did.
+/// Records in the log what belongs to another history, and forgets the signed heads; returns whether there was any.
 private func acceptHistory(_ ledger: OpenLedger) throws -> Bool {
   if let damage = ledger.reader.damage { throw damage }
   let store = CheckpointStore(ledger.directory)
@@ -134,13 +136,13 @@ private func acceptHistory(_ ledger: OpenLedger) throws -> Bool {
   }
   try ledger.reader.refresh()
   guard let position else {
-    ledger.say("rebuild: nothing remembers another history than the log has")
+    ledger.say("rebuild: nothing belongs to another history than the log")
     return false
   }
   try store.forgetHeads(ledger.reader)
   ledger.say(
-    "rebuild: the log is accepted as it is; the event at position \(position) names what was "
-      + "given up")
+    "rebuild: accepted the log as it is; the event at position \(position) records what was given up"
+  )
   return true
 }
 
@@ -158,7 +160,7 @@ private func compare(
   }
   guard let comparison = found else {
     throw Failure(
-      operation: "rebuild", object: "projections", cause: "there are none to compare with")
+      operation: "rebuild", object: "projections", cause: "there are none to compare")
   }
   let sheet = ComparisonPrinter(comparison, context)
   if options.isJSON { try sheet.writeJSON() } else { try sheet.write() }

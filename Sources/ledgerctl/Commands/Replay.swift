@@ -1,4 +1,4 @@
-// `replay`: the events themselves.
+// `replay`: prints events.
 import Base
 import Glibc
 import Ledger
@@ -7,50 +7,51 @@ import Projections
 let replayCommand = Command(
   "replay", summary: "Print events as JSON lines",
   details: [
-    "Prints the events in order, each exactly as it stands in the log. Filters narrow down what is printed; an "
-      + "event must pass all of them.",
-    "`--from` and `--until` take a position, a day (UTC) or an RFC 3339 time, and include it. Times are those at "
-      + "which events were recorded.",
-    "Blocks that hold nothing wanted are passed over: those outside the bounds, and those in which the projections "
-      + "know no event of the receipt, user or app. So are blocks without price lists, rates or registrations where "
-      + "`--type` asks for those alone and the projections stand at the log's head; uploads and verifications stand "
-      + "in nearly every block. What is printed is the same; damage in a block that is passed over is met by `audit` alone.",
-    "With `--as-of` nothing later is printed, and `--receipt`, `--user` and `--app` mean what was known then.",
-    "`--follow` goes on with what is appended, until a signal or the end of whoever reads the output ends it, "
-      + "quietly and with exit code 0. `--pretty` is for people: indented, with long strings cut as `show` does.",
-    "In a damaged log it ends at the damage. With `--skip-corrupt` it prints every event that is whole, checks "
-      + "each against its digest, and says on standard error which positions it left out and why; the exit "
-      + "code is then 20, as wherever damage is found, and 0 where all is whole. A write that a crash cut "
-      + "short at the log's very end is no damage. It does not go with `--receipt`, `--user`, `--app` and `--as-of`, "
-      + "which need projections of a whole log, nor with `--follow` and `--pretty`.",
+    "Prints the events in order, each exactly as it is in the log. An event is printed if it passes all "
+      + "filters.",
+    "`--from` and `--until` take a position, a day (UTC) or an RFC 3339 time, and include it. Times are those "
+      + "at which events were recorded.",
+    "Blocks that contain nothing to print are skipped: those outside the bounds, and those in which the "
+      + "projections know no event of the receipt, user or app. If `--type` asks only for price lists, rates or "
+      + "registrations, and the projections are at the log's head, blocks without such events are skipped too; "
+      + "nearly every block contains uploads and verifications. The output is the same. Damage in a skipped block "
+      + "is found only by `audit`.",
+    "With `--as-of` no later event is printed, and `--receipt`, `--user` and `--app` use what was known then.",
+    "`--follow` continues with events as they are appended, until a signal arrives or the reader closes the "
+      + "pipe; the exit code is then 0. `--pretty` indents events and cuts long strings, as `show` does.",
+    "In a damaged log, output ends at the damage. `--skip-corrupt` prints every intact event, checks each "
+      + "against its digest, and reports on standard error which positions were left out and why. The exit code "
+      + "is 20 if damage is found, 0 otherwise; an incomplete write at the very end of the log, as a crash leaves "
+      + "it, is not damage. It cannot be used with `--receipt`, `--user`, `--app` and `--as-of`, which need "
+      + "projections of an undamaged log, nor with `--follow` and `--pretty`.",
   ],
   options: [
-    Option("from", value: .init("PLACE"), help: "the first position, day or time"),
-    Option("until", value: .init("PLACE"), help: "the last position, day or time"),
+    Option("from", value: .init("POINT"), help: "the first position, day or time"),
+    Option("until", value: .init("POINT"), help: "the last position, day or time"),
     Option(
       "type", value: .init("LIST", allowed: EventType.allCases.map(\.rawValue), isList: true),
-      help: "types of events"),
+      help: "the event types to print"),
     Option("receipt", value: .init("RECEIPT-ID"), help: "events of one receipt"),
     Option("user", value: .init("USER", isSecret: true), help: "events of one user"),
-    Option("app", value: .init("ID"), help: "events of one app family, by its id"),
+    Option("app", value: .init("ID"), help: "events of one app family, by id"),
     .asOf,
-    Option("pretty", help: "print events indented, their long strings cut"),
-    Option("follow", help: "go on with the events that are appended"),
-    Option("skip-corrupt", help: "go on past damage, and say what is left out"),
+    Option("pretty", help: "print events indented, with long strings cut"),
+    Option("follow", help: "continue with events as they are appended"),
+    Option("skip-corrupt", help: "continue past damage, and report what was left out"),
   ],
   examples: [
-    Example("ledgerctl replay --follow --type receipt.uploaded", "Watch uploads as they come in"),
+    Example("ledgerctl replay --follow --type receipt.uploaded", "Watch uploads as they arrive"),
     Example(
       "ledgerctl replay --type receipt.verified --from 2026-03-01 | jq .data.status",
-      "See what the App Store answered since the first of March"),
+      "Print the statuses of the App Store's replies since 1 March"),
   ]
 ) { invocation, context in
   try replay(ReplayOptions(invocation), invocation, context)
 }
 
-/// What `replay` was asked for.
+/// The options of `replay`.
 struct ReplayOptions: Equatable, Sendable {
-  /// A place in the ledger, itself included.
+  /// A bound, inclusive.
   enum Bound: Equatable, Sendable {
     case position(Int)
     case recordedAtMs(Int64)
@@ -66,15 +67,15 @@ struct ReplayOptions: Equatable, Sendable {
   let user: String?
   /// A UUID in lower case.
   let appFamilyID: String?
-  /// The moment after which nothing counts; nil is now.
+  /// The point in time of `--as-of`; nil is now.
   let asOf: PointInTime?
   let isPretty: Bool
   let isFollowing: Bool
-  /// Whether damage is passed over.
+  /// Whether damage is skipped.
   let skipsCorrupt: Bool
 
   init(_ invocation: Invocation) throws(UsageError) {
-    let cause = "is no position, no day and no RFC 3339 time"
+    let cause = "is not a position, a day or an RFC 3339 time"
     from = try invocation.value("from", cause) { Self.bound($0, isUpper: false) }
     until = try invocation.value("until", cause) { Self.bound($0, isUpper: true) }
     isPretty = invocation.has("pretty")
@@ -82,28 +83,28 @@ struct ReplayOptions: Equatable, Sendable {
     asOf = try invocation.moment("as-of")
     if isFollowing, asOf != nil {
       throw UsageError(
-        "--as-of", "cannot stand beside --follow, which has no end",
+        "--as-of", "cannot be used with --follow, which has no end",
         command: invocation.command.name)
     }
     if isFollowing, until != nil {
       throw UsageError(
-        "--until", "cannot stand beside --follow, which has no end",
+        "--until", "cannot be used with --follow, which has no end",
         command: invocation.command.name)
     }
     if Self.isEmpty(from, until) {
       throw invocation.wrong("until", invocation.value("until") ?? "", "comes before --from")
     }
     types = invocation.list("type").compactMap { EventType(rawValue: $0) }
-    receiptID = try invocation.value("receipt", "is no UUID", read: uuidText)
+    receiptID = try invocation.value("receipt", "is not a UUID", read: uuidText)
     user = invocation.value("user")
-    appFamilyID = try invocation.value("app", "is no UUID", read: uuidText)
+    appFamilyID = try invocation.value("app", "is not a UUID", read: uuidText)
     skipsCorrupt = invocation.has("skip-corrupt")
     if skipsCorrupt,
       let name = ["receipt", "user", "app", "as-of", "follow", "pretty"].first(
         where: invocation.has)
     {
       throw UsageError(
-        "--skip-corrupt", "does not go with --\(name)", command: invocation.command.name)
+        "--skip-corrupt", "cannot be used with --\(name)", command: invocation.command.name)
     }
   }
 
@@ -133,7 +134,7 @@ private func replay(
   let isOfAnotherHistory = try ledger.sayAnotherHistory("replay")
   var replay = Replay(options, ledger, isOfAnotherHistory: isOfAnotherHistory, context)
   if options.isFollowing {
-    // The end by a signal is the one that was meant.
+    // A signal is the normal end of --follow.
     do { try replay.follow() } catch is Interrupted {}
   } else {
     try replay.run()
@@ -157,16 +158,16 @@ private struct WantedPositions: Sendable {
 
 /// Prints the events that pass the filters.
 private struct Replay {
-  /// How long a follower sleeps between two looks at the log.
+  /// The interval at which `--follow` checks the log.
   private static let lookIntervalMs: Int32 = 100
 
   private let options: ReplayOptions
   private let ledger: OpenLedger
-  /// Whether the projections in use are of another history than the log.
+  /// Whether the projections in use belong to another history than the log.
   private let isOfAnotherHistory: Bool
   private let context: Context
   private let types: Set<EventType>
-  /// Where the first event stands; nil as long as the log does not reach it.
+  /// The first position; nil until the log reaches it.
   private var first: Position?
 
   init(
@@ -185,14 +186,14 @@ private struct Replay {
     options.appFamilyID != nil || options.receiptID != nil || options.user != nil
   }
 
-  /// Prints what the log holds.
+  /// Prints the events in the log.
   mutating func run() throws {
     _ = try print(from: 0)
-    // Whoever reads to the end must hear that it is not the end.
+    // The reader must learn that the log goes on after the damage.
     if let damage = reader.damage, try end() == reader.head.size { throw damage }
   }
 
-  /// Prints what the log holds, then what is appended; ends by what `wait` throws.
+  /// Prints the events in the log, then new ones; ends when `wait` throws.
   mutating func follow() throws {
     var next = 0
     while true {
@@ -202,7 +203,7 @@ private struct Replay {
       } else if reader.head.size < next {
         throw LedgerError(
           .init(verdict: .missing, file: "log", position: reader.head.size), operation: "replay",
-          cause: "the log became shorter while it was followed")
+          cause: "the log became shorter while following it")
       }
       if let damage = reader.damage { throw damage }
       try wait()
@@ -210,11 +211,11 @@ private struct Replay {
     }
   }
 
-  /// Sleeps a little; throws where a signal came or nobody reads the output any more.
+  /// Sleeps briefly; throws if a signal arrived or the reader closed the output.
   private func wait() throws {
     try context.interruption.check()
     var output = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
-    // Also with nothing to write, the end of the reader is to be noticed.
+    // Notice that the reader is gone even if there is nothing to write.
     if poll(&output, 1, Self.lookIntervalMs) > 0, output.revents & Int16(POLLERR | POLLHUP) != 0 {
       throw OutputError.closedPipe
     }
@@ -223,10 +224,10 @@ private struct Replay {
 
   // MARK: What is printed
 
-  /// Prints the events from a position on that lie within the bounds and pass the filters; returns how far it
+  /// Prints the events from a position on that are within the bounds and pass the filters; returns how far it
   /// looked. The log's view may go on while events are printed.
   private mutating func print(from next: Position) throws -> Position {
-    // Asked first: they bring the log's view, and the projections, up to date with each other.
+    // First, because this brings the projections and the log's view to the same position.
     let queries = hasSubject ? try subjectQueries() : nil
     let size = reader.head.size
     guard let range = try range(from: next) else { return size }
@@ -234,7 +235,7 @@ private struct Replay {
     return size
   }
 
-  /// Projections of another history tell nothing of this log's events: others are made for a plain replay.
+  /// Projections of another history know nothing of this log's events: without --follow, temporary ones are built from the log.
   private func subjectQueries() throws -> LedgerQueries {
     guard isOfAnotherHistory, !options.isFollowing else {
       return try ledger.queries(asOf: options.asOf)
@@ -247,7 +248,7 @@ private struct Replay {
     }
   }
 
-  /// The positions within the bounds, from one on; nil where there are none.
+  /// The positions within the bounds, from `first` on; nil if there are none.
   private mutating func range(from next: Position) throws -> Range<Position>? {
     guard let first = try firstPosition() else { return nil }
     let start = max(first, next)
@@ -255,7 +256,7 @@ private struct Replay {
     return start < end ? start..<end : nil
   }
 
-  /// Times never decrease, so that a bound is found by halving.
+  /// Times never decrease, so binary search finds a bound.
   private mutating func firstPosition() throws -> Position? {
     if let first { return first }
     let size = reader.head.size
@@ -273,7 +274,7 @@ private struct Replay {
     let size = try options.asOf.map { try ledger.size(at: $0, "as-of") } ?? reader.head.size
     return switch options.until {
     case nil: size
-    // Compared before anything is added: a position may be the greatest there is.
+    // Compared before adding 1, which could overflow.
     case .position(let position): position < size ? position + 1 : size
     case .recordedAtMs(let timeMs):
       min(size, try reader.firstPosition(recordedFromMs: timeMs + 1))
@@ -296,11 +297,11 @@ private struct Replay {
     }
   }
 
-  /// Which blocks hold events of the types asked for, where those are few and the projections can tell at once;
-  /// nil has all blocks read.
+  /// Which blocks contain events of the given types, if those types are rare and the projections are up to date; nil
+  /// means that all blocks are read.
   private func blocksOfRareTypes(_ end: Position) -> BlockFilter? {
     guard !types.isEmpty, types.isDisjoint(with: [.receiptUploaded, .receiptVerified]),
-      // What stands in no table counts as a registration: so do malformed events of these types.
+      // Events in no table, malformed ones of these types included, count as registrations.
       let positions = try? ledger.queriesAtHead()?.positions(
         of: types.union([.appRegistered]), before: end)
     else { return nil }
@@ -308,14 +309,14 @@ private struct Replay {
     return { wanted.meets($0) }
   }
 
-  /// The events of a receipt, a user or an app family: the projections know where they stand, and blocks that hold
-  /// none of them are passed over.
+  /// The events of a receipt, a user or an app family: the projections know their positions, and blocks without any
+  /// are skipped.
   private func printSubject(_ range: Range<Position>, _ queries: LedgerQueries) throws {
     let positions = try queries.positions(
       receiptID: options.receiptID, userIdentifier: options.user,
       appFamilyID: options.appFamilyID
     ).filter(range.contains)
-    // Registrations concern an app family, but neither a receipt nor a user.
+    // Registrations belong to an app family, but not to a receipt or a user.
     let seeksRegistrations =
       options.receiptID == nil && options.user == nil
       && (types.isEmpty || types.contains(.appRegistered))

@@ -1,7 +1,7 @@
-// `replay --skip-corrupt`: what is whole in a damaged log, and an account of the rest.
+// `replay --skip-corrupt`: prints the intact events of a damaged log and reports the rest.
 import Ledger
 
-/// Prints every whole event that passes the filters, then says on standard error what is not there.
+/// Prints every intact event that passes the filters, then reports on standard error what is missing.
 func replaySkipping(
   _ options: ReplayOptions, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
@@ -20,7 +20,7 @@ func replaySkipping(
   return report.audit.isWhole ? .done : .corrupted
 }
 
-/// What was found and what was left out, a line each. The account is of the whole log, whatever the filters.
+/// Findings and positions left out, a line each. They cover the whole log, whatever the filters.
 private func skippingNotes(_ report: SalvageReport) -> [String] {
   var lines = report.audit.notes
   if report.audit.isWhole { return lines }
@@ -40,13 +40,13 @@ private func skippingNotes(_ report: SalvageReport) -> [String] {
       + (range.count == 1 ? "" : "–\(range.upperBound - 1)")
   }
   lines.append(
-    "\(counted(report.audit.size - report.leftOutCount, "event")) whole, "
+    "\(counted(report.audit.size - report.leftOutCount, "event")) intact, "
       + "\(report.leftOutCount) left out of \(report.audit.size)")
   return lines
 }
 
 extension ReplayOptions {
-  /// Whether an event lies between the bounds.
+  /// Whether an event is within the bounds.
   fileprivate func isWithinBounds(_ event: EventLine) -> Bool {
     switch from {
     case nil: break

@@ -1,4 +1,4 @@
-// `retry`: what the App Store still owes an answer for, tried once.
+// `retry`: asks the App Store once about each pending receipt.
 import AppStore
 import JSON
 import Ledger
@@ -6,26 +6,27 @@ import Projections
 import Server
 
 let retryCommand = Command(
-  "retry", summary: "Ask the App Store again for what it owes an answer",
+  "retry", summary: "Retry pending verifications",
   details: [
-    "Tries each receipt that waits once, many at a time, and says how many have an answer now. It stops early "
-      + "where the App Store does not answer at all. Exit code 3 means that some still wait.",
-    "`ledgerctl serve` does this by itself all the time. While it runs, this command makes it try everything that "
-      + "waits now, and does not wait for the outcome.",
+    "Asks the App Store once about each pending receipt, many at a time, and prints how many have a final "
+      + "reply now. It stops early if the App Store does not reply at all. The exit code is 3 if receipts are "
+      + "still pending.",
+    "`ledgerctl serve` retries continuously. While a server runs, this command makes it try all pending "
+      + "receipts now, and does not wait for the outcome.",
   ],
   options: [.json],
-  examples: [Example("ledgerctl retry", "Work the queue off once")]
+  examples: [Example("ledgerctl retry", "Try each pending receipt once")]
 ) { invocation, context in
   try retry(isJSON: invocation.has("json"), invocation, context)
 }
 
-/// What came of a run.
+/// The result of a run.
 private struct RetrySummary {
   var waitingBefore: Int
   var attempted = 0
   var settled = 0
   var waiting: Int
-  /// Whether a server was asked to do the work.
+  /// Whether a server does the work.
   var isHandedOver = false
 }
 
@@ -44,7 +45,7 @@ private func retry(
         try server.requestRetry()
         summary.isHandedOver = true
       case .own(let writer):
-        // Another process may have worked on it before this one held the lock.
+        // Another process may have verified receipts before this one got the lock.
         try projections.catchUp()
         summary.waitingBefore = try projections.waitingSummary().receipts
         try run(writer, projections, configuration, &summary, context)
@@ -83,7 +84,7 @@ private func run(
     workflow.stop(graceMs: 0) { appStore.shutDown() }
     throw error
   }
-  // An interruption gives up what is under way; otherwise nothing is.
+  // Cancels calls under way; there are any only after an interruption.
   workflow.stop(graceMs: 0) { appStore.shutDown() }
   progress.erase()
   try projections.catchUp()
@@ -111,12 +112,12 @@ private func report(_ summary: RetrySummary, isJSON: Bool, _ context: Context) t
   }
   let line =
     if summary.isHandedOver {
-      "The server that holds the ledger now tries \(counted(summary.waitingBefore, "receipt"))"
+      "The running server now tries \(counted(summary.waitingBefore, "pending receipt"))"
     } else if summary.waitingBefore == 0 {
-      "Nothing waits for the App Store"
+      "No receipts are pending"
     } else {
-      "Asked for \(counted(summary.attempted, "receipt")): \(summary.settled) answered; "
-        + "\(summary.waiting) still \(summary.waiting == 1 ? "waits" : "wait")"
+      "Tried \(counted(summary.attempted, "receipt")): \(summary.settled) with a final reply, "
+        + "\(summary.waiting) still pending"
     }
   try context.output.writeLine(line)
 }

@@ -1,4 +1,4 @@
-// `serve`: the client API over HTTP, and the verification behind it.
+// `serve`: runs the server.
 import Glibc
 import Intake
 import Ledger
@@ -6,25 +6,25 @@ import Projections
 import Server
 
 let serveCommand = Command(
-  "serve", summary: "Serve the client API over HTTP and ask the App Store",
+  "serve", summary: "Run the server: the client API over HTTP, and verification",
   details: [
-    "Takes uploads, checks their signatures, asks the App Store, and answers. Receipts that the App Store owes an "
-      + "answer for are tried again until there is one. The interface is described in docs/client-api.md.",
-    "It is the ledger's writer as long as it runs; other commands append through it. config.json is read again "
-      + "when it changes.",
-    "SIGTERM, SIGINT and SIGHUP end it: requests under way are answered first. Where nothing can be appended any "
-      + "more it ends with exit code 1, so that whoever supervises it starts it again.",
+    "Accepts uploads, checks their signatures, asks the App Store, and responds. Pending receipts are retried "
+      + "until the App Store gives a final reply. docs/client-api.md describes the interface.",
+    "While it runs, the server is the ledger's writer; other commands append through it. It reads config.json "
+      + "again when the file changes.",
+    "SIGTERM, SIGINT and SIGHUP end the server after it has answered the requests under way. If it can no "
+      + "longer append, it ends with exit code 1, so that its supervisor restarts it.",
   ],
   options: [
     Option(
       "listen", value: .init("ADDRESS", standard: "127.0.0.1:8080"),
-      help: "address and port of the client API; port 0 takes a free one"),
+      help: "address and port of the client API; port 0 selects a free port"),
     Option(
       "metrics-listen", value: .init("ADDRESS"),
-      help: "address and port of the metrics for Prometheus; else there are none"),
+      help: "address and port of the Prometheus metrics (default: no metrics)"),
     Option(
       "access-log", value: .init("FILE"),
-      help: "append a JSON line for each request to a file; `-` is standard output"),
+      help: "append a JSON line for each request to FILE; `-` is standard output"),
   ],
   examples: [
     Example("ledgerctl serve", "Serve on 127.0.0.1:8080"),
@@ -36,7 +36,7 @@ let serveCommand = Command(
   try serve(ServeOptions(invocation), invocation, context)
 }
 
-/// What `serve` was asked for.
+/// The options of `serve`.
 struct ServeOptions: Equatable, Sendable {
   let listen: String
   let metricsListen: String?
@@ -78,7 +78,7 @@ private func serve(
         diagnostics.writeLine("ledgerctl: serve: \(notice)")
       },
       waiting: { progress.draw("Waiting for another rebuild") },
-      // While it serves, a request to stop must not cut off the fold that answers need.
+      // While serving, a request to stop must not interrupt the fold that responses need.
       isCancelled: { interruption.isRequested && !isServing.isSet }))
   isServing.set()
   progress.erase()
@@ -91,7 +91,7 @@ private func serve(
   try server.stop()
   if hasFailed {
     throw Failure(
-      operation: "serve", object: directory.path, cause: "the log takes no more events")
+      operation: "serve", object: directory.path, cause: "no more events can be appended")
   }
   return .done
 }
@@ -115,7 +115,7 @@ private func openLog(_ path: String, outside ledger: LedgerDirectory) throws -> 
   if try isInsideLedger(folder, ledger) {
     throw Failure(
       operation: "open", object: path,
-      cause: "it lies in a ledger's directory, which holds the ledger's own files alone")
+      cause: "it is inside a ledger's directory, which may contain only the ledger's own files")
   }
   let descriptor = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o600)
   if descriptor < 0 { throw Failure(operation: "open", object: path, systemError: errno) }

@@ -1,4 +1,4 @@
-// `show`: one event, one receipt, or one sale, with the positions that lead further.
+// `show`: one event, one receipt or one sale, with the positions of related events.
 import JSON
 import Ledger
 import Projections
@@ -6,12 +6,12 @@ import Projections
 let showCommand = Command(
   "show", summary: "Show an event, a receipt or a sale",
   details: [
-    "With a position, shows that event and what it led to: receipts, sales, lines of the journal, exceptions. "
-      + "With a receipt's id, shows the receipt, its uploads and verifications, and its purchases. With a sale's "
-      + "key, or a transaction id, shows the sale, its lines, and the positions of the events that gave it its "
+    "With a position, shows that event and its effects: receipts, sales, journal lines, exceptions. With a "
+      + "receipt's id, shows the receipt, its uploads, verifications and purchases. With a sale's key or a "
+      + "transaction id, shows the sale, its journal lines, and the positions of the events that gave it its "
       + "existence, country, user, price and cancellation.",
-    "Long strings of an event, such as its receipt, are cut; `--json` prints the event's line exactly, and what "
-      + "it led to as a second line.",
+    "Long strings of an event, such as its receipt, are cut. `--json` prints the event's exact line and, as a "
+      + "second line, its effects.",
   ],
   positionals: [
     Positional(
@@ -23,15 +23,15 @@ let showCommand = Command(
     .asOf, .json,
   ],
   examples: [
-    Example("ledgerctl show 12", "Show the event at position 12, and what it led to"),
-    Example("ledgerctl show --sale 350000000000001", "Follow a sale down to its events"),
+    Example("ledgerctl show 12", "Show the event at position 12 and its effects"),
+    Example("ledgerctl show --sale 350000000000001", "Trace a sale to its events"),
   ],
   isReadOnly: true
 ) { invocation, context in
   try show(ShowOptions(invocation), invocation, context)
 }
 
-/// What `show` was asked for.
+/// The options of `show`.
 struct ShowOptions: Equatable, Sendable {
   enum Subject: Equatable, Sendable {
     case position(Int)
@@ -43,7 +43,7 @@ struct ShowOptions: Equatable, Sendable {
 
   let subject: Subject
   let isJSON: Bool
-  /// The moment whose books are shown; nil is now.
+  /// The point in time of `--as-of`; nil is now.
   let asOf: PointInTime?
 
   init(_ invocation: Invocation) throws(UsageError) {
@@ -52,22 +52,22 @@ struct ShowOptions: Equatable, Sendable {
     let text = invocation.positionals.first
     if let key = invocation.value("sale") {
       guard text == nil else {
-        throw UsageError("--sale", "stands instead of a position or an id", command: "show")
+        throw UsageError("--sale", "cannot be used with a position or an id", command: "show")
       }
       subject = .sale(key)
       return
     }
     guard let text else {
-      throw UsageError("POSITION|RECEIPT-ID", "is missing; or give --sale", command: "show")
+      throw UsageError("POSITION|RECEIPT-ID", "is missing; give it or --sale", command: "show")
     }
     if let position = positionValue(text) {
       subject = .position(position)
     } else if let id = uuidText(text) {
       subject = .receipt(id)
     } else {
-      // Not shown: whoever mistakes a receipt for its id would find it in a log.
+      // Not shown: a user may give the receipt itself instead of its id.
       throw UsageError(
-        "POSITION|RECEIPT-ID", "must be a number from 0, or a UUID", command: "show")
+        "POSITION|RECEIPT-ID", "must be a number from 0 or a UUID", command: "show")
     }
   }
 }
@@ -81,16 +81,16 @@ private func show(
     let line: [UInt8]
     do throws(LedgerError) { line = try ledger.reader.event(at: position) } catch {
       guard error.kind == .invalidInput else { throw error }
-      // Keys of sales and transactions are numbers too.
+      // Sale keys and transaction ids are numbers too.
       throw Failure(
         operation: "show", object: "position \(position)",
-        cause: error.cause + "; a sale's key goes with --sale")
+        cause: error.cause + "; for a sale's key, use --sale")
     }
     if let asOf = options.asOf, try ledger.size(at: asOf, "as-of") <= position {
       throw Failure(
         operation: "show", object: "position \(position)", cause: "it was recorded after --as-of")
     }
-    // The event itself stands in the log, whatever becomes of the projections.
+    // The event is printed first, since it does not depend on the projections.
     if options.isJSON {
       try context.output.write(line)
       try context.output.writeLine()
@@ -161,8 +161,8 @@ private func showReceipt(
     return try sheet.heading("Purchases: none")
   }
   let source =
-    receipt.replyPosition.map { "as the reply at position \($0) shows them" }
-    ?? "as the receipt holds them; the App Store has not confirmed them yet"
+    receipt.replyPosition.map { "from the reply at position \($0)" }
+    ?? "from the receipt; not confirmed by the App Store yet"
   try sheet.table("Purchases, \(source)", SaleDetail.table(purchases))
 }
 
@@ -175,7 +175,7 @@ private func showSale(
   guard !sales.isEmpty else {
     throw Failure(
       operation: "show", object: "--sale \(ShownArgument.text(key))",
-      cause: "there is no sale with this key, and none with such a transaction")
+      cause: "no sale has this key or a transaction with this id")
   }
   let found = try sales.map { (sale: $0, exceptions: try queries.exceptions(of: $0)) }
   if options.isJSON {
@@ -194,7 +194,7 @@ private func showSale(
   }
   var sheet = Sheet(context)
   for (index, entry) in found.enumerated() {
-    // The same key may stand in several environments or apps.
+    // The same key may exist in several environments or apps.
     if index > 0 { try context.output.writeLine() }
     try sheet.fields(entry.sale.fields)
     try sheet.table("Journal", entry.sale.lineTable)

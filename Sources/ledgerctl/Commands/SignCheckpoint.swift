@@ -1,19 +1,20 @@
-// `checkpoint`: the ledger's head, signed.
+// `checkpoint`: signs the ledger's head.
 import Ledger
 import Projections
 
 let checkpointCommand = Command(
   "checkpoint", summary: "Sign the ledger's head",
   details: [
-    "Prints a C2SP checkpoint: the origin, how many events there are, their root, and a signature. Whoever keeps "
-      + "it can later have it proven that not one of these events was changed (`ledgerctl audit --checkpoint`).",
-    "What it rests on is forced to disk first. Every checkpoint is kept in `checkpoints/`; a new one must extend "
-      + "the last. Where the log does not, nothing is signed and the exit code is 20; 21 where only the projections rest "
-      + "on another history. How many were made, and the newest head, are remembered in the file `heads` and in the "
-      + "projections, so that `ledgerctl audit` finds missing ones.",
+    "Prints a C2SP checkpoint: the origin, the number of events, their root, and a signature. Whoever keeps "
+      + "it can later verify that none of these events was changed (`ledgerctl audit --checkpoint`).",
+    "The events and the tree are synced to disk first. Every checkpoint is kept in `checkpoints/`; a new one "
+      + "must extend the last one. If the log does not extend it, nothing is signed and the exit code is 20; if "
+      + "only the projections belong to another history, it is 21. The number of checkpoints and the newest head "
+      + "are stored in the file `heads` and in the projections, so that `ledgerctl audit` notices missing "
+      + "checkpoints.",
   ],
   options: [Option("output", short: "o", value: .init("FILE"), help: "write to FILE")],
-  examples: [Example("ledgerctl checkpoint -o head.txt", "Sign the head, for an auditor to keep")]
+  examples: [Example("ledgerctl checkpoint -o head.txt", "Sign the head for an auditor")]
 ) { invocation, context in
   let ledger = try OpenLedger(invocation, context)
   let checkpoint = try ledger.sign()
@@ -22,21 +23,21 @@ let checkpointCommand = Command(
 }
 
 extension OpenLedger {
-  /// Signs a head, and has the projections in use remember that; never one of a history that they contradict.
-  /// - Parameter size: how many events; nil is all.
+  /// Signs a head and records that in the projections in use; refuses if they belong to another history.
+  /// - Parameter size: the number of events; nil is all.
   func sign(size: Int? = nil) throws -> Checkpoint {
     let projector = try self.projector()
     let store = CheckpointStore(directory)
     if reader.damage == nil, let conflict = try projector.historyConflict() {
-      // What was signed says more than what was folded.
+      // A conflict with signed heads is reported before one with the projections.
       try store.check(reader)
       throw ProjectionError.anotherHistory(conflict)
     }
     let checkpoint = try store.sign(reader, size: size)
     if let heads = try store.signedHeads() {
-      // The file remembers it already. Projections that can't be written to, or read, are no reason to fail.
+      // The file `heads` has it already, so projections that can't be read or written are not an error.
       do { try projector.remember(heads) } catch {
-        say("the projections do not remember this checkpoint: \(error)")
+        say("the projections could not record this checkpoint: \(error)")
       }
     }
     return checkpoint

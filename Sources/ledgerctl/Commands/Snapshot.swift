@@ -7,19 +7,19 @@ import Projections
 let snapshotCreateCommand = Command(
   "snapshot create", summary: "Save the projections",
   details: [
-    "Brings the projections up to date and saves them in `snapshots`: a compressed SQLite database, and beside it "
-      + "a header with the number of events, their root, the projections' versions and a SHA-256. Others may go on "
-      + "reading and writing meanwhile. SQLite's own check comes first: projections that are damaged are built again.",
-    "An event in the log, `snapshot.created`, vouches for the snapshot: it names what the file holds by digests. Without "
-      + "it the snapshot is not used, so that nobody who can write to `snapshots` but not to the log can change an "
-      + "earlier month. Where the event can't be appended, no snapshot is made.",
-    "With `--as-of` the projections of that moment are saved. What asks for an earlier moment begins at the "
-      + "nearest snapshot before it, so that a snapshot for each closed month keeps those months quick to reach.",
+    "Brings the projections up to date and saves them in `snapshots`: a compressed SQLite database, and a "
+      + "header with the number of events, their root, the projections' versions and a SHA-256. Other processes "
+      + "can read and write meanwhile. SQLite's own check runs first; damaged projections are rebuilt.",
+    "An event in the log, `snapshot.created`, vouches for the snapshot with digests of its content. Without "
+      + "that event the snapshot is not used, so nobody who can write to `snapshots` but not to the log can "
+      + "change an earlier month. If the event can't be appended, no snapshot is made.",
+    "With `--as-of`, saves the projections as of that point in time. Commands with `--as-of` start from the "
+      + "nearest earlier snapshot, so a snapshot of each closed month makes these months fast to reach.",
   ],
   options: [.asOf, .json],
   examples: [
     Example("ledgerctl snapshot create", "Save the projections as they are"),
-    Example("ledgerctl snapshot create --as-of 2026-03-31", "Save them as they were after March"),
+    Example("ledgerctl snapshot create --as-of 2026-03-31", "Save them as of the end of March"),
   ],
   isReadOnly: true
 ) { invocation, context in
@@ -47,12 +47,12 @@ let snapshotCreateCommand = Command(
 let snapshotListCommand = Command(
   "snapshot list", summary: "List the snapshots",
   details: [
-    "Prints each snapshot by its number of events, which is its name, and whether it can be used: whether it is of "
-      + "this ledger's history and of this program's versions, and an event in the log vouches for it. "
-      + "`snapshot verify` looks into the files, too."
+    "Prints each snapshot by its number of events, which is its name, and whether it can be used: whether it "
+      + "belongs to this ledger's history and this program's versions, and an event in the log vouches for it. "
+      + "`snapshot verify` also reads the files."
   ],
   options: [.json],
-  examples: [Example("ledgerctl snapshot list", "See what can be restored")]
+  examples: [Example("ledgerctl snapshot list", "See which snapshots can be restored")]
 ) { invocation, context in
   let ledger = try OpenLedger(invocation, context)
   let projector = try ledger.projector()
@@ -65,10 +65,10 @@ let snapshotListCommand = Command(
 let snapshotVerifyCommand = Command(
   "snapshot verify", summary: "Check snapshots",
   details: [
-    "Reads the snapshot, or all of them, as a restore would: digest, compression, the position and the root, which "
-      + "must be the log's, the versions, and the event that vouches for it; has SQLite check every page; and compares "
-      + "the digest of all rows with that event's. The exit code is 21 where one can't be used. "
-      + "`ledgerctl audit --projections` proves that the rows follow from the log."
+    "Reads the snapshot, or all of them, as a restore would: checks the digest, the compression, the position "
+      + "and the root, which must be the log's, the versions, and the event that vouches for it. SQLite checks "
+      + "every page, and the digest of all rows is compared with that of the event. The exit code is 21 if any "
+      + "snapshot can't be used. `ledgerctl audit --projections` proves that the rows follow from the log."
   ],
   positionals: [
     Positional("EVENTS", arity: .optional, help: "a snapshot, by its number of events")
@@ -81,19 +81,19 @@ let snapshotVerifyCommand = Command(
   let projector = try ledger.projector()
   let store = try chosen.store(projector.snapshots)
   let lines = try store.snapshots.map { SnapshotLine($0, state: try projector.verify($0)) }
-  try write(lines, store.unreadable, isJSON: invocation.has("json"), whole: "whole", context)
+  try write(lines, store.unreadable, isJSON: invocation.has("json"), whole: "intact", context)
   return lines.allSatisfy { $0.state == nil } && store.unreadable.isEmpty ? .done : .mismatch
 }
 
 let snapshotRestoreCommand = Command(
   "snapshot restore", summary: "Put a snapshot in use",
   details: [
-    "Makes a new generation of the projections from a snapshot, the newest that can be used unless one is named, "
-      + "folds what the log holds beyond it, and puts it in use. Readers are not disturbed. It takes a fraction of "
-      + "a rebuild's time.",
-    "A snapshot that does not fit the log, that no event in the log vouches for, or that another version of the "
-      + "projections made, is not used, and the reason is said. Its file must be, byte by byte, the one that was saved; "
-      + "`ledgerctl audit --projections` proves that what it holds follows from the log.",
+    "Makes a new generation of the projections from the given snapshot, or from the newest one that can be "
+      + "used, folds the events after it, and puts the generation in use. Readers are not disturbed. It takes a "
+      + "fraction of a rebuild's time.",
+    "A snapshot is not used if it does not match the log, no event in the log vouches for it, or another "
+      + "version of the projections made it; the reason is printed. Its file must be byte for byte the one that "
+      + "was saved; `ledgerctl audit --projections` proves that its content follows from the log.",
   ],
   positionals: [
     Positional("EVENTS", arity: .optional, help: "a snapshot, by its number of events")
@@ -102,7 +102,7 @@ let snapshotRestoreCommand = Command(
   examples: [
     Example(
       "ledgerctl snapshot restore",
-      "Bring projections back that were lost, or that were never built here")
+      "Restore lost projections, or those of a copied log")
   ]
 ) { invocation, context in
   try restore(SnapshotChoice(invocation), invocation, context)
@@ -111,24 +111,24 @@ let snapshotRestoreCommand = Command(
 let snapshotPruneCommand = Command(
   "snapshot prune", summary: "Remove old snapshots",
   details: [
-    "Keeps the newest snapshots that can be used, as many as `--keep` says, and removes all others, also those "
-      + "that can't be used and what interrupted work has left. The files of those that are kept are read and compared "
-      + "with their digests before anything is removed."
+    "Keeps the newest usable snapshots, as many as `--keep` says, and removes all others, including unusable "
+      + "ones and leftovers of interrupted commands. Before it removes anything, it reads the files to keep and "
+      + "compares them with their digests."
   ],
   options: [
-    Option("keep", value: .init("N"), isRequired: true, help: "how many are kept"), .json,
+    Option("keep", value: .init("N"), isRequired: true, help: "how many to keep"), .json,
   ],
   examples: [Example("ledgerctl snapshot prune --keep 12", "Keep the newest twelve snapshots")]
 ) { invocation, context in
-  let keep = try invocation.value("keep", "is no number", read: positionValue) ?? 0
+  let keep = try invocation.value("keep", "is not a number", read: positionValue) ?? 0
   let ledger = try OpenLedger(invocation, context)
-  // To a log that is cut short no snapshot would fit.
+  // No snapshot would match a damaged log.
   if let damage = ledger.reader.damage { throw damage }
   let projector = try ledger.projector()
   let isCancelled = { context.interruption.isRequested }
   let (removed, kept) = try projector.snapshots.prune(isCancelled: isCancelled) {
     (snapshots) throws(ProjectionError) in
-    // One that was saved while this waited may hold events that were not there before.
+    // A snapshot saved while this waited may contain events that are newer than the log's view.
     do throws(LedgerError) {
       try ledger.reader.refresh()
       if let damage = ledger.reader.damage { throw damage }
@@ -160,9 +160,9 @@ let snapshotPruneCommand = Command(
 
 // MARK: Which one
 
-/// The snapshot that a command was given.
+/// The snapshot given to a command.
 struct SnapshotChoice: Equatable, Sendable {
-  /// Nil where none was named.
+  /// Nil if none was given.
   let size: Int?
 
   init(_ invocation: Invocation) throws(UsageError) {
@@ -172,19 +172,19 @@ struct SnapshotChoice: Equatable, Sendable {
     }
     guard let number = positionValue(text) else {
       throw UsageError(
-        ShownArgument.text(text), "is no number of events", command: invocation.command.name)
+        ShownArgument.text(text), "is not a number of events", command: invocation.command.name)
     }
     size = number
   }
 
-  /// What is chosen of all there are.
+  /// The chosen snapshots.
   func store(_ store: SnapshotStore) throws -> SnapshotStore {
     guard let size else { return store }
     let chosen = store.only(size)
     guard chosen.snapshots.isEmpty, chosen.unreadable.isEmpty else { return chosen }
     throw Failure(
       operation: "find snapshot", object: "\(size)",
-      cause: "there is none of so many events; 'ledgerctl snapshot list' shows those there are")
+      cause: "no snapshot has this number of events; 'ledgerctl snapshot list' shows all")
   }
 }
 
@@ -195,7 +195,7 @@ private func restore(
   if let damage = ledger.reader.damage { throw damage }
   let projector = try ledger.projector()
   let store = try choice.store(projector.snapshots)
-  // One that was asked for by name is not replaced by another.
+  // A snapshot given by name is not replaced by another.
   func passOver(_ name: String, _ cause: String) throws(ProjectionError) {
     if choice.size != nil { throw .snapshot(name: name, cause: cause) }
     ledger.say("snapshot restore: snapshot \(visible(name)) is not used: \(visible(cause))")
@@ -230,7 +230,7 @@ private func restore(
     try context.output.writeLine()
   } else {
     try context.output.writeLine(
-      "Restored snapshot \(used.name), and folded \(counted(head.size - used.header.size, "event")) since"
+      "Restored snapshot \(used.name) and folded \(counted(head.size - used.header.size, "later event"))"
     )
   }
   return .done
@@ -241,7 +241,7 @@ private func restore(
 /// A snapshot, and why it can't be used.
 private struct SnapshotLine {
   let snapshot: Snapshot
-  /// Nil where nothing is wrong with it.
+  /// Nil if it can be used.
   let state: String?
 
   init(_ snapshot: Snapshot, state: String?) { (self.snapshot, self.state) = (snapshot, state) }
@@ -282,7 +282,7 @@ private func write(
   }
   if lines.isEmpty, unreadable.isEmpty {
     return try context.output.writeLine(
-      "There is no snapshot; 'ledgerctl snapshot create' makes one.")
+      "There are no snapshots; 'ledgerctl snapshot create' makes one.")
   }
   var table = TextTable([
     .init("events", isNumber: true), .init("last event"), .init("made"),

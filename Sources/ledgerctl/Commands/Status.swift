@@ -1,31 +1,30 @@
-// `status`: how the ledger stands.
+// `status`: the state of the ledger and its projections.
 import JSON
 import Ledger
 import Projections
 
 let statusCommand = Command(
-  "status", summary: "Show how the ledger and its projections stand",
+  "status", summary: "Show the state of the ledger and its projections",
   details: [
-    "Prints the ledger's origin and id, how many events it holds and their root, the files of the log, and how "
-      + "far the projections have come. It changes nothing and needs no lock. Damage that opening the log shows "
-      + "is named, and the exit code is then 20; projections that rest on another history than the log has make "
-      + "it 21.",
-    "A product that sells, though its app declares others and not this one, is shown with the command that declares "
-      + "it: whoever buys it is answered as a fraud until then.",
-    "With `--as-of` it says what the ledger held then, and what the projections made of that. Projections that turn "
-      + "out to be damaged are then built again.",
+    "Prints the ledger's origin and id, the number of events and their root, the files of the log, and the "
+      + "progress of the projections. It changes nothing and takes no lock. Damage found when opening the log is "
+      + "shown, and the exit code is then 20; if the projections belong to another history than the log, it is "
+      + "21.",
+    "If an app declares products and sells one that it does not declare, `status` prints the command that "
+      + "declares it: until then, uploads that show it are answered as fraud.",
+    "With `--as-of`, shows the state at that point in time. Damaged projections are then rebuilt.",
   ],
   options: [.asOf, .json],
-  examples: [Example("ledgerctl status --json", "Give the figures to a program")],
+  examples: [Example("ledgerctl status --json", "Print the figures for a program")],
   isReadOnly: true
 ) { invocation, context in
   try showStatus(StatusOptions(invocation), invocation, context)
 }
 
-/// What `status` was asked for.
+/// The options of `status`.
 struct StatusOptions: Equatable, Sendable {
   let isJSON: Bool
-  /// The moment whose standing is shown; nil is now.
+  /// The point in time of `--as-of`; nil is now.
   let asOf: PointInTime?
 
   init(_ invocation: Invocation) throws(UsageError) {
@@ -34,14 +33,14 @@ struct StatusOptions: Equatable, Sendable {
   }
 }
 
-/// What was found, all of one look at the log.
+/// The state, all from one read of the log.
 private struct Standing {
   let directory: LedgerDirectory
   let head: LogHead
   let files: [LogFile]
   let tornByteCount: Int
   let damage: LedgerError?
-  /// Nil where there are none.
+  /// Nil if there are none.
   let projections: Result<ProjectionStatus?, ProjectionError>
 
   var lag: Int { head.size - ((try? projections.get())?.position ?? 0) }
@@ -75,7 +74,7 @@ private func showStatus(
   return .done
 }
 
-// MARK: For people
+// MARK: Text
 
 private func write(_ standing: Standing, _ context: Context) throws {
   let identity = standing.directory.identity
@@ -101,7 +100,7 @@ private func write(_ standing: Standing, _ context: Context) throws {
   try sheet.fields(projectionFields(standing))
 }
 
-/// What stood in the books at a moment.
+/// The state at a point in time.
 private struct PastStanding {
   private let identity: LedgerIdentity
   private let size: Int
@@ -147,7 +146,7 @@ private struct PastStanding {
   }
 }
 
-/// How many tails are listed one by one at most.
+/// How many tails are listed individually.
 private let tailRowCountMax = 5
 
 private func fileTable(_ files: [LogFile]) -> TextTable {
@@ -155,7 +154,7 @@ private func fileTable(_ files: [LogFile]) -> TextTable {
     .init("file"), .init("kind"), .init("first", isNumber: true), .init("events", isNumber: true),
     .init("size", isNumber: true),
   ])
-  // After a burst there are hundreds of tails.
+  // After a burst of uploads there are hundreds of tails.
   let tails = files.filter { $0.kind == .tail }
   let shownTailCount = tails.count > tailRowCountMax ? tailRowCountMax - 1 : tails.count
   for file in files.dropLast(tails.count - shownTailCount) {
@@ -179,30 +178,30 @@ private func projectionFields(_ standing: Standing) -> [(name: String, value: St
   let status: ProjectionStatus
   switch standing.projections {
   case .failure(.database(let error)):
-    let remedy = error.isCorrupt ? "; they will be built anew" : ""
+    let remedy = error.isCorrupt ? "; they will be rebuilt" : ""
     return [("state", "cannot be read: \(error.cause)\(remedy)")]
   case .failure(let error): return [("state", "cannot be read: \(error)")]
-  case .success(nil): return [("state", "none yet: the next command that needs them builds them")]
+  case .success(nil): return [("state", "none yet; the next command that needs them builds them")]
   case .success(let found?): status = found
   }
   var fields = [("events folded", "\(status.position)")]
   if standing.damage != nil {
-    fields.append(("state", "left as they are as long as the log is damaged"))
+    fields.append(("state", "not updated while the log is damaged"))
   } else if status.position > standing.head.size {
     fields.append(
       (
         "state",
-        "ahead of the log: events are missing from its end; only 'ledgerctl rebuild --accept-history' "
+        "ahead of the log, which lacks events at its end; only 'ledgerctl rebuild --accept-history' "
           + "replaces them"
       ))
   } else if !status.isOfThisLog {
     fields.append(
       (
         "state",
-        "of another history than this log; only 'ledgerctl rebuild --accept-history' replaces them"
+        "of another history than the log; only 'ledgerctl rebuild --accept-history' replaces them"
       ))
   } else if status.counts == nil {
-    fields.append(("state", "of another version of this program: they will be built anew"))
+    fields.append(("state", "built by another version of this program; they will be rebuilt"))
   } else {
     let lag = standing.lag
     fields.append(("state", lag == 0 ? "up to date" : "\(counted(lag, "event")) behind"))
@@ -227,7 +226,7 @@ private func countFields(_ counts: ProjectionStatus.Counts) -> [(name: String, v
   return fields
 }
 
-// MARK: For programs
+// MARK: JSON
 
 private func writeJSON(_ standing: Standing, _ context: Context) throws {
   let identity = standing.directory.identity

@@ -5,83 +5,87 @@ import Projections
 import Server
 
 let tokenCreateCommand = Command(
-  "token create", summary: "Make a token for an app's back end, and show it once",
+  "token create", summary: "Create a token for an app's back end and show it once",
   details: [
-    "A token lets its bearer upload receipts of one app family, and look them up. It is shown once: config.json "
-      + "keeps its SHA-256. A running server takes it up within two seconds. One that cannot be printed, or written "
-      + "to FILE, is revoked.",
-    "With -o the token goes to FILE alone, which its owner alone may read (mode 0600), also where it replaces another. "
-      + "A shell's redirection makes a file that others can read, where the umask does not prevent that.",
-    "config.json is written anew, indented; what else stands in it stays, in its order.",
+    "Whoever holds a token can upload receipts of one app family and look them up. The token is shown only "
+      + "once: config.json stores its SHA-256. A running server accepts it within two seconds. A token that "
+      + "cannot be printed, or written to FILE, is revoked.",
+    "With -o the token is written only to FILE, which only its owner may read (mode 0600), even if it "
+      + "replaces another file. With a shell redirection others may read the file, depending on the umask.",
+    "config.json is rewritten with indentation; all other content stays, in its order.",
   ],
   options: [
     Option("app", value: .init("ID"), isRequired: true, help: "the app family's id"),
     Option(
       "output", short: "o", value: .init("FILE"),
-      help: "write the token to FILE, which its owner alone may read; `-` is standard output"),
+      help: "write the token to FILE, which only its owner may read; `-` is standard output"),
     .json,
   ],
   examples: [
     Example(
       "ledgerctl token create --app 0e7c2f4a-9a0b-4c5d-8e6f-112233445566 -o token",
-      "Make a token for the app that `app add` has registered")
+      "Create a token for a registered app")
   ]
 ) { invocation, context in
   try createToken(AppFamilyOptions(invocation), invocation, context)
 }
 
 let tokenListCommand = Command(
-  "token list", summary: "List tokens, without the tokens themselves",
-  details: ["Tokens that were revoked stay listed."],
-  options: [Option("app", value: .init("ID"), help: "of this app family alone"), .json],
+  "token list", summary: "List the tokens, but not their secret values",
+  details: [
+    "Revoked tokens stay in the list."
+  ],
+  options: [Option("app", value: .init("ID"), help: "only tokens of this app family"), .json],
   examples: [Example("ledgerctl token list", "List the tokens of all apps")]
 ) { invocation, context in
   try listTokens(AppFamilyOptions(invocation), invocation, context)
 }
 
 let tokenRevokeCommand = Command(
-  "token revoke", summary: "End a token",
+  "token revoke", summary: "Revoke a token",
   details: [
-    "Requests that bear it are refused from then on; a running server needs up to two seconds to hear of it."
+    "Requests with a revoked token are refused. A running server needs up to two seconds to notice the "
+      + "change."
   ],
   positionals: [Positional("TOKEN-ID", help: "the token's id, as `token list` shows it")],
   options: [.json],
-  examples: [Example("ledgerctl token revoke tk-9f3a61c04b2e", "End a token that has leaked")]
+  examples: [Example("ledgerctl token revoke tk-9f3a61c04b2e", "Revoke a leaked token")]
 ) { invocation, context in
   try revokeToken(TokenRevokeOptions(invocation), invocation, context)
 }
 
-/// What a command for an app family was asked for.
+/// The options of commands for an app family.
 struct AppFamilyOptions: Equatable, Sendable {
-  /// In lower case; nil where no family was named.
+  /// In lower case; nil if none was given.
   let appFamilyID: String?
   let isJSON: Bool
 
   init(_ invocation: Invocation) throws(UsageError) {
     appFamilyID = try invocation.value(
-      "app", "is no app family id; `app add` prints it", read: uuidText)
+      "app", "is not the id of an app family; `app add` prints it", read: uuidText)
     isJSON = invocation.has("json")
   }
 }
 
-/// What `token revoke` was asked for.
+/// The options of `token revoke`.
 struct TokenRevokeOptions: Equatable, Sendable {
   let tokenID: String
   let isJSON: Bool
 
   init(_ invocation: Invocation) throws(UsageError) {
     tokenID = invocation.positionals[0]
-    // Whoever gives the token in its place must not find it in a log of errors.
+    // A user who gives the token itself must not find it in a log of errors.
     guard TokenText.isID(tokenID), !tokenID.hasPrefix(TokenText.prefix) else {
       throw UsageError(
-        "TOKEN-ID", "is no token's id; `token list` shows them", command: invocation.command.name)
+        "TOKEN-ID", "is not the id of a token; `token list` shows them",
+        command: invocation.command.name)
     }
     isJSON = invocation.has("json")
   }
 }
 
 extension OpenLedger {
-  /// The name of an app family; throws where none is registered with that id.
+  /// The name of an app family; throws if none is registered with that id.
   func appName(_ appFamilyID: String, operation: String) throws -> String {
     guard let name = try IntakeLookup(try projections()).appName(ofFamily: appFamilyID) else {
       throw Failure(
@@ -98,7 +102,7 @@ private func createToken(
   let appFamilyID = options.appFamilyID ?? ""
   let ledger = try OpenLedger(invocation, context)
   _ = try ledger.appName(appFamilyID, operation: "token create")
-  // Opened first: where that fails there is no token yet.
+  // Opened first, so that no token is created if that fails.
   let outputPath = invocation.value("output").flatMap { $0 == "-" ? nil : $0 }
   let target = try outputPath.map {
     try OutputFile(path: $0, outside: ledger.directory, isPrivate: true)
@@ -113,10 +117,10 @@ private func createToken(
   }
   if let outputPath {
     context.diagnostics.writeLine(
-      "ledgerctl: token \(kept.id) is in \(visible(outputPath)); keep it as you keep a password")
+      "ledgerctl: token \(kept.id) is in \(visible(outputPath)); keep it secret, like a password")
   } else if !options.isJSON {
     context.diagnostics.writeLine(
-      "ledgerctl: token \(kept.id) is shown this once; keep it as you keep a password")
+      "ledgerctl: token \(kept.id) is shown only once; keep it secret, like a password")
   }
   return .done
 }
@@ -138,13 +142,13 @@ private func write(
   try output.flush()
 }
 
-/// Ends a token that could not be printed or written, since nobody holds it; says so, or how to end it.
+/// Revokes a token that could not be printed or written. The error says that it is revoked, or how to revoke it.
 func withdrawToken(
   _ id: String, from file: ConfigurationFile, because error: any Error
 ) -> Failure {
   var cause =
     switch error {
-    case OutputError.closedPipe: "it could not be printed: nobody reads the output"
+    case OutputError.closedPipe: "it could not be printed: the reader closed the output"
     case OutputError.writeFailed(let object, let code):
       "it could not be printed: \(object): \(systemErrorText(code))"
     case let failure as Failure:
@@ -153,9 +157,9 @@ func withdrawToken(
     }
   do {
     _ = try file.revokeToken(id: id)
-    cause += "; it is revoked"
+    cause += "; it was revoked"
   } catch {
-    cause += "; nor could it be revoked (\(error)): 'ledgerctl token revoke \(id)' does that"
+    cause += "; it could not be revoked either (\(error)); run 'ledgerctl token revoke \(id)'"
   }
   return Failure(operation: "token create", object: id, cause: cause)
 }
@@ -205,7 +209,7 @@ private func revokeToken(
   guard let (token, wasRevoked) = try file.revokeToken(id: options.tokenID) else {
     throw Failure(
       operation: "token revoke", object: ShownArgument.text(options.tokenID),
-      cause: "there is no such token")
+      cause: "there is no token with this id")
   }
   if options.isJSON {
     var writer = JSONWriter()
@@ -217,12 +221,12 @@ private func revokeToken(
   let revokedAt = token.revokedAtMs.map(timeText) ?? ""
   try context.output.writeLine(
     wasRevoked
-      ? "Token \(token.id) was revoked before, at \(revokedAt)." : "Revoked token \(token.id).")
+      ? "Token \(token.id) was already revoked at \(revokedAt)." : "Revoked token \(token.id).")
   return .done
 }
 
 extension Configuration.Token {
-  /// Its members, without the digest.
+  /// Writes its members except the digest.
   fileprivate func write(to writer: inout JSONWriter) {
     writer.member("id", id)
     writer.member("app_family_id", appFamilyID)

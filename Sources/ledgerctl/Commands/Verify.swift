@@ -1,4 +1,4 @@
-// `verify`: what a receipt holds, and whether it is genuine.
+// `verify`: the content of a receipt, and whether it is genuine.
 import AppStore
 import Base
 import Glibc
@@ -9,17 +9,17 @@ import Projections
 import Server
 
 let verifyCommand = Command(
-  "verify", summary: "Show what a receipt holds and whether it is genuine",
+  "verify", summary: "Show the content of a receipt and whether it is genuine",
   details: [
-    "FILE is a receipt of either style, as it is or in base64; `-` is standard input. Prints what it says, and "
-      + "whether its signature is good or why not. Nothing is recorded.",
-    "`--app-store` asks the App Store too: production first, then the sandbox where it says so.",
-    "Where a ledger is given, or the current directory is one, its config.json says whom to trust beside "
-      + "Apple, where the App Store is and what its shared secrets are; without one, Apple's own hold and no "
-      + "secret is sent.",
-    "The exit code is 0 where the signature is good and the App Store, if it was asked, calls the receipt valid. "
-      + "A signature that this program cannot judge leaves it to the App Store. All else that could be read "
-      + "makes it 3.",
+    "FILE is a receipt of either style, raw or in base64; `-` is standard input. Prints its content, and "
+      + "whether its signature is valid or why not. Nothing is recorded.",
+    "`--app-store` also asks the App Store: production first, then the sandbox if the reply says so.",
+    "If a ledger is given, or the current directory is one, its config.json says whom to trust besides Apple, "
+      + "where the App Store is, and what the shared secrets are. Without a ledger, Apple's own values apply and "
+      + "no secret is sent.",
+    "The exit code is 0 if the signature is good and the App Store, if asked, calls the receipt valid. If this "
+      + "program cannot judge the signature, the App Store's reply decides. In all other cases in which the "
+      + "receipt could be read, the exit code is 3.",
   ],
   positionals: [Positional("FILE", help: "a receipt, or `-`")],
   options: [Option("app-store", help: "ask the App Store"), .json],
@@ -33,7 +33,7 @@ let verifyCommand = Command(
   try verify(VerifyOptions(invocation), invocation, context)
 }
 
-/// What `verify` was asked for.
+/// The options of `verify`.
 struct VerifyOptions: Equatable, Sendable {
   let path: String
   let asksAppStore: Bool
@@ -71,7 +71,7 @@ private func verify(
   return isGood(verdict, finding) ? .done : .partlyDone
 }
 
-/// The secret of the app family that has the receipt's bundle id. The projections know the family.
+/// The shared secret of the receipt's app family, which the projections find by bundle id.
 private func sharedSecret(
   of receipt: Receipt, _ configuration: Server.Configuration, _ invocation: Invocation,
   _ context: Context
@@ -91,7 +91,7 @@ private func isGood(_ verdict: SignatureVerdict, _ finding: AppStoreFinding?) ->
 }
 
 extension SignatureVerdict {
-  /// How the verdict is called in JSON.
+  /// The verdict in JSON.
   fileprivate var name: String {
     switch self {
     case .valid: "valid"
@@ -108,20 +108,20 @@ extension SignatureVerdict {
     }
   }
 
-  /// For people.
+  /// The verdict as text.
   fileprivate var explanation: String {
     switch self {
-    case .valid: "good: by a trusted signer, and nothing was changed since"
+    case .valid: "good: by a trusted signer, content unchanged"
     case .invalid(let fault): "bad: \(fault)"
-    case .timeOnly(let fault): "good but for the dates: \(fault)"
+    case .timeOnly(let fault): "good except for the dates: \(fault)"
     case .undecided(.unknownSignatureVersion):
       "cannot be judged: \(SignatureFault.unknownSignatureVersion)"
-    case .undecided(let fault): "fits the content, but its signer cannot be judged: \(fault)"
+    case .undecided(let fault): "matches the content, but the signer cannot be judged: \(fault)"
     }
   }
 }
 
-// MARK: For people
+// MARK: Text
 
 private func write(
   _ input: ReceiptInput, _ verdict: SignatureVerdict, _ finding: AppStoreFinding?,
@@ -129,7 +129,7 @@ private func write(
 ) throws {
   let receipt = input.receipt
   var fields: [(name: String, value: String)] = [
-    ("style", receipt.style.rawValue), ("environment", receipt.environment ?? "not said"),
+    ("style", receipt.style.rawValue), ("environment", receipt.environment ?? "not given"),
     ("bundle id", receipt.bundleID),
   ]
   if let version = receipt.applicationVersion { fields.append(("app version", version)) }
@@ -145,7 +145,7 @@ private func write(
   fields.append(("SHA-256", input.digest.hex))
   fields.append(("signature", verdict.explanation))
   if verdict.fault == .intermediateNotConfigured {
-    fields.append(("", "trust.transaction_intermediates in a ledger's config.json can name it"))
+    fields.append(("", "trust.transaction_intermediates in config.json can add it"))
   }
   var sheet = Sheet(context)
   try sheet.fields(fields)
@@ -155,10 +155,10 @@ private func write(
   guard let finding else { return }
   try context.output.writeLine()
   try sheet.fields(finding.fields)
-  try sheet.table("Purchases as the App Store shows them", PurchaseLine.table(finding.purchases))
+  try sheet.table("Purchases in the App Store's reply", PurchaseLine.table(finding.purchases))
 }
 
-// MARK: For programs
+// MARK: JSON
 
 private func writeJSON(
   _ input: ReceiptInput, _ verdict: SignatureVerdict, _ finding: AppStoreFinding?,

@@ -1,4 +1,4 @@
-// What the App Store said about one receipt.
+// The reply of the App Store about one receipt, for `verify --app-store`.
 import AppStore
 import Base
 import Glibc
@@ -6,7 +6,7 @@ import Intake
 import JSON
 import Ledger
 
-/// The App Store's answer, read.
+/// A parsed reply, or the reason why there is none.
 struct AppStoreFinding {
   let answer: VerifyReceiptAnswer
   private(set) var outcome = Outcome.unreachable
@@ -29,7 +29,7 @@ struct AppStoreFinding {
     }
   }
 
-  /// Asks, and waits for the answer or a signal.
+  /// Asks the App Store, and waits for the reply or a signal.
   static func ask(
     _ request: VerifyReceiptRequest, _ options: VerifyReceiptOptions, _ context: Context
   ) throws -> AppStoreFinding {
@@ -44,7 +44,7 @@ struct AppStoreFinding {
     }
   }
 
-  /// Where the client's thread leaves the answer.
+  /// The client's thread stores the reply here.
   private final class Arrival: Sendable {
     private let kept = Monitor<VerifyReceiptAnswer?>(nil)
 
@@ -52,16 +52,16 @@ struct AppStoreFinding {
     func set(_ answer: VerifyReceiptAnswer) { kept.withLock { $0 = answer } }
   }
 
-  /// What it comes to, in a few words.
+  /// The result in a few words.
   var verdict: String {
     switch answer.content {
     case .none(.httpStatus):
-      return "no answer: the HTTP status is \(answer.httpStatus.map { "\($0)" } ?? "none")"
-    case .none(let failure): return "no answer: \(failure.meaning)"
-    case .other: return "no answer: what came is no JSON"
+      return "no reply: HTTP status \(answer.httpStatus.map { "\($0)" } ?? "none")"
+    case .none(let failure): return "no reply: \(failure.meaning)"
+    case .other: return "no reply: the response is not JSON"
     case .json: break
     }
-    guard let status else { return "no answer: the reply has no status" }
+    guard let status else { return "no reply: the JSON has no status" }
     return "status \(status): \(ReplyStatus.meaning(status) ?? "not a documented status")"
   }
 

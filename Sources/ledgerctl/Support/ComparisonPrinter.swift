@@ -1,4 +1,4 @@
-// What a rebuild would change, for people and for programs.
+// Prints what a rebuild would change, as text and as JSON.
 import JSON
 import Projections
 import Revenue
@@ -13,17 +13,17 @@ struct ComparisonPrinter {
     self.context = context
   }
 
-  // MARK: For people
+  // MARK: Text
 
   func write() throws {
     let events = counted(comparison.position, "event")
     if comparison.isEmpty {
       return try context.output.writeLine(
-        "The projections equal those built from nothing, at \(events).")
+        "The projections equal a rebuild, at \(events).")
     }
-    try context.output.writeLine("A rebuild changes the projections, at \(events).")
+    try context.output.writeLine("The projections differ from a rebuild, at \(events).")
     if !comparison.isOfThisLog {
-      try context.output.writeLine("Those in use rest on another history than the log has.")
+      try context.output.writeLine("The projections in use belong to another history than the log.")
     }
     let versions = comparison.versions.filter { !$0.isCurrent }
     if !versions.isEmpty {
@@ -41,7 +41,7 @@ struct ComparisonPrinter {
     try sheet.table("Rows", rows(comparison.tables + comparison.views))
     guard let revenue = comparison.revenue else { return }
     try sheet.table("Revenue of production", figures(revenue))
-    try sheet.table("Sales behind it", sales(revenue))
+    try sheet.table("Sales behind this revenue", sales(revenue))
   }
 
   private func overview(_ differences: [TableDifference]) -> TextTable {
@@ -60,7 +60,7 @@ struct ComparisonPrinter {
     return table
   }
 
-  /// `+new −old price (3)`: columns that one of the two has, and in how many rows others differ.
+  /// `+new -old price (3)`: columns that only one side has, and the number of rows in which others differ.
   private func columns(_ difference: TableDifference) -> String {
     let changed = difference.changedColumns.sorted { $0.key < $1.key }.map {
       "\($0.key) (\($0.value))"
@@ -129,13 +129,13 @@ struct ComparisonPrinter {
     return table
   }
 
-  /// Empty where there is no price.
+  /// Empty if there is no price.
   private func amount(_ micros: Int128, _ place: RevenueDifference.Place) -> String {
     guard let code = place.currency else { return "" }
     return Amount.text(micros: micros, currency: Currency.parse(code))
   }
 
-  // MARK: For programs
+  // MARK: JSON
 
   func writeJSON() throws {
     var writer = JSONWriter()

@@ -4,8 +4,8 @@ import JSON
 import Ledger
 import Projections
 
-/// Reads a declaration and appends it, unless the very same file was declared before. What an interrupted run has
-/// left of it to append is appended.
+/// Reads a declaration and appends it, unless the same file was declared before. If an earlier run was interrupted,
+/// appends the rest.
 func declare(
   _ type: EventType, _ options: DeclarationOptions, _ invocation: Invocation, _ context: Context,
   _ read: (StopFlag) throws -> Declaration
@@ -20,7 +20,7 @@ func declare(
     context.diagnostics.writeLine(
       visible("ledgerctl: \(options.file)") + ": line \(zero.firstLine): "
         + (zero.count == 1 ? "a price is 0" : "the first of \(zero.count) prices that are 0")
-        + ": sales that take it from the list are counted with amount 0, not as unpriced")
+        + ": sales priced by it count with amount 0, not as unpriced")
   }
   var appended = Appended([], eventCount: declaration.drafts.count)
   do {
@@ -38,24 +38,24 @@ func declare(
       context.diagnostics.writeLine(
         visible(
           "ledgerctl: \(options.file): \(counted(new.count, "event")) of "
-            + "\(declaration.drafts.count) appended from position \(new.lowerBound) on; the same file "
-            + "again appends the rest"))
+            + "\(declaration.drafts.count) were appended, from position \(new.lowerBound) on; run the same "
+            + "command again to append the rest"))
     }
     throw error
   }
   try report(type, declaration, appended, options, context)
-  // What was appended is said, whatever becomes of the projections.
+  // Report the append before anything can fail in the projections.
   try context.output.flush()
   if appended.new != nil { _ = try ledger.projections() }
   return declaration.warnings.isEmpty ? .done : .partlyDone
 }
 
-/// Which events of a file stand in the ledger.
+/// Which events of a file are in the ledger.
 private struct Appended {
-  /// Where the first of a file's events stands whose last ones an earlier run has not appended, or which are all
-  /// there; nil where there are none.
+  /// The position of the file's first event in the newest earlier run, whether that was complete or interrupted; nil
+  /// if there was none.
   private(set) var known: Position?
-  /// How many of them there were.
+  /// How many events of the file that run appended.
   private(set) var knownCount = 0
   private let eventCount: Int
   private(set) var new: Range<Position>?
@@ -64,14 +64,14 @@ private struct Appended {
   init(_ earlier: [Position], eventCount: Int) {
     self.eventCount = eventCount
     guard !earlier.isEmpty else { return }
-    // The same file makes the same events in the same order: an interrupted run has left the last ones out.
+    // The same file gives the same events in the same order: an interrupted run lacks the last ones.
     let rest = earlier.count % eventCount
     knownCount = rest == 0 ? eventCount : rest
     known = earlier[earlier.count - knownCount]
   }
 
   var isComplete: Bool { knownCount == eventCount }
-  /// The first of the file's events that is to be appended.
+  /// The index of the file's first event that remains to be appended.
   var nextIndex: Int { isComplete ? 0 : knownCount }
 
   mutating func take(_ positions: Range<Position>) {
@@ -104,8 +104,8 @@ private func report(
   }
   guard let new = appended.new else {
     return try context.output.writeLine(
-      "Declared nothing new: this very file was declared at position \(appended.known ?? 0) "
-        + "(--again declares it once more)")
+      "Nothing declared: the same file was declared at position \(appended.known ?? 0) "
+        + "(--again declares it again)")
   }
   let noun = type == .pricesDeclared ? "price" : "rate"
   let place =
@@ -115,7 +115,7 @@ private func report(
   let base = declaration.base.map { " of 1 \($0)" } ?? ""
   var sentence = "Declared \(counted(declaration.entryCount, noun))\(base) \(place)"
   if let known = appended.known, !appended.isComplete {
-    sentence += "; an interrupted run had declared the first of them from position \(known) on"
+    sentence += "; an interrupted run had appended the first of them from position \(known) on"
   }
   try context.output.writeLine(sentence)
 }

@@ -1,4 +1,4 @@
-// Receipts, uploads, verifications, sales as JSON and as rows of tables.
+// Receipts, uploads, verifications and exceptions as JSON and as table rows.
 import JSON
 import Ledger
 import Projections
@@ -63,9 +63,9 @@ extension ReceiptDetail {
   var fields: [(name: String, value: String)] {
     [
       ("receipt", receiptID), ("app family", appFamilyID), ("bundle id", bundleID),
-      ("style", style), ("environment", environment ?? "not known"),
+      ("style", style), ("environment", environment ?? "unknown"),
       ("state", fraudReason.map { "\(state), fraud: \($0)" } ?? state),
-      ("country", countryCode ?? "not known"), ("user", userIdentifier ?? "not known"),
+      ("country", countryCode ?? "unknown"), ("user", userIdentifier ?? "unknown"),
       ("first seen", "\(timeText(createdAtMs)) at position \(firstPosition)"),
       ("last changed", "\(timeText(updatedAtMs)) at position \(lastPosition)"),
     ]

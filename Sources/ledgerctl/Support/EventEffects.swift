@@ -1,21 +1,21 @@
-// What an event led to, as far as the projections know.
+// The effects of an event, as the projections know them.
 import JSON
 import Ledger
 import Projections
 import Revenue
 
-/// Everything that came of one event.
+/// All effects of one event.
 enum EventEffects {
-  /// An upload: its receipt, its verifications, the sales to which it gave something.
+  /// An upload: its receipt, its verifications, and the sales that it created or changed.
   case upload(ReceiptDetail?, [VerificationDetail], [SaleDetail])
-  /// A verification: itself, the sales that its reply shows, the exceptions it met.
+  /// A verification: itself, the sales that its reply shows, and its exceptions.
   case verification(VerificationDetail?, [SaleDetail], [ExceptionDetail])
   case declaration(DeclarationDetail)
-  /// A malformed event, which was passed over.
+  /// A malformed event, which was skipped.
   case malformed([ExceptionDetail])
-  /// An event that says nothing about the books.
+  /// An event that changes no table.
   case nothing
-  /// An event of a later program.
+  /// An event of a newer version of the program.
   case none
 
   init(of line: [UInt8], _ queries: LedgerQueries) throws {
@@ -49,30 +49,30 @@ enum EventEffects {
     }
   }
 
-  // MARK: For people
+  // MARK: Text
 
   func write(_ context: Context) throws {
     var sheet = Sheet(context)
     try context.output.writeLine()
     switch self {
-    case .none: try sheet.heading("It led to nothing that this program knows.")
-    case .nothing: try sheet.heading("It changes nothing in the books.")
+    case .none: try sheet.heading("This program does not know this type of event.")
+    case .nothing: try sheet.heading("This event changes no figures.")
     case .upload(let receipt, let verifications, let sales):
       if let receipt {
         try sheet.heading("Receipt")
         try sheet.fields(receipt.fields)
       }
       try sheet.table("Verifications", VerificationDetail.table(verifications))
-      try sheet.table("Sales that it first showed or gave something to", SaleDetail.table(sales))
+      try sheet.table("Sales that it created or changed", SaleDetail.table(sales))
       if sales.isEmpty {
-        try sheet.heading("Sales that it first showed or gave something to: none")
+        try sheet.heading("Sales that it created or changed: none")
       }
     case .verification(let verification, let sales, let exceptions):
-      guard let verification else { return try sheet.heading("It led to nothing.") }
+      guard let verification else { return try sheet.heading("This event has no effect.") }
       try write(verification, sales, exceptions, &sheet)
     case .declaration(let detail): try sheet.heading(Self.text(detail))
     case .malformed(let exceptions):
-      try sheet.heading("It is malformed and led to nothing.")
+      try sheet.heading("This event is malformed and was skipped.")
       try sheet.table("Exceptions", ExceptionDetail.table(exceptions))
     }
   }
@@ -88,8 +88,8 @@ enum EventEffects {
       ("result", "\(verification.authority) \(verification.outcome)"),
     ])
     let (new, known) = Self.split(sales, at: verification.position)
-    try sheet.table("Sales first seen here", SaleDetail.table(new))
-    try sheet.table("Sales seen before", SaleDetail.table(known))
+    try sheet.table("New sales", SaleDetail.table(new))
+    try sheet.table("Known sales", SaleDetail.table(known))
     if sales.isEmpty { try sheet.heading("Sales: none") }
     var table = TextTable([
       .init("line"), .init("date"), .init("sale_key"), .init("quantity", isNumber: true),
@@ -113,7 +113,7 @@ enum EventEffects {
     )
   }
 
-  /// The Returns and Reversals that a verification gave.
+  /// The Returns and Reversals that a verification created.
   private static func lines(
     _ sales: [SaleDetail], at position: Position
   ) -> [(sale: SaleDetail, line: LineDetail)] {
@@ -127,15 +127,14 @@ enum EventEffects {
     case .app(let receipts): return "The app family has \(counted(receipts, "receipt"))."
     case .prices(let entries, let pricedSales):
       return "The list has \(counted(entries, "price")); \(counted(pricedSales, "sale")) "
-        + "\(pricedSales == 1 ? "has its" : "have their") price from it."
+        + "\(pricedSales == 1 ? "takes its" : "take their") price from it."
     case .rates(let rates, let days, let firstDay, let lastDay):
       let span = firstDay.flatMap { first in lastDay.map { ", \(first) to \($0)" } } ?? ""
-      let verb = rates == 1 ? "is" : "are"
-      return "There \(verb) \(counted(rates, "rate")) of \(counted(days, "day"))\(span)."
+      return "The event declares \(counted(rates, "rate")) for \(counted(days, "day"))\(span)."
     }
   }
 
-  // MARK: For programs
+  // MARK: JSON
 
   func write(to writer: inout JSONWriter) {
     writer.object { writer in

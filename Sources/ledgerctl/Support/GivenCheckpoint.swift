@@ -1,8 +1,8 @@
-// Keys and checkpoints that a command is given.
+// Keys and checkpoints given on the command line.
 import Base
 import Ledger
 
-/// The key of the examples: a real one, since examples are run.
+/// The key in the examples: a valid one, since tests run the examples.
 let exampleKey = "receipts.example/ledger1+ad516c7e+AQOhB7/zzhC+HXDdGOdLwJln5NYwm6UNXx3chmQSVTG4"
 
 extension Option {
@@ -12,19 +12,19 @@ extension Option {
 }
 
 extension Invocation {
-  /// The verifier keys that were given.
+  /// The verifier keys given as options.
   func verifierKeys() throws(UsageError) -> [VerifierKey] {
     var keys: [VerifierKey] = []
     for text in values("key") {
       do throws(ProofError) { keys.append(try VerifierKey(text)) } catch {
-        throw wrong("key", text, "is no verifier key: \(error.cause)")
+        throw wrong("key", text, "is not a verifier key: \(error.cause)")
       }
     }
     return keys
   }
 }
 
-/// Reads a checkpoint of a ledger, signed by one of these keys; with none by one of the ledger's own.
+/// Reads a checkpoint of a ledger, signed by one of these keys or, without keys, by one of the ledger's own.
 func givenCheckpoint(
   _ path: String, _ directory: LedgerDirectory, keys: [VerifierKey]
 ) throws -> Checkpoint {
@@ -37,7 +37,7 @@ func givenCheckpoint(
   }
   guard checkpoint.origin.hasSameBytes(as: directory.identity.origin) else {
     throw Failure(
-      .corrupted, operation: "read checkpoint", object: path, cause: "it is of another ledger")
+      .corrupted, operation: "read checkpoint", object: path, cause: "it belongs to another ledger")
   }
   return checkpoint
 }

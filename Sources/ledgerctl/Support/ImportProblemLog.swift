@@ -1,10 +1,10 @@
-// What an import says of single lines: the first of them on standard error, all of them in a file.
+// Reports about lines of an import: the first ones on standard error, all of them in the file of `--errors`.
 import Glibc
 import Intake
 
-/// Takes reports of lines as they come; what it prints is bounded, what it writes to `--errors` is not.
+/// Prints a limited number of reports, and writes all of them to the file of `--errors`.
 final class ImportProblemLog {
-  /// So many reports are printed; the others are counted.
+  /// The number of reports that are printed; further ones are counted.
   static let printedMax = 1000
 
   private struct Kind: Hashable {
@@ -21,14 +21,14 @@ final class ImportProblemLog {
   /// Whether the file could not be written.
   private(set) var hasFailed = false
 
-  /// Opens the file, where one was asked for.
+  /// Opens the file, if one was given.
   init(_ options: ImportOptions, _ context: Context) throws {
     self.context = context
     path = options.errorsPath
     guard let path else { return }
     if options.files.contains(where: { Self.areSame($0, path) }) {
       throw UsageError(
-        "--errors", "names a file that is to be imported, and would replace it", command: "import")
+        "--errors", "would replace a file that is being imported", command: "import")
     }
     file = try OutputFile(path: path, outside: context.ledgers.opened, mode: 0o600)
   }
@@ -40,9 +40,9 @@ final class ImportProblemLog {
     return left.st_dev == right.st_dev && left.st_ino == right.st_ino
   }
 
-  /// Takes a report.
+  /// Prints or counts a report.
   func take(_ problem: ImportProblem) {
-    // A file's name is text from outside too.
+    // The name of the file is external text too.
     let line = visible("\(problem)")
     if let file {
       attempt { try file.output.writeLine(context.diagnostics.hidden.removed(from: line)) }
@@ -57,10 +57,10 @@ final class ImportProblemLog {
     }
   }
 
-  /// Says what was not printed, and puts the file in its place.
+  /// Prints the counts of reports that were not printed, and commits the file.
   func finish() {
     if furtherCount > 0 {
-      let hint = path == nil ? "; --errors FILE keeps them" : ""
+      let hint = path == nil ? "; --errors FILE keeps all" : ""
       let verb = furtherCount == 1 ? "is" : "are"
       context.diagnostics.writeLine(
         "ledgerctl: import: \(counted(furtherCount, "more line")) \(verb) not printed: \(furtherText)\(hint)"
@@ -78,7 +78,7 @@ final class ImportProblemLog {
       .map { "\($0)\($1) \($2)" }.joined(separator: ", ")
   }
 
-  /// The import goes on without its file; that is said once.
+  /// After an error the import continues without the file; the error is reported once.
   private func attempt(_ body: () throws -> Void) {
     do { try body() } catch {
       hasFailed = true

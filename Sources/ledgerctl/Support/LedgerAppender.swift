@@ -1,9 +1,9 @@
-// Where a command's events go: to its own writer, or to the server that holds the ledger.
+// Appends a command's events with its own writer or through the server that holds the ledger.
 import Intake
 import Ledger
 import Server
 
-/// Appends events, whoever holds the ledger.
+/// Appends events, by its own writer or through the server.
 enum LedgerAppender: EventAppender {
   case own(LedgerWriter)
   case server(RemoteAppender)
@@ -26,7 +26,8 @@ enum LedgerAppender: EventAppender {
     case (.server(let server), .server(let ticket)): return try server.positions(of: ticket)
     default:
       throw LedgerError(
-        .invalidInput, operation: "append", object: "ticket", cause: "it is of another appender")
+        .invalidInput, operation: "append", object: "ticket",
+        cause: "it belongs to another appender")
     }
   }
 
@@ -53,7 +54,7 @@ enum LedgerAppender: EventAppender {
     try positions(of: submit(drafts))
   }
 
-  /// Makes durable what was submitted, and ends the writer or the session.
+  /// Makes submitted events durable, and closes the writer or the session.
   func close() throws(LedgerError) {
     switch self {
     case .own(let writer): try writer.close()

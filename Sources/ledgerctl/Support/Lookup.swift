@@ -1,14 +1,14 @@
-// The projections as intake asks them.
+// What an import looks up in the projections.
 import Base
 import Intake
 import Ledger
 import Projections
 
-/// Known lines and app families from the projections. A failure to read them ends the import: what is not
-/// known for certain must not be appended twice.
+/// Known lines and app families from the projections. If they cannot be read, the import ends: a line that may be
+/// known must not be appended again.
 final class Lookup: KnownLines, AppFamilies {
   private let lookup: IntakeLookup
-  /// The first failure; after it every answer is the one that appends nothing.
+  /// The first failure; after it, all results are such that nothing is appended.
   private(set) var failure: DatabaseError?
   private let stop: StopFlag
 

@@ -1,11 +1,11 @@
-// The manifest of a report: what binds its bytes to the events of a ledger.
+// The manifest of a report, which binds its bytes to the events of a ledger.
 import Base
 import JSON
 import Ledger
 import Projections
 import Revenue
 
-/// What `REPORT.manifest.json` says.
+/// The content of `REPORT.manifest.json`.
 struct Manifest {
   static let suffix = ".manifest.json"
   private static let version = 1
@@ -14,27 +14,27 @@ struct Manifest {
   let id: String
   let size: Int
   let root: SHA256Digest
-  /// A signed note of this very head; nil where the ledger had no key.
+  /// A signed note of this head; nil if the ledger had no key.
   let checkpoint: [UInt8]?
   let request: ReportRequest
   let format: ExportOptions.Format
   let reportVersion: Int
   let projectionVersions: [(name: String, version: Int)]
   let timeZoneVersion: String?
-  /// Trust that is not Apple's own, among the events that the report rests on; nil in a manifest of an earlier version.
+  /// Trust other than Apple's own in the events behind the report; nil in a manifest of an earlier version.
   let trust: [Trust]?
   /// The report's file name, without a folder.
   let file: String
   let byteCount: Int
   let sha256: SHA256Digest
 
-  /// What was trusted beside Apple's own, from a position on.
+  /// What was trusted besides Apple's own, from a position on.
   struct Trust: Equatable {
     let position: Position
-    /// Hosts and certificates, in words.
+    /// Hosts and certificates, as text.
     let names: [String]
 
-    /// Those that a database's events declare.
+    /// The trust that a database's events declare.
     static func all(in database: Database) throws -> [Trust] {
       try TrustQueries(database).foreign().map {
         Trust(position: $0.position, names: $0.trust.foreignTrust)
@@ -42,7 +42,7 @@ struct Manifest {
     }
   }
 
-  /// Describes a report that was just written; signs its head where there is a key.
+  /// Describes a report that was just written; signs its head if there is a key.
   init(
     _ output: ReportOutput, _ written: WrittenReport, path: String, _ ledger: OpenLedger,
     _ database: Database
@@ -53,13 +53,13 @@ struct Manifest {
     size = written.size
     root = written.root
     if try KeyStore(ledger.directory).signingKey() != nil {
-      // Another process may have appended and folded since the log was looked at.
+      // Another process may have appended and folded since the log was read.
       try ledger.reader.refresh()
       let signed = try ledger.sign(size: written.size)
       guard signed.root == written.root else {
         throw Failure(
           .mismatch, operation: "export", object: "projections",
-          cause: "they rest on another history than the log has")
+          cause: "they belong to another history than the log")
       }
       checkpoint = signed.bytes
     } else {
@@ -133,7 +133,7 @@ struct Manifest {
 
   // MARK: Reading
 
-  /// Whether a file is a manifest, if not one that can be read.
+  /// Whether a file is a manifest, even one that cannot be read.
   static func isOne(_ path: String) -> Bool {
     guard let bytes = try? readSmallFile(path), let json = try? JSONValue(bytes) else {
       return false
@@ -141,31 +141,31 @@ struct Manifest {
     return json["manifest"] != nil
   }
 
-  /// Reads a manifest; says in a few words why it is none.
+  /// Reads a manifest; throws an error that says why the file is not one.
   init(_ bytes: [UInt8], path: String) throws(Failure) {
     func refusal(_ cause: String) -> Failure {
       Failure(.mismatch, operation: "read manifest", object: path, cause: cause)
     }
     let json: JSONValue
     do throws(JSONError) { json = try JSONValue(bytes) } catch {
-      throw refusal("it is no JSON: \(error)")
+      throw refusal("it is not JSON: \(error)")
     }
     func text(_ path: String...) throws(Failure) -> String {
       var value: JSONValue? = json
       for name in path { value = value?[name] }
       guard let text = value?.stringValue
-      else { throw refusal("'\(path.joined(separator: "."))' is missing or no text") }
+      else { throw refusal("'\(path.joined(separator: "."))' is missing or not text") }
       return text
     }
     func number(_ path: String...) throws(Failure) -> Int {
       var value: JSONValue? = json
       for name in path { value = value?[name] }
       guard let number = value?.integerValue, number >= 0
-      else { throw refusal("'\(path.joined(separator: "."))' is missing or no number") }
+      else { throw refusal("'\(path.joined(separator: "."))' is missing or not a number") }
       return Int(number)
     }
     guard try number("manifest") == Self.version
-    else { throw refusal("it is of another version than \(Self.version)") }
+    else { throw refusal("its version is not \(Self.version)") }
     origin = try text("ledger", "origin")
     id = try text("ledger", "id")
     size = try number("head", "size")
@@ -176,25 +176,25 @@ struct Manifest {
     switch json["checkpoint"] {
     case .null: checkpoint = nil
     case .string(let note): checkpoint = Array(note.utf8)
-    default: throw refusal("'checkpoint' is missing or no text")
+    default: throw refusal("'checkpoint' is missing or not text")
     }
     guard let kind = ReportKind(rawValue: try text("report")), let filters = json["filters"]
-    else { throw refusal("it names no report with its filters") }
+    else { throw refusal("it does not name a report and its filters") }
     do throws(ProjectionError) { request = try ReportRequest(kind, filters: filters) } catch {
       throw refusal(error.description)
     }
     guard let format = ExportOptions.Format(rawValue: try text("format"))
-    else { throw refusal("it names no format") }
+    else { throw refusal("it does not name a format") }
     self.format = format
     reportVersion = try number("report_version")
     guard case .object(let members) = json["projections"]
     else { throw refusal("'projections' is missing") }
     projectionVersions = members.map { ($0.key, Int($0.value.integerValue ?? -1)) }
     timeZoneVersion = json["time_zone_data"]?.stringValue
-    trust = try Self.trust(json["trust"], refusal("'trust' is no list of declarations"))
+    trust = try Self.trust(json["trust"], refusal("'trust' is not a list of declarations"))
     file = try text("file")
     guard !file.isEmpty, !file.contains("/"), file != ".", file != ".."
-    else { throw refusal("'file' is no name of a file beside it") }
+    else { throw refusal("'file' is not the name of a file in the same folder") }
     byteCount = try number("bytes")
     let sha256 = Array(try text("sha256").utf8).withUnsafeBytes { SHA256Digest(hex: $0) }
     guard let sha256 else { throw refusal("'sha256' is not 64 hexadecimal digits") }
@@ -218,22 +218,22 @@ struct Manifest {
     return trust
   }
 
-  /// What was of another version when the report was made, in words; empty where nothing was.
+  /// The versions that differ from those with which the report was made; empty if none does.
   var versionDifferences: [String] {
     var differences: [String] = []
     if reportVersion != request.kind.version {
-      differences.append("report version \(reportVersion), here \(request.kind.version)")
+      differences.append("report version \(reportVersion), this program \(request.kind.version)")
     }
     let current = Dictionary(
       Projector.versions.map { ($0.name, $0.version) }, uniquingKeysWith: { first, _ in first })
     for (name, version) in projectionVersions where current[name] != version {
       let here = current[name].map { "\($0)" } ?? "none"
-      differences.append("projection \(visible(name, limit: 64)) \(version), here \(here)")
+      differences.append("projection \(visible(name, limit: 64)) \(version), this program \(here)")
     }
     let here = TimeZoneTable.dataVersion()
     if timeZoneVersion != here, request.zone.name != "UTC" {
       differences.append(
-        "time zone data \(visible(timeZoneVersion ?? "unknown", limit: 64)), here "
+        "time zone data \(visible(timeZoneVersion ?? "unknown", limit: 64)), this system "
           + "\(here ?? "unknown")")
     }
     return differences

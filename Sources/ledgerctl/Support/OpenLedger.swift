@@ -3,55 +3,55 @@ import Ledger
 import Projections
 import Server
 
-/// A ledger that was opened for one command.
+/// A ledger opened for one command.
 struct OpenLedger {
   let directory: LedgerDirectory
   let reader: LogReader
   private let context: Context
 
-  /// - Parameter view: `whole` is for commands that only show the log.
+  /// - Parameter view: `whole` for commands that only show the log.
   init(_ invocation: Invocation, _ context: Context, _ view: LogView = .durable) throws {
     directory = try context.openLedger(invocation)
     reader = try LogReader(directory, view)
     self.context = context
   }
 
-  /// The projections, brought up to date with the log. A log that is not whole gives none: figures from a part
-  /// of it would be wrong, and those that were folded before the damage are not thrown away for them.
-  /// - Parameter isFrugal: in memory that does not grow with what is new.
+  /// The projections, brought up to date with the log. Throws if the log is damaged: figures from a part of it would
+  /// be wrong, and the projections folded before the damage are kept.
+  /// - Parameter isFrugal: use memory that does not grow with the number of new events.
   func projections(isFrugal: Bool = false) throws -> Database {
     try reader.refresh()
     if let damage = reader.damage { throw damage }
     return try projector().current(isFrugal: isFrugal)
   }
 
-  /// Questions to the projections, which are brought up to date first.
+  /// Queries on the projections, which are brought up to date first.
   func queries() throws -> LedgerQueries {
     let database = try projections()
     let reader = reader
     return try LedgerQueries(database) { position in
-      // A server may have folded on since then.
+      // A server may have folded further events since.
       if position >= reader.head.size { try reader.refresh() }
       return try reader.event(at: position)
     }
   }
 
-  /// Questions to the projections where they stand at the head of a whole log already; nil where they don't,
-  /// or can't be read. Nothing is folded.
+  /// Queries on the projections if they are already at the head of an undamaged log; nil if they are not or can't be
+  /// read. Folds nothing.
   func queriesAtHead() -> LedgerQueries? {
     guard reader.damage == nil, let database = try? lookingProjector().atHead() else { return nil }
     let reader = reader
     return try? LedgerQueries(database) { try reader.event(at: $0) }
   }
 
-  /// Builds the projections anew, from a log that must be whole.
+  /// Rebuilds the projections; the log must be undamaged.
   func rebuildProjections(acceptsHistory: Bool = false) throws {
     if let damage = reader.damage { throw damage }
     try projector().rebuild(acceptsHistory: acceptsHistory)
   }
 
-  /// Says where the projections rest on another history than the log has, for commands that go on; returns whether
-  /// they do.
+  /// For commands that continue without projections: prints a note if the projections belong to another history than
+  /// the log; returns whether they do.
   @discardableResult
   func sayAnotherHistory(_ command: String) throws -> Bool {
     guard let conflict = try projector().historyConflict() else { return false }
@@ -59,7 +59,7 @@ struct OpenLedger {
     return true
   }
 
-  /// Works on the projections with progress on a terminal; a signal ends the work. What it folds is on disk.
+  /// Folds durable events, with progress on a terminal; a signal interrupts it.
   func projector() throws(ProjectionError) -> Projector {
     if reader.view == .durable { return lookingProjector() }
     do throws(LedgerError) {
@@ -67,7 +67,7 @@ struct OpenLedger {
     } catch { throw .ledger(error) }
   }
 
-  /// Looks at the projections as they are, and folds nothing.
+  /// For reading the projections as they are; folds nothing.
   func lookingProjector() -> Projector { Projector(reader, observer: observer()) }
 
   private func observer() -> Projector.Observer {
@@ -86,17 +86,17 @@ struct OpenLedger {
     return observer
   }
 
-  /// A line on standard error.
+  /// Writes a line to standard error.
   func say(_ text: String) { context.diagnostics.writeLine("ledgerctl: \(text)") }
 
-  /// Projections that are kept up to date while others ask.
+  /// Projections that are kept up to date while they are queried.
   func liveProjections() throws -> LiveProjections {
     if let damage = reader.damage { throw damage }
     return try LiveProjections(directory, observer: observer())
   }
 
-  /// Calls `body` with whatever appends to the ledger, and ends that: a writer of its own, or, where a server
-  /// holds the ledger, a session with that. What recovery had to mend is said.
+  /// Calls `body` with an appender and closes it: the command's own writer or, if a server holds the ledger, a session
+  /// with the server. Prints what recovery repaired.
   func withWriter<Result>(
     options: WriterOptions = WriterOptions(), _ body: (LedgerAppender) throws -> Result
   ) throws -> Result {
@@ -106,7 +106,7 @@ struct OpenLedger {
       for note in writer.recovery.notes { context.diagnostics.writeLine("ledgerctl: \(note)") }
       appender = .own(writer)
     } catch {
-      // Who holds the lock without listening is another command, at work.
+      // A process that holds the lock but does not listen is another command.
       guard error.kind == .locked, let server = try RemoteAppender.connect(directory) else {
         throw error
       }

@@ -1,16 +1,16 @@
-// `--as-of`: a moment in the ledger's history, and the books as they were known then.
+// `--as-of`: a point in time, and the projections as of it.
 import Base
 import Ledger
 import Projections
 
-/// A moment, what was recorded in it included.
+/// A point in time, including what was recorded at it.
 enum PointInTime: Equatable, Sendable {
   /// After the event at this position.
   case position(Int)
-  /// Once all was recorded that has this time, or an earlier one.
+  /// After all events recorded at this time or earlier.
   case recordedAtMs(Int64)
 
-  /// Reads a position, a day (UTC), whose end is meant, or an RFC 3339 time, of which the millisecond counts.
+  /// Parses a position, a day (UTC), of which the end is meant, or an RFC 3339 time, cut to the millisecond.
   init?(_ text: String) {
     if let position = positionValue(text) {
       self = .position(position)
@@ -26,22 +26,22 @@ enum PointInTime: Equatable, Sendable {
 
 extension Option {
   static let asOf = Option(
-    "as-of", value: .init("PLACE"),
+    "as-of", value: .init("POINT"),
     help:
-      "the books as they were known after the event at a position, at the end of a day (UTC), or at an "
-      + "RFC 3339 time, by the times at which events were recorded")
+      "the state after the event at a position, at the end of a day (UTC), or at an RFC 3339 time, by the "
+      + "times at which events were recorded")
 }
 
 extension Invocation {
-  /// The moment that an option names.
+  /// The point in time that an option names.
   func moment(_ name: String) throws(UsageError) -> PointInTime? {
-    try value(name, "is no position, no day and no RFC 3339 time", read: PointInTime.init)
+    try value(name, "is not a position, a day or an RFC 3339 time", read: PointInTime.init)
   }
 }
 
 extension OpenLedger {
-  /// How many events had been recorded at a moment. A position must be there; a time that is not over yet is
-  /// taken, and that is said.
+  /// How many events had been recorded at a point in time. A position must exist; a future time is accepted, with a
+  /// warning.
   func size(at moment: PointInTime, _ option: String) throws -> Int {
     try reader.refresh()
     switch moment {
@@ -55,11 +55,11 @@ extension OpenLedger {
       }
       return position + 1
     case .recordedAtMs(let timeMs):
-      // What lies behind the damage may have been recorded before that time.
+      // Events after the damage may have been recorded before that time.
       if timeMs >= reader.head.lastEventAtMs, let damage = reader.damage { throw damage }
       if timeMs > Timestamp.now() {
         say(
-          "--\(option): this time is not over yet; what is recorded until then is not in the books")
+          "--\(option): this time is in the future; events recorded until then are not included")
       }
       let size = try reader.firstPosition(recordedFromMs: timeMs + 1)
       if size == 0 { say("--\(option): \(try nothingRecorded())") }
@@ -67,21 +67,21 @@ extension OpenLedger {
     }
   }
 
-  /// What is said of a moment before the first event. Imported history is older than its recording.
+  /// The note for a point in time before the first event. Imported history is older than its recording.
   private func nothingRecorded() throws -> String {
     guard reader.head.size > 0,
       let first = try reader.event(at: 0).withUnsafeBytes({ EventLine($0)?.recordedAtMs })
-    else { return "nothing had been recorded by then" }
-    return "nothing had been recorded by then: the first event was recorded at \(timeText(first))"
+    else { return "no event was recorded by then" }
+    return "no event was recorded by then; the first one was recorded at \(timeText(first))"
   }
 
-  /// The projections as they were known at a moment; without one, brought up to date.
+  /// The projections as of a point in time; without one, brought up to date.
   func projections(asOf moment: PointInTime?) throws -> Database {
     guard let moment else { return try projections() }
     return try projector().books(at: try size(at: moment, "as-of"))
   }
 
-  /// Questions to the projections as they were known at a moment; without one, brought up to date.
+  /// Queries on the projections as of a point in time; without one, brought up to date.
   func queries(asOf moment: PointInTime?) throws -> LedgerQueries {
     guard moment != nil else { return try queries() }
     let reader = reader

@@ -1,16 +1,16 @@
-// One purchase as a receipt or a reply of the App Store shows it, for tables and JSON.
+// One purchase in a receipt or a reply, for tables and JSON.
 import AppStore
 import Base
 import JSON
 
-/// A purchase in words.
+/// A purchase as text.
 struct PurchaseLine: Equatable {
   var productID: String?
   var transactionID: String?
   var originalTransactionID: String?
   var webOrderLineItemID: String?
   var quantity: String?
-  /// As `app add` calls it.
+  /// As in `app add --product`.
   var type: String?
   var purchasedAt: String?
   var originallyPurchasedAt: String?
@@ -82,7 +82,7 @@ struct PurchaseLine: Equatable {
     }
   }
 
-  /// Columns that no purchase fills are left out, but for what names a purchase.
+  /// Empty columns are left out, except those that identify a purchase.
   static func table(_ lines: [PurchaseLine]) -> TextTable {
     let all: [(column: TextTable.Column, cell: (PurchaseLine) -> String?)] = [
       (.init("product_id"), \.productID), (.init("transaction_id"), \.transactionID),
@@ -101,7 +101,7 @@ struct PurchaseLine: Equatable {
   }
 }
 
-/// An instant that a receipt claims; one that no calendar here can write is shown as it is.
+/// A time in a receipt; one outside the supported range is shown in milliseconds.
 func instantText(_ epochMs: Int64) -> String {
   Timestamp.rangeMs.contains(epochMs) ? timeText(epochMs) : "\(epochMs) ms"
 }

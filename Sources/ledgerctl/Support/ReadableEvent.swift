@@ -1,15 +1,15 @@
-// An event's line as indented JSON, its long strings cut, so that a person can read it.
+// An event's line as indented JSON with long strings cut.
 import JSON
 
-/// Indents one JSON text that this program wrote. Digits and escapes stay as they are written.
+/// Indents one JSON text that this program wrote. Numbers and escapes stay as written.
 struct ReadableEvent {
-  /// A string is shown in full up to so many bytes: ids, digests and dates are shorter.
+  /// Strings up to this length are shown in full: ids, digests and dates are shorter.
   private static let stringLimitBytes = 128
   private static let shownByteCount = 32
   private(set) var lines: [String] = []
   private var line = ""
 
-  /// An event's line as it is shown to people; what is no JSON as it stands.
+  /// An event's line, indented; unchanged if it is not JSON.
   static func lines(of line: [UInt8]) -> [String] {
     (try? ReadableEvent(line).lines) ?? [String(decoding: line, as: UTF8.self)]
   }
@@ -65,7 +65,7 @@ struct ReadableEvent {
     guard raw.count > stringLimitBytes else {
       return "\"\(String(decoding: raw, as: UTF8.self))\""
     }
-    // Not in the middle of a character or an escape: base64, which nearly all long strings are, has neither.
+    // Do not cut inside a character or an escape. Base64, as nearly all long strings are, has neither.
     var end = shownByteCount
     while end > 0, raw[end] & 0xC0 == 0x80 { end -= 1 }
     let start = String(decoding: raw[..<end], as: UTF8.self)

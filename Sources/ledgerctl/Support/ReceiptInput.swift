@@ -1,21 +1,21 @@
-// A receipt from a file, as base64 or as the file itself.
+// Reads a receipt from a file, raw or in base64.
 import AppStore
 import Base
 import Intake
 
-/// A receipt that was read and decoded.
+/// A decoded receipt.
 struct ReceiptInput {
   /// The decoded file.
   let file: [UInt8]
   let receipt: Receipt
 
-  /// SHA-256 of the file: the same that uploads of it bear.
+  /// SHA-256 of the file, as in the events of its uploads.
   var digest: SHA256Digest { file.withUnsafeBytes { SHA256.hash($0) } }
 
-  /// Line breaks and the like may stand in base64 up to this size.
+  /// The limit for base64 including line breaks and other white space.
   private static let textBytesMax = UploadLimits.receiptTextBytes * 3 / 2
 
-  /// Reads a file, or standard input for `-`. Whether it is base64 is seen from its content.
+  /// Reads a file, or standard input for `-`. Detects base64 by content.
   init(path: String, stop: StopFlag) throws {
     let source = try FileSource(path: path, stop: stop)
     let name = visible(source.name)
@@ -28,9 +28,9 @@ struct ReceiptInput {
       }
       receipt = try ReceiptFile.decode(file)
     } catch let error as Base64Error {
-      // Its words begin with what it is about.
+      // The description begins with the name of the field.
       let fault = error.description.drop { $0 != ":" }
-      throw Self.failure(name, "is neither a receipt file nor the base64 of one\(fault)")
+      throw Self.failure(name, "is neither a receipt nor the base64 of one\(fault)")
     } catch let error as ReceiptError {
       throw Self.failure(name, error.cause)
     }
@@ -48,7 +48,7 @@ struct ReceiptInput {
     }
   }
 
-  /// Whether the bytes are a receipt file itself: DER, whose second byte is no character, or a property list.
+  /// Whether the bytes are a raw receipt: DER, whose second byte is not a character, or a property list.
   private static func isFile(_ content: [UInt8]) -> Bool {
     if content[0] == 0x30, content.count > 1, content[1] >= 0x80 { return true }
     return content.contains(UInt8(ascii: "{"))
@@ -58,7 +58,7 @@ struct ReceiptInput {
   private static func tooLarge(_ name: String) -> Failure {
     failure(
       name,
-      "is larger than the \(sizeText(UploadLimits.receiptTextBytes)) of base64 that a receipt may have"
+      "is larger than \(sizeText(UploadLimits.receiptTextBytes)) in base64, the limit for a receipt"
     )
   }
 

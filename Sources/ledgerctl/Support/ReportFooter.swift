@@ -1,9 +1,9 @@
-// What stands below a report's rows in a table, and on standard error where the report goes to a file.
+// The lines below a report's rows in a table, or on standard error if the report goes to a file.
 import Base
 import Projections
 import Revenue
 
-/// Totals, exceptions, rates and rule R11's words, a line each.
+/// Totals, exceptions, rates and the note of rule R11, a line each.
 struct ReportFooter {
   private let kind: ReportKind
   private let summary: ReportSummary
@@ -13,14 +13,14 @@ struct ReportFooter {
     self.summary = summary
   }
 
-  /// What a table says; empty for reports whose rows are no figures.
+  /// The lines below a table; empty for reports without figures.
   var tableLines: [String] {
     guard kind == .revenue || kind == .journal else { return [] }
     return summary.totals.map(Self.text) + figureLines + [reportNote]
   }
 
-  /// What is said of a report in a file, whose format may hold rows alone.
-  /// - Parameter asOf: the moment as it was given; nil is now.
+  /// The lines about a report in a file, whose format may contain only rows.
+  /// - Parameter asOf: the value of `--as-of`; nil is now.
   func fileLines(_ written: WrittenReport, _ request: ReportRequest, asOf: String?, path: String)
     -> [String]
   {
@@ -28,7 +28,7 @@ struct ReportFooter {
     let first =
       "Wrote \(counted(summary.rowCount, "row")) of \(kind.rawValue) to \(path), from the first "
       + "\(counted(written.size, "event"))\(place)"
-    // What concerns neither days nor environments would say less than it seems to.
+    // Exceptions and rates only belong to reports that are filtered by day.
     let figures = kind.hasDays ? figureLines : []
     let isFigure = kind == .revenue || kind == .journal
     return [first, "Filters: \(request.words)"] + summary.totals.map(Self.text) + figures
@@ -52,7 +52,7 @@ struct ReportFooter {
   }
 
   private static func text(_ source: RateSource) -> String {
-    // A file that is declared anew each day fills no page.
+    // Limited: a file may be declared again every day.
     let shown = source.positions.suffix(8).map(String.init).joined(separator: ", ")
     let more = source.positions.count > 8 ? " and \(source.positions.count - 8) earlier" : ""
     let noun = source.positions.count == 1 ? "position" : "positions"
@@ -74,8 +74,8 @@ struct ReportFooter {
 }
 
 extension ReportSummary {
-  /// What is said where lines stay in their own currencies, which a CSV shows as rows like any others; nil where all
-  /// are converted.
+  /// The warning about lines that keep their own currencies, since a CSV shows them as rows like any others; nil if
+  /// all are converted.
   func unconvertedText(_ request: ReportRequest) -> String? {
     func count(_ type: String) -> Int { exceptions.first { $0.type == type }?.count ?? 0 }
     let (unconverted, stale) = (count("unconverted"), count("stale_rate"))
@@ -92,8 +92,7 @@ extension ReportSummary {
 }
 
 extension ReportSummary {
-  /// What is said where sales rest on replies that no host of Apple's has given, as far as the ledger knows; nil where
-  /// all do.
+  /// The warning about sales whose replies are not known to come from a host of Apple's; nil if all are.
   var trustText: String? {
     if trust.allSatisfy({ $0.word == "app_store" }) { return nil }
     let counts = trust.map { "\($0.count) \($0.word)" }.joined(separator: ", ")
@@ -102,7 +101,7 @@ extension ReportSummary {
 }
 
 extension ReportRequest {
-  /// The filters as `export` takes them, standard values included.
+  /// The filters as options of `export`, defaults included.
   fileprivate var words: String {
     var words: [String] = []
     func add(_ option: String, _ value: String) { words.append("--\(option) \(value)") }

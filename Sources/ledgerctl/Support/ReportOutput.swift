@@ -1,12 +1,12 @@
-// A report in one of the formats, written for `export` and again for `audit report`.
+// Writes a report in one of the formats, for `export` and `audit report`.
 import Base
 import Ledger
 import Projections
 
-/// What was written: the figures beside the rows, and what identifies the bytes.
+/// A written report: its summary and what identifies its bytes.
 struct WrittenReport {
   var summary = ReportSummary()
-  /// How many events the report rests on, and their tree's root.
+  /// The number of events behind the report, and their root.
   var size = 0
   var root: SHA256Digest
   var byteCount = 0

@@ -1,4 +1,4 @@
-// A sale and its journal lines as JSON, as a row, and followed down to its positions.
+// A sale and its journal lines as JSON, as a table row, and with the positions of its events.
 import JSON
 import Ledger
 import Projections
@@ -52,7 +52,7 @@ extension SaleDetail {
     }
   }
 
-  /// `2 × 9.99 EUR`, or why there is no price.
+  /// `2 × 9.99 EUR`, or the reason why there is no price.
   var priceText: String {
     guard let unitPriceText, let currency else {
       return priceProblem.map { "unpriced: \($0)" } ?? kind
@@ -61,7 +61,7 @@ extension SaleDetail {
       ? "\(unitPriceText) \(currency)" : "\(quantity) × \(unitPriceText) \(currency)"
   }
 
-  /// What became of the sale, in a word or two.
+  /// The state of the sale in a word or two.
   var stateText: String {
     [
       isPending ? "pending" : nil, isCancelled ? "returned" : nil,
@@ -88,7 +88,7 @@ extension SaleDetail {
     return table
   }
 
-  /// The sale with the position that gave it each thing.
+  /// The fields of the sale, each with the position of the event that gave it.
   var fields: [(name: String, value: String)] {
     func at(_ position: Position?) -> String { position.map { "  (position \($0))" } ?? "" }
     return [
@@ -96,8 +96,8 @@ extension SaleDetail {
       ("environment", environment), ("bundle id", bundleID), ("product", productID),
       ("kind", kind), ("quantity", "\(quantity)"), ("date", timeText(saleDateMs)),
       ("transactions", transactionIDs.joined(separator: " ")),
-      ("country", countryPosition == nil ? "not known" : "\(countryCode)\(at(countryPosition))"),
-      ("user", userIdentifier.map { "\($0)\(at(userPosition))" } ?? "not known"),
+      ("country", countryPosition == nil ? "unknown" : "\(countryCode)\(at(countryPosition))"),
+      ("user", userIdentifier.map { "\($0)\(at(userPosition))" } ?? "unknown"),
       (
         "unit price",
         unitPriceText.map {
@@ -108,7 +108,7 @@ extension SaleDetail {
     ]
   }
 
-  /// The journal's lines of the sale.
+  /// The journal lines of the sale.
   var lineTable: TextTable {
     var table = TextTable([
       .init("date"), .init("line"), .init("quantity", isNumber: true), .init("currency"),

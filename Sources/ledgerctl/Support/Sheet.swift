@@ -1,4 +1,4 @@
-// Sections of text for people: headings, fields one below the other, tables.
+// Sections of text output: headings, fields, tables.
 
 /// Writes sections to standard output, with an empty line between them.
 struct Sheet {
@@ -23,7 +23,7 @@ struct Sheet {
     }
   }
 
-  /// A heading and its table; nothing where there is no row.
+  /// A heading and its table; nothing if the table is empty.
   mutating func table(_ title: String, _ table: TextTable) throws {
     if table.isEmpty { return }
     try heading(title)

@@ -1,7 +1,7 @@
-// Small files that a command is given: keys, checkpoints, proofs, manifests.
+// Reads small files named on the command line: checkpoints, proofs, manifests.
 import Glibc
 
-/// The whole content of a file of at most so many bytes; `-` is standard input.
+/// The whole content of a file of at most `byteCountMax` bytes; `-` is standard input.
 func readSmallFile(_ path: String, byteCountMax: Int = 1 << 20) throws(Failure) -> [UInt8] {
   let descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
   guard descriptor >= 0 else { throw Failure(operation: "read", object: path, systemError: errno) }

@@ -1,9 +1,9 @@
-// Reports as tables for people.
+// Reports as text tables.
 import Base
 import Projections
 import Revenue
 
-/// Collects a report's rows and writes them aligned, with totals, exceptions and rule R11's words below.
+/// Collects a report's rows and writes them aligned, with totals, exceptions and the note of rule R11 below.
 final class TableReportWriter: ReportWriter {
   private let kind: ReportKind
   private let output: Output
@@ -52,7 +52,7 @@ final class TableReportWriter: ReportWriter {
   }
 
   func end(_ summary: ReportSummary) throws {
-    // A file is as wide as it needs to be; only a terminal has an edge.
+    // Only a terminal limits the width.
     let terminal = output === context.output ? context.terminal : Terminal(descriptor: -1)
     try table.write(to: output, terminal: terminal)
     let lines = ReportFooter(kind, summary).tableLines

@@ -1,19 +1,19 @@
-// A folder for what a command makes and throws away.
+// A folder for temporary files of a command.
 import Glibc
 
-/// A folder that its owner alone may enter, removed with the value.
+/// A folder that only its owner may enter, removed with the value.
 final class TemporaryFolder {
   private let folder: String
 
-  /// Makes it under `TMPDIR`, else `/tmp`.
+  /// Creates it in `TMPDIR`, else in `/tmp`.
   init() throws(Failure) {
     let parent = environmentValue("TMPDIR") ?? "/tmp"
     var template = Array("\(parent)/ledgerctl-XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else {
-      throw Failure(operation: "make a temporary folder", object: parent, systemError: errno)
+      throw Failure(operation: "create temporary folder", object: parent, systemError: errno)
     }
     let made = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
-    // Links may lead to it; the databases in it are opened through none.
+    // The path may contain links; databases are opened without following any.
     folder = resolvedPath(made)
   }
 

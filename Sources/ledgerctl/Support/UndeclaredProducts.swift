@@ -1,4 +1,4 @@
-// Products that sell though their app does not declare them, with the command that declares them.
+// Sold products that their app does not declare, with the command that declares them.
 import JSON
 import Projections
 import Server
@@ -20,14 +20,14 @@ extension UndeclaredProduct {
   }
 }
 
-/// How many undeclared products are listed one by one.
+/// How many undeclared products are listed individually.
 private let undeclaredCountMax = 10
 
 extension [UndeclaredProduct] {
-  /// A sentence for each, the first ones alone where they are many.
+  /// A sentence for each of the first ones, then the number of the others.
   var sentences: [String] {
     let shown = prefix(undeclaredCountMax).map(\.sentence)
     return count > undeclaredCountMax
-      ? shown + ["\(count - undeclaredCountMax) more products that are not declared"] : shown
+      ? shown + ["\(count - undeclaredCountMax) more undeclared products"] : shown
   }
 }

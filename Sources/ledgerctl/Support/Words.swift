@@ -1,4 +1,4 @@
-// Small words of output.
+// Formatting of counts, sizes and digests.
 import Base
 
 /// `1 event`, `2 events`.
@@ -6,7 +6,7 @@ func counted(_ count: Int, _ noun: String) -> String {
   "\(count) \(noun)\(count == 1 ? "" : "s")"
 }
 
-/// `17 B`, `1.5 MiB`: rounded down, for people.
+/// `17 B`, `1.5 MiB`, rounded down.
 func sizeText(_ byteCount: Int) -> String {
   let names = ["B", "KiB", "MiB", "GiB", "TiB"]
   var (whole, rest, index) = (byteCount, 0, 0)

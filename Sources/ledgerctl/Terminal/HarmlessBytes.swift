@@ -1,7 +1,7 @@
-// What a report or an event holds, on its way to a terminal: it may be shown, and drives nothing.
+// Escapes bytes of reports and events for a terminal, so that they cannot control it.
 
-/// `bytes` of UTF-8 with control characters but line feeds and tabs, and marks that turn the reading direction,
-/// written as JSON escapes. Our own bold text stays. A file or a pipe gets the bytes as they are.
+/// UTF-8 `bytes` in which control characters, except line feeds and tabs, and marks that change the reading direction
+/// are written as JSON escapes. The program's own bold text stays. A file or a pipe gets the bytes unchanged.
 func harmlessBytes(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
   var result: [UInt8] = []
   result.reserveCapacity(bytes.count)

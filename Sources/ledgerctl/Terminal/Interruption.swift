@@ -1,4 +1,4 @@
-// Signals: a request to stop is a flag that long work looks at.
+// Signals: a request to stop sets a flag that long operations check.
 import Glibc
 import Synchronization
 
@@ -6,28 +6,28 @@ import Synchronization
 struct Interruption: Sendable {
   private static let flag = Atomic<Bool>(false)
 
-  /// Takes over the signals. Call once, before other threads exist.
+  /// Installs the signal handlers. Call once, before other threads exist.
   static func install() -> Interruption {
-    // Named here so that no signal handler has to initialise it.
+    // Initialized here, so that no signal handler has to.
     flag.store(false, ordering: .relaxed)
     var action = sigaction()
     action.__sigaction_handler.sa_handler = { _ in
       Interruption.flag.store(true, ordering: .relaxed)
     }
     action.sa_flags = Int32(bitPattern: UInt32(SA_RESETHAND))
-    // Whoever started the program may have blocked them, and children inherit that.
+    // The parent may have blocked them, and children inherit that.
     var awaited = sigset_t()
     sigemptyset(&awaited)
-    // Under nohup the end of the terminal is not the end of the program.
+    // Under nohup the program continues when the terminal closes.
     let signals = isIgnored(SIGHUP) ? [SIGINT, SIGTERM] : [SIGINT, SIGTERM, SIGHUP]
     for signal in signals {
-      // Where a terminal ends, its shell and the kernel both send one.
+      // When a terminal closes, both its shell and the kernel send SIGHUP.
       if signal == SIGHUP { action.sa_flags = 0 }
       sigaction(signal, &action, nil)
       sigaddset(&awaited, signal)
     }
     sigprocmask(SIG_UNBLOCK, &awaited, nil)
-    // A closed pipe and a file size limit are to be errors of write, not deaths.
+    // A closed pipe or a file size limit is to be an error of write, not the end of the process.
     signal(SIGPIPE, SIG_IGN)
     signal(SIGXFSZ, SIG_IGN)
     return Interruption()
@@ -42,6 +42,6 @@ struct Interruption: Sendable {
 
   var isRequested: Bool { Self.flag.load(ordering: .relaxed) }
 
-  /// Throws `Interrupted` once a signal asked for the end.
+  /// Throws `Interrupted` if a signal asked the command to stop.
   func check() throws { if isRequested { throw Interrupted() } }
 }

@@ -3,25 +3,25 @@ import Glibc
 
 /// Why output could not be written.
 enum OutputError: Error, Equatable {
-  /// The reader has gone: not an error for the user.
+  /// The reader closed the pipe: not an error for the user.
   case closedPipe
-  /// The system refused, with its `errno`.
+  /// The system call failed, with its `errno`.
   case writeFailed(object: String, code: Int32)
 }
 
-/// A buffer before a descriptor that it does not own. What is still buffered at the end must be flushed.
+/// A buffer for a descriptor that it does not own. The owner must flush it at the end.
 final class Output {
   private static let capacityBytes = 64 * 1024
   private let descriptor: Int32
   private let name: String
   private let isTerminal: Bool
   private var buffer: [UInt8] = []
-  /// Sees what is written, as it leaves the buffer.
+  /// Receives the bytes as they leave the buffer.
   var observer: ((UnsafeRawBufferPointer) -> Void)?
-  /// Whether anything has left the buffer, so that it cannot be taken back.
+  /// Whether any bytes have left the buffer, so that `discard` cannot remove them.
   private(set) var hasWritten = false
 
-  /// - Parameter name: how errors call it.
+  /// - Parameter name: its name in errors.
   init(descriptor: Int32, name: String) {
     self.descriptor = descriptor
     self.name = name
@@ -51,7 +51,7 @@ final class Output {
     if buffer.count >= Self.capacityBytes { try flush() }
   }
 
-  /// Takes back what has not left the buffer.
+  /// Drops what is still in the buffer.
   func discard() { buffer.removeAll(keepingCapacity: true) }
 
   func flush() throws(OutputError) {
@@ -63,7 +63,7 @@ final class Output {
       }
       return writeAll(bytes, to: descriptor)
     }
-    // After an error too: what could not be written once is not tried again.
+    // After an error too: a failed write is not repeated.
     buffer.removeAll(keepingCapacity: true)
     switch code {
     case 0: return
@@ -73,7 +73,7 @@ final class Output {
   }
 }
 
-/// Writes all bytes, waiting where the descriptor does not block; returns 0 or the `errno`.
+/// Writes all bytes, waiting if the descriptor does not block; returns 0 or the `errno`.
 func writeAll(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int32 {
   var written = 0
   while written < bytes.count {
@@ -91,9 +91,9 @@ func writeAll(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int32 {
   return 0
 }
 
-/// Standard error, written at once. A failure there has nobody left to tell.
+/// Standard error, unbuffered. Errors of writing to it are ignored: there is nowhere to report them.
 struct Diagnostics: Sendable {
-  /// What it never shows.
+  /// Arguments that it never shows.
   let hidden: HiddenArguments
 
   func write(_ text: String) {
@@ -104,7 +104,7 @@ struct Diagnostics: Sendable {
   func writeLine(_ text: String) { write(text + "\n") }
 }
 
-/// The system's words for an `errno`.
+/// The system's message for an `errno`.
 func systemErrorText(_ code: Int32) -> String {
   var buffer = [CChar](repeating: 0, count: 256)
   guard strerror_r(code, &buffer, buffer.count) == 0 else { return "system error \(code)" }

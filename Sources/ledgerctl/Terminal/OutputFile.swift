@@ -1,23 +1,23 @@
-// `-o FILE`: a file that comes into being whole or not at all.
+// `-o FILE`: a file that is created atomically.
 import Glibc
 import Ledger
 
-/// A file written beside its final name and renamed in the end. Unless `commit` succeeds nothing is left behind,
-/// and a file that was there before stays as it was.
+/// A file that is written under a temporary name in the same folder and renamed at the end. Unless `commit` succeeds,
+/// no new file remains and an existing one stays unchanged.
 final class OutputFile {
   private let path: String
-  /// Nil where the target is no regular file (a device, a pipe) and is written in place.
+  /// Nil if the target is not a regular file (a device, a pipe) and is written in place.
   private let temporaryPath: String?
   private var descriptor: Int32
   let output: Output
 
-  /// Opens the file. A symbolic link is followed, so that its target is replaced, not the link.
+  /// Opens the file. If the path is a symbolic link, its target is replaced, not the link.
   ///
-  /// Throws where it would stand in the directory of a ledger.
+  /// Throws if the file would be inside a ledger's directory.
   /// - Parameters:
-  ///   - ledger: what the command has opened.
-  ///   - mode: of a new file; one that exists keeps its own.
-  ///   - isPrivate: whether its owner alone may read it, whatever the permissions of a file that it replaces.
+  ///   - ledger: the ledger that the command has opened.
+  ///   - mode: of a new file; an existing file keeps its mode.
+  ///   - isPrivate: whether only its owner may read it, whatever the permissions of a file that it replaces.
   init(
     path: String, outside ledger: LedgerDirectory?, mode newMode: mode_t = 0o666,
     isPrivate: Bool = false
@@ -37,19 +37,19 @@ final class OutputFile {
       let target = exists ? resolvedPath(path) : path
       let (folder, name) = Self.split(target)
       guard !name.isEmpty else {
-        throw Failure(operation: operation, object: path, cause: "it names no file")
+        throw Failure(operation: operation, object: path, cause: "it does not name a file")
       }
       if stat(folder, &status) != 0 {
-        let cause = errno == ENOENT ? "there is no such folder" : systemErrorText(errno)
+        let cause = errno == ENOENT ? "the folder does not exist" : systemErrorText(errno)
         throw Failure(operation: operation, object: folder, cause: cause)
       }
       if try isInsideLedger(folder, ledger) {
         throw Failure(
           operation: operation, object: path,
-          cause: "it lies in a ledger's directory, which holds the ledger's own files alone")
+          cause: "it is inside a ledger's directory, which may contain only the ledger's own files")
       }
       self.path = target
-      // Two processes have two ids; a leftover of an earlier one with the same id may go.
+      // Process ids are unique; a leftover of an earlier process with the same id is removed.
       let temporary = "\(folder)/.\(name.prefix(200)).tmp-\(getpid())"
       temporaryPath = temporary
       _ = unlink(temporary)
@@ -59,12 +59,12 @@ final class OutputFile {
     }
     let code = errno
     output = Output(descriptor: descriptor, name: path)
-    // Opening a pipe waits for its reader; a signal that came meanwhile asks for the end.
+    // Opening a pipe waits for its reader; a signal may have arrived meanwhile.
     if descriptor < 0, code == EINTR { throw Interrupted() }
     if descriptor < 0 { throw Failure(operation: operation, object: path, systemError: code) }
   }
 
-  /// Writes out what is buffered, and puts the file in its place, on disk.
+  /// Flushes the buffer, syncs the file and renames it to its final name.
   func commit() throws {
     try output.flush()
     if let temporaryPath {
@@ -93,7 +93,7 @@ final class OutputFile {
     return (folder.isEmpty ? "/" : String(folder), String(path[path.index(after: slash)...]))
   }
 
-  /// The name lasts only once its folder is synced; where that cannot be done the content is safe still.
+  /// The name is durable only after its folder is synced. If that fails, the content is safe nevertheless.
   private static func syncFolder(of path: String) {
     let descriptor = Glibc.open(split(path).folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard descriptor >= 0 else { return }
@@ -102,15 +102,15 @@ final class OutputFile {
   }
 }
 
-/// A path without links; as it is where it can't be resolved.
+/// A path without links; unchanged if it can't be resolved.
 func resolvedPath(_ path: String) -> String {
   guard let pointer = realpath(path, nil) else { return path }
   defer { free(pointer) }
   return String(cString: pointer)
 }
 
-/// Whether a folder is a ledger's directory, or lies in one: that of `ledger`, or of any other. Told by the folders
-/// themselves, so that neither a link nor another spelling of the path leads past it.
+/// Whether a folder is a ledger's directory or inside one: that of `ledger` or of any other. Compares the folders
+/// themselves, so that neither a link nor another spelling of the path gets around the check.
 func isInsideLedger(_ folder: String, _ ledger: LedgerDirectory?) throws(LedgerError) -> Bool {
   var known: [FileStatus] = []
   if let ledger {
@@ -141,7 +141,7 @@ extension Folder {
   }
 }
 
-/// Gives `body` the file at `path`, or standard output where that is nil or `-`, and finishes what it wrote.
+/// Calls `body` with the file at `path`, or with standard output if that is nil or `-`, and commits what it wrote.
 func withDestination(
   _ path: String?, _ context: Context, _ body: (Output) throws -> Void
 ) throws {

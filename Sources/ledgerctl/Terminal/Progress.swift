@@ -1,7 +1,7 @@
 // The progress line on standard error.
 import Glibc
 
-/// A bar with rate and time left, drawn at most ten times a second, and only on a terminal.
+/// A bar with rate and remaining time, drawn at most ten times a second and only on a terminal.
 final class Progress {
   /// What is counted.
   enum Unit { case bytes, count(String) }
@@ -21,7 +21,7 @@ final class Progress {
     diagnostics = context.diagnostics
   }
 
-  /// Notes how far the work is. `total` is nil where it is not known.
+  /// Reports progress. `total` is nil if it is not known.
   func update(_ done: Int, of total: Int?) {
     guard terminal.isTerminal else { return }
     let nowMs = monotonicMs()
@@ -33,17 +33,17 @@ final class Progress {
         columns: columns))
   }
 
-  /// Draws a line that stands until the next one; nothing where there is no terminal.
+  /// Draws a line that stays until the next one; without a terminal, nothing.
   func draw(_ line: String) {
     guard terminal.isTerminal else { return }
     isDrawn = true
     diagnostics.write("\r" + truncated(line, toColumns: columns) + "\u{1B}[K")
   }
 
-  /// How wide a line may be: in the last column it might begin another.
+  /// The maximum width of a line: text in the last column might wrap.
   private var columns: Int { (terminal.widthColumns ?? 80) - 1 }
 
-  /// Erases the line, so that what is printed next stands alone. It may be drawn again.
+  /// Erases the line before other text is printed. It may be drawn again.
   func erase() {
     guard isDrawn else { return }
     isDrawn = false
@@ -52,16 +52,16 @@ final class Progress {
 
   deinit { erase() }
 
-  /// The bar of a wide terminal, and the shortest that still tells something.
+  /// The longest bar, for a wide terminal, and the shortest that is still useful.
   private static let barColumns = 5...24
 
-  /// What is drawn. Where the line is too long for so many columns, the bar gives way. Binary floating point is
+  /// The line to draw. If it is too long for the columns, the bar is shortened or left out. Binary floating point is
   /// good enough here: nothing is counted with it.
   static func line(
     label: String, unit: Unit, done: Int, total: Int?, elapsedMs: Int64, columns: Int
   ) -> String {
     let seconds = Double(max(elapsedMs, 1)) / 1000
-    // Bounded, since a conversion to an integer of what does not fit would end the program.
+    // Bounded: converting a value that is too large to an integer would crash.
     let rate = min(Double(done) / seconds, 1e15)
     var words = "  \(text(Double(done), unit))  \(text(rate, unit))/s"
     if let total, rate > 0, done < total {

@@ -1,12 +1,12 @@
-// A secret from standard input: a line of a pipe or file, or typed at a terminal that does not show it.
+// Reads a secret from standard input: piped, or typed at a terminal without echo.
 import Glibc
 
-/// Reads secrets, which are too good for command lines: those stand in process lists and histories.
+/// Reads secrets. They are not arguments because command lines appear in process lists and shell histories.
 enum SecretInput {
   private static let byteCountMax = 4096
 
-  /// The bytes that came, without the line end; at a terminal those of one line.
-  /// - Parameter prompt: shown at a terminal alone.
+  /// The bytes read, without the line end; from a terminal, one line.
+  /// - Parameter prompt: shown only on a terminal.
   static func read(prompt: String, _ context: Context) throws -> [UInt8] {
     var bytes: [UInt8]
     if isatty(STDIN_FILENO) == 1 {

@@ -1,28 +1,28 @@
-// What may be shown of the command line: never what looks like a secret, wherever it stands.
+// Which parts of the command line messages may show: never what looks like a secret.
 import Glibc
 import Intake
 import Server
 
-/// Decides what messages show of an argument, a path included.
+/// What messages show of an argument or a path.
 enum ShownArgument {
-  /// So many characters of an argument that was not understood are shown.
+  /// The number of characters shown of an invalid argument.
   private static let lengthMax = 24
 
-  /// An argument that was not understood, as a message may show it.
+  /// An invalid argument, as a message may show it.
   static func text(_ argument: some StringProtocol) -> String {
     hiddenPart(of: String(argument)) == nil
       ? visible(argument, limit: lengthMax) : SecretText.substitute(argument)
   }
 
-  /// A path, whole, but for what looks like a secret.
+  /// A whole path, except for what looks like a secret.
   static func path(_ path: String) -> String {
     guard let part = hiddenPart(of: path) else { return visible(path) }
     return visible(path.dropLast(part.count)) + SecretText.substitute(part)
   }
 
-  /// What of an argument must not be shown; nil where all may be. What exists under a name is a file or folder and no
-  /// secret, and so are the folders that lead to one that is still to be made. A token is never shown: it may have
-  /// been given in the place of a name just before.
+  /// The part of an argument that must not be shown; nil if all of it may be. The name of an existing file or folder
+  /// is not a secret, and neither are the existing folders of the path of a new file. A token is never shown, even if
+  /// a file has that name: an earlier run may have created it by mistake.
   static func hiddenPart(of argument: String) -> String? {
     guard SecretText.isLikely(argument) else { return nil }
     if argument.utf8.count >= Int(PATH_MAX) { return argument }
@@ -41,25 +41,25 @@ enum ShownArgument {
   }
 }
 
-/// The arguments of a run that no line on standard error may hold. Errors name files and folders as they were
-/// given, through many layers; all of them pass here.
+/// The arguments of this run that must not appear on standard error. Errors quote paths as they were given, from many
+/// layers; every line passes through here.
 struct HiddenArguments: Sendable {
   private struct Hidden {
     let bytes: [UInt8]
     let substitute: [UInt8]
   }
 
-  /// An error may quote a beginning alone.
+  /// An error may quote only the beginning of an argument.
   private static let recognizedBytes = 16
   private let hidden: [Hidden]
 
-  /// Looks at the arguments as they are before the command does anything.
+  /// Checks the arguments before the command does anything.
   init(_ arguments: [String]) {
     var hidden: [Hidden] = []
     for argument in arguments {
       for part in Self.parts(of: argument) {
         guard let secret = ShownArgument.hiddenPart(of: part) else { continue }
-        // Errors show control characters as escapes, and paths without a slash at the end.
+        // Errors escape control characters and show paths without a trailing slash.
         for form in Set([secret, visible(secret)]) {
           var bytes = Array(form.utf8)
           while bytes.last == UInt8(ascii: "/") { bytes.removeLast() }
@@ -72,7 +72,7 @@ struct HiddenArguments: Sendable {
     self.hidden = hidden.sorted { $0.bytes.count > $1.bytes.count }
   }
 
-  /// The argument itself, and what stands on either side of an equals sign or between commas.
+  /// The argument itself, the text on either side of an equals sign, and the parts between commas.
   private static func parts(of argument: String) -> [String] {
     var parts = [argument]
     if let equals = argument.firstIndex(of: "=") {
@@ -83,7 +83,7 @@ struct HiddenArguments: Sendable {
     return parts
   }
 
-  /// The text without them, and without their beginnings.
+  /// The text without the hidden arguments and their beginnings.
   func removed(from text: String) -> String {
     if hidden.isEmpty { return text }
     let bytes = Array(text.utf8)

@@ -1,9 +1,9 @@
-// What is known of the terminals that standard output and standard error may be.
+// Properties of standard output and standard error as terminals.
 import Glibc
 
-/// One of the standard descriptors, seen as a terminal.
+/// A standard descriptor that may be a terminal.
 struct Terminal: Sendable {
-  /// Whether there is a terminal at all.
+  /// Whether it is a terminal.
   let isTerminal: Bool
   /// Whether bold text may be written: a terminal, and neither NO_COLOR nor TERM=dumb.
   let hasStyle: Bool
@@ -16,7 +16,7 @@ struct Terminal: Sendable {
       isTerminal && environmentValue("NO_COLOR") == nil && environmentValue("TERM") != "dumb"
   }
 
-  /// The terminal's width in columns, nil where there is no terminal or it does not say.
+  /// The terminal's width in columns; nil if there is no terminal or its width is unknown.
   var widthColumns: Int? {
     guard isTerminal else { return nil }
     var size = winsize()
@@ -24,7 +24,7 @@ struct Terminal: Sendable {
     return Int(size.ws_col)
   }
 
-  /// `text` in bold where that is possible.
+  /// `text` in bold, if the terminal has styles.
   func bold(_ text: String) -> String { hasStyle ? "\u{1B}[1m\(text)\u{1B}[0m" : text }
 }
 

@@ -1,10 +1,10 @@
-// Tables for people: aligned columns, harmless text.
+// Text tables with aligned columns and escaped text.
 
-/// Rows under headings. Cells are made harmless as they come in.
+/// Rows under headings. Cells are escaped when they are added.
 struct TextTable {
   struct Column {
     let heading: String
-    /// Numbers stand to the right.
+    /// Numbers are aligned to the right.
     let isNumber: Bool
 
     init(_ heading: String, isNumber: Bool = false) {
@@ -13,9 +13,9 @@ struct TextTable {
     }
   }
 
-  /// A column is not made narrower than this to fit a terminal.
+  /// Columns are not made narrower than this to fit a terminal.
   private static let narrowestColumns = 6
-  /// Cells wider than this stand out of line: one huge cell must not pad every row to its width.
+  /// Wider cells do not widen their column: one huge cell must not pad every row.
   private static let widestColumns = 1000
   private static let gap = "  "
   private let columns: [Column]
@@ -30,7 +30,7 @@ struct TextTable {
   /// Whether there is no row.
   var isEmpty: Bool { rows.isEmpty }
 
-  /// Adds a row; missing cells are empty, surplus ones are a mistake of the program.
+  /// Adds a row. Missing cells are empty; surplus cells are a programming error.
   mutating func append(_ cells: [String]) {
     precondition(cells.count <= columns.count)
     let safe = cells.map { visible($0) }
@@ -41,8 +41,8 @@ struct TextTable {
     rows.append(safe)
   }
 
-  /// Writes headings and rows. Where the terminal is too narrow the widest text columns are cut, unless the rows
-  /// hold what people copy from them.
+  /// Writes headings and rows. If the terminal is too narrow, the widest text columns are cut; `isCut` is false for
+  /// tables whose text people copy.
   func write(
     to output: Output, terminal: Terminal, isCut: Bool = true
   ) throws(OutputError) {
@@ -66,12 +66,12 @@ struct TextTable {
     return line
   }
 
-  /// The columns' widths in a terminal of so many columns.
+  /// The columns' widths in a terminal of `limit` columns.
   func fitted(to limit: Int?) -> [Int] {
     guard let limit else { return widths }
     var fitted = widths
     var surplus = widths.reduce(0, +) + Self.gap.count * (widths.count - 1) - limit
-    // A number that is cut is a wrong number: only text gives way.
+    // A cut number is a wrong number: only text columns are narrowed.
     let candidates = columns.indices.filter { !columns[$0].isNumber }
     while surplus > 0, let widest = candidates.max(by: { fitted[$0] < fitted[$1] }),
       fitted[widest] > Self.narrowestColumns

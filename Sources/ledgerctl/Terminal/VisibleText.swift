@@ -1,7 +1,7 @@
-// Text from outside, made harmless for a terminal, and how wide it is there.
+// Escapes external text for a terminal and measures its width.
 
-/// `text` with control characters, marks that turn the reading direction and the like written as escapes, so
-/// that a hostile string can neither drive a terminal nor break a line. At most `limit` scalars are kept.
+/// `text` with control characters, marks that change the reading direction and the like written as escapes, so
+/// that a hostile string can neither control a terminal nor break a line. At most `limit` scalars are kept.
 func visible(_ text: some StringProtocol, limit: Int = .max) -> String {
   var result = String.UnicodeScalarView()
   for (index, scalar) in text.unicodeScalars.enumerated() {
@@ -26,13 +26,13 @@ private func isDangerous(_ scalar: Unicode.Scalar) -> Bool {
   if scalar.value < 0x7F { return scalar.value < 0x20 }
   switch scalar.properties.generalCategory {
   case .control, .lineSeparator, .paragraphSeparator, .surrogate, .unassigned: return true
-  // The joiners shape emoji and scripts and drive nothing.
+  // The joiners shape emoji and scripts; they control nothing.
   case .format: return scalar.value != 0x200C && scalar.value != 0x200D
   default: return false
   }
 }
 
-/// Columns that `text` takes up in a terminal: scalars, where marks count 0 and wide ones 2.
+/// The columns that `text` occupies in a terminal: combining marks count 0, wide characters 2.
 func widthColumns(_ text: String) -> Int {
   var width = 0
   for scalar in text.unicodeScalars { width += widthColumns(scalar) }
@@ -55,7 +55,7 @@ private func widthColumns(_ scalar: Unicode.Scalar) -> Int {
   }
 }
 
-/// `text` cut to so many columns, its last one then an ellipsis.
+/// `text` cut to `limit` columns; the last one is then an ellipsis.
 func truncated(_ text: String, toColumns limit: Int) -> String {
   guard widthColumns(text) > limit, limit > 0 else { return limit > 0 ? text : "" }
   var result = String.UnicodeScalarView()
