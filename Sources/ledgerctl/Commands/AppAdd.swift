@@ -129,15 +129,10 @@ private func addApp(
     ])
   }
   if options.isJSON {
-    var writer = JSONWriter()
-    writer.beginObject()
-    writer.key("app_family_id")
-    writer.string(id)
-    writer.key("position")
-    writer.integer(positions.lowerBound)
-    writer.endObject()
-    try context.output.write(writer.bytes)
-    try context.output.writeLine()
+    try context.output.writeObject { writer in
+      writer.member("app_family_id", id)
+      writer.member("position", positions.lowerBound)
+    }
   } else {
     try context.output.writeLine(id)
   }

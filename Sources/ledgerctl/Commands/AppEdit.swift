@@ -94,13 +94,10 @@ private func editApp(
     return (app.appFamilyID, positions.lowerBound)
   }
   if options.isJSON {
-    var writer = JSONWriter()
-    writer.object { writer in
+    try context.output.writeObject { writer in
       writer.member("app_family_id", id)
       writer.member("position", position)
     }
-    try context.output.write(writer.bytes)
-    try context.output.writeLine()
   } else if let position {
     try context.output.writeLine("Changed app family \(id) at position \(position)")
   } else {

@@ -57,12 +57,7 @@ private func listApps(
   _ apps: [RegisteredApp], isJSON: Bool, _ context: Context
 ) throws -> ExitCode {
   if isJSON {
-    var writer = JSONWriter()
-    writer.beginArray()
-    for app in apps { writer.object { write(app, to: &$0) } }
-    writer.endArray()
-    try context.output.write(writer.bytes)
-    try context.output.writeLine()
+    try context.output.writeArray(apps) { write($0, to: &$1) }
     return .done
   }
   if apps.isEmpty {
@@ -95,8 +90,7 @@ private func showApp(
     $0.appFamilyID.hasSameBytes(as: registration.appFamilyID)
   }
   if isJSON {
-    var writer = JSONWriter()
-    writer.object { writer in
+    try context.output.writeObject { writer in
       write(app, to: &writer)
       writer.array("sales", sold.sorted { $0.key < $1.key }) { entry, writer in
         writer.object { writer in
@@ -106,8 +100,6 @@ private func showApp(
       }
       writer.array("undeclared_products", undeclared) { $0.write(to: &$1) }
     }
-    try context.output.write(writer.bytes)
-    try context.output.writeLine()
     return .done
   }
   var sheet = Sheet(context)

@@ -321,8 +321,7 @@ private func writeJSON(
   _ report: AuditReport, _ projections: ProjectionVerdict, _ snapshots: [AuditedSnapshot]?,
   _ context: Context
 ) throws {
-  var writer = JSONWriter()
-  writer.object { writer in
+  try context.output.writeObject { writer in
     writer.member("whole", report.isWhole)
     writer.member("events", report.eventCount)
     writer.member("size", report.size)
@@ -380,6 +379,4 @@ private func writeJSON(
     }
     writer.member("further_findings", report.furtherFindingCount)
   }
-  try context.output.write(writer.bytes)
-  try context.output.writeLine()
 }

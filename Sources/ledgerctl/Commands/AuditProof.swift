@@ -45,16 +45,13 @@ private func auditProof(_ invocation: Invocation, _ context: Context) throws -> 
     ])
     return .done
   }
-  var writer = JSONWriter()
-  writer.object { writer in
+  try context.output.writeObject { writer in
     writer.member("position", proof.index)
     writer.member("origin", head.origin)
     writer.member("size", head.size)
     writer.member("root", head.root.base64)
     writer.member("record", record)
   }
-  try context.output.write(writer.bytes)
-  try context.output.writeLine()
   return .done
 }
 
@@ -116,15 +113,12 @@ private func auditConsistency(_ invocation: Invocation, _ context: Context) thro
     ])
     return .done
   }
-  var writer = JSONWriter()
-  writer.object { writer in
+  try context.output.writeObject { writer in
     writer.member("origin", heads.new.origin)
     writer.member("old_size", heads.old.size)
     writer.member("old_root", heads.old.root.base64)
     writer.member("new_size", heads.new.size)
     writer.member("new_root", heads.new.root.base64)
   }
-  try context.output.write(writer.bytes)
-  try context.output.writeLine()
   return .done
 }

@@ -265,8 +265,7 @@ private struct BooksDifference {
   // MARK: JSON
 
   func writeJSON(_ output: Output) throws {
-    var writer = JSONWriter()
-    writer.object { writer in
+    try output.writeObject { writer in
       for (key, side) in [("from" as StaticString, before), ("to", after)] {
         writer.key(key)
         writer.object { writer in
@@ -309,8 +308,6 @@ private struct BooksDifference {
         }
       }
     }
-    try output.write(writer.bytes)
-    try output.writeLine()
   }
 
   private func write(_ line: JournalDifference.Line?, _ writer: inout JSONWriter) {

@@ -44,15 +44,12 @@ private func showHistory(
   }
   let entries = HistoryEntry.all(of: user)
   if options.isJSON {
-    var writer = JSONWriter()
-    writer.object { writer in
+    try context.output.writeObject { writer in
       writer.member("user_identifier", user.userIdentifier)
       writer.member("first_seen_at", atMs: user.firstSeenAtMs)
       writer.member("last_seen_at", atMs: user.lastSeenAtMs)
       writer.array("entries", entries) { $0.write(to: &$1) }
     }
-    try context.output.write(writer.bytes)
-    try context.output.writeLine()
     return .done
   }
   var sheet = Sheet(context)

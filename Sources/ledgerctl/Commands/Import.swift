@@ -164,23 +164,16 @@ private func report(
   _ summary: ImportSummary, _ options: ImportOptions, _ context: Context
 ) throws {
   if options.isJSON {
-    var writer = JSONWriter()
-    writer.beginObject()
-    for (key, count): (StaticString, Int) in [
-      ("lines", summary.lines), ("uploads", summary.uploads), ("known", summary.known),
-      ("refused", summary.refused), ("warnings", summary.warnings),
-      ("registered_apps", summary.registered),
-    ] {
-      writer.key(key)
-      writer.integer(count)
+    return try context.output.writeObject { writer in
+      writer.member("lines", summary.lines)
+      writer.member("uploads", summary.uploads)
+      writer.member("known", summary.known)
+      writer.member("refused", summary.refused)
+      writer.member("warnings", summary.warnings)
+      writer.member("registered_apps", summary.registered)
+      writer.member("first_position", summary.positions?.lowerBound)
+      writer.member("last_position", summary.positions?.upperBound)
     }
-    writer.key("first_position")
-    if let first = summary.positions?.lowerBound { writer.integer(first) } else { writer.null() }
-    writer.key("last_position")
-    if let last = summary.positions?.upperBound { writer.integer(last) } else { writer.null() }
-    writer.endObject()
-    try context.output.write(writer.bytes)
-    return try context.output.writeLine()
   }
   if summary.isRefusedAsWhole {
     return try context.output.writeLine(

@@ -59,18 +59,11 @@ private func createLedger(_ options: InitOptions, _ context: Context) throws -> 
     try context.output.writeLine("Created ledger \(origin) in \(path).")
     return .done
   }
-  var writer = JSONWriter()
-  writer.beginObject()
-  writer.key("origin")
-  writer.string(origin)
-  writer.key("id")
-  writer.string(ledger.identity.id.description)
-  writer.key("path")
-  writer.string(path)
-  writer.key("created_at")
-  writer.string(Timestamp.text(ms: ledger.identity.createdAtMs))
-  writer.endObject()
-  try context.output.write(writer.bytes)
-  try context.output.writeLine()
+  try context.output.writeObject { writer in
+    writer.member("origin", origin)
+    writer.member("id", "\(ledger.identity.id)")
+    writer.member("path", path)
+    writer.member("created_at", atMs: ledger.identity.createdAtMs)
+  }
   return .done
 }

@@ -49,18 +49,11 @@ private func listKeys(
     }
     return .done
   }
-  var writer = JSONWriter()
-  writer.beginArray()
-  for key in keys {
-    writer.object { writer in
-      writer.member("name", key.name)
-      writer.member("id", key.idText)
-      writer.member("key", "\(key)")
-      writer.member("signs", key == signing)
-    }
+  try context.output.writeArray(keys) { key, writer in
+    writer.member("name", key.name)
+    writer.member("id", key.idText)
+    writer.member("key", "\(key)")
+    writer.member("signs", key == signing)
   }
-  writer.endArray()
-  try context.output.write(writer.bytes)
-  try context.output.writeLine()
   return .done
 }

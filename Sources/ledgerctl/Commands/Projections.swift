@@ -81,21 +81,14 @@ func versionText(_ version: ProjectionStatus.Version) -> String {
 }
 
 private func writeJSON(_ list: ProjectionList?, lag: Int?, _ context: Context) throws {
-  var writer = JSONWriter()
-  writer.beginArray()
-  for entry in list?.entries ?? [] {
-    writer.object { writer in
-      writer.member("name", entry.version.name)
-      writer.member("version", entry.version.stored)
-      writer.member("current_version", entry.version.current)
-      writer.member("position", list?.position)
-      writer.member("rows", entry.rowCount)
-      writer.member("lag", lag)
-      writer.member("in_use_since", list?.inUseSinceMs.map(timeText))
-      writer.member("must_be_rebuilt", list?.mustBeRebuilt ?? true)
-    }
+  try context.output.writeArray(list?.entries ?? []) { entry, writer in
+    writer.member("name", entry.version.name)
+    writer.member("version", entry.version.stored)
+    writer.member("current_version", entry.version.current)
+    writer.member("position", list?.position)
+    writer.member("rows", entry.rowCount)
+    writer.member("lag", lag)
+    writer.member("in_use_since", list?.inUseSinceMs.map(timeText))
+    writer.member("must_be_rebuilt", list?.mustBeRebuilt ?? true)
   }
-  writer.endArray()
-  try context.output.write(writer.bytes)
-  try context.output.writeLine()
 }

@@ -89,15 +89,10 @@ private func rebuild(
   let database = try ledger.projections()
   let head = try Report.head(of: database)
   if options.isJSON {
-    var writer = JSONWriter()
-    writer.beginObject()
-    writer.key("events")
-    writer.integer(head.size)
-    writer.key("root")
-    writer.string(head.root.base64)
-    writer.endObject()
-    try context.output.write(writer.bytes)
-    try context.output.writeLine()
+    try context.output.writeObject { writer in
+      writer.member("events", head.size)
+      writer.member("root", head.root.base64)
+    }
   } else {
     try context.output.writeLine("Rebuilt the projections from \(counted(head.size, "event"))")
   }

@@ -95,20 +95,13 @@ private func run(
 
 private func report(_ summary: RetrySummary, isJSON: Bool, _ context: Context) throws {
   if isJSON {
-    var writer = JSONWriter()
-    writer.beginObject()
-    for (key, count): (StaticString, Int) in [
-      ("waiting_before", summary.waitingBefore), ("attempted", summary.attempted),
-      ("settled", summary.settled), ("waiting", summary.waiting),
-    ] {
-      writer.key(key)
-      writer.integer(count)
+    return try context.output.writeObject { writer in
+      writer.member("waiting_before", summary.waitingBefore)
+      writer.member("attempted", summary.attempted)
+      writer.member("settled", summary.settled)
+      writer.member("waiting", summary.waiting)
+      writer.member("is_handed_over", summary.isHandedOver)
     }
-    writer.key("is_handed_over")
-    writer.boolean(summary.isHandedOver)
-    writer.endObject()
-    try context.output.write(writer.bytes)
-    return try context.output.writeLine()
   }
   let line =
     if summary.isHandedOver {

@@ -100,13 +100,10 @@ private func show(
     let consequences = try EventEffects(
       of: line, try ledger.queries(asOf: options.asOf))
     if options.isJSON {
-      var writer = JSONWriter()
-      writer.object { writer in
+      try context.output.writeObject { writer in
         writer.key("led_to")
         consequences.write(to: &writer)
       }
-      try context.output.write(writer.bytes)
-      try context.output.writeLine()
     } else {
       try consequences.write(context)
     }
@@ -142,16 +139,13 @@ private func showReceipt(
   let verifications = try queries.verifications(ofReceipt: id)
   let purchases = try queries.purchases(of: receipt)
   if options.isJSON {
-    var writer = JSONWriter()
-    writer.object { writer in
+    return try context.output.writeObject { writer in
       writer.key("receipt")
       receipt.write(to: &writer)
       writer.array("uploads", uploads) { $0.write(to: &$1) }
       writer.array("verifications", verifications) { $0.write(to: &$1) }
       writer.array("purchases", purchases) { $0.write(to: &$1) }
     }
-    try context.output.write(writer.bytes)
-    return try context.output.writeLine()
   }
   var sheet = Sheet(context)
   try sheet.fields(receipt.fields)
@@ -179,8 +173,7 @@ private func showSale(
   }
   let found = try sales.map { (sale: $0, exceptions: try queries.exceptions(of: $0)) }
   if options.isJSON {
-    var writer = JSONWriter()
-    writer.object { writer in
+    return try context.output.writeObject { writer in
       writer.array("sales", found) { entry, writer in
         writer.object { writer in
           writer.key("sale")
@@ -189,8 +182,6 @@ private func showSale(
         }
       }
     }
-    try context.output.write(writer.bytes)
-    return try context.output.writeLine()
   }
   var sheet = Sheet(context)
   for (index, entry) in found.enumerated() {

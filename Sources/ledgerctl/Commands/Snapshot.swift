@@ -144,13 +144,10 @@ let snapshotPruneCommand = Command(
     return kept
   }
   if invocation.has("json") {
-    var writer = JSONWriter()
-    writer.object { writer in
+    try context.output.writeObject { writer in
       writer.array("kept", kept) { $1.integer($0.header.size) }
       writer.array("removed", removed) { $1.string($0) }
     }
-    try context.output.write(writer.bytes)
-    try context.output.writeLine()
   } else {
     try context.output.writeLine(
       "Removed \(counted(removed.count, "snapshot")), kept \(kept.count)")
@@ -220,14 +217,11 @@ private func restore(
   }
   let head = try Report.head(of: try ledger.projections())
   if invocation.has("json") {
-    var writer = JSONWriter()
-    writer.object { writer in
+    try context.output.writeObject { writer in
       writer.member("snapshot", used.header.size)
       writer.member("events", head.size)
       writer.member("root", head.root.base64)
     }
-    try context.output.write(writer.bytes)
-    try context.output.writeLine()
   } else {
     try context.output.writeLine(
       "Restored snapshot \(used.name) and folded \(counted(head.size - used.header.size, "later event"))"
@@ -267,8 +261,7 @@ private func write(
   _ context: Context
 ) throws {
   if isJSON {
-    var writer = JSONWriter()
-    writer.object { writer in
+    return try context.output.writeObject { writer in
       writer.array("snapshots", lines) { $0.write(to: &$1) }
       writer.array("unreadable", unreadable) { entry, writer in
         writer.object { writer in
@@ -277,8 +270,6 @@ private func write(
         }
       }
     }
-    try context.output.write(writer.bytes)
-    return try context.output.writeLine()
   }
   if lines.isEmpty, unreadable.isEmpty {
     return try context.output.writeLine(

@@ -123,8 +123,7 @@ private struct PastStanding {
 
   func write(isJSON: Bool, _ context: Context) throws {
     if isJSON {
-      var writer = JSONWriter()
-      writer.object { writer in
+      return try context.output.writeObject { writer in
         writer.member("origin", identity.origin)
         writer.member("id", "\(identity.id)")
         writer.member("events", size)
@@ -133,8 +132,6 @@ private struct PastStanding {
         writer.key("projections")
         ledgerctl.write(status, lag: 0, &writer)
       }
-      try context.output.write(writer.bytes)
-      return try context.output.writeLine()
     }
     var sheet = Sheet(context)
     try sheet.fields([
@@ -230,8 +227,7 @@ private func countFields(_ counts: ProjectionStatus.Counts) -> [(name: String, v
 
 private func writeJSON(_ standing: Standing, _ context: Context) throws {
   let identity = standing.directory.identity
-  var writer = JSONWriter()
-  writer.object { writer in
+  try context.output.writeObject { writer in
     writer.member("origin", identity.origin)
     writer.member("id", "\(identity.id)")
     writer.member("path", standing.directory.path)
@@ -260,8 +256,6 @@ private func writeJSON(_ standing: Standing, _ context: Context) throws {
     case .success(let status?): write(status, lag: standing.lag, &writer)
     }
   }
-  try context.output.write(writer.bytes)
-  try context.output.writeLine()
 }
 
 private func write(_ damage: LedgerError, _ writer: inout JSONWriter) {

@@ -129,13 +129,10 @@ private func write(
   _ token: String, _ kept: Configuration.Token, isJSON: Bool, to output: Output
 ) throws(OutputError) {
   if isJSON {
-    var writer = JSONWriter()
-    writer.object { writer in
+    try output.writeObject { writer in
       writer.member("token", token)
       kept.write(to: &writer)
     }
-    try output.write(writer.bytes)
-    try output.writeLine()
   } else {
     try output.writeLine(token)
   }
@@ -173,14 +170,11 @@ private func listTokens(
     options.appFamilyID == nil || $0.appFamilyID == options.appFamilyID
   }
   if options.isJSON {
-    var writer = JSONWriter()
-    writer.object { writer in
+    try context.output.writeObject { writer in
       writer.array("tokens", tokens) { token, writer in
         writer.object { token.write(to: &$0) }
       }
     }
-    try context.output.write(writer.bytes)
-    try context.output.writeLine()
     return .done
   }
   if tokens.isEmpty {
@@ -212,10 +206,7 @@ private func revokeToken(
       cause: "there is no token with this id")
   }
   if options.isJSON {
-    var writer = JSONWriter()
-    writer.object { token.write(to: &$0) }
-    try context.output.write(writer.bytes)
-    try context.output.writeLine()
+    try context.output.writeObject { token.write(to: &$0) }
     return .done
   }
   let revokedAt = token.revokedAtMs.map(timeText) ?? ""
@@ -231,7 +222,6 @@ extension Configuration.Token {
     writer.member("id", id)
     writer.member("app_family_id", appFamilyID)
     writer.member("created_at", atMs: createdAtMs)
-    writer.key("revoked_at")
-    if let revokedAtMs { writer.string(timeText(revokedAtMs)) } else { writer.null() }
+    writer.member("revoked_at", revokedAtMs.map(timeText))
   }
 }

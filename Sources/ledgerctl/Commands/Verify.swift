@@ -165,8 +165,7 @@ private func writeJSON(
   _ context: Context
 ) throws {
   let receipt = input.receipt
-  var writer = JSONWriter()
-  writer.object { writer in
+  try context.output.writeObject { writer in
     writer.member("is_good", isGood(verdict, finding))
     writer.member("style", receipt.style.rawValue)
     writer.member("environment", receipt.environment)
@@ -186,6 +185,4 @@ private func writeJSON(
     writer.key("app_store")
     if let finding { finding.write(to: &writer) } else { writer.null() }
   }
-  try context.output.write(writer.bytes)
-  try context.output.writeLine()
 }

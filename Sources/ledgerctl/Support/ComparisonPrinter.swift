@@ -138,8 +138,7 @@ struct ComparisonPrinter {
   // MARK: JSON
 
   func writeJSON() throws {
-    var writer = JSONWriter()
-    writer.object { writer in
+    try context.output.writeObject { writer in
       writer.member("differs", !comparison.isEmpty)
       writer.member("position", comparison.position)
       writer.member("is_of_this_log", comparison.isOfThisLog)
@@ -156,8 +155,6 @@ struct ComparisonPrinter {
       writer.array("views", comparison.views.filter { !$0.isEmpty }, write)
       writer.array("revenue", comparison.revenue?.rows ?? [], write)
     }
-    try context.output.write(writer.bytes)
-    try context.output.writeLine()
   }
 
   private func write(_ difference: TableDifference, _ writer: inout JSONWriter) {

@@ -84,23 +84,16 @@ private func report(
   _ options: DeclarationOptions, _ context: Context
 ) throws {
   if options.isJSON {
-    var writer = JSONWriter()
-    writer.beginObject()
-    writer.key("entries")
-    writer.integer(declaration.entryCount)
-    if type == .pricesDeclared {
-      writer.key("zero_prices")
-      writer.integer(declaration.zeroPrices?.count ?? 0)
-    }
-    writer.key("first_position")
     let isResumed = appended.new != nil && !appended.isComplete
     let first = isResumed ? appended.known : appended.new?.lowerBound
-    if let first = first ?? appended.known { writer.integer(first) } else { writer.null() }
-    writer.key("is_known")
-    writer.boolean(appended.new == nil)
-    writer.endObject()
-    try context.output.write(writer.bytes)
-    return try context.output.writeLine()
+    return try context.output.writeObject { writer in
+      writer.member("entries", declaration.entryCount)
+      if type == .pricesDeclared {
+        writer.member("zero_prices", declaration.zeroPrices?.count ?? 0)
+      }
+      writer.member("first_position", first ?? appended.known)
+      writer.member("is_known", appended.new == nil)
+    }
   }
   guard let new = appended.new else {
     return try context.output.writeLine(

@@ -39,6 +39,28 @@ extension JSONWriter {
   }
 }
 
+extension Output {
+  /// Writes one JSON object and a line feed.
+  func writeObject(_ body: (inout JSONWriter) -> Void) throws(OutputError) {
+    var writer = JSONWriter()
+    writer.object(body)
+    try write(writer.bytes)
+    try writeLine()
+  }
+
+  /// Writes a JSON array with an object for each element, and a line feed.
+  func writeArray<Element>(
+    _ elements: [Element], _ body: (Element, inout JSONWriter) -> Void
+  ) throws(OutputError) {
+    var writer = JSONWriter()
+    writer.beginArray()
+    for element in elements { writer.object { body(element, &$0) } }
+    writer.endArray()
+    try write(writer.bytes)
+    try writeLine()
+  }
+}
+
 extension ReceiptDetail {
   func write(to writer: inout JSONWriter) {
     writer.object { writer in
