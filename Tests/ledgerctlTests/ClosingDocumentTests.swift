@@ -1,9 +1,9 @@
-// The output that docs/revenue.md shows of closing a month is that of the transcript.
+// docs/revenue.md shows the same output as the transcript about closing a month.
 import Foundation
 import Testing
 
 @Suite struct ClosingDocumentTests {
-  @Test func outputInTheDocumentIsThatOfTheTranscript() throws {
+  @Test func documentShowsTheTranscriptsOutput() throws {
     let root = URL(fileURLWithPath: Transcript.folder).deletingLastPathComponent()
       .deletingLastPathComponent().deletingLastPathComponent()
     let document = try String(
@@ -18,7 +18,7 @@ import Testing
     #expect(blocks.count == 4)
     for line in blocks.flatMap({ $0.element.split(separator: "\n").map(String.init) }) {
       if line.hasPrefix("$ ") {
-        // Each command stands in a step of the transcript.
+        // Each command is in a step of the transcript.
         let command = String(line.dropFirst(2))
         #expect(
           transcript.steps.contains { $0.command.joined().contains(command) }, "\(command)")

@@ -1,11 +1,11 @@
-// Reports that meet damage in the projections.
+// Commands that find damage in the projections.
 import Foundation
 import Projections
 import TestSupport
 import Testing
 
 @Suite struct DamagedProjectionTests {
-  /// A shop to whose projections something was done that no command does.
+  /// A shop whose projections were changed by other means than a command.
   private func shop(_ change: (_ path: String) throws -> Void) throws -> Sandbox {
     let sandbox = try Sandbox()
     let made = try sandbox.run(
@@ -20,7 +20,7 @@ import Testing
     try shop { try Database.damage(table, in: $0) }
   }
 
-  @Test func aReportIsMadeOnceMoreAfterARebuild() throws {
+  @Test func reportIsRepeatedAfterARebuild() throws {
     let sandbox = try damagedShop("sales")
     let outcome = try sandbox.run(
       "ledgerctl export journal --format csv --ledger shop >again.csv; "
@@ -31,7 +31,7 @@ import Testing
         == "ledgerctl: export: the projections are damaged; rebuilding them\n")
   }
 
-  /// A shop whose projections lack what this program's have.
+  /// A shop whose projections lack a table or column of this program's.
   private func changedShop(_ change: String) throws -> Sandbox {
     try shop { path in
       if change.isEmpty {
@@ -43,11 +43,11 @@ import Testing
     }
   }
 
-  /// An empty file, too, is a database.
+  /// An empty file is a database too.
   @Test(arguments: [
     "", "DROP TABLE sales", "DROP TABLE progress", "ALTER TABLE sales RENAME quantity TO pieces",
     "DROP TABLE later_lines",
-  ]) func whatLacksATableOrAColumnIsBuiltAnewByWhoeverReadsIt(_ change: String) throws {
+  ]) func readersRebuildProjectionsThatLackATableOrColumn(_ change: String) throws {
     let sandbox = try changedShop(change)
     let outcome = try sandbox.run(
       "ledgerctl export journal --format csv --ledger shop >again.csv; echo $?; "
@@ -61,7 +61,7 @@ import Testing
     ("", ["status", "projections list", "rebuild --check", "rebuild --compare"]),
     ("DROP TABLE sales", ["status", "rebuild --compare"]),
     ("DROP TABLE progress", ["status", "projections list", "rebuild --check"]),
-  ]) func whatOnlyLooksAtItSaysWhatMendsIt(_ change: String, _ commands: [String]) throws {
+  ]) func commandsThatFoldNothingNameTheRemedy(_ change: String, _ commands: [String]) throws {
     let sandbox = try changedShop(change)
     for command in commands {
       let outcome = try sandbox.run("ledgerctl \(command) --ledger shop")
@@ -77,7 +77,7 @@ import Testing
     }
   }
 
-  @Test func anEarlierStandingIsLookedUpOnceMore() throws {
+  @Test func statusAsOfIsRepeatedAfterARebuild() throws {
     let sandbox = try damagedShop("sales")
     let outcome = try sandbox.run("ledgerctl status --as-of 20 --ledger shop | grep '^events'")
     #expect(outcome.output.hasSuffix(" 21\n"))
@@ -85,7 +85,7 @@ import Testing
       outcome.diagnostics == "ledgerctl: status: the projections are damaged; rebuilding them\n")
   }
 
-  @Test func aSnapshotIsSavedOfProjectionsThatWereBuiltAgain() throws {
+  @Test func snapshotSavesRebuiltProjections() throws {
     let sandbox = try damagedShop("sales")
     let outcome = try sandbox.run(
       """
@@ -99,7 +99,7 @@ import Testing
     )
   }
 
-  @Test func whatIsShownOfAReceiptIsLookedUpOnceMore() throws {
+  @Test func showIsRepeatedAfterARebuild() throws {
     let sandbox = try damagedShop("uploads")
     let outcome = try sandbox.run("ledgerctl show 1 --ledger shop | grep -c '^Event 1:'")
     #expect(outcome.output == "1\n")

@@ -1,10 +1,10 @@
-// Declaring price lists so large that they take several appends.
+// Price lists so large that they need several appends.
 import Intake
 import Ledger
 import Testing
 
 @Suite struct DeclarationCommandTests {
-  @Test func whatAnInterruptedRunLeftOutIsDeclaredByTheNext() throws {
+  @Test func nextRunDeclaresTheRestOfAnInterruptedOne() throws {
     let sandbox = try Sandbox()
     let made = try sandbox.run(
       """

@@ -1,28 +1,28 @@
-// Starts the built program, as a user's shell would.
+// Runs the built program in a shell, as a user would.
 import Foundation
 import TestSupport
 
-/// What one command line did.
+/// The result of one command line.
 struct Outcome: Equatable {
   var output: String
   var diagnostics: String
   var exitCode: Int32
 
-  /// The diagnostics without those on where replies came from, which every report of an imported shop has.
+  /// The diagnostics without those about the source of replies, which every report of an imported shop prints.
   var otherDiagnostics: String {
     diagnostics.split(separator: "\n", omittingEmptySubsequences: false)
       .filter { !$0.contains("by the source of their reply") }.joined(separator: "\n")
   }
 }
 
-/// A directory of its own, and command lines that run in it.
+/// A temporary directory in which command lines run.
 final class Sandbox {
   private let temporary: TemporaryDirectory
   let path: String
 
   init() throws {
     temporary = try TemporaryDirectory("ledgerctl-tests")
-    // Resolved, so that the program's own view of it reads the same.
+    // Resolved, so that the program prints the same path.
     path = URL(fileURLWithPath: temporary.path).resolvingSymlinksInPath().path
   }
 
@@ -35,7 +35,7 @@ final class Sandbox {
     process.currentDirectoryURL = URL(fileURLWithPath: path)
     process.environment = [
       "PATH": "\(BuiltProducts.path):/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C", "HOME": path,
-      // What transcripts share: `. "$SHOP"`.
+      // Shared by the transcripts: `. "$SHOP"`.
       "SHOP": Transcript.folder + "/shop.sh",
     ]
     process.standardInput = FileHandle.nullDevice

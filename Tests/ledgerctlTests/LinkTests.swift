@@ -1,4 +1,4 @@
-// Links that somebody has planted in a ledger: they are not followed, and what they lead to stays as it was.
+// Links planted in a ledger are not followed, and their targets stay unchanged.
 import Glibc
 import Testing
 
@@ -9,7 +9,7 @@ import Testing
     /// Shell that plants it; `$V` is a file of the caller's and `$D` a directory.
     let planting: String
     let command: String
-    /// What the error says; nil where the link goes and the command does its work.
+    /// The expected error; nil if the link is removed and the command succeeds.
     var refusal: String? = "it is a symbolic link, and none is followed inside a ledger"
     var testDescription: String { name }
 
@@ -83,7 +83,7 @@ import Testing
     ]
   }
 
-  /// A ledger with an app and projections; where root runs the tests it belongs to another user.
+  /// A ledger with an app and projections; if root runs the tests, it belongs to another user.
   private static let ledger = """
     ledgerctl init L --origin example.com/links >out && export LEDGER_DIR=L &&
     app=$(ledgerctl app add --name Shop --bundle-id com.example.shop) && echo $app >app &&
@@ -129,7 +129,7 @@ import Testing
     #expect(outcome.exitCode == 0, "\(outcome)")
   }
 
-  /// Where others can write to a file or folder of the ledger.
+  /// Other users can write to a file or folder of the ledger.
   @Test(arguments: [
     (".", "status"), (".", "serve --listen 127.0.0.1:0"), (".", "audit"), (".", "export revenue"),
     ("log", "status"), ("keys", "status"), ("snapshots", "serve --listen 127.0.0.1:0"),
@@ -138,7 +138,7 @@ import Testing
     ("log/00000000000000000000.jsonl.gz", "status"), ("log/tail-*.log", "audit"),
     ("$(readlink L/projections.sqlite)", "export revenue"),
   ])
-  func whatOthersMayWriteToIsRefused(_ place: String, _ command: String) throws {
+  func filesThatOthersMayWriteAreRefused(_ place: String, _ command: String) throws {
     let sandbox = try Sandbox()
     let made = try sandbox.run(
       """
@@ -169,14 +169,14 @@ import Testing
   }
 
   @Test(.enabled(if: geteuid() == 0))
-  func whatRootMakesAnewBelongsToTheLedgersOwner() throws {
+  func newFilesOfRootBelongToTheLedgersOwner() throws {
     let sandbox = try Sandbox()
     let outcome = try sandbox.run(
       """
       \(Self.ledger) && ledgerctl $TOKEN >out 2>&1 && stat -c '%u %g %a' L/config.lock L/config.json
       """)
     #expect(outcome.output == "65534 65534 600\n65534 65534 600\n", "\(outcome)")
-    // One that is there already stays whose it is.
+    // An existing file keeps its owner.
     let kept = try sandbox.run(
       """
       rm L/config.lock && touch L/config.lock && chmod 600 L/config.lock && export LEDGER_DIR=L &&
@@ -218,7 +218,7 @@ import Testing
       export LEDGER_DIR=L && ledgerctl audit >out && ledgerctl token list
       """)
     #expect(outcome.exitCode == 0 && outcome.output == "No tokens.\n", "\(outcome)")
-    // Standing in it changes nothing.
+    // The same from inside the ledger's directory.
     let inside = try sandbox.run("cd L && unset LEDGER_DIR; sh ../command report.csv")
     #expect(inside.diagnostics.contains("it is inside a ledger's directory"), "\(inside)")
   }

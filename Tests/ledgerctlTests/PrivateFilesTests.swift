@@ -1,8 +1,8 @@
-// Receipts are secrets: whatever the umask, nobody but the owner may read a ledger's files.
+// Receipts are secrets: whatever the umask, only the owner may read a ledger's files.
 import Testing
 
 @Suite struct PrivateFilesTests {
-  @Test func everyFileOfALedgerBelongsToItsOwnerAlone() throws {
+  @Test func onlyTheOwnerMayReadALedgersFiles() throws {
     let sandbox = try Sandbox()
     let made = try sandbox.run(
       """
@@ -17,7 +17,7 @@ import Testing
     #expect(try sandbox.run("find ledger ! -type l -perm /077").output == "")
   }
 
-  @Test func aKeyThatOthersCanReadIsNotSignedWith() throws {
+  @Test func keyThatOthersCanReadDoesNotSign() throws {
     let sandbox = try Sandbox()
     let refused = try sandbox.run(
       """

@@ -1,4 +1,4 @@
-// Events made readable, and sizes.
+// Events indented for people, and sizes.
 import JSON
 import Testing
 
@@ -16,11 +16,11 @@ import Testing
       ]
     ),
     (#"[12345678901234567890.10]"#, ["[", "  12345678901234567890.10", "]"]),
-  ]) func indentsAndLeavesEveryTokenAsItIs(_ text: String, _ lines: [String]) throws {
+  ]) func indentationKeepsEveryToken(_ text: String, _ lines: [String]) throws {
     #expect(try ReadableEvent(Array(text.utf8)).lines == lines)
   }
 
-  @Test func longStringIsCutAndItsLengthSaid() throws {
+  @Test func longStringIsCutWithItsLength() throws {
     let long = String(repeating: "A", count: 129)
     let lines = try ReadableEvent(Array("{\"receipt\":\"\(long)\"}".utf8)).lines
     #expect(lines[1] == "  \"receipt\": \"\(String(repeating: "A", count: 32))…\" (129 bytes)")

@@ -1,4 +1,4 @@
-// Rebuilds that are killed, interrupted, or run beside a server; and who notices projections of another version.
+// Rebuilds that are killed, interrupted or run next to a server, and projections of another version.
 import Foundation
 import Projections
 import Testing
@@ -13,7 +13,7 @@ import Testing
   }
 
   @Test(arguments: ["KILL", "INT", "TERM"])
-  func endedAtAnyMomentTheOldOneServesAndTheNextCommandCleansUp(_ signal: String) throws {
+  func interruptedRebuildKeepsTheOldProjectionsAndTheNextCommandCleansUp(_ signal: String) throws {
     let sandbox = try shop()
     let outcome = try sandbox.run(
       """
@@ -29,7 +29,7 @@ import Testing
       done
       ledgerctl rebuild --check
       """)
-    // The shell's own words for how its child ended.
+    // The shell's own message about its child's end.
     let said = outcome.otherDiagnostics.split(separator: "\n").filter {
       !["Killed", "Terminated"].contains($0.trimmingCharacters(in: .whitespaces))
     }
@@ -38,7 +38,7 @@ import Testing
       outcome.output == "The projections equal a rebuild, at 21 events.\n")
   }
 
-  @Test func besideAServerNothingIsLostAndNothingDiffers() throws {
+  @Test func rebuildNextToAServerLosesNothing() throws {
     let sandbox = try Sandbox()
     let outcome = try sandbox.run(
       """
@@ -96,7 +96,7 @@ import Testing
     ("rebuild --check", "Versions that differ: sales 99 (this program: 4)", 21),
     ("rebuild --compare", "Versions that differ: sales 99 (this program: 4)", 21),
   ])
-  func whatOnlyLooksSaysThatTheVersionIsAnother(
+  func commandsThatFoldNothingReportAnotherVersion(
     _ command: String, _ words: String, _ exitCode: Int32
   ) throws {
     let sandbox = try shop()
@@ -106,7 +106,7 @@ import Testing
     let outcome = try sandbox.run("ledgerctl \(command) --ledger shop")
     #expect(outcome.output.contains(words), "\(outcome.output)")
     #expect(outcome.exitCode == exitCode && outcome.diagnostics == "")
-    // And leaves it as it is.
+    // The projections stay unchanged.
     let version = try Database(path: path, mode: .read, followsLinks: true).integer(
       "SELECT version FROM projections WHERE name = 'sales'")
     #expect(version == 99)
@@ -118,7 +118,7 @@ import Testing
     ("projections list", "They were built by another version of this program", 0),
     ("rebuild --check", "Versions that differ: sales 4 (other definition)", 21),
   ])
-  func whatOnlyLooksSaysThatTheDefinitionIsAnother(
+  func commandsThatFoldNothingReportAnotherDefinition(
     _ command: String, _ words: String, _ exitCode: Int32
   ) throws {
     let sandbox = try shop()

@@ -47,7 +47,7 @@ import Testing
     #expect(held.writer.nextPosition == 22)
   }
 
-  @Test func twoImportsAtOnceGiveEachLineOnce() throws {
+  @Test func concurrentImportsAppendEachLineOnce() throws {
     let held = try Held()
     let outcome = try held.sandbox.run(
       """
@@ -66,7 +66,7 @@ import Testing
         """)
   }
 
-  @Test func aHolderThatDoesNotListenIsNamed() throws {
+  @Test func lockHolderThatDoesNotListenIsNamed() throws {
     let held = try Held(isListening: false)
     let outcome = try held.sandbox.run("ledgerctl app add --name A --bundle-id a --ledger shop")
     #expect(outcome.exitCode == 11)
@@ -75,7 +75,7 @@ import Testing
         == "ledgerctl: open for writing: shop: locked by process \(getpid())\n")
   }
 
-  @Test func anImportThatIsKilledLeavesTheServerFree() throws {
+  @Test func serverIsFreeAfterAnImportIsKilled() throws {
     let held = try Held()
     let outcome = try held.sandbox.run(
       """
@@ -87,7 +87,7 @@ import Testing
     #expect(outcome.output == "10\n", "\(outcome.diagnostics)")
   }
 
-  @Test func aMalformedEventInTheLogKeepsNoCommandFromItsWork() throws {
+  @Test func commandsWorkDespiteAMalformedEvent() throws {
     let held = try Held()
     for type in ["app.registered", "receipt.uploaded", "receipt.verified", "prices.declared"] {
       _ = try held.writer.append([EventDraft(type: type, version: 1, data: Array("{}".utf8))])
@@ -120,7 +120,7 @@ import Testing
   }
 
   @Test(arguments: [("app.removed", 1), ("receipt.verified", 2)])
-  func anEventOfALaterProgramEndsWhateverFoldsWithItsOwnExitCode(
+  func eventOfANewerProgramEndsEveryFoldWithItsExitCode(
     _ type: String, _ version: Int
   ) throws {
     let held = try Held()

@@ -1,4 +1,4 @@
-// Filters of `replay`: whatever blocks they pass over, the events are those of a plain look at every line.
+// Filters of `replay`: whichever blocks they skip, they print the events that a scan of every line finds.
 import Foundation
 import JSON
 import Ledger
@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite struct ReplayFilterTests {
-  /// An event as the test sees it, by its line alone.
+  /// An event as the test reads it from its line.
   private struct Line {
     let text: String
     let position: Int
@@ -21,7 +21,7 @@ import Testing
 
   private static let otherApp = "5d8e1b62-0c3f-4b7a-9d2e-998877665544"
 
-  /// A log of many small blocks, with two apps of which one is registered again and again.
+  /// A log of many small blocks, with two apps, one of which is registered repeatedly.
   private static func ledger(_ seed: UInt64) throws -> (LedgerFixture, [Line]) {
     let fixture = try LedgerFixture(blockByteCount: 3000, segmentByteCount: 40_000)
     var generator = HistoryGenerator(seed: seed)
@@ -53,7 +53,7 @@ import Testing
     return lines
   }
 
-  /// The words of a random filter, and which lines pass it.
+  /// The options of a random filter, and which lines pass it.
   private static func filter(
     _ lines: [Line], _ random: inout SeededRandom
   ) -> (words: String, passes: (Line) -> Bool) {
@@ -101,12 +101,12 @@ import Testing
     return (words.joined(separator: " "), { line in tests.allSatisfy { $0(line) } })
   }
 
-  @Test func whatAFilterPrintsIsWhatAPlainScanFinds() throws {
+  @Test func filterPrintsWhatAFullScanFinds() throws {
     var random = SeededRandom()
     let (fixture, lines) = try Self.ledger(random.seed)
     let sandbox = try Sandbox()
     for round in 0..<60 {
-      // Without projections at first, then with those of the log's head, then with those of an earlier one.
+      // First without projections, then with projections at the log's head, then with older ones.
       if round == 20 { _ = try fixture.current() }
       if round == 40 { try fixture.append([.prices(["coins - EUR 1 2026-01-01"])]) }
       let lines = round < 40 ? lines : try Self.lines(fixture)
@@ -119,7 +119,7 @@ import Testing
     }
   }
 
-  /// A block that is passed over is not read: damage in it goes unnoticed where its events are not asked for.
+  /// A skipped block is not read: damage in it goes unnoticed.
   @Test func blocksWithoutARareTypeAreNotRead() throws {
     let fixture = try LedgerFixture(blockByteCount: 3000)
     let uploads = (0..<40).map { TestEvent.upload(reply(row("\($0)")), receipt: "\($0)") }

@@ -1,11 +1,11 @@
-// A live tail: over sealing and new segments, until a signal or a closed pipe.
+// `replay --follow`: across sealing and new segments, until a signal or a closed pipe.
 import Foundation
 import Ledger
 import TestSupport
 import Testing
 
 @Suite struct ReplayFollowTests {
-  /// A run of `replay --follow` beside the test.
+  /// A running `replay --follow`.
   private final class Follower {
     private let process = Process()
     private let output: URL
@@ -28,7 +28,7 @@ import Testing
 
     func text() throws -> String { try String(contentsOf: output, encoding: .utf8) }
 
-    /// Waits until so many lines are there.
+    /// Waits for a number of lines.
     func wait(forLines count: Int) throws {
       let end = Date() + 60
       while try text().filter({ $0 == "\n" }).count < count, Date() < end {
@@ -53,7 +53,7 @@ import Testing
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  @Test func everyEventComesOnceOverSealingAndNewSegments() throws {
+  @Test func everyEventIsPrintedOnceAcrossSealingAndNewSegments() throws {
     // Blocks of two kilobytes, segments of two or three blocks.
     let fixture = try LedgerFixture(blockByteCount: 2 << 10, segmentByteCount: 3 << 10)
     var generator = HistoryGenerator(seed: 21)
@@ -72,7 +72,7 @@ import Testing
     #expect(try follower.text() == Self.log(fixture))
   }
 
-  @Test func aUsersEventsComeAsTheyAreAppended() throws {
+  @Test func newEventsOfAUserArePrinted() throws {
     let fixture = try LedgerFixture()
     try fixture.append([.upload(reply(row("1")), user: "anna", receipt: "a")])
     let follower = try Follower(fixture.path, "--user anna")
@@ -80,7 +80,7 @@ import Testing
     try fixture.append([
       .upload(reply(row("2")), user: "bob", receipt: "b"),
       .upload(reply(row("3")), user: "anna", receipt: "c"),
-      // Of an upload that stands before what is new.
+      // Of an earlier upload.
       .verify(0, reply(row("1"))),
     ])
     try follower.wait(forLines: 5)
@@ -91,7 +91,7 @@ import Testing
     #expect(positions == ["0", "1", "4", "5", "6"])
   }
 
-  @Test func itBeginsAtAPositionThatIsYetToCome() throws {
+  @Test func followStartsAtAFuturePosition() throws {
     let fixture = try LedgerFixture()
     var generator = HistoryGenerator(seed: 22)
     let follower = try Follower(fixture.path, "--from 8")
@@ -102,8 +102,8 @@ import Testing
     #expect(try follower.text().split(separator: "\n").elementsEqual(lines))
   }
 
-  /// Also while there is nothing to write.
-  @Test(.timeLimit(.minutes(2))) func aClosedPipeEndsItQuietly() throws {
+  /// Even if there is nothing to write.
+  @Test(.timeLimit(.minutes(2))) func closedPipeEndsFollowQuietly() throws {
     let sandbox = try Sandbox()
     let outcome = try sandbox.run(
       """

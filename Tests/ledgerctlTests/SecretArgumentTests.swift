@@ -1,4 +1,4 @@
-// Secrets in the place of any argument: no command prints them.
+// No command prints a secret that is given as any of its arguments.
 import Foundation
 import Server
 import Testing
@@ -20,7 +20,7 @@ import Testing
     "b7c1f0a94e2d4f7c8a1b3c5d7e9f0a1b",
   ]
 
-  /// What a command needs beside the argument that is tried: positional ones, then options.
+  /// The other arguments that a command needs: positional ones, then options.
   private static let needs: [String: ([String], [String: String])] = [
     "init": (["new"], ["--origin": "example.com/new"]),
     "app add": ([], ["--name": "A", "--bundle-id": "com.example.other"]),
@@ -62,7 +62,7 @@ import Testing
     let commands = try commands()
     #expect(commands.count > 30)
     #expect(commands.reduce(0) { $0 + $1.options.count } > 40)
-    // What is registered stands in events that others print: last.
+    // Last: other commands print what was registered.
     for command in commands.filter({ $0.name != "app add" })
       + commands.filter({ $0.name == "app add" })
     {
@@ -91,7 +91,7 @@ import Testing
     let sandbox = try Sandbox()
     try Data(secret.utf8).write(to: URL(fileURLWithPath: sandbox.path + "/secret"))
     let calls = try Self.lines().map { line in
-      // What was made under that name would be no secret any more.
+      // The name of an existing file would not be a secret.
       """
       echo '== \(line)'; timeout -s INT \(line.hasPrefix("serve") ? 1 : 60) ledgerctl \(line) </dev/null 2>&1
       rm -rf -- "$S" "a,$S" "folder/$S" "$S.manifest.json" new 2>/dev/null
@@ -140,7 +140,7 @@ import Testing
       "--from the-day-before-the-day-a…: "
     ),
     ("", "an-argument-of-exactly-thirty", "ledgerctl: an-argument-of-exactly-t…: unknown command"),
-  ]) func whatIsNoSecretIsShown(_ setting: String, _ command: String, _ shown: String) throws {
+  ]) func nonSecretsAreShown(_ setting: String, _ command: String, _ shown: String) throws {
     let outcome = try Sandbox().run(
       "ledgerctl init ledger --origin example.com/shown >made; export LEDGER_DIR=ledger\n"
         + "\(setting)\nledgerctl \(command)")

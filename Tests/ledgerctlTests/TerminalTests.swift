@@ -1,4 +1,4 @@
-// What is printed for people: harmless text, aligned tables.
+// Text output: escaped text, aligned tables.
 // `@testable` needs a debug build.
 #if DEBUG
   import Foundation
@@ -38,7 +38,7 @@
       #expect(widthColumns(truncated(text, toColumns: limit)) <= limit)
     }
 
-    /// What a table prints into a pipe.
+    /// The output of a table into a pipe.
     private func printed(_ body: (inout TextTable) -> Void) throws -> [String] {
       var table = TextTable([.init("name"), .init("units", isNumber: true), .init("note")])
       body(&table)
@@ -52,7 +52,7 @@
       return String(decoding: data, as: UTF8.self).components(separatedBy: "\n")
     }
 
-    @Test func columnsAreAlignedAndNumbersStandRight() throws {
+    @Test func columnsAreAlignedWithNumbersToTheRight() throws {
       let lines = try printed { table in
         table.append(["a", "1", ""])
         table.append(["日本", "1000", "x\u{1B}y"])
@@ -64,7 +64,7 @@
         ])
     }
 
-    @Test func hugeCellStandsWholeAndPadsNoOtherRow() throws {
+    @Test func hugeCellIsPrintedInFullAndPadsNoOtherRow() throws {
       let huge = String(repeating: "h", count: 5000)
       let lines = try printed { table in
         table.append([huge, "1", "x"])
@@ -104,7 +104,7 @@
         ),
         (1, 62, 1000, "import [........................] 1%  1 events  1 events/s  1 min 1 s left"),
         (1, Int.max, 1000, "import [........................] 0%  1 events  1 events/s  days left"),
-      ] as [(Int, Int?, Int64, String)]) func progressLineSaysPartRateAndTimeLeft(
+      ] as [(Int, Int?, Int64, String)]) func progressLineShowsPartRateAndTimeLeft(
         _ done: Int, _ total: Int?, _ elapsedMs: Int64, _ expected: String
       )
     {
@@ -128,7 +128,7 @@
       #expect(bar.isEmpty || widthColumns(line) <= columns)
     }
 
-    @Test func progressOfBytesUsesBinaryUnitsAndStandsTheGreatest() {
+    @Test func progressOfBytesUsesBinaryUnitsUpToTheLargestValue() {
       func line(_ done: Int) -> String {
         Progress.line(
           label: "", unit: .bytes, done: done, total: nil, elapsedMs: 1000, columns: 79)
@@ -153,7 +153,7 @@
       for code in ExitCode.allCases { #expect(!code.meaning.isEmpty) }
     }
 
-    /// An error that this program knows nothing of: its text might hold a secret.
+    /// An error unknown to this program: its text might contain a secret.
     private struct Stranger: Error, CustomStringConvertible {
       var description: String { "SECRET" }
     }

@@ -1,4 +1,4 @@
-// Tokens that could be kept, but not shown.
+// Tokens that could be stored but not shown.
 // `@testable` needs a debug build.
 #if DEBUG
   import Foundation

@@ -1,4 +1,4 @@
-// Golden transcripts: command lines, and what they must print.
+// Transcripts: command lines and their expected output.
 import Base
 import Foundation
 import Testing
@@ -9,7 +9,7 @@ import Testing
 /// exit code.
 struct Transcript: Sendable, CustomTestStringConvertible {
   struct Step: Sendable {
-    /// Comments and empty lines before the command, as they stand.
+    /// Comments and empty lines before the command, unchanged.
     var preamble: [String] = []
     var command: [String] = []
     var expected: [String] = []
@@ -46,7 +46,7 @@ struct Transcript: Sendable, CustomTestStringConvertible {
         step.command.append(line)
         continue
       }
-      // Whatever else comes after a command belongs to the next one.
+      // Other lines after a command belong to the next one.
       if !step.command.isEmpty {
         steps.append(step)
         step = Step()
@@ -56,7 +56,7 @@ struct Transcript: Sendable, CustomTestStringConvertible {
     if step.command.isEmpty { ending = step.preamble } else { steps.append(step) }
   }
 
-  /// Runs all commands, one after the other, in a fresh directory; returns what each printed.
+  /// Runs all commands, one after the other, in a new directory; returns what each printed.
   func run() throws -> [[String]] {
     let sandbox = try Sandbox()
     return try steps.map { step in
@@ -68,7 +68,7 @@ struct Transcript: Sendable, CustomTestStringConvertible {
     }
   }
 
-  /// Writes the file anew with what was printed.
+  /// Rewrites the file with the actual output.
   func rewrite(_ actual: [[String]]) throws {
     var lines: [String] = []
     for (step, printed) in zip(steps, actual) { lines += step.preamble + step.command + printed }
@@ -83,7 +83,7 @@ struct Transcript: Sendable, CustomTestStringConvertible {
       + (rest.isEmpty ? [] : ["\(mark)\\ \(rest)"])
   }
 
-  /// What differs from run to run, by its kind.
+  /// Replaces what differs from run to run by its kind.
   private static func steady(_ text: String, _ sandbox: Sandbox) -> String {
     let hex = "[0-9a-f]"
     let kinds = [

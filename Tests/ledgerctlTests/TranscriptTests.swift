@@ -1,4 +1,4 @@
-// The program's behaviour, held against golden transcripts and its own reference.
+// Compares the program's output with the transcripts and docs/cli.md.
 import Foundation
 import Testing
 
@@ -18,7 +18,7 @@ import Testing
     }
   }
 
-  /// The thread sanitizer writes files itself: where these may not grow, it dies before the program begins.
+  /// The thread sanitizer writes files itself: under a file size limit it ends before the program starts.
   private static func defeatsSanitizer(_ step: Transcript.Step) -> Bool {
     ProcessInfo.processInfo.environment["TSAN_OPTIONS"] != nil
       && step.command.contains { $0.contains("ulimit -f") }
@@ -35,14 +35,14 @@ import Testing
   private static let reference = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("docs/cli.md")
 
-  @Test func referenceInTheRepositoryIsThatOfTheProgram() throws {
+  @Test func docsCliIsTheProgramsReference() throws {
     let printed = try Sandbox().run("ledgerctl help --markdown")
     #expect(printed.exitCode == 0)
     let text = try String(contentsOf: Self.reference, encoding: .utf8)
     #expect(printed.output == text, "ledgerctl help --markdown -o docs/cli.md makes it anew")
   }
 
-  /// Every line of a `sh` block; nothing is set up, so they fail, but not for wrong use.
+  /// Every line of a `sh` block. Without any setup they fail, but not because of wrong usage.
   private static func examples() throws -> [String] {
     let text = try String(contentsOf: reference, encoding: .utf8)
     let blocks = text.components(separatedBy: "```sh\n").dropFirst()
@@ -52,7 +52,7 @@ import Testing
     }
   }
 
-  @Test(arguments: try examples()) func exampleOfTheReferenceIsNoWrongUse(_ line: String) throws {
+  @Test(arguments: try examples()) func examplesOfTheReferenceAreValid(_ line: String) throws {
     let outcome = try Sandbox().run(line)
     #expect(!outcome.diagnostics.contains("See 'ledgerctl help"), "\(outcome.diagnostics)")
     #expect(outcome.exitCode != 2)

@@ -149,7 +149,8 @@ struct Mistake: Sendable, CustomTestStringConvertible {
       "help --markdown export", "help: --markdown: prints all commands and takes no arguments"),
   ]
 
-  @Test(arguments: mistakes) func mistakeGetsItsLineAndTouchesNothing(_ mistake: Mistake) throws {
+  @Test(arguments: mistakes) func mistakeGivesItsMessageAndTouchesNothing(_ mistake: Mistake) throws
+  {
     let sandbox = try Sandbox()
     let outcome = try sandbox.run("ledgerctl \(mistake.line)")
     let lines = outcome.diagnostics.split(separator: "\n").map(String.init)
@@ -172,8 +173,8 @@ struct Mistake: Sendable, CustomTestStringConvertible {
     #expect(!(outcome.output + outcome.diagnostics).contains("SECRET"))
   }
 
-  @Test func argumentOfGreatLengthIsRefusedInOneShortLine() throws {
-    // The system takes single arguments of up to 128 KiB.
+  @Test func longArgumentGivesAShortMessage() throws {
+    // The system accepts single arguments of up to 128 KiB.
     let outcome = try Sandbox().run("ledgerctl $(printf '%0120000d' 0)")
     #expect(outcome.exitCode == 2)
     #expect(outcome.diagnostics.utf8.count < 200)

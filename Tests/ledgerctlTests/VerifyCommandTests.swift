@@ -1,10 +1,10 @@
-// `verify` with real receipts, and before an App Store that a test plays.
+// `verify` with real receipts, and with a scripted App Store.
 import Foundation
 import TestSupport
 import Testing
 
 @Suite struct VerifyCommandTests {
-  /// The shared fixtures beside the repository, nil in a clone that has none.
+  /// The shared fixtures next to the repository; nil if there are none.
   static let fixtures: String? = {
     let package = URL(fileURLWithPath: #filePath)
       .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -154,7 +154,7 @@ import Testing
   }
 
   @Test(.enabled(if: fixtures != nil, "no ../shared/fixtures here"))
-  func replyIsShownAndDecidesWhereTheSignatureCannotBeJudged() throws {
+  func replyDecidesIfTheSignatureCannotBeJudged() throws {
     let fixtures = try #require(Self.fixtures)
     let reply = try String(
       contentsOfFile: fixtures + "/replies/transaction-21006.json", encoding: .utf8)

@@ -10,7 +10,7 @@ let exportCommand = Command(
     "Brings the projections up to date, then writes one report: `revenue`, split as you ask; the `journal`, "
       + "whose lines revenue sums; the `sales` to which these lines belong; the `exceptions`; `receipts`; or "
       + "`users`.",
-    "Amounts are exact, with their currency in a column of its own. Different currencies are never added up "
+    "Amounts are exact, with their currency next to them. Different currencies are never added up "
       + "unless `--in` converts them. Without `--format`, the name given to `--output` decides: `.csv`, `.json`, "
       + "`.ndjson` or `.jsonl`, `.txt`; without either, the format is a table.",
     "In CSV, a text that a spreadsheet would execute gets a `'` in front: the user `+4930` is written "
@@ -62,7 +62,7 @@ private let exportCommandOptions: [Option] = [
   Option(
     "period",
     value: .init("PERIOD", allowed: ExportOptions.Period.names, standard: "month"),
-    help: "the length of a period of `--by period`"),
+    help: "the length of the periods of `--by period`"),
   Option(
     "timezone", value: .init("ZONE", standard: "UTC"),
     help: "the time zone of days, as in `Europe/Berlin`"),

@@ -235,7 +235,7 @@ private struct Replay {
     return size
   }
 
-  /// Projections of another history know nothing of this log's events: without --follow, temporary ones are built from the log.
+  /// Projections of another history know nothing about this log's events: temporary ones are built, except to follow.
   private func subjectQueries() throws -> LedgerQueries {
     guard isOfAnotherHistory, !options.isFollowing else {
       return try ledger.queries(asOf: options.asOf)

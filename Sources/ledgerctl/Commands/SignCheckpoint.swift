@@ -7,7 +7,7 @@ let checkpointCommand = Command(
   details: [
     "Prints a C2SP checkpoint: the origin, the number of events, their root, and a signature. Whoever keeps "
       + "it can later verify that none of these events was changed (`ledgerctl audit --checkpoint`).",
-    "The events and the tree are synced to disk first. Every checkpoint is kept in `checkpoints/`; a new one "
+    "The events that it covers are synced to disk first. Every checkpoint is kept in `checkpoints/`; a new one "
       + "must extend the last one. If the log does not extend it, nothing is signed and the exit code is 20; if "
       + "only the projections belong to another history, it is 21. The number of checkpoints and the newest head "
       + "are stored in the file `heads` and in the projections, so that `ledgerctl audit` notices missing "
