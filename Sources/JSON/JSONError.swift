@@ -6,17 +6,17 @@ public struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The kinds of faults.
   @frozen
   public enum Cause: String, Sendable {
-    case unexpectedEnd = "it ends too early"
-    case unexpectedByte = "a byte that does not belong there"
-    case invalidNumber = "a number that is not written as JSON writes one"
-    case invalidEscape = "an escape that JSON does not know"
-    case loneSurrogate = "half of a surrogate pair"
-    case controlCharacter = "a control character inside a string"
-    case invalidUTF8 = "bytes that are not UTF-8"
-    case tooDeep = "more levels than are allowed"
-    case duplicateKey = "a key that stands twice in one object"
-    case trailingBytes = "bytes after its end"
-    case wrongKind = "a value of another kind than expected"
+    case unexpectedEnd = "unexpected end"
+    case unexpectedByte = "unexpected byte"
+    case invalidNumber = "invalid number"
+    case invalidEscape = "invalid escape sequence"
+    case loneSurrogate = "unpaired surrogate"
+    case controlCharacter = "unescaped control character in a string"
+    case invalidUTF8 = "invalid UTF-8"
+    case tooDeep = "nested too deeply"
+    case duplicateKey = "duplicate key"
+    case trailingBytes = "unexpected bytes after the end"
+    case wrongKind = "a value of the wrong type"
   }
 
   /// What is wrong.
@@ -32,5 +32,5 @@ public struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
   }
 
   /// Cause and place, for people.
-  public var description: String { "\(cause.rawValue), at byte \(offsetBytes)" }
+  public var description: String { "\(cause.rawValue) at byte \(offsetBytes)" }
 }

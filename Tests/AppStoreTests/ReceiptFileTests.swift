@@ -119,11 +119,11 @@ struct ReceiptFileTests {
   func messages() throws {
     let plan = UnifiedReceiptPlan()
     let start = "decode receipt: "
-    #expect(error([]) == start + "no bytes")
+    #expect(error([]) == start + "empty")
     #expect(
       error(Array("PK\u{3}\u{4}".utf8)) == start + "neither a PKCS#7 file nor a property list")
     #expect(error([0x20, 0x0A]) == start + "neither a PKCS#7 file nor a property list")
-    #expect(error([0x30, 0x05]) == start + "PKCS#7: ASN.1 at offset 0: cut short")
+    #expect(error([0x30, 0x05]) == start + "PKCS#7: ASN.1 at offset 0: truncated")
     let otherType = DER.sequence(
       DER.objectIdentifier("1.2.840.113549.1.7.1"), DER.element(0xA0, DER.octets([])))
     #expect(error(otherType) == start + "PKCS#7: not SignedData with content")
@@ -137,17 +137,17 @@ struct ReceiptFileTests {
         try file(plan, content: DER.set(UnifiedReceiptPlan.attribute(type, value))))
     }
     #expect(try withAttribute(12, DER.ia5("today")) == start + "attribute 12: not an RFC 3339 date")
-    #expect(try withAttribute(2, DER.integer(1)) == start + "attribute 2: not a text")
+    #expect(try withAttribute(2, DER.integer(1)) == start + "attribute 2: not a string")
     #expect(try withAttribute(2, DER.element(0x0C, [0xFF])) == start + "attribute 2: not UTF-8")
     #expect(
       try withAttribute(2, [0x0C, 0x05, 0x41])
-        == start + "attribute 2: ASN.1 at offset 0: cut short")
-    #expect(error(Array("{".utf8)) == start + "property list receipt: offset 1: cut short")
+        == start + "attribute 2: ASN.1 at offset 0: truncated")
+    #expect(error(Array("{".utf8)) == start + "property list receipt: offset 1: truncated")
     #expect(error(Array("{}".utf8)) == start + "property list receipt: no field purchase-info")
     #expect(
       error(Array("{\"purchase-info\"=\"e30\";}".utf8))
-        == start + "field purchase-info: base64: 3 characters are not a multiple of 4 "
-        + "(missing padding, or cut short)")
+        == start + "field purchase-info: base64: length 3 is not a multiple of 4 "
+        + "(missing padding, or truncated)")
     #expect(
       error(Array("{\"purchase-info\"=\"e30=\";}".utf8))
         == start + "property list purchase-info: no field bid")

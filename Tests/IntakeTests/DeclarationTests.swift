@@ -65,48 +65,48 @@ import Testing
 
   @Test(
     arguments: [
-      ("product_id,price\n", ["line 1: the header lacks country_code, currency, effective_from"]),
+      ("product_id,price\n", ["line 1: the header has no country_code, currency, effective_from"]),
       (
         "product_id;country_code\n",
         [
-          "line 1: column \"product_id;country_code\" is not known",
-          "line 1: the header lacks product_id, country_code, currency, price, effective_from",
+          "line 1: column \"product_id;country_code\" is unknown",
+          "line 1: the header has no product_id, country_code, currency, price, effective_from",
         ]
       ),
       (
         "product_id,country_code,currency,price,effective_from,price\n",
-        ["line 1: column \"price\" stands twice"]
+        ["line 1: column \"price\" appears twice"]
       ),
       (priceHeader, ["the file declares no price"]),
       ("\n\n", ["the file declares no price"]),
-      (priceHeader + "pro,DE,EUR,9.99\n", ["line 2: 4 cells, where the header has 5"]),
+      (priceHeader + "pro,DE,EUR,9.99\n", ["line 2: 4 cells, but the header has 5"]),
       (
         priceHeader + ",UK,EURO,9\u{2C}99,2026-13-01\n",
-        ["line 2: 6 cells, where the header has 5"]
+        ["line 2: 6 cells, but the header has 5"]
       ),
       (
         priceHeader + ",UK,XAU,\"9,99\",2026-13-01\n",
         [
           "line 2: product_id is empty; country_code is neither an ISO 3166-1 alpha-2 code nor XK; "
-            + "currency is no known ISO 4217 code; "
-            + "price is not digits with or without decimals, such as 9.99; "
-            + "effective_from is not a day as YYYY-MM-DD"
+            + "currency is not a known ISO 4217 code; "
+            + "price is not a decimal number such as 9.99; "
+            + "effective_from is not a date of the form YYYY-MM-DD"
         ]
       ),
       (
         priceHeader + "p,DE,EUR,-1,2026-01-01\np,DE,EUR,1e2,2026-01-01\np,DE,EUR,,2026-01-01\n",
         [
-          "line 2: price is not digits with or without decimals, such as 9.99",
-          "line 3: price is not digits with or without decimals, such as 9.99",
-          "line 4: price is not digits with or without decimals, such as 9.99",
+          "line 2: price is not a decimal number such as 9.99",
+          "line 3: price is not a decimal number such as 9.99",
+          "line 4: price is not a decimal number such as 9.99",
         ]
       ),
       (
         priceHeader + "p,DE,EUR,1,2026-01-01\np,DE,EUR,2,2026-01-01\np,,EUR,2,2026-01-01\n"
           + "p,DE,USD,1,2026-01-01\n",
         [
-          "line 3: another price than line 2 for the same product, country and day",
-          "line 5: another price than line 2 for the same product, country and day",
+          "line 3: conflicts with line 2: another price for the same product, country and day",
+          "line 5: conflicts with line 2: another price for the same product, country and day",
         ]
       ),
       (
@@ -119,15 +119,15 @@ import Testing
         priceHeader + "\"p\"q,DE,EUR,1,2026-01-01\n,,,,\n",
         [
           "line 2: text between a closing quote and the next comma",
-          "line 3: product_id is empty; currency is no known ISO 4217 code; "
-            + "price is not digits with or without decimals, such as 9.99; "
-            + "effective_from is not a day as YYYY-MM-DD",
+          "line 3: product_id is empty; currency is not a known ISO 4217 code; "
+            + "price is not a decimal number such as 9.99; "
+            + "effective_from is not a date of the form YYYY-MM-DD",
         ]
       ),
-      (priceHeader + "\"p\n,DE\n", ["line 2: a quoted cell is never closed"]),
-      (priceHeader + "p\rq,DE\n", ["line 2: a CR that no LF follows"]),
+      (priceHeader + "\"p\n,DE\n", ["line 2: a quoted cell is not closed"]),
+      (priceHeader + "p\rq,DE\n", ["line 2: a CR without an LF"]),
       (priceHeader + "p\0,DE\n", ["line 2: a control character"]),
-      ("\"\n", ["line 1: a quoted cell is never closed"]),
+      ("\"\n", ["line 1: a quoted cell is not closed"]),
     ] as [(String, [String])])
   func aBadPriceListIsRefusedAsAWhole(_ text: String, _ expected: [String]) {
     let found = reasons { () throws(DeclarationError) in
@@ -141,7 +141,7 @@ import Testing
     let found = reasons { () throws(DeclarationError) in
       try PriceListFile.read(bytes, source: "p.csv")
     }
-    #expect(found == ["p.csv: line 2: bytes that are not UTF-8"])
+    #expect(found == ["p.csv: line 2: invalid UTF-8"])
   }
 
   @Test func theFirstHundredBadLinesAreListedAndTheRestCounted() {
@@ -150,7 +150,7 @@ import Testing
       try PriceListFile.read(Array(text.utf8), source: "p.csv")
     }
     #expect(found.count == 101)
-    #expect(found.last == "p.csv: 150 more lines are wrong")
+    #expect(found.last == "p.csv: 150 more bad lines")
   }
 
   @Test func endlessUnknownCurrenciesAreCounted() throws {
@@ -158,7 +158,7 @@ import Testing
     let text = "Date,USD,\(columns)\n2026-01-02,1.1" + String(repeating: ",", count: 400) + "\n"
     let declaration = try RateListFile.read(Array(text.utf8), source: "r.csv")
     #expect(declaration.warnings.count == 101)
-    #expect(declaration.warnings.last?.description == "300 more of that kind")
+    #expect(declaration.warnings.last?.description == "300 more like this")
   }
 
   @Test func aLargeListIsDividedAmongEventsAndAppends() throws {
@@ -209,7 +209,7 @@ import Testing
       ])
     #expect(
       declaration.warnings.map(\.description) == [
-        "line 1: XYZ is no known ISO 4217 code; its rates were left out"
+        "line 1: XYZ is not a known ISO 4217 code; its rates were ignored"
       ])
   }
 
@@ -217,30 +217,30 @@ import Testing
     arguments: [
       (rateHeader, ["the file declares no rate"]),
       ("Date,USD,\n", ["the file declares no rate"]),
-      ("date,base,quote\n", ["line 1: the header lacks rate"]),
+      ("date,base,quote\n", ["line 1: the header has no rate"]),
       (
         "when,USD\n2026-01-02,1\n",
         [
-          "line 1: column \"when\" is not known", "line 1: column \"usd\" is not known",
-          "line 1: the header lacks date, base, quote, rate",
+          "line 1: column \"when\" is unknown", "line 1: column \"usd\" is unknown",
+          "line 1: the header has no date, base, quote, rate",
         ]
       ),
       (
         "Date,USD,Dollar\n2026-01-02,1,1\n",
         [
-          "line 1: column \"Dollar\" is neither of date, base, quote, rate nor a currency"
+          "line 1: column \"Dollar\" is not date, base, quote, rate or a currency"
         ]
       ),
-      ("Date,USD,USD\n2026-01-02,1,1\n", ["line 1: column USD stands twice"]),
-      ("Date,EUR\n2026-01-02,1\n", ["line 1: column EUR is the base itself"]),
+      ("Date,USD,USD\n2026-01-02,1,1\n", ["line 1: column USD appears twice"]),
+      ("Date,EUR\n2026-01-02,1\n", ["line 1: column EUR is the base currency"]),
       (
         rateHeader + "2026-02-30,EUX,EUR,0\n",
         [
-          "line 2: date is not a day as YYYY-MM-DD; base is no known ISO 4217 code; "
+          "line 2: date is not a date of the form YYYY-MM-DD; base is not a known ISO 4217 code; "
             + "rate is not above 0"
         ]
       ),
-      (rateHeader + "2026-01-02,EUR,XAU,1\n", ["line 2: quote is no known ISO 4217 code"]),
+      (rateHeader + "2026-01-02,EUR,XAU,1\n", ["line 2: quote is not a known ISO 4217 code"]),
       (rateHeader + "2026-01-02,EUR,EUR,1\n", ["line 2: base and quote are the same currency"]),
       (
         rateHeader
@@ -259,15 +259,15 @@ import Testing
       ),
       (
         rateHeader + "2026-01-02,EUR,USD,1.1\n2026-01-02,EUR,USD,1.2\n",
-        ["line 3: another rate of EUR to USD than line 2 for the same day"]
+        ["line 3: conflicts with line 2: another rate of EUR to USD for the same day"]
       ),
       (
         "Date,USD,JPY,\n2026-01-02,1.1,\n2026-01-03,1,x,\n2026-1-4,1,1,\n2026-01-05,1,1,1\n",
         [
           "line 3: the rate of JPY is not a decimal number such as 1.0854 "
             + "(digits, and a point between digits)",
-          "line 4: Date is not a day as YYYY-MM-DD",
-          "line 5: 3 cells after the date, where the header has 2",
+          "line 4: Date is not a date of the form YYYY-MM-DD",
+          "line 5: 3 cells after the date, but the header has 2",
         ]
       ),
     ] as [(String, [String])])

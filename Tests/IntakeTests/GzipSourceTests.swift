@@ -43,14 +43,14 @@ import Testing
     #expect(result.content == Self.text)
     #expect(
       result.fault?.description
-        == "inflate x.gz: bytes that are no gzip data follow the gzip data")
+        == "inflate x.gz: bytes after the gzip data are not gzip data")
   }
 
   @Test func aCutAnywhereIsSaidAfterWhatWasWhole() {
     let bytes = Gzip.member(Self.text)
     for count in 1..<bytes.count {
       let result = inflate(Array(bytes[0..<count]))
-      #expect(result.fault?.description == "inflate x.gz: the gzip data is cut short")
+      #expect(result.fault?.description == "inflate x.gz: the gzip data is truncated")
       #expect(Self.text.starts(with: result.content))
       if count > 15 + Self.text.count { #expect(result.content == Self.text) }
     }

@@ -29,11 +29,11 @@ import Testing
       (empty, "read \(empty): is empty"),
       (emptyGzip, "read \(emptyGzip): is empty"),
       ("/dev/null", "read /dev/null: is empty"),
-      ("a\0b", "open input: the path holds a NUL"),
+      ("a\0b", "open input: the path contains a NUL"),
     ] {
       #expect(fault([good, path]) == cause)
     }
-    #expect(fault(["-", good, "-"]) == "read standard input: is named twice")
+    #expect(fault(["-", good, "-"]) == "read standard input: is given twice")
   }
 
   @Test func anEndlessStreamIsKeptUpToALimit() throws {
@@ -60,8 +60,8 @@ import Testing
       if isRefused {
         let error = #expect(throws: IntakeError.self) { try open() }
         #expect(
-          error?.description == "spool \(path): it is longer than the 1 MiB that --strict keeps of "
-            + "streams; --spool-limit allows more")
+          error?.description == "spool \(path): it is longer than the 1 MiB that --strict stores "
+            + "of a stream; raise --spool-limit")
       } else {
         #expect(try open().count == 1)
       }
@@ -83,7 +83,7 @@ import Testing
       Array((0..<50).map { Sample.line(transaction: $0) + "\n" }.joined().utf8))
     for count in [3, 10, 100, whole.count / 2, whole.count - 1] {
       let path = try directory.write("cut.gz", Array(whole[0..<count]))
-      #expect(fault([good, path]) == "inflate \(path): the gzip data is cut short")
+      #expect(fault([good, path]) == "inflate \(path): the gzip data is truncated")
     }
     var damaged = whole
     damaged[whole.count / 2] ^= 1
@@ -135,7 +135,7 @@ import Testing
     #expect((90...110).contains(summary.uploads))
     #expect(problems.isEmpty)
     #expect(summary.exitCode == 1)
-    #expect(summary.failure?.description.hasSuffix("/pipe: the gzip data is cut short") == true)
+    #expect(summary.failure?.description.hasSuffix("/pipe: the gzip data is truncated") == true)
     #expect(summary.positions == 0...(summary.uploads * 2 - 1))
   }
 

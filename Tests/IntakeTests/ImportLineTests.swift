@@ -19,15 +19,15 @@ import Testing
   @Test(
     arguments: [
       // Not JSON at all.
-      ("nonsense", "is not JSON: a byte that does not belong there, at byte 1"),
-      (#"{"receipt":"AAAA""#, "is not JSON: it ends too early, at byte 17"),
-      (#"{"receipt":"AAAA"} x"#, "is not JSON: bytes after its end, at byte 19"),
-      (#"{"a":1,"a":2}"#, "is not JSON: a key that stands twice in one object, at byte 8"),
-      (#"{"a":1,"\u0061":2}"#, "is not JSON: a key that stands twice in one object, at byte 8"),
-      ("{\"a\":\"\0\"}", "is not JSON: a control character inside a string, at byte 6"),
-      ("\0", "is not JSON: a byte that does not belong there, at byte 0"),
-      (#"{"a":01}"#, "is not JSON: a number that is not written as JSON writes one, at byte 5"),
-      (deep, "is not JSON: more levels than are allowed, at byte 64"),
+      ("nonsense", "is not JSON: unexpected byte at byte 1"),
+      (#"{"receipt":"AAAA""#, "is not JSON: unexpected end at byte 17"),
+      (#"{"receipt":"AAAA"} x"#, "is not JSON: unexpected bytes after the end at byte 19"),
+      (#"{"a":1,"a":2}"#, "is not JSON: duplicate key at byte 8"),
+      (#"{"a":1,"\u0061":2}"#, "is not JSON: duplicate key at byte 8"),
+      ("{\"a\":\"\0\"}", "is not JSON: unescaped control character in a string at byte 6"),
+      ("\0", "is not JSON: unexpected byte at byte 0"),
+      (#"{"a":01}"#, "is not JSON: invalid number at byte 5"),
+      (deep, "is not JSON: nested too deeply at byte 64"),
       ("[1]", "is not a JSON object"),
       ("7", "is not a JSON object"),
       // The receipt.
@@ -38,8 +38,8 @@ import Testing
       (receipt(#""\r\n""#), "receipt is empty"),
       (
         receipt(#""AAA""#),
-        "receipt is not base64 (base64: 3 characters are not a multiple of 4 "
-          + "(missing padding, or cut short))"
+        "receipt is not base64 (base64: length 3 is not a multiple of 4 "
+          + "(missing padding, or truncated))"
       ),
       (
         receipt(#""AA-_""#),
@@ -131,7 +131,7 @@ import Testing
       ),
       (
         #"{"receipt":"AAAA","verification":{"endpoint":"sandbox","reply":{"status":0}}}"#,
-        "receipt has no bundle id, and no app can have it"
+        "receipt has no bundle id, so it belongs to no app"
       ),
       (
         #"{"receipt":"\#(Sample.receipt(bundleID: String(repeating: "x", count: 256)))"}"#,
@@ -169,7 +169,7 @@ import Testing
     let (summary, problems) = try ImportRun()(line)
     #expect(summary.refused == 1)
     #expect(problems[0].reasons.map(\.code) == [.notJSON])
-    #expect(problems[0].description.hasSuffix("is not JSON: bytes that are not UTF-8, at byte 20"))
+    #expect(problems[0].description.hasSuffix("is not JSON: invalid UTF-8 at byte 20"))
   }
 
   @Test func aReceiptOfMoreThan4MiBIsRefused() throws {

@@ -93,7 +93,7 @@ import Testing
       #expect(summary.registered == 0)
       #expect(
         problems.flatMap(\.reasons).map(\.description)
-          == Array(repeating: "receipt has no bundle id, and no app can have it", count: 2))
+          == Array(repeating: "receipt has no bundle id, so it belongs to no app", count: 2))
     }
     #expect(run.appender.events.isEmpty)
   }
@@ -126,7 +126,7 @@ import Testing
     let words = [
       "bundle": "verification.reply is not about the receipt's app",
       "transactions":
-        "verification.reply shows none of the receipt's transactions (--accept-mismatch takes it)",
+        "verification.reply shows none of the receipt's transactions (--accept-mismatch imports it anyway)",
     ]
     for status in [0, 21006] {
       let reply = #"{"status":\#(status),"environment":"Production","receipt":\#(receipt)}"#
@@ -176,7 +176,7 @@ import Testing
     #expect(problems.map(\.severity) == [.warning])
     #expect(
       problems[0].description.hasSuffix(
-        ":1: warning: user_identifer was taken for user_identifier"))
+        ":1: warning: user_identifer was read as user_identifier"))
     let users = ids(run, "user_identifier").compactMap { $0?.stringValue }
     #expect(users == ["7", "8", "8"])
   }
@@ -188,7 +188,7 @@ import Testing
     #expect(problems.count == 1)
     #expect(
       problems.first?.description.hasSuffix(
-        ":1: warning: user_identifer was left out: user_identifier stands beside it") == true)
+        ":1: warning: user_identifer was ignored: user_identifier is present too") == true)
   }
 
   @Test func anEnvironmentThatReportsLeaveOutIsWarnedOfOnce() throws {
@@ -204,7 +204,7 @@ import Testing
     #expect(
       problems.first?.description.hasSuffix(
         ":2: warning: verification.reply.environment \"PROD\" is neither Production nor Sandbox: "
-          + "reports show its sales only where --environment asks for it") == true)
+          + "reports show its sales only with --environment") == true)
   }
 
   @Test func anUnknownPropertyIsWarnedOfOnce() throws {
@@ -286,7 +286,7 @@ import Testing
     #expect(
       problems[0].description.hasSuffix(
         ":1: warning: receipt has an invalid signature and was imported as evidence; "
-          + "the reply recorded with it was left out"))
+          + "its recorded reply was ignored"))
   }
 
   // MARK: Strict

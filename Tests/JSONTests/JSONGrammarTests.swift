@@ -111,7 +111,7 @@ import Testing
   @Test func errorNamesCauseAndPlaceButNeverTheText() {
     #expect(
       verdict("[\"SECRET\" \"SECRET\"]")?.description
-        == "a byte that does not belong there, at byte 10")
+        == "unexpected byte at byte 10")
   }
 
   // MARK: Depth

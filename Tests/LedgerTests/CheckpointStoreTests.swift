@@ -64,7 +64,7 @@ struct CheckpointStoreTests {
     try FileManager.default.setAttributes([.posixPermissions: permissions], ofItemAtPath: path)
     let error = #expect(throws: LedgerError.self) { try signed(fixture) }
     #expect(error?.kind == .invalidInput && error?.object == "keys/\(key.idText).key")
-    #expect(error?.cause.hasPrefix("others may read or write it") == true)
+    #expect(error?.cause.hasPrefix("other users can read or write it") == true)
     #expect(!FileManager.default.fileExists(atPath: fixture.path + "/checkpoints"))
     try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
     #expect(try signed(fixture).size == 0)
@@ -187,13 +187,13 @@ struct CheckpointStoreTests {
     #expect(refusal?.exitCode == 20 && refusal?.damage?.position == 6)
     #expect(refusal?.operation == "open for writing")
     let signedName = CheckpointStore.fileName(size: 9)
-    #expect(refusal?.cause == "\(signedName) has signed 9 events, the log holds 6")
+    #expect(refusal?.cause == "\(signedName) signs 9 events, but the log holds 6")
     #expect(try fixture.content(name) == before)
     // Another witness is left where the checkpoint is taken away; who accepts the history opens it all the same.
     try FileManager.default.removeItem(
       atPath: fixture.path + "/" + CheckpointStore.fileName(size: 9))
     let second = #expect(throws: LedgerError.self) { try LedgerWriter.open(fixture.directory) }
-    #expect(second?.cause == "heads names a signed head of 9 events, the log holds 6")
+    #expect(second?.cause == "heads names a signed head of 9 events, but the log holds 6")
     var options = WriterOptions()
     options.acceptsShorterLog = true
     try fixture.fill(1, options: options)
@@ -226,11 +226,11 @@ struct CheckpointStoreTests {
     #expect(try findings() == [])
     try FileManager.default.removeItem(
       atPath: fixture.path + "/" + CheckpointStore.fileName(size: 7))
-    #expect(try findings() == ["missing 4 checkpoints were made, 3 are kept"])
+    #expect(try findings() == ["missing 4 checkpoints were made, but 3 are kept"])
     // Made again, it does not hide the one that is gone.
     try fixture.fill(5)
     _ = try signed(fixture)
-    #expect(try findings() == ["missing 5 checkpoints were made, 4 are kept"])
+    #expect(try findings() == ["missing 5 checkpoints were made, but 4 are kept"])
     // An earlier version of the program remembered nothing: what is kept is counted.
     try FileManager.default.removeItem(atPath: fixture.path + "/heads")
     _ = try signed(fixture)

@@ -177,7 +177,7 @@ struct CoveredTailTests {
     damaged.place(BlocksAndTails.tailPath(2), tail)
     let error = try log.checkRefused(damaged)
     #expect(error?.damage?.verdict == .corrupt && error?.damage?.block == 2)
-    #expect(error?.cause.contains("does not hold all of its events either") == true)
+    #expect(error?.cause.contains("does not hold all of its events") == true)
   }
 
   @Test("A tail that is damaged, cut or empty goes where its block is whole", arguments: 0..<3)
@@ -259,7 +259,7 @@ struct CoveredTailTests {
     let report = try LogAudit(directory, workers: 0).run()
     #expect(report.findings.count == 1)
     #expect(report.notes.count == 2)
-    #expect(report.notes.first?.contains("stands in a block already") == true)
-    #expect(report.notes.last?.contains("keep it") == true)
+    #expect(report.notes.first?.contains("is sealed already") == true)
+    #expect(report.notes.last?.contains("keep this file") == true)
   }
 }

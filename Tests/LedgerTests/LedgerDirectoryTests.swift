@@ -49,7 +49,7 @@ struct LedgerDirectoryTests {
       ("{\"format_version\":99999999999999999999999}", 20, "format_version"),
       (original.replacingOccurrences(of: "receipts", with: "re ceipts"), 20, "origin"),
       (original.replacingOccurrences(of: "-", with: ""), 20, "id is missing"),
-      (original + "x", 20, "something follows"),
+      (original + "x", 20, "unexpected bytes follow it"),
       (String(original.dropLast(3)), 20, "public_keys"),
     ]
     for (text, exitCode, part) in cases {
@@ -61,9 +61,9 @@ struct LedgerDirectoryTests {
     }
     try FileManager.default.removeItem(atPath: file)
     for (path, cause) in [
-      (fixture.path, "there is no ledger.json in it"),
+      (fixture.path, "it contains no ledger.json"),
       (fixture.path + "/nowhere", "there is no such directory"),
-      ("/dev/null", "it is no directory"),
+      ("/dev/null", "it is not a directory"),
     ] {
       let error = #expect(throws: LedgerError.self) { try LedgerDirectory.open(path: path) }
       #expect(error?.kind == .noLedger && error?.exitCode == 10)
@@ -90,7 +90,7 @@ struct LedgerDirectoryTests {
         try LedgerDirectory.create(path: fixture.path, origin: "other.example")
       }
     }
-    #expect(creationError()?.cause == "there is a ledger already")
+    #expect(creationError()?.cause == "it is a ledger already")
     try fixture.fill(1)
     try FileManager.default.removeItem(atPath: fixture.path + "/ledger.json")
     #expect(creationError()?.cause == "the directory is not empty")

@@ -76,19 +76,20 @@ struct SignedNoteTests {
   @Test("A note that no known key has signed is refused")
   func noKnownKey() throws {
     let note = try SignedNote(bytes(SignedNoteTests.note))
-    #expect(refusal { try note.signers(among: []) } == "signed note: no known key has signed it")
+    #expect(
+      refusal { try note.signers(among: []) } == "signed note: it is not signed by a known key")
   }
 
   @Test(
     "What is no note is refused, with the reason",
     arguments: [
       ("", "it does not end with a line feed"),
-      ("text\n", "no empty line comes before the signatures"),
+      ("text\n", "there is no empty line before the signatures"),
       ("text\n\n", "it has no signature"),
       ("text\n\n— example.com/foo \(signature)", "it does not end with a line feed"),
-      ("te\txt\n\n— example.com/foo \(signature)\n", "it holds a control character"),
-      ("text\r\n\n— example.com/foo \(signature)\n", "it holds a control character"),
-      ("text\n— example.com/foo \(signature)\n", "no empty line comes before the signatures"),
+      ("te\txt\n\n— example.com/foo \(signature)\n", "it contains a control character"),
+      ("text\r\n\n— example.com/foo \(signature)\n", "it contains a control character"),
+      ("text\n— example.com/foo \(signature)\n", "there is no empty line before the signatures"),
       ("text\n\n- example.com/foo \(signature)\n", "a signature line is malformed"),
       ("text\n\n— example.com/foo  \(signature)\n", "a signature line is malformed"),
       ("text\n\n— example.com/foo \(signature) \n", "a signature line is malformed"),
@@ -130,11 +131,11 @@ struct SignedNoteTests {
       ),
       (
         "example.com/bar+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k",
-        "its id does not belong to name and key"
+        "its id does not match its name and key"
       ),
       (
         "example.com/foo+530D903A+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k",
-        "its id does not belong to name and key"
+        "its id does not match its name and key"
       ),
       (
         "example.com/foo+530d903a+AukyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k",

@@ -100,7 +100,7 @@ private struct Refusing: Projection {
     var generator = HistoryGenerator(seed: 3)
     try fixture.append(generator.steps(5))
     _ = try fixture.current()
-    let notice = "the projections are of another version of this program: rebuilding"
+    let notice = "the projections belong to another version of this program: rebuilding"
     for (step, projection) in [EventCounts(), EventCounts(version: 2)].enumerated() {
       fixture.projections = ProjectionSet([projection])
       #expect(try fixture.projector().existing() == nil)

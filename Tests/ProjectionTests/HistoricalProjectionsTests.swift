@@ -173,7 +173,7 @@ import Testing
     _ = try projector.books(at: fixture.eventCount, from: earlier)
     #expect(
       fixture.notices == [
-        "the projections in use are of another version of this program and are not used here"
+        "the current projections belong to another version of this program and are not used"
       ])
   }
 }

@@ -97,7 +97,7 @@ import Testing
     #expect(try fixture.projector().existing() == nil)
     #expect(try Self.gross(fixture, fixture.current()) == ["2,5.00"])
     #expect(
-      fixture.notices == ["the projections are of another version of this program: rebuilding"])
+      fixture.notices == ["the projections belong to another version of this program: rebuilding"])
     #expect(Self.generations(fixture) == ["2.sqlite", "lock"])
   }
 
@@ -122,9 +122,10 @@ import Testing
 
     var finding: String {
       switch self {
-      case .longer, .asLong: "they rest on another history than the log has up to position 4"
-      case .shorter: "they had folded 4 events, the log holds 2: events are missing from its end"
-      case .empty: "they had folded 4 events, the log holds 0: events are missing from its end"
+      case .longer, .asLong: "their history differs from the log's up to position 4"
+      case .shorter:
+        "they had folded 4 events, but the log holds 2: events are missing from its end"
+      case .empty: "they had folded 4 events, but the log holds 0: events are missing from its end"
       }
     }
   }
@@ -242,8 +243,8 @@ import Testing
       #expect {
         try fixture.csv(ReportRequest(report), from: fixture.current())
       } throws: {
-        "\($0)" == "projections: the sales and their journal do not fit together; "
-          + "'ledgerctl rebuild' makes them anew from the log"
+        "\($0)" == "projections: the sales do not match their journal; "
+          + "'ledgerctl rebuild' rebuilds them from the log"
       }
     }
   }

@@ -214,29 +214,29 @@ import Testing
     var cause: String {
       switch self {
       case .bitFlipped, .bytesSwapped, .otherLength: "its file is damaged"
-      case .cutShort, .grown: "bytes, not the"
-      case .gone: "its file is gone"
+      case .cutShort, .grown: "bytes, but its header says"
+      case .gone: "its file is missing"
       case .otherVersion: "another version of this program: sales 99, here"
       case .otherDefinition, .withoutDefinitions:
         "another version of this program: other tables, indexes or views"
       case .unknownProjection: "another version of this program: extras unknown here"
       case .otherLedger: "another ledger"
-      case .otherRoot: "'frontier' is missing in its header, or wrong"
-      case .moreEvents: "another size"
-      case .headerNoJSON, .headerCutShort: "no JSON"
-      case .headerOfAnotherVersion: "another version than 2"
+      case .otherRoot: "'frontier' is missing or invalid in its header"
+      case .moreEvents: "its header's size does not match its name"
+      case .headerNoJSON, .headerCutShort: "is not JSON"
+      case .headerOfAnotherVersion: "does not have version 2"
       case .headerOfEarlierVersion: "an earlier version of this program made it, and no event"
       case .rowEdited: "it is not the snapshot that the event at position"
-      case .rowsOtherThanVouchedFor: "its rows are not those that the event vouches for"
-      case .eventUnnamed: "'event' is missing in its header, or wrong"
+      case .rowsOtherThanVouchedFor: "its rows differ from those that the event vouches for"
+      case .eventUnnamed: "'event' is missing or invalid in its header"
       case .eventBeyond: "the log has no event at position 9999 to vouch for it"
       case .eventOfOtherType: "the event at position 0 does not vouch for any snapshot"
       case .otherSalt, .otherDigest: "it is not the snapshot that the event at position"
       case .savedDamaged: "its database is damaged"
       case .savedWithoutTable: "its database has no table sales"
       case .savedWithoutIndex: "its database has no index sales_key"
-      case .savedWithOtherColumns: "its database has another table sales"
-      case .savedOfOtherEvents: "its database is not the one that its header describes"
+      case .savedWithOtherColumns: "its database has a different table sales"
+      case .savedOfOtherEvents: "its database does not match its header"
       }
     }
 
@@ -379,13 +379,13 @@ import Testing
     try FileManager.default.copyItem(atPath: test.folder, toPath: other.path + "/snapshots")
     let projector = try other.projector()
     let snapshot = try #require(projector.snapshots.snapshots.first)
-    #expect(projector.unfitness(of: snapshot) == "it rests on another history than the log has")
+    #expect(projector.unfitness(of: snapshot) == "its history differs from the log's")
     let short = try LedgerFixture(blockByteCount: 4 << 10)
     try short.append(generator.steps(2))
     try FileManager.default.copyItem(atPath: test.folder, toPath: short.path + "/snapshots")
     #expect(
       try short.projector().unfitness(of: snapshot)
-        == "it holds \(test.snapshotSize) events, the log \(short.eventCount)")
+        == "it holds \(test.snapshotSize) events, but the log \(short.eventCount)")
   }
 
   @Test func whatAnInterruptedSaveLeftIsRemoved() throws {

@@ -52,7 +52,7 @@ enum ConfigurationSample {
   static let family = "0e7c2f4a-9a0b-4c5d-8e6f-112233445566"
   static let digest = String(repeating: "ab", count: 32)
   static let linkCause =
-    "it is a symbolic link, and none is followed inside a ledger: put the file itself in its place"
+    "it is a symbolic link, which is not followed inside a ledger: replace it with the file itself"
   /// An intermediate that signs receipt signers, as far as its purpose goes; and one without purpose.
   static let intermediate =
     "MIIBgjCCASegAwIBAgIUF63gxB5gjvmPmK3ceXU+c6kgPFgwCgYIKoZIzj0EAwIwDDEKMAgGA1UEAwwBVDAgFw0yNjExMjEwNzE2NDBaGA8yMTI2MTAyODA3MTY0MFowDDEKMAgGA1UEAwwBVDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABAEpyuliSkFBj3vvnNq5eRXWd8vu2OT7JO7QDZQi9cLic7Qju5Ev9ABfOyOAZ4PYu1P95SamQRg/52/QqQkYumKjZTBjMB0GA1UdDgQWBBRy/xILQZx+PokQEjppI1SMLnGzhzAfBgNVHSMEGDAWgBRy/xILQZx+PokQEjppI1SMLnGzhzAPBgNVHRMBAf8EBTADAQH/MBAGCiqGSIb3Y2QGAgEEAgUAMAoGCCqGSM49BAMCA0kAMEYCIQCegK76+BjGyBHz8aM1QMwTH+IR/Gg+d+8sZJAShiR0ZQIhAOOBjRW4HDKPaPbj6LtVKJMfS8bXkn76ntab7j7swL4U"
@@ -138,9 +138,9 @@ enum ConfigurationSample {
   }
 
   @Test(arguments: [
-    ("", "is no JSON: it ends too early, at byte 0"),
+    ("", "is not JSON: unexpected end at byte 0"),
     ("[]", "must be an object"),
-    (#"{"tokens":[],"tokens":[]}"#, "is no JSON: a key that stands twice in one object"),
+    (#"{"tokens":[],"tokens":[]}"#, "is not JSON: duplicate key"),
     (#"{"app_stor":{}}"#, "app_stor: there is no such setting; did you mean app_store?"),
     (
       #"{"app_store":{"timeout":5}}"#,
@@ -171,8 +171,8 @@ enum ConfigurationSample {
       #"{"verification":{"retry_first_ms":5000,"retry_ceiling_ms":1000}}"#,
       "verification.retry_ceiling_ms: is less than retry_first_ms, 5000"
     ),
-    (#"{"apps":[]}"#, "apps: must be an object: app family id to the app's settings"),
-    (#"{"apps":{"game":{}}}"#, "apps: key number 1 is no app family id"),
+    (#"{"apps":[]}"#, "apps: must be an object of app family ids and settings"),
+    (#"{"apps":{"game":{}}}"#, "apps: key number 1 is not an app family id"),
     (
       #"{"apps":{"\#(ConfigurationSample.family)":{"accept_sandbox":"no"}}}"#,
       "apps.\(ConfigurationSample.family).accept_sandbox: must be true or false"
@@ -184,7 +184,7 @@ enum ConfigurationSample {
     (#"{"trusted_proxies":"::1"}"#, "trusted_proxies: must be a list"),
     (
       #"{"trusted_proxies":["10.0.0.0"," 10.0.0.1"]}"#,
-      "trusted_proxies[1]: must be an address or a network, as in 10.0.0.0/8 or ::1"
+      "trusted_proxies[1]: must be an address or a network such as 10.0.0.0/8 or ::1"
     ),
     (
       #"{"trusted_proxies":["10.0.0.0/33"]}"#,
@@ -192,19 +192,19 @@ enum ConfigurationSample {
     ),
     (
       #"{"trusted_proxies":["10.0.0.0/8","0.0.0.0/0"]}"#,
-      "trusted_proxies[1]: must not be a network of all addresses: every client would be trusted"
+      "trusted_proxies[1]: must not cover all addresses: every client would be trusted"
     ),
     (
       #"{"trusted_proxies":["::/0"]}"#,
-      "trusted_proxies[0]: must not be a network of all addresses: every client would be trusted"
+      "trusted_proxies[0]: must not cover all addresses: every client would be trusted"
     ),
     (
       #"{"trusted_proxies":["::ffff:0:0/96"]}"#,
-      "trusted_proxies[0]: must not be a network of all addresses: every client would be trusted"
+      "trusted_proxies[0]: must not cover all addresses: every client would be trusted"
     ),
     (
       #"{"trusted_proxies":["10.0.0.1/8"]}"#,
-      "trusted_proxies[0]: has bits set behind its prefix of 8"
+      "trusted_proxies[0]: has bits set after its prefix of 8"
     ),
     (
       #"{"trusted_proxies":["::1/"]}"#, "trusted_proxies[0]: has a prefix that is not from 0 to 128"
@@ -219,32 +219,32 @@ enum ConfigurationSample {
     ),
     (
       #"{"trust":{"transaction_intermediates":[{"path":"missing.pem"}]}}"#,
-      #"trust.transaction_intermediates[0]: must be a text or {"file": PATH}"#
+      #"trust.transaction_intermediates[0]: must be a string or {"file": PATH}"#
     ),
     (
       #"{"trust":{"transaction_intermediates":["-----BEGIN CERTIFICATE-----\nAAAA\n"]}}"#,
-      "trust.transaction_intermediates[0]: is no certificate in PEM, nor in DER (base64 where it is a text)"
+      "trust.transaction_intermediates[0]: is not a certificate in PEM or DER (in a string: base64)"
     ),
     (
       #"{"trust":{"transaction_intermediates":["AAAA"]}}"#,
-      "trust.transaction_intermediates[0]: is no certificate that can be read"
+      "trust.transaction_intermediates[0]: is a certificate that cannot be read"
     ),
     (
       #"{"trust":{"transaction_intermediates":["\#(ConfigurationSample.plainCertificate)"]}}"#,
       "trust.transaction_intermediates[0]: is neither a pinned root nor an intermediate that signs receipt signers"
     ),
-    (ConfigurationSample.token(#""id":7"#), "tokens[0].id: must be a text"),
+    (ConfigurationSample.token(#""id":7"#), "tokens[0].id: must be a string"),
     (
       ConfigurationSample.token(#""id":"a","sha256":"x","created_at":"x""#),
       "tokens[0].app_family_id: is missing"
     ),
     (
       ConfigurationSample.token(ConfigurationSample.goodToken + #","revoked_at":"yesterday""#),
-      "tokens[0].revoked_at: is no time, as in 2026-01-02T03:04:05.678Z"
+      "tokens[0].revoked_at: is not a time such as 2026-01-02T03:04:05.678Z"
     ),
     (
       #"{"tokens":[{\#(ConfigurationSample.goodToken)},{\#(ConfigurationSample.goodToken)}]}"#,
-      "tokens[1].id: is that of an earlier token"
+      "tokens[1].id: is already used by another token"
     ),
   ]) func badConfigurationIsRefusedWithItsPlace(_ text: String, _ problem: String) throws {
     let problems = try ConfiguredLedger().problems(text)
@@ -297,7 +297,7 @@ enum ConfigurationSample {
     let problems = try ConfiguredLedger().problems("{}", permissions: permissions)
     #expect(
       problems
-        == ["others may read or write it, and it holds secrets: chmod 600 mends that"])
+        == ["other users can read or write it, and it holds secrets: run chmod 600"])
   }
 
   @Test(

@@ -102,12 +102,12 @@ enum RemoteAppendDrafts {
         let error = try refusal([try changed(draft, member.key, nil)], by: ledger)
         #expect(error?.kind == .invalidInput, "\(draft.type) \(member.key)")
         #expect(
-          error?.cause == "a draft cannot be read: \(draft.type) without a usable \(member.key)")
+          error?.cause == "a draft cannot be read: \(draft.type) has no valid \(member.key)")
       }
       for member in members where member.key != "reply" {
         let error = try refusal([try changed(draft, member.key, .boolean(true))], by: ledger)
         #expect(
-          error?.cause == "a draft cannot be read: \(draft.type) without a usable \(member.key)")
+          error?.cause == "a draft cannot be read: \(draft.type) has no valid \(member.key)")
       }
     }
   }
@@ -135,7 +135,7 @@ enum RemoteAppendDrafts {
     let draft = try changed(good, member, try JSONValue(Array(value.utf8)))
     #expect(
       try refusal([draft], by: ledger)?.cause
-        == "a draft cannot be read: \(type) without a usable \(member)")
+        == "a draft cannot be read: \(type) has no valid \(member)")
   }
 
   private static func verification(
@@ -194,7 +194,7 @@ enum RemoteAppendDrafts {
     let error = try refusal(drafts, by: try served())
     #expect(
       error?.cause
-        == member.map { "a draft cannot be read: receipt.verified without a usable \($0)" })
+        == member.map { "a draft cannot be read: receipt.verified has no valid \($0)" })
   }
 
   @Test func aPositionThatIsPutInElsewhereIsRefused() throws {
@@ -206,6 +206,6 @@ enum RemoteAppendDrafts {
       ]
     #expect(
       try refusal(drafts, by: try served())?.cause
-        == "a draft's position reference belongs to neither upload nor reply_of")
+        == "a draft's position reference is neither upload nor reply_of")
   }
 }

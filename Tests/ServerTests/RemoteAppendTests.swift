@@ -248,7 +248,7 @@ final class RawClient {
         try RemoteAppender.connect(ledger.directory)
       }
       #expect(error?.kind == .locked)
-      #expect(error?.cause == "too many commands wait for it")
+      #expect(error?.cause == "too many commands are waiting")
     }
   }
 
@@ -334,7 +334,8 @@ final class RawClient {
     let ledger = try ServedLedger()
     let newer = try RawClient(ledger.directory)
     newer.begin(ledger.directory, version: 3)
-    #expect(String(decoding: newer.rest(), as: UTF8.self).contains("the server speaks version 2"))
+    #expect(
+      String(decoding: newer.rest(), as: UTF8.self).contains("the server uses protocol version 2"))
     let other = try RawClient(ledger.directory)
     other.send(1, [2] + RawClient.block(Array("another".utf8)))
     #expect(String(decoding: other.rest(), as: UTF8.self).contains("another ledger"))

@@ -139,8 +139,8 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
     #expect(recorded["reply"] == (try JSONValue(foreign.bytes)))
     #expect(
       fixture.notes.lines == [
-        "app family \(WorkflowFixture.familyText): an answer is about something else than its receipt "
-          + "(reply_mismatch): is the App Store's URL right, and is nothing between that mixes up answers?"
+        "app family \(WorkflowFixture.familyText): a reply does not match its receipt "
+          + "(reply_mismatch): check the App Store's URL, and that no proxy mixes up replies"
       ])
     #expect(try fixture.waitingAfterRebuild() == 1)
     appStore.release(.reply(row("1")))
@@ -254,8 +254,8 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
     try waitUntil { gauge() == "receipt_ledger_undeclared_products 1" }
     #expect(
       fixture.notes.lines == [
-        "app family \(WorkflowFixture.familyText): product pro.year sells and is not declared, so whoever buys "
-          + "it is answered 402: ledgerctl app edit app --product pro.year=TYPE"
+        "app family \(WorkflowFixture.familyText): product pro.year is sold but not declared, so its "
+          + "buyers get 402: ledgerctl app edit app --product pro.year=TYPE"
       ])
     let app = AppRegistered(
       appFamilyID: WorkflowFixture.familyText, name: "App", bundleIDs: ["app"],

@@ -41,7 +41,7 @@ final class CallLoop {
     sandbox = try options.target(of: .sandbox)
     // Found out now rather than by the first receipt: whether libcurl has all that is asked of it.
     guard let first = Transfer(options) else {
-      throw .noResources("libcurl lacks memory or a feature")
+      throw .noResources("libcurl is out of memory or lacks a feature")
     }
     idle = [first]
   }

@@ -22,7 +22,7 @@ package final class VerifyReceiptClient: VerifyReceiptService {
     let code = pthread_create(&started, nil, runCallLoop, context.toOpaque())
     guard code == 0 else {
       context.release()
-      throw .noResources("the system starts no more threads")
+      throw .noResources("the system cannot start another thread")
     }
     thread = Monitor(started)
   }
@@ -71,7 +71,7 @@ final class MultiHandle: @unchecked Sendable {
 
   init(_ options: VerifyReceiptOptions) throws(VerifyReceiptOptionsError) {
     guard Self.isReady, let handle = curl_multi_init() else {
-      throw .noResources("libcurl cannot be started")
+      throw .noResources("libcurl cannot be initialised")
     }
     self.handle = handle
     _ = ccurl_multi_set_long(handle, CURLMOPT_MAXCONNECTS, options.callsMax)

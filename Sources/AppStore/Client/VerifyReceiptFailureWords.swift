@@ -3,14 +3,14 @@
 extension VerifyReceiptFailure {
   package var meaning: String {
     switch self {
-    case .connectTimeout: "no connection came about in time"
-    case .timeout: "no answer came in time"
-    case .connectionFailed: "there is no connection, or it broke off"
-    case .tlsFailed: "no connection that can be trusted came about"
-    case .answerTooLarge: "the answer is larger than allowed"
+    case .connectTimeout: "timed out while connecting"
+    case .timeout: "timed out while waiting for a reply"
+    case .connectionFailed: "cannot connect, or the connection was lost"
+    case .tlsFailed: "no trusted TLS connection could be made"
+    case .answerTooLarge: "the reply is too large"
     case .httpStatus: "the HTTP status is not 200"
     case .cancelled: "the call was cancelled"
-    case .tooManyCalls: "too many calls wait already"
+    case .tooManyCalls: "too many calls are waiting"
     }
   }
 }

@@ -37,7 +37,7 @@ package struct VerifyReceiptOptions: Sendable, Equatable {
     for endpoint in AppStoreEndpoint.allCases { _ = try target(of: endpoint) }
     try check("connect timeout in milliseconds", connectTimeoutMs, 1...600_000)
     try check("timeout in milliseconds", timeoutMs, 1...600_000)
-    try check("largest answer in bytes", answerBytesMax, 1 << 10...1 << 30)
+    try check("largest reply in bytes", answerBytesMax, 1 << 10...1 << 30)
     try check("number of calls at once", callsMax, 1...1_024)
     try check("number of waiting calls", waitingMax, 0...65_536)
     try check("bytes of waiting calls", waitingBytesMax, 0...1 << 40)
@@ -61,9 +61,9 @@ package enum VerifyReceiptOptionsError: Error, Equatable, Sendable, CustomString
   /// What can be wrong with an endpoint's URL.
   package enum URLFault: String, Error, Sendable {
     case notAURL = "it is not a URL"
-    case credentials = "it holds a user name or password, which would end up in logs"
-    case scheme = "it is neither https nor, to a loopback address, http"
-    case remoteHTTP = "http is for loopback addresses alone; receipts go over https"
+    case credentials = "it contains a user name or password, which would appear in logs"
+    case scheme = "it must use https, or http to a loopback address"
+    case remoteHTTP = "http is allowed only to loopback addresses; receipts need https"
   }
 
   case url(AppStoreEndpoint, URLFault)
@@ -76,7 +76,7 @@ package enum VerifyReceiptOptionsError: Error, Equatable, Sendable, CustomString
     case .url(let endpoint, let fault):
       "configure the App Store client: URL of \(endpoint.rawValue): \(fault.rawValue)"
     case .outOfRange(let name, let value, let range):
-      "configure the App Store client: \(name): \(value) is not within "
+      "configure the App Store client: \(name): \(value) is not from "
         + "\(range.lowerBound) to \(range.upperBound)"
     case .noResources(let cause): "start the App Store client: \(cause)"
     }

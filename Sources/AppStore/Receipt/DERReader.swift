@@ -38,7 +38,7 @@ package struct DERError: Error, Equatable, Sendable, CustomStringConvertible {
   package var description: String {
     let cause =
       switch kind {
-      case .truncated: "cut short"
+      case .truncated: "truncated"
       case .lengthTooLarge: "length too large"
       case .indefinitePrimitive: "indefinite length on a primitive element"
       case .unexpectedEndOfContents: "unexpected end-of-contents marker"

@@ -34,9 +34,9 @@ package struct PropertyListError: Error, Equatable, Sendable, CustomStringConver
   package var description: String {
     let cause =
       switch kind {
-      case .truncated: "cut short"
+      case .truncated: "truncated"
       case .unexpectedCharacter: "unexpected character"
-      case .duplicateKey: "key given twice"
+      case .duplicateKey: "duplicate key"
       case .tooDeep: "nested deeper than \(PropertyList.maximumDepth) levels"
       case .tooManyEntries: "more than \(PropertyList.maximumEntryCount) entries"
       case .invalidEscape: "invalid escape"

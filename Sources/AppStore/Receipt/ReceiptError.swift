@@ -47,7 +47,7 @@ package enum ReceiptError: Error, Equatable, Sendable, CustomStringConvertible {
   /// What is wrong, without what was attempted.
   package var cause: String {
     switch self {
-    case .empty: "no bytes"
+    case .empty: "empty"
     case .unknownStyle: "neither a PKCS#7 file nor a property list"
     case .envelope(let error): "PKCS#7: \(error)"
     case .notSignedData: "PKCS#7: not SignedData with content"
@@ -65,7 +65,7 @@ package enum ReceiptError: Error, Equatable, Sendable, CustomStringConvertible {
   private static func describe(_ problem: AttributeProblem) -> String {
     switch problem {
     case .malformed(let error): "\(error)"
-    case .notText: "not a text"
+    case .notText: "not a string"
     case .notUTF8: "not UTF-8"
     case .notADate: "not an RFC 3339 date"
     }

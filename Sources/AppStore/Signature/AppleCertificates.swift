@@ -30,7 +30,7 @@ enum AppleCertificates {
 
   private static func loaded(_ shipped: ShippedCertificate) -> Certificate {
     guard let certificate = shipped.certificate else {
-      preconditionFailure("a shipped certificate is not the one of its fingerprint")
+      preconditionFailure("a built-in certificate does not match its fingerprint")
     }
     return certificate
   }

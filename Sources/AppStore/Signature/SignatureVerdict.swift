@@ -35,22 +35,22 @@ package enum SignatureFault: String, Error, Equatable, Sendable, CustomStringCon
   package var description: String {
     switch self {
     case .localTestingEnvironment: "made by Xcode or a local test, not by the App Store"
-    case .malformedEnvelope: "not framed as the App Store frames receipts"
+    case .malformedEnvelope: "not in the App Store's receipt format"
     case .missingSignature: "has no signature"
-    case .missingDate: "has no date to check the certificates at"
+    case .missingDate: "has no date for checking the certificates"
     case .malformedCertificate: "a certificate cannot be read"
     case .unexpectedCertificates:
       "the certificates are not signer, intermediate and root in this order"
-    case .untrustedRoot: "the root certificate is not a trusted one"
-    case .brokenChain: "the certificates do not lead from the signer to the trusted root"
-    case .wrongPurpose: "the certificates are not made for signing receipts"
-    case .wrongSigner: "the named signer is not the certificate's owner"
-    case .wrongSignature: "the signature does not fit the content"
+    case .untrustedRoot: "the root certificate is not trusted"
+    case .brokenChain: "the certificates do not form a chain from the signer to the trusted root"
+    case .wrongPurpose: "the certificates are not intended for signing receipts"
+    case .wrongSigner: "the signer's name does not match the certificate"
+    case .wrongSignature: "the signature does not match the content"
     case .notYetValid: "a certificate was not yet valid when the receipt was made"
     case .expired: "a certificate had expired when the receipt was made"
     case .intermediateNotConfigured:
-      "the intermediate certificate above its signer is neither known nor configured"
-    case .unknownSignatureVersion: "its signature is of a version that is not known here"
+      "the signer's intermediate certificate is neither known nor configured"
+    case .unknownSignatureVersion: "the version of its signature is unknown"
     }
   }
 }

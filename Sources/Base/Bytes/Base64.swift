@@ -14,14 +14,14 @@ package enum Base64Error: Error, Equatable, Sendable, CustomStringConvertible {
   package var description: String {
     switch self {
     case .invalidLength(let count):
-      "base64: \(count) \(count == 1 ? "character is" : "characters are") not a multiple of 4 "
-        + "(missing padding, or cut short)"
+      "base64: length \(count) is not a multiple of 4 "
+        + "(missing padding, or truncated)"
     case .invalidCharacter(let offset):
       "base64: character at offset \(offset) is outside the standard alphabet"
     case .misplacedPadding(let offset):
       "base64: '=' at offset \(offset) is not at the end"
     case .unusedBitsSet(let offset):
-      "base64: character at offset \(offset) carries bits that no byte uses"
+      "base64: character at offset \(offset) has unused bits that are not zero"
     }
   }
 }
@@ -47,7 +47,7 @@ package enum Base64 {
   ) throws(Base64Error) -> Int {
     guard text.count % 4 == 0 else { throw .invalidLength(characterCount: text.count) }
     if text.isEmpty { return 0 }
-    precondition(target.count >= text.count / 4 * 3, "no room for what the text holds")
+    precondition(target.count >= text.count / 4 * 3, "the target is too small")
     var failure: Base64Error?
     let count = values.withUnsafeBufferPointer { values in
       decodeQuartets(
@@ -88,7 +88,7 @@ package enum Base64 {
     _ bytes: UnsafeRawBufferPointer, into target: UnsafeMutableBufferPointer<UInt8>
   ) -> Int {
     precondition(
-      target.count >= characterCount(byteCount: bytes.count), "no room for the characters")
+      target.count >= characterCount(byteCount: bytes.count), "the target is too small")
     return alphabet.withUnsafeBufferPointer { alphabet in
       var count = 0
       var read = 0

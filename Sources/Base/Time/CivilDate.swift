@@ -26,7 +26,7 @@ package struct CivilDate: Hashable, Comparable, Sendable, CustomStringConvertibl
   /// - Parameter dayNumber: days since 1970-01-01, of at most 2⁵³ either way; years beyond four
   ///   digits are computed too.
   package init(dayNumber: Int) {
-    precondition(dayNumber.magnitude <= 1 << 53, "a day number beyond every instant")
+    precondition(dayNumber.magnitude <= 1 << 53, "a day number out of range")
     // Years begin in March here, so that the leap day is a year's last; 146,097 days are 400 years.
     let shifted = dayNumber + 719_468
     let era = floorDivide(shifted, 146_097)

@@ -158,7 +158,7 @@ package enum TimestampError: Error, Equatable, CustomStringConvertible {
     case .tooManyDecimals: "more than three decimals of a second"
     case .noSuchDay: "no such day in the years 0001 to 9999"
     case .noSuchTime: "no such time of day or offset"
-    case .leapSecond: "a leap second, which a timestamp here cannot hold"
+    case .leapSecond: "a leap second, which timestamps do not support"
     case .outsideYears: "outside the years 0001 to 9999 in UTC"
     }
   }

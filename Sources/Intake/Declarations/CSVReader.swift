@@ -10,11 +10,11 @@ struct CSVRecord: Equatable {
 /// Why a record cannot be read.
 struct CSVError: Error, Equatable, CustomStringConvertible {
   enum Cause: String, Sendable {
-    case unclosedQuote = "a quoted cell is never closed"
+    case unclosedQuote = "a quoted cell is not closed"
     case strayQuote = "a quote inside a cell that does not begin with one"
     case textAfterQuote = "text between a closing quote and the next comma"
-    case strayCarriageReturn = "a CR that no LF follows"
-    case notUTF8 = "bytes that are not UTF-8"
+    case strayCarriageReturn = "a CR without an LF"
+    case notUTF8 = "invalid UTF-8"
     case controlCharacter = "a control character"
   }
 

@@ -29,7 +29,7 @@ package enum DeclarationError: Error, Equatable, Sendable, CustomStringConvertib
     case .lines(let source, let problems, let count):
       var lines = problems.map { "\(source): \($0)" }
       if count > problems.count {
-        lines.append("\(source): \(count - problems.count) more lines are wrong")
+        lines.append("\(source): \(count - problems.count) more bad lines")
       }
       return lines.joined(separator: "\n")
     }
@@ -143,7 +143,7 @@ struct ProblemList {
   /// The first of them, and in place of the others how many they are.
   var listed: [DeclarationProblem] {
     count > problems.count
-      ? problems + [DeclarationProblem(line: 0, "\(count - problems.count) more of that kind")]
+      ? problems + [DeclarationProblem(line: 0, "\(count - problems.count) more like this")]
       : problems
   }
 
@@ -165,17 +165,17 @@ struct ColumnMap {
     for (index, name) in found.enumerated() {
       let shown = PrintableText.shortened(name)
       if !names.contains(name) {
-        problems.add(line: header.line, "column \"\(shown)\" is not known")
+        problems.add(line: header.line, "column \"\(shown)\" is unknown")
         isGood = false
       } else if found[..<index].contains(name) {
-        problems.add(line: header.line, "column \"\(shown)\" stands twice")
+        problems.add(line: header.line, "column \"\(shown)\" appears twice")
         isGood = false
       }
     }
     let missing = names.filter { !found.contains($0) }
     if !missing.isEmpty {
       problems.add(
-        line: header.line, "the header lacks \(missing.joined(separator: ", "))")
+        line: header.line, "the header has no \(missing.joined(separator: ", "))")
       isGood = false
     }
     guard isGood else { return nil }
@@ -188,7 +188,7 @@ struct ColumnMap {
   func cells(of record: CSVRecord, problems: inout ProblemList) -> [String]? {
     guard record.cells.count == cellCount else {
       problems.add(
-        line: record.line, "\(record.cells.count) cells, where the header has \(cellCount)")
+        line: record.line, "\(record.cells.count) cells, but the header has \(cellCount)")
       return nil
     }
     return places.map { trimmed(record.cells[$0]) }

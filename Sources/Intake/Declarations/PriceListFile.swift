@@ -58,7 +58,8 @@ package enum PriceListFile {
             if earlier.micros != micros || earlier.currency != entry.currency {
               problems.add(
                 line: record.line,
-                "another price than line \(earlier.line) for the same product, country and day")
+                "conflicts with line \(earlier.line): another price for the same product, country and day"
+              )
             }
           } else {
             seen[key] = Value(line: record.line, micros: micros, currency: entry.currency)
@@ -100,13 +101,13 @@ package enum PriceListFile {
       reasons.append("country_code is neither an ISO 3166-1 alpha-2 code nor XK")
     }
     let knownCurrency = Currency.parse(currency)
-    if knownCurrency == nil { reasons.append("currency is no known ISO 4217 code") }
+    if knownCurrency == nil { reasons.append("currency is not a known ISO 4217 code") }
     let micros = price.utf8.withContiguousBytes { PriceForms.micros(decimal: $0) }
     if micros == nil {
-      reasons.append("price is not digits with or without decimals, such as 9.99")
+      reasons.append("price is not a decimal number such as 9.99")
     }
     if (try? CivilDate(parsing: day)) == nil {
-      reasons.append("effective_from is not a day as YYYY-MM-DD")
+      reasons.append("effective_from is not a date of the form YYYY-MM-DD")
     }
     guard reasons.isEmpty, let knownCurrency, let micros else {
       problems.add(line: line, reasons.joined(separator: "; "))

@@ -100,7 +100,8 @@ private struct RateCollector {
     let pair = Pair(dayIndex: index, quote: quote)
     if let earlier = seen[pair] {
       return earlier.rate == rate
-        ? nil : "another rate of \(base) to \(quote) than line \(earlier.line) for the same day"
+        ? nil
+        : "conflicts with line \(earlier.line): another rate of \(base) to \(quote) for the same day"
     }
     seen[pair] = (line, rate)
     days[index].rates.append(RatesDeclared.Rate(quote: quote.description, rate: text))
@@ -151,17 +152,17 @@ private enum RateLayout {
       guard name.utf8.count == 3, name.utf8.allSatisfy({ (0x41...0x5A).contains($0) }) else {
         collector.problems.add(
           line: header.line,
-          "column \"\(shown)\" is neither of date, base, quote, rate nor a currency")
+          "column \"\(shown)\" is not date, base, quote, rate or a currency")
         continue
       }
       let currency = Currency.parse(name)
       if currency == nil {
         collector.warnings.add(
-          line: header.line, "\(shown) is no known ISO 4217 code; its rates were left out")
+          line: header.line, "\(shown) is not a known ISO 4217 code; its rates were ignored")
       } else if columns.contains(currency) || name == "EUR" {
         collector.problems.add(
           line: header.line,
-          name == "EUR" ? "column EUR is the base itself" : "column \(shown) stands twice")
+          name == "EUR" ? "column EUR is the base currency" : "column \(shown) appears twice")
       }
       columns.append(currency)
     }
@@ -182,9 +183,9 @@ private enum RateLayout {
     var reasons: [String] = []
     let date = try? CivilDate(parsing: cells[0])
     let (base, quote) = (Currency.parse(cells[1]), Currency.parse(cells[2]))
-    if date == nil { reasons.append("date is not a day as YYYY-MM-DD") }
-    if base == nil { reasons.append("base is no known ISO 4217 code") }
-    if quote == nil { reasons.append("quote is no known ISO 4217 code") }
+    if date == nil { reasons.append("date is not a date of the form YYYY-MM-DD") }
+    if base == nil { reasons.append("base is not a known ISO 4217 code") }
+    if quote == nil { reasons.append("quote is not a known ISO 4217 code") }
     if let base, base == quote { reasons.append("base and quote are the same currency") }
     if reasons.isEmpty, let date, let base, let quote {
       if let reason = collector.add(date, base, quote, cells[3], line: line) {
@@ -209,11 +210,11 @@ private enum RateLayout {
     guard cells.count == columns.count + 1 || isEnded else {
       collector.problems.add(
         line: record.line,
-        "\(cells.count - 1) cells after the date, where the header has \(columns.count)")
+        "\(cells.count - 1) cells after the date, but the header has \(columns.count)")
       return
     }
     guard let date = try? CivilDate(parsing: cells[0]) else {
-      collector.problems.add(line: record.line, "Date is not a day as YYYY-MM-DD")
+      collector.problems.add(line: record.line, "Date is not a date of the form YYYY-MM-DD")
       return
     }
     var reasons: [String] = []

@@ -32,7 +32,7 @@ package final class FileSource: ByteSource {
       // A path with a NUL would be cut there, and another file read.
       guard !path.utf8.contains(0) else {
         throw IntakeError(
-          .unreadable, operation: "open", object: "input", cause: "the path holds a NUL")
+          .unreadable, operation: "open", object: "input", cause: "the path contains a NUL")
       }
       descriptor = try Self.opened(path, stop)
       ownsDescriptor = true

@@ -52,7 +52,7 @@ package final class GzipSource: ByteSource {
   /// One step towards the next byte of content.
   private func step() throws(IntakeError) {
     if stream.pointee.avail_in == 0, try refill() == 0 {
-      guard isBetweenMembers else { throw damage("the gzip data is cut short") }
+      guard isBetweenMembers else { throw damage("the gzip data is truncated") }
       isAtEnd = true
       return
     }
@@ -82,7 +82,7 @@ package final class GzipSource: ByteSource {
       return
     }
     guard !isInPadding, next.pointee == 0x1F, inflateReset(stream) == Z_OK else {
-      throw damage("bytes that are no gzip data follow the gzip data")
+      throw damage("bytes after the gzip data are not gzip data")
     }
     isBetweenMembers = false
   }

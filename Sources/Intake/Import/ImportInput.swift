@@ -24,7 +24,7 @@ package final class ImportInput {
   ) throws(IntakeError) -> [ImportInput] {
     if paths.count(where: { $0 == "-" }) > 1 {
       throw IntakeError(
-        .unreadable, operation: "read", object: "standard input", cause: "is named twice")
+        .unreadable, operation: "read", object: "standard input", cause: "is given twice")
     }
     var files: [FileSource] = []
     for path in paths { files.append(try FileSource(path: path, stop: stop)) }
@@ -117,8 +117,9 @@ package final class ImportInput {
         close(descriptor)
         throw IntakeError(
           .invalid, operation: "spool", object: file.name,
-          cause: "it is longer than the \(spoolBytesMax >> 20) MiB that --strict keeps of streams; "
-            + "--spool-limit allows more")
+          cause:
+            "it is longer than the \(spoolBytesMax >> 20) MiB that --strict stores of a stream; "
+            + "raise --spool-limit")
       }
       var written = 0
       while written < count {

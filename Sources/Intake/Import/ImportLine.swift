@@ -101,7 +101,7 @@ final class ImportLineParser {
       warnOnce(
         "user_identifer", .misspelled,
         reader.takesMisspelledUserIdentifier
-          ? "was taken for user_identifier" : "was left out: user_identifier stands beside it")
+          ? "was read as user_identifier" : "was ignored: user_identifier is present too")
     }
     let fields = reader.finish()
     problems = reader.problems
@@ -195,7 +195,7 @@ final class ImportLineParser {
     if let environment = text(environment), !["Production", "Sandbox"].contains(environment) {
       warnOnce(
         "verification.reply.environment \"\(PrintableText.shortened(environment))\"", .invalidValue,
-        "is neither Production nor Sandbox: reports show its sales only where --environment asks for it"
+        "is neither Production nor Sandbox: reports show its sales only with --environment"
       )
     }
     if isObject, endpoint == nil, reply.environment == nil {
@@ -239,7 +239,7 @@ final class ImportLineParser {
   private func warnUnknown(prefix: String, _ key: JSONString) {
     let name = String(decoding: key.bytes.prefix(256), as: UTF8.self)
     warnOnce(
-      prefix + PrintableText.shortened(name), .unknownProperty, "is not known and was left out")
+      prefix + PrintableText.shortened(name), .unknownProperty, "is unknown and was ignored")
   }
 
   private func warnOnce(_ field: String, _ code: FieldProblem.Code, _ message: String) {

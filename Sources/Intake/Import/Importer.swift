@@ -254,7 +254,7 @@ package final class Importer<Appender: EventAppender> {
       throw .input(
         IntakeError(
           .invalid, operation: "import", object: inputName,
-          cause: "it changed while it was being imported"))
+          cause: "it changed during the import"))
     }
   }
 
@@ -340,7 +340,7 @@ package final class Importer<Appender: EventAppender> {
         ? nil
         : FieldProblem(
           "verification.reply", .replyMismatch,
-          "shows none of the receipt's transactions (--accept-mismatch takes it)")
+          "shows none of the receipt's transactions (--accept-mismatch imports it anyway)")
     }
   }
 
@@ -351,14 +351,15 @@ package final class Importer<Appender: EventAppender> {
   private func registeredFamily(_ bundleID: String) -> (UUID16?, FieldProblem?) {
     if bundleID.isEmpty {
       return (
-        nil, FieldProblem("receipt", .receiptMalformed, "has no bundle id, and no app can have it")
+        nil, FieldProblem("receipt", .receiptMalformed, "has no bundle id, so it belongs to no app")
       )
     }
     if let appFamily = familyIDs[bundleID] { return (appFamily, nil) }
     if let id = families.id(forBundleID: bundleID) {
       if let appFamily = UUID16(id) { return (appFamily, nil) }
       return (
-        nil, FieldProblem("receipt", .invalidValue, "is of an app family whose id is no UUID")
+        nil,
+        FieldProblem("receipt", .invalidValue, "belongs to an app family whose id is not a UUID")
       )
     }
     if options.registersApps { return (nil, nil) }
@@ -392,7 +393,7 @@ package final class Importer<Appender: EventAppender> {
   ) -> [FieldProblem] {
     guard local?.outcome == .invalid else { return [] }
     let addition =
-      subject.line.recorded == nil ? "" : "; the reply recorded with it was left out"
+      subject.line.recorded == nil ? "" : "; its recorded reply was ignored"
     return [
       FieldProblem(
         "receipt", .signatureInvalid,

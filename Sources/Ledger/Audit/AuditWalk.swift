@@ -191,7 +191,7 @@ final class AuditWalk: BlockSequence {
         .finding(
           AuditFinding(
             .tampered, segment.file.name, block: segment.blockCount, at: nil,
-            "a second opening member stands here")))
+            "a second opening member is here")))
     }
     segment.offsetBytes = endOffset
     return nil
@@ -220,7 +220,7 @@ final class AuditWalk: BlockSequence {
           .finding(
             AuditFinding(
               .corrupt, segment.file.name, block: segment.blockCount, at: nil,
-              "what stands here is no valid member")))
+              "the bytes here are not a valid member")))
         segment.blockCount += 1
       }
     }

@@ -27,17 +27,17 @@ final class AuditedLines: @unchecked Sendable {
         return
       }
       guard line.position == position, position < firstPosition + count else {
-        breach = (position, "the line says position \(line.position)")
+        breach = (position, "the line has position \(line.position)")
         return
       }
       if position == firstPosition {
         firstEventAtMs = line.recordedAtMs
       } else if line.recordedAtMs < lastEventAtMs {
-        faults.append((position, "the event's time lies before that of the event before it"))
+        faults.append((position, "the event's time is earlier than the previous event's"))
       }
       lastEventAtMs = max(lastEventAtMs, line.recordedAtMs)
       if !line.verifyDigest(hasher) {
-        faults.append((position, "the event's digest is not that of its data"))
+        faults.append((position, "the event's digest does not match its data"))
       }
       leafHashes.append(line.leafHash(hasher))
       if EventType(line.type) == .trustDeclared, let declared = try? TrustDeclared(data: line.data)
@@ -47,7 +47,7 @@ final class AuditedLines: @unchecked Sendable {
       position += 1
     }
     if !lines.isAtEnd || position != firstPosition + count {
-      breach = (position, "there are fewer events than announced")
+      breach = (position, "there are fewer events than the header says")
     }
   }
 }

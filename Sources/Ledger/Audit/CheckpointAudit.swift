@@ -24,21 +24,21 @@ extension AuditReport {
       add(
         AuditFinding(
           .missing, name, at: size, to: checkpoint.size,
-          "it has signed \(checkpoint.size) events, the log ends at \(size)"))
+          "it signs \(checkpoint.size) events, but the log ends at \(size)"))
       return
     }
     guard let root = roots[checkpoint.size] else {
       add(
         AuditFinding(
           .unreadable, name, at: checkpoint.size,
-          "the events that it has signed can't be hashed, since some of them are damaged"))
+          "the events that it signs cannot be hashed: some of them are damaged"))
       return
     }
     if root != checkpoint.root {
       add(
         AuditFinding(
           .tampered, name, at: checkpoint.size,
-          "the first \(checkpoint.size) events are not those that it has signed"))
+          "the first \(checkpoint.size) events are not those that it signs"))
     }
   }
 }

@@ -71,11 +71,11 @@ package final class LogAudit {
     settle(endingAt: following)
     if report.segmentCount == 0 {
       find(
-        .missing, directory.logPath(Format.segmentName(0)), at: 0, "the first segment is gone")
+        .missing, directory.logPath(Format.segmentName(0)), at: 0, "the first segment is missing")
     }
     try auditTails(tails, salvage)
     for name in tails.temporaryNames {
-      report.note("\(name) has not come into being; a writer makes it, or removes it")
+      report.note("\(name) is not complete; the next writer completes or removes it")
     }
     report.size = position
     report.frontier = tree
@@ -188,12 +188,12 @@ package final class LogAudit {
       if !isAccountedFor {
         find(
           .missing, directory.logPath(Format.segmentName(position)), at: position, to: first,
-          "the segment is gone")
+          "the segment is missing")
       }
       isCertain = false
     } else if first < position {
       find(
-        .tampered, name, at: first, "the segments before it hold events up to position \(position)")
+        .tampered, name, at: first, "the previous segments hold events up to position \(position)")
       isCertain = false
     }
     position = first
@@ -207,16 +207,16 @@ package final class LogAudit {
       segmentIsForeign = true
     }
     if opening.first != first {
-      find(.tampered, name, at: first, "its opening member says position \(opening.first)")
+      find(.tampered, name, at: first, "its opening member has position \(opening.first)")
       isCertain = false
       return
     }
     if isCertain {
       if before != tree {
-        find(.tampered, name, at: first, "its tree is not that of the events before it")
+        find(.tampered, name, at: first, "its tree does not match the previous events")
         isCertain = false
       } else if opening.lastEventAtMs != lastEventAtMs {
-        find(.tampered, name, at: first, "its time is not that of the event before it")
+        find(.tampered, name, at: first, "its time does not match the previous event")
       }
     }
     tree = before
@@ -245,12 +245,12 @@ package final class LogAudit {
     if isCertain, lines.firstEventAtMs < lastEventAtMs {
       find(
         .tampered, file, block: block.ordinal, at: block.first,
-        "the event's time lies before that of the event before it")
+        "the event's time is earlier than the previous event's")
     }
     if header.lastEventAtMs != lines.lastEventAtMs {
       find(
         .tampered, file, block: block.ordinal, at: block.first,
-        "its header's time is not that of its last event")
+        "its header's time does not match its last event")
     }
     extend(by: lines)
     blockIsSound = !segmentIsForeign
@@ -259,7 +259,7 @@ package final class LogAudit {
         blockIsSound = false
         find(
           .tampered, file, block: block.ordinal, at: block.first, to: block.endPosition,
-          "its events do not give the tree that its header says")
+          "its events do not match its header's tree")
       }
       tree = frontier
     }
@@ -275,7 +275,7 @@ package final class LogAudit {
     if block.first < (isCertain ? position : wholeEnd) {
       find(
         .tampered, file, block: block.ordinal, at: position,
-        "a block of position \(block.first) stands here")
+        "a block of position \(block.first) is here")
       return false
     }
     if isCertain {

@@ -6,14 +6,14 @@ extension LogAudit {
     if let torn = tornMember {
       if tails.open.contains(where: { $0.first == position }) {
         report.note(
-          "\(torn.file) ends with a block that was cut short and that a tail holds; the next "
-            + "writer removes it")
+          "\(torn.file) ends with a truncated block whose events are in a tail; the next "
+            + "writer removes the block")
       } else if isBeingWritten() {
-        report.note("\(torn.file) was growing while it was read")
+        report.note("\(torn.file) grew while it was read")
       } else {
         find(
           .missing, torn.file, block: torn.block, at: position,
-          "its last member is damaged and no tail holds it")
+          "its last member is damaged and no tail holds its events")
       }
     }
     for finding in tails.findings { report.add(finding) }
@@ -54,8 +54,8 @@ extension LogAudit {
   private func hasVanished(_ tail: AuditTails.Tail) -> LedgerError {
     LedgerError(
       .inputOutput, operation: "audit", object: tail.file.name,
-      cause: "it was made into a block meanwhile, and too few files may be open to keep hold of "
-        + "it; raise the limit of open files, or try again")
+      cause: "it was sealed during the audit, and the limit of open files is too low to keep it "
+        + "open; raise the limit, or try again")
   }
 
   private func auditCovered(_ tail: AuditTails.Tail, _ blocksEnd: Position) {
@@ -73,10 +73,10 @@ extension LogAudit {
     } else if report.findings.contains(where: { $0.touches(tail.first..<max(end, tail.first + 1)) })
     {
       report.note(
-        "\(tail.file.name) was made into a block, and there is damage in that place: keep it; the next "
+        "\(tail.file.name) was sealed, but the log is damaged there: keep this file; the next "
           + "writer compares the two")
     } else {
-      report.note("\(tail.file.name) stands in a block already")
+      report.note("\(tail.file.name) is sealed already")
     }
   }
 
@@ -124,7 +124,7 @@ extension LogAudit {
       let isGap = header.first > position
       find(
         isGap ? .missing : .tampered, name, at: position, to: isGap ? header.first : nil,
-        "a frame of position \(header.first) stands here")
+        "a frame of position \(header.first) is here")
       tree = nil
       position = header.first
       isCertain = false
@@ -140,7 +140,7 @@ extension LogAudit {
       if isCertain, lines.firstEventAtMs < lastEventAtMs {
         find(
           .tampered, name, at: header.first,
-          "the event's time lies before that of the event before it")
+          "the event's time is earlier than the previous event's")
       }
       report.eventCount += header.eventCount
       extend(by: lines)

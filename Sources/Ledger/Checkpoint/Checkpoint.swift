@@ -19,7 +19,7 @@ package struct Checkpoint: Sendable, Equatable {
     try self.init(note, bytes)
     let origin = origin
     guard signers.contains(where: { $0.name.hasSameBytes(as: origin) })
-    else { throw ProofError("checkpoint", "no key of its origin has signed it") }
+    else { throw ProofError("checkpoint", "it is not signed by a key of its origin") }
   }
 
   /// Reads a checkpoint and believes it: its signatures are not looked at.
@@ -33,7 +33,7 @@ package struct Checkpoint: Sendable, Equatable {
     guard lines.count >= 3, lines.allSatisfy({ !$0.isEmpty })
     else { throw refusal("it does not have the lines origin, size and root") }
     origin = String(decoding: lines[0], as: UTF8.self)
-    guard let size = Self.decimal(lines[1]) else { throw refusal("its size is no number") }
+    guard let size = Self.decimal(lines[1]) else { throw refusal("its size is not a number") }
     guard let root = Self.digest(lines[2])
     else { throw refusal("its root is not base64 of 32 bytes") }
     self.size = size

@@ -42,8 +42,8 @@ package struct CheckpointStore {
       throw damage(.corrupt, error.description)
     }
     guard checkpoint.origin.hasSameBytes(as: directory.identity.origin)
-    else { throw damage(.tampered, "it is of another ledger") }
-    guard checkpoint.size == size else { throw damage(.tampered, "it is of another size") }
+    else { throw damage(.tampered, "it belongs to another ledger") }
+    guard checkpoint.size == size else { throw damage(.tampered, "it has another size") }
     return checkpoint
   }
 
@@ -59,7 +59,7 @@ package struct CheckpointStore {
     guard try keys.signingKey() != nil else {
       throw LedgerError(
         .invalidInput, operation: "sign checkpoint", object: directory.identity.origin,
-        cause: "there is no signing key; 'ledgerctl key create' makes one")
+        cause: "there is no signing key; create one with 'ledgerctl key create'")
     }
     try directory.makePrivateDirectory(Self.directoryName)
     return try keys.withLock { () throws(LedgerError) in
@@ -117,7 +117,7 @@ package struct CheckpointStore {
   ) throws(LedgerError) -> String? {
     let keptCount = try sizes().count
     if heads.count > keptCount {
-      return "\(heads.count) checkpoints were made, \(keptCount) are kept"
+      return "\(heads.count) checkpoints were made, but \(keptCount) are kept"
     }
     do throws(LedgerError) { try heads.check(reader, operation: "compare") } catch {
       guard error.kind == .corruption else { throw error }
@@ -152,7 +152,7 @@ package struct CheckpointStore {
       var note = SignedNote(
         text: Checkpoint.text(origin: directory.identity.origin, size: size, root: root))
       if let kept = try checkpoint(size: size) {
-        guard kept.root == root else { throw contradiction(name, "its root is another") }
+        guard kept.root == root else { throw contradiction(name, "its root differs") }
         note = try SignedNote(kept.bytes)
         if note.signatures.contains(where: { $0.isOf(key.verifierKey) }) { return kept }
       }
@@ -178,7 +178,7 @@ package struct CheckpointStore {
       throw LedgerError(
         .init(verdict: .missing, file: Format.logDirectoryName, position: reader.head.size),
         operation: "sign checkpoint",
-        cause: "\(name) has signed \(kept.size) events, the log holds \(reader.head.size)")
+        cause: "\(name) signs \(kept.size) events, but the log holds \(reader.head.size)")
     }
     let (old, new) = (min(size, kept.size), max(size, kept.size))
     let proof = try TreeProof.consistency(from: old, to: new, reader)

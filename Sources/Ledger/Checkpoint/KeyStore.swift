@@ -44,7 +44,7 @@ package struct KeyStore {
       if !isFurther, let existing = try KeyStore(current).signingKey()?.verifierKey {
         throw LedgerError(
           .invalidInput, operation: "create key", object: "\(existing)",
-          cause: "this key signs already; --further makes another, which signs from then on")
+          cause: "a signing key exists; --further creates another, which signs from then on")
       }
       let key = try SigningKey.random(name: current.identity.origin)
       let name = Self.fileName(key.verifierKey)
@@ -87,8 +87,8 @@ package struct KeyStore {
   private static func exposure(of file: StorageFile) throws(LedgerError) -> String? {
     let status = try file.status()
     if status.permissions & 0o077 != 0 {
-      return "others may read or write it, and it is secret: chmod 600 mends that, "
-        + "'ledgerctl key create --further' makes another key where somebody may have read it"
+      return "other users can read or write it, and it is secret: run chmod 600; "
+        + "if anyone may have read it, replace it with 'ledgerctl key create --further'"
     }
     // Root signs for the owner; nobody signs with what another user has put there.
     if geteuid() != 0, ![0, geteuid()].contains(status.owner) {
@@ -105,7 +105,8 @@ package struct KeyStore {
     let file = try directory.openFile(name, .readWriteOrCreate)
     guard try file.lock() else {
       throw LedgerError(
-        .locked, operation: "use keys", object: name, cause: "another process makes or uses a key")
+        .locked, operation: "use keys", object: name,
+        cause: "another process is creating or using a key")
     }
     defer { file.unlock() }
     return try body()

@@ -61,7 +61,7 @@ package struct VerifierKey: Sendable, Hashable, CustomStringConvertible {
     guard let key = VerifierKey(name: parts.name, publicKey: Array(bytes.dropFirst()))
     else { throw refusal("its name is empty or holds white space") }
     guard key.idText.hasSameBytes(as: parts.id) else {
-      throw refusal("its id does not belong to name and key")
+      throw refusal("its id does not match its name and key")
     }
     self = key
   }

@@ -54,7 +54,7 @@ package struct InclusionProof: Sendable, Equatable {
     }
     // The record names its own position; in our trees it is its place too.
     guard leafRecord.starts(with: Array("{\"seq\":\(index),".utf8))
-    else { throw ProofError("inclusion proof", "its leaf record is of another position") }
+    else { throw ProofError("inclusion proof", "its leaf record has another position") }
     return head
   }
 }
@@ -100,13 +100,13 @@ package struct ConsistencyProof: Sendable, Equatable {
     let old = try Checkpoint(oldCheckpoint, keys: keys)
     let new = try Checkpoint(newCheckpoint, keys: keys)
     guard old.origin.hasSameBytes(as: new.origin)
-    else { throw ProofError("consistency proof", "its checkpoints are of two ledgers") }
+    else { throw ProofError("consistency proof", "its checkpoints belong to different ledgers") }
     guard
       TreeProof.verifyConsistency(
         from: old.size, root: old.root, to: new.size, root: new.root, hashes)
     else {
       throw ProofError(
-        "consistency proof", "the older checkpoint is not shown to be the newer one's beginning")
+        "consistency proof", "it does not show that the newer checkpoint extends the older one")
     }
     return (old, new)
   }

@@ -39,7 +39,7 @@ package struct SignedHeads: Equatable, Sendable {
     else {
       throw LedgerError(
         .init(verdict: .corrupt, file: Self.fileName, position: nil),
-        operation: "read signed heads", cause: "it does not hold a count and a head")
+        operation: "read signed heads", cause: "it does not contain a count and a head")
     }
     self.init(count: count, size: size, root: root)
   }
@@ -64,7 +64,7 @@ package struct SignedHeads: Equatable, Sendable {
         .init(
           verdict: .missing, file: Format.logDirectoryName, position: reader.head.size),
         operation: operation,
-        cause: "\(Self.fileName) names a signed head of \(size) events, the log holds "
+        cause: "\(Self.fileName) names a signed head of \(size) events, but the log holds "
           + "\(reader.head.size)")
     }
     guard try reader.frontier(at: size).root == root else {
@@ -88,18 +88,18 @@ extension AuditReport {
     if heads.count > keptCount {
       add(
         .missing, at: nil,
-        "\(heads.count) checkpoint\(heads.count == 1 ? " was" : "s were") made, \(keptCount) "
+        "\(heads.count) checkpoint\(heads.count == 1 ? " was" : "s were") made, but \(keptCount) "
           + "\(keptCount == 1 ? "is" : "are") kept")
     }
     guard heads.size <= size else {
       return add(
         .missing, at: size,
-        "it names a signed head of \(heads.size) events, the log ends at \(size)")
+        "it names a signed head of \(heads.size) events, but the log ends at \(size)")
     }
     guard let root = roots[heads.size] else {
       return add(
         .unreadable, at: heads.size,
-        "the events of the signed head that it names can't be hashed: some of them are damaged")
+        "the events of the signed head that it names cannot be hashed: some of them are damaged")
     }
     if root != heads.root {
       add(

@@ -35,13 +35,15 @@ package struct SignedNote: Sendable, Equatable {
   package init(_ bytes: [UInt8]) throws(ProofError) {
     func refusal(_ cause: String) -> ProofError { ProofError("signed note", cause) }
     guard bytes.count <= Self.byteCountMax else { throw refusal("it is too large") }
-    guard String(validating: bytes, as: UTF8.self) != nil else { throw refusal("it is no UTF-8") }
+    guard String(validating: bytes, as: UTF8.self) != nil else {
+      throw refusal("it is not valid UTF-8")
+    }
     guard bytes.allSatisfy({ $0 >= 0x20 || $0 == 0x0A })
-    else { throw refusal("it holds a control character") }
+    else { throw refusal("it contains a control character") }
     guard bytes.last == 0x0A else { throw refusal("it does not end with a line feed") }
     var end = bytes.count - 1
     while end > 1, !(bytes[end] == 0x0A && bytes[end - 1] == 0x0A) { end -= 1 }
-    guard end > 1 else { throw refusal("no empty line comes before the signatures") }
+    guard end > 1 else { throw refusal("there is no empty line before the signatures") }
     text = Array(bytes[..<end])
     signatures = []
     let lines = bytes[(end + 1)...].split(separator: 0x0A, omittingEmptySubsequences: false)
@@ -81,7 +83,7 @@ package struct SignedNote: Sendable, Equatable {
       }
       if !signers.contains(known) { signers.append(known) }
     }
-    if signers.isEmpty { throw ProofError("signed note", "no known key has signed it") }
+    if signers.isEmpty { throw ProofError("signed note", "it is not signed by a known key") }
     return signers
   }
 

@@ -53,14 +53,14 @@ package final class Folder: Sendable {
   private func linkRefusal(_ operation: String, _ object: String, of what: String) -> LedgerError {
     refusal(
       operation, object,
-      "it is a symbolic link, and none is followed inside a ledger: put the \(what) itself in its place"
+      "it is a symbolic link, which is not followed inside a ledger: replace it with the \(what) itself"
     )
   }
 
   private func writableRefusal(_ operation: String, _ object: String) -> LedgerError {
     refusal(
       operation, object,
-      "users other than its owner may write to it: 'chmod -R go-w \(ledgerPath)' mends that")
+      "other users can write to it; to fix this, run 'chmod -R go-w \(ledgerPath)'")
   }
 
   /// Refuses what is no regular file, and one that others may write to.
@@ -71,7 +71,7 @@ package final class Folder: Sendable {
     // Reading and writing a directory fails by itself, and is told as what the file then is: unreadable.
     case .regular, .directory: break
     case .link: throw linkRefusal(operation, object, of: "file")
-    case .other: throw refusal(operation, object, "it is no regular file")
+    case .other: throw refusal(operation, object, "it is not a regular file")
     }
     if !isSecret, status.isWritableByOthers { throw writableRefusal(operation, object) }
   }
@@ -188,7 +188,7 @@ package final class Folder: Sendable {
     guard let named = try status(name), named.isOfSameFile(as: file) else {
       throw LedgerError(
         .inputOutput, operation: "rename", object: label(name),
-        cause: "it is not the file that was written: another process has put one in its place")
+        cause: "it is not the file that was written: another process has replaced it")
     }
     try retrying("rename", label(name)) { () throws(SystemError) in
       try storage.rename(name, to: newName, in: self.descriptor)

@@ -49,7 +49,8 @@ package struct LedgerDirectory: Sendable {
     let random = try randomBytes(LedgerID.byteCount)
     guard let newID = id ?? LedgerID(random: random) else {
       throw LedgerError(
-        .inputOutput, operation: "create ledger", object: path, cause: "no random numbers")
+        .inputOutput, operation: "create ledger", object: path,
+        cause: "cannot generate random numbers")
     }
     let identity = LedgerIdentity(
       origin: origin, id: newID,
@@ -78,7 +79,7 @@ package struct LedgerDirectory: Sendable {
     guard try root.status(Format.identityName) != nil else {
       throw LedgerError(
         .noLedger, operation: openOperation, object: path,
-        cause: "there is no \(Format.identityName) in it")
+        cause: "it contains no \(Format.identityName)")
     }
     try root.refuseIfWritableByOthers(openOperation)
     for name in fileNames { try root.inspect(name, .regular, openOperation) }
@@ -106,7 +107,7 @@ package struct LedgerDirectory: Sendable {
       let cause =
         switch error.code {
         case ENOENT: "there is no such directory"
-        case ENOTDIR: "it is no directory"
+        case ENOTDIR: "it is not a directory"
         default: error.cause
         }
       let isMissing = error.code == ENOENT || error.code == ENOTDIR
@@ -336,7 +337,7 @@ package struct LedgerDirectory: Sendable {
       LedgerError(.invalidInput, operation: createOperation, object: path, cause: cause)
     }
     let names = Set(try root.names())
-    if names.contains(Format.identityName) { throw refusal("there is a ledger already") }
+    if names.contains(Format.identityName) { throw refusal("it is a ledger already") }
     // What an attempt that was cut short can have left, and nothing else, may be built upon.
     let remains = [Format.lockName, Format.identityName].flatMap {
       [$0, $0 + Format.temporarySuffix]
@@ -352,7 +353,7 @@ package struct LedgerDirectory: Sendable {
       Format.memberPrefixByteCount + Format.openingFixedByteCount + Format.emptyDeflate.count
       + Format.memberFooterByteCount
     if segment.sizeBytes > openingByteCount {
-      throw refusal("its log holds events but no ledger.json")
+      throw refusal("it has a log with events, but no ledger.json")
     }
   }
 }

@@ -82,14 +82,14 @@ package struct LedgerIdentity: Sendable, Equatable {
     if version > Format.version { throw .newer(version) }
     if version < 1 { throw .invalid("there is no format version \(version)") }
     guard let origin = scanner.member("origin"), LedgerIdentity.isValidOrigin(origin)
-    else { throw .invalid("origin is missing or no valid name") }
+    else { throw .invalid("origin is missing or not a valid name") }
     guard let idText = scanner.member("id"), let id = LedgerID(idText)
-    else { throw .invalid("id is missing or no UUID") }
+    else { throw .invalid("id is missing or not a UUID") }
     guard let time = scanner.member("created_at"), let createdAtMs = LedgerIdentity.time(time)
-    else { throw .invalid("created_at is missing or no time") }
+    else { throw .invalid("created_at is missing or not a time") }
     guard let publicKeys = scanner.listMember("public_keys")
-    else { throw .invalid("public_keys is missing or no list of strings") }
-    guard scanner.take(0x7D), scanner.isAtEnd else { throw .invalid("something follows") }
+    else { throw .invalid("public_keys is missing or not a list of strings") }
+    guard scanner.take(0x7D), scanner.isAtEnd else { throw .invalid("unexpected bytes follow it") }
     self.init(origin: origin, id: id, createdAtMs: createdAtMs, publicKeys: publicKeys)
   }
 

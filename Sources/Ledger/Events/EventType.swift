@@ -83,14 +83,14 @@ package enum EventError: Error, Equatable, Sendable, CustomStringConvertible {
   package var description: String {
     switch self {
     case .unknownType:
-      "an event of a type that this program does not know; a later version wrote it"
+      "the event's type is unknown; a later version of this program wrote it"
     case .newerVersion(let type, let version):
-      "\(type.rawValue) in version \(version), newer than this program's \(type.currentVersion); "
-        + "a later version wrote it"
+      "\(type.rawValue) has version \(version), newer than this program's \(type.currentVersion); "
+        + "a later version of this program wrote it"
     case .missingUpcaster(let type, let version):
-      "\(type.rawValue) in version \(version), which nothing reads any more"
+      "\(type.rawValue) has version \(version), which is no longer supported"
     case .malformed(let type, let error): "the data of \(type.rawValue) is damaged: \(error)"
-    case .badField(let type, let field): "\(type.rawValue) without a usable \(field)"
+    case .badField(let type, let field): "\(type.rawValue) has no valid \(field)"
     }
   }
 }

@@ -58,13 +58,14 @@ package final class BlockedGzipCompressor {
     _ block: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer
   ) -> Int {
     precondition(1...BlockedGzip.blockByteCount ~= block.count, "a block that is too large")
-    precondition(target.count >= BlockedGzip.memberByteCountMax, "no room for a member")
+    precondition(
+      target.count >= BlockedGzip.memberByteCountMax, "the target is too small for a member")
     let headerByteCount = BlockedGzip.headerByteCount
     let content = UnsafeMutableRawBufferPointer(rebasing: target[headerByteCount...])
     let count = libdeflate_deflate_compress(
       compressor, block.baseAddress, block.count, content.baseAddress,
       BlockedGzip.memberByteCountMax - headerByteCount - BlockedGzip.trailerByteCount)
-    precondition(count > 0, "deflate made a block larger than its bound")
+    precondition(count > 0, "deflate exceeded its bound for a block")
     let crc32 = libdeflate_crc32(0, block.baseAddress, block.count)
     content.storeBytes(of: crc32.littleEndian, toByteOffset: count, as: UInt32.self)
     content.storeBytes(

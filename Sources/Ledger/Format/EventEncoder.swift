@@ -45,7 +45,9 @@ package struct EventDraft: Sendable {
         0x61...0x7A ~= $0 || 0x30...0x39 ~= $0 || $0 == 0x5F || $0 == 0x2E
       })
     else { return typeFault }
-    guard version > 0, version <= Int(Int32.max) else { return "the version is not from 1 up" }
+    guard version > 0, version <= Int(Int32.max) else {
+      return "the version is less than 1 or too large"
+    }
     guard data.first == 0x7B, data.last == 0x7D, data.count >= 2
     else { return "the data is not a JSON object" }
     let hasLineFeed = data.withUnsafeBytes { bytes in
@@ -56,7 +58,7 @@ package struct EventDraft: Sendable {
     for reference in references {
       guard reference.offsetBytes > previous, reference.offsetBytes < data.count,
         0..<eventCount ~= reference.eventIndex
-      else { return "a position reference points outside" }
+      else { return "a position reference is out of range" }
       previous = reference.offsetBytes
     }
     if lineByteCountLimit > Format.lineByteCountMax {

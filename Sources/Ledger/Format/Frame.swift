@@ -134,6 +134,6 @@ struct EventRun {
       lastEventAtMs = line.recordedAtMs
       visit(line)
     }
-    return lines.isAtEnd && next == end ? nil : "the number of events is not the one announced"
+    return lines.isAtEnd && next == end ? nil : "the number of events does not match the header"
   }
 }

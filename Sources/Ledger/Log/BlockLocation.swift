@@ -51,7 +51,7 @@ final class BlockInflater {
     else { throw damage("its CRC-32 does not match") }
     guard case .block(let frontierAfter) = header.detail, header.first == block.first,
       header.eventCount == block.eventCount
-    else { throw damage("it is not the block that was here") }
+    else { throw damage("it is not the block that was read before") }
     events.count = 0
     events.reserve(header.contentByteCount)
     var inputByteCount = 0
@@ -61,7 +61,7 @@ final class BlockInflater {
       &inputByteCount, &outputByteCount)
     guard result == LIBDEFLATE_SUCCESS, inputByteCount == member.count,
       outputByteCount == header.contentByteCount
-    else { throw damage("its content does not inflate to what the header says") }
+    else { throw damage("its content does not match its header") }
     events.count = outputByteCount
     return frontierAfter
   }

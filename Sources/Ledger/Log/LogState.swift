@@ -99,7 +99,7 @@ struct LogState {
     _ directory: LedgerDirectory, _ firsts: [Position], knowing earlier: LogState?
   ) throws(LedgerError) -> SegmentIndex.Stop {
     guard firsts.first == 0 else {
-      throw missing(directory, Format.segmentName(0), at: 0, "the first segment is gone")
+      throw missing(directory, Format.segmentName(0), at: 0, "the first segment is missing")
     }
     var previous: SegmentClosing?
     for (index, first) in firsts.enumerated() {
@@ -139,7 +139,7 @@ struct LogState {
       guard closing.endPosition == firsts[index + 1] else {
         throw missing(
           directory, Format.segmentName(closing.endPosition), at: closing.endPosition,
-          "the segment is gone")
+          "the segment is missing")
       }
       previous = closing
     }
@@ -223,7 +223,8 @@ struct LogState {
           .init(
             verdict: .missing, file: newest?.name ?? Format.logDirectoryName,
             block: newest?.blocks.count, position: blocksEnd),
-          operation: "walk segment", cause: "its last member is damaged and no tail holds it")
+          operation: "walk segment",
+          cause: "its last member is damaged and no tail holds its events")
       }
       hasTornMember = newest.endOffsetBytes > 0
     }

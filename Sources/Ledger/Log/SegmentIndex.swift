@@ -37,7 +37,7 @@ struct SegmentIndex {
     guard let file = try directory.openFileIfPresent(name) else {
       throw LedgerError(
         .init(verdict: .missing, file: name, position: first), operation: "open segment",
-        cause: "the segment is gone")
+        cause: "the segment is missing")
     }
     try self.init(file, directory.identity.id, first: first)
   }
@@ -63,7 +63,7 @@ struct SegmentIndex {
     guard ledgerID == expectedID
     else { throw damage(.tampered, "it belongs to another ledger") }
     guard header.first == first
-    else { throw damage(.tampered, "its opening member says position \(header.first)") }
+    else { throw damage(.tampered, "its opening member has position \(header.first)") }
     self.file = file
     self.first = first
     self.frontierBefore = frontierBefore
@@ -101,7 +101,7 @@ struct SegmentIndex {
       if let fault = take(header) { return .damaged(fault) }
     }
     return endOffsetBytes == sizeBytes
-      ? .end : .damaged(damage("it became shorter"))
+      ? .end : .damaged(damage("it was truncated"))
   }
 
   /// Takes in one member; returns the damage if it is not a continuation.
@@ -121,7 +121,7 @@ struct SegmentIndex {
       else {
         return damage(
           header.first > endPosition ? .missing : .tampered,
-          "a block of position \(header.first) stands here")
+          "a block of position \(header.first) is here")
       }
       blocks.append(
         BlockLocation(
@@ -163,7 +163,7 @@ struct SegmentIndex {
     else { return .damaged(damage("more bytes follow than one block can have")) }
     let rest = ByteBuffer(capacity: restByteCount)
     guard try file.readWhole(restByteCount, offsetBytes: endOffsetBytes, into: rest)
-    else { return .damaged(damage("it became shorter")) }
+    else { return .damaged(damage("it was truncated")) }
     var search = ValidPartSearch(rest.bytes, start: 0x1F)
     while let candidate = search.next() {
       guard let header = MemberHeader(candidate), header.memberByteCount <= candidate.count
@@ -209,7 +209,7 @@ struct SegmentIndex {
       throw LedgerError(
         .init(
           verdict: .corrupt, file: name, block: previous.ordinal, position: previous.first),
-        operation: "read block header", cause: "it is not the block that was here")
+        operation: "read block header", cause: "it is not the block that was read before")
     }
     return frontier
   }

@@ -46,7 +46,7 @@ final class TailFile: Sendable {
     else {
       throw LedgerError(
         .init(verdict: .missing, file: name, position: first),
-        operation: LedgerError.tailOperation, cause: "the tail is gone")
+        operation: LedgerError.tailOperation, cause: "the tail is missing")
     }
     return file
   }

@@ -112,7 +112,7 @@ struct TailView {
   ) -> LedgerError? {
     guard header.first == endPosition else {
       return damage(
-        "a frame of position \(header.first) stands here",
+        "a frame of position \(header.first) is here",
         header.first > endPosition ? .missing : .tampered)
     }
     let events = UnsafeRawBufferPointer(
@@ -168,7 +168,7 @@ struct TailView {
     do throws(LedgerError) {
       isThere = try file.readWhole(end - start, offsetBytes: start, into: buffer)
     } catch { throw error.unreadable(file, at: first) }
-    guard isThere else { throw damage("it became shorter") }
+    guard isThere else { throw damage("it was truncated") }
     guard FrameHeader.removeAll(from: buffer, first: first) == endPosition
     else { throw damage("a frame changed") }
   }

@@ -25,7 +25,7 @@ package enum TreeProof {
     guard 0 <= index, index < size, size <= tree.leafCount else {
       throw LedgerError(
         .invalidInput, operation: "prove", object: "position \(index)",
-        cause: "a tree of \(size) events does not have it")
+        cause: "a tree of \(size) events does not contain it")
     }
     let hasher = SHA256()
     var ranges: [Range<Int>] = []

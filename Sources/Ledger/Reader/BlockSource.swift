@@ -78,6 +78,6 @@ final class BlockSource: BlockSequence {
       .init(
         verdict: .corrupt, file: segment.name, block: segment.blocks.count,
         position: segment.endPosition),
-      operation: "walk segment", cause: "the sealed segment is not whole")
+      operation: "walk segment", cause: "the sealed segment is incomplete")
   }
 }

@@ -85,7 +85,7 @@ extension LogReader {
     guard
       try file.readWhole(
         tail.endOffsetBytes - offsetBytes, offsetBytes: offsetBytes, into: bytes)
-    else { throw tail.damage("it became shorter") }
+    else { throw tail.damage("it was truncated") }
     try file.write(bytes.bytes, offsetBytes: offsetBytes)
     try file.syncData()
     try directory.syncLogDirectory()

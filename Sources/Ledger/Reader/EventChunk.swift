@@ -50,7 +50,7 @@ package struct EventChunk {
     guard position == endPosition, lines.isAtEnd else {
       throw LedgerError(
         .init(verdict: .tampered, file: Format.logDirectoryName, position: position),
-        operation: "read event", cause: "there are not as many lines as announced")
+        operation: "read event", cause: "there are fewer lines than the header says")
     }
   }
 }

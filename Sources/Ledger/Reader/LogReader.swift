@@ -427,7 +427,7 @@ package final class LogReader {
       throw LedgerError(
         .init(
           verdict: .corrupt, file: segment.name, block: segment.blocks.count, position: position),
-        operation: "read", cause: "no whole block holds this position")
+        operation: "read", cause: "no intact block holds this position")
     }
     return (segment, block)
   }

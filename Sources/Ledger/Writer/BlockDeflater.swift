@@ -39,6 +39,6 @@ final class BlockDeflater {
   func deflate(_ events: UnsafeRawBufferPointer, into buffer: ByteBuffer) {
     buffer.count = libdeflate_deflate_compress(
       compressor, events.baseAddress, events.count, buffer.base, buffer.capacity)
-    precondition(buffer.count > 0, "deflate made events larger than its bound")
+    precondition(buffer.count > 0, "deflate exceeded its bound")
   }
 }

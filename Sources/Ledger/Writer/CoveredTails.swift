@@ -101,7 +101,7 @@ struct CoveredTails {
         ?? LedgerError(
           .init(
             verdict: .corrupt, file: segment?.name ?? Format.logDirectoryName, position: position),
-          operation: Self.operation, cause: "no whole block holds this position")
+          operation: Self.operation, cause: "no intact block holds this position")
     }
     return (segment, block)
   }
@@ -119,13 +119,14 @@ struct CoveredTails {
     } catch {
       guard error.damage?.verdict == .corrupt else { throw error }
       guard tailFirst <= block.first, block.endPosition <= tailEnd else {
-        throw refusal(error, "\(error.cause); \(tailName) does not hold all of its events either")
+        throw refusal(error, "\(error.cause); \(tailName) does not hold all of its events")
       }
       let repair = try remade(block, segment, tailFirst: tailFirst)
       guard try encode(repair), try repairKeepsPlace(repair) else {
         throw refusal(
           error,
-          "\(error.cause); \(tailName) holds its events, but it can't be written anew in its place")
+          "\(error.cause); \(tailName) holds its events, but the block cannot be rewritten in place"
+        )
       }
       repairs.append(repair)
       return
@@ -140,7 +141,7 @@ struct CoveredTails {
       throw LedgerError(
         .init(
           verdict: .tampered, file: segment.name, block: block.ordinal, position: block.first),
-        operation: Self.operation, cause: "it is whole, but \(tailName) holds other events")
+        operation: Self.operation, cause: "it is intact, but \(tailName) holds other events")
     }
   }
 
@@ -238,7 +239,7 @@ struct CoveredTails {
         .init(
           verdict: .corrupt, file: segment.name, block: repair.block.ordinal,
           position: repair.block.first),
-        operation: "write block anew", cause: "its tail has changed")
+        operation: "rewrite block", cause: "its tail has changed")
     }
     let isProtected = try segment.file.status().permissions & 0o200 == 0
     if isProtected { try segment.file.changePermissions(Format.filePermissions) }
@@ -247,6 +248,6 @@ struct CoveredTails {
     try file.syncData()
     if isProtected { try file.changePermissions(Format.sealedPermissions) }
     let frontier = try inflater.inflate(repair.block, of: file, into: blockEvents)
-    precondition(frontier == repair.frontierAfter, "a block was written that was not made")
+    precondition(frontier == repair.frontierAfter, "the block written is not the block prepared")
   }
 }

@@ -65,7 +65,7 @@ struct Recovery {
     let store = CheckpointStore(directory)
     let cause: String
     if let signed = try store.sizes().last, signed > size {
-      cause = "\(CheckpointStore.fileName(size: signed)) has signed \(signed) events"
+      cause = "\(CheckpointStore.fileName(size: signed)) signs \(signed) events"
     } else if !options.acceptsShorterLog, let heads = try store.signedHeads(), heads.size > size {
       cause = "\(SignedHeads.fileName) names a signed head of \(heads.size) events"
     } else {
@@ -73,7 +73,7 @@ struct Recovery {
     }
     throw LedgerError(
       .init(verdict: .missing, file: Format.logDirectoryName, position: size),
-      operation: "open for writing", cause: "\(cause), the log holds \(size)")
+      operation: "open for writing", cause: "\(cause), but the log holds \(size)")
   }
 
   /// A segment that may not be written any more was closed durably: its descriptor stays one for reading.
@@ -95,7 +95,7 @@ struct Recovery {
     else {
       throw LedgerError(
         .init(verdict: .corrupt, file: segment.name, position: segment.endPosition),
-        operation: "open for writing", cause: "it became shorter")
+        operation: "open for writing", cause: "it was truncated")
     }
     try segment.file.write(closing.bytes, offsetBytes: offsetBytes)
     try segment.file.syncData()
@@ -189,7 +189,7 @@ struct Recovery {
   private func copy(_ tail: TailView) throws(LedgerError) -> StorageFile {
     let frames = ByteBuffer(capacity: tail.endOffsetBytes)
     guard try tail.file.opened().readWhole(tail.endOffsetBytes, offsetBytes: 0, into: frames)
-    else { throw tail.damage("it became shorter") }
+    else { throw tail.damage("it was truncated") }
     return try directory.replaceFile(tail.name, with: frames)
   }
 }

@@ -161,7 +161,7 @@ struct SealingQueue {
 
   /// The first tail is a block.
   mutating func finishFirst() {
-    precondition(isSealing && !jobs.isEmpty, "nobody was sealing")
+    precondition(isSealing && !jobs.isEmpty, "no sealing was in progress")
     let tail = jobs.removeFirst().tail
     unsealed.count -= 1
     unsealed.byteCount -= tail.byteCount
@@ -173,7 +173,7 @@ struct SealingQueue {
   /// The first tail could not be sealed.
   /// - Parameter mayRetry: whether it can be tried again after a while.
   mutating func failFirst(_ error: LedgerError, mayRetry: Bool, nowMs: Int64) {
-    precondition(isSealing && !jobs.isEmpty, "nobody was sealing")
+    precondition(isSealing && !jobs.isEmpty, "no sealing was in progress")
     isSealing = false
     guard mayRetry else { return fail(error) }
     stall = error

@@ -23,14 +23,14 @@ struct UnsealedTail: Sendable {
     }
     let name = directory.logPath(Format.tailName(first))
     guard let file = try directory.openFileIfPresent(name) else {
-      throw damage(.missing, name, "the tail is gone")
+      throw damage(.missing, name, "the tail is missing")
     }
     let isThere: Bool
     do throws(LedgerError) {
       isThere = try file.readWhole(byteCount, offsetBytes: 0, into: events)
     } catch { throw error.unreadable(file, at: first) }
     guard isThere, FrameHeader.removeAll(from: events, first: first) == endPosition else {
-      throw damage(.corrupt, name, "the tail is not what was written")
+      throw damage(.corrupt, name, "the tail differs from what was written")
     }
   }
 }

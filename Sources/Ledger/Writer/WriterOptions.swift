@@ -58,7 +58,7 @@ package struct ClockSetBack: Sendable, Equatable {
   /// A sentence for people; nil where the distance is less than the second that clocks are put right by.
   package var note: String? {
     guard distanceMsMax >= 1000 else { return nil }
-    return "the clock stood \(distanceMsMax / 1000) s before the last event: \(eventCount) "
+    return "the clock was \(distanceMsMax / 1000) s behind the last event: \(eventCount) "
       + "event\(eventCount == 1 ? " was" : "s were") recorded with that event's time"
   }
 }
@@ -129,10 +129,10 @@ package struct RecoveryReport: Sendable, Equatable {
         "cut \(cut.byteCount) byte\(cut.byteCount == 1 ? "" : "s") of a torn block off \(cut.file)")
     }
     notes += repairedBlocks.map {
-      "wrote block \($0.block) of \($0.file) anew from \($0.tail): it was damaged"
+      "rewrote block \($0.block) of \($0.file) from \($0.tail): it was damaged"
     }
-    notes += coveredTails.map { "removed \($0): its events stand in a block" }
-    notes += temporaryFiles.map { "removed \($0): it was never finished" }
+    notes += coveredTails.map { "removed \($0): its events are in a block" }
+    notes += temporaryFiles.map { "removed \($0): it was incomplete" }
     return notes
   }
 }

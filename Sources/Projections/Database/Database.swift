@@ -93,7 +93,7 @@ package final class Database {
     guard let unlockedFile, !unlockedFile.isUnchanged else { return }
     throw DatabaseError(
       operation: "reading the projections",
-      cause: "another process changed them meanwhile; the same command again finds them whole",
+      cause: "another process changed them meanwhile; run the command again",
       code: SQLITE_BUSY)
   }
 

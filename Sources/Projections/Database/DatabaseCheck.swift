@@ -24,7 +24,7 @@ extension Projector {
       found[definition.name] = definition.columns
     }
     for (name, columns) in try expectedDefinitions() where found[name] != columns {
-      return found[name] == nil ? "has no \(name)" : "has another \(name)"
+      return found[name] == nil ? "has no \(name)" : "has a different \(name)"
     }
     return nil
   }

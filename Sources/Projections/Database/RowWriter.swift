@@ -89,7 +89,7 @@ final class RowWriter {
     reading sql: String, valueCount: Int, inOrderWith other: RowTarget? = nil,
     isSingle: Bool = false
   ) throws(DatabaseError) -> RowTarget {
-    precondition(valueCount <= RowTable.columnLimit, "a row of so many values")
+    precondition(valueCount <= RowTable.columnLimit, "a row has too many values")
     // The first target comes before all rows: nobody uses the connection yet.
     try database.registerRowTable()
     targets.append(
@@ -186,7 +186,7 @@ final class RowWriter {
   }
 
   private func send(_ batch: inout RowBatch, _ target: Target) throws(DatabaseError) {
-    precondition(batch.valueCount % target.valueCount == 0, "a row has another count of values")
+    precondition(batch.valueCount % target.valueCount == 0, "a row has the wrong number of values")
     let work = RowWriterThread.Work(
       rows: batch, valueCount: target.valueCount, statement: target.statement)
     if let lane {

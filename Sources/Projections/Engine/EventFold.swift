@@ -243,7 +243,7 @@ final class EventFold {
   private func fold(_ upload: ReceiptUploadedView, _ event: EventLine) throws {
     guard let receiptID = upload.receiptID, let family = upload.appFamilyID,
       let bundle = upload.bundleID, let style = upload.style
-    else { preconditionFailure("an upload that was decoded has all that identifies its receipt") }
+    else { preconditionFailure("a decoded upload identifies its receipt") }
     let occurredAtMs = upload.occurredAtMs ?? event.recordedAtMs
     keeper.removeAll()
     let country =

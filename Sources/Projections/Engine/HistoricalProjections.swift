@@ -134,7 +134,7 @@ extension Projector {
           if let conflict = try historyConflict() { throw ProjectionError.anotherHistory(conflict) }
           if isFirst {
             observer.notice(
-              "the projections in use are of another version of this program and are not used here")
+              "the current projections belong to another version of this program and are not used")
           }
           return nil
         }
@@ -206,7 +206,7 @@ extension Projector {
       let progress = try Progress(database)
       if progress.position == size { return }
       guard progress.position < size else {
-        throw ProjectionError.inconsistent("a copy has come further than what it was made of")
+        throw ProjectionError.inconsistent("a copy is further than its original")
       }
       try database.execute("BEGIN IMMEDIATE")
       try fold(into: database, from: progress, to: size, isFresh: false, atLeast: Self.batchEvents)
@@ -226,7 +226,7 @@ extension Projector {
       try Progress.hasVersions(projections, database)
     else {
       throw ProjectionError.snapshot(
-        name: snapshot.name, cause: "its database is not the one that its header describes")
+        name: snapshot.name, cause: "its database does not match its header")
     }
   }
 

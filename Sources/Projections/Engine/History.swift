@@ -12,16 +12,16 @@ package struct HistoryConflict: Equatable, Sendable, CustomStringConvertible {
   /// What is the matter, without what to do.
   package var finding: String {
     guard folded.size > logSize else {
-      return "they rest on another history than the log has up to position \(folded.size)"
+      return "their history differs from the log's up to position \(folded.size)"
     }
-    return "they had folded \(folded.size) event\(folded.size == 1 ? "" : "s"), the log holds "
+    return "they had folded \(folded.size) event\(folded.size == 1 ? "" : "s"), but the log holds "
       + "\(logSize): events are missing from its end"
   }
 
   package var description: String {
     finding
-      + "; 'ledgerctl audit' checks the log, 'ledgerctl rebuild --accept-history' takes it as "
-      + "it is and notes that in the log"
+      + "; check the log with 'ledgerctl audit'; 'ledgerctl rebuild --accept-history' accepts it as "
+      + "it is and records that in the log"
   }
 }
 
@@ -41,7 +41,7 @@ extension Projector {
         // A writer that is at work without saying how far the log is durable let them fold further.
         throw LedgerError(
           .locked, operation: "fold", object: "position \(reader.head.size)",
-          cause: "the log's writer has not synced this event yet, though the projections hold it")
+          cause: "the log's writer has not synced this event yet, but the projections hold it")
       }
       if progress.position <= reader.head.size,
         try reader.frontier(at: progress.position).root == progress.root

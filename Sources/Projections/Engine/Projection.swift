@@ -194,7 +194,7 @@ package struct ProjectionSet: Sendable {
   package init(_ additional: [any Projection]) {
     self.additional = additional
     let names = versions.map(\.name)
-    precondition(Set(names).count == names.count, "two projections of one name")
+    precondition(Set(names).count == names.count, "two projections have the same name")
   }
 
   /// Each projection's name and version, the standard ones first.

@@ -28,13 +28,13 @@ package enum ProjectionError: Error, CustomStringConvertible {
     case .ledger(let error): "\(error)"
     case .event(let position, let error): "reading the event at position \(position): \(error)"
     case .missingEvent(let position, let names):
-      "reading the event at position \(position): it names position \(names), which has none such"
+      "reading the event at position \(position): it refers to position \(names), which is not such an event"
     case .file(let operation, let name, let cause): "\(operation) \(name): \(cause)"
     case .snapshot(let name, let cause): "\(name): \(cause)"
     case .anotherHistory(let conflict): "projections: \(conflict)"
     case .usage(let text): text
     case .inconsistent(let what):
-      "projections: \(what); 'ledgerctl rebuild' makes them anew from the log"
+      "projections: \(what); 'ledgerctl rebuild' rebuilds them from the log"
     case .interrupted: "interrupted"
     case .output(let error): "\(error)"
     }

@@ -77,7 +77,7 @@ package final class Projector {
   /// Of a ledger that may only be read.
   private func readOnly() throws(ProjectionError) -> Database {
     if let database = try? atHead() { return database }
-    observer.notice("nothing can be written to this ledger: folding in a temporary file")
+    observer.notice("this ledger is read-only: folding into a temporary file")
     return try books(at: reader.head.size)
   }
 
@@ -135,7 +135,7 @@ package final class Projector {
       guard try Progress.hasVersions(projections, reading) else {
         // Of another history they are replaced by nothing; that is said instead.
         if try historyConflict() == nil {
-          observer.notice("the projections are of another version of this program: rebuilding")
+          observer.notice("the projections belong to another version of this program: rebuilding")
         }
         return nil
       }

@@ -28,7 +28,7 @@ package struct AnswerBody: Equatable, Sendable {
   package init(text: [UInt8], values: [[UInt8]], places: [Place]) {
     precondition(
       places.allSatisfy { $0.textByteCount <= text.count && values.indices.contains($0.value) },
-      "a shared value stands within the text")
+      "a shared value is within the text")
     self.text = text
     self.values = values
     self.places = places

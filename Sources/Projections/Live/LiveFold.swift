@@ -84,7 +84,7 @@ final class LiveFold {
       if try followLog() { return }
       try reopen()
     }
-    throw ProjectionError.inconsistent("they cannot be read, nor can those built anew")
+    throw ProjectionError.inconsistent("they cannot be read, even after a rebuild")
   }
 
   /// Folds to the head; false where the database can't be read, and another has taken its place.

@@ -64,7 +64,7 @@ struct WaitingQueries {
     var result: [WaitingReceipt] = []
     while try rows.step() {
       guard let id = UUID16(rows.text(1)), let family = UUID16(rows.text(2)) else {
-        throw DatabaseError(inconsistency: "a receipt's id is no UUID")
+        throw DatabaseError(inconsistency: "a receipt's id is not a UUID")
       }
       result.append(
         WaitingReceipt(

@@ -57,7 +57,7 @@ extension ReportRequest {
   package init(_ kind: ReportKind, filters: JSONValue) throws(ProjectionError) {
     self.init(kind)
     func fault(_ name: String) -> ProjectionError {
-      .usage("the filter '\(name)' is missing or means nothing")
+      .usage("the filter '\(name)' is missing or invalid")
     }
     func word<Value: RawRepresentable<String>>(
       _ name: String, _ type: Value.Type

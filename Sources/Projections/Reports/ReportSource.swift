@@ -172,7 +172,7 @@ final class ReportSource {
         }
       }
       guard isWhole, nextLater == .max else {
-        throw ProjectionError.inconsistent("the sales and their journal do not fit together")
+        throw ProjectionError.inconsistent("the sales do not match their journal")
       }
     } catch let error as DatabaseError {
       throw .database(error)

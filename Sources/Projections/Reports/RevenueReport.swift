@@ -105,7 +105,7 @@ struct RevenueReport {
   init(_ source: ReportSource) throws(ProjectionError) {
     self.source = source
     dimensions = source.request.dimensions
-    precondition(dimensions.count <= Key.currencyIndex, "more dimensions than there are")
+    precondition(dimensions.count <= Key.currencyIndex, "too many dimensions")
     conversion = try source.request.conversion(source.database)
   }
 

@@ -16,7 +16,7 @@ final class SaleList {
     } catch { throw .database(error) }
     // Numbers are given without gaps, from 0, in the order of first observation. Others may write to the file.
     guard sales.indices.allSatisfy({ sales[$0].id == $0 }), lastOfJournal < sales.count else {
-      throw .inconsistent("the sales and their journal do not fit together")
+      throw .inconsistent("the sales do not match their journal")
     }
     if source.request.includesPending, let pending = source.pending { sales += pending.sales }
   }
@@ -24,7 +24,7 @@ final class SaleList {
   /// The sale of a number.
   func sale(_ id: Int) -> Sale {
     // Pending sales are numbered on from the confirmed ones.
-    precondition(sales[id].id == id, "a line of a sale that is not there")
+    precondition(sales[id].id == id, "a line of a missing sale")
     return sales[id]
   }
 

@@ -57,10 +57,10 @@ package struct Snapshot: Sendable {
     do throws(LedgerError) { status = try folder.status(header.file) } catch {
       return "its file: \(error.cause)"
     }
-    guard let status else { return "its file is gone" }
+    guard let status else { return "its file is missing" }
     let size = status.sizeBytes
     return size == header.byteCount
-      ? nil : "its file has \(size) bytes, not the \(header.byteCount) that its header says"
+      ? nil : "its file has \(size) bytes, but its header says \(header.byteCount)"
   }
 }
 
@@ -70,17 +70,17 @@ extension Projector {
     let header = snapshot.header
     let identity = reader.directory.identity
     guard header.ledgerID == "\(identity.id)", header.origin.hasSameBytes(as: identity.origin)
-    else { return "it is of another ledger" }
+    else { return "it belongs to another ledger" }
     let differences = header.versionDifferences(from: projections.identities)
     if !differences.isEmpty {
-      return "it is of another version of this program: \(differences.joined(separator: ", "))"
+      return "it belongs to another version of this program: \(differences.joined(separator: ", "))"
     }
     guard header.size <= reader.head.size else {
-      return "it holds \(header.size) events, the log \(reader.head.size)"
+      return "it holds \(header.size) events, but the log \(reader.head.size)"
     }
     do throws(LedgerError) {
       guard try reader.frontier(at: header.size) == header.frontier
-      else { return "it rests on another history than the log has" }
+      else { return "its history differs from the log's" }
     } catch { return "\(error)" }
     do throws(ProjectionError) { _ = try voucher(of: snapshot) } catch {
       if case .snapshot(_, let cause) = error { return cause }
@@ -155,7 +155,7 @@ extension Projector {
         }
         let books = try Database(path: file.path, mode: .read)
         guard try contentDigest(of: books) == contentDigest(of: database)
-        else { return "its rows are not those that the log gives" }
+        else { return "its rows differ from those that the log gives" }
         let comparison = TableComparison(
           older: database, newer: books, rowLimit: 0, isCancelled: observer.isCancelled)
         return try comparison.definitions().first.map { "its \($0) is not this program's" }
@@ -179,7 +179,7 @@ extension Projector {
       if let damage = try damage(in: database) { return "its database \(damage)" }
       let digest = try contentDigest(of: database)
       guard try snapshot.header.salt.conceal(digest) == voucher(of: snapshot).contentSHA256
-      else { return "its rows are not those that the event vouches for" }
+      else { return "its rows differ from those that the event vouches for" }
       return try compare(database)
     } catch ProjectionError.snapshot(_, let cause) {
       return cause

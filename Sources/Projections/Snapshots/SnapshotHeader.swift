@@ -112,10 +112,10 @@ package struct SnapshotHeader: Sendable {
   init(_ bytes: [UInt8]) throws(Refusal) {
     let json: JSONValue
     do throws(JSONError) { json = try JSONValue(bytes) } catch {
-      throw Refusal(cause: "its header is no JSON: \(error)")
+      throw Refusal(cause: "its header is not JSON: \(error)")
     }
     func refusal(_ name: String) -> Refusal {
-      Refusal(cause: "'\(name)' is missing in its header, or wrong")
+      Refusal(cause: "'\(name)' is missing or invalid in its header")
     }
     func text(_ name: String, in value: JSONValue?) throws(Refusal) -> String {
       guard let text = value?[name]?.stringValue else { throw refusal(name) }
@@ -135,7 +135,7 @@ package struct SnapshotHeader: Sendable {
     case 1:
       throw Refusal(
         cause: "an earlier version of this program made it, and no event in the log vouches for it")
-    default: throw Refusal(cause: "its header is of another version than \(Self.version)")
+    default: throw Refusal(cause: "its header does not have version \(Self.version)")
     }
     origin = try text("origin", in: json["ledger"])
     ledgerID = try text("id", in: json["ledger"])

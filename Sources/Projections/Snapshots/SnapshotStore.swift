@@ -43,7 +43,7 @@ package struct SnapshotStore {
       do throws(SnapshotHeader.Refusal) {
         let header = try SnapshotHeader(try Self.read(name, in: folder))
         guard SnapshotHeader.headerName(size: header.size) == name
-        else { throw SnapshotHeader.Refusal(cause: "its header is of another size") }
+        else { throw SnapshotHeader.Refusal(cause: "its header's size does not match its name") }
         snapshots.append(Snapshot(header: header, folder: folder))
       } catch { unreadable.append(Unreadable(file: name, cause: error.cause)) }
     }
@@ -330,7 +330,7 @@ extension Projector {
       guard progress.position <= reader.head.size,
         try reader.frontier(at: progress.position) == progress.frontier
       else {
-        throw ProjectionError.inconsistent("they rest on another history than the log has")
+        throw ProjectionError.inconsistent("their history differs from the log's")
       }
       // What is saved must not outlive the events that it rests on.
       try reader.syncTails()

@@ -198,7 +198,7 @@ final class ReceiptTable {
     statement.bind(1, Int(number))
     defer { statement.reset() }
     guard try statement.step() else {
-      throw DatabaseError(inconsistency: "an upload names a receipt that is not there")
+      throw DatabaseError(inconsistency: "an upload refers to a missing receipt")
     }
     return takeIn(statement)
   }

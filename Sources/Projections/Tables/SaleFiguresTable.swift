@@ -33,7 +33,7 @@ struct SaleFiguresTable {
       select.reset()
       while start < changed.count, changed[start].sale / capacity == number {
         let offset = (changed[start].sale - number * capacity) * SaleFigures.byteCount
-        precondition(offset <= row.count, "a sale's figures beyond a gap")
+        precondition(offset <= row.count, "a gap in the figures of sales")
         if offset == row.count {
           row.append(contentsOf: repeatElement(0, count: SaleFigures.byteCount))
         }
@@ -63,7 +63,7 @@ struct SaleFiguresTable {
         guard let start = bytes.baseAddress else { return }
         for place in first..<end {
           let sale = sales.sales[place]
-          precondition(sale.id == place, "a sale's number is not its place")
+          precondition(sale.id == place, "a sale's number is not its index")
           SaleFigures(sale, currency: sale.price.map { currency($0.currency) } ?? .none)
             .write(to: start + (place - first) * SaleFigures.byteCount)
         }

@@ -141,7 +141,7 @@ package struct RateTable: Sendable {
 
   private static func days(upTo day: Int, _ ageMaxDays: Int?) -> ClosedRange<Int> {
     guard let ageMaxDays else { return .min...day }
-    precondition(ageMaxDays >= 0, "rates of days to come")
+    precondition(ageMaxDays >= 0, "the age of a rate is negative")
     let (first, isBelowAll) = day.subtractingReportingOverflow(ageMaxDays)
     return (isBelowAll ? .min : first)...day
   }

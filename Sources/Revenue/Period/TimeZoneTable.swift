@@ -168,12 +168,12 @@ package struct TimeZoneError: Error, Equatable, CustomStringConvertible {
   private var causeText: String {
     switch cause {
     case .notZoneName: "not a name such as Europe/Berlin"
-    case .dependsOnMachine: "it is another zone on another machine; name the zone that is meant"
+    case .dependsOnMachine: "its meaning depends on the machine; name a zone such as Europe/Berlin"
     case .noSuchZone: "no such zone in the system's tz database (package tzdata)"
     case .unreadable(let number): String(cString: strerror(number))
     case .notTimeZoneFile: "its file is not a TZif file"
     case .malformed: "its file is damaged"
-    case .leapSeconds: "it counts leap seconds, which timestamps here do not"
+    case .leapSeconds: "it counts leap seconds, which timestamps do not"
     }
   }
 }

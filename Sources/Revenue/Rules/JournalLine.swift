@@ -29,7 +29,7 @@ public struct JournalLine {
     guard let priceMicros else { return kind.isPaid ? nil : 0 }
     // A unit price has at most 11 digits before its 6 decimals, a quantity is at most 10.
     let (amount, overflow) = priceMicros.multipliedReportingOverflow(by: quantity)
-    precondition(!overflow, "an amount beyond 64 bits")
+    precondition(!overflow, "an amount exceeds 64 bits")
     return amount
   }
 }

@@ -52,5 +52,5 @@ package enum UploadRefusal: String, Sendable, CaseIterable {
   case stopping = "the server is stopping"
   case appendsFail = "events cannot be appended"
   case foldsFail = "the projections cannot be brought up to date"
-  case busy = "too much is under way"
+  case busy = "the server is busy"
 }

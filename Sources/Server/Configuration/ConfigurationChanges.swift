@@ -60,14 +60,14 @@ final class ConfigurationChanges: Sendable {
     targets.authenticator.replace(new.tokens)
     if new.appStore != old.appStore {
       do { try targets.appStore.replace(new.appStore) } catch {
-        say("config.json: app_store: \(error); the endpoints stay as they were")
+        say("config.json: app_store: \(error); the old endpoints stay in effect")
         new.appStore = old.appStore
       }
     }
     targets.workflow.apply(new, checker: checker)
     if new.trustedProxies != old.trustedProxies {
       do { try targets.http.replaceTrustedProxies(new.trustedProxies) } catch {
-        say("config.json: trusted_proxies: \(error); they stay as they were")
+        say("config.json: trusted_proxies: \(error); the old ones stay in effect")
         new.trustedProxies = old.trustedProxies
       }
     }
@@ -90,7 +90,7 @@ final class ConfigurationChanges: Sendable {
       do {
         checker = try ReceiptVerifier(configuration: new.trust.verifierConfiguration)
       } catch {
-        say("config.json: trust: \(error); what was trusted before still is")
+        say("config.json: trust: \(error); the old trust settings stay in effect")
         new.trust = old.trust
       }
     }
@@ -101,11 +101,12 @@ final class ConfigurationChanges: Sendable {
         TrustDeclared(old.appStore, old.trust, oldChecker))
       return checker
     } catch let error as VerifyReceiptOptionsError {
-      say("config.json: app_store: \(error); the endpoints stay as they were")
+      say("config.json: app_store: \(error); the old endpoints stay in effect")
       new.appStore = old.appStore
       return recordedChecker(&new, old, oldChecker, targets)
     } catch {
-      say("config.json: trust: it cannot be recorded (\(error)); what was trusted before still is")
+      say(
+        "config.json: trust: cannot be recorded (\(error)); the old trust settings stay in effect")
       (new.trust, new.appStore) = (old.trust, old.appStore)
       return nil
     }

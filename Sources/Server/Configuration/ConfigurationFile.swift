@@ -45,7 +45,7 @@ package struct ConfigurationFile: Sendable {
     }
     // It holds secrets: a copy that others could read, or write, is not to be lived with.
     guard file.stamp.permissions & 0o077 == 0 else {
-      throw failure("", "others may read or write it, and it holds secrets: chmod 600 mends that")
+      throw failure("", "other users can read or write it, and it holds secrets: run chmod 600")
     }
     // What root uses must be what the ledger's server would use.
     let user = geteuid() == 0 ? (try? directory.root.ownStatus().owner) : geteuid()
@@ -54,7 +54,7 @@ package struct ConfigurationFile: Sendable {
     }
     let root: JSONValue
     do throws(JSONError) { root = try JSONValue(file.content) } catch {
-      throw failure("", "is no JSON: \(error)")
+      throw failure("", "is not JSON: \(error)")
     }
     var reader = ConfigurationReader(directoryPath: directory.path)
     let configuration = reader.read(root)

@@ -125,14 +125,14 @@ struct ConfigurationReader {
 
   private mutating func sharedSecrets(_ value: JSONValue, _ path: String) -> [String: [UInt8]] {
     guard case .object(let members) = value else {
-      fail(path, "must be an object: app family id to shared secret")
+      fail(path, "must be an object of app family ids and shared secrets")
       return [:]
     }
     var result: [String: [UInt8]] = [:]
     for (index, member) in members.enumerated() {
       // Whoever mixed the two up has written the secret where the id belongs: it is not shown.
       guard let id = UUID16(member.key)?.description else {
-        fail(path, "key number \(index + 1) is no app family id")
+        fail(path, "key number \(index + 1) is not an app family id")
         continue
       }
       guard case .string(let secret) = member.value, SharedSecret.isValid(Array(secret.utf8)) else {
@@ -140,7 +140,7 @@ struct ConfigurationReader {
         continue
       }
       if result.updateValue(Array(secret.utf8), forKey: id) != nil {
-        fail("\(path).\(id)", "stands there twice")
+        fail("\(path).\(id)", "is given twice")
       }
     }
     return result
@@ -148,13 +148,13 @@ struct ConfigurationReader {
 
   private mutating func apps(_ value: JSONValue, _ path: String) -> [String: Configuration.App] {
     guard case .object(let members) = value else {
-      fail(path, "must be an object: app family id to the app's settings")
+      fail(path, "must be an object of app family ids and settings")
       return [:]
     }
     var result: [String: Configuration.App] = [:]
     for (index, member) in members.enumerated() {
       guard let id = UUID16(member.key)?.description else {
-        fail(path, "key number \(index + 1) is no app family id")
+        fail(path, "key number \(index + 1) is not an app family id")
         continue
       }
       var app = Configuration.App()
@@ -163,7 +163,7 @@ struct ConfigurationReader {
         app.acceptsSandbox = reader.flag(value, "\(path).\(id).\(key)")
       }
       if result.updateValue(app, forKey: id) != nil {
-        fail("\(path).\(id)", "stands there twice")
+        fail("\(path).\(id)", "is given twice")
       }
     }
     return result
@@ -175,10 +175,10 @@ struct ConfigurationReader {
     return list(value, path) { reader, value, path in
       guard let token = reader.token(value, path) else { return nil }
       if !ids.insert(token.id).inserted {
-        reader.fail("\(path).id", "is that of an earlier token")
+        reader.fail("\(path).id", "is already used by another token")
       }
       if !digests.insert(token.sha256).inserted {
-        reader.fail("\(path).sha256", "is that of an earlier token")
+        reader.fail("\(path).sha256", "is already used by another token")
       }
       return token
     }
@@ -202,7 +202,7 @@ struct ConfigurationReader {
       fail("\(path).id", "must be 1 to 64 letters, digits, hyphens and underscores")
     }
     guard let familyID = UUID16(family)?.description else {
-      return fail("\(path).app_family_id", "is no app family id")
+      return fail("\(path).app_family_id", "is not an app family id")
     }
     guard let digest = FingerprintText.digest(sha256) else {
       return fail("\(path).sha256", "must be 64 hexadecimal digits")
@@ -243,23 +243,23 @@ struct ConfigurationReader {
     case .object(let members):
       guard members.count == 1, members[0].key == "file", case .string(let name) = members[0].value,
         !name.isEmpty, !name.utf8.contains(0)
-      else { return fail(path, #"must be a text or {"file": PATH}"#) }
+      else { return fail(path, #"must be a string or {"file": PATH}"#) }
       let filePath = name.hasPrefix("/") ? name : "\(directoryPath)/\(name)"
       filePaths.append(filePath)
       do throws(SmallFile.Failure) {
         bytes = try SmallFile.read(filePath, sizeBytesMax: CertificateText.sizeBytesMax).content
       } catch { return fail(path, "the file cannot be read: \(error.cause)") }
-    default: return fail(path, #"must be a text or {"file": PATH}"#)
+    default: return fail(path, #"must be a string or {"file": PATH}"#)
     }
     guard let certificates = CertificateText.certificates(bytes) else {
-      return fail(path, "is no certificate in PEM, nor in DER (base64 where it is a text)")
+      return fail(path, "is not a certificate in PEM or DER (in a string: base64)")
     }
     do throws(ReceiptVerifier.ConfigurationError) {
       _ = try ReceiptVerifier(
         configuration: .init(pinnedRoots: pinnedRoots, transactionIntermediates: certificates))
     } catch {
       switch error {
-      case .unreadableCertificate: return fail(path, "is no certificate that can be read")
+      case .unreadableCertificate: return fail(path, "is a certificate that cannot be read")
       case .unusableCertificate:
         return fail(
           path, "is neither a pinned root nor an intermediate that signs receipt signers")
@@ -270,7 +270,7 @@ struct ConfigurationReader {
 
   private mutating func time(_ text: String, _ path: String) -> Int64? {
     do { return try Timestamp.parse(text) } catch {
-      return fail(path, "is no time, as in 2026-01-02T03:04:05.678Z")
+      return fail(path, "is not a time such as 2026-01-02T03:04:05.678Z")
     }
   }
 
@@ -289,7 +289,7 @@ struct ConfigurationReader {
   }
 
   private mutating func text(_ value: JSONValue, _ path: String) -> String? {
-    value.stringValue ?? fail(path, "must be a text")
+    value.stringValue ?? fail(path, "must be a string")
   }
 
   private mutating func list<Element>(

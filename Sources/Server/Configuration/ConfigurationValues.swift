@@ -4,7 +4,7 @@ import Glibc
 
 /// Where the App Store is asked.
 enum EndpointText {
-  private static let requirement = "must be an https URL, or an http URL of this machine itself"
+  private static let requirement = "must be an https URL, or an http URL to a loopback address"
 
   /// What is wrong with a URL; nil where it may be asked. Receipts leave this machine only encrypted.
   static func fault(_ text: String) -> String? {
@@ -15,9 +15,9 @@ enum EndpointText {
     guard isPlain || text.hasPrefix("https://") else { return requirement }
     let rest = text.dropFirst(isPlain ? 7 : 8)
     let authority = rest.prefix { !"/?#\\".contains($0) }
-    if authority.contains("@") { return "must not hold a user or a password" }
+    if authority.contains("@") { return "must not contain a user name or password" }
     if rest.contains("#") || rest.contains("\\") { return requirement }
-    guard let (host, port) = split(authority) else { return "has no host that can be understood" }
+    guard let (host, port) = split(authority) else { return "has no valid host" }
     if let port, !(UInt16(port).map { $0 > 0 } ?? false) { return "has no port from 1 to 65535" }
     if isPlain, !isLoopback(host) { return requirement }
     return nil
@@ -60,7 +60,7 @@ enum NetworkText {
   static func fault(_ text: String) -> String? {
     let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
     guard let address = bytes(parts[0], AF_INET, 4) ?? bytes(parts[0], AF_INET6, 16) else {
-      return "must be an address or a network, as in 10.0.0.0/8 or ::1"
+      return "must be an address or a network such as 10.0.0.0/8 or ::1"
     }
     guard parts.count == 2 else { return nil }
     let bitCount = address.count * 8
@@ -71,12 +71,12 @@ enum NetworkText {
     let hasHostBits = (prefix..<bitCount).contains { bit in
       address[bit / 8] & (0x80 >> (bit % 8)) != 0
     }
-    if hasHostBits { return "has bits set behind its prefix of \(prefix)" }
+    if hasHostBits { return "has bits set after its prefix of \(prefix)" }
     return holdsAll(address, prefix) ? wholeFault : nil
   }
 
   /// Anyone could name any address as theirs.
-  static let wholeFault = "must not be a network of all addresses: every client would be trusted"
+  static let wholeFault = "must not cover all addresses: every client would be trusted"
 
   /// Whether a network is all of IPv6, or all of IPv4 in either form.
   static func holdsAll(_ address: [UInt8], _ prefix: Int) -> Bool {

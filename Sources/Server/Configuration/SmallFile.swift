@@ -95,7 +95,7 @@ enum SmallFile {
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { throw .system() }
     let stamp = Stamp(status)
-    guard stamp.isRegular else { throw Failure("it is no regular file") }
+    guard stamp.isRegular else { throw Failure("it is not a regular file") }
     var content: [UInt8] = []
     var piece = [UInt8](repeating: 0, count: 64 << 10)
     while true {

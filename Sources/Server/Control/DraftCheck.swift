@@ -38,10 +38,10 @@ struct DraftCheck {
   ) throws(Refusal) {
     guard let type = EventType(rawValue: draft.type), draft.version >= 1,
       draft.version <= type.currentVersion
-    else { throw .fault("a draft is of a type or version that the server does not know") }
+    else { throw .fault("a draft has a type or version that the server does not know") }
     let (data, places) = try Self.completed(draft)
     if type != .receiptVerified, !places.isEmpty {
-      throw .fault("a draft of \(type.rawValue) names no other event")
+      throw .fault("a draft of \(type.rawValue) must not name another event")
     }
     do {
       try data.withUnsafeBytes { (bytes) throws in
@@ -71,7 +71,7 @@ struct DraftCheck {
     var copied = 0
     for reference in draft.references {
       guard reference.offsetBytes > copied, reference.offsetBytes < draft.data.count else {
-        throw .fault("a draft's position reference points outside")
+        throw .fault("a draft's position reference is out of range")
       }
       data += draft.data[copied..<reference.offsetBytes]
       places.append(data.count)
@@ -87,9 +87,9 @@ struct DraftCheck {
     do throws(JSONError) {
       try JSONValidator.compact(
         data, depthLimit: JSONValidator.greatestDepthLimit, to: &compact)
-    } catch { throw .fault("a draft's data is no JSON") }
+    } catch { throw .fault("a draft's data is not JSON") }
     guard compact.elementsEqual(data), data.first == UInt8(ascii: "{") else {
-      throw .fault("a draft's data is no compact JSON object")
+      throw .fault("a draft's data is not a compact JSON object")
     }
   }
 
@@ -174,7 +174,7 @@ struct DraftCheck {
       }
     }
     guard usedPlaces == places.count else {
-      throw Refusal.fault("a draft's position reference belongs to neither upload nor reply_of")
+      throw Refusal.fault("a draft's position reference is neither upload nor reply_of")
     }
     return found
   }

@@ -63,7 +63,7 @@ package final class LedgerServer: Sendable {
     let changes = ConfigurationChanges(say: say)
     watcher = try ConfigurationWatcher(
       directory, onChange: { changes.take($0) }, onProblem: { say("\($0)") },
-      onMended: { say("config.json: can be used again") })
+      onMended: { say("config.json: valid again") })
     let configuration = watcher.current
     appStore = try ReplaceableAppStore(configuration.appStore)
     let metrics = Metrics()

@@ -126,7 +126,7 @@ package final class RemoteAppendServer: Sendable {
     reap()
     // Root may do all that the user may.
     guard let peer = connection.peer, peer.userID == geteuid() || peer.userID == 0 else {
-      return refuse(connection, "it is for the ledger's own user")
+      return refuse(connection, "only the ledger's owner may use it")
     }
     let number = state.withLock { state -> Int? in
       guard !state.isStopping, state.sessions.count < options.connectionsMax else { return nil }
@@ -134,7 +134,7 @@ package final class RemoteAppendServer: Sendable {
       state.sessions[state.nextSession] = Session(connection: connection)
       return state.nextSession
     }
-    guard let number else { return refuse(connection, "too many commands wait for it") }
+    guard let number else { return refuse(connection, "too many commands are waiting") }
     do throws(LedgerError) {
       let started = try WorkerThread { [self] in
         RemoteAppendSession(
@@ -145,7 +145,7 @@ package final class RemoteAppendServer: Sendable {
       state.withLock { $0.sessions[number]?.thread = started }
     } catch {
       state.withLock { $0.sessions[number] = nil }
-      refuse(connection, "it cannot take another command")
+      refuse(connection, "it cannot start another session")
     }
   }
 

@@ -86,7 +86,7 @@ struct RemoteAppendSession {
       throw .refused(
         refusal(
           .invalidInput,
-          "the server speaks version \(RemoteAppendProtocol.version), this program \(version): use the "
+          "the server uses protocol version \(RemoteAppendProtocol.version), this program \(version): run the "
             + "server's ledgerctl"))
     }
     let ledgerID = try parsed { () throws(RemoteAppendFault) in
@@ -175,7 +175,7 @@ struct RemoteAppendSession {
           return []
         }
         return
-      default: throw .connection(.malformed("a frame of kind \(frame.kind) does not belong there"))
+      default: throw .connection(.malformed("a frame of kind \(frame.kind) is not expected here"))
       }
     }
   }
@@ -263,7 +263,7 @@ final class RemoteAppendSubmissions {
   private func unknown(_ number: UInt64) -> LedgerError {
     LedgerError(
       .invalidInput, operation: "append through the server", object: "submission \(number)",
-      cause: "it was never made, or is too long ago")
+      cause: "it does not exist, or is too old")
   }
 
   func flush() throws(LedgerError) {

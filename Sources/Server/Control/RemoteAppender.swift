@@ -67,7 +67,7 @@ package final class RemoteAppender: EventAppender {
       guard case .timeout = error else { throw lastWord(of: error) }
       throw LedgerError(
         .locked, operation: "open for writing", object: directory.path,
-        cause: "locked by \(holder), which does not answer")
+        cause: "locked by \(holder), which does not respond")
     }
     _ = try result.get()
   }
@@ -93,7 +93,7 @@ package final class RemoteAppender: EventAppender {
     do throws(RemoteAppendFault) {
       let range = try Self.range(&reader)
       try reader.expectEnd()
-      if range.isEmpty { throw RemoteAppendFault(cause: "positions that cannot be") }
+      if range.isEmpty { throw RemoteAppendFault(cause: "impossible positions") }
       return range
     } catch { throw failure(.malformed(error.cause)) }
   }
@@ -140,7 +140,7 @@ package final class RemoteAppender: EventAppender {
     let count = try reader.number(UInt64.self)
     guard let first = Int(exactly: first), let count = Int(exactly: count),
       case let (end, overflow) = first.addingReportingOverflow(count), !overflow
-    else { throw RemoteAppendFault(cause: "positions that cannot be") }
+    else { throw RemoteAppendFault(cause: "impossible positions") }
     return first..<end
   }
 
@@ -200,9 +200,9 @@ package final class RemoteAppender: EventAppender {
   private func failure(_ error: ConnectionFailure) -> LedgerError {
     let cause =
       switch error {
-      case .closed: "the server ended the session; what it had not confirmed may be missing"
-      case .timeout: "the server does not answer"
-      case .malformed(let cause): "the server said what it may not say: \(cause)"
+      case .closed: "the server ended the session; unconfirmed events may be missing"
+      case .timeout: "the server does not respond"
+      case .malformed(let cause): "the server broke the protocol: \(cause)"
       case .system(let code): String(cString: strerror(code))
       }
     return LedgerError(

@@ -31,7 +31,7 @@ final class ByteBudget: Sendable {
 
   func give(_ count: Int) {
     state.withLock { state in
-      precondition(count <= state.used, "only what was taken is given back")
+      precondition(count <= state.used, "more bytes released than reserved")
       state.used -= count
     }
   }

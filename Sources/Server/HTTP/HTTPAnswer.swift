@@ -96,20 +96,21 @@ enum ErrorCode: String, CaseIterable {
 
 extension HTTPAnswer {
   static let receiptNotFound = HTTPAnswer(404, .notFound, "there is no such receipt")
-  static let pathNotFound = HTTPAnswer(404, .notFound, "there is nothing at this path")
+  static let pathNotFound = HTTPAnswer(404, .notFound, "this path does not exist")
   static let requestTimeout = HTTPAnswer(
     408, .requestTimeout, "the request did not arrive in time"
   ).closing()
 
   static let brokenLine = malformed(
-    "the request's line is not a method, a target and a version with one space between them")
+    "the request line is not a method, a target and a version with one space between them")
 
   static func malformed(_ message: String) -> HTTPAnswer {
     HTTPAnswer(400, .malformedRequest, message).closing()
   }
 
   static func methodNotAllowed(_ allowed: String) -> HTTPAnswer {
-    HTTPAnswer(405, .methodNotAllowed, "only \(allowed) is allowed here").with("Allow", allowed)
+    HTTPAnswer(405, .methodNotAllowed, "only \(allowed) is allowed for this path").with(
+      "Allow", allowed)
   }
 
   static func bodyTooLarge(limitBytes: Int) -> HTTPAnswer {
@@ -117,7 +118,7 @@ extension HTTPAnswer {
   }
 
   static func unavailable(
-    retryAfterSeconds: Int, _ message: String = "the server cannot take this now"
+    retryAfterSeconds: Int, _ message: String = "the server cannot accept this now"
   ) -> HTTPAnswer {
     HTTPAnswer(503, .unavailable, message).with(
       "Retry-After", String(max(1, retryAfterSeconds)))

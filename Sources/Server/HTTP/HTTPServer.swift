@@ -108,8 +108,8 @@ package final class HTTPServer: Sendable {
     if fitting >= wanted { return (wanted, nil) }
     return (
       fitting,
-      "connections at once: \(fitting) instead of \(wanted), since the limit of open files is "
-        + "\(limit) and not \(needed)"
+      "at most \(fitting) connections at once, not \(wanted): the limit of open files is "
+        + "\(limit), and \(needed) are needed"
     )
   }
 

@@ -69,7 +69,7 @@ struct RequestHead {
     }
     guard raw.countBytes <= Self.headBytesMax else {
       throw HTTPAnswer(
-        431, .headTooLarge, "the request's line and headers are larger than 16 KiB"
+        431, .headTooLarge, "the request line and headers are larger than 16 KiB"
       ).closing()
     }
     guard raw.isContiguous, let target = raw.target else {
@@ -172,16 +172,16 @@ private struct Fields {
 
   /// Everything from which two readers could conclude different ends of the request.
   func checkFraming(isFirstVersion: Bool) throws(HTTPAnswer) {
-    if hosts.count > 1 { throw .malformed("Host stands more than once") }
+    if hosts.count > 1 { throw .malformed("Host is given more than once") }
     if hosts.isEmpty, !isFirstVersion { throw .malformed("Host is missing") }
     if let host = hosts.first, !isHost(host) { throw .malformed("Host is not a host") }
-    if contentLengths.count > 1 { throw .malformed("Content-Length stands more than once") }
-    if transferEncodings.count > 1 { throw .malformed("Transfer-Encoding stands more than once") }
+    if contentLengths.count > 1 { throw .malformed("Content-Length is given more than once") }
+    if transferEncodings.count > 1 { throw .malformed("Transfer-Encoding is given more than once") }
     guard let encoding = transferEncodings.first else { return }
     if !contentLengths.isEmpty {
-      throw .malformed("Content-Length and Transfer-Encoding stand together")
+      throw .malformed("Content-Length and Transfer-Encoding are both given")
     }
-    if isFirstVersion { throw .malformed("HTTP/1.0 has no Transfer-Encoding") }
+    if isFirstVersion { throw .malformed("HTTP/1.0 does not support Transfer-Encoding") }
     if !isEqual(encoding, "chunked") { throw .malformed("Transfer-Encoding is not chunked") }
   }
 

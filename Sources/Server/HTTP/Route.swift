@@ -81,7 +81,7 @@ enum Route: Equatable {
       throw .unauthorized("Authorization is missing")
     }
     guard head.authorizations.count == 1 else {
-      throw .unauthorized("Authorization stands more than once", error: "invalid_request")
+      throw .unauthorized("Authorization is given more than once", error: "invalid_request")
     }
     guard let token = BearerToken.text(in: value) else {
       throw .unauthorized(
@@ -109,7 +109,7 @@ enum Route: Equatable {
     if head.isUnboundedForLibrary {
       throw HTTPAnswer(
         411, .lengthRequired,
-        "white space stands behind Transfer-Encoding: leave it out, or send Content-Length")
+        "white space follows Transfer-Encoding: remove it, or send Content-Length")
     }
     if let length = head.contentLength, length > bodyBytesMax {
       throw .bodyTooLarge(limitBytes: bodyBytesMax)

@@ -70,7 +70,7 @@ extension Metrics.Counter {
     case .requests: "Requests answered over HTTP."
     case .appendedEvents: "Events appended to the log."
     case .appStoreCalls: "Calls to the App Store."
-    case .alarms: "Conditions that an operator must mend."
+    case .alarms: "Problems that an operator must fix."
     }
   }
 
@@ -88,20 +88,20 @@ extension Metrics.Counter {
 extension Metrics.Gauge {
   var help: String {
     switch self {
-    case .queueLength: "Receipts that wait for an answer of the App Store."
-    case .queueAgeSeconds: "How long the oldest of them has waited."
+    case .queueLength: "Receipts that wait for a reply from the App Store."
+    case .queueAgeSeconds: "How long the oldest receipt in the queue has waited."
     case .headPosition: "Number of events in the log."
     case .projectionLag: "Events that the projections have not folded yet."
-    case .unsealedBytes: "Bytes of full tails that are no blocks yet."
-    case .ready: "1 while an upload would be taken."
+    case .unsealedBytes: "Bytes of full tails not yet sealed."
+    case .ready: "1 while an upload would be accepted."
     case .connections: "Open HTTP connections."
     case .bodyBytes: "Bytes of request bodies in memory."
-    case .answerBytes: "Bytes of answers in memory that clients have not taken yet."
-    case .appStoreCallsInFlight: "Calls to the App Store under way."
-    case .circuitOpen: "1 while the App Store is held to be down."
-    case .undeclaredProducts: "Products that sell though their apps do not declare them."
+    case .answerBytes: "Bytes of responses in memory that clients have not read yet."
+    case .appStoreCallsInFlight: "Calls to the App Store in progress."
+    case .circuitOpen: "1 while the circuit breaker for the App Store is open."
+    case .undeclaredProducts: "Products that are sold but not declared by their apps."
     case .clockSetBackSeconds:
-      "How far the clock stood before the last event's time at most, since the start."
+      "The most that the clock was behind the last event's time, since the start."
     }
   }
 }
@@ -109,7 +109,7 @@ extension Metrics.Gauge {
 extension Metrics.Histogram {
   var help: String {
     switch self {
-    case .requestSeconds: "From a request's line to the end of its answer."
+    case .requestSeconds: "From a request line to the end of its response."
     case .commitSeconds: "How long a durable append took."
     case .appStoreSeconds: "How long a call to the App Store took."
     }

@@ -35,14 +35,14 @@ package enum OperatorAlarm: String, Sendable, CaseIterable {
   package var text: String {
     switch self {
     case .requestNotPost:
-      "the App Store finds our request wrong (status 21000): is its URL right?"
+      "the App Store rejects the request (status 21000): check its URL"
     case .requestMalformed:
-      "the App Store finds our request wrong (status 21001): is its URL right?"
+      "the App Store rejects the request (status 21001): check its URL"
     case .wrongSharedSecret:
-      "the App Store finds the shared secret wrong or missing (status 21004)"
+      "the App Store rejects the shared secret as wrong or missing (status 21004)"
     case .replyMismatch:
-      "an answer is about something else than its receipt (reply_mismatch): is the App Store's URL right, and "
-        + "is nothing between that mixes up answers?"
+      "a reply does not match its receipt (reply_mismatch): check the App Store's URL, and "
+        + "that no proxy mixes up replies"
     }
   }
 }

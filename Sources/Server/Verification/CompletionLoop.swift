@@ -167,7 +167,7 @@ final class CompletionLoop {
       do {
         let answers = try shared.projections.answers(
           uploads: answerUploads[first..<end], byteCountMax: Self.answersByteCountMax)
-        precondition(!answers.isEmpty, "each turn answers one at least")
+        precondition(!answers.isEmpty, "each turn must settle at least one upload")
         end = first + answers.count
         for (response, answer) in zip(responses[first..<end], answers) {
           give(answer, to: response)
@@ -184,7 +184,7 @@ final class CompletionLoop {
   private func give(_ answer: Result<ClientReceipt?, any Error>, to response: PendingResponse) {
     do {
       if let receipt = try answer.get() { return response.answer(receipt.answer) }
-    } catch { shared.notes.fault("read an answer", error) }
+    } catch { shared.notes.fault("read a reply", error) }
     response.answer(.tryLater)
   }
 }

@@ -31,8 +31,8 @@ final class OperatorNotes: Sendable {
   func undeclared(_ product: UndeclaredProduct) {
     say(
       PrintableText.shortened(
-        "app family \(product.appFamilyID): product \(product.productID) sells and is not declared, so whoever "
-          + "buys it is answered 402: \(product.declaringCommand)",
+        "app family \(product.appFamilyID): product \(product.productID) is sold but not declared, so its "
+          + "buyers get 402: \(product.declaringCommand)",
         to: 1024),
       key: "\(product.appFamilyID) undeclared \(product.productID)")
   }

@@ -48,8 +48,8 @@ final class RetryWorker {
 
   /// After a burst nobody else may look at the log for long.
   private func letGoOfTails() {
-    do { try reader.letGoOfTails() } catch { notes.fault("look at the log", error) }
-    do { try projections.letGoOfTails() } catch { notes.fault("look at the log", error) }
+    do { try reader.letGoOfTails() } catch { notes.fault("check the log's tails", error) }
+    do { try projections.letGoOfTails() } catch { notes.fault("check the log's tails", error) }
   }
 
   private func scan(after: Int64) {

@@ -103,7 +103,7 @@ struct UploadLifecycle: Sendable {
       return try shared.projections.recentReply(
         ofReceipt: receiptID, appFamily: appFamily, givenInMs: times)
     } catch {
-      shared.notes.fault("look up an earlier answer", error)
+      shared.notes.fault("look up an earlier reply", error)
       return nil
     }
   }

@@ -54,7 +54,7 @@ struct UploadPreparation {
     {
       return .refused(
         FieldProblem(
-          "receipt", .sandboxNotAccepted, "is of the Sandbox, which the app does not accept"))
+          "receipt", .sandboxNotAccepted, "is a Sandbox receipt, which the app does not accept"))
     }
     let local = check(receipt, upload)
     let sha256 = upload.fields.receiptFile.withUnsafeBytes { hasher.hash($0) }

@@ -70,12 +70,12 @@ import Testing
     let faults: [(VerifyReceiptOptionsError, String)] = [
       (
         .url(.production, .remoteHTTP),
-        "configure the App Store client: URL of production: http is for loopback addresses alone; "
-          + "receipts go over https"
+        "configure the App Store client: URL of production: http is allowed only to loopback addresses; "
+          + "receipts need https"
       ),
       (
         .outOfRange("number of calls at once", 0, 1...1_024),
-        "configure the App Store client: number of calls at once: 0 is not within 1 to 1024"
+        "configure the App Store client: number of calls at once: 0 is not from 1 to 1024"
       ),
       (.noResources("no memory"), "start the App Store client: no memory"),
     ]

@@ -68,10 +68,10 @@ struct Base64Tests {
   func messages() {
     #expect(
       Base64Error.invalidLength(characterCount: 1).description
-        == "base64: 1 character is not a multiple of 4 (missing padding, or cut short)")
+        == "base64: length 1 is not a multiple of 4 (missing padding, or truncated)")
     #expect(
       Base64Error.invalidLength(characterCount: 5).description
-        == "base64: 5 characters are not a multiple of 4 (missing padding, or cut short)")
+        == "base64: length 5 is not a multiple of 4 (missing padding, or truncated)")
     #expect(
       Base64Error.invalidCharacter(offsetBytes: 3).description
         == "base64: character at offset 3 is outside the standard alphabet")

@@ -67,7 +67,7 @@ import Testing
       (.tooManyDecimals, "more than three decimals of a second"),
       (.noSuchDay, "no such day in the years 0001 to 9999"),
       (.noSuchTime, "no such time of day or offset"),
-      (.leapSecond, "a leap second, which a timestamp here cannot hold"),
+      (.leapSecond, "a leap second, which timestamps do not support"),
       (.outsideYears, "outside the years 0001 to 9999 in UTC"),
     ] as [(TimestampError, String)])
   func errorSaysWhy(error: TimestampError, text: String) {

@@ -183,7 +183,7 @@ import Testing
       (.malformed, "reading time zone \"A?B\": its file is damaged"),
       (
         .leapSeconds,
-        "reading time zone \"A?B\": it counts leap seconds, which timestamps here do not"
+        "reading time zone \"A?B\": it counts leap seconds, which timestamps do not"
       ),
     ] as [(TimeZoneError.Cause, String)])
   func errorNamesZoneAndCause(cause: TimeZoneError.Cause, text: String) {

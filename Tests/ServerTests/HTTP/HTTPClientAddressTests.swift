@@ -72,7 +72,7 @@ struct ProxyCase: CustomTestStringConvertible, Sendable {
     #expect {
       _ = try TrustedProxies(["10.0.0.0/8", text])
     } throws: { error in
-      String(describing: error).contains("must not be a network of all addresses")
+      String(describing: error).contains("must not cover all addresses")
     }
   }
 
