@@ -64,7 +64,7 @@ package enum Base64 {
     }
   }
 
-  /// How many characters so many bytes have, padding included.
+  /// The number of characters that encode a number of bytes, padding included.
   package static func characterCount(byteCount: Int) -> Int { (byteCount + 2) / 3 * 4 }
 
   /// Encodes bytes, with padding and without line breaks.

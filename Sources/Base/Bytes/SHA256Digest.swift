@@ -7,7 +7,7 @@ package struct SHA256Digest: Sendable, Hashable {
   /// How many bytes a digest has.
   package static let byteCount = 32
 
-  /// All zeros; filled by whoever computes the digest.
+  /// All zeros; the code that computes the digest fills it.
   init() { words = (0, 0, 0, 0) }
 
   /// Copies a digest; nil unless there are exactly 32 bytes.

@@ -35,7 +35,7 @@ package final class Monitor<State>: @unchecked Sendable {
     state.deinitialize(count: 1)
     for index in conditions.indices { pthread_cond_destroy(&conditions[index]) }
     pthread_mutex_destroy(mutex)
-    // The mutex stands where the allocation begins.
+    // The mutex is at the start of the allocation.
     UnsafeMutableRawPointer(mutex).deallocate()
   }
 
@@ -61,7 +61,7 @@ package final class Monitor<State>: @unchecked Sendable {
     return try body(&state.pointee)
   }
 
-  /// Calls `body` with the state, under the lock, unless somebody else holds it: nil then.
+  /// Calls `body` with the state, under the lock; nil if another thread holds it.
   package func withLockIfFree<Result, Failure: Error>(
     _ body: (inout State) throws(Failure) -> Result
   ) throws(Failure) -> Result? {
@@ -83,7 +83,7 @@ package final class Monitor<State>: @unchecked Sendable {
   }
 
   /// Waits on a condition until the body returns something, or the time is over: nil then.
-  /// - Parameter limitMs: at most so many milliseconds.
+  /// - Parameter limitMs: the longest wait, in milliseconds.
   package func wait<Result, Failure: Error>(
     on condition: Int, limitMs: Int64, until body: (inout State) throws(Failure) -> Result?
   ) throws(Failure) -> Result? {
@@ -101,8 +101,8 @@ package final class Monitor<State>: @unchecked Sendable {
     return try body(&state.pointee)
   }
 
-  /// Wakes one who waits on a condition.
+  /// Wakes one thread that waits on a condition.
   package func signal(_ condition: Int) { pthread_cond_signal(&conditions[condition]) }
-  /// Wakes all who wait on a condition.
+  /// Wakes all threads that wait on a condition.
   package func broadcast(_ condition: Int) { pthread_cond_broadcast(&conditions[condition]) }
 }

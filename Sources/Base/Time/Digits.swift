@@ -34,7 +34,7 @@ package func appendTwoDigits(_ value: Int, to output: inout [UInt8]) {
   output.append(UInt8(ascii: "0") + UInt8(value % 10))
 }
 
-/// The number that ASCII digits stand for; nil where a byte of the range is no digit. The range
+/// The number written in ASCII digits; nil where a byte of the range is not a digit. The range
 /// lies within the text.
 @inline(__always)
 func decimalValue(_ text: UnsafeRawBufferPointer, _ range: Range<Int>) -> Int? {
