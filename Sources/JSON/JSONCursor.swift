@@ -8,12 +8,12 @@ public enum JSONKind: Sendable {
 
 /// A cursor over one JSON text. It never reads outside its bytes, whatever they are, but it does not
 /// refuse all that `JSONValidator` refuses. The bytes must outlive it and what it returns.
-/// Public because `package` functions do not inline across modules: a rebuild is a quarter quicker.
+/// Public because `package` functions do not inline across modules: a rebuild is a quarter faster.
 @frozen
 public struct JSONCursor {
   @usableFromInline let start: UnsafePointer<UInt8>
   @usableFromInline let end: Int
-  /// Where the cursor stands, in bytes from the beginning.
+  /// The cursor's position, in bytes from the beginning.
   public var offset: Int
 
   /// A cursor at the text's beginning.
@@ -170,7 +170,7 @@ public struct JSONCursor {
     return value
   }
 
-  /// Takes a `null` if one comes next; says whether it did.
+  /// Takes a `null` if one comes next; returns whether it did.
   @inlinable
   public mutating func takeNull() throws(JSONError) -> Bool {
     guard try kind() == .null else { return false }
@@ -194,7 +194,7 @@ public struct JSONCursor {
   }
 
   /// The value of the last member of the outermost object, without a look at it: everything up to the
-  /// text's last byte, which must be that object's end. Whoever reads the value finds out if more follows.
+  /// text's last byte, which must be that object's end. Reading the value detects bytes that follow.
   @inlinable
   public mutating func readRest() throws(JSONError) -> JSONBytes {
     skipSpace()

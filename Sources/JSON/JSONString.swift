@@ -1,4 +1,4 @@
-// A string as it stands in a JSON text: raw bytes between the quotes, unescaped on demand.
+// A string as it is in a JSON text: raw bytes between the quotes, unescaped on demand.
 
 /// The bytes between a JSON string's quotes. Valid as long as the text that it points into.
 public struct JSONString {

@@ -1,9 +1,9 @@
-// The strict reader: says whether bytes are one JSON text, and copies them without white space.
+// The strict reader: checks whether bytes are one JSON text, and copies them without white space.
 
 /// Checks texts against RFC 8259, made stricter where that leaves a choice: UTF-8 alone, no half of a
 /// surrogate pair, no key twice in one object (compared unescaped), a bound on the levels.
 package struct JSONValidator {
-  /// Levels of arrays and objects that a text may have when nothing else is said.
+  /// Levels of arrays and objects that a text may have by default.
   package static let defaultDepthLimit = 64
   /// The most levels that may be asked for: the check recurses.
   package static let greatestDepthLimit = 512
@@ -151,7 +151,7 @@ package struct JSONValidator {
     return offset - first
   }
 
-  /// Reads a string; says whether it has escapes.
+  /// Reads a string; returns whether it has escapes.
   @inline(__always)
   private mutating func string() throws(JSONError) -> Bool {
     let first = offset

@@ -6,7 +6,7 @@ package struct JSONWriter: Sendable {
   package private(set) var bytes: [UInt8]
   private var needsComma = false
 
-  /// Continues `bytes`, at a place where a value may stand.
+  /// Continues `bytes`, at a place where a value may follow.
   package init(_ bytes: [UInt8] = []) {
     self.bytes = bytes
   }
@@ -17,7 +17,7 @@ package struct JSONWriter: Sendable {
     needsComma = false
   }
 
-  /// Makes room for so many more bytes.
+  /// Reserves capacity for more bytes.
   package mutating func reserve(_ countBytes: Int) {
     bytes.reserveCapacity(bytes.count + countBytes)
   }
@@ -117,7 +117,7 @@ package struct JSONWriter: Sendable {
       contentsOf: UnsafeBufferPointer(start: value.utf8Start, count: value.utf8CodeUnitCount))
   }
 
-  /// Appends the content of a string literal: `"`, `\` and control characters escaped, all else as it is.
+  /// Appends the content of a string literal: `"`, `\` and control characters escaped, all else unchanged.
   package static func appendEscaped(_ value: JSONBytes, to bytes: inout [UInt8]) {
     guard let base = value.baseAddress else { return }
     let start = base.assumingMemoryBound(to: UInt8.self)
