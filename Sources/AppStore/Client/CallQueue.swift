@@ -65,7 +65,7 @@ final class CallQueue: Sendable {
         state.waiting.append(call)
         state.waitingByteCount += byteCount
       } else {
-        // The thread answers it, but the receipt is let go.
+        // The thread answers it, but the receipt is released.
         let empty = VerifyReceiptRequest(receiptText: [], sharedSecret: nil)
         state.refused.append(
           WaitingCall(request: empty, completion: call.completion, askedAt: call.askedAt))

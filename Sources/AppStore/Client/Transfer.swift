@@ -100,7 +100,7 @@ final class Transfer {
       && ccurl_set_pointer(handle, CURLOPT_HEADERDATA, context) == CURLE_OK
   }
 
-  /// Takes what came of the request, and forgets it. libcurl must have let go of the handle.
+  /// Returns the result of the request and clears it. libcurl must have released the handle.
   func finish(_ code: CURLcode) -> Outcome {
     defer { forget() }
     var status = 0
@@ -149,7 +149,7 @@ final class Transfer {
 
   fileprivate func takeHeader(_ line: UnsafeRawBufferPointer) -> Int {
     headerByteCount += line.count
-    // Each of several headers begins anew; what follows a body is no header any more.
+    // Each status line starts new headers; what follows a body is not a header any more.
     if line.starts(with: "HTTP/".utf8) {
       hasWholeHeader = false
     } else if line.first == UInt8(ascii: "\r") || line.first == UInt8(ascii: "\n") {

@@ -8,7 +8,7 @@ private import Glibc
 package final class VerifyReceiptClient: VerifyReceiptService {
   private let queue: CallQueue
   private let multi: MultiHandle
-  /// Nil once somebody waits for its end.
+  /// Nil once a caller waits for its end.
   private let thread: Monitor<pthread_t?>
 
   /// Starts the client's thread. Throws unless `options.check()` passes.
@@ -33,7 +33,7 @@ package final class VerifyReceiptClient: VerifyReceiptService {
     if let thread = thread.withLock({ $0.take() }) { pthread_detach(thread) }
   }
 
-  /// As the protocol says; after `shutDown()` the completion is called at once, on the caller's thread.
+  /// As the protocol requires; after `shutDown()` the completion is called at once, on the caller's thread.
   package func verify(
     _ request: VerifyReceiptRequest,
     completion: @escaping @Sendable (VerifyReceiptAnswer) -> Void

@@ -1,4 +1,4 @@
-// What asking the App Store about a receipt takes and gives, whoever does the asking.
+// The interface for asking the App Store about a receipt: request, result, protocol.
 
 /// The two endpoints of verifyReceipt.
 package enum AppStoreEndpoint: String, Sendable, CaseIterable {
@@ -67,7 +67,7 @@ package struct VerifyReceiptAnswer: Sendable {
   }
 }
 
-/// Whoever can ask the App Store.
+/// A service that can ask the App Store.
 package protocol VerifyReceiptService: AnyObject, Sendable {
   /// Asks, and calls `completion` exactly once, on a thread of the service. Never blocks.
   func verify(

@@ -1,4 +1,4 @@
-// What a receipt file says, whichever of its two styles it has.
+// The content of a receipt file of either style.
 
 /// The two file formats in which the App Store has issued receipts.
 package enum ReceiptStyle: String, Sendable {
@@ -14,7 +14,7 @@ package struct Receipt: Equatable, Sendable {
   /// As the signed content says (`Production`, `ProductionSandbox`, `Xcode`, ...). Nil for a
   /// transaction receipt: its environment line lies outside the signature.
   package var environment: String?
-  /// The environment line of a transaction receipt, which anybody can change: never evidence, but all that
+  /// The environment line of a transaction receipt, which is not signed: never evidence, but all that
   /// there is until the App Store has said which it is.
   package var unsignedEnvironment: String?
   package var bundleID: String

@@ -13,7 +13,7 @@ package enum ReceiptError: Error, Equatable, Sendable, CustomStringConvertible {
   case notSignedData
   /// The content is not a set of attributes.
   case attributes(DERError)
-  /// The value of an attribute is not what its type says.
+  /// The value of an attribute does not fit its type.
   case attribute(type: Int64, AttributeProblem)
   /// More purchases than `ReceiptFile.maximumPurchaseCount`.
   case tooManyPurchases

@@ -1,6 +1,6 @@
 // Why an upload is a fraud, as events, answers and reports say it.
 
-/// Why an upload is a fraud. The words stand in events, answers and reports.
+/// Why an upload is a fraud. The words are stored in events and shown in responses and reports.
 package enum FraudReason: String, Sendable {
   case signatureInvalid = "signature_invalid"
   case notAuthenticated = "not_authenticated"

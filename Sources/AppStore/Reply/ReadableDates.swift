@@ -3,7 +3,7 @@ private import Base
 import JSON
 
 /// Epoch milliseconds of a row's readable dates: `2011-08-02 15:08:02 Etc/GMT` under the plain name, else
-/// `2011-08-02 08:08:02 America/Los_Angeles`, which stands under the name with `_pst`.
+/// `2011-08-02 08:08:02 America/Los_Angeles`, which has the name with `_pst`.
 struct ReadableDates {
   private(set) var purchaseMs: Int64?
   private(set) var originalPurchaseMs: Int64?

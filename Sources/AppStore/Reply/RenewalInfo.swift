@@ -7,7 +7,7 @@ package struct RenewalInfo {
   /// Nil in legacy replies, which are about one subscription alone.
   package var originalTransactionID: JSONBytes?
   package var productID: JSONBytes?
-  /// Whether it renews by itself; nil where it isn't said.
+  /// Whether it renews automatically; nil where the reply does not tell.
   package var isAutoRenewing: Bool?
   /// Until when it stays in use though the renewal was not paid, in epoch milliseconds.
   package var gracePeriodEndMs: Int64?

@@ -1,13 +1,13 @@
 // A verifyReceipt reply, decoded by its shape: unified and legacy ones, whatever the receipt's style.
 package import JSON
 
-/// What a reply says. Source: `responseBody` in Apple's documentation of verifyReceipt, and recorded replies.
+/// The content of a reply. Source: `responseBody` in Apple's documentation of verifyReceipt, and recorded replies.
 package struct Reply {
   package private(set) var status: Int64?
   /// As the reply names it; legacy replies name none.
   package private(set) var environment: JSONBytes?
-  /// Nil where it isn't said in words that mean yes or no. Where both spellings stand, one yes is enough:
-  /// asking once more does no harm.
+  /// Nil where the value is neither yes nor no. Where both spellings are present, one yes is enough:
+  /// asking again does no harm.
   package private(set) var isRetryable: Bool?
   /// `receipt.bundle_id`, else `receipt.bid`.
   package private(set) var bundleID: JSONBytes?
@@ -61,7 +61,7 @@ package struct Reply {
     if !isOrdered { orderRows() }
   }
 
-  /// Rows stand in an array, or alone in the legacy shape; what is no object is no row.
+  /// Rows are in an array, or single in the legacy shape; only objects are rows.
   private mutating func readRows(
     _ source: ReplyRow.Source, _ cursor: inout JSONCursor, _ keeper: TextKeeper
   ) throws(JSONError) {

@@ -1,7 +1,7 @@
 // Whether a reply is about the receipt that it was given for.
 package import JSON
 
-/// What shows that a reply is about something else. The raw value stands in events and exceptions.
+/// What shows that a reply is about something else. The raw value is stored in events and exceptions.
 package enum ReplyMismatch: String, Sendable {
   /// It is about an app that the receipt's app family does not have.
   case bundle

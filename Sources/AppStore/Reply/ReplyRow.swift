@@ -1,11 +1,11 @@
-// One purchase object of a verifyReceipt reply, or of a receipt file that stands in for one.
+// One purchase object of a verifyReceipt reply, or of a receipt file in place of one.
 private import Base
 package import JSON
 
 /// A purchase as the App Store shows it. Ids are non-empty; what is missing is nil.
 /// Source: Apple's documentation of `responseBody.Latest_receipt_info` and `responseBody.Receipt.In_app`.
 package struct ReplyRow {
-  /// Where in the reply the row stands, in the order of rule R2.
+  /// Where in the reply the row is, in the order of rule R2.
   package enum Source: Int8, Sendable {
     case latestReceiptInfo, inApp, flatReceipt, latestExpiredReceiptInfo
   }
@@ -50,7 +50,7 @@ package struct ReplyRow {
     try end(with: cursor.passed(since: first), keeper)
   }
 
-  /// Takes in the object as sent, once its members are read. Replies of 2011 and before have readable dates alone,
+  /// Keeps the object as sent, once its members are read. Replies of 2011 and before have readable dates alone,
   /// which are looked at only where milliseconds are missing.
   mutating func end(
     with object: JSONBytes, _ keeper: TextKeeper

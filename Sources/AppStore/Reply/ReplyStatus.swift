@@ -2,7 +2,7 @@
 
 /// The statuses of verifyReceipt.
 package enum ReplyStatus {
-  /// What a status says; nil for one that is not documented.
+  /// What a status means; nil for one that is not documented.
   package static func meaning(_ status: Int64) -> String? {
     switch status {
     case 0: "the receipt is valid"

@@ -2,7 +2,7 @@
 package import Base
 package import JSON
 
-/// Tells Apple's hosts and certificates from those that somebody has configured.
+/// Distinguishes Apple's hosts and certificates from configured ones.
 package enum AppleTrust {
   /// Whether a host, as `VerifyReceiptOptions.host(of:)` has it, is one of Apple's for verifyReceipt.
   package static func isHost(_ host: JSONString) -> Bool {

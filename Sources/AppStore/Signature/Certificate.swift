@@ -51,7 +51,7 @@ final class Certificate: @unchecked Sendable {
   /// Whether it names itself as its issuer.
   var isSelfIssued: Bool { X509_NAME_cmp(issuerName, subjectName) == 0 }
 
-  /// Whether `other` bears the name that this certificate calls its issuer, whoever signed it.
+  /// Whether `other` has the name of this certificate's issuer, whether or not it signed it.
   func namesAsIssuer(_ other: Certificate) -> Bool {
     X509_NAME_cmp(issuerName, other.subjectName) == 0
   }
@@ -79,7 +79,7 @@ final class Certificate: @unchecked Sendable {
       ERR_clear_error()
       return ""
     }
-    // A header's macro, OPENSSL_free, stands for this call.
+    // A header's macro, OPENSSL_free, expands to this call.
     defer { CRYPTO_free(bytes, #file, #line) }
     return String(
       decoding: UnsafeBufferPointer(start: bytes, count: min(Int(count), 256)), as: UTF8.self)

@@ -10,7 +10,7 @@ package final class ReceiptVerifier: Sendable {
     /// SHA-256 fingerprints of trusted root certificates. A root that travels inside a receipt is
     /// used if and only if its fingerprint is here.
     package var pinnedRoots: Set<SHA256Digest>
-    /// DER certificates for transaction receipts beside Apple's, which come with the program; such
+    /// DER certificates for transaction receipts in addition to Apple's, which are built in; such
     /// receipts embed their signer alone. The intermediates (trusted as configured), and the root if
     /// the chain is to be checked up to it (its fingerprint must be pinned).
     package var transactionIntermediates: [[UInt8]]
@@ -307,7 +307,7 @@ package final class ReceiptVerifier: Sendable {
 
   // MARK: Known signers
 
-  /// The signer from the cache, or proven now and kept. Only proven ones are kept, so nobody but
+  /// The signer from the cache, or proven now and kept. Only proven ones are kept, so only
   /// the pinned authorities can fill the cache.
   private func knownSigner(
     _ use: SignerKey.Use, _ certificates: UnsafeRawBufferPointer,

@@ -20,7 +20,7 @@ struct SignedData {
   }
 
   /// Reads the whole frame; nil where it has what Apple's frames never have. Nothing signs the
-  /// frame itself, so an unusual one is one that somebody has touched.
+  /// frame itself, so an unusual one has been modified.
   init?(_ bytes: UnsafeRawBufferPointer) throws(DERError) {
     guard let opening = try Opening(bytes), opening.version == 1 else { return nil }
     var rest = opening.rest
@@ -38,7 +38,7 @@ struct SignedData {
       bytes[opening.digest].elementsEqual(bytes[digestContent])
     else { return nil }
     self.digest = digest
-    // Signed attributes would stand here; the identifier is then not a SEQUENCE's.
+    // Signed attributes would be here; the identifier is then not a SEQUENCE's.
     let algorithm = try signer.next(DERIdentifier.sequence).content
     guard digest.isSigned(by: bytes[algorithm]) else { return nil }
     signature = try signer.next(DERIdentifier.octetString).content
