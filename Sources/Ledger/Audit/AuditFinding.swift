@@ -1,7 +1,7 @@
-// What an audit finds, and what it says of the whole.
+// The findings of an audit, and its result as a whole.
 package import Base
 
-/// One place where the log, or what was signed of it, is not what it must be.
+/// One place where the log, or what was signed of it, is damaged.
 package struct AuditFinding: Sendable, Equatable {
   /// Where it is and what kind of damage.
   package let damage: LedgerError.Damage
@@ -43,7 +43,7 @@ extension AuditFinding {
 
 /// The outcome of an audit.
 package struct AuditReport: Sendable {
-  /// Findings and notes beyond so many are counted, not kept: hostile bytes could make millions.
+  /// Findings and notes beyond this number are counted, not kept: hostile bytes could cause millions.
   package static let findingCountMax = 1000
 
   /// Events that are whole, and in their place.
@@ -71,7 +71,7 @@ package struct AuditReport: Sendable {
   package private(set) var findings: [AuditFinding] = []
   /// How many findings are not in `findings`.
   package private(set) var furtherFindingCount = 0
-  /// What a crash can leave and the next writer puts right.
+  /// What a crash can leave and the next writer repairs.
   package var notes: [String] {
     furtherNoteCount > 0 ? keptNotes + ["and \(furtherNoteCount) more"] : keptNotes
   }

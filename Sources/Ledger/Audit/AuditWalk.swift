@@ -1,15 +1,15 @@
 // The walk over all members of all segments, past whatever is damaged.
 import Base
 
-/// What the walk meets, in the order in which it stands in the files.
+/// What the walk meets, in the order of the files.
 enum AuditStep {
   /// A segment begins; the opening is nil where it is damaged.
   case segment(name: String, first: Position, opening: MemberHeader?)
-  /// A block, by its header; the pipeline delivers its content. Only what stands at the very end and
-  /// is not what its CRC-32 says may be torn: whoever opens the log takes any other for a block.
+  /// A block, by its header; the pipeline delivers its content. Only one at the very end that
+  /// does not match its CRC-32 may be torn: opening the log accepts any other as a block.
   case block(MemberHeader, BlockLocation, file: String, mayBeTorn: Bool)
   case closing(MemberHeader, offsetBytes: Int)
-  /// Behind the newest segment's last whole member stands something else, up to the end.
+  /// After the newest segment's last intact member there are other bytes, up to the end.
   case torn(file: String, block: Int, byteCount: Int)
   /// A segment ends.
   case end(isClosed: Bool, isNewest: Bool)
@@ -50,7 +50,7 @@ final class AuditWalk: BlockSequence {
   init(_ directory: LedgerDirectory) throws(LedgerError) {
     self.directory = directory
     var segments: [Coming] = []
-    // Where the folder is gone, so is the first segment, and that is told.
+    // Where the folder is missing, so is the first segment, which is reported.
     let names = try directory.listIfPresent(Format.logDirectoryName) ?? []
     let firsts = names.compactMap(Format.segmentFirst).sorted()
     for first in firsts {
@@ -175,7 +175,7 @@ final class AuditWalk: BlockSequence {
       segment.lastBlock = block
       segment.offsetBytes = endOffset
       var mayBeTorn = segments.isEmpty && endOffset == segment.sizeBytes
-      // Where it can't be read, whoever inflates it says so.
+      // Where it can't be read, inflating it reports that.
       if mayBeTorn { mayBeTorn = (try? header.isWhole(in: segment.file, at: offset)) == false }
       note(.block(header, block, file: segment.file.name, mayBeTorn: mayBeTorn))
       return BlockItem(block: block, file: segment.file)
@@ -202,8 +202,8 @@ final class AuditWalk: BlockSequence {
     var start = segment.offsetBytes
     var isKnown = false
     if let block = segment.lastBlock, block.endOffsetBytes == start {
-      // The block before may be damaged in the very bytes that say where it ends. Then whoever
-      // inflates it reports it, and what stands here is a part of it.
+      // The block before may be damaged in the very bytes that say where it ends. Then
+      // inflating it reports it, and these bytes are a part of it.
       if !search.isWholeMember(at: block.offsetBytes, of: segment.file, segment.sizeBytes) {
         start = block.offsetBytes
         isKnown = true

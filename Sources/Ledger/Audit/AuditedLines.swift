@@ -1,4 +1,4 @@
-// What can be checked of a run of lines by itself, on whichever thread has them.
+// The checks of a run of lines that need nothing else, on whichever thread has the lines.
 import Base
 
 /// The leaves of a run of lines, and what is wrong with its lines.
@@ -9,7 +9,7 @@ final class AuditedLines: @unchecked Sendable {
   private(set) var lastEventAtMs: Int64 = 0
   /// What the run's events declare of whom verification trusts; malformed ones are left to the projections.
   private(set) var trust: [(position: Position, trust: TrustDeclared)] = []
-  /// Lines whose digest is not that of their data, and the like: the run goes on behind them.
+  /// Lines whose digest does not match their data, and the like: the run continues after them.
   private(set) var faults: [(position: Position, cause: String)] = []
   /// Why the run is not the events that it should be; then the leaves are not complete.
   private(set) var breach: (position: Position, cause: String)?
@@ -17,7 +17,7 @@ final class AuditedLines: @unchecked Sendable {
   /// Goes over whole lines: form, positions, times, digests, leaves.
   init(_ bytes: UnsafeRawBufferPointer, firstPosition: Position, count: Int) {
     let hasher = SHA256()
-    // The count is a header's word; no line is shorter than this.
+    // The count comes from a header; no line is shorter than this.
     leafHashes.reserveCapacity(min(count, bytes.count / 128 + 1))
     var lines = EventLines(bytes)
     var position = firstPosition

@@ -4,7 +4,7 @@ import Glibc
 
 /// Goes over a log once, without a lock and past all damage. Used by one thread.
 package final class LogAudit {
-  /// Told now and then how many bytes of so many are done; ends the audit by throwing.
+  /// Called now and then with the bytes done and the total; ends the audit by throwing.
   package typealias Progress = (_ doneBytes: Int, _ totalBytes: Int) throws -> Void
   /// Given lines that are whole, as they are met; the bytes are valid only meanwhile.
   typealias Salvage = (AuditedLines, _ bytes: UnsafeRawBufferPointer) throws -> Void
@@ -16,9 +16,9 @@ package final class LogAudit {
   /// Sizes whose roots are wanted and not passed yet, descending.
   private var wantedSizes: [Int]
 
-  /// The tree of what was read so far; nil where damage lets nobody know it.
+  /// The tree of what was read so far; nil where damage makes it unknowable.
   var tree: Frontier? = Frontier()
-  /// Whether position, tree and time follow from what was read, not only from what a header says.
+  /// Whether position, tree and time follow from the events read, not only from a header.
   var isCertain = true
   var position: Position = 0
   /// Where the last block that is whole ended, in this segment: nothing behind it lies before that.
@@ -52,7 +52,7 @@ package final class LogAudit {
 
   /// The same; `salvage` is called only where there are no workers.
   func run(progress: Progress, salvage: Salvage) throws -> AuditReport {
-    // Tails before blocks: one that vanishes meanwhile stands in a block by then.
+    // Tails before blocks: one that vanishes meanwhile is in a block by then.
     let tails = try AuditTails(directory)
     let walk = try AuditWalk(directory)
     let total = walk.byteCount + tails.byteCount
@@ -265,11 +265,11 @@ package final class LogAudit {
     }
     position = block.endPosition
     wholeEnd = position
-    // What follows is held against this block from now on.
+    // What follows is compared with this block from now on.
     isCertain = true
   }
 
-  /// Whether a block continues the log, or at least goes on behind a gap.
+  /// Whether a block continues the log, or at least follows after a gap.
   private func place(_ block: BlockLocation, _ file: String) -> Bool {
     if block.first == position { return true }
     if block.first < (isCertain ? position : wholeEnd) {
@@ -342,7 +342,7 @@ package final class LogAudit {
     self.tree = tree
   }
 
-  /// Notes the root of the tree as it stands, where it was asked for.
+  /// Records the tree's current root if it was requested.
   private func noteRoots() {
     wantedSizes.removeAll { $0 < position || $0 < 0 }
     guard let tree, wantedSizes.last == tree.size else { return }

@@ -1,7 +1,7 @@
-// The audit of the tails, behind all blocks.
+// The audit of the tails, after all blocks.
 
 extension LogAudit {
-  /// Looks at the tails, whose first stands where the blocks end; what is whole goes to `salvage`.
+  /// Audits the tails, the first of which begins where the blocks end; intact events go to `salvage`.
   func auditTails(_ tails: AuditTails, _ salvage: Salvage) throws {
     if let torn = tornMember {
       if tails.open.contains(where: { $0.first == position }) {
@@ -50,7 +50,7 @@ extension LogAudit {
     return reader.damage == nil && reader.head.size > position
   }
 
-  /// A log is not damaged because its tails become blocks, where too few files may be open to keep hold of them.
+  /// A log is not damaged because its tails are sealed while the limit of open files is too low to keep them open.
   private func hasVanished(_ tail: AuditTails.Tail) -> LedgerError {
     LedgerError(
       .inputOutput, operation: "audit", object: tail.file.name,

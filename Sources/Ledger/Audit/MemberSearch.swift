@@ -23,7 +23,7 @@ struct MemberSearch {
     return found
   }
 
-  /// Whether the member at an offset can be read and is what its checksum says.
+  /// Whether the member at an offset can be read and matches its checksum.
   func isWholeMember(at offsetBytes: Int, of file: StorageFile, _ sizeBytes: Int) -> Bool {
     let found = (try? header(at: offsetBytes, of: file, sizeBytes)) ?? nil
     return found.flatMap { try? $0.isWhole(in: file, at: offsetBytes) } ?? false
@@ -78,7 +78,7 @@ struct MemberSearch {
     return true
   }
 
-  /// Where the bytes that every member starts with stand.
+  /// The offsets of the bytes that every member starts with.
   private static func memberStart(_ bytes: UnsafeRawBufferPointer, from: Int) -> Int? {
     guard let base = bytes.baseAddress else { return nil }
     let start = Format.memberStart

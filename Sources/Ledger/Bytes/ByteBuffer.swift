@@ -24,7 +24,7 @@ package final class ByteBuffer: @unchecked Sendable {
   /// Everything that is allocated, for a reader to fill.
   var storage: UnsafeMutableRawBufferPointer { .init(start: base, count: capacity) }
 
-  /// Makes room for so many bytes beyond those in use.
+  /// Reserves capacity for a number of bytes beyond those in use.
   func reserve(_ additionalCount: Int) {
     let needed = count + additionalCount
     if needed <= capacity { return }

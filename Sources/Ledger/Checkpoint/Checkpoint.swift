@@ -1,7 +1,7 @@
 // Checkpoints (C2SP tlog-checkpoint): a ledger's signed head.
 package import Base
 
-/// The head of a ledger as a checkpoint's text says it.
+/// The head of a ledger as in a checkpoint's text.
 package struct Checkpoint: Sendable, Equatable {
   /// The ledger's origin.
   package let origin: String

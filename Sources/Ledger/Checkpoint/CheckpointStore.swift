@@ -128,7 +128,7 @@ package struct CheckpointStore {
 
   /// Forgets what was remembered, and remembers what is kept: the count, and the newest checkpoint that the log extends.
   package func forgetHeads(_ reader: LogReader) throws(LedgerError) {
-    // The lock lies beside the keys, which the ledger may not have.
+    // The lock is in the folder of the keys, which the ledger may not have.
     try directory.makePrivateDirectory(KeyStore.directoryName)
     try keys.withLock { () throws(LedgerError) in
       let kept = try sizes()

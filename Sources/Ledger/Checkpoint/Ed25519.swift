@@ -40,7 +40,7 @@ enum Ed25519 {
     defer { EVP_PKEY_free(key) }
     guard let context = EVP_MD_CTX_new() else { return false }
     defer { EVP_MD_CTX_free(context) }
-    // A refused signature leaves its reason in libcrypto's queue, where nobody looks for it.
+    // A refused signature leaves its reason in libcrypto's error queue, which is not read.
     defer { ERR_clear_error() }
     return EVP_DigestVerifyInit(context, nil, nil, nil, key) == 1
       && EVP_DigestVerify(context, signature, signature.count, message, message.count) == 1

@@ -90,14 +90,14 @@ package struct KeyStore {
       return "other users can read or write it, and it is secret: run chmod 600; "
         + "if anyone may have read it, replace it with 'ledgerctl key create --further'"
     }
-    // Root signs for the owner; nobody signs with what another user has put there.
+    // Root may sign for the owner; a key that another user put there is never used.
     if geteuid() != 0, ![0, geteuid()].contains(status.owner) {
       return "it belongs to another user"
     }
     return nil
   }
 
-  /// Holds the lock of those who make keys or sign.
+  /// Holds the lock for creating keys and signing.
   func withLock<Result>(
     _ body: () throws(LedgerError) -> Result
   ) throws(LedgerError) -> Result {

@@ -1,4 +1,4 @@
-// Proofs as files: C2SP tlog-proof for one event, and a text beside it for two checkpoints.
+// Proofs as files: C2SP tlog-proof for one event, and a similar text for two checkpoints.
 package import Base
 
 /// A proof that one event is in a ledger: `c2sp.org/tlog-proof@v1`.

@@ -27,7 +27,7 @@ package struct SignedHeads: Equatable, Sendable {
 
   // MARK: The file
 
-  /// What the file of a ledger says; nil where there is none.
+  /// The content of a ledger's file; nil where there is none.
   ///
   /// Throws `corruption` where it is not what this program writes.
   package init?(of directory: LedgerDirectory) throws(LedgerError) {

@@ -1,7 +1,7 @@
 // Signed notes (C2SP signed-note): a text, an empty line, and signatures over the text.
 import Base
 
-/// A note as it was read or made. That it could be read says nothing about its signatures.
+/// A note as it was read or made. Reading it does not check its signatures.
 package struct SignedNote: Sendable, Equatable {
   /// A signature line.
   package struct Signature: Sendable, Equatable {
@@ -97,7 +97,7 @@ package struct SignedNote: Sendable, Equatable {
     signatures.append(Signature(name: verifier.name, keyID: verifier.id, bytes: bytes))
   }
 
-  /// The note as it is written.
+  /// The note's text, as written to a file.
   package var bytes: [UInt8] {
     var result = text + [0x0A]
     for signature in signatures {

@@ -2,7 +2,7 @@
 import Glibc
 
 /// A directory that was opened once. Every name in it is looked up relative to its descriptor and no symbolic link is
-/// followed, so that whoever may change the directory's surroundings can't lead a command elsewhere.
+/// followed, so that a user who may change the directory's surroundings can't redirect a command.
 package final class Folder: Sendable {
   /// The door to the files.
   package let storage: any Storage
@@ -68,7 +68,7 @@ package final class Folder: Sendable {
     _ status: FileStatus, _ operation: String, _ object: String, isSecret: Bool = false
   ) throws(LedgerError) {
     switch status.kind {
-    // Reading and writing a directory fails by itself, and is told as what the file then is: unreadable.
+    // Reading or writing a directory fails on its own and is reported as an unreadable file.
     case .regular, .directory: break
     case .link: throw linkRefusal(operation, object, of: "file")
     case .other: throw refusal(operation, object, "it is not a regular file")
@@ -278,7 +278,7 @@ package final class Folder: Sendable {
 
   /// Opens a folder in this one; nil where there is none.
   ///
-  /// Throws where a link stands in its place, and where others may write to it.
+  /// Throws if it is a symbolic link or if other users may write to it.
   package func folderIfPresent(_ name: String) throws(LedgerError) -> Folder? {
     let descriptor: Int32
     do throws(LedgerError) {

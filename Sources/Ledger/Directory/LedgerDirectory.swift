@@ -1,4 +1,4 @@
-// A ledger's directory: how it comes into being, and the files in it by their names.
+// A ledger's directory: how it is created, and the files in it by their names.
 import Base
 import CCrypto
 import Glibc
@@ -9,7 +9,7 @@ import Glibc
 package struct LedgerDirectory: Sendable {
   /// The path as it was given.
   package let path: String
-  /// What `ledger.json` says.
+  /// The content of `ledger.json`.
   package let identity: LedgerIdentity
   /// The directory.
   package let root: Folder
@@ -87,13 +87,13 @@ package struct LedgerDirectory: Sendable {
     let identity = try readIdentity(root, path)
     let directory = LedgerDirectory(path, identity, root, Monitor(nil))
     do throws(LedgerError) { _ = try directory.logFolder() } catch {
-      // Whoever reads the log tells what is wrong with it.
+      // Reading the log reports what is wrong with it.
       guard error.code == ENOTDIR else { throw error }
     }
     return directory
   }
 
-  /// The ledger with what its `ledger.json` says now.
+  /// The ledger with the current content of `ledger.json`.
   func reread() throws(LedgerError) -> LedgerDirectory {
     LedgerDirectory(path, try Self.readIdentity(root, path), root, log)
   }
@@ -157,7 +157,7 @@ package struct LedgerDirectory: Sendable {
   /// The path of a log file, relative to the ledger.
   func logPath(_ name: String) -> String { "\(Format.logDirectoryName)/\(name)" }
 
-  /// The folder that a name stands in, and the name there; the folder is nil where there is none.
+  /// The folder of a path, and the name in it; the folder is nil where there is none.
   private func placeIfPresent(
     _ name: String
   ) throws(LedgerError) -> (folder: Folder?, name: String) {
@@ -186,7 +186,7 @@ package struct LedgerDirectory: Sendable {
 
   /// A folder of the ledger; nil where there is none.
   ///
-  /// Throws where a link stands in its place, and where others may write to it.
+  /// Throws if it is a symbolic link or if other users may write to it.
   package func folderIfPresent(_ name: String) throws(LedgerError) -> Folder? {
     switch name {
     case "": root
@@ -268,7 +268,7 @@ package struct LedgerDirectory: Sendable {
 
   func syncLogDirectory() throws(LedgerError) { try folder(Format.logDirectoryName).sync() }
 
-  /// Makes a file appear whole or not at all: written beside, synced, renamed, directory synced.
+  /// Makes a file appear whole or not at all: written to a temporary file, synced, renamed, directory synced.
   func replaceFile(_ name: String, with content: [UInt8]) throws(LedgerError) {
     let buffer = ByteBuffer(capacity: content.count)
     content.withUnsafeBytes { buffer.append($0) }

@@ -1,4 +1,4 @@
-// Who a ledger is: the content of ledger.json, read strictly and written in one form.
+// A ledger's identity: the content of ledger.json, read strictly and written in one form.
 import Base
 
 /// A ledger's id: a random UUID (version 4).
@@ -29,7 +29,7 @@ package struct LedgerID: Sendable, Hashable, CustomStringConvertible {
   package var description: String { uuid.description }
 }
 
-/// What `ledger.json` says.
+/// The content of `ledger.json`.
 package struct LedgerIdentity: Sendable, Equatable {
   /// The ledger's public name, and that of its checkpoints' key.
   package let origin: String

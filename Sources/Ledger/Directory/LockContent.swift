@@ -1,4 +1,4 @@
-// What stands in the file `lock`: who holds it, and up to which position the log is durable.
+// The content of the file `lock`: its holder and the durable position.
 import Base
 import CDeflate
 import Glibc

@@ -1,14 +1,14 @@
 // The lock of the one writer: flock on a file that is never replaced.
 import Glibc
 
-/// Held as long as the value lives; the system lets go of it when the process ends.
+/// Held as long as the value lives; the system releases it when the process ends.
 final class WriterLock: Sendable {
   /// So long a reader may have the lock, which syncs what a dead writer left (`LogReader`).
   private static let readerWaitMs: Int64 = 5000
   private static let attemptsBesideWriter = 3
 
   private let file: StorageFile
-  /// Where the writer says how far the log is durable.
+  /// Where the writer publishes the durable position.
   let mark: DurableMark
 
   /// Takes the lock; throws `locked` with the holder's process id if another writer has it. A reader, which has it for
@@ -19,7 +19,7 @@ final class WriterLock: Sendable {
     try Self.take(file, directory)
     self.file = file
     mark = DurableMark(file)
-    // The process id tells others what the lock is held for. The position that a writer before this one has
+    // The process id tells others which process holds the lock. The position that a writer before this one has
     // published holds on: what was durable stays durable.
     var lines = LockContent.processLine(getpid())
     if (try? file.lockContent().position) == nil { lines += LockContent.positionLine(0) }
@@ -60,7 +60,7 @@ final class DurableMark: Sendable {
 
   init(_ file: StorageFile) { self.file = file }
 
-  /// Says that all events before a position were synced. Where that can't be written, readers go on from what was
+  /// Publishes that all events before a position were synced. Where that can't be written, readers go on from what was
   /// said before.
   func publish(_ position: Position) {
     try? file.write(

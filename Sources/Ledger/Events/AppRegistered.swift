@@ -58,7 +58,7 @@ package struct AppRegistered: Equatable, Sendable {
     return writer.bytes
   }
 
-  /// Throws `badField` where a member is missing or not what the catalogue says, `malformed` for what is no JSON.
+  /// Throws `badField` where a member is missing or violates the catalogue, `malformed` for invalid JSON.
   package init(data: JSONBytes) throws(EventError) {
     let type = EventType.appRegistered
     let value: JSONValue

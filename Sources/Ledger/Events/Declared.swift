@@ -1,4 +1,4 @@
-// prices.declared and rates.declared: what an operator says about prices and exchange rates.
+// prices.declared and rates.declared: prices and exchange rates from an operator.
 package import JSON
 
 /// A price list. A later declaration does not erase an earlier one; the rules say which entry holds.
@@ -69,7 +69,7 @@ package struct PricesDeclared: Equatable, Sendable {
     return writer.bytes
   }
 
-  /// Throws `badField` where a member is missing or not what the catalogue says, `malformed` for what is no JSON.
+  /// Throws `badField` where a member is missing or violates the catalogue, `malformed` for invalid JSON.
   package init(data: JSONBytes) throws(EventError) {
     let type = EventType.pricesDeclared
     let value: JSONValue
@@ -168,7 +168,7 @@ package struct RatesDeclared: Equatable, Sendable {
     return writer.bytes
   }
 
-  /// Throws `badField` where a member is missing or not what the catalogue says, `malformed` for what is no JSON.
+  /// Throws `badField` where a member is missing or violates the catalogue, `malformed` for invalid JSON.
   package init(data: JSONBytes) throws(EventError) {
     let type = EventType.ratesDeclared
     let value: JSONValue

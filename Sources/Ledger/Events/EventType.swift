@@ -15,7 +15,7 @@ package enum EventType: String, CaseIterable, Sendable {
   case ratesDeclared = "rates.declared"
   /// A snapshot of the projections was made.
   case snapshotCreated = "snapshot.created"
-  /// The log was taken as it is, though something remembered another history.
+  /// The log was accepted as it is, though something recorded another history.
   case historyAccepted = "history.accepted"
   /// Whom verification trusts was set, or has changed.
   case trustDeclared = "trust.declared"
@@ -63,7 +63,7 @@ package enum EventError: Error, Equatable, Sendable, CustomStringConvertible {
   case badField(EventType, field: String)
 
   /// The type and the member at fault, as the exception `malformed_event` names them; nil where the event is one of
-  /// another program's version, which says nothing about the event itself.
+  /// another program's version, which tells nothing about the event itself.
   package var malformation: String? {
     switch self {
     case .malformed(let type, _): "\(type.rawValue) data"

@@ -1,8 +1,8 @@
-// history.accepted: an operator took the log as it is, though something remembered another one.
+// history.accepted: an operator accepted the log as it is, though something recorded another one.
 package import Base
 package import JSON
 
-/// What was given up for the log as it is: nothing but this event remembers it from then on.
+/// The history that was given up: only this event records it from then on.
 package struct HistoryAccepted: Equatable, Sendable {
   /// A position in a history.
   package struct Head: Equatable, Sendable {
@@ -49,7 +49,7 @@ package struct HistoryAccepted: Equatable, Sendable {
     return writer.bytes
   }
 
-  /// Throws `badField` where a member is missing or not what the catalogue says, `malformed` for what is no JSON.
+  /// Throws `badField` where a member is missing or violates the catalogue, `malformed` for invalid JSON.
   package init(data: JSONBytes) throws(EventError) {
     let type = EventType.historyAccepted
     let value: JSONValue

@@ -29,7 +29,7 @@ struct MemberReview {
 }
 
 extension JSONCursor {
-  /// Reads a string; passes over a value of any other kind, and returns nil.
+  /// Reads a string; skips a value of any other kind and returns nil.
   @inline(__always)
   mutating func readStringOrSkip() throws(JSONError) -> JSONString? {
     if try kind() == .string { return try readString() }
@@ -37,7 +37,7 @@ extension JSONCursor {
     return nil
   }
 
-  /// Reads an integer within 64 bits; passes over any other value, and returns nil.
+  /// Reads an integer within 64 bits; skips any other value and returns nil.
   @inline(__always)
   mutating func readIntegerOrSkip() throws(JSONError) -> Int64? {
     if try kind() == .number { return JSONNumber.integer(try readNumber()) }

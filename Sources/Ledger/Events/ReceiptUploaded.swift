@@ -43,7 +43,7 @@ package struct ReceiptUploaded {
     self.origin = origin
   }
 
-  /// The event's data. The receipt stands last, so that a reader that doesn't need it is done before it.
+  /// The event's data. The receipt is last, so that a reader that doesn't need it is done before it.
   /// - Parameter receipt: the receipt's normalised base64.
   package func data(receipt: JSONBytes) -> [UInt8] {
     var writer = JSONWriter()
@@ -123,7 +123,7 @@ package struct ReceiptUploadedView {
   ]
   private static var required: UInt32 { 0b100_0000_0111_1111 }
 
-  /// Throws `badField` where a member is missing or not what the catalogue says, `malformed` for what is no JSON.
+  /// Throws `badField` where a member is missing or violates the catalogue, `malformed` for invalid JSON.
   package init(data: JSONBytes) throws(EventError) {
     var review = MemberReview()
     do throws(JSONError) { try read(data, &review) } catch {
@@ -140,7 +140,7 @@ package struct ReceiptUploadedView {
     while let key = try cursor.nextKey() {
       let length = key.raw.count
       if length == 7, key == "receipt" {
-        // It stands last and is base64: whoever wants it decodes it strictly.
+        // It is last and base64: a caller that needs it decodes it strictly.
         receipt = Self.lastString(try cursor.readRest())
         review.note(14, isRight: receipt != nil)
         return

@@ -2,7 +2,7 @@
 import Base
 package import JSON
 
-/// Who gave a verification's result.
+/// The authority that gave a verification's result.
 package enum Authority: String, Sendable {
   /// This program checked the receipt's signature.
   case local
@@ -24,7 +24,7 @@ package enum Endpoint: String, Sendable {
 package enum ReplySource: Equatable, Sendable {
   /// The host that answered, with its port where the URL names one.
   case host(String)
-  /// An import brought it: nobody here has asked.
+  /// It came with an import: this program did not ask.
   case imported
 
   /// The `via` of a verification whose reply an import brought.
@@ -56,7 +56,7 @@ package struct ReceiptVerified {
   /// Whether the reply was compared with the receipt, and what spoke against it: `none`, or why it does not fit.
   /// Nil where there was nothing to compare; events of earlier versions say nothing.
   package var mismatch: String?
-  /// Where the reply came from; nil where there is none, and where nobody recorded it.
+  /// Where the reply came from; nil where there is none, or where that was not recorded.
   package var source: ReplySource?
   /// Epoch milliseconds.
   package var occurredAtMs: Int64
@@ -74,7 +74,7 @@ package struct ReceiptVerified {
   /// The place in `data(upload: nil, …)` where the digits of the upload's position belong.
   package static let uploadOffsetBytes = #"{"upload":"#.utf8.count
 
-  /// The event's data. The reply stands last, so that a reader need not walk through it to find its end.
+  /// The event's data. The reply is last, so that a reader need not walk through it to find its end.
   /// - Parameter upload: the upload's position; nil leaves it out, to be put in at `uploadOffsetBytes`.
   package func data(upload: Int?, reply: Reply) -> [UInt8] {
     var writer = JSONWriter()
@@ -175,9 +175,9 @@ package struct ReceiptVerifiedView {
   ]
   private static var required: UInt32 { 0b1000_0100_0111 }
 
-  /// Throws `badField` where a member is missing or not what the catalogue says, `malformed` for what is no JSON.
+  /// Throws `badField` where a member is missing or violates the catalogue, `malformed` for invalid JSON.
   /// Whether the positions that it names hold what they must is for the caller to look up; so is whether the reply,
-  /// which stands last, is one JSON value.
+  /// which is last, is one JSON value.
   package init(data: JSONBytes) throws(EventError) {
     var review = MemberReview()
     do throws(JSONError) {
@@ -189,7 +189,7 @@ package struct ReceiptVerifiedView {
           upload = Int(position)
           review.note(0, isRight: position >= 0)
         } else if key.raw.count == 5, key == "reply" {
-          // It stands last, and whoever decodes it walks through it: it need not be passed over here.
+          // It is last, and decoding it scans it: it need not be skipped here.
           reply = try cursor.readRest()
           break
         } else {

@@ -2,7 +2,8 @@
 package import Base
 package import JSON
 
-/// What vouches for a snapshot: only who may append can say it, and nothing in it tells what the snapshot holds.
+/// What vouches for a snapshot: only a process that may append can record it, and it reveals nothing of
+/// the snapshot's content.
 package struct SnapshotCreated: Equatable, Sendable {
   /// A projection in the snapshot.
   package struct Version: Equatable, Sendable {
@@ -56,7 +57,7 @@ package struct SnapshotCreated: Equatable, Sendable {
     return writer.bytes
   }
 
-  /// Throws `badField` where a member is missing or not what the catalogue says, `malformed` for what is no JSON.
+  /// Throws `badField` where a member is missing or violates the catalogue, `malformed` for invalid JSON.
   package init(data: JSONBytes) throws(EventError) {
     let type = EventType.snapshotCreated
     let value: JSONValue

@@ -73,7 +73,7 @@ package struct TrustDeclared: Equatable, Sendable {
     return EventDraft(type: type.rawValue, version: type.currentVersion, data: data)
   }
 
-  /// Throws `badField` where a member is missing or not what the catalogue says, `malformed` for what is no JSON.
+  /// Throws `badField` where a member is missing or violates the catalogue, `malformed` for invalid JSON.
   package init(data: JSONBytes) throws(EventError) {
     let type = EventType.trustDeclared
     let value: JSONValue

@@ -1,4 +1,4 @@
-// Gzip in small members whose lengths stand in their headers (BGZF): any tool inflates it, several threads can.
+// Gzip in small members whose headers hold their lengths (BGZF): any tool inflates it, several threads can.
 import CDeflate
 import Glibc
 

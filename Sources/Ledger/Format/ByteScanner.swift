@@ -35,7 +35,7 @@ struct ByteScanner {
     return value
   }
 
-  /// The next so many bytes.
+  /// The next bytes, a given number of them.
   @inline(__always)
   mutating func take(_ count: Int) -> UnsafeRawBufferPointer? {
     guard bytes.count - offset >= count else { return nil }

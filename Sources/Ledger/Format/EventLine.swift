@@ -2,7 +2,7 @@
 package import Base
 import Glibc
 
-/// One event as it stands in the log. Points into someone else's bytes: valid as long as they are.
+/// One event as it is in the log. Points into bytes that it does not own: valid as long as they are.
 package struct EventLine {
   /// The line without its line feed.
   package let bytes: UnsafeRawBufferPointer
@@ -21,7 +21,7 @@ package struct EventLine {
 
   /// Parses a line given without its line feed; nil unless it has the one form of an event.
   ///
-  /// The data is only seen to be enclosed in braces: whoever wrote it answers for its JSON.
+  /// Only the enclosing braces of the data are checked: the writer guarantees valid JSON.
   package init?(_ line: UnsafeRawBufferPointer) {
     guard line.count < Format.lineByteCountMax else { return nil }
     var scanner = ByteScanner(line)

@@ -1,4 +1,4 @@
-// The constants of the on-disk format, for whoever writes it and whoever reads it.
+// The constants of the on-disk format, for its writers and its readers.
 
 /// Sizes, names and fixed bytes of the log; docs/format.md explains them.
 package enum Format {
@@ -31,7 +31,7 @@ package enum Format {
   static let memberPrefixByteCount = 10 + 2 + 4
   /// The part of the subfield that all kinds of members share.
   static let subfieldFixedByteCount = 40
-  /// Where the CRC stands in a member.
+  /// The offset of the CRC in a member.
   static let memberChecksumOffsetBytes = memberPrefixByteCount + 4
   /// CRC-32 and size of the content, at the end of a gzip member.
   static let memberFooterByteCount = 8

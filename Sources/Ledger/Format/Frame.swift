@@ -43,7 +43,7 @@ struct FrameHeader: Equatable {
     headerByteCount = scanner.offset
   }
 
-  /// Whether a whole frame with this header stands at the start of the bytes.
+  /// Whether a whole frame with this header is at the start of the bytes.
   func isWhole(in bytes: UnsafeRawBufferPointer) -> Bool {
     guard bytes.count >= frameByteCount, let base = bytes.baseAddress else { return false }
     let covered = frameByteCount - FrameHeader.uncoveredByteCount
@@ -110,7 +110,7 @@ extension FrameHeader {
   }
 }
 
-/// Checks that event lines are what their frame or block says: form, positions, order of time.
+/// Checks event lines against their frame or block: form, positions, order of time.
 struct EventRun {
   private(set) var next: Position
   private(set) var lastEventAtMs: Int64

@@ -1,7 +1,7 @@
 // A draft with its salt, and with its digest as soon as that can be known.
 import Base
 
-/// What is computed of an event before it has a position: by whoever submits it, so that the one thread that
+/// What the submitter computes of an event before it has a position, so that the one thread that
 /// writes frames need not hash what others can.
 struct PreparedEvent: Sendable {
   let draft: EventDraft

@@ -1,4 +1,4 @@
-// Where a block lies, and how its events are got out of it.
+// The location of a block, and how its events are read.
 import CDeflate
 
 /// A block's place in its segment, as its header tells.
@@ -31,7 +31,7 @@ final class BlockInflater {
 
   /// Puts a block's event lines into the buffer and returns the tree after it.
   ///
-  /// Throws `corruption` if any byte of the member is not what its checksums say.
+  /// Throws `corruption` if any byte of the member does not match its checksums.
   func inflate(
     _ block: BlockLocation, of file: StorageFile, into events: ByteBuffer
   ) throws(LedgerError) -> Frontier {

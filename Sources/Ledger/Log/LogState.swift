@@ -1,4 +1,4 @@
-// The state of the whole log as it lies on disk: segments, tails, and what is wrong with them.
+// The state of the whole log on disk: segments, tails, and what is wrong with them.
 import Base
 
 /// A segment that is closed and followed by another.
@@ -27,17 +27,17 @@ struct LogState {
   var newest: SegmentIndex?
   /// The tails that continue the blocks, in order; each is whole but the last.
   var tails: [TailView] = []
-  /// The first positions of tails whose events all stand in blocks.
+  /// The first positions of tails whose events are all in blocks.
   private(set) var coveredTails: [Position] = []
-  /// Names of files that never came into being.
+  /// Names of temporary files that were never completed.
   private(set) var temporaryNames: [String] = []
   /// Whether the newest segment ends with a torn member that a tail makes good.
   private(set) var hasTornMember = false
   /// How many bytes at the end of the last tail are a torn frame.
   private(set) var tornTailByteCount = 0
-  /// Whether something lies behind the limit of what was to be looked at.
+  /// Whether there is more after the limit up to which to look.
   var isLimited = false
-  /// The first damage; what lies before it is whole.
+  /// The first damage; what is before it is intact.
   private(set) var damage: LedgerError?
 
   /// How many events are whole.
@@ -48,9 +48,9 @@ struct LogState {
   /// Looks through a log: openings and closings of the sealed segments, the headers of the newest,
   /// and the tails.
   ///
-  /// Throws only what keeps it from looking at all; damage is told in `damage`. What an earlier
+  /// Throws only if the log cannot be examined at all; damage is reported in `damage`. What an earlier
   /// state knows is not read again.
-  /// - Parameter keptTailCount: how many tails stay open, beside the last one. None need to where nobody else can
+  /// - Parameter keptTailCount: how many tails stay open, besides the last one. None need to if no other process can
   ///   remove them.
   /// - Parameter limit: frames of the newest tail that reach beyond this position are left out.
   init(
@@ -165,7 +165,7 @@ struct LogState {
     return try segment.extend()
   }
 
-  /// Takes in the blocks that were added to the newest segment, in place of the tails that they were made of. False
+  /// Adds the blocks that were appended to the newest segment, in place of their tails. False
   /// where that does not explain what is found: then the whole log must be looked at again.
   mutating func takeNewBlocks() throws(LedgerError) -> Bool {
     guard damage == nil, var segment = newest, !segment.isClosed else { return false }
@@ -174,7 +174,7 @@ struct LogState {
       guard error.kind == .corruption else { throw error }
       return false
     }
-    // What follows a closed segment stands in others, also if its tails are gone already.
+    // What follows a closed segment is in other segments, even if its tails are removed already.
     if segment.isClosed { return false }
     switch stop {
     case .end: break

@@ -1,7 +1,7 @@
-// Reading a member's header, whatever the medium does not give back of what lies behind it.
+// Reading a member's header, even if the bytes after it are unreadable.
 
 extension StorageFile {
-  /// The header of the member at an offset, read by way of a buffer; nil where no header stands there.
+  /// The header of the member at an offset, read through a buffer; nil where there is none.
   ///
   /// Throws only where bytes of the header itself can't be read.
   func memberHeader(

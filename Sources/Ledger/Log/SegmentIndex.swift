@@ -25,9 +25,9 @@ struct SegmentIndex {
   enum Stop {
     /// At the end of the file.
     case end
-    /// What stands at `endOffsetBytes` is no valid member, and no valid one follows.
+    /// At `endOffsetBytes` there is no valid member, and no valid one follows.
     case torn
-    /// What stands at `endOffsetBytes` breaks the format where no crash can have done it.
+    /// At `endOffsetBytes` the format is violated as no crash can do it.
     case damaged(LedgerError)
   }
 
@@ -73,7 +73,7 @@ struct SegmentIndex {
     lastEventAtMs = header.lastEventAtMs
   }
 
-  /// Takes in the members from `endOffsetBytes` on. Only a block at the very end of the file is
+  /// Reads the members from `endOffsetBytes` on. Only a block at the very end of the file is
   /// read whole: each was synced before the next began.
   mutating func extend() throws(LedgerError) -> Stop {
     // What was walked over before an error is kept: it is whole.
@@ -104,7 +104,7 @@ struct SegmentIndex {
       ? .end : .damaged(damage("it was truncated"))
   }
 
-  /// Takes in one member; returns the damage if it is not a continuation.
+  /// Adds one member; returns the damage if it is not a continuation.
   private mutating func take(_ header: MemberHeader) -> LedgerError? {
     func damage(_ verdict: LedgerError.Verdict, _ cause: String) -> LedgerError {
       LedgerError(
@@ -151,7 +151,7 @@ struct SegmentIndex {
     return copy
   }
 
-  /// Takes in a block that this process has just written.
+  /// Adds a block that this process has just written.
   mutating func takeWritten(_ header: MemberHeader) throws(LedgerError) {
     if let fault = take(header) { throw fault }
   }
@@ -215,7 +215,7 @@ struct SegmentIndex {
   }
 }
 
-/// What the closing member at the end of a segment says.
+/// The content of the closing member at the end of a segment.
 struct SegmentClosing {
   let endPosition: Position
   let root: SHA256Digest
@@ -231,7 +231,7 @@ extension SegmentIndex {
     }
     let offsetBytes = try file.sizeBytes() - Format.closingMemberByteCount
     let buffer = ByteBuffer(capacity: Format.closingMemberByteCount)
-    // It may stand right behind the last block that was walked over.
+    // It may come right after the last block that was read.
     guard offsetBytes >= endOffsetBytes,
       try file.readWhole(Format.closingMemberByteCount, offsetBytes: offsetBytes, into: buffer),
       let header = MemberHeader(buffer.bytes), header.isWhole(in: buffer.bytes),

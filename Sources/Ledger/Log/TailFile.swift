@@ -55,6 +55,6 @@ final class TailFile: Sendable {
 extension LedgerError {
   fileprivate static let tailOperation = "open tail"
 
-  /// Whether a tail went since it was seen: its events stand in a block by now, or in another file of its name.
+  /// Whether a tail was removed since it was seen: its events are in a block by now, or in a new file of that name.
   var isOfVanishedTail: Bool { operation == Self.tailOperation && damage != nil }
 }

@@ -34,7 +34,7 @@ struct TailView {
     case end
     /// Bytes follow that the limit leaves out.
     case limited
-    /// So many bytes at the end are no valid frame, and no valid one follows.
+    /// The last bytes, this many, are no valid frame, and no valid one follows.
     case torn(byteCount: Int)
     /// A frame is damaged where no crash can have done it.
     case damaged(LedgerError)
@@ -58,7 +58,7 @@ struct TailView {
   /// Does not keep the file open any more.
   mutating func letGoOfFile() { file = file.letGo }
 
-  /// Takes in the frames from `endOffsetBytes` on.
+  /// Reads the frames from `endOffsetBytes` on.
   /// - Parameter limit: frames that reach beyond this position are not looked at.
   mutating func extend(
     _ hasher: SHA256, _ buffer: ByteBuffer, limit: Position = .max
@@ -185,7 +185,7 @@ struct TailView {
   }
 
   /// The end position that a tail's frames reach by their checksums alone, for a tail whose events
-  /// stand in blocks already.
+  /// are in blocks already.
   static func coveredEnd(
     _ file: StorageFile, first: Position, _ buffer: ByteBuffer
   ) throws(LedgerError) -> Position {

@@ -25,7 +25,7 @@ struct ValidPartSearch {
     return UnsafeRawBufferPointer(rebasing: bytes[offset...])
   }
 
-  /// Counts a checksum over so many bytes; false when the budget is used up.
+  /// Counts a checksum over a number of bytes; false when the budget is used up.
   mutating func spend(_ byteCount: Int) -> Bool {
     budgetBytes -= byteCount
     return budgetBytes >= 0

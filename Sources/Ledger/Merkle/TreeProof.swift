@@ -5,7 +5,7 @@ package import Base
 package protocol TreeSource: AnyObject {
   /// How many leaves there are.
   var leafCount: Int { get }
-  /// The tree of the first so many leaves.
+  /// The tree of the first leaves, up to a count.
   func frontier(at size: Int) throws(LedgerError) -> Frontier
   /// The hash of one leaf.
   func leafHash(at index: Int) throws(LedgerError) -> SHA256Digest
@@ -65,7 +65,7 @@ package enum TreeProof {
         start = middle
       }
     }
-    // The old tree itself is known to whoever checks the proof.
+    // The verifier of the proof knows the old tree itself.
     if start > 0 { ranges.append(start..<end) }
     return try roots(ranges.reversed(), tree, SHA256())
   }
@@ -91,7 +91,7 @@ package enum TreeProof {
     if count == 1 { return try tree.leafHash(at: range.lowerBound) }
     var roots: [SHA256Digest]
     if range.upperBound & count == 0, count.nonzeroBitCount == 1 {
-      // A right child stands in no frontier, but all that it is made of stands in the last before it.
+      // A right child is in no frontier, but all its parts are in the last frontier before it.
       let before = try tree.frontier(at: range.upperBound - 1)
       roots = before.roots.suffix((count - 1).nonzeroBitCount)
       roots.append(try tree.leafHash(at: range.upperBound - 1))

@@ -18,7 +18,7 @@ final class BlockPipeline: @unchecked Sendable {
     var deliveredCount = 0
     var ready: [Int: Result<InflatedBlock, LedgerError>] = [:]
     var freeBuffers: [ByteBuffer] = []
-    /// What was prepared and is no longer wanted: freed by the threads that allocated it, beside the reader.
+    /// What was prepared and is no longer wanted: the threads that allocated it free it, in parallel with the reader.
     var spent: [AnyObject] = []
     var isExhausted = false
   }

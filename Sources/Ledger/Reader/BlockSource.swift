@@ -1,6 +1,6 @@
 // The blocks of a range of positions, segment after segment.
 
-/// A block and the file it lies in.
+/// A block and its file.
 struct BlockItem {
   let block: BlockLocation
   let file: StorageFile

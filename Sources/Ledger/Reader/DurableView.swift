@@ -1,4 +1,4 @@
-// How a reader knows which events are on disk: by the writer's word or, where there is no writer, by its own sync.
+// How a reader knows which events are on disk: from the durable position or, where there is no writer, by its own sync.
 import Glibc
 
 /// The lock's file as a reader has it open.
@@ -19,14 +19,14 @@ final class ReaderLock {
 }
 
 extension LogReader {
-  /// So long another reader, or a writer that has not said who it is, is waited for.
+  /// How long to wait for another reader, or for a writer that has not identified itself.
   private static let holderWaitMs: Int64 = 5000
 
-  /// Takes in what is on disk for certain.
+  /// Reads what is on disk for certain.
   ///
-  /// A writer publishes the position up to which it has synced. Nothing beyond it is taken in while the lock is held:
-  /// its sync may have failed, after which a sync of this process would succeed without writing anything. Where nobody
-  /// holds the lock it is taken, the end of the log is written once more and synced, and the position is published.
+  /// A writer publishes the position up to which it has synced. Nothing beyond it is read while the lock is held:
+  /// its sync may have failed, after which a sync of this process would succeed without writing anything. If the
+  /// lock is free, the reader takes it: the end of the log is written again and synced, and the position is published.
   func refreshDurably() throws(LedgerError) {
     guard let file = lockFile.file else {
       isSettled = false
@@ -47,7 +47,7 @@ extension LogReader {
       }
       let content = try file.lockContent()
       if let holder = content.processID, WriterLock.isAlive(holder) {
-        // A writer of an older program says nothing: beside it `syncTails` is all there is.
+        // A writer of an older program publishes nothing: then `syncTails` is the only way.
         isSettled = content.position != nil
         return try look(upTo: content.position ?? .max)
       }
@@ -59,7 +59,7 @@ extension LogReader {
     }
   }
 
-  /// Takes in everything and makes it durable. The caller holds the lock: nobody writes.
+  /// Reads everything and makes it durable. The caller holds the lock, so no writer is active.
   private func settle(_ file: StorageFile) throws(LedgerError) {
     isSettled = false
     guard lockFile.isWritable else { return try look(upTo: .max) }
@@ -74,7 +74,7 @@ extension LogReader {
     DurableMark(file).publish(state.size)
   }
 
-  /// Writes the frames of the newest tail from a position on once more, as they are, and syncs them: after a failed
+  /// Writes the frames of the newest tail from a position on again, unchanged, and syncs them: after a failed
   /// sync the system may call clean what is not on disk. False where nothing may be written.
   private func writeAgain(from position: Position) throws(LedgerError) -> Bool {
     guard let tail = state.tails.last, tail.endPosition > position, !tail.isEmpty

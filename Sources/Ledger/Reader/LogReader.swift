@@ -1,4 +1,4 @@
-// Reading a log, without a lock, while a writer may go on.
+// Reading a log, without a lock, while a writer may append.
 package import Base
 
 /// How far a log is whole on disk.
@@ -18,7 +18,7 @@ package struct LogHead: Sendable, Equatable {
 package enum LogView: Sendable {
   /// All that is whole, also what a writer has not synced yet, or could not sync.
   case whole
-  /// What is on disk for certain: for those who derive from it what must not outlive it.
+  /// What is on disk for certain: for derived data that must not outlive it.
   case durable
 }
 
@@ -35,7 +35,7 @@ package final class LogReader {
   private(set) var state: LogState
   /// Whether all that this view shows is known to be on disk.
   var isSettled = false
-  /// The lock's file, where the writer says how far the log is durable.
+  /// The lock's file, where the writer publishes the durable position.
   lazy var lockFile = ReaderLock(directory)
   // The head of the view, where the state had to be looked at again since: it may lie beyond.
   private var headOfView: LogHead?
@@ -47,7 +47,7 @@ package final class LogReader {
   private var syncedTailName: String?
 
   /// Opens a log for reading. Damage does not keep it from opening: see `damage`.
-  /// - Parameter keptTailCount: how many tails it has open beside the last one, if not as many as the system's limit
+  /// - Parameter keptTailCount: how many tails it has open besides the last one, if not as many as the system's limit
   ///   leaves room for; the others are opened when they are read.
   package init(
     _ directory: LedgerDirectory, _ view: LogView = .whole, keptTailCount: Int? = nil
@@ -77,13 +77,13 @@ package final class LogReader {
   /// The damage that ends what can be read, as far as opening shows it.
   package var damage: LedgerError? { state.damage }
 
-  /// Refreshes a view that rests on many tails: those that became blocks stay on the disk as long as somebody has
-  /// them open. Any other view stays as it is: following the log costs more than a few open tails.
+  /// Refreshes a view that rests on many tails: sealed tails stay on the disk as long as a process has
+  /// them open. Any other view is unchanged: following the log costs more than a few open tails.
   package func letGoOfTails() throws(LedgerError) {
     if state.tails.count > Self.restingTailCountMax { try refresh() }
   }
 
-  /// Takes in what a writer has added since.
+  /// Reads what a writer has added since.
   package func refresh() throws(LedgerError) {
     switch view {
     case .whole: try look(upTo: .max)
@@ -91,11 +91,11 @@ package final class LogReader {
     }
   }
 
-  /// Takes in what was added up to a position, and never gives up what is known.
+  /// Reads what was added up to a position, and never drops what is known.
   func look(upTo limit: Position) throws(LedgerError) {
     headOfView = nil
     // The segment is looked at last: a tail that was sealed meanwhile has made it grow. While many tails wait, blocks
-    // come all the time: they are taken in without a look at the other tails.
+    // come all the time: they are read without a look at the other tails.
     if state.damage == nil, let newest = state.newest, try extendTails(limit) {
       if try !hasGrown(newest) { return }
       if try state.takeNewBlocks() { return }
@@ -150,7 +150,7 @@ package final class LogReader {
     return try body()
   }
 
-  /// Takes in new frames and new tails; false if the whole log must be looked at again.
+  /// Reads new frames and new tails; false if the whole log must be read again.
   private func extendTails(_ limit: Position) throws(LedgerError) -> Bool {
     state.isLimited = false
     if var tail = state.tails.popLast() {
@@ -161,7 +161,7 @@ package final class LogReader {
         throw error
       }
       state.tails.append(tail)
-      // A writer that was opened anew goes on in a copy of the tail: the one here stands still.
+      // A newly opened writer continues in a copy of the tail: this one does not grow any more.
       if tail.endOffsetBytes == endBefore,
         try directory.statusIfPresent(tail.name)?.fileNumber != tail.file.fileNumber
       {
@@ -199,8 +199,8 @@ package final class LogReader {
   }
 
   /// Forces to disk what this view rests on and may not be there yet, so that what is derived from them can't
-  /// outlive them. Blocks were synced before their tails went. A durable view needs it only beside a writer that does
-  /// not say how far the log is durable, and where nothing may be written.
+  /// outlive them. Blocks were synced before their tails were removed. A durable view needs it only with a writer that
+  /// does not publish the durable position, and where nothing may be written.
   package func syncTails() throws(LedgerError) {
     if isSettled { return }
     // A tail is begun only after the last sync of the one before has returned.
@@ -217,9 +217,9 @@ package final class LogReader {
   /// the next blocks. The body returns false to stop.
   ///
   /// Without `to` it goes to the head and then throws the damage behind it, if there is any:
-  /// nobody who reads a log to its end overlooks that it is not whole. Blocks that `isWanted` turns down are
+  /// a reader that reaches the end cannot miss that the log is incomplete. Blocks that `isWanted` turns down are
   /// passed over by their headers, unread; chunks then leave positions out. Throws `invalidInput` for
-  /// positions beyond the head, `corruption` at a block that is not what its checksum says (all
+  /// positions beyond the head, `corruption` at a block that does not match its checksum (all
   /// before it was handed out), and what the body throws.
   package func read(
     from: Position, to: Position? = nil, workers: Int = 2, priority: ThreadPriority = .usual,
@@ -346,7 +346,7 @@ package final class LogReader {
     return true
   }
 
-  /// The tree as it was when the log had so many events.
+  /// The tree of the log's first events, up to a count.
   package func frontier(at position: Position) throws(LedgerError) -> Frontier {
     try withTails { () throws(LedgerError) in try frontierOnce(at: position) }
   }

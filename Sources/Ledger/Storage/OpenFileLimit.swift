@@ -1,4 +1,4 @@
-// How many files a process may have open: whoever reads a log has all its tails open.
+// How many files a process may have open: a reader of a log has all its tails open.
 import Glibc
 
 /// The limit that the system sets this process.
@@ -9,7 +9,7 @@ package enum OpenFileLimit {
     limits.map { Int(clamping: $0.rlim_cur) } ?? 1024
   }
 
-  /// How many tails may wait to be sealed where a process may have so many files open: a server has several readers,
+  /// How many tails may wait to be sealed with this limit of open files: a server has several readers,
   /// and one that looks at everything again opens all tails a second time.
   package static func tailCountMax(limit: Int) -> Int {
     min(WriterOptions().unsealedTailCountMax, limit / 8)

@@ -52,7 +52,7 @@ package final class StorageFile: Sendable {
     }
   }
 
-  /// Reads exactly so many bytes into a buffer, replacing its content; false if the file ends.
+  /// Reads an exact number of bytes into a buffer, replacing its content; false if the file ends.
   func readWhole(
     _ byteCount: Int, offsetBytes: Int, into buffer: ByteBuffer
   ) throws(LedgerError) -> Bool {
@@ -110,7 +110,7 @@ package final class StorageFile: Sendable {
   }
 }
 
-/// Makes a system call again as long as it is interrupted.
+/// Repeats a system call while it is interrupted.
 func retrying<Result>(
   _ operation: String, _ object: String, _ call: () throws(SystemError) -> Result
 ) throws(LedgerError) -> Result {
@@ -141,7 +141,7 @@ extension LedgerError {
       code: code)
   }
 
-  /// A failed read of a log file as the damage that it is, at this place; any other error as it is.
+  /// Turns a failed read of a log file into damage at this place; leaves any other error unchanged.
   func unreadable(
     _ file: StorageFile, block: Int? = nil, at position: Position?
   ) -> LedgerError {

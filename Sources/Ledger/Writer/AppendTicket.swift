@@ -1,19 +1,19 @@
 // What a submitter holds until its events are on disk.
 import Glibc
 
-/// Where events went.
+/// The positions of appended events.
 package struct AppendResult: Sendable, Equatable {
   /// The position of the first event.
   package let firstPosition: Position
   /// How many events there are.
   package let count: Int
-  /// The time that stands in them, in milliseconds since 1970.
+  /// The time in them, in milliseconds since 1970.
   package let recordedAtMs: Int64
 }
 
-/// A submission under way. May be waited for by any thread, any number of times.
+/// A submission in progress. Any thread may wait for it, any number of times.
 package final class AppendTicket: @unchecked Sendable {
-  /// What is to be appended; empty once that is settled, so that a ticket may be kept for long.
+  /// The drafts to append; emptied once the result is known, so that a ticket may be kept for long.
   private(set) var drafts: [PreparedEvent]
   /// The most bytes that the event lines can take.
   let byteCountLimit: Int
@@ -43,7 +43,7 @@ package final class AppendTicket: @unchecked Sendable {
 
   func wait() throws(LedgerError) -> AppendResult {
     while sem_wait(semaphore) != 0 {}
-    // Raised again for whoever else waits.
+    // Signalled again for the next waiting thread.
     sem_post(semaphore)
     guard let outcome else {
       throw LedgerError(

@@ -1,4 +1,4 @@
-// Deflating the events of blocks.
+// Compression of the events of blocks.
 import CDeflate
 
 /// The events of a tail, plain and deflated: what a block is made of.
@@ -30,7 +30,7 @@ final class BlockDeflater {
     return result
   }
 
-  /// How much room so many bytes of events can take.
+  /// The buffer size that a number of event bytes can need when compressed.
   func bound(_ byteCount: Int) -> Int {
     libdeflate_deflate_compress_bound(compressor, byteCount)
   }

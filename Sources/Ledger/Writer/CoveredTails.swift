@@ -1,26 +1,26 @@
-// Tails whose events stand in blocks: compared with the blocks before they go, and what is damaged written anew.
+// Tails whose events are in blocks: compared with the blocks before their removal; damaged blocks are rewritten.
 import Base
 
-/// A damaged block that can be written anew in its place, and the tail that holds its events.
+/// A damaged block that can be rewritten in place, and the tail that holds its events.
 struct BlockRepair {
   let segment: SegmentIndex
   let block: BlockLocation
   /// The tree before the block.
   let frontierBefore: Frontier
   let lastEventAtMsBefore: Int64
-  /// What follows from the tail; the block's header says the same.
+  /// What follows from the tail; the block's header has the same.
   let frontierAfter: Frontier
   let tailFirst: Position
 }
 
-/// Decides what becomes of the tails that outlived their blocks. The caller holds the lock.
+/// Checks the tails whose blocks exist already. The caller holds the lock.
 struct CoveredTails {
   private let directory: LedgerDirectory
   private let state: LogState
   private let deflater: BlockDeflater
   private let inflater = BlockInflater()
   private let hasher = SHA256()
-  // The tail and the block that are looked at.
+  // The tail and the block that are compared.
   private let tailEvents = ByteBuffer()
   private let blockEvents = ByteBuffer()
   private let member = ByteBuffer()
@@ -37,7 +37,7 @@ struct CoveredTails {
 
   /// Compares all of them with their blocks; changes nothing. Each may be removed once `repair` has returned.
   ///
-  /// Throws `corruption` where a tail holds what its block does not, and the block can't be written anew.
+  /// Throws `corruption` where a tail holds what its block does not, and the block can't be rewritten.
   mutating func inspect() throws(LedgerError) {
     for first in state.coveredTails {
       let end = try readTail(first)
@@ -50,15 +50,15 @@ struct CoveredTails {
     }
   }
 
-  /// Writes the damaged blocks anew, durably. What is cut short can be done again: the tails are still there.
+  /// Rewrites the damaged blocks durably. If interrupted, this can be repeated: the tails are still there.
   func repair() throws(LedgerError) {
     for repair in repairs { try write(repair) }
   }
 
   // MARK: Tails
 
-  /// Puts the lines of a tail's whole frames into `tailEvents` and returns where they end. What the medium does not
-  /// give back, or is no frame, counts as not there.
+  /// Puts the lines of a tail's whole frames into `tailEvents` and returns where they end. What the medium can't
+  /// return, or is no frame, counts as missing.
   private func readTail(_ first: Position) throws(LedgerError) -> Position {
     tailEvents.count = 0
     let name = directory.logPath(Format.tailName(first))
@@ -108,7 +108,7 @@ struct CoveredTails {
 
   private static let operation = "compare tail"
 
-  /// Holds a block against what a tail has of it. The block is right where it is whole and says the same; the tail is
+  /// Compares a block with its tail. The block is right where it is intact and has the same events; the tail is
   /// right where the block is damaged.
   private mutating func compare(
     _ block: BlockLocation, _ segment: SegmentIndex, tailFirst: Position, tailEnd: Position
@@ -136,7 +136,7 @@ struct CoveredTails {
     guard let ofBlock = LineRange.part(blockEvents.bytes, first: block.first, common),
       let ofTail = tailPart(tailFirst, common), ofBlock.elementsEqual(ofTail)
     else {
-      // Two whole accounts that differ. As long as no line of a block is ever changed, none of them can be called the
+      // Two intact versions that differ. As long as no line of a block is ever changed, neither of them is the
       // older one; once lines can be, the block's is right wherever both have the same leaf.
       throw LedgerError(
         .init(
@@ -175,7 +175,7 @@ struct CoveredTails {
       frontierAfter: frontier, tailFirst: tailFirst)
   }
 
-  /// The tree and the time before a block; the member before it must be whole, or be written anew too.
+  /// The tree and the time before a block; the member before it must be intact, or be rewritten too.
   private func end(
     before block: BlockLocation, _ segment: SegmentIndex
   ) throws(LedgerError) -> (Frontier, Int64) {
@@ -191,7 +191,7 @@ struct CoveredTails {
     let isRepaired = repairs.contains {
       $0.segment.first == segment.first && $0.block.ordinal == previous.ordinal
     }
-    // The header of a block that is written anew was found to be what it must be.
+    // The header of a block that is rewritten was checked before.
     guard isThere, let header = MemberHeader(member.bytes),
       isRepaired || header.isWhole(in: member.bytes),
       case .block(let frontier) = header.detail, frontier.size == block.first
@@ -205,7 +205,7 @@ struct CoveredTails {
     return (frontier, header.lastEventAtMs)
   }
 
-  /// Makes the member of a block anew, in `member`; false where it can't be one.
+  /// Builds the member of a block again, in `member`; false where it can't be one.
   private func encode(_ repair: BlockRepair) throws(LedgerError) -> Bool {
     let block = repair.block
     guard let lines = tailPart(repair.tailFirst, block.first..<block.endPosition) else {
@@ -218,7 +218,7 @@ struct CoveredTails {
       frontierAfter: repair.frontierAfter, lastEventAtMs: run.lastEventAtMs)
   }
 
-  /// Whether the member just made takes the damaged one's place exactly, and says the same of the log.
+  /// Whether the new member fits exactly in the damaged one's place and has the same header.
   private func repairKeepsPlace(_ repair: BlockRepair) throws(LedgerError) -> Bool {
     let block = repair.block
     let buffer = ByteBuffer(capacity: Format.memberHeaderByteCountMax)

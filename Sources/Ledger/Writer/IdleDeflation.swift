@@ -1,22 +1,22 @@
-// Deflating where a processor is idle, on a thread that nobody has to wait for.
+// Compression on an idle processor, on a thread that no other thread must wait for.
 import Glibc
 import Synchronization
 
-/// Deflates one tail on a thread of idle priority, which ends with it.
+/// Compresses one tail on a thread of idle priority, which ends after that.
 ///
-/// Beside busy threads such a thread stands still at any place, for minutes, and its priority can't be raised again. So it
-/// only computes: what it reads and writes is its own, it takes no lock and makes no file call. Who waits can be sent
-/// away; the thread then ends some time, and its result is dropped.
+/// While others are busy such a thread can stop anywhere, for minutes, and its priority can't be raised again. So it
+/// only computes: what it reads and writes is its own, it takes no lock and makes no file call. The wait for it can be
+/// ended; the thread then ends later, and its result is dropped.
 final class IdleDeflation: @unchecked Sendable {
   private let events: ByteBuffer
-  // The thread's own until `isDone`, and also afterwards where nobody waited.
+  // Owned by the thread until `isDone`, and afterwards too if no thread waited.
   private let deflater: BlockDeflater
   private let deflated: ByteBuffer
   private let isDone = Atomic(false)
-  // Raised when it is done, and to send away who waits. A semaphore has no lock inside.
+  // Signalled when it is done, and to release a waiting thread. A semaphore has no lock inside.
   private let bell: UnsafeMutablePointer<sem_t>
 
-  /// Starts deflating the events, with a deflater that nobody else uses before it is done.
+  /// Starts compressing the events, with a deflater that no other thread uses until it is done.
   init(_ events: ByteBuffer, _ deflater: BlockDeflater) throws(LedgerError) {
     self.events = events
     self.deflater = deflater

@@ -1,7 +1,7 @@
 // The one writer of a ledger: a queue of submissions, group commit, and its end.
 import Base
 
-/// Submitters whose events are durable and who have not heard it yet.
+/// Submitters whose events are durable and who are not notified yet.
 private struct Acknowledgement {
   var tickets: [AppendTicket] = []
   var results: [AppendResult] = []
@@ -20,12 +20,12 @@ package final class LedgerWriter: @unchecked Sendable {
     var queue: [AppendTicket] = []
     var queueByteCount = 0
     /// Turns given to submitters and turns that were used: they enter the queue as they came, so
-    /// that none waits for ever beside others that are quicker.
+    /// that none waits for ever behind faster ones.
     var givenTurnCount = 0
     var usedTurnCount = 0
     /// Whether some thread is using `tailWriter`.
     var isCommitting = false
-    /// How many submissions the last commit took: above 1 there is company to wait for.
+    /// How many submissions the last commit took: above 1 it pays to wait for more.
     var lastGroupCount = 0
     /// When the writing thread began its last commit, in milliseconds of a clock that never goes back.
     var groupBeganMs: Int64 = 0
@@ -110,10 +110,10 @@ package final class LedgerWriter: @unchecked Sendable {
   /// The position that the next event gets, queued ones not counted.
   package var nextPosition: Position { monitor.withLock { $0.nextPosition } }
 
-  /// What was seen, since it was opened, of a clock that stood before the last event.
+  /// What was seen, since it was opened, of a clock that was behind the last event.
   package var clockSetBack: ClockSetBack { monitor.withLock { $0.clockSetBack } }
 
-  /// What waits to become blocks.
+  /// The backlog of tails to seal.
   package var unsealedTails: UnsealedTails { sealer.unsealed }
 
   /// Why nothing can be appended any more; nil while something can.
@@ -124,7 +124,7 @@ package final class LedgerWriter: @unchecked Sendable {
     let ticket = try makeTicket(drafts)
     let mayCommit = try monitor.withLock { state throws(LedgerError) in
       try refuseIfEnded(state)
-      // Alone, the caller commits by itself: two changes of thread would cost as much as the disk.
+      // A lone caller commits on its own thread: two thread switches would cost as much as the disk.
       guard !state.isCommitting, state.queue.isEmpty, state.lastGroupCount <= 1
       else { return false }
       state.isCommitting = true
@@ -159,7 +159,7 @@ package final class LedgerWriter: @unchecked Sendable {
     }
   }
 
-  /// Writes what is queued, seals the tails that are full, ends the threads, lets go of the lock.
+  /// Writes what is queued, seals the full tails, ends the threads, releases the lock.
   /// Calling it again does nothing.
   package func close() throws(LedgerError) {
     let isFirst = monitor.withLock { state in
@@ -233,7 +233,7 @@ package final class LedgerWriter: @unchecked Sendable {
   private func run() {
     var durable = Acknowledgement()
     while true {
-      // What waits already is taken before the others hear: they come back while its frame is made.
+      // Waiting submissions are taken before the others are notified: those submit again while the frame is made.
       var group = options.groupPauseMs > 0 ? nil : monitor.withLock { takeGroup(&$0) }
       durable.tell()
       if group == nil {
@@ -249,7 +249,7 @@ package final class LedgerWriter: @unchecked Sendable {
     state.isClosing || state.queueByteCount >= options.groupByteCount
   }
 
-  /// Where the last group had company, lets the next one grow for a moment.
+  /// If the last group had several submissions, lets the next one grow for a moment.
   private func pauseForCompany() {
     if options.groupPauseMs <= 0 { return }
     let restMs = monitor.withLock { state -> Int64 in
@@ -279,7 +279,7 @@ package final class LedgerWriter: @unchecked Sendable {
     return take(&state, byteCount: 0)
   }
 
-  /// Takes what is queued as long as it fits into a group that has so many bytes; one at least into an empty group.
+  /// Takes queued submissions while they fit into a group with this many bytes; at least one into an empty group.
   private func take(_ state: inout State, byteCount: Int) -> [AppendTicket] {
     if state.queue.isEmpty { return [] }
     var total = byteCount
@@ -297,8 +297,8 @@ package final class LedgerWriter: @unchecked Sendable {
     return taken
   }
 
-  /// Commits a group, and whoever comes while its frame is made; the submitters are to be told then, where they have not
-  /// heard of a failure. The caller has set `isCommitting`.
+  /// Commits a group, and submissions that arrive while its frame is made. Then the submitters
+  /// must be notified, unless they were told of a failure. The caller has set `isCommitting`.
   private func commit(_ tickets: [AppendTicket]) -> Acknowledgement {
     var group = tickets
     let outcome: Result<[AppendResult], TailWriter.Failure>

@@ -1,4 +1,4 @@
-// Opening for writing: what a crash left is cut, removed or copied, and told.
+// Opening for writing: what a crash left is cut, removed or copied, and reported.
 import Base
 
 /// What recovery hands to the writer.
@@ -12,7 +12,7 @@ struct RecoveredLog {
   let report: RecoveryReport
 }
 
-/// Brings a log into the state that a writer can go on from. The caller holds the lock.
+/// Brings a log into a state that a writer can continue from. The caller holds the lock.
 struct Recovery {
   private let directory: LedgerDirectory
   private let options: WriterOptions
@@ -25,7 +25,7 @@ struct Recovery {
 
   /// Throws `corruption` for anything that a crash can't have done; nothing is changed then.
   mutating func run() throws(LedgerError) -> RecoveredLog {
-    // No tail can go meanwhile: this writer holds the lock.
+    // No tail can disappear meanwhile: this writer holds the lock.
     let state = try LogState(directory, SHA256(), keptTailCount: 0)
     if let damage = state.damage { throw damage }
     try refuseShorterThanSigned(state.size)
@@ -34,7 +34,7 @@ struct Recovery {
         .init(verdict: .missing, file: Format.logDirectoryName, position: 0),
         operation: "open for writing", cause: "there is no segment")
     }
-    // Before anything is changed: what a tail has and its block has not is not given up.
+    // Before anything is changed: events that a tail has and its block lacks must not be lost.
     let covered = try compareCovered(state)
     let segment = try reopenForWriting(found)
     if state.hasTornMember { try cutTornMember(segment) }
@@ -60,7 +60,7 @@ struct Recovery {
       lastEventAtMs: state.lastEventAtMs, report: report)
   }
 
-  /// What was signed is not written a second time: who appended to a log whose end is missing would bury that.
+  /// Signed positions are not written a second time: appending to a log whose end is missing would hide the loss.
   private func refuseShorterThanSigned(_ size: Int) throws(LedgerError) {
     let store = CheckpointStore(directory)
     let cause: String

@@ -1,22 +1,22 @@
-// The threads that make full tails into blocks, beside the append path.
+// The threads that seal full tails, off the append path.
 import Base
 import Synchronization
 
-/// What one of the threads has for itself.
+/// The private state of one of the threads.
 private struct SealingWorker: @unchecked Sendable {
   let shift: SealingQueue.Shift
   // Used by that thread alone.
   let deflater: BlockDeflater
 }
 
-/// Takes tails over and seals them in order, on threads of its own: one that has them deflated where a processor is idle,
-/// and two that write blocks, and take its place where something presses. A burst of appends has the processors for
-/// itself that way. None of the three is of idle priority: they share a lock with whoever appends.
+/// Accepts full tails and seals them in order, on threads of its own: one that has them compressed on an
+/// idle processor, and two that write blocks and take over compression when the backlog is urgent. That leaves the
+/// processors to a burst of appends. None of the three is of idle priority: they share a lock with appending threads.
 final class Sealer: @unchecked Sendable {
   private struct State {
     var queue: SealingQueue
     var freeBuffers: [ByteBuffer] = []
-    /// What the one at leisure waits for.
+    /// What the background thread waits for.
     var idleDeflation: IdleDeflation?
     /// Whether tails were removed since the directory was last synced.
     var hasUnsyncedNames = false
@@ -88,7 +88,7 @@ final class Sealer: @unchecked Sendable {
     wakeWorkers(duty: concernsDuty)
   }
 
-  /// The error that ended the sealing, if any. Whoever appends asks each time, and takes no lock for it.
+  /// The error that ended the sealing, if any. Every append checks it, without a lock.
   var failure: LedgerError? {
     hasFailed.load(ordering: .acquiring) ? monitor.withLock { $0.queue.failure } : nil
   }
@@ -96,14 +96,14 @@ final class Sealer: @unchecked Sendable {
   /// What waits to be sealed.
   var unsealed: UnsealedTails { monitor.withLock { $0.queue.unsealed } }
 
-  /// Seals what was handed over, for a while, and ends the threads. What is not sealed by then stays as it is, whole
-  /// and durable: the next writer goes on with it.
+  /// Seals what was handed over, for a while, and ends the threads. What is not sealed by then stays unsealed, intact
+  /// and durable: the next writer continues with it.
   func close() {
     let deflation = monitor.withLock { state in
       state.queue.beginClosing(nowMs: MonotonicTime.nowMs())
       return state.idleDeflation
     }
-    // What is being deflated where a processor is idle is done again by those on duty: they will be quicker.
+    // The foreground threads repeat what the idle-priority thread is compressing: they will be faster.
     deflation?.abandon()
     wakeWorkers()
     for thread in threads { thread.join() }
@@ -121,7 +121,7 @@ final class Sealer: @unchecked Sendable {
     do throws(LedgerError) { try directory.syncLogDirectory() } catch {
       monitor.withLock { state in
         state.hasUnsyncedNames = true
-        // Nothing rests on those names; a device that fails ends the writer here as anywhere.
+        // Nothing depends on those names; a failing device ends the writer here as anywhere.
         guard error.isOfDevice else { return }
         state.queue.fail(error)
         hasFailed.store(true, ordering: .releasing)
@@ -129,7 +129,7 @@ final class Sealer: @unchecked Sendable {
     }
   }
 
-  /// Lets the workers look for something to do. Not to be called under the lock: whoever wakes would find it taken.
+  /// Wakes the workers to look for work. Do not call it under the lock: a woken worker would block on it.
   private func wakeWorkers(duty: Bool = true) {
     monitor.broadcast(Condition.leisure)
     if duty { monitor.broadcast(Condition.duty) }
@@ -148,7 +148,7 @@ final class Sealer: @unchecked Sendable {
     }
   }
 
-  /// A task; `wait` after having waited.
+  /// The next task; `wait` after having waited.
   private func nextTask(_ shift: SealingQueue.Shift) -> SealingQueue.Task {
     func decide(_ state: inout State) -> SealingQueue.Task {
       state.queue.next(for: shift, nowMs: MonotonicTime.nowMs())
@@ -156,7 +156,7 @@ final class Sealer: @unchecked Sendable {
     let task = monitor.withLock { decide(&$0) }
     guard case .wait(let untilMs) = task else { return task }
     let condition = shift == .duty ? Condition.duty : Condition.leisure
-    /// Goes on waiting as long as that is to be done, and not for a shorter time.
+    /// Continues to wait while the task is `wait` and its time is not shorter.
     func change(_ state: inout State) -> SealingQueue.Task? {
       let task = decide(&state)
       guard case .wait(let sooner) = task else { return task }
@@ -187,7 +187,7 @@ final class Sealer: @unchecked Sendable {
     wakeWorkers(duty: concernsDuty)
   }
 
-  /// Deflates where a processor is idle; nil where the writer is being closed before that is done.
+  /// Compresses on an idle processor; nil if the writer is closed before that is done.
   private func deflateAtLeisure(
     _ events: ByteBuffer, _ deflater: BlockDeflater
   ) throws(LedgerError) -> ByteBuffer? {
@@ -203,7 +203,7 @@ final class Sealer: @unchecked Sendable {
 
   private static func recycle(_ buffer: ByteBuffer, _ state: inout State) {
     buffer.count = 0
-    // A buffer that one huge event made large is let go.
+    // A buffer that one huge event made large is freed.
     if buffer.capacity <= 8 << 20 { state.freeBuffers.append(buffer) }
   }
 
@@ -221,7 +221,7 @@ final class Sealer: @unchecked Sendable {
         state.hasUnsyncedNames = true
         Self.recycle(buffer, &state)
       case .failure(let error):
-        // What could not be read was not written in part: what the system refuses for a while may succeed later.
+        // A failed read has written nothing: what the system refuses for a while may succeed later.
         var mayRetry = error.kind == .inputOutput
         if case .success = content { mayRetry = segmentWriter.canRetry }
         state.queue.failFirst(error, mayRetry: mayRetry, nowMs: MonotonicTime.nowMs())
@@ -229,7 +229,7 @@ final class Sealer: @unchecked Sendable {
       }
       return state.queue.unsealed.count == 0
     }
-    // While tails are begun they sync the directory; behind the last one this does.
+    // Beginning a tail syncs the directory; after the last one this does.
     if isDrained { syncNames() }
     monitor.broadcast(Condition.room)
     wakeWorkers()

@@ -1,16 +1,16 @@
-// The tails that wait to become blocks: in which order, by whom, and how urgently.
+// The queue of tails to seal: their order, their workers, their urgency.
 
-/// How many tails are full and no blocks yet, and how many bytes their frames take.
+/// How many full tails are not yet sealed, and how many bytes their frames have.
 package struct UnsealedTails: Sendable, Equatable {
   package internal(set) var count = 0
   package internal(set) var byteCount = 0
 }
 
-/// A tail on its way to become a block. Its progress belongs to whoever holds the queue.
+/// A tail that is being sealed. Its progress is protected by the queue's lock.
 final class SealingJob: @unchecked Sendable {
   enum Progress {
     case untouched
-    /// Somebody of that shift reads and deflates it.
+    /// A thread of that shift reads and compresses it.
     case underWay(SealingQueue.Shift)
     case prepared(Result<BlockContent, LedgerError>)
   }
@@ -31,23 +31,23 @@ final class SealingJob: @unchecked Sendable {
 
 /// How long tails may wait, in milliseconds.
 struct SealingTiming {
-  /// For so long they are left alone.
+  /// How long they are left alone.
   var restMs: Int64 = 0
-  /// After so long they press.
+  /// The age at which they are urgent.
   var delayMs: Int64
-  /// For so long a writer that closes seals what it has filled itself, and what earlier ones have left.
+  /// How long a closing writer seals its own tails and those that earlier writers left.
   var closingMs: Int64 = .max / 2
   var closingInheritedMs: Int64 = .max / 2
 }
 
-/// What is to be done next, decided without threads and clocks of its own.
+/// Decides what is to be done next; without threads and clocks of its own.
 struct SealingQueue {
   /// Which workers a decision is for.
   enum Shift {
-    /// It reads tails that have rested for a while, and has them deflated where the processors are idle, as long as
-    /// nothing presses. What it has begun can be done by others.
+    /// It reads tails that have rested for a while, and has them compressed on idle processors, as long as
+    /// nothing is urgent. Others can do what it has begun.
     case leisure
-    /// They write blocks, and do all the rest too where something presses.
+    /// They write blocks, and compress too when something is urgent.
     case duty
   }
 
@@ -61,21 +61,21 @@ struct SealingQueue {
     case end
   }
 
-  /// How many bytes of the queue may be in memory, beside the first tail.
+  /// How many bytes of the queue may be in memory, besides the first tail.
   private static let readAheadByteCount = 8 << 20
   private static let retryMs: Int64 = 500
 
   private let limit: UnsealedTails
   private let timing: SealingTiming
   private var jobs: [SealingJob] = []
-  /// Tails handed over and not yet sealed, those under way included.
+  /// Tails handed over and not yet sealed, those in progress included.
   private(set) var unsealed = UnsealedTails()
   /// Why nothing more can be sealed.
   private(set) var failure: LedgerError?
   /// Why the first tail waits to be tried again.
   private(set) var stall: LedgerError?
   private var retryAtMs: Int64 = 0
-  /// Whether somebody writes the block of the first one.
+  /// Whether a thread is writing the block of the first one.
   private var isSealing = false
   /// Whether sealing can no longer be left to idle processors. Once it can't, all that waits is sealed first: the two
   /// shifts must not take turns tail by tail.
@@ -84,7 +84,7 @@ struct SealingQueue {
   private(set) var closingSinceMs: Int64?
   var isClosing: Bool { closingSinceMs != nil }
 
-  /// - Parameter limit: appends wait while so much waits here.
+  /// - Parameter limit: appends wait while the backlog has this size.
   init(limit: UnsealedTails, timing: SealingTiming) {
     self.limit = limit
     self.timing = timing
@@ -99,10 +99,10 @@ struct SealingQueue {
     unsealed.byteCount += tail.byteCount
   }
 
-  /// From now on everything presses, for a while.
+  /// From now on everything is urgent, for a while.
   mutating func beginClosing(nowMs: Int64) { closingSinceMs = closingSinceMs ?? nowMs }
 
-  /// Whether whoever closes leaves what waits to the next writer: there is no room for it now, or it takes too long.
+  /// Whether a closing writer leaves waiting tails to the next one: the disk is full, or it takes too long.
   private func isLeft(_ first: SealingJob, nowMs: Int64) -> Bool {
     guard let closingSinceMs else { return false }
     if stall != nil && !isSealing { return true }
@@ -115,7 +115,7 @@ struct SealingQueue {
       || 4 * unsealed.count >= 3 * limit.count || 4 * unsealed.byteCount >= 3 * limit.byteCount
   }
 
-  /// What a worker is to do; a task that is handed out is that worker's own.
+  /// The next task of a worker; no other worker gets the same task.
   mutating func next(for shift: Shift, nowMs: Int64) -> Task {
     if failure != nil { return .end }
     guard let first = jobs.first else { return isClosing ? .end : .wait(untilMs: nil) }
@@ -145,21 +145,21 @@ struct SealingQueue {
     return .wait(untilMs: nil)
   }
 
-  /// Whether those on duty may have something to do, whoever is at it.
+  /// Whether the foreground threads may have work, even if others are doing it.
   var concernsDuty: Bool {
     guard let first = jobs.first else { return isClosing }
     if case .prepared = first.progress, !isSealing { return true }
     return isPressing || mustPress(first, nowMs: .min) || failure != nil
   }
 
-  /// Takes what was read and deflated; false where somebody else was quicker.
+  /// Takes what was read and compressed; false where another thread was faster.
   func take(_ content: Result<BlockContent, LedgerError>, of job: SealingJob) -> Bool {
     guard case .underWay = job.progress else { return false }
     job.progress = .prepared(content)
     return true
   }
 
-  /// The first tail is a block.
+  /// The first tail is sealed.
   mutating func finishFirst() {
     precondition(isSealing && !jobs.isEmpty, "no sealing was in progress")
     let tail = jobs.removeFirst().tail

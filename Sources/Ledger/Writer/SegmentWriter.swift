@@ -10,7 +10,7 @@ final class SegmentWriter {
   private var segment: SegmentIndex
   /// Whether what failed left the segment as it was, so that the tail can be tried again.
   private(set) var canRetry = false
-  /// Tails that are blocks and could not be removed yet.
+  /// Sealed tails that could not be removed yet.
   private var remains: [String] = []
 
   init(
@@ -21,13 +21,13 @@ final class SegmentWriter {
     segment = newest
   }
 
-  /// Makes a tail into a block, durably, and then removes the tail.
+  /// Seals a tail durably, and then removes it.
   func seal(_ tail: UnsealedTail, _ content: BlockContent) throws(LedgerError) {
     canRetry = false
     let name = directory.logPath(Format.tailName(tail.first))
     var frontier = segment.frontierAfter
     var run = EventRun(next: frontier.size, lastEventAtMs: segment.lastEventAtMs)
-    // Checked before it is written: memory that went bad must not become history.
+    // Checked before it is written: corrupted memory must not become history.
     let fault = run.fault(content.events.bytes, eventCount: tail.eventCount) { line in
       frontier.append(leafHash: line.leafHash(hasher), hasher)
     }
@@ -58,7 +58,7 @@ final class SegmentWriter {
     removeTails()
   }
 
-  /// Removes tails that are blocks. What the system does not let go of now is tried again with the next one; at the
+  /// Removes sealed tails. What the system does not remove now is tried again with the next one; at the
   /// latest the next writer removes it.
   private func removeTails() {
     while let name = remains.last {
@@ -67,7 +67,7 @@ final class SegmentWriter {
     }
   }
 
-  /// Writes at the segment's end. On a full disk what was written of it goes.
+  /// Writes at the segment's end. On a full disk a partial write is removed.
   private func put(_ bytes: ByteBuffer) throws(LedgerError) {
     let offset = segment.endOffsetBytes
     do throws(LedgerError) {
@@ -80,8 +80,8 @@ final class SegmentWriter {
     }
   }
 
-  /// Makes a segment of its opening and first block. Where the disk is full, or the system refuses a call, what was
-  /// written of it goes: the segment before stays closed, and the next one can be tried again.
+  /// Creates a segment with its opening member and first block. If the disk is full, or the system refuses a call, a
+  /// partial segment is removed: the one before stays closed, and the next one can be tried again.
   private func make(_ bytes: ByteBuffer, first: Position) throws(LedgerError) -> SegmentIndex {
     let name = directory.logPath(Format.segmentName(first))
     let temporary = name + Format.temporarySuffix
@@ -111,7 +111,7 @@ final class SegmentWriter {
       try segment.file.syncData()
       if let closing = MemberHeader(buffer.bytes) { try segment.takeWritten(closing) }
     }
-    // The segment is closed durably: from here on the same can be done again.
+    // The segment is closed durably: from here on the same can be repeated.
     do throws(LedgerError) {
       try segment.file.changePermissions(Format.sealedPermissions)
     } catch {

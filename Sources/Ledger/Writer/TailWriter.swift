@@ -21,11 +21,11 @@ final class TailWriter {
   private var tailFirst: Position
   private(set) var nextPosition: Position
   private var lastEventAtMs: Int64
-  /// How far the clock stood before the last event at most, in milliseconds, and how many events got that
+  /// The most that the clock was behind the last event, in milliseconds, and how many events got that
   /// event's time for it.
   private(set) var clockSetBack = ClockSetBack()
 
-  /// A tail to go on with, made by this writer, or nil.
+  /// A tail to continue with, made by this writer, or nil.
   struct CurrentTail {
     let file: StorageFile
     let fileByteCount: Int
@@ -49,7 +49,7 @@ final class TailWriter {
     tailFirst = current?.first ?? nextPosition
   }
 
-  /// Whether the writer can go on after a failed commit.
+  /// Whether the writer can continue after a failed commit.
   enum Failure: Error {
     /// Nothing was kept, and the tail is as it was.
     case refused(LedgerError)
@@ -64,7 +64,7 @@ final class TailWriter {
   }
 
   /// Appends submissions as one frame; durable when it returns. The results are in order.
-  /// - Parameter latecomers: asked once, when the others are encoded, for more that the frame is to hold.
+  /// - Parameter latecomers: asked once, when the others are encoded, for further submissions for the frame.
   func commit(
     _ tickets: [AppendTicket], latecomers: () -> [AppendTicket]
   ) throws(Failure) -> [AppendResult] {
@@ -144,7 +144,7 @@ final class TailWriter {
       try file.write(frame.bytes, offsetBytes: fileByteCount)
     } catch {
       if error.leavesDiskUnknown { throw .fatal(error) }
-      // A full disk: what was written of the frame goes, and later appends may succeed.
+      // A full disk: the partial frame is removed, and later appends may succeed.
       do throws(LedgerError) { try file.truncate(sizeBytes: fileByteCount) } catch {
         throw .fatal(error)
       }

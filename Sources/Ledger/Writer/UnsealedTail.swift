@@ -1,6 +1,6 @@
-// A tail that is full and not a block yet, and how it is read again.
+// A full tail that is not sealed yet, and how it is read again.
 
-/// A tail that no frame goes to any more. Its frames are durable; its events stand in its file alone.
+/// A full tail. Its frames are durable; its events are in no other file.
 struct UnsealedTail: Sendable {
   let first: Position
   let eventCount: Int

@@ -1,4 +1,4 @@
-// Threads of our own, and the clock by which they wait.
+// The program's threads, and the clock by which they wait.
 import Glibc
 
 /// The clock that never goes back.
@@ -14,23 +14,23 @@ enum MonotonicTime {
 package enum ThreadPriority: Sendable, Equatable {
   /// Like any other.
   case usual
-  /// From 1 to 19: how far it gives way to the thread that starts it.
+  /// From 1 to 19: how much lower its priority is than the starting thread's.
   case niceness(Int32)
-  /// It runs where nobody else wants to, and whoever wakes up takes its processor at once. Nothing that is waited
-  /// for may be left to it alone, and it may hold no lock that others need: beside threads that never rest it stands
-  /// almost still. The end of the process waits for it too, so that what lives shortly must not start it.
+  /// It runs only on an idle processor, and any thread that wakes up preempts it. Nothing that is waited
+  /// for may be left to it alone, and it may hold no lock that others need: while the processors are busy it stands
+  /// almost still. The end of the process waits for it too, so a short-lived process must not start it.
   case idle
 
   /// Linux's SCHED_IDLE, which the C library declares for GNU programs only (sched(7)).
   private static let idlePolicy: Int32 = 5
 
-  /// Gives it to the calling thread: in Linux each thread has one of its own. Where that is refused, the thread stays
+  /// Sets it for the calling thread: in Linux each thread has its own. If the system refuses, the thread stays
   /// as it was.
   fileprivate func adopt() {
     switch self {
     case .usual: break
     case .niceness(let value):
-      // Beside that of the thread that started it: nobody is to gain by it.
+      // Relative to the starting thread's, so that no thread gains priority.
       let which = __priority_which_t(PRIO_PROCESS.rawValue)
       setpriority(which, 0, getpriority(which, 0) + value)
     case .idle:
@@ -59,14 +59,14 @@ package struct WorkerThread: @unchecked Sendable {
     }
   }
 
-  /// Starts a thread; whoever starts it must join it.
+  /// Starts a thread; the caller must join it.
   package init(
     _ priority: ThreadPriority = .usual, _ run: @escaping @Sendable () -> Void
   ) throws(LedgerError) {
     handle = try Self.start(priority, run)
   }
 
-  /// Starts a thread that nobody joins: it keeps alive what it uses.
+  /// Starts a detached thread: it retains what it uses.
   static func startDetached(
     _ priority: ThreadPriority, _ run: @escaping @Sendable () -> Void
   ) throws(LedgerError) {

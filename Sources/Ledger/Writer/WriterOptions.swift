@@ -1,40 +1,40 @@
-// What a writer can be told: sizes, and where time and salts come from.
+// The options of a writer: sizes, and the sources of time and salts.
 import Base
 import CCrypto
 
 /// The settings of a writer. The defaults are what the format document promises.
 package struct WriterOptions: Sendable {
-  /// A tail with so many event bytes is handed over to become a block; 1 to 15 MiB.
+  /// A tail with this many event bytes is full and is handed over for sealing; 1 to 15 MiB.
   package var blockByteCount = 1 << 20
   /// A segment rolls before it would grow beyond this size.
   package var segmentByteCount = 256 << 20
-  /// Appends wait while so many tails are not yet sealed: a reader has all of them open. Fewer where the limit of open
-  /// files is low.
+  /// Appends wait while this many tails are not yet sealed: a reader has all of them open. Fewer where the limit of
+  /// open files is low.
   package var unsealedTailCountMax = 3072
-  /// Appends wait while tails of so many bytes are not yet sealed: who opens the log reads all of them.
+  /// Appends wait while this many bytes of tails are not yet sealed: opening the log reads all of them.
   package var unsealedByteCountMax = 3 << 30
-  /// A full tail is left alone for so long: what has ended by then never starts a thread of idle priority, for which the
-  /// end of a process waits.
+  /// A full tail is left alone for this long: a process that has ended by then never starts an idle-priority thread,
+  /// which would delay its end.
   package var sealingRestMs: Int64 = 5_000
-  /// After that, tails are sealed where the processors have nothing else to do, until one has waited for so long, or three
+  /// After that, tails are sealed on idle processors, until one has waited for this long, or three
   /// quarters of those that may wait do.
   package var sealingDelayMs: Int64 = 30_000
-  /// A writer that closes seals its own tails for so long at most, and leaves the others to the next one.
+  /// A closing writer seals its own tails for at most this long, and leaves the others to the next one.
   package var closingLimitMs: Int64 = 5_000
   /// The same, for tails that an earlier writer has left.
   package var closingInheritedLimitMs: Int64 = 1_000
   /// How sealing shares the processors from then on, and when the writer is closed.
   package var sealingPriority = ThreadPriority.usual
-  /// A group commit takes no further submission once it has so many bytes.
+  /// A group commit takes no further submission once it has this many bytes.
   package var groupByteCount = 1 << 20
-  /// After a commit of several submissions the next one waits for company until so much time has passed since
-  /// that one began: many small commits take the processor from whoever makes the submissions.
+  /// After a commit of several submissions the next one waits for more until this much time has passed since
+  /// that one began: many small commits take processor time from the submitters.
   package var groupPauseMs: Int64 = 0
-  /// `submit` waits while so many bytes are in the queue.
+  /// `submit` waits while the queue has this many bytes.
   package var queueByteCount = 16 << 20
   /// The level of libdeflate, 1 to 12.
   package var compressionLevel: Int32 = 6
-  /// Opens also a log that is shorter than the newest signed head that `heads` names: for who accepts its history.
+  /// Also opens a log that is shorter than the newest signed head that `heads` names: for accepting its history.
   package var acceptsShorterLog = false
   /// The time in milliseconds since 1970.
   package var clock: @Sendable () -> Int64 = { Timestamp.now() }
@@ -47,7 +47,7 @@ package struct WriterOptions: Sendable {
   package init() {}
 }
 
-/// What a writer has seen of a clock that stands before the last event's time: event times never decrease,
+/// What a writer has seen of a clock that is behind the last event's time: event times never decrease,
 /// so that the events got that time instead of the clock's.
 package struct ClockSetBack: Sendable, Equatable {
   /// The greatest distance in milliseconds.
@@ -55,7 +55,7 @@ package struct ClockSetBack: Sendable, Equatable {
   /// How many events were recorded meanwhile.
   package internal(set) var eventCount = 0
 
-  /// A sentence for people; nil where the distance is less than the second that clocks are put right by.
+  /// A sentence for people; nil where the distance is less than a second, as when a clock is adjusted.
   package var note: String? {
     guard distanceMsMax >= 1000 else { return nil }
     return "the clock was \(distanceMsMax / 1000) s behind the last event: \(eventCount) "
@@ -87,7 +87,7 @@ package struct RecoveryReport: Sendable, Equatable {
   package internal(set) var emptyTail: String?
   /// The torn member at the end of the newest segment.
   package internal(set) var tornMember: Cut?
-  /// A damaged block that was written anew.
+  /// A damaged block that was rewritten.
   package struct RepairedBlock: Sendable, Equatable {
     /// The segment's path inside the ledger.
     package let file: String
@@ -103,19 +103,19 @@ package struct RecoveryReport: Sendable, Equatable {
     }
   }
 
-  /// Damaged blocks that were written anew from the tails that they were made of.
+  /// Damaged blocks that were rewritten from their tails.
   package internal(set) var repairedBlocks: [RepairedBlock] = []
   /// Tails that were removed because blocks hold their events.
   package internal(set) var coveredTails: [String] = []
-  /// Tails that are made into blocks beside the writing: work that the last writer left, not damage.
+  /// Tails that are sealed in the background: work that the last writer left, not damage.
   package internal(set) var unsealedTails: [String] = []
-  /// Files that had not come into being and were removed.
+  /// Incomplete files that were removed.
   package internal(set) var temporaryFiles: [String] = []
 
   /// Whether the log was left as a closed writer leaves it.
   package var isClean: Bool { notes.isEmpty }
 
-  /// One sentence for each thing that had to be mended, for people. A full tail is none: a writer
+  /// One sentence for each repair, for people. A full tail is none: a writer
   /// that closes does not seal the newest one, however full it is.
   package var notes: [String] {
     var notes: [String] = []
