@@ -1,6 +1,6 @@
 // Amounts as text: exact, with the currency's minor digits or as many more as the amount needs.
 
-/// Writes amounts of micros (10⁻⁶ of the currency's unit) as revenue rule R9 says: `.` as the
+/// Writes amounts of micros (10⁻⁶ of the currency's unit) as revenue rule R9 requires: `.` as the
 /// decimal point, `-` as the sign, no thousands separator, and decimals up to the currency's minor
 /// digits, more where the amount needs them. Without a currency: as few as the amount needs.
 package enum Amount {

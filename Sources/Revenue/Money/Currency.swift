@@ -38,7 +38,7 @@ package struct Currency:
     (0..<CurrencyTable.shared.minorDigits.count).map { Currency(ordinal: UInt8($0)) }
   }
 
-  /// Digits after the decimal point that ISO 4217 gives (0 to 4); 0 where it says "N.A.".
+  /// Digits after the decimal point that ISO 4217 gives (0 to 4); 0 where it has "N.A.".
   package var minorDigits: Int { Int(CurrencyTable.shared.minorDigits[Int(ordinal)]) }
 
   /// The three capital letters.

@@ -55,7 +55,7 @@ package struct RateConverter: Sendable {
   /// The amount in the reporting currency, rounded once, half to even, to the micro.
   /// - Parameter utcDay: days since 1970-01-01 of the line's date in UTC.
   /// - Returns: nil where no rate of that day or before that is young enough leads to the reporting currency, or
-  ///   where the result needs more than 64 bits. An amount that is in it already comes back as it is.
+  ///   where the result needs more than 64 bits. An amount that is in it already is returned unchanged.
   package mutating func convert(
     micros: Int64, from currency: Currency, utcDay: Int
   ) -> Int64? {

@@ -2,7 +2,7 @@
 
 /// One exchange rate of a `rates.declared` event: 1 `base` = `rate` `quote`.
 package struct DeclaredRate: Hashable, Sendable {
-  /// Who published it, as the event says.
+  /// The publisher, as in the event.
   package var source: String
   /// Days since 1970-01-01.
   package var dateDay: Int
@@ -51,7 +51,7 @@ package struct RateTable: Sendable {
   private let entries: [Entry]
   /// Each base that some pair has, ascending.
   private let bases: [Currency]
-  /// The declarations that the rates stand in, each once.
+  /// The declarations that contain the rates, each once.
   let sources: [Source]
 
   struct Source: Hashable, Sendable {

@@ -1,6 +1,6 @@
 // TimeZoneFile: a TZif file (RFC 9636) taken apart: the changes it lists and its footer's rule.
 
-/// What a TZif file says of a zone.
+/// The content of a zone's TZif file.
 struct TimeZoneFile: Sendable {
   /// Before the first change.
   var firstOffsetSeconds: Int

@@ -55,7 +55,7 @@ struct TimeZoneRule: Hashable, Sendable {
   func offsetSeconds(atSeconds seconds: Int64) -> Int {
     guard saving != nil else { return standardOffsetSeconds }
     let year = CivilDate(dayNumber: Int(floorDivide(seconds, 86_400))).year
-    // The nearest change before an instant lies in its year or one beside it, offsets included.
+    // The nearest change before an instant lies in its year or an adjacent one, offsets included.
     var nearest: Transition?
     for candidateYear in (year - 1)...(year + 1) {
       for transition in transitions(year: candidateYear) where transition.atSeconds <= seconds {

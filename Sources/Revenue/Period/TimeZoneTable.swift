@@ -58,7 +58,7 @@ package struct TimeZoneTable: Sendable {
     var transitions = file.transitions
     if let rule = file.rule, let last = transitions.last {
       let lastYear = CivilDate(dayNumber: Int(floorDivide(last.atSeconds, 86_400))).year
-      // From the year before: a change near New Year may stand in the rule's other year. A file
+      // From the year before: a change near New Year may belong to the rule's other year. A file
       // that ends before there were time zones is answered by its rule alone, year for year.
       let isExpandable = (Self.expandedYearMin..<Self.expandedYearEnd).contains(lastYear)
       let years = isExpandable ? (lastYear - 1)..<Self.expandedYearEnd : 0..<0
@@ -120,7 +120,7 @@ package struct TimeZoneTable: Sendable {
     return String(decoding: version, as: UTF8.self)
   }
 
-  /// Files beside the zones that hold whatever a machine is set to: the same report would differ elsewhere.
+  /// Files among the zones that reflect a machine's settings: the same report would differ elsewhere.
   private static let machineNames: Set<String> = ["localtime", "posixrules"]
 
   private static func isZoneName(_ name: String) -> Bool {

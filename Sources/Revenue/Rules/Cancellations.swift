@@ -2,7 +2,7 @@
 import AppStore
 
 extension RevenueFold {
-  /// R8: what a verification's rows say about the sale's cancellation; says whether the sale changed.
+  /// R8: what a verification's rows tell about the sale's cancellation; returns whether the sale changed.
   func cancel(
     _ place: Int, _ group: ArraySlice<Shown>, _ rows: [ReplyRow], _ verification: Verification
   ) throws -> Bool {

@@ -1,7 +1,7 @@
 // The chains of rule R7.4, each with its sales.
 
 extension Sale {
-  /// R7.4: only regular sales with an original transaction stand in chains.
+  /// R7.4: only regular sales with an original transaction are in chains.
   package var isOfChain: Bool { kind == .regular && !originalTransactionID.isEmpty }
 
   /// R7.4: what the latest earlier sale of the chain must share.
@@ -39,7 +39,7 @@ final class ChainTable {
     places.find(hash) { store.sales[chains[$0].example].isOfSameChain(as: sale) }
   }
 
-  /// Adds the chain of a sale; says whether it was new.
+  /// Adds the chain of a sale; returns whether it was new.
   func add(chainOf place: Int) -> Bool {
     let sale = store.sales[place]
     let hash = hash(sale)

@@ -13,7 +13,7 @@ package struct DerivedPrices {
   }
 
   /// Derives the prices of all sales in memory whose basis may have changed: those for which
-  /// `isConcerned` holds, and the chains that they stand in.
+  /// `isConcerned` holds, and their chains.
   package func settle(_ isConcerned: (Sale) -> Bool) throws {
     let chains = ChainTable(store)
     // Fetching a chain appends to the store: only what was there before is looked at.

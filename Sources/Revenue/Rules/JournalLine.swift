@@ -1,4 +1,4 @@
-// Rule R8: the lines of the journal, from a sale as it stands.
+// Rule R8: the lines of the journal, from the current state of a sale.
 
 /// One dated, signed entry of the sales journal.
 public struct JournalLine {

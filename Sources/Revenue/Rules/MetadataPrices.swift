@@ -2,7 +2,7 @@
 import AppStore
 import JSON
 
-/// One price that a client sent: an entry of `metadata.prices[]`, or the shorthand beside it.
+/// One price that a client sent: an entry of `metadata.prices[]`, or the shorthand members.
 struct PriceEntry {
   /// The forms as written; nil where they are missing or null.
   struct Forms {

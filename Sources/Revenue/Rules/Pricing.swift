@@ -32,7 +32,7 @@ extension RevenueFold {
     }
   }
 
-  /// R7.1: the first entry for one of the sale's transactions; says whether that settles the price.
+  /// R7.1: the first entry for one of the sale's transactions; returns whether that settles the price.
   private func priceByTransaction(
     _ place: Int, _ verification: Verification
   ) throws -> Bool {
@@ -64,7 +64,7 @@ extension RevenueFold {
     }
   }
 
-  /// R7.2: the first entry for the sale's product and kind; says whether that settles the price.
+  /// R7.2: the first entry for the sale's product and kind; returns whether that settles the price.
   private func priceByProduct(
     _ place: Int, _ primary: ReplyRow, _ verification: Verification
   ) throws -> Bool {
@@ -117,7 +117,7 @@ extension RevenueFold {
       position: verification.position)
   }
 
-  /// Takes a good price, or notes what is wrong with it; says whether the sale has a price now.
+  /// Takes a valid price, or records what is wrong with it; returns whether the sale has a price now.
   private func take(
     _ reading: PriceReading, _ basis: PriceBasis, _ place: Int, _ verification: Verification
   ) throws -> Bool {

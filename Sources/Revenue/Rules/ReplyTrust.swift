@@ -13,7 +13,7 @@ public enum ReplyTrust: Int8, CaseIterable, BitwiseCopyable, Sendable {
   /// There is no reply yet: the sale is pending (rule R1).
   case unconfirmed
 
-  /// The word in reports.
+  /// Its name in reports.
   package var word: StaticString {
     switch self {
     case .notRecorded: "not_recorded"

@@ -1,4 +1,4 @@
-// The fold of verifications into sales: rules R2 to R6. R7 stands in Pricing.swift, R8 in Cancellations.swift.
+// The fold of verifications into sales: rules R2 to R6. R7 is in Pricing.swift, R8 in Cancellations.swift.
 package import AppStore
 
 /// Folds verifications, in position order, into the sales of a store.
@@ -111,7 +111,7 @@ package final class RevenueFold {
     }
   }
 
-  /// R2: rows of one sale stand together; those of `latest_receipt_info` first, then the smaller purchase
+  /// R2: rows of one sale are together; those of `latest_receipt_info` first, then the smaller purchase
   /// date, the smaller transaction id, and the order in which they came.
   private func order(_ rows: [ReplyRow]) {
     shown.sort { left, right in
@@ -276,7 +276,7 @@ package final class RevenueFold {
 
   // MARK: R6 – country and user
 
-  /// R6: the first country and the first user hold; says whether one was added.
+  /// R6: the first country and the first user count; returns whether one was added.
   private func add(_ place: Int, _ verification: Verification) throws -> Bool {
     let upload = verification.upload
     let sale = store.sales[place]

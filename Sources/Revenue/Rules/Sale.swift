@@ -5,7 +5,7 @@
 public enum SaleKind: Int8, CaseIterable, BitwiseCopyable, Sendable {
   case regular, offer, trial, familyShared
 
-  /// The word in reports.
+  /// Its name in reports.
   package var word: StaticString {
     switch self {
     case .regular: "regular"
@@ -30,7 +30,7 @@ public enum PriceBasis: Int8, CaseIterable, BitwiseCopyable, Sendable {
   /// Unpriced.
   case none
 
-  /// The word in reports.
+  /// Its name in reports.
   package var word: StaticString {
     switch self {
     case .notApplicable: ""
@@ -53,7 +53,7 @@ public enum PriceBasis: Int8, CaseIterable, BitwiseCopyable, Sendable {
 public enum PriceProblem: Int8, CaseIterable, BitwiseCopyable, Sendable {
   case noPrice, unreadable, formsDisagree, zero, currencyMissing, currencyUnknown
 
-  /// The word in reports.
+  /// Its name in reports.
   package var word: StaticString {
     switch self {
     case .noPrice: "no_price"
@@ -84,7 +84,7 @@ public enum CancellationState: Int8, BitwiseCopyable, Sendable { case none, retu
 public enum LineType: Int8, CaseIterable, BitwiseCopyable, Sendable {
   case sale, `return`, reversal
 
-  /// The word in reports.
+  /// Its name in reports.
   package var word: StaticString {
     switch self {
     case .sale: "Sale"
@@ -152,7 +152,7 @@ package struct Sale: BitwiseCopyable {
   package var newestCancellationRequestMs = Int64.min
   /// `request_date_ms` of the reply that reversed.
   package var reversalRequestMs = Int64.min
-  /// Index of the first line beside the Sale line, and of the last, or −1.
+  /// Index of the first line other than the Sale line, and of the last, or −1.
   package var firstLine: Int32 = -1
   var lastLine: Int32 = -1
   /// Index of the first alias, or −1.
@@ -172,7 +172,7 @@ package struct Sale: BitwiseCopyable {
   /// Whether the verification at hand is the first that shows it.
   package var isFirstObservation = true
 
-  /// The price that a client sent. One that was derived gives way to it.
+  /// The price that a client sent. It replaces a derived one.
   var clientPrice: UnitPrice? { priceBasis.isFromClient ? price : nil }
 
   package init(id: Int, environment: Symbol, bundle: Symbol, keyKind: KeyKind, key: Text) {

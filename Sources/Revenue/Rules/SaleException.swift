@@ -1,4 +1,4 @@
-// Exceptions: what a finance person must know beside the figures (rules R1–R10).
+// Exceptions: what a finance person must know in addition to the figures (rules R1–R10).
 
 /// The types of exceptions.
 package enum ExceptionType: Int8, CaseIterable {
@@ -12,7 +12,7 @@ package enum ExceptionType: Int8, CaseIterable {
   // Those that follow from sales at the time of a report.
   case unpriced, pendingSale, unconverted, staleRate
 
-  /// The word in reports.
+  /// Its name in reports.
   package var word: String {
     switch self {
     case .replyNotValid: "reply_not_valid"

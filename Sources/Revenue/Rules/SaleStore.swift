@@ -9,7 +9,7 @@ package protocol SaleSource: AnyObject {
   func fetchChain(of sale: Sale, into store: SaleStore) throws
 }
 
-/// The sales, their aliases and the lines beside their Sale lines.
+/// The sales, their aliases and their lines other than Sale lines.
 package final class SaleStore {
   struct Alias {
     var text: Text
@@ -66,7 +66,7 @@ package final class SaleStore {
     return place(sale, kept)
   }
 
-  /// Takes in a sale that the database has; its texts must be of the arena.
+  /// Adds a sale from the database; its texts must be in the arena.
   package func takeIn(_ sale: Sale) -> Int {
     place(
       sale,
@@ -98,7 +98,7 @@ package final class SaleStore {
     return false
   }
 
-  /// Adds an alias if the sale doesn't have it; says whether it was new.
+  /// Adds an alias if the sale doesn't have it; returns whether it was new.
   package func addAlias(_ place: Int, _ text: Text, isNew: Bool = true) -> Bool {
     if hasAlias(place, text) { return false }
     aliases.append(

@@ -14,7 +14,7 @@ package struct Verification {
   package var trust: ReplyTrust
   /// What the app family declares; nil where it declares no products.
   package var products: DeclaredProducts?
-  /// Whether it stands in for the App Store's reply that is still owed (rule R1, *pending*).
+  /// Whether it takes the place of the App Store's reply while that is pending (rule R1, *pending*).
   package var isPending = false
 
   package init(
@@ -35,7 +35,7 @@ package struct Verification {
   }
 }
 
-/// What an upload says about the sales that its verifications show.
+/// What an upload tells about the sales that its verifications show.
 package struct UploadEvidence {
   package var position: Int
   /// Epoch milliseconds.

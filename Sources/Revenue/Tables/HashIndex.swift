@@ -1,7 +1,7 @@
-// Where things lie that are looked up by texts: a hash table of places, quicker than a dictionary of keys.
+// A hash table of indexes for lookup by texts, faster than a dictionary of keys.
 import Glibc
 
-/// Places by the hashes of what lies there. Whoever asks compares: the table keeps no keys.
+/// Indexes by the hashes of their entries. The caller compares the entries: the table keeps no keys.
 public final class HashIndex {
   @usableFromInline
   struct Slot {
@@ -76,7 +76,7 @@ public final class HashIndex {
 }
 
 extension UnsafeRawBufferPointer {
-  /// Differs from run to run, so that nobody can choose texts that fall together.
+  /// Differs from run to run, so that an attacker cannot choose colliding texts.
   private static let seed = (UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max) | 1)
 
   /// A hash for tables in memory. Each eight bytes are folded in by one multiplication of 64 by 64 bits.

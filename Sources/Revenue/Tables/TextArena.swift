@@ -48,7 +48,7 @@ extension UnsafeRawBufferPointer {
     return mine == theirs || memcmp(mine, theirs, count) == 0
   }
 
-  /// A number for an index: the same in every run, and of little use without the bytes beside it. Four bytes:
+  /// A number for an index: the same in every run, and of little use without the bytes themselves. Four bytes:
   /// what falls together is told apart by the bytes, and rows and index are narrower.
   /// Source: the constants of FNV-1a with 64 bits.
   package var indexHash: Int64 {
