@@ -151,7 +151,7 @@ package struct JournalDifference: Sendable {
     }
   }
 
-  /// Names the events of all lines. An upload may lie long before: what it says reaches a sale with the App Store's
+  /// Names the events of all lines. An upload may lie long before: its data reaches a sale with the App Store's
   /// answer to it.
   private static func nameEvents(
     _ entries: inout [Entry], _ newer: Database, since: Position, _ isCancelled: () -> Bool

@@ -1,11 +1,11 @@
-// The projections in use beside those that the log gives now.
+// The current projections compared with those that the log gives now.
 package import Ledger
 
 /// What a rebuild would change.
 package struct ProjectionComparison: Sendable {
   /// How many events both have folded.
   package let position: Position
-  /// Whether those in use rest on the log as it is.
+  /// Whether the current ones have the log's history.
   package let isOfThisLog: Bool
   package let versions: [ProjectionStatus.Version]
   /// Tables and views whose definitions differ, by name; also indexes.
@@ -27,7 +27,7 @@ package struct ProjectionComparison: Sendable {
 }
 
 extension Projector {
-  /// What is compared beside the tables.
+  /// What is compared besides the tables.
   package enum ComparisonScope: Sendable {
     /// Nothing: views follow from tables of the same versions.
     case tables
@@ -36,8 +36,8 @@ extension Projector {
   }
 
   /// Builds the projections from nothing up to the position of those in use, compares the two, and removes what
-  /// it built: nothing is put in use. Those in use are read as they are at one moment, whoever folds meanwhile.
-  /// - Parameter rowLimit: so many rows, and sales, are kept for each table, and place.
+  /// it built: nothing is put in use. The current ones are read in one consistent state, even while others fold.
+  /// - Parameter rowLimit: the most rows kept for each table, and sales for each row.
   /// - Returns: nil where no projections are in use.
   package func compare(
     _ scope: ComparisonScope, rowLimit: Int = 10

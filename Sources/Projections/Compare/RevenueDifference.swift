@@ -55,7 +55,7 @@ package struct RevenueDifference: Equatable, Sendable {
   /// Compares the journals of two databases line by line, in memory that grows with the places alone.
   /// - Parameters:
   ///   - environment: the one whose revenue counts, as the App Store names it.
-  ///   - saleLimit: so many sales are kept for each row.
+  ///   - saleLimit: the most sales kept for each row.
   ///   - isCancelled: asked for each sale; true ends the work with `interrupted`.
   package init(
     from older: Database, to newer: Database, environment: String = "Production",

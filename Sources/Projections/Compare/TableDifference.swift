@@ -51,14 +51,14 @@ package struct TableDifference: Equatable, Sendable {
 
 /// Compares tables of two databases, in memory that does not grow with them.
 struct TableComparison {
-  /// Columns that say which row it is, where a table has no key of its own.
+  /// Columns that identify a row where a table has no key of its own.
   private static let telling = [
     "type", "exception", "sale", "position", "ordinal", "environment", "bundle",
   ]
 
   let older: Database
   let newer: Database
-  /// So many rows are kept of each table.
+  /// The most rows kept of each table.
   let rowLimit: Int
   let isCancelled: () -> Bool
 
@@ -105,7 +105,7 @@ struct TableComparison {
     return merge.result
   }
 
-  /// The tables, or the views, of both, by name, without the tables that say how far each has come.
+  /// The tables, or the views, of both, by name, without the tables with each one's progress.
   func names(ofType type: String) throws(ProjectionError) -> [String] {
     var names: Set<String> = []
     do throws(DatabaseError) {
@@ -123,7 +123,7 @@ struct TableComparison {
       for type in ["table", "index", "view"] {
         let before = try Self.definitions(of: type, older)
         let after = try Self.definitions(of: type, newer)
-        // A table or view that only one has is told with its rows.
+        // A table or view that only one has is reported with its rows.
         let known = type == "index" ? Set(before.keys).union(after.keys) : Set(before.keys)
         for name in known where before[name] != after[name] {
           if type == "index" || after[name] != nil { names.append(name) }
@@ -133,7 +133,7 @@ struct TableComparison {
     return names.sorted()
   }
 
-  /// The definitions of tables, indexes or views by their names, without the tables that say how far the database
+  /// The definitions of tables, indexes or views by their names, without the tables with the progress of the database
   /// has come.
   static func definitions(
     of type: String, _ database: Database
@@ -178,7 +178,7 @@ struct TableComparison {
     of name: String, _ keys: [String], _ others: [String], isUnique: Bool, in database: Database
   ) throws(DatabaseError) -> Statement {
     let columns = (keys + others).map(Self.quoted).joined(separator: ", ")
-    // What is no key for certain may stand for several rows: they come in the same order in both.
+    // A key that is not certainly unique may match several rows: they come in the same order in both.
     let order = (isUnique ? keys : keys + others).map(Self.quoted).joined(separator: ", ")
     return try database.prepare(
       "SELECT \(columns) FROM \(Self.quoted(name)) ORDER BY \(order)")

@@ -52,7 +52,7 @@ package final class Database {
 
   /// Opens the database. One that may not be written to, nor its folder, is read without SQLite's own files
   /// beside it, as long as there are none; where the file changes meanwhile, results are refused.
-  /// - Parameter followsLinks: whether symbolic links may stand in the path; where they do, it fails otherwise.
+  /// - Parameter followsLinks: whether the path may contain symbolic links; if not, such a path fails.
   package init(path: String, mode: Mode, followsLinks: Bool = false) throws(DatabaseError) {
     var flags: Int32 =
       switch mode {
@@ -88,7 +88,7 @@ package final class Database {
   /// Whether the database is read without locks.
   package var isUnlocked: Bool { unlockedFile != nil }
 
-  /// Throws where a file that nothing locks is not what it was.
+  /// Throws if a file that is read without locks has changed.
   fileprivate func checkUnchanged() throws(DatabaseError) {
     guard let unlockedFile, !unlockedFile.isUnchanged else { return }
     throw DatabaseError(
@@ -130,12 +130,12 @@ package final class Database {
     init(_ isCancelled: @escaping () -> Bool) { self.isCancelled = isCancelled }
   }
 
-  /// Ends long statements inside `body` once `isCancelled` says so; they then fail as interrupted.
+  /// Interrupts long statements inside `body` once `isCancelled` returns true.
   func interruptible<Result>(
     by isCancelled: @escaping () -> Bool, _ body: () throws(DatabaseError) -> Result
   ) throws(DatabaseError) -> Result {
     let question = Question(isCancelled)
-    // So many of SQLite's steps take a fraction of a millisecond.
+    // This many of SQLite's steps take a fraction of a millisecond.
     let stepCount: Int32 = 1000
     sqlite3_progress_handler(
       handle, stepCount,
@@ -157,7 +157,7 @@ package final class Database {
     }
   }
 
-  /// Copies the whole database, as it is at one moment, into an empty file, while others may write to it.
+  /// Copies a consistent state of the whole database into an empty file, while others may write to it.
   /// The copy is not forced to disk.
   func copy(to path: String) throws(DatabaseError) {
     let target = try Database(path: path, mode: .write)
@@ -331,7 +331,7 @@ package final class Statement {
 
   package func optionalText(_ index: Int32) -> String? { isNull(index) ? nil : text(index) }
 
-  /// The integer at a place; nil where something else stands.
+  /// The integer in a column; nil for any other value.
   func wholeNumber(_ index: Int32) -> Int64? {
     sqlite3_column_type(handle, index) == SQLITE_INTEGER ? integer(index) : nil
   }

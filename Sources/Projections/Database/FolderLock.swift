@@ -1,8 +1,8 @@
-// Locks of files, by which those who change a folder take turns.
+// File locks that serialise the changes to a folder.
 import Glibc
 import Ledger
 
-/// Waits until a lock is nobody else's; it ends with the descriptor.
+/// Waits for an exclusive lock; closing the descriptor releases it.
 /// - Parameters:
 ///   - name: what people call the file.
 ///   - waiting: told that someone else has it.
@@ -23,7 +23,7 @@ func waitForLock(
   }
 }
 
-/// Holds the lock of those who change a folder of the ledger for as long as `body` runs; waits for another who does.
+/// Holds the lock for changing a folder of the ledger while `body` runs; waits for another holder.
 /// A folder that is missing is made.
 /// - Parameter name: the folder's name.
 func withFolderLock<Result>(

@@ -1,9 +1,9 @@
 // Rows of one table, as flat values, so that handing over hundreds of them allocates nothing.
 import Revenue
 
-/// Rows of one target, and the bytes of their texts. Whoever makes one frees it.
+/// Rows of one target, and the bytes of their texts. The creator frees it.
 struct RowBatch {
-  /// A batch is full from so many values or bytes on.
+  /// The number of values or bytes at which a batch is full.
   static let (fullValueCount, fullByteCount) = (8192, 192 << 10)
   /// With room for one row more than a full batch has.
   private static let valueCapacity = fullValueCount + RowTable.columnLimit

@@ -21,7 +21,7 @@ struct RowSource {
 }
 
 /// The table `row_batch` of a connection, with the columns `c0`, `c1` and so on. No other connection sees it,
-/// and it stands in no schema.
+/// and it is in no schema.
 enum RowTable {
   /// More columns than any table has that is written so.
   static let columnLimit = 40

@@ -9,8 +9,8 @@ struct RowTarget {
 
 /// Takes rows value by value; those of one target are written in the order in which they were begun.
 ///
-/// Beside a fold from nothing a thread does the writing: SQLite's share of the time then passes while the
-/// next events are folded. While rows are under way no one else may use the database: `drain` waits. Whoever
+/// In a fold from nothing a separate thread writes: SQLite's share of the time then passes while the
+/// next events are folded. While rows are being written no other code may use the database: `drain` waits. Whoever
 /// reads a table that rows are written to must drain too: they wait in memory for others of their batch.
 final class RowWriter {
   /// Behind a pointer: each value that is added would otherwise pay for a check of exclusive access.
@@ -64,8 +64,8 @@ final class RowWriter {
       valueCount: valueCount)
   }
 
-  /// For rows of which some are in the table already: these change where they stand. To replace a row is to write
-  /// its index entries anew, on pages all over the file; so only those of columns that change are.
+  /// For rows of which some are in the table already: these are updated in place. Replacing a row writes
+  /// its index entries again, on pages all over the file; an update writes only those of changed columns.
   /// - Parameters:
   ///   - table: with its columns.
   ///   - key: the column that tells which row is meant.
@@ -90,7 +90,7 @@ final class RowWriter {
     isSingle: Bool = false
   ) throws(DatabaseError) -> RowTarget {
     precondition(valueCount <= RowTable.columnLimit, "a row has too many values")
-    // The first target comes before all rows: nobody uses the connection yet.
+    // The first target comes before all rows: the connection is not in use yet.
     try database.registerRowTable()
     targets.append(
       Target(
@@ -198,7 +198,7 @@ final class RowWriter {
     }
   }
 
-  /// Runs statements behind the rows that were begun before, beside the fold where there is a thread for it.
+  /// Runs statements after the rows queued before, in parallel with the fold if there is a thread for it.
   func execute(_ sql: String) throws(DatabaseError) {
     try sendAll()
     guard let lane else { return try database.execute(sql) }

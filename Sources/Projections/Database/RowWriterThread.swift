@@ -1,8 +1,8 @@
-// The thread that writes rows beside the fold, and the batches on their way to it.
+// The thread that writes rows in parallel with the fold, and the batches queued for it.
 import Base
 import Ledger
 
-/// A statement that takes rows, prepared by whoever runs it first: to prepare it before would be to wait for all
+/// A statement that takes rows, prepared by the thread that runs it first: preparing it earlier would wait for all
 /// rows that are under way.
 final class RowStatement {
   private let sql: String
@@ -22,7 +22,7 @@ final class RowStatement {
 final class RowWriterThread: Sendable {
   /// A batch with the statement that writes it, or statements of their own.
   ///
-  /// Sendable because it is handed over whole: whoever sends it does not use it again.
+  /// Sendable because it is handed over whole: the sender does not use it again.
   struct Work: @unchecked Sendable {
     fileprivate var rows: RowBatch?
     private var valueCount = 0
@@ -103,7 +103,7 @@ final class RowWriterThread: Sendable {
     }
   }
 
-  /// Where it throws, the work's batch still belongs to whoever wanted to send it.
+  /// Where it throws, the work's batch still belongs to the caller.
   func send(_ work: Work) throws(DatabaseError) {
     try monitor.wait(on: Self.hasProgress) { (state) throws(DatabaseError) in
       if let failure = state.failure { throw failure }
@@ -126,7 +126,7 @@ final class RowWriterThread: Sendable {
     }
   }
 
-  /// Ends the thread. What is not written yet is given up: whoever wants it has waited before.
+  /// Ends the thread. What is not written yet is discarded: a caller that needs it has waited before.
   func stop() {
     monitor.withLock { $0.isStopped = true }
     monitor.signal(Self.hasWork)

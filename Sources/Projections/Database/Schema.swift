@@ -21,8 +21,8 @@ enum Schema {
     }
   }()
 
-  /// The tables whose rows are counted as those of each; `symbols` is everybody's, and `sale_figures` repeats
-  /// what stands in `sales`.
+  /// The tables whose rows are counted as those of each; all use `symbols`, and `sale_figures` repeats
+  /// the rows of `sales`.
   static let tableNames: [String: [String]] = [
     "apps": ["apps", "app_bundles"],
     "receipts": ["receipts", "upload_verdicts", "open_uploads", "pending_receipts"],
@@ -116,11 +116,11 @@ enum Schema {
       is_apple INTEGER NOT NULL, data TEXT NOT NULL);
     """
 
-  /// The tables that say how far a database has come and what was signed, not what follows from events: they are left
+  /// The tables with a database's progress and with what was signed, which do not follow from events: they are left
   /// out where databases are compared.
   static let ownTables = ["progress", "projections", "signed_heads"]
 
-  /// What was signed of the ledger: no event says it, so that it is carried from one generation to the next. Made once there
+  /// What was signed of the ledger: no event has it, so each generation takes it over from the last. Created once there
   /// is something to remember.
   static let signedHeads = """
     CREATE TABLE IF NOT EXISTS signed_heads(
@@ -128,8 +128,8 @@ enum Schema {
       root BLOB NOT NULL);
     """
 
-  /// Made when most rows of a load from nothing stand in their order already. Long texts are found by hashes:
-  /// sorting integers takes a quarter of the time, and whoever looks one up compares the text too.
+  /// Made when most rows of a load from nothing are in their order already. Long texts are found by hashes:
+  /// sorting integers takes a quarter of the time, and a lookup compares the text too.
   static let indexes = (earlyIndexes + lateIndexes).joined(separator: "\n")
 
   /// Of tables that are written while events are folded: they are closing steps.

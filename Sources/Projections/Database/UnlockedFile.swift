@@ -2,7 +2,7 @@
 import Glibc
 
 /// A database file in a folder where SQLite can make no files of its own. It can be read all the same while
-/// nobody writes to it: no log of changes lies beside it, and its own file stays as it is.
+/// no process writes to it: there is no write-ahead log next to it, and its file does not change.
 struct UnlockedFile {
   /// What a change of the file changes.
   private struct Stamp: Equatable {
@@ -26,7 +26,7 @@ struct UnlockedFile {
   private let path: String
   private let stamp: Stamp
 
-  /// Nil where the folder may be written to, where SQLite's own files lie beside it already, or where a log of
+  /// Nil where the folder may be written to, where SQLite's own files are there already, or where a log of
   /// changes holds some that the file itself has not.
   init?(_ path: String) {
     let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) }

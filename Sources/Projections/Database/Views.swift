@@ -20,7 +20,7 @@ extension Schema {
     "(SELECT nullif(text, '') FROM symbols WHERE id = \(column))"
   }
 
-  /// An instant as it is kept, then as RFC 3339 text: `sale_date_ms, sale_date`.
+  /// An instant as stored, then as RFC 3339 text: `sale_date_ms, sale_date`.
   private static func instant(_ column: String, _ name: String) -> String {
     // SQLite rounds a number with a fraction to the millisecond, so nothing is lost.
     """
@@ -29,7 +29,7 @@ extension Schema {
     """
   }
 
-  /// The word of a case's number; null for an empty word.
+  /// The name of a case's number; null for an empty name.
   private static func word(_ column: String, _ words: [(number: Int8, word: String)]) -> String {
     let cases = words.filter { !$0.word.isEmpty }.map { "WHEN \($0.number) THEN '\($0.word)'" }
     return "CASE \(column) \(cases.joined(separator: " ")) END"
@@ -136,7 +136,7 @@ extension Schema {
 
     """
 
-  /// Beside what the fold recorded, what follows from the sales; without what depends on a report's options.
+  /// What the fold recorded, and what follows from the sales; without what depends on a report's options.
   private static let exceptionView = """
     CREATE VIEW exception_view AS SELECT \(word("e.type", exceptionTypes)) AS exception,
       \(symbol("e.environment")) AS environment, \(symbol("e.bundle")) AS bundle_id, e.sale,

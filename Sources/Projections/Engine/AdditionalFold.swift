@@ -1,15 +1,15 @@
-// The folds of the projections beside the standard ones, as the standard fold drives them.
+// The folds of the additional projections, as the standard fold drives them.
 import Ledger
 import Revenue
 
-/// Hands events and sales to projections beside the standard ones.
+/// Hands events and sales to the additional projections.
 final class AdditionalFold {
   private let projections: [any Projection]
   private let rows: ProjectionRows
   private let symbols: StringInterner
   private let userIdentifier: (Int32) throws(DatabaseError) -> Text
 
-  /// Nil where there are none: the fold then pays nothing for them.
+  /// Nil where there are none: the fold then has no cost for them.
   init?(
     _ projections: ProjectionSet, _ rows: RowWriter, _ symbols: StringInterner,
     userIdentifier: @escaping (Int32) throws(DatabaseError) -> Text
@@ -25,7 +25,7 @@ final class AdditionalFold {
     for projection in projections { try projection.fold(event, data: data, into: rows) }
   }
 
-  /// Hands out the sale at a place of the store.
+  /// Passes on the sale at an index of the store.
   func fold(_ place: Int, of store: SaleStore) throws(DatabaseError) {
     let sale = try sale(store.sales[place], store)
     for projection in projections {

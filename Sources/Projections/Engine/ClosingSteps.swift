@@ -1,14 +1,14 @@
-// What a fold from nothing does beside its last events: behind them one thread would do it alone.
+// What a fold from nothing does during its last events: after them a single thread would do it.
 
 /// When a fold from nothing writes rows that may still change.
 struct WritingPace: Sendable {
-  /// What has not changed for so many events will hardly change again.
+  /// What has not changed for this many events will hardly change again.
   var settledEventCount = 4096
-  /// The closing steps are taken while the last events are folded: one of so many, and no more than so many.
+  /// The closing steps run while the last events are folded: this fraction of them, up to this number.
   var closingFraction = 5
   var closingEventCountMax = 65_536
 
-  /// Of so many events the last ones.
+  /// The last of a number of events.
   func closingEventCount(of total: Int) -> Int {
     min(total / closingFraction, closingEventCountMax)
   }
@@ -34,8 +34,8 @@ struct ClosingSteps {
 
   init(_ pace: WritingPace) { self.pace = pace }
 
-  /// The next step, if it is its turn: they are spread over the last events. Behind the very last one nothing passes
-  /// beside them: what is left then is done when all rows are written.
+  /// The next step, if it is its turn: they are spread over the last events. After the very last one nothing runs
+  /// in parallel: the rest is done when all rows are written.
   mutating func next(after foldedCount: Int, of total: Int) -> ClosingStep? {
     let closingCount = pace.closingEventCount(of: total)
     guard foldedCount < total, (total - foldedCount) * Self.all.count < closingCount * left.count

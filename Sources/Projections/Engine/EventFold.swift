@@ -29,7 +29,7 @@ final class EventFold {
   private let verifications: VerificationTable
   /// Nil where there are no other projections than the standard ones.
   private let additional: AdditionalFold?
-  /// Where the lines of folded events are kept for a while; nil where nobody asks for them.
+  /// Where the lines of folded events are kept for a while; nil where they are not needed.
   private let recent: RecentEvents?
   private let keeper = TextKeeper()
   private let rows: RowWriter
@@ -50,7 +50,7 @@ final class EventFold {
   /// - Parameters:
   ///   - isFresh: whether the database is empty, so that nothing need be looked up in it.
   ///   - recent: keeps the lines of the events that are folded.
-  ///   - answerTimes: hears of final answers, also of those of a transaction that is rolled back.
+  ///   - answerTimes: receives final replies, also those of a transaction that is rolled back.
   ///   - pace: when a fold from nothing writes.
   init(
     _ database: Database, isFresh: Bool, nextPosition: Int, recent: RecentEvents? = nil,
@@ -201,7 +201,7 @@ final class EventFold {
         try declarations.add(try PricesDeclared(data: data), position: event.position)
       case .ratesDeclared:
         try declarations.add(try RatesDeclared(data: data), position: event.position)
-      // They say nothing about the books.
+      // They do not affect the books.
       case .snapshotCreated: _ = try SnapshotCreated(data: data)
       case .historyAccepted: _ = try HistoryAccepted(data: data)
       case .trustDeclared:
@@ -216,7 +216,7 @@ final class EventFold {
     }
   }
 
-  /// Notes a malformed event as an exception, and nothing else of it: it can't be taken out of the log, and one such
+  /// Records a malformed event as an exception, and nothing else of it: it can't be removed from the log, and one such
   /// event must not keep all others from being folded.
   private func passOver(
     _ event: EventLine, _ data: Text, _ fault: EventError
@@ -285,7 +285,7 @@ final class EventFold {
 
   // MARK: receipt.verified
 
-  /// Folds a result; returns what is wrong with one whose positions name nothing that they may name.
+  /// Folds a result; returns what is wrong if its positions name no event of the right kind.
   private func fold(
     _ result: ReceiptVerifiedView, _ reply: Reply?, _ event: EventLine
   ) throws(ProjectionError) -> EventError? {
@@ -294,7 +294,7 @@ final class EventFold {
       if let replyOf = result.replyOf {
         return try fold(result, replyOf: Int(replyOf), event, receipt, evidence)
       }
-      // Uploads that come soon may take it over.
+      // Uploads that come soon may reuse it.
       if reply != nil { recent?.keep(Array(event.bytes), at: event.position) }
       try fold(result, reply, event.position, event, receipt, evidence)
       return nil
@@ -411,7 +411,7 @@ final class EventFold {
 
   // MARK: Writing
 
-  /// Beside a fold from nothing, writes rows that are likely to stay as they are while there is time for it.
+  /// During a fold from nothing, writes rows that will probably not change, while there is time for it.
   /// One that changes after all is written again.
   /// - Parameter total: how many events the fold will have folded in the end.
   func writeSettled(total: Int) throws(ProjectionError) {

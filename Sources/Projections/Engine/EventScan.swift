@@ -4,9 +4,9 @@ import JSON
 import Ledger
 import Revenue
 
-/// An event as far as it can be read by itself. Everything points into its block's bytes.
+/// What can be read of an event on its own. Everything points into its block's bytes.
 struct ScannedEvent {
-  /// What its data says; `other` is left to the fold: rare types, old versions, damage.
+  /// Its decoded data; `other` is left to the fold: rare types, old versions, damage.
   enum Content {
     case uploaded(ReceiptUploadedView)
     case verified(ReceiptVerifiedView, Reply?)
@@ -23,9 +23,9 @@ final class EventScan: @unchecked Sendable {
   private(set) var events: [ScannedEvent] = []
   private let keeper = TextKeeper()
 
-  /// Reads whole lines. Nil where a line is not an event: the fold then finds out which, and says so.
+  /// Reads whole lines. Nil where a line is not an event: the fold then finds out which and reports it.
   init?(_ bytes: Text, firstPosition: Position, count: Int) {
-    // The count is a header's word; no line is shorter than this.
+    // The count comes from a header; no line is shorter than this.
     events.reserveCapacity(min(count, bytes.count / 128 + 1))
     var lines = EventLines(bytes)
     var position = firstPosition

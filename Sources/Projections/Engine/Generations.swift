@@ -11,10 +11,11 @@ struct Generations {
 
   init(_ ledger: LedgerDirectory) { self.ledger = ledger }
 
-  /// The path of the folder, without links. SQLite takes paths alone, and follows no link either.
+  /// The path of the folder, without links. SQLite takes only paths, and follows no link either.
   private var path: String { "\(ledger.root.path)/\(Self.folderName)" }
 
-  /// The folder; nil where there is none, or none that may be used, which whoever makes something in it is told.
+  /// The folder; nil where there is none, or none that may be used, which is reported when a file is
+  /// created in it.
   private var folder: Folder? { (try? ledger.folderIfPresent(Self.folderName)) ?? nil }
 
   /// The path of the generation in use, or nil where there is none.
@@ -43,7 +44,7 @@ struct Generations {
   }
 
   /// Calls `body` with the path of the generation in use; nil where there is none. A rebuild may replace it, and
-  /// remove it, at any moment: what then fails, or was found, is forgotten, and the new one is taken.
+  /// remove it, at any moment: then a failure or a result is discarded, and `body` runs with the new one.
   func withCurrent<Result>(
     _ body: (String) throws(ProjectionError) -> Result
   ) throws(ProjectionError) -> Result? {
@@ -63,8 +64,8 @@ struct Generations {
     return try body(path)
   }
 
-  /// Refuses a generation that is a link, or that others may write to. Its file is not opened for that: closing it
-  /// would let go of SQLite's locks.
+  /// Rejects a generation that is a link, or that others may write to. Its file is not opened for that: closing it
+  /// would release SQLite's locks.
   private func inspect(_ path: String) throws(ProjectionError) {
     try inLedger { () throws(LedgerError) in
       try ledger.folderIfPresent(Self.folderName)?.inspect(Self.name(path), .regular, "open")
@@ -90,14 +91,14 @@ struct Generations {
     return name
   }
 
-  /// A file of a generation, by its name. Nobody else's files are touched, whatever else lies in the folder.
+  /// A file of a generation, by its name. No other files in the folder are touched.
   private struct FileName {
     static let numberMax = 999_999_999
 
     let number: Int
     let isBuilding: Bool
 
-    /// Also what SQLite keeps beside a generation: a new database beside an old write-ahead log of the same name
+    /// Also SQLite's files of a generation: a new database with an old write-ahead log of the same name
     /// would take up its rows.
     init?(_ name: String) {
       let digits = name.prefix { ("0"..."9").contains($0) }
@@ -114,13 +115,13 @@ struct Generations {
     }
   }
 
-  /// What the name of a generation ends with that is not finished.
+  /// The suffix of an unfinished generation's name.
   private static let building = ".building"
-  /// What follows the name of a database in those of its files: its own, and those that SQLite keeps beside it.
+  /// What follows the name of a database in those of its files: its own, and SQLite's auxiliary files.
   private static let companions = ["", "-wal", "-shm", "-journal"]
 
-  /// Holds the lock of those who build a generation for as long as `body` runs; waits for another who does.
-  /// - Parameter observer: told of the waiting, and asked whether it shall end.
+  /// Holds the lock for building a generation while `body` runs; waits for another holder.
+  /// - Parameter observer: told of the wait, and asked whether to end it.
   func withLock<Result>(
     _ observer: Projector.Observer, _ body: () throws(ProjectionError) -> Result
   ) throws(ProjectionError) -> Result {
@@ -129,7 +130,7 @@ struct Generations {
     ) { (_) throws(ProjectionError) in try body() }
   }
 
-  /// Removes what builds that were killed have left behind, unless one is at work. What can't be removed stays.
+  /// Removes what killed builds have left behind, unless a build is running. What can't be removed stays.
   func tidy() {
     guard let inUse = current.map(Self.name), let folder,
       names(in: folder).contains(where: { isLeftBehind($0, inUse: inUse) })
@@ -168,7 +169,7 @@ struct Generations {
     }
     var number = (taken.max() ?? 0) + 1
     if number > FileName.numberMax {
-      // Someone has counted to the end; there is room before it.
+      // The highest number is in use; there are free ones below.
       number = 1
       while taken.contains(number) { number += 1 }
     }
@@ -176,7 +177,7 @@ struct Generations {
     return (final + Self.building, final)
   }
 
-  /// Makes an empty file that its owner alone may read: what stands in it are users and receipts.
+  /// Creates an empty file that only its owner may read: it will hold users and receipts.
   func create(_ path: String) throws(ProjectionError) {
     try inLedger { () throws(LedgerError) in
       let folder = try Self.folder(of: path)
@@ -189,13 +190,13 @@ struct Generations {
     try Folder(path: String(path.dropLast(name(path).count + 1)))
   }
 
-  /// Removes a file that was not finished, with what SQLite keeps beside it.
+  /// Removes an unfinished file, with SQLite's auxiliary files.
   func remove(_ path: String) {
     guard let folder = try? Self.folder(of: path) else { return }
     for companion in Self.companions { try? folder.unlink(Self.name(path) + companion) }
   }
 
-  /// Forces a generation to disk and puts it in use; older ones go. One that can't be put in use goes itself.
+  /// Syncs a generation and puts it in use; older ones are removed. One that can't be put in use is removed itself.
   func putInUse(building: String, final: String) throws(ProjectionError) {
     let name = Self.name(final)
     precondition(
@@ -218,10 +219,10 @@ struct Generations {
         remove(final)
         throw error
       }
-      // From here on it is in use, also where the disk refuses to say so.
+      // From here on it is in use, even if the sync fails.
       try ledger.root.sync()
     }
-    // Whoever has an older generation open keeps it until it closes it.
+    // A process that has an older generation open can use it until it closes it.
     removeLeftBehind(inUse: name)
   }
 }

@@ -2,13 +2,13 @@
 import Ledger
 
 extension Projector {
-  /// What a generation is folded on from.
+  /// What a fold can start from.
   enum Base {
     case nothing
     /// A database, at its progress.
     case database(Database, Progress)
     case snapshot(Snapshot)
-    /// One whose header can't be read, of so many events by its name: nothing is made of it, and that is said.
+    /// One whose header can't be read, with the size from its name: it is not used, and a message reports that.
     case unreadable(SnapshotStore.Unreadable, size: Int)
 
     var size: Int {
@@ -21,24 +21,24 @@ extension Projector {
     }
   }
 
-  /// The projections as they were when the log had so many events: from whatever is nearest before, be it a
-  /// snapshot, the generation in use, or `earlier`; else from nothing. They stand in a file of their own,
-  /// which has no name any more and goes with the database.
+  /// The projections at a number of events: from the nearest earlier state, be it a
+  /// snapshot, the generation in use, or `earlier`; else from nothing. They are in a file of their own,
+  /// which has no name any more and is freed with the database.
   ///
   /// Throws `ledger` for a size beyond the log's head, and for damage before it.
-  /// - Parameter earlier: books of the same log, of which `books` made no other use yet.
+  /// - Parameter earlier: books of the same log that nothing else uses yet.
   package func books(
     at size: Int, from earlier: Database? = nil
   ) throws(ProjectionError) -> Database {
     let scratch = try scratch(at: size, from: earlier)
-    // The file's name goes with `scratch`, once the database is open.
+    // `scratch` removes the file's name, once the database is open.
     defer { withExtendedLifetime(scratch) {} }
     do throws(DatabaseError) { return try Database(path: scratch.path, mode: .read) } catch {
       throw .database(error)
     }
   }
 
-  /// The same as a file, which goes with the value.
+  /// The same as a file, which is removed with the value.
   func scratch(at size: Int, from earlier: Database? = nil) throws(ProjectionError) -> ScratchFile {
     try check(size)
     do {
@@ -48,7 +48,7 @@ extension Projector {
       candidates.sort { $0.size > $1.size }
       for base in candidates {
         let newEvents = size - base.size
-        // The same choice as of those who catch up: what is mostly new is built from nothing.
+        // The same choice as in a catch-up: what is mostly new is built from nothing.
         if newEvents >= Self.rebuildEvents, newEvents > base.size { break }
         do {
           if case .snapshot(let snapshot) = base {
@@ -68,12 +68,12 @@ extension Projector {
     } catch { throw Self.projectionError(error) }
   }
 
-  /// The projections as they were when the log had so many events, built from nothing whatever is in use.
+  /// The projections at a number of events, always built from nothing.
   package func booksFromNothing(at size: Int) throws(ProjectionError) -> Database {
     try check(size)
     do {
       let scratch = try scratchFromNothing(at: size)
-      // The file's name goes with `scratch`, once the database is open.
+      // `scratch` removes the file's name, once the database is open.
       defer { withExtendedLifetime(scratch) {} }
       return try Database(path: scratch.path, mode: .read)
     } catch { throw Self.projectionError(error) }
@@ -89,7 +89,7 @@ extension Projector {
     try ScratchFile(generations, isCancelled: observer.isCancelled)
   }
 
-  /// The snapshots of at most so many events, also those that can't be read.
+  /// The snapshots up to a number of events, also those that can't be read.
   private func snapshotBases(upTo size: Int) -> [Base] {
     let store = snapshots
     let unreadable = store.unreadable.compactMap { entry in
@@ -98,19 +98,19 @@ extension Projector {
     return (store.snapshots.map { .snapshot($0) } + unreadable).filter { $0.size <= size }
   }
 
-  /// A copy of a database as it is at this moment.
+  /// A copy of a database in its current state.
   func scratch(of database: Database) throws(ProjectionError) -> ScratchFile {
     let scratch = try newScratch()
     do throws(DatabaseError) {
       try database.copy(to: scratch.path)
-      // The copy is no longer one with a log of changes.
+      // The copy no longer uses a write-ahead log.
       _ = try Self.openAlone(scratch.path)
     } catch { throw .database(error) }
     return scratch
   }
 
-  /// Opens a file that nobody else looks at and that is thrown away where anything fails: without a log of
-  /// changes beside it.
+  /// Opens a file that no other process reads and that is discarded on any failure: without a
+  /// journal.
   static func openAlone(_ path: String) throws(DatabaseError) -> Database {
     let database = try Database(path: path, mode: .write)
     try database.execute(
@@ -122,8 +122,8 @@ extension Projector {
     return database
   }
 
-  /// The generation in use, where it is of this log and has not come further than so many events.
-  /// - Parameter isFirst: whether these books are the first that someone asks for: things are said once.
+  /// The generation in use, where it belongs to this log and has folded at most this many events.
+  /// - Parameter isFirst: whether these books are the first requested: messages are written once.
   private func currentBase(
     upTo size: Int, isFirst: Bool
   ) throws(ProjectionError) -> Base? {
@@ -138,13 +138,13 @@ extension Projector {
           }
           return nil
         }
-        // What is copied is of the moment at which its progress was read.
+        // The copy has the state at which its progress was read.
         try database.execute("BEGIN")
         try checkHistory(of: try Progress(database))
         return try base(database, upTo: size)
       } catch {
         let failure = Self.projectionError(error)
-        // What can't be read is no place to start from.
+        // What can't be read can't be a start.
         if case .database(let error) = failure, error.isCorrupt || error.isReadOnly { return nil }
         throw failure
       }
@@ -160,7 +160,7 @@ extension Projector {
     return .database(database, progress)
   }
 
-  /// Fills an empty file with the projections at a size. Nobody else may look at it yet, and it is not forced
+  /// Fills an empty file with the projections at a size. No other process may read it yet, and it is not forced
   /// to disk.
   private func fill(_ path: String, from base: Base, to size: Int) throws {
     switch base {
@@ -185,7 +185,7 @@ extension Projector {
     }
   }
 
-  /// Runs what reads a copy of a snapshot: damage that is met there is the snapshot's, not that of the projections
+  /// Runs code that reads a copy of a snapshot: damage found there is the snapshot's, not that of the projections
   /// in use.
   private func blaming(_ snapshot: Snapshot, _ body: () throws -> Void) throws {
     do { try body() } catch {
@@ -214,9 +214,9 @@ extension Projector {
     }
   }
 
-  /// Throws where what came out of a snapshot is not what its header says, or has another shape.
+  /// Throws if the content of a snapshot does not match its header or has another schema.
   private func check(_ database: Database, _ snapshot: Snapshot) throws {
-    // It was whole when it was saved, and the digest proves that it is what was saved.
+    // It was intact when it was saved, and the digest proves that it is unchanged.
     if let shape = try otherShape(of: database) {
       throw ProjectionError.snapshot(name: snapshot.name, cause: "its database \(shape)")
     }

@@ -1,15 +1,15 @@
-// Which history the projections rest on: what keeps one that was rewritten from replacing what remembers the other.
+// The history of the projections: a rewritten log must not replace projections that prove the old history.
 import Base
 package import Ledger
 
-/// Projections that rest on another history than the log has. They are evidence, and nothing replaces them unasked.
+/// Projections with another history than the log. They are evidence, and are replaced only on request.
 package struct HistoryConflict: Equatable, Sendable, CustomStringConvertible {
   /// How many events the projections have folded, and the root that they recorded with it.
   package let folded: RecordedHead
   /// How many events the log holds.
   package let logSize: Int
 
-  /// What is the matter, without what to do.
+  /// What is wrong, without advice.
   package var finding: String {
     guard folded.size > logSize else {
       return "their history differs from the log's up to position \(folded.size)"
@@ -38,7 +38,7 @@ extension Projector {
       // Another process may have appended, and folded, since the log was looked at.
       if progress.position > reader.head.size { try reader.refresh() }
       if progress.position > reader.head.size, reader.isLimited {
-        // A writer that is at work without saying how far the log is durable let them fold further.
+        // A writer that does not publish the durable position let them fold further.
         throw LedgerError(
           .locked, operation: "fold", object: "position \(reader.head.size)",
           cause: "the log's writer has not synced this event yet, but the projections hold it")
@@ -49,7 +49,7 @@ extension Projector {
         return nil
       }
     } catch { throw .ledger(error) }
-    // A log that can't be read to its end is damaged, and no other history: whoever reads it says so.
+    // A log that can't be read to its end is damaged, not another history: reading it reports that.
     if reader.damage != nil { return nil }
     return HistoryConflict(
       folded: RecordedHead(
@@ -57,12 +57,12 @@ extension Projector {
       logSize: reader.head.size)
   }
 
-  /// The projections in use, where they rest on another history than the log has; nil also where there are none, or none
-  /// that say what they rest on. Changes nothing.
+  /// The conflict if the current projections have another history than the log; nil also if there are none, or none
+  /// that record their history. Changes nothing.
   package func historyConflict() throws(ProjectionError) -> HistoryConflict? {
     let found = try generations.withCurrent { path throws(ProjectionError) -> HistoryConflict? in
       let progress: Progress
-      // What can't be read says nothing, whichever version of the program wrote it.
+      // What can't be read proves nothing, whichever version of the program wrote it.
       do throws(DatabaseError) {
         progress = try Progress(try Database(path: path, mode: .read))
       } catch { return nil }
@@ -73,7 +73,7 @@ extension Projector {
 
   // MARK: Signed heads
 
-  /// Has the projections in use remember what was signed; where there are none, nothing happens.
+  /// Records in the current projections what was signed; does nothing if there are none.
   package func remember(_ heads: SignedHeads) throws(ProjectionError) {
     _ = try generations.withCurrent { path throws(ProjectionError) in
       do throws(DatabaseError) {
@@ -96,7 +96,7 @@ extension Projector {
     try insert.run()
   }
 
-  /// What the projections of a ledger remember of its signed heads; nil where there are none, or they remember nothing.
+  /// The signed heads that a ledger's projections have recorded; nil where there are none.
   package static func rememberedHeads(
     _ ledger: LedgerDirectory
   ) throws(ProjectionError) -> SignedHeads? {
@@ -109,8 +109,8 @@ extension Projector {
     return found ?? nil
   }
 
-  /// Has a new generation remember what the ledger's file does, and the one in use.
-  /// - Parameter forgetsOlder: leaves out what the one in use remembers.
+  /// Records in a new generation the signed heads of the ledger's file and of the current generation.
+  /// - Parameter forgetsOlder: leaves out those of the current generation.
   func carrySignedHeads(to path: String, forgetsOlder: Bool) throws {
     let remembered = forgetsOlder ? nil : try? Self.rememberedHeads(reader.directory)
     let kept = try CheckpointStore(reader.directory).signedHeads()
@@ -120,7 +120,7 @@ extension Projector {
 }
 
 extension SignedHeads {
-  /// Those that a database of the projections remembers; nil where it remembers none, as before any was signed.
+  /// Those that a database of the projections has recorded; nil where there are none, as before any was signed.
   fileprivate init?(_ database: Database) throws(DatabaseError) {
     guard
       try database.integer("SELECT 1 FROM sqlite_master WHERE name = 'signed_heads'") != nil

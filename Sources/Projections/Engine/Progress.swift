@@ -2,7 +2,7 @@
 import Base
 import Ledger
 
-/// The position up to which a database has folded, and the history that it rests on.
+/// The position up to which a database has folded, and the history of those events.
 struct Progress {
   /// The position of the event that comes next.
   var position = 0
@@ -39,7 +39,7 @@ struct Progress {
 
   // MARK: Versions
 
-  /// Notes the versions and definitions of projections.
+  /// Records the versions and definitions of projections.
   static func store(
     versionsOf projections: ProjectionSet, _ database: Database
   ) throws(DatabaseError) {
@@ -63,7 +63,7 @@ struct Progress {
     return Set(try storedIdentities(database)) == Set(projections.identities)
   }
 
-  /// What a database says of the projections in it, by name. One that was made before definitions were noted has
+  /// What a database records of the projections in it, by name. One that was made before definitions were noted has
   /// empty ones.
   static func storedIdentities(
     _ database: Database

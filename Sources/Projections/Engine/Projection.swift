@@ -1,4 +1,4 @@
-// What a projection beside the standard ones consists of: a name, a version, tables, a fold.
+// What an additional projection consists of: a name, a version, tables, a fold.
 import Base
 package import Ledger
 
@@ -21,7 +21,7 @@ package protocol Projection: Sendable {
   /// - Parameter data: the event's data as its type's current version has it, valid inside the call alone.
   func fold(_ event: EventLine, data: UnsafeRawBufferPointer, into rows: ProjectionRows) throws
 
-  /// Folds a sale as it stands now. Called at least once for each sale, and again when it has changed: what was
+  /// Folds the current state of a sale. Called at least once for each sale, and again when it has changed: what was
   /// written for it before must be replaced, so the sale's number belongs into the key.
   func fold(_ sale: FoldedSale, into rows: ProjectionRows) throws
 }
@@ -114,7 +114,7 @@ package struct FoldedSale: Sendable {
   package let lines: [Line]
 }
 
-/// Takes the rows of a projection. They are written in batches, beside the fold where that is quicker.
+/// Takes the rows of a projection. They are written in batches, in parallel with the fold where that is faster.
 package final class ProjectionRows {
   private struct Key: Hashable {
     let table: String
@@ -132,7 +132,7 @@ package final class ProjectionRows {
     try write(table, "INSERT OR REPLACE INTO", conflict: nil, cells)
   }
 
-  /// Writes a row; where there is one with the same key, `update` says what becomes of it, as
+  /// Writes a row; where there is one with the same key, `update` determines the result, as
   /// `DO UPDATE SET uploads = uploads + excluded.uploads`.
   package func insert(in table: String, _ cells: [RowCell], onConflict update: String) throws {
     try write(table, "INSERT INTO", conflict: update, cells)
@@ -184,7 +184,7 @@ struct ProjectionIdentity: Hashable, Sendable {
   }
 }
 
-/// What a projector keeps: the standard projections, and others beside them.
+/// What a projector keeps: the standard projections and additional ones.
 package struct ProjectionSet: Sendable {
   package static let standard = ProjectionSet(additionalProjections)
 
@@ -212,7 +212,7 @@ package struct ProjectionSet: Sendable {
       }
   }
 
-  /// The statements that make the tables of those beside the standard ones.
+  /// The statements that create the tables of the additional ones.
   var tables: String { additional.flatMap(\.tables).map(\.sql).joined() }
   var views: String { additional.flatMap(\.views).map(\.sql).joined() }
 

@@ -1,7 +1,7 @@
 // What can go wrong while projections are folded, opened or read.
 package import Ledger
 
-/// A failure of the projections; it names what was done and why it failed.
+/// A failure of the projections: the operation and its cause.
 package enum ProjectionError: Error, CustomStringConvertible {
   case database(DatabaseError)
   case ledger(LedgerError)
@@ -11,15 +11,15 @@ package enum ProjectionError: Error, CustomStringConvertible {
   case file(operation: String, name: String, cause: String)
   /// A snapshot that can't be used, by its name.
   case snapshot(name: String, cause: String)
-  /// They rest on another history than the log has.
+  /// Their history differs from the log's.
   case anotherHistory(HistoryConflict)
-  /// A wrong wish, such as an unknown time zone.
+  /// An invalid argument, such as an unknown time zone.
   case usage(String)
-  /// The tables contradict each other: someone else wrote to them.
+  /// The tables contradict each other: another program wrote to them.
   case inconsistent(String)
-  /// Whoever asked for the work ended it.
+  /// The caller stopped the work.
   case interrupted
-  /// The one who asked wants no more, or can take no more.
+  /// The consumer wants no more output, or can take no more.
   case output(any Error)
 
   package var description: String {

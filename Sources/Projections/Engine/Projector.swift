@@ -1,27 +1,27 @@
-// Brings the projections up to date with the log: by what is new, or from nothing.
+// Brings the projections up to date with the log: by a catch-up or a build from nothing.
 package import Ledger
 
-/// How a projector's work stands, for those who wait for it.
+/// The progress of a projector's work, for display.
 package struct ProjectionProgress: Sendable {
-  /// Events folded so far, of so many.
+  /// Events folded so far, and their total.
   package let foldedEvents: Int
   package let totalEvents: Int
 }
 
 /// Keeps the projections of one ledger.
 package final class Projector {
-  /// What people hear of the work.
+  /// Messages and progress of the work.
   package struct Observer {
     package var progress: (ProjectionProgress) -> Void
-    /// Something worth saying, such as that projections were discarded.
+    /// A message, such as that projections were discarded.
     package var notice: (String) -> Void
-    /// Another one is building; its end is waited for.
+    /// Another process is building; waiting for its end.
     package var waiting: () -> Void
-    /// Asked now and then; true ends the work, and what was built is left unused.
+    /// Asked now and then; true stops the work and discards what was built.
     package var isCancelled: () -> Bool
-    /// Told of each snapshot that books of an earlier moment are made of.
+    /// Called for each snapshot that historical projections are built from.
     package var basis: (Snapshot) -> Void = { _ in }
-    /// Why books are not to be made of a snapshot, though it fits; nil where they may.
+    /// Why a fitting snapshot must not be used for historical projections; nil where it may.
     package var objection: (Snapshot) -> String? = { _ in nil }
 
     package init(
@@ -41,7 +41,7 @@ package final class Projector {
   let observer: Observer
   /// What is kept.
   let projections: ProjectionSet
-  /// When builds from nothing write; tests have them hurry.
+  /// When builds from nothing write; tests make it earlier.
   var pace = WritingPace()
 
   package init(
@@ -55,9 +55,9 @@ package final class Projector {
 
   // MARK: Opening
 
-  /// The projections as they stand at the log's head: caught up, or built where there are none that fit.
+  /// The projections at the log's head: caught up, or built where there are none that fit.
   /// - Parameter isFrugal: catches up in any case, batch by batch, in memory that does not grow with what is
-  ///   new; otherwise what is mostly new is built from nothing, which is quicker.
+  ///   new; otherwise what is mostly new is built from nothing, which is faster.
   package func current(isFrugal: Bool = false) throws(ProjectionError) -> Database {
     guard generations.isWritable else { return try readOnly() }
     generations.tidy()
@@ -74,7 +74,7 @@ package final class Projector {
     return try open()
   }
 
-  /// Of a ledger that may only be read.
+  /// For a read-only ledger.
   private func readOnly() throws(ProjectionError) -> Database {
     if let database = try? atHead() { return database }
     observer.notice("this ledger is read-only: folding into a temporary file")
@@ -95,7 +95,7 @@ package final class Projector {
     return found ?? nil
   }
 
-  /// The projections where they stand at the log's head already; nil where they would have to be brought there.
+  /// The projections if they are at the log's head already; else nil.
   package func atHead() throws(ProjectionError) -> Database? {
     guard let database = try existing(), isUpToDate(try progress(of: database)) else { return nil }
     return database
@@ -106,7 +106,7 @@ package final class Projector {
     let opened = try generations.withCurrent { path throws(ProjectionError) in
       do throws(DatabaseError) {
         let database = try Database(path: path, mode: mode)
-        // The first look opens SQLite's own files too: from then on nobody can take them away.
+        // The first look opens SQLite's own files too: from then on they cannot be taken away.
         _ = try Progress(database)
         return database
       } catch { throw .database(error) }
@@ -122,18 +122,18 @@ package final class Projector {
 
   /// How many events one transaction of a catch-up folds, and then those that complete a block.
   static let batchEvents = 16_384
-  /// From so many new events on, a build from nothing may be quicker.
+  /// The number of new events from which a build from nothing may be faster.
   static let rebuildEvents = 8192
 
   /// Folds what is new into a generation. Nil where it does not fit the log or this program, or where a
-  /// build from nothing is quicker.
+  /// build from nothing is faster.
   private func catchUp(_ path: String, isFrugal: Bool) throws(ProjectionError) -> Database? {
     let database: Database
     var farBehind: Progress?
     do {
       let reading = try Database(path: path, mode: .read)
       guard try Progress.hasVersions(projections, reading) else {
-        // Of another history they are replaced by nothing; that is said instead.
+        // With another history they are not replaced; an error reports it instead.
         if try historyConflict() == nil {
           observer.notice("the projections belong to another version of this program: rebuilding")
         }
@@ -149,7 +149,7 @@ package final class Projector {
       try database.execute("PRAGMA synchronous = NORMAL; PRAGMA cache_size = -16384")
     } catch { throw Self.projectionError(error) }
     if let farBehind {
-      // What does not fit the log is not dropped, also where it would be built anew.
+      // What does not fit the log is not dropped, even where it would be rebuilt.
       try checkHistory(of: farBehind)
       return nil
     }
@@ -185,15 +185,15 @@ package final class Projector {
 
   // MARK: Rebuilding
 
-  /// Builds all projections from nothing beside those in use, caught up with what is appended meanwhile, and puts
-  /// them in use.
+  /// Builds all projections from nothing while the current ones stay in use, catches up with what is appended
+  /// meanwhile, and puts them in use.
   ///
   /// Throws `anotherHistory` where those in use rest on one.
   /// - Parameter acceptsHistory: replaces those too.
   package func rebuild(acceptsHistory: Bool = false) throws(ProjectionError) {
     try replaceGeneration(acceptsHistory: acceptsHistory) { path in
       let writeBehind = WriteBehind(path)
-      // Closed behind the connection: who closes a file lets go of the process's locks on it.
+      // Closed after the connection: closing a file releases the process's locks on it.
       defer { withExtendedLifetime(writeBehind) {} }
       try fill(path, upTo: nil, writeBehind: writeBehind)
     }
@@ -219,8 +219,8 @@ package final class Projector {
     }
   }
 
-  /// Builds all projections from nothing as they were when the log had so many events, in a file of
-  /// their own that nobody puts in use. The file must not exist; after a failure it is removed.
+  /// Builds all projections at a number of events from nothing, in a file of
+  /// their own that is not put in use. The file must not exist; after a failure it is removed.
   ///
   /// Throws `ledger` for a position beyond the log's head, and for damage before it.
   package func build(upTo position: Position, at path: String) throws(ProjectionError) {
@@ -262,7 +262,7 @@ package final class Projector {
     try database.execute(Schema.views + projections.views)
     try database.execute("COMMIT")
     if position == nil { try follow(into: database) }
-    // The mode stands in the file's header; readers and those who catch up find it there.
+    // The mode is stored in the file's header for readers and later catch-ups.
     try database.execute("PRAGMA journal_mode = WAL")
   }
 
@@ -281,14 +281,14 @@ package final class Projector {
 
   // MARK: Folding
 
-  /// In a build from nothing who inflates gives way to the fold and to the thread that writes its rows: it is ahead
-  /// of them as it is.
+  /// In a build from nothing, decompression has lower priority than the fold and the thread that writes its
+  /// rows: it is ahead of them anyway.
   private static let inflatingPriority = ThreadPriority.niceness(5)
 
   /// - Parameters:
   ///   - to: the position at which the fold ends; nil is the head.
-  ///   - atLeast: ends with the block that completes so many events; nil goes on to the end.
-  ///   - writeBehind: hears how far the fold has come.
+  ///   - atLeast: stops after the block that reaches this many events; nil continues to the end.
+  ///   - writeBehind: is given the fold's progress.
   func fold(
     into database: Database, from progress: Progress, to end: Position? = nil, isFresh: Bool,
     atLeast: Int? = nil, writeBehind: WriteBehind? = nil
@@ -308,10 +308,10 @@ package final class Projector {
       fold, into: database, from: progress, to: end, atLeast: atLeast, writeBehind: writeBehind)
   }
 
-  /// Folds what follows the progress, and stores how far it went.
+  /// Folds what follows the progress, and stores the new progress.
   /// - Parameters:
   ///   - to: the position at which the fold ends; nil is the head.
-  ///   - atLeast: ends with the block that completes so many events; nil goes on to the end.
+  ///   - atLeast: stops after the block that reaches this many events; nil continues to the end.
   func fold(
     _ fold: EventFold, into database: Database, from progress: Progress, to end: Position? = nil,
     atLeast: Int? = nil, writeBehind: WriteBehind? = nil

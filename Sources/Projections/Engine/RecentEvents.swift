@@ -13,12 +13,12 @@ final class RecentEvents {
   private var endPosition = 0
   private var sizeBytes = 0
   private var kept: [Int: [UInt8]] = [:]
-  /// The positions of `kept` as they came; those before an index are gone.
+  /// The positions of `kept` in order; those before an index are removed.
   private var keptOrder: [Int] = []
   private var keptStartIndex = 0
   private var keptBytes = 0
 
-  /// Takes in the line of the next event.
+  /// Adds the line of the next event.
   func add(_ line: EventLine) {
     if line.position != endPosition { removeNewest() }
     lines.append(Array(line.bytes))

@@ -5,12 +5,12 @@ import JSON
 import Ledger
 import Revenue
 
-/// Tells which replies do not fit their receipts. Events say what intake found when it compared them. Those of earlier
-/// versions say nothing, and their receipts are read: only a log that has such events pays for it.
+/// Tells which replies do not fit their receipts. Events record what intake found when comparing them. Those of earlier
+/// versions do not, so their receipts are read: only a log with such events pays for that.
 final class ReplyComparison {
   private let catalogue: AppCatalogue
   private let readEvent: EventAccess
-  /// The base64 of the uploads' receipts, once an event was met that says nothing.
+  /// The base64 of the uploads' receipts, once an event without that record was met.
   private var receipts: RecentEvents?
 
   init(_ catalogue: AppCatalogue, _ readEvent: @escaping EventAccess) {
@@ -29,7 +29,7 @@ final class ReplyComparison {
     of reply: Reply, _ result: ReceiptVerifiedView, ofFamily family: Text, receiptBundle: Text
   ) throws(LedgerError) -> ReplyMismatch? {
     if let found = result.mismatch {
-      // What nearly every event says: no text is made of it.
+      // The usual case: no text is created for it.
       if found == "none" { return nil }
       return ReplyMismatch(rawValue: String(decoding: found.bytes, as: UTF8.self))
     }
@@ -39,7 +39,7 @@ final class ReplyComparison {
     let fitsBundle = ReceiptSubject.fitsBundle(reply) { bundle in
       bundle.equals(receiptBundle) || catalogue.isOfFamily(family, bundle: bundle)
     }
-    // Of a family that no event registered, nobody knows the bundles.
+    // The bundle ids of a family that no event registered are unknown.
     guard fitsBundle || !catalogue.isRegistered(family) else { return .bundle }
     if reply.rows.isEmpty { return nil }
     let receipt = try receipt(ofUpload: result.upload)

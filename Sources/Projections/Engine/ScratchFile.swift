@@ -2,7 +2,7 @@
 import Glibc
 import Ledger
 
-/// An empty file in `projections/past`, held by a lock for as long as it is of use and removed then. What a
+/// An empty file in `projections/past`, locked while it is in use and then removed. What a
 /// process that was killed has left there is removed by the next one that needs such a file.
 final class ScratchFile {
   let path: String
@@ -12,7 +12,7 @@ final class ScratchFile {
   /// A folder made for this file alone, where the ledger's own may not be written to.
   private let ownFolder: String?
 
-  /// - Parameter isCancelled: ends the waiting for others who make such a file.
+  /// - Parameter isCancelled: ends the wait for other processes that create such a file.
   init(_ generations: Generations, isCancelled: () -> Bool) throws(ProjectionError) {
     if let (folder, lock) = try Self.lock(generations.ledger, isCancelled) {
       defer { close(lock) }
@@ -31,7 +31,7 @@ final class ScratchFile {
     descriptor = try Self.create(name, in: folder)
   }
 
-  /// Holds the lock of those who make such a file, until the descriptor is closed; nil where nothing may be
+  /// Holds the lock for creating such a file until the descriptor is closed; nil where nothing may be
   /// written.
   private static func lock(
     _ ledger: LedgerDirectory, _ isCancelled: () -> Bool
@@ -71,7 +71,7 @@ final class ScratchFile {
     let descriptor = try inLedger { () throws(LedgerError) in
       try folder.openDescriptor(name, .create)
     }
-    // Nobody else has seen the file yet, so that the lock is free.
+    // No other process has seen the file yet, so the lock is free.
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
       let failure = failure("locking", "a temporary generation")
       close(descriptor)
@@ -88,7 +88,7 @@ final class ScratchFile {
     return String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
   }
 
-  /// Removes the files that nobody holds any more.
+  /// Removes the files that no process locks any more.
   private static func removeLeftovers(_ folder: Folder) {
     for name in (try? folder.names()) ?? [] where name.contains(".sqlite") {
       guard let descriptor = try? folder.openDescriptor(name, .readWrite) else { continue }

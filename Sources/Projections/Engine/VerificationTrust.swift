@@ -1,11 +1,11 @@
-// What events say of the source of replies, and of what was trusted beside Apple's own.
+// What events record about the source of replies and about trust beyond Apple's own.
 import AppStore
 import Base
 package import Ledger
 import Revenue
 
 extension ReplyTrust {
-  /// What a verification of the App Store says of itself.
+  /// What a verification by the App Store records of itself.
   init(_ result: ReceiptVerifiedView) {
     if let host = result.host {
       self = AppleTrust.isHost(host) ? .appStore : .configured

@@ -2,7 +2,7 @@
 import CLinux
 import Glibc
 
-/// Has the system begin to write what stands in a file, now and then; that is not waited for.
+/// Starts writing a file's content to disk now and then, without waiting.
 final class WriteBehind {
   /// So often while all of it is made.
   private static let partCount = 16

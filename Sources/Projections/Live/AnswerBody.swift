@@ -1,9 +1,9 @@
-// The body of an answer: each large value once, however often it stands in the text.
+// The body of a response: each large value is held once, however often it occurs in the text.
 
-/// The bytes of one answer. Values that are large and stand in several places are held once, so that an
-/// answer may be much longer than the memory it takes.
+/// The bytes of one response. Large values that occur in several places are held once, so that a
+/// response may be much longer than the memory it takes.
 package struct AnswerBody: Equatable, Sendable {
-  /// Where a shared value stands: behind so many bytes of the text.
+  /// Where a shared value belongs: after this many bytes of the text.
   package struct Place: Equatable, Sendable {
     package var textByteCount: Int
     package var value: Int
@@ -18,7 +18,7 @@ package struct AnswerBody: Equatable, Sendable {
   fileprivate let places: [Place]
   /// The bytes as they are sent.
   package let byteCount: Int
-  /// The bytes that it takes in memory.
+  /// Its size in memory, in bytes.
   package let heldByteCount: Int
 
   /// A body in one piece.

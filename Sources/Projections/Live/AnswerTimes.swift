@@ -35,10 +35,10 @@ final class AnswerTimes: Sendable {
 
   // MARK: Answers of others
 
-  /// So many of the newest verifications are looked through for an answer.
+  /// How many of the newest verifications are searched for a reply.
   private static let lookBackMax = 10_000
 
-  /// Takes in what a database says of events that were not folded here.
+  /// Loads from a database what concerns events that were not folded here.
   /// - Parameter lastEventAtMs: that of the last of them.
   func noteAll(of database: Database, lastEventAtMs: Int64?) throws(DatabaseError) {
     let newest = try database.prepare(

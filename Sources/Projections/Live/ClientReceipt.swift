@@ -4,7 +4,7 @@ package import Ledger
 
 /// The resource of a receipt as one upload sees it.
 package struct ClientReceipt: Equatable, Sendable {
-  /// Whether the upload is a fraud; `fraudReason` says why.
+  /// Whether the upload is a fraud; `fraudReason` has the reason.
   package let isFraud: Bool
   package let fraudReason: String?
   /// Whether the upload has no final answer of the App Store yet.
@@ -18,13 +18,13 @@ package struct WaitingUpload: Equatable, Sendable {
   package let position: Position
   /// When it was received, in epoch milliseconds.
   package let occurredAtMs: Int64
-  /// Whether an event says that the App Store could not be reached: one for an upload is enough.
+  /// Whether an event records that the App Store could not be reached: one for an upload is enough.
   package let isUnreachableRecorded: Bool
 }
 
 /// Which of a receipt's waiting uploads are asked for: the first of them, by position.
 package struct WaitingPart: Equatable, Sendable {
-  /// So many at most; nil for as many as there are.
+  /// The maximum number; nil for no limit.
   package let limit: Int?
   /// Whether those are left out of which it is recorded that the App Store could not be reached.
   package let isUnrecordedAlone: Bool
@@ -36,7 +36,7 @@ package struct WaitingPart: Equatable, Sendable {
   package static let all = WaitingPart(limit: nil)
 }
 
-/// A receipt that the App Store owes an answer for, with all uploads that wait for it.
+/// A pending receipt, with all uploads that wait for its final reply.
 package struct WaitingReceipt: Equatable, Sendable {
   /// Its number in the projections, for `waiting(afterReceipt:)`.
   package let number: Int64
@@ -62,7 +62,7 @@ package struct RecentReply: Equatable, Sendable {
   package let environment: String?
   package let endpoint: Endpoint?
   package let reason: String?
-  /// Nil where nobody recorded it.
+  /// Nil where it was not recorded.
   package let source: ReplySource?
   /// When it was given, in epoch milliseconds.
   package let occurredAtMs: Int64

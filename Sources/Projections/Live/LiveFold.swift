@@ -3,9 +3,9 @@ import Ledger
 
 /// Follows the log into the generation in use. Used by one thread at a time.
 final class LiveFold {
-  /// One transaction folds at most so many events, and then those that complete a block.
+  /// One transaction folds at most this many events, and then those that complete a block.
   private static let batchEvents = 4096
-  /// After so many events the fold's memory is given back: what it needs it fetches again.
+  /// After this many events the fold's memory is released: it reads again what it needs.
   private static let foldedEventsMax = 8192
 
   private let projector: Projector
@@ -23,7 +23,7 @@ final class LiveFold {
   private(set) var progress: Progress
   /// Whether app families may have changed since the flag was taken down.
   var hasNewApps = true
-  /// Reads single events; apart from the reader that follows, whose view stands still in a batch.
+  /// Reads single events; apart from the reader that follows, whose view does not change during a batch.
   private let events: EventReader
 
   init(_ directory: LedgerDirectory, _ observer: Projector.Observer) throws {

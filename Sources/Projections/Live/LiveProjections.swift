@@ -51,14 +51,14 @@ package final class LiveProjections: Sendable {
     }
   }
 
-  /// Lets go of tails that have become blocks: whoever has them open keeps them on the disk.
+  /// Closes tails that have been sealed: open files keep their disk space.
   package func letGoOfTails() throws(LedgerError) {
-    // Whoever folds at this moment looks at the log anyway, and may be at it for long.
+    // A fold in progress looks at the log anyway, and may take long.
     _ = try folding.withLockIfFree { fold throws(LedgerError) in try fold.letGoOfTails() }
     try questions.withLock { questions throws(LedgerError) in try questions?.events.letGoOfTails() }
   }
 
-  /// So many events are folded.
+  /// How many events are folded.
   package var position: Position { shared.withLock { $0.position } }
 
   deinit { keeper?.stop() }
@@ -77,7 +77,7 @@ package final class LiveProjections: Sendable {
   // MARK: Answers
 
   /// The receipts as the uploads at some positions see them, all of one moment; nil where no folded upload
-  /// stands there. What keeps one from being read does not keep the others. The first of them at least; no
+  /// is there. A failure to read one does not affect the others. The first of them at least; no
   /// more once they take `byteCountMax` bytes in memory.
   package func answers(
     uploads: some Sequence<Position>, byteCountMax: Int = .max
@@ -88,7 +88,7 @@ package final class LiveProjections: Sendable {
     }
   }
 
-  /// The receipt as the upload at a position sees it; nil where no folded upload stands there.
+  /// The receipt as the upload at a position sees it; nil where there is no folded upload.
   package func answer(upload position: Position) throws -> ClientReceipt? {
     try answers(uploads: [position]).first?.get()
   }
@@ -103,10 +103,10 @@ package final class LiveProjections: Sendable {
 
   // MARK: What waits for the App Store
 
-  /// Receipts that the App Store owes an answer for, by number, each with all its waiting uploads.
+  /// Pending receipts, by number, each with all its waiting uploads.
   /// - Parameters:
   ///   - afterReceipt: the number of the last receipt that is known; negative for none.
-  ///   - limit: at most so many receipts.
+  ///   - limit: the most receipts to return.
   package func waiting(afterReceipt: Int64 = -1, limit: Int) throws -> [WaitingReceipt] {
     try ask { try $0.waiting.receipts(after: afterReceipt, limit: limit) }
   }

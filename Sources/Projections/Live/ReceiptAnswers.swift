@@ -81,7 +81,7 @@ final class ReceiptAnswers {
   }
 
   /// The resources of receipts as single uploads see them, all of one moment; nil where a position has no
-  /// upload. One at least; no more once they take so many bytes in memory.
+  /// upload. One at least; no more once they take this many bytes in memory.
   func answers(
     uploads: some Sequence<Position>, apps: AppDirectory, byteCountMax: Int
   ) throws -> [Result<ClientReceipt?, any Error>] {
@@ -181,7 +181,7 @@ final class ReceiptAnswers {
     }
   }
 
-  /// What a purchase takes in the text besides its row of the reply, roughly.
+  /// Roughly what a purchase adds to the text besides its row of the reply.
   private static let purchaseByteCount = 1100
 
   private func add(

@@ -38,7 +38,7 @@ struct ReceiptPurchases {
     var metadata: ReceiptResource.SharedValue?
   }
 
-  /// What stands in for a sale that the App Store has not confirmed: the upload's own words.
+  /// The substitute for a sale that the App Store has not confirmed: the upload's own data.
   struct Fallback {
     var country: Text?
     var user: Text?
@@ -57,7 +57,7 @@ struct ReceiptPurchases {
   private let keeper: TextKeeper
   /// Declared types by product id.
   var products: [String: ProductType] = [:]
-  /// Types by product id as the receipt's file says them: a reply says none.
+  /// Types by product id, from the receipt's file: a reply has none.
   var filedTypes: [String: ProductType] = [:]
   /// When the App Store was asked; nil where it was not.
   var lastSyncedAtMs: Int64?
@@ -104,7 +104,7 @@ struct ReceiptPurchases {
 
   // MARK: Writing
 
-  /// Writes a purchase; without a sale it is what the receipt's file says.
+  /// Writes a purchase; without a sale, from the receipt's file.
   func write(_ purchase: Purchase, sale: SaleFields?, to resource: inout ReceiptResource) {
     let row = purchase.rows[0]
     let none = Text(start: nil, count: 0)
@@ -150,7 +150,7 @@ struct ReceiptPurchases {
     return value
   }
 
-  /// The declared type, else the receipt's own word.
+  /// The declared type, else the receipt's.
   private func type(of product: Text, _ period: PurchasePeriod?) -> ProductType? {
     if products.isEmpty, filedTypes.isEmpty { return Self.type(period?.productType) }
     let name = String(decoding: product, as: UTF8.self)
@@ -165,7 +165,7 @@ struct ReceiptPurchases {
     }
   }
 
-  /// The types that a receipt's file says, by product id; of several for one product the first.
+  /// The types from a receipt's file, by product id; of several for one product the first.
   static func types(in file: Receipt) -> [String: ProductType] {
     var types: [String: ProductType] = [:]
     for purchase in file.purchases {
@@ -189,7 +189,7 @@ struct ReceiptPurchases {
     }
   }
 
-  /// Only subscriptions renew; where nothing is said of one, it is not known.
+  /// Only subscriptions renew; where the reply does not tell, it is not known.
   private func addRenewal(
     of row: ReplyRow, _ type: ProductType?, _ period: PurchasePeriod?,
     to resource: inout ReceiptResource
@@ -211,7 +211,7 @@ struct ReceiptPurchases {
       resource.add("canceled_by", word: nil)
       return
     }
-    // 1: the customer, for an issue with the app. Anything else does not say who.
+    // 1: the customer, for an issue with the app. Anything else does not tell who.
     let isByUser = row.cancellationReason?.elementsEqual("1".utf8) == true
     resource.add("canceled_at", instantMs: row.cancellationDateMs)
     resource.add("canceled_by", word: isByUser ? "user" : "unknown")

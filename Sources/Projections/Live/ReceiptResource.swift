@@ -6,7 +6,7 @@ import Revenue
 
 /// Writes resources. Every value follows from events; keys and their order are fixed.
 struct ReceiptResource {
-  /// A value that may stand in many places.
+  /// A value that may occur in many places.
   struct SharedValue {
     fileprivate let index: Int
   }
@@ -18,7 +18,7 @@ struct ReceiptResource {
   private var valuesByHash: [UInt64: Int] = [:]
   private var places: [AnswerBody.Place] = []
 
-  /// A value of more bytes is held once, and named where it stands.
+  /// A value of more bytes is held once, and referenced where it occurs.
   static let inlineByteCountMax = 512
 
   init() {
@@ -43,7 +43,7 @@ struct ReceiptResource {
     add("id", id)
   }
 
-  /// The word of the client API for an environment of the App Store: all but production itself is its sandbox.
+  /// The client API's name for an environment of the App Store: all but production itself is its sandbox.
   /// Nil while it is not known.
   static func environment(_ text: Text) -> StaticString? {
     if isUnknown(text) { return nil }
@@ -51,14 +51,14 @@ struct ReceiptResource {
       ? "production" : "sandbox"
   }
 
-  /// Whether only the App Store can say which environment it is.
+  /// Whether only the App Store can tell which environment it is.
   static func isUnknown(_ environment: Text) -> Bool {
     environment.elementsEqual(PendingEnvironment.unknown.text)
   }
 
   // MARK: Shared values
 
-  /// Takes in one JSON value that may stand in many places; equal ones are one.
+  /// Adds one JSON value that may occur in many places; equal ones are shared.
   mutating func share(_ json: Text) -> SharedValue {
     let hash = json.placeHash()
     if let known = valuesByHash[hash], values[known].withUnsafeBytes({ json.equals($0) }) {
@@ -82,7 +82,7 @@ struct ReceiptResource {
     }
   }
 
-  /// Makes room for so many bytes beside the shared values.
+  /// Reserves capacity for a number of bytes in addition to the shared values.
   mutating func reserve(_ byteCount: Int) { writer.reserve(byteCount) }
 
   /// Ends the writing.
@@ -138,7 +138,7 @@ struct ReceiptResource {
     if let value { writer.boolean(value) } else { writer.null() }
   }
 
-  /// Adds one JSON value as it is written.
+  /// Adds one JSON value unchanged.
   mutating func add(_ key: StaticString, json: Text?) {
     writer.key(key)
     if let json { writer.raw(json) } else { writer.null() }

@@ -4,7 +4,7 @@ import Ledger
 
 /// Keeps the write-ahead log of a database that is written all the time from growing without end.
 ///
-/// Writing back beside the writer leaves what the writer adds meanwhile, and SQLite begins its log anew only
+/// Writing back in parallel with the writer leaves what the writer adds meanwhile, and SQLite restarts its log only
 /// when nothing is left: a second, short pass holds the writer up for what the first has left.
 final class WALCheckpointer: Sendable {
   private struct State {

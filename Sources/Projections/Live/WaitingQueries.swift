@@ -1,4 +1,4 @@
-// The queue of verifications, which is nothing but a projection: what the App Store still owes an answer for.
+// The verification queue, which is only a projection: the pending receipts.
 import Base
 import Ledger
 import Revenue

@@ -11,7 +11,7 @@ package struct RegisteredApp: Sendable {
   package let receiptCount: Int
 }
 
-/// A product that the App Store sells and its app, which declares others, does not declare: whoever buys it is held to
+/// A product that the App Store sells and its app, which declares others, does not declare: its buyers are held to
 /// be a fraud.
 package struct UndeclaredProduct: Hashable, Sendable {
   package let appFamilyID: String

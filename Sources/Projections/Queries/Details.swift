@@ -1,8 +1,8 @@
-// What people are told of a receipt, an upload, a verification, a sale: plain values with their positions.
+// Details of a receipt, an upload, a verification, a sale, for display: plain values with their positions.
 package import Ledger
 package import Revenue
 
-/// A receipt as it stands.
+/// The current state of a receipt.
 package struct ReceiptDetail: Equatable, Sendable {
   package var receiptID: String
   package var appFamilyID: String
@@ -15,7 +15,7 @@ package struct ReceiptDetail: Equatable, Sendable {
   package var userIdentifier: String?
   package var firstPosition: Position
   package var lastPosition: Position
-  /// The verification whose reply says what the receipt holds now.
+  /// The verification whose reply shows the receipt's current content.
   package var replyPosition: Position?
   package var createdAtMs: Int64
   package var updatedAtMs: Int64
@@ -99,7 +99,7 @@ package struct ExceptionDetail: Equatable, Sendable {
   package var detail: String
   package var position: Position
 
-  /// Whether it says that an event is malformed.
+  /// Whether it reports a malformed event.
   package var isOfMalformedEvent: Bool { exception == ExceptionType.malformedEvent.word }
 }
 

@@ -1,4 +1,4 @@
-// Where the events of a type, a receipt, a user or an app stand, so that a replay need not look at all others.
+// The positions of the events of a type, a receipt, a user or an app, so that a replay can skip all others.
 package import Ledger
 
 extension LedgerQueries {
@@ -42,7 +42,7 @@ extension LedgerQueries {
   }
 
   /// The positions before `end` of all events of these types, in order. The projections must have come so far. Types
-  /// that no table lists stand among each other.
+  /// that no table lists are mixed with each other.
   package func positions(of types: Set<EventType>, before end: Position) throws -> [Position] {
     var result: [Position] = []
     if !types.isDisjoint(with: [.appRegistered, .snapshotCreated, .historyAccepted]) {

@@ -85,7 +85,7 @@ package final class LedgerQueries {
 
   /// The uploads of a receipt, in order.
   package func uploads(ofReceipt id: String) throws -> [UploadDetail] {
-    // All that is about a receipt stands between its first and its last event.
+    // All events of a receipt are between its first and its last one.
     try uploads(
       "\(Self.isReceipt) AND p.position BETWEEN r.first_position AND r.last_position"
     ) { Self.bind(receipt: id, to: $0) }
@@ -124,7 +124,7 @@ package final class LedgerQueries {
 
   /// The verifications of an upload, in order.
   package func verifications(ofUpload position: Position) throws -> [VerificationDetail] {
-    // They stand between the upload and its receipt's last event.
+    // They are between the upload and its receipt's last event.
     try verifications(
       """
       v.upload = ?1 AND v.position BETWEEN ?1 AND (SELECT last_position FROM receipts

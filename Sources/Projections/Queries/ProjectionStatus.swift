@@ -1,9 +1,9 @@
-// How the projections stand, without bringing them up to date.
+// The state of the projections, without bringing them up to date.
 package import Base
 package import Ledger
 import Revenue
 
-/// What `status` says of the projections.
+/// What `status` shows of the projections.
 package struct ProjectionStatus: Equatable, Sendable {
   package struct Version: Equatable, Sendable {
     package let name: String
@@ -26,7 +26,7 @@ package struct ProjectionStatus: Equatable, Sendable {
     package let verifications: Int
     package let sales: Int
     package let exceptions: Int
-    /// Sales that the App Store has not confirmed (rule R1), beside those in `sales`.
+    /// Sales that the App Store has not confirmed (rule R1), not counted in `sales`.
     package let pendingSales: Int
     /// Products that sell though their apps, which declare others, do not declare them.
     package let undeclaredProducts: [UndeclaredProduct]
@@ -48,7 +48,7 @@ package struct ProjectionStatus: Equatable, Sendable {
   package let versions: [Version]
   package let counts: Counts?
 
-  /// Whether a command that needs them must build them anew.
+  /// Whether a command that needs them must rebuild them.
   package var mustBeRebuilt: Bool { !isOfThisLog || counts == nil }
 }
 
@@ -68,7 +68,7 @@ package struct ProjectionList: Equatable, Sendable {
   package let inUseSinceMs: Int64?
   package let entries: [Entry]
 
-  /// Whether a command that needs them must build them anew.
+  /// Whether a command that needs them must rebuild them.
   package var mustBeRebuilt: Bool {
     !isOfThisLog || entries.contains { !$0.version.isCurrent }
   }
@@ -94,7 +94,7 @@ extension Projector {
     }
   }
 
-  /// How a database stands that is in no transaction.
+  /// The state of a database outside a transaction.
   package func status(of database: Database) throws(ProjectionError) -> ProjectionStatus {
     do {
       // All of one moment.

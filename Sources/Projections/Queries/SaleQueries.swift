@@ -20,7 +20,7 @@ extension LedgerQueries {
     return try confirmedByAlias + pendingSales(ofTransaction: key)
   }
 
-  /// The sales to which an upload gave something: by itself, or by its verifications.
+  /// The sales that an upload contributed to, directly or by its verifications.
   package func sales(changedByUpload position: Position) throws -> [SaleDetail] {
     try sales(
       """
@@ -65,7 +65,7 @@ extension LedgerQueries {
     }
   }
 
-  /// The purchases of a receipt: the sales that its latest reply shows or, while the App Store owes one, those
+  /// The purchases of a receipt: the sales that its latest reply shows or, while it is pending, those
   /// that its file holds.
   package func purchases(of receipt: ReceiptDetail) throws -> [SaleDetail] {
     if let position = receipt.replyPosition {

@@ -1,7 +1,7 @@
 // Whom verification trusted, and from which event on.
 package import Ledger
 
-/// A declaration of trust and where it stands.
+/// A declaration of trust and its position.
 package struct DeclaredTrust: Equatable, Sendable {
   package let position: Position
   package let trust: TrustDeclared

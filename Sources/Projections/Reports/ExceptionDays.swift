@@ -14,7 +14,7 @@ final class ExceptionDays {
     laterLines = try source.database.prepare("SELECT date_ms FROM later_lines WHERE sale = ?")
   }
 
-  /// An exception of a sale: one of its lines stands in those days.
+  /// An exception of a sale: one of its lines is in those days.
   func hold(sale: Int, saleDateMs: Int64) throws(DatabaseError) -> Bool {
     if source.isWithinDays(saleDateMs) { return true }
     if source.decidesBySaleDate { return false }
@@ -30,7 +30,7 @@ final class ExceptionDays {
   /// never left out.
   func hold(verifiedAtMs: Int64?) -> Bool { verifiedAtMs.map(source.isWithinDays) ?? true }
 
-  /// The pending sales of which a line stands in those days.
+  /// The pending sales with a line in those days.
   func pendingSales() -> [Sale] {
     guard let pending = source.pending else { return [] }
     if isAll { return pending.sales }

@@ -1,4 +1,4 @@
-// The exceptions: what a finance person must know beside the figures (rules R1–R10).
+// The exceptions: what a finance person must know in addition to the figures (rules R1–R10).
 import Base
 import JSON
 import Revenue
@@ -49,7 +49,7 @@ struct ExceptionsReport {
     days = try ExceptionDays(source)
   }
 
-  /// Writes the report; returns what stands beside its rows.
+  /// Writes the report; returns its totals and remarks.
   func write(to writer: any ReportWriter) throws -> ReportSummary {
     var rows = try recorded()
     let rates = try derived(into: &rows)

@@ -4,7 +4,7 @@ import JSON
 package import Ledger
 import Revenue
 
-/// What a JSON report says of itself before its rows.
+/// The header of a JSON report, before its rows.
 package struct ReportHeading: Sendable {
   package var request: ReportRequest
   package var ledger: LedgerIdentity

@@ -13,7 +13,7 @@ struct JournalReport {
 
   let source: ReportSource
 
-  /// Writes the report; returns what stands beside its rows.
+  /// Writes the report; returns its totals and remarks.
   func write(to writer: any ReportWriter) throws -> ReportSummary {
     let list = try SaleList(source)
     let users = try source.userIdentifiers()

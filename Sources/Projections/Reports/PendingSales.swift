@@ -1,9 +1,9 @@
-// Sales of receipts that the App Store still owes an answer for: folded beside the confirmed ones (rule R1).
+// Sales of pending receipts: folded together with the confirmed ones (rule R1).
 import AppStore
 import JSON
 import Revenue
 
-/// The pending sales as they stand now. They never change a confirmed sale and are never stored.
+/// The current pending sales. They never change a confirmed sale and are never stored.
 final class PendingSales {
   /// In the order of first observation; all are pending.
   let sales: [Sale]

@@ -39,13 +39,13 @@ package enum Report {
     try write(request, from: database) { _, _ in writer }
   }
 
-  /// Writes one report with a writer that is told how many events it rests on and their tree's root.
+  /// Writes one report with a writer that receives the number of events it is based on and their tree's root.
   @discardableResult
   package static func write(
     _ request: ReportRequest, from database: Database,
     with makeWriter: (_ size: Int, _ root: SHA256Digest) throws -> any ReportWriter
   ) throws -> ReportSummary {
-    // The figures and what stands beside them must be of one moment.
+    // The figures and their footnotes must come from the same state.
     try database.execute("BEGIN")
     defer { try? database.execute("COMMIT") }
     let head = try head(of: database)

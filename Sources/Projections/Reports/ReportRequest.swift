@@ -40,7 +40,7 @@ package enum ReportDimension: String, CaseIterable, Sendable {
   }
 }
 
-/// The date that decides where a Return or Reversal stands.
+/// The date on which a Return or Reversal counts.
 package enum RefundDate: String, CaseIterable, Sendable {
   /// Its own: a closed period never changes by it.
   case eventDate = "event-date"
@@ -76,6 +76,6 @@ package struct ReportRequest: Sendable {
   package init(_ kind: ReportKind) { self.kind = kind }
 }
 
-/// What a figure is not (rule R11). These words stand with every report that has room for them.
+/// What a figure is not (rule R11). Every report that has room for this text shows it.
 package let reportNote =
   "Operational gross at customer prices as clients reported them, not settlement."

@@ -95,7 +95,7 @@ final class ReportSource {
     shownEnvironments = shown
   }
 
-  /// Folds the pending receipts beside the confirmed sales.
+  /// Folds the pending receipts together with the confirmed sales.
   func loadPending() throws(ProjectionError) {
     pending = try PendingSales(database, symbols, arena)
     // Pending receipts may show environments that no confirmed sale has.

@@ -47,7 +47,7 @@ package struct UsedRates: Equatable, Sendable {
   package var oldest: RateDay?
 }
 
-/// What stands beside a report's rows.
+/// A report's totals and remarks.
 package struct ReportSummary: Sendable {
   package var rowCount = 0
   package var totals: [ReportTotal] = []

@@ -109,7 +109,7 @@ struct RevenueReport {
     conversion = try source.request.conversion(source.database)
   }
 
-  /// Writes the report; returns what stands beside its rows.
+  /// Writes the report; returns its totals and remarks.
   mutating func write(to writer: any ReportWriter) throws -> ReportSummary {
     // Moved out, so that it is changed in place.
     var conversion = self.conversion
@@ -180,7 +180,7 @@ struct RevenueReport {
     }
   }
 
-  /// A dimension's values: their texts, sorted as bytes, and which of these a number stands for.
+  /// A dimension's values: their texts, sorted as bytes, and which of these a number means.
   private struct Values {
     var texts: [[UInt8]] = []
     var ranks: [Int64: Int] = [:]
@@ -199,8 +199,8 @@ struct RevenueReport {
     return values
   }
 
-  /// R9: the rows by the dimensions in the order given, then currency, as bytes. In place of a dimension's
-  /// numbers stand ranks.
+  /// R9: the rows by the dimensions in the order given, then currency, as bytes. Ranks replace a
+  /// dimension's numbers.
   private func sortedPlaces(_ values: [Values]) -> [(place: Int, ranks: Key)] {
     rows.indices.map { place in
       // Currencies are numbered as their codes sort.

@@ -6,7 +6,7 @@ import Ledger
 /// A saved state of the projections: a compressed database and its header.
 package struct Snapshot: Sendable {
   package let header: SnapshotHeader
-  /// The folder that both files stand in.
+  /// The folder of both files.
   let folder: Folder
 
   /// How people call it: by its number of events.
@@ -51,7 +51,7 @@ package struct Snapshot: Sendable {
     }
   }
 
-  /// Whether the file is as long as the header says; a closer look costs reading it.
+  /// Whether the file has the length in its header; checking more requires reading it.
   var unfitFile: String? {
     let status: FileStatus?
     do throws(LedgerError) { status = try folder.status(header.file) } catch {

@@ -2,7 +2,7 @@
 import Base
 import Ledger
 
-/// 32 random bytes that stand in the snapshot's header alone: without them nobody can try whether an event's digest is
+/// 32 random bytes that only the snapshot's header has: without them one cannot test whether an event's digest is
 /// that of some content.
 struct SnapshotSalt {
   private static let byteCount = 32
@@ -28,8 +28,8 @@ struct SnapshotSalt {
 }
 
 extension Projector {
-  /// The digest of every row of every table but those that say how far the database has come: the tables by name, the
-  /// rows in the order of their keys. It is the same for equal rows, whichever way they came into the file.
+  /// The digest of every row of every table but those with the database's progress: the tables by name, the
+  /// rows in the order of their keys. It is the same for equal rows, in whatever order they were written.
   func contentDigest(of database: Database) throws(ProjectionError) -> SHA256Digest {
     do throws(DatabaseError) {
       return try database.interruptible(by: observer.isCancelled) { () throws(DatabaseError) in

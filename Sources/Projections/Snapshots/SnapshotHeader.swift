@@ -1,4 +1,4 @@
-// What stands beside a snapshot: a small JSON file that says what it is of.
+// A snapshot's header: a small JSON file that describes it.
 package import Base
 import JSON
 package import Ledger
@@ -178,7 +178,7 @@ package struct SnapshotHeader: Sendable {
   // MARK: Names
 
   /// The names that the compressed database may have: how many events, in 20 digits. The second is for one that
-  /// takes the place of another, which is whole until the new header stands.
+  /// takes the place of another, which is usable until the new header is in place.
   static func fileNames(size: Int) -> [String] {
     [".sqlite.gz", ".2.sqlite.gz"].map { baseName(size: size) + $0 }
   }

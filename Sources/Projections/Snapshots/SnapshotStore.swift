@@ -3,13 +3,13 @@ import Base
 import Glibc
 package import Ledger
 
-/// What stands in the folder `snapshots`.
+/// The content of the folder `snapshots`.
 package struct SnapshotStore {
   /// A header that can't be read, by its file's name.
   package struct Unreadable: Sendable {
     package let file: String
     package let cause: String
-    /// Of how many events it would be; nil where the file's name does not say so.
+    /// Its number of events by the file's name; nil where the name has none.
     package let size: Int?
 
     init(file: String, cause: String) {
@@ -49,7 +49,7 @@ package struct SnapshotStore {
     }
   }
 
-  /// What is there of so many events alone.
+  /// The snapshot at exactly one number of events.
   package func only(_ size: Int) -> SnapshotStore {
     var store = self
     store.snapshots = snapshots.filter { $0.header.size == size }
@@ -90,7 +90,7 @@ package struct SnapshotStore {
     .file(operation: operation, name: "snapshots/\(name)", cause: String(cString: strerror(errno)))
   }
 
-  /// Holds the lock of those who change the folder, for as long as `body` runs.
+  /// Holds the lock for changing the folder while `body` runs.
   private func withLock<Result>(
     isCancelled: () -> Bool, _ body: (Folder) throws(ProjectionError) -> Result
   ) throws(ProjectionError) -> Result {
@@ -103,11 +103,11 @@ package struct SnapshotStore {
     }
   }
 
-  /// Saves a database that nobody changes. One of as many events is replaced, and can be used until it is.
+  /// Saves a database that is not changing. A snapshot at the same position is replaced, and can be used until then.
   /// - Parameters:
   ///   - content: the digest of its rows.
   ///   - append: makes the event that vouches for the snapshot durable, and returns its position. Where it throws no
-  ///     snapshot comes into being.
+  ///     snapshot is created.
   func save(
     _ database: Int32, _ progress: Progress, _ projections: [ProjectionIdentity],
     content: SHA256Digest, isCancelled: () -> Bool,
@@ -144,7 +144,7 @@ package struct SnapshotStore {
       }
       defer { close(writtenHeader.descriptor) }
       try inLedger { () throws(LedgerError) in
-        // Without a header that names it the file is none that anybody reads.
+        // Without a header that names it the file is never read.
         try folder.rename(Self.buildingName(file), to: file, of: written.descriptor)
         do throws(LedgerError) {
           try folder.sync()
@@ -264,7 +264,7 @@ package struct SnapshotStore {
   // MARK: Removing
 
   /// Removes all that `choose` does not keep: other snapshots, headers that can't be read, what interrupted work
-  /// left. Returns the names of the snapshots that went, and those that were kept.
+  /// left. Returns the names of the removed snapshots and of those kept.
   /// - Parameter choose: is given all snapshots, by size; none comes meanwhile.
   package func prune(
     isCancelled: () -> Bool = { false },
@@ -289,7 +289,7 @@ package struct SnapshotStore {
       let goners = found.filter { name in
         !names.contains(name) && (name.hasSuffix(".json") || name.hasSuffix(".sqlite.gz"))
       }.sorted()
-      // Headers first: a file without one is none that anybody reads.
+      // Headers first: a file without one is never read.
       try inLedger { () throws(LedgerError) in
         for suffix in [".json", ".sqlite.gz"] {
           for name in goners where name.hasSuffix(suffix) { try folder.unlink(name) }
@@ -309,7 +309,7 @@ extension Projector {
   /// Saves the projections as they are once they are caught up, or as they were when the log had so many
   /// events.
   /// - Parameter append: makes the event that vouches for the snapshot durable, and returns its position. Where it
-  ///   throws no snapshot comes into being.
+  ///   throws no snapshot is created.
   package func createSnapshot(
     at size: Int? = nil, append: (EventDraft) throws -> Position
   ) throws(ProjectionError) -> Snapshot {

@@ -43,7 +43,7 @@ final class AppCatalogue {
     bundleFamilies[TextKey(text: bundle)]?.utf8.elementsEqual(family) ?? false
   }
 
-  /// Takes in a registration, which replaces an earlier one of the family as a whole.
+  /// Applies a registration, which replaces an earlier one of the family as a whole.
   func add(_ app: AppRegistered) {
     for (bundle, family) in bundleFamilies where family == app.appFamilyID {
       bundleFamilies[bundle] = nil

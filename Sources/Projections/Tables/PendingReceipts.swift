@@ -1,4 +1,4 @@
-// Receipts that were verified locally and that the App Store still owes an answer for (rule R1, *pending*).
+// Receipts that were verified locally and have no final reply yet (rule R1, *pending*).
 import AppStore
 import Base
 import JSON
@@ -105,7 +105,7 @@ struct PendingReceipts {
 }
 
 extension PendingEnvironment {
-  /// SQL: a receipt's environment as text; where only the file can name it, what the file says. The query reads
+  /// SQL: a receipt's environment as text; where only the file can name it, from the file. The query reads
   /// `receipts r LEFT JOIN pending_receipts q ON q.receipt = r.id`.
   static let ofReceiptSQL =
     "coalesce(nullif(\(storedSQL), 'Unknown'), q.environment, \(storedSQL))"

@@ -1,4 +1,4 @@
-// The receipts of a fold: what is known of each, whoever uploaded it.
+// The receipts of a fold: what is known of each, across all its uploads.
 import JSON
 import Ledger
 import Revenue
@@ -7,7 +7,7 @@ import Revenue
 enum ReceiptState: Int8, CaseIterable {
   case pending, valid, invalid, unavailable
 
-  /// The word in reports.
+  /// Its name in reports.
   var word: StaticString {
     switch self {
     case .pending: "pending"
@@ -34,7 +34,7 @@ struct ReceiptRecord {
   var purchases = 0
   var firstPosition: Int
   var lastPosition: Int
-  /// The verification whose reply says what the receipt holds now, or −1.
+  /// The verification whose reply shows the receipt's current content, or −1.
   var replyPosition = -1
   var isLocallyValid = false
   /// Whether the App Store's answer is final (rule R1).
@@ -45,19 +45,19 @@ struct ReceiptRecord {
   var lastUpload = -1
   /// The event with the newest final reply, valid or not, or −1.
   var answerPosition = -1
-  /// What its own newest verification says, and what any of its uploads was found guilty of first.
+  /// The result of its own newest verification, and the first fraud of any of its uploads.
   var ownFraud = Fraud.none
   var uploadFraud = Fraud.none
   /// Whether the table of pending receipts has it.
   var isStoredAsPending = false
-  /// What its row says of `isFinal`; nil where it has none.
+  /// The stored value of `isFinal`; nil where it has no row.
   var storedIsFinal: Bool?
   var isChanged = true
 
-  /// Whether it was verified locally and the App Store still owes an answer (rule R1).
+  /// Whether it was verified locally and is pending (rule R1).
   var isPending: Bool { isLocallyValid && !isFinal }
 
-  /// Takes in what a verification proves; the first proof since a valid answer holds.
+  /// Applies what a verification proves; the first proof since a valid reply counts.
   mutating func note(ownFraud fraud: Fraud) {
     if fraud.reason == .none || ownFraud.reason == .none { ownFraud = fraud }
   }
@@ -90,7 +90,7 @@ final class ReceiptTable {
   private var nextNumber: Int32
   /// For rows whose `is_final` is new or changes, and for all others.
   private var targets: [RowTarget?] = [nil, nil]
-  /// So many receipts were looked at by `storeSettled`.
+  /// How many receipts `storeSettled` has looked at.
   private var settledCount = 0
   private lazy var selectByID = Result { () throws(DatabaseError) in
     try database.prepare(
@@ -265,7 +265,7 @@ final class ReceiptTable {
   private func target(
     of receipt: ReceiptRecord, _ rows: RowWriter
   ) throws(DatabaseError) -> RowTarget {
-    // The index of the open ones is left alone where it would stay as it is. A fold from nothing may write a receipt
+    // The index of the open ones is not touched where it would not change. A fold from nothing may write a receipt
     // twice, and the later state must come last.
     let isFinalStays = !isFresh && receipt.isFinal == receipt.storedIsFinal
     let index = isFinalStays ? 1 : 0

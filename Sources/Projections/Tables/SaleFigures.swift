@@ -38,10 +38,10 @@ struct SaleFigures: Equatable {
 
   /// The size of one sale's figures.
   static let byteCount = 48
-  /// So many sales share a row: with its header it just fits a page of 8 KiB.
+  /// How many sales share a row: with its header it just fits a page of 8 KiB.
   static let rowCapacity = 168
 
-  /// Little-endian integers, without gaps, in the order in which they stand here.
+  /// Little-endian integers, without gaps, in the order of this declaration.
   func write(to bytes: UnsafeMutableRawPointer) {
     bytes.storeBytes(of: saleDateMs.littleEndian, as: Int64.self)
     bytes.storeBytes(of: priceMicros.littleEndian, toByteOffset: 8, as: Int64.self)

@@ -11,9 +11,9 @@ final class SaleTable: SaleSource {
   private var transactionTarget: RowTarget?
   private var lineTarget: RowTarget?
   private var figures: SaleFiguresTable
-  /// Hears of each sale that is written; nil where nobody listens.
+  /// Receives each sale that is written; nil where it is not needed.
   var additional: AdditionalFold?
-  /// So many sales were looked at by `storeSettled`.
+  /// How many sales `storeSettled` has looked at.
   private var settledCount = 0
   private lazy var selectByKey = Result { () throws(DatabaseError) in
     try database.prepare(
@@ -277,7 +277,7 @@ final class SaleTable: SaleSource {
 
   private func unlessLeast(_ value: Int64) -> Int64? { value == .min ? nil : value }
 
-  /// Beside the sale's own transaction, which stands in its row.
+  /// Besides the sale's own transaction, which is in its row.
   private func storeTransactions(
     of place: Int, _ sales: SaleStore, _ rows: RowWriter
   ) throws(DatabaseError) {
@@ -295,7 +295,7 @@ final class SaleTable: SaleSource {
     }
   }
 
-  /// A sale's lines only grow in number: what is written anew replaces what was there.
+  /// A sale's lines only grow in number: a new write replaces what was there.
   private func writeLines(
     of sale: Sale, _ sales: SaleStore, _ rows: RowWriter
   ) throws(DatabaseError) {

@@ -13,7 +13,7 @@ extension StringInterner {
 /// Writes symbols that the database does not have.
 struct SymbolRows {
   private let symbols: StringInterner
-  /// So many are in the database already.
+  /// How many are in the database already.
   private var storedCount: Int
   private var target: RowTarget?
 

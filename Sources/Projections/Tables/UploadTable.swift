@@ -1,4 +1,4 @@
-// The uploads of a fold, and what they say about the sales that their verifications will show.
+// The uploads of a fold, and what they tell about the sales that their verifications will show.
 import Base
 import JSON
 import Ledger
@@ -86,7 +86,7 @@ final class UploadTable {
     return upload
   }
 
-  /// One that the database has. The statement is done with before anybody goes on: rows may be written then, by
+  /// One that the database has. The statement is reset before this returns: after that rows may be written by
   /// another thread and on the same connection.
   private func fetch(_ position: Int) throws(DatabaseError) -> Recent? {
     try rows.drain()

@@ -17,8 +17,8 @@ final class VerificationTable {
   private var recentHost: Symbol = .none
 
   /// - Parameters:
-  ///   - keeper: keeps a word until the next event.
-  ///   - answerTimes: hears of final answers; nil where nobody asks for them.
+  ///   - keeper: keeps a text until the next event.
+  ///   - answerTimes: receives final replies; nil where they are not needed.
   init(
     _ rows: RowWriter, _ symbols: StringInterner, _ keeper: TextKeeper, _ receipts: ReceiptTable,
     _ openUploads: OpenUploads, _ answerTimes: AnswerTimes?
@@ -75,7 +75,7 @@ final class VerificationTable {
     _ result: ReceiptVerifiedView, _ number: Int32, _ environment: Symbol, _ event: EventLine,
     purchases: Int?, replyPosition: Int
   ) throws(DatabaseError) {
-    // A reply about something else leaves the answer owed, whatever its status.
+    // After a reply about something else the receipt is still pending, whatever the status.
     let isFinal =
       result.authority == .appStore && result.outcome != .unreachable
       && Self.isFinal(result.status)
@@ -130,13 +130,13 @@ final class VerificationTable {
     return Fraud(reason: reason, position: event.position)
   }
 
-  /// R1: the statuses after which the App Store owes no answer.
+  /// R1: the statuses of a final reply.
   private static func isFinal(_ status: Int64?) -> Bool {
     status == 0 || status == 21003 || status == 21006 || status == 21010
   }
 }
 
-/// How outcomes stand in the table `verifications`.
+/// How the table `verifications` encodes outcomes.
 enum OutcomeCode: Int8 {
   case valid, invalid, unreachable
 
