@@ -8,7 +8,7 @@ package protocol EventAppender {
   /// Hands over drafts that are appended together. It returns before they are durable, and waits only
   /// for room.
   func submit(_ drafts: [EventDraft]) throws(LedgerError) -> Ticket
-  /// Waits until the submitted drafts are durable, and says where they stand.
+  /// Waits until the submitted drafts are durable, and returns their positions.
   func positions(of ticket: Ticket) throws(LedgerError) -> Range<Position>
   /// Waits until each of these submissions is durable or lost.
   func outcome(of tickets: [Ticket]) -> AppendOutcome
@@ -18,7 +18,7 @@ package protocol EventAppender {
 
 /// What became of some submissions.
 package struct AppendOutcome {
-  /// Where each stands, in their order; nil for one that is not known to be durable. On a full disk a submission
+  /// The position of each, in their order; nil for one that is not known to be durable. On a full disk a submission
   /// may be lost and a smaller one after it kept.
   package var positions: [Range<Position>?] = []
   /// Why the first of those was lost; nil where none was.

@@ -17,12 +17,12 @@ package enum SecretText {
     let bytes = Array(text.utf8)
     if bytes.count < runLengthMin { return false }
     if bytes.count > pathLengthMax { return true }
-    // Slashes stand in base64 and part the names of a path: both readings count.
+    // Slashes occur in base64 and separate the names of a path: both readings count.
     return runs(of: bytes, with: false).contains { looksRandom(bytes[$0]) || isLongHex(bytes[$0]) }
       || runs(of: bytes, with: true).contains { $0.count >= 32 && looksRandom(bytes[$0]) }
   }
 
-  /// What stands in place of a text that is not shown.
+  /// What is shown instead of a text.
   package static func substitute(_ text: some StringProtocol) -> String {
     "[\(text.unicodeScalars.count) characters, not shown]"
   }
@@ -54,7 +54,7 @@ package enum SecretText {
     }
   }
 
-  /// Whether letters and digits stand beside one another as chance puts them: of random base64 about half of the
+  /// Whether letters and digits are mixed as chance mixes them: of random base64 about half of the
   /// neighbours are of different kinds, of words, dates and numbers few.
   private static func looksRandom(_ run: ArraySlice<UInt8>) -> Bool {
     if run.starts(with: tokenPrefix.utf8) { return true }

@@ -24,7 +24,7 @@ struct CSVError: Error, Equatable, CustomStringConvertible {
   var description: String { cause.rawValue }
 }
 
-/// Reads record after record. After an error it goes on with the next line.
+/// Reads record after record. After an error it continues with the next line.
 struct CSVReader {
   private let bytes: [UInt8]
   private var place = 0
@@ -110,7 +110,7 @@ struct CSVReader {
     guard place < bytes.count else { return }
     if bytes[place] == 0x0D {
       guard place + 1 < bytes.count, bytes[place + 1] == 0x0A else {
-        // A CR alone at the very end harms nobody.
+        // A lone CR at the very end is harmless.
         if place + 1 == bytes.count {
           place += 1
           return

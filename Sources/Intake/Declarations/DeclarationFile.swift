@@ -81,7 +81,7 @@ enum DeclarationLimits {
   static let appendBytes = 8 << 20
   /// How many wrong lines are listed.
   static let problemCount = 100
-  /// Of any text in a cell that is stored as it is.
+  /// Of any text in a cell that is stored unchanged.
   static let textCharacters = 255
 }
 

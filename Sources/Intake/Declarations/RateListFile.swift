@@ -83,7 +83,7 @@ private struct RateCollector {
   private var dayIndexes: [DayKey: Int] = [:]
   private var seen: [Pair: (line: Int, rate: Decimal18)] = [:]
 
-  /// Adds a rate; says what is wrong with it, if anything is.
+  /// Adds a rate; returns what is wrong with it, if anything is.
   mutating func add(
     _ date: CivilDate, _ base: Currency, _ quote: Currency, _ text: String, line: Int
   ) -> String? {
@@ -110,7 +110,7 @@ private struct RateCollector {
   }
 }
 
-/// How a file's lines are laid out, as its header says.
+/// The layout of a file's lines, from its header.
 private enum RateLayout {
   case plain(ColumnMap)
   /// The currency of each column after the date; nil for one that is left out.

@@ -48,7 +48,7 @@ package final class ImportInput {
   private init(_ file: FileSource) throws(IntakeError) {
     self.file = file
     name = file.name
-    // A regular standard input may stand anywhere; a shell's redirection puts it at the beginning.
+    // A regular file as standard input may be at any offset; a shell's redirection starts at the beginning.
     if file.sizeBytes != nil { try file.rewind() }
     peeked = []
     while peeked.count < 2 {

@@ -188,7 +188,7 @@ final class ImportLineParser {
       return nil
     }
     let reply = try Reply(replyBytes, keeper)
-    // It stands in the reply too: a name that is none need not stand there twice.
+    // It is in the reply too: an invalid name need not be stored twice.
     let environment = reply.environment.flatMap {
       $0.count <= EventLimits.environmentBytes ? $0 : nil
     }

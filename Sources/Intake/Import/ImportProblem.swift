@@ -1,11 +1,11 @@
-// What is reported of single lines while an import runs.
+// Problems of single lines that an import reports.
 
-/// Everything that there is to say about one line.
+/// All problems of one line.
 package struct ImportProblem: Equatable, Sendable, CustomStringConvertible {
   package enum Severity: String, Sendable {
     /// The line was not imported.
     case refused
-    /// The line was imported, or was looked at as if it were.
+    /// The line was imported, or checked as if it were.
     case warning
   }
 

@@ -52,7 +52,7 @@ package final class Importer<Appender: EventAppender> {
     var isNewFamily: Bool
   }
 
-  /// So many uploads may be pending, and so many are then looked at together.
+  /// The number of uploads that may be pending and are then looked up together.
   private static var pendingMax: Int { 2048 }
   private static var confirmedAtOnce: Int { 256 }
 
@@ -116,7 +116,7 @@ package final class Importer<Appender: EventAppender> {
     }
   }
 
-  /// Makes durable what was submitted, and finds out where it stands. The counts are then those of what is
+  /// Makes durable what was submitted, and gets its positions. The counts are then those of what is
   /// durable, whatever came between.
   private func settle() {
     do throws(LedgerError) {
@@ -205,7 +205,7 @@ package final class Importer<Appender: EventAppender> {
       let isKnown = ownLines.contains(digest) || known.contains(digest)
       let verdict = isKnown ? nil : parser.read(bytes) { judge($0, number: number, digest: digest) }
       if stop.isSet {
-        // Whoever could not look something up has asked for the end: its answers count for nothing.
+        // A failed lookup has requested a stop: its answers are not used.
         summary.lines -= 1
         summary.isInterrupted = true
         return
@@ -344,7 +344,7 @@ package final class Importer<Appender: EventAppender> {
     }
   }
 
-  /// No bundle id that the App Store takes is longer.
+  /// The App Store accepts no longer bundle id.
   private static var bundleIDBytesMax: Int { 255 }
 
   /// The app family of a bundle id; nil, without a problem, where it is to be registered.
@@ -378,12 +378,12 @@ package final class Importer<Appender: EventAppender> {
       version: EventType.appRegistered.currentVersion, data: event.data, references: [])
   }
 
-  /// The result of the local check; nil where a recorded reply makes it needless. The first pass of two
-  /// has no use for it: a bad signature refuses no line.
+  /// The result of the local check; nil where a recorded reply makes it unnecessary. The first pass of two
+  /// does not need it: a bad signature makes no line bad.
   private func checkSignature(_ subject: LineDrafts.Subject) -> LocalVerification? {
     if phase == .checking { return .valid }
     if subject.line.recorded != nil, !options.checksSignatures { return nil }
-    // What cannot be decoded cannot be genuine.
+    // A receipt that cannot be decoded cannot be genuine.
     guard let receipt = subject.receipt else { return .signatureInvalid }
     return subject.line.fields.receiptFile.withUnsafeBytes { verifier.check($0, receipt) }
   }

@@ -6,7 +6,7 @@ import Ledger
 
 /// Makes the events of lines.
 struct LineDrafts {
-  /// A line as far as it is the same whether it is recorded or only checked.
+  /// The part of a line that is the same whether it is imported or only checked.
   struct Subject {
     var line: ImportLine
     /// Nil where the file cannot be decoded, which only an operator's word makes acceptable.

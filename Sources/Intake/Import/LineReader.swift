@@ -103,7 +103,7 @@ package final class LineReader {
     }
   }
 
-  /// Reads once more behind what is there, having made room.
+  /// Makes room and reads more after the content.
   private func refill() throws(IntakeError) {
     if start > 0, start == end || end == capacity {
       memmove(buffer, buffer + start, end - start)

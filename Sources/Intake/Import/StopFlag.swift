@@ -1,7 +1,7 @@
 // The operator's wish to stop, looked at between lines and while waiting for input.
 import Synchronization
 
-/// A flag that is set once, or a question asked of whoever takes the signals.
+/// A flag that is set once, or a query to the signal handling.
 package final class StopFlag: Sendable {
   private let flag = Atomic<Bool>(false)
   private let isRequested: @Sendable () -> Bool

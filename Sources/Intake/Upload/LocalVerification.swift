@@ -1,4 +1,4 @@
-// The result of checking a receipt's signature here, as it is recorded.
+// The result of checking a receipt's signature locally, as recorded.
 package import AppStore
 package import Ledger
 
@@ -28,7 +28,7 @@ package struct LocalVerification: Equatable, Sendable {
   package func data(of receipt: Receipt?, occurredAtMs: Int64) -> [UInt8] {
     var event = ReceiptVerified(
       authority: .local, outcome: outcome, occurredAtMs: occurredAtMs)
-    // What nobody has signed may be of any length, and the projections keep each name.
+    // Unsigned text may have any length, and the projections keep each name.
     event.environment = receipt.flatMap(PendingEnvironment.named).flatMap {
       $0.utf8.count <= EventLimits.environmentBytes ? $0 : nil
     }
@@ -37,7 +37,7 @@ package struct LocalVerification: Equatable, Sendable {
   }
 }
 
-/// Whoever can check a receipt's signature.
+/// A checker of receipt signatures.
 package protocol SignatureChecker {
   /// Checks the signature of a receipt file that was decoded as `receipt`.
   func check(_ receiptFile: UnsafeRawBufferPointer, _ receipt: Receipt) -> LocalVerification

@@ -1,4 +1,4 @@
-// Who a receipt is: its digest, and its id within an app family.
+// A receipt's identity: its digest, and its id within an app family.
 package import Base
 
 /// A receipt's identity. The same receipt uploaded again to the same app family has the same.

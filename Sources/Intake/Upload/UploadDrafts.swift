@@ -5,7 +5,7 @@ package import Ledger
 
 /// Makes events that are appended together.
 package enum UploadDrafts {
-  /// What an upload's event says beside the request's own fields.
+  /// What an upload's event contains besides the request's own fields.
   package struct Context {
     package var identity: ReceiptIdentity
     package var appFamily: UUID16
@@ -53,7 +53,7 @@ package enum UploadDrafts {
       version: EventType.receiptUploaded.currentVersion, data: data)
   }
 
-  /// A verification of an upload that stands among the drafts of the same append.
+  /// A verification of an upload among the drafts of the same append.
   /// - Parameter data: without the upload's position.
   package static func verification(_ data: [UInt8], ofDraftAt index: Int) -> EventDraft {
     draft(
@@ -64,7 +64,7 @@ package enum UploadDrafts {
   /// A verification of an upload that the ledger holds.
   package static func verification(_ data: [UInt8]) -> EventDraft { draft(data, []) }
 
-  /// A verification of an upload that the ledger holds, by a reply that stands first among the drafts
+  /// A verification of an upload that the ledger holds, by a reply that is first among the drafts
   /// of the same append.
   /// - Parameter data: without the reply's position.
   package static func verificationByFirstDraft(_ data: [UInt8]) -> EventDraft {

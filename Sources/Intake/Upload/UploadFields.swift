@@ -7,7 +7,7 @@ import Revenue
 
 /// An upload whose every field was found good.
 package struct UploadFields: Sendable {
-  /// What an upload says about the user's IP address.
+  /// What an upload tells about the user's IP address.
   package enum ClientAddress: Equatable, Sendable {
     case absent
     /// `null` or the word `"NULL"`: it must not be stored.
@@ -63,7 +63,7 @@ package struct UploadFieldReader {
   /// Whether the upload asks that its client's address not be kept, as far as it was read.
   package var withholdsClientAddress: Bool { clientAddress == .withheld }
 
-  /// Takes the value that the cursor stands before, if `key` names a property of an upload.
+  /// Takes the value at the cursor if `key` names a property of an upload.
   /// - Returns: false, with the value unread, for any other key.
   package mutating func take(
     _ key: JSONString, from cursor: inout JSONCursor
