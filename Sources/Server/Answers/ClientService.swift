@@ -33,7 +33,7 @@ package struct ClientUpload: Sendable {
   }
 }
 
-/// Whoever answers the client API.
+/// The service that answers the client API.
 package protocol ClientService: AnyObject, Sendable {
   /// Takes an upload and calls `completion` exactly once, on any thread, also before it returns. Never
   /// blocks for long: what can't be queued is answered `unavailable`.
@@ -43,7 +43,7 @@ package protocol ClientService: AnyObject, Sendable {
     _ id: UUID16, of appFamily: UUID16, completion: @escaping @Sendable (ClientAnswer) -> Void)
   /// Whether events can be appended.
   var canAppend: Bool { get }
-  /// Why an upload would not be taken now; nil where it would.
+  /// Why an upload would not be accepted now; nil where it would.
   var refusal: UploadRefusal? { get }
 }
 

@@ -27,15 +27,15 @@ package struct Configuration: Sendable, Equatable {
     /// The first pause, doubled each time, with jitter, up to the ceiling.
     package var retryFirstMs: Int64 = 10_000
     package var retryCeilingMs: Int64 = 3_600_000
-    /// An upload whose receipt was answered so recently takes that answer; 0 never.
+    /// An upload reuses a final reply that is at most this old; 0 disables that.
     package var reuseReplyMs: Int64 = 60_000
 
     package init() {}
   }
 
-  /// Whom to trust beside Apple's root.
+  /// Whom to trust besides Apple's root.
   package struct Trust: Sendable, Equatable {
-    /// SHA-256 fingerprints of roots pinned beside Apple's, for a test authority.
+    /// SHA-256 fingerprints of roots pinned in addition to Apple's, for a test authority.
     package var additionalRoots: [SHA256Digest] = []
     /// DER certificates for transaction receipts.
     package var transactionIntermediates: [[UInt8]] = []
@@ -53,7 +53,7 @@ package struct Configuration: Sendable, Equatable {
     }
   }
 
-  /// One token, as it is kept.
+  /// One token, as stored.
   package struct Token: Sendable, Equatable {
     /// The public name by which it is listed and revoked.
     package var id: String
@@ -90,7 +90,7 @@ package struct Configuration: Sendable, Equatable {
   package var verification = Verification()
   package var trust = Trust()
   package var tokens: [Token] = []
-  /// App Store shared secrets, by the app family's id. They stand in no message.
+  /// App Store shared secrets, by the app family's id. No message contains them.
   package var sharedSecrets: [String: [UInt8]] = [:]
   /// Settings of single apps, by the app family's id.
   package var apps: [String: App] = [:]

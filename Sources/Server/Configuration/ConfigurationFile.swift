@@ -23,7 +23,7 @@ package struct ConfigurationFile: Sendable {
   /// A configuration, and what it was read from.
   struct Loaded: Sendable {
     var configuration = Configuration()
-    /// The JSON as it stands; an empty object where there is no file.
+    /// The JSON of the file; an empty object where there is no file.
     var root = JSONValue.object([])
     /// The stamps of the file and of the files that it names; nil where one could not be seen.
     var stamps: [SmallFile.Stamp?] = []
@@ -135,7 +135,7 @@ package struct ConfigurationFile: Sendable {
     }
   }
 
-  /// Ends a token, which stays listed; says whether it had been ended before. Nil where there is none of
+  /// Revokes a token, which stays listed; returns whether it was revoked before. Nil where there is none of
   /// that id.
   package func revokeToken(
     id: String, nowMs: Int64 = Timestamp.now()

@@ -130,7 +130,7 @@ struct ConfigurationReader {
     }
     var result: [String: [UInt8]] = [:]
     for (index, member) in members.enumerated() {
-      // Whoever mixed the two up has written the secret where the id belongs: it is not shown.
+      // An operator may have swapped the two and put the secret where the id belongs: it is not shown.
       guard let id = UUID16(member.key)?.description else {
         fail(path, "key number \(index + 1) is not an app family id")
         continue

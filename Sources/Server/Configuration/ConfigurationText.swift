@@ -67,7 +67,7 @@ extension Configuration.Token {
 }
 
 extension Configuration {
-  /// What stands in place of a secret.
+  /// What is shown instead of a secret.
   package static let mask = "(set)"
 
   /// The configuration in effect, defaults included, as JSON without any secret: of tokens all but the

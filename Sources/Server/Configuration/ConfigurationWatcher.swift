@@ -25,7 +25,7 @@ package final class ConfigurationWatcher: Sendable {
   private let onProblem: @Sendable (ConfigurationError) -> Void
   private let onMended: @Sendable () -> Void
   private let isStopping = Atomic<Bool>(false)
-  /// Held by whoever looks, so that changes are told one after the other.
+  /// Held while looking, so that changes are reported one after the other.
   private let looking = Monitor(())
   private let thread = Monitor<WorkerThread?>(nil)
 
@@ -49,7 +49,7 @@ package final class ConfigurationWatcher: Sendable {
     self.onChange = onChange
     self.onProblem = onProblem
     self.onMended = onMended
-    // The thread must not keep the watcher alive, or nobody would ever end it.
+    // The thread must not retain the watcher, or the watcher would never be freed.
     let started = try WorkerThread { [weak self] in
       while let watcher = self, !watcher.isStopping.load(ordering: .acquiring) {
         watcher.look()
@@ -64,7 +64,7 @@ package final class ConfigurationWatcher: Sendable {
   /// The configuration in effect.
   package var current: Configuration { state.withLock { $0.configuration } }
 
-  /// Ends the watching; `current` stays as it is. Calling it again does nothing.
+  /// Stops watching; `current` keeps its value. Calling it again does nothing.
   package func stop() {
     isStopping.store(true, ordering: .releasing)
     thread.withLock { $0.take() }?.join()
@@ -74,7 +74,7 @@ package final class ConfigurationWatcher: Sendable {
     for _ in 0..<10 where !watcher.isStopping.load(ordering: .acquiring) { usleep(100_000) }
   }
 
-  /// Looks at the file now, and takes over what has changed.
+  /// Looks at the file now, and applies its changes.
   package func look() {
     looking.withLock { _ in
       let (paths, stamps, isFresh) = state.withLock { ($0.paths, $0.stamps, $0.isFresh) }
@@ -107,7 +107,7 @@ package final class ConfigurationWatcher: Sendable {
     } catch {
       let isNew = state.withLock { state in
         defer {
-          // What it names may be mended without a change of the file itself.
+          // A file that it names may be repaired without a change of config.json itself.
           state.isFresh = true
           state.reported = error
         }

@@ -79,7 +79,7 @@ enum SmallFile {
     return try read(descriptor, sizeBytesMax: sizeBytesMax)
   }
 
-  /// Reads a file that stands anywhere.
+  /// Reads a file at any path.
   static func read(_ path: String, sizeBytesMax: Int) throws(Failure) -> Content {
     // A pipe in its place must not keep anyone waiting.
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)

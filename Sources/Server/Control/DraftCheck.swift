@@ -1,4 +1,4 @@
-// Looks at drafts from another process before they become part of the log for ever.
+// Validates drafts from another process before they become a permanent part of the log.
 import AppStore
 import Base
 import Intake
@@ -11,7 +11,7 @@ struct DraftCheck {
   /// Why drafts cannot become events of this program.
   enum Refusal: Error {
     case fault(String)
-    /// The log could not be looked at.
+    /// The log could not be read.
     case ledger(LedgerError)
   }
 
@@ -95,7 +95,7 @@ struct DraftCheck {
 
   // MARK: Members
 
-  /// Decodes the data, also the values that the fold leaves to whoever reads them.
+  /// Decodes the data, also the values that the fold leaves to its readers.
   private static func decode(_ type: EventType, _ data: JSONBytes) throws {
     func require(_ isRight: Bool, _ field: String) throws(EventError) {
       if !isRight { throw .badField(type, field: field) }
@@ -179,7 +179,7 @@ struct DraftCheck {
     return found
   }
 
-  /// Throws unless a member names an earlier event that is what the member says.
+  /// Throws unless a member names an earlier event of the required kind.
   private mutating func resolve(
     _ member: String, _ named: Named, at index: Int, of drafts: [EventDraft]
   ) throws {

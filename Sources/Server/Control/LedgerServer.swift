@@ -1,4 +1,4 @@
-// Everything that a running server is made of, put together and taken apart in the right order.
+// All parts of a running server, started and stopped in the right order.
 import AppStore
 import Base
 import Glibc
@@ -6,7 +6,7 @@ package import Ledger
 package import Projections
 import Synchronization
 
-/// What a server is told beside config.json.
+/// A server's options besides config.json.
 package struct LedgerServerOptions: Sendable {
   /// Where the client API listens.
   package var listen = "127.0.0.1:8080"
@@ -14,7 +14,7 @@ package struct LedgerServerOptions: Sendable {
   package var metricsListen: String?
   /// Where access log lines go; it stays the caller's.
   package var accessLogDescriptor: Int32?
-  /// So long may requests that are under way take at the end.
+  /// How long requests in progress may take at the end.
   package var graceMs: Int64 = 8_000
   /// Told what an operator should know; one line, without a secret. Called on any thread.
   package var say: @Sendable (String) -> Void = { _ in }
@@ -122,10 +122,10 @@ package final class LedgerServer: Sendable {
   package var port: UInt16 { http.port }
   package var metricsPort: UInt16? { http.metricsPort }
 
-  /// Waits so long at most for the moment in which nothing can be appended any more; whether it came.
+  /// Waits, up to a limit, until appends are impossible; returns whether that happened.
   package func waitForFailure(limitMs: Int64) -> Bool { hasFailed.wait(limitMs: limitMs) }
 
-  /// Takes nothing new, answers what is under way, and closes the log. Calling it again does nothing.
+  /// Accepts nothing new, answers what is in progress, and closes the log. Calling it again does nothing.
   ///
   /// Throws what closing the log throws, also a failure that came before.
   package func stop() throws(LedgerError) {

@@ -1,16 +1,16 @@
-// What is said over ledger.sock, byte by byte; docs/handover.md explains it.
+// The protocol on ledger.sock, byte by byte; docs/handover.md explains it.
 import Ledger
 
 /// The frames of the hand-over: a length, a kind, a content.
 enum RemoteAppendProtocol {
-  /// Raised when a frame changes its meaning. Both sides must speak the same.
+  /// Raised when a frame changes its meaning. Both sides must use the same version.
   static let version: UInt8 = 2
   static let socketName = "ledger.sock"
   /// Length of the content in 4 bytes, then the kind.
   static let headerByteCount = 5
-  /// Besides its data a draft takes less here than the line that is made of it.
+  /// Besides its data a draft takes fewer bytes here than its line in the log.
   static let contentByteCountMax = Format.frameByteCountMax + 64
-  /// A client may ask for the positions of so many submissions back, and for so many at once.
+  /// A client may ask for the positions of this many past submissions, and have this many in flight.
   static let submissionsKept = 1 << 16
 
   /// The kinds of frames.

@@ -4,15 +4,15 @@ import Glibc
 package import Ledger
 
 /// Takes drafts from commands of the same user and appends them. One session at a time may append;
-/// whoever comes beside it waits a while for its turn.
+/// any other waits a while for its turn.
 package final class RemoteAppendServer: Sendable {
-  /// Limits; the defaults are what docs/handover.md says.
+  /// Limits; docs/handover.md has the defaults.
   package struct Options: Sendable {
     /// Connections at once, those that wait for their turn included.
     package var connectionsMax = 4
     /// How long a session waits for its turn.
     package var turnTimeoutMs: Int32 = 10_000
-    /// How long a session may say nothing.
+    /// How long a session may be silent.
     package var idleTimeoutMs: Int32 = 900_000
     /// How long a greeting, or the next piece of a frame, may take to come.
     package var pieceTimeoutMs: Int32 = 30_000
@@ -29,7 +29,7 @@ package final class RemoteAppendServer: Sendable {
   struct State {
     var sessions: [Int: Session] = [:]
     var nextSession = 0
-    /// The session whose turn it is, and its process.
+    /// The session that may append, and its process.
     var turn: (session: Int, processID: Int32)?
     var isStopping = false
   }
@@ -44,10 +44,10 @@ package final class RemoteAppendServer: Sendable {
   private let thread = Monitor<WorkerThread?>(nil)
 
   /// Begins to listen, until `stop()`. The writer is to be closed after that. A socket that a dead server left
-  /// is replaced: the writer's lock says that no other server lives.
+  /// is replaced: the writer's lock proves that no other server is running.
   /// - Parameter onAppended: told when a session's events have become durable, on that session's thread.
   /// - Parameter onOutcome: told why an append failed, or nil where appends have succeeded; on that thread, too.
-  /// - Parameter onRetry: told that everything that waits for the App Store is to be tried now.
+  /// - Parameter onRetry: called to try all pending receipts now.
   package init(
     writer: LedgerWriter, options: Options = Options(),
     onAppended: @escaping @Sendable () -> Void = {},
@@ -116,7 +116,7 @@ package final class RemoteAppendServer: Sendable {
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
         admit(RemoteAppendConnection(descriptor))
       } else if errno != EINTR, errno != ECONNABORTED, !state.withLock({ $0.isStopping }) {
-        // No descriptors left, as a rule: others end meanwhile.
+        // Usually no descriptors are left: others end meanwhile.
         usleep(100_000)
       }
     }
@@ -152,7 +152,7 @@ package final class RemoteAppendServer: Sendable {
   private func refuse(_ connection: RemoteAppendConnection, _ cause: String) {
     let error = LedgerError(
       .locked, operation: "open for writing", object: writer.directory.path, cause: cause)
-    // It fits the socket's own memory; whoever does not read it is not waited for.
+    // It fits the socket's buffer; the server does not wait for a peer that does not read it.
     try? connection.send(.failure, RemoteAppendWriter.failure(error), timeoutMs: 0)
   }
 

@@ -13,7 +13,7 @@ struct RemoteAppendSession {
   /// Why a session ends early.
   private enum Ending: Error {
     case connection(ConnectionFailure)
-    /// Told to the client.
+    /// Sent to the client.
     case refused(LedgerError)
   }
 
@@ -23,7 +23,7 @@ struct RemoteAppendSession {
       try waitForTurn()
       defer { server.giveTurnBack(number) }
       let submissions = RemoteAppendSubmissions(server.writer, onOutcome: server.onOutcome)
-      // Whoever has the next turn must find all events of this one in the log.
+      // The next session must find all events of this one in the log.
       defer {
         submissions.settleAll()
         server.onAppended()
@@ -200,7 +200,7 @@ final class RemoteAppendSubmissions {
   private let onOutcome: (LedgerError?) -> Void
   private var waiting: [(ticket: AppendTicket, byteCount: Int)] = []
   private var waitingByteCount = 0
-  /// Where the latest submissions stand; nil for one that was lost.
+  /// The positions of the latest submissions; nil for one that was lost.
   private var settled: [Range<Position>?] = []
   /// The number of the first in `settled`.
   private var firstSettled: UInt64 = 0
@@ -231,7 +231,7 @@ final class RemoteAppendSubmissions {
     }
   }
 
-  /// Where a submission stands, once it is durable.
+  /// The positions of a submission, once it is durable.
   func positions(of number: UInt64) throws(LedgerError) -> Range<Position> {
     if number >= settledCount, number - settledCount < UInt64(waiting.count) {
       settle(Int(number - settledCount) + 1)
@@ -245,7 +245,7 @@ final class RemoteAppendSubmissions {
     throw unknown(number)
   }
 
-  /// What became of some submissions, once that is decided; nil for one that was lost.
+  /// The positions of some submissions, once they are decided; nil for one that was lost.
   func outcomes(from first: UInt64, count: Int) throws(LedgerError) -> [Range<Position>?] {
     guard count <= RemoteAppendProtocol.submissionsKept,
       case let (end, overflow) = first.addingReportingOverflow(UInt64(count)), !overflow

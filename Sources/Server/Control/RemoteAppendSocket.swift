@@ -8,7 +8,7 @@ enum ConnectionFailure: Error {
   case closed
   /// Nothing came, or nothing could be sent, for too long.
   case timeout
-  /// The other side sent what it may not send.
+  /// The other side broke the protocol.
   case malformed(String)
   case system(Int32)
 }
@@ -26,10 +26,10 @@ final class RemoteAppendConnection: Sendable {
 
   deinit { close(descriptor) }
 
-  /// Ends both directions: whoever reads or writes is told that the other side has gone.
+  /// Shuts down both directions: readers and writers learn that the peer has gone.
   func shutDown() { shutdown(descriptor, Int32(SHUT_RDWR)) }
 
-  /// Who is at the other end, as the system knows: process and user.
+  /// The peer's process and user, from the kernel.
   var peer: (processID: Int32, userID: UInt32)? {
     // struct ucred: pid, uid, gid.
     var credentials: (Int32, UInt32, UInt32) = (0, 0, 0)
@@ -42,7 +42,7 @@ final class RemoteAppendConnection: Sendable {
 
   // MARK: Frames
 
-  /// Sends a frame; each wait for room takes at most so long.
+  /// Sends a frame; the timeout applies to each wait for room.
   func send(
     _ kind: RemoteAppendProtocol.Kind, _ content: [UInt8] = [], timeoutMs: Int32
   ) throws(ConnectionFailure) {
@@ -70,7 +70,7 @@ final class RemoteAppendConnection: Sendable {
     }
   }
 
-  /// Receives a frame: waits so long for its beginning, and so long for each further piece.
+  /// Receives a frame: one timeout for its beginning, one for each further piece.
   func receive(
     startTimeoutMs: Int32, pieceTimeoutMs: Int32
   ) throws(ConnectionFailure) -> (kind: UInt8, content: [UInt8]) {
@@ -90,7 +90,7 @@ final class RemoteAppendConnection: Sendable {
     _ byteCount: Int, startTimeoutMs: Int32, pieceTimeoutMs: Int32
   ) throws(ConnectionFailure) -> [UInt8] {
     var bytes: [UInt8] = []
-    // The memory grows with what has come, not with what was announced.
+    // The memory grows with the bytes received, not with the length announced.
     var piece = [UInt8](repeating: 0, count: min(byteCount, 64 << 10))
     while bytes.count < byteCount {
       let wanted = min(piece.count, byteCount - bytes.count)
@@ -124,7 +124,7 @@ final class RemoteAppendConnection: Sendable {
   }
 }
 
-/// A clock that nobody sets.
+/// A monotonic clock.
 enum RemoteAppendClock {
   static func nowMs() -> Int64 {
     var time = timespec()

@@ -3,7 +3,7 @@ import Glibc
 package import Intake
 package import Ledger
 
-/// A session with the server of a ledger. It ends with `close()`, or without a word when it goes. Used by
+/// A session with the server of a ledger. It ends with `close()`, or abruptly when it is freed. Used by
 /// one thread.
 package final class RemoteAppender: EventAppender {
   /// A submission, by its number within the session.
@@ -25,9 +25,9 @@ package final class RemoteAppender: EventAppender {
 
   deinit { connection.shutDown() }
 
-  /// Begins a session, waiting for the end of one that is under way. Nil where no server listens.
+  /// Begins a session, waiting for the end of the current one. Nil where no server listens.
   ///
-  /// Throws `locked` where the server does not answer, or another session goes on for too long.
+  /// Throws `locked` where the server does not answer, or another session takes too long.
   package static func connect(_ directory: LedgerDirectory) throws(LedgerError) -> RemoteAppender? {
     guard try directory.root.status(RemoteAppendProtocol.socketName)?.kind == .other else {
       return nil
@@ -146,7 +146,7 @@ package final class RemoteAppender: EventAppender {
 
   package func flush() throws(LedgerError) { _ = try ask(.flush, [], .flushed) }
 
-  /// Has the server try everything that waits for the App Store now; it does not wait for the outcome.
+  /// Makes the server try all pending receipts now; does not wait for the result.
   package func requestRetry() throws(LedgerError) { _ = try ask(.retry, [], .retried) }
 
   /// Waits until all that was submitted is durable, and ends the session.
@@ -187,7 +187,7 @@ package final class RemoteAppender: EventAppender {
     return .success(frame.content)
   }
 
-  /// Why the server has gone: what it said last, where it said something.
+  /// Why the server ended the session: its last failure, if it sent one.
   private func lastWord(of error: ConnectionFailure) -> LedgerError {
     guard case .closed = error else { return failure(error) }
     do throws(ConnectionFailure) {

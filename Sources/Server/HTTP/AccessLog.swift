@@ -1,10 +1,10 @@
-// One line of JSON for each request answered: no receipt, no token, no user stands in it.
+// One line of JSON for each request answered: it contains no receipt, no token and no user.
 package import Base
 import Glibc
 import JSON
 import Ledger
 
-/// What is said of one request.
+/// The entry of one request.
 package struct AccessLogEntry: Sendable {
   /// Epoch milliseconds, when the request's line had arrived.
   package var timeMs: Int64
@@ -162,8 +162,8 @@ package final class AccessLog: Sendable {
     }
   }
 
-  /// Writes lines; says how many were not written whole. A reader that takes nothing holds up this thread alone;
-  /// once closing, it is given up after a second.
+  /// Writes lines; returns how many were not written completely. A reader that takes nothing holds up this thread alone;
+  /// on closing, it is abandoned after a second.
   /// - Parameter isCut: whether the last line that was written is not whole.
   private func put(_ lines: [UInt8], _ isCut: inout Bool) -> Int {
     if lines.isEmpty { return 0 }
@@ -176,7 +176,7 @@ package final class AccessLog: Sendable {
         if state.withLock({ $0.isClosed }) { return lost() }
         continue
       }
-      // No more than a pipe takes without blocking, once it says that it takes something.
+      // No more than a pipe takes without blocking once it is writable.
       let written = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, min($0.count, 4096)) }
       if written > 0 {
         isCut = rest[rest.startIndex + written - 1] != 0x0A

@@ -1,7 +1,7 @@
 // Whose token a request bears.
 package import Base
 
-/// Whoever knows the tokens.
+/// The holder of the tokens.
 package protocol Authenticator: AnyObject, Sendable {
   /// The app family that a token is bound to; nil for a token that is unknown or revoked.
   func appFamily(of token: UnsafeRawBufferPointer) -> UUID16?
@@ -26,7 +26,7 @@ package final class TokenAuthenticator: Authenticator {
     known.withLock { $0 = usable }
   }
 
-  /// A revoked token, or one that is bound to what is no app family, lets nobody in.
+  /// A revoked token, or one whose app family id is invalid, is rejected.
   private static func usable(_ tokens: [Configuration.Token]) -> [Known] {
     tokens.compactMap { token in
       guard token.revokedAtMs == nil, let family = UUID16(token.appFamilyID) else { return nil }
@@ -38,7 +38,7 @@ package final class TokenAuthenticator: Authenticator {
     let digest = SHA256.hash(token)
     let candidates = known.withLock { $0 }
     var found: UUID16?
-    // Every candidate is compared whole: how long it takes says nothing about which one was near.
+    // Every candidate is compared in full: the time taken reveals nothing about near matches.
     for candidate in candidates where Self.isEqual(candidate.sha256, digest) {
       found = candidate.appFamily
     }

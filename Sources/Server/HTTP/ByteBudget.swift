@@ -18,7 +18,7 @@ final class ByteBudget: Sendable {
   /// Whether a quarter is free: enough for what is under way.
   var hasRoom: Bool { usedBytes <= limitBytes - limitBytes / 4 }
 
-  /// Takes so many bytes; false where they are not there.
+  /// Reserves a number of bytes; false if they are not available.
   /// - Parameter evenAlone: whether what is larger than the whole budget may have it all to itself.
   func take(_ count: Int, evenAlone: Bool = false) -> Bool {
     state.withLock { state in

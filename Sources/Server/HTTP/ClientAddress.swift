@@ -1,4 +1,4 @@
-// Whose address a request has: the peer's, or what a trusted proxy says.
+// The client address of a request: the peer's, or the one that a trusted proxy reports.
 import Glibc
 import Intake
 
@@ -107,7 +107,7 @@ package struct TrustedProxies: Sendable {
   }
 
   /// The client's address: the peer's; where that is a trusted proxy, the last hop that is none.
-  /// A hop that is no address ends the search: what stands before it is anybody's word.
+  /// A hop that is no address ends the search: what is before it cannot be trusted.
   /// - Parameter forwardedFor: the values of all `X-Forwarded-For` lines, in order.
   package func client(peer: NetworkAddress, forwardedFor: [String]) -> NetworkAddress {
     var client = peer

@@ -1,4 +1,4 @@
-// One TCP connection: what it is doing, until when it may, and how it ends.
+// One TCP connection: its state, its deadline, and how it ends.
 import Base
 import Glibc
 
@@ -15,14 +15,14 @@ enum MonotonicClock {
 
 final class Connection: Sendable {
   enum Stage {
-    /// For a request's line: the connection is idle, or new.
+    /// Waiting for a request line: the connection is idle or new.
     case waiting
-    /// A request's line is there, its head or body not yet.
+    /// A request line has arrived, its head or body not completely.
     case reading
-    /// The service has it: no time limit here.
+    /// The service handles it: there is no time limit.
     case working
     case answering
-    /// Given up; whatever still arrives is not looked at.
+    /// Given up; further input is ignored.
     case expired
     case closed
   }
@@ -30,7 +30,7 @@ final class Connection: Sendable {
   private struct State {
     var stage = Stage.waiting
     var deadlineMs: Int64
-    /// Until when the peer must have taken the next piece of an answer.
+    /// The deadline for the peer to read the next piece of a response.
     var pieceDeadlineMs = Int64.max
     var requestID = ""
     /// Whether the peer may still be sending when the connection ends.
@@ -39,14 +39,14 @@ final class Connection: Sendable {
 
   private let descriptor: Int32
   let peer: NetworkAddress?
-  /// Whether it came above the limit of connections, and is only told so.
+  /// Whether it exceeds the limit of connections and gets only an error response.
   let isSurplus: Bool
-  /// The peer as text, for every request alike.
+  /// The peer as text, the same for every request.
   let peerText: String?
   private let pieceMs: Int64
   private let state: Monitor<State>
 
-  /// - Parameter pieceMs: how long the peer may take for one piece of an answer.
+  /// - Parameter pieceMs: how long the peer may take for one piece of a response.
   init(
     descriptor: Int32, peer: NetworkAddress?, isSurplus: Bool, pieceMs: Int64, deadlineMs: Int64
   ) {
@@ -135,7 +135,7 @@ final class Connection: Sendable {
   var wasTimedOut: Bool { state.withLock { $0.stage == .expired && $0.mayBeSending } }
 
   /// The library is about to close the socket: from now on it is not touched. Where it ends the connection without
-  /// a word, since it cannot take the first request's line apart, the peer is told here.
+  /// a word, since it cannot take the first request's line apart, the response is sent here.
   /// - Parameter requestID: gives an id for that; nil where the server itself ends.
   /// - Returns: a descriptor of the same socket if the peer may still be sending. Closing the last one
   ///   would then reset the connection, and the peer might never see the answer.
@@ -154,7 +154,7 @@ final class Connection: Sendable {
 
   /// Whether nothing was ever sent to the peer, by the library either.
   private var hasSentNothing: Bool {
-    // Linux's struct tcp_info, whose later members the C library does not declare: bytes not sent yet stand at 144,
+    // Linux's struct tcp_info, whose later members the C library does not declare: bytes not sent yet are at offset 144,
     // segments sent with data at 156.
     var info = [UInt8](repeating: 0, count: 160)
     var size = socklen_t(info.count)

@@ -97,7 +97,7 @@ final class ConnectionReaper: Sendable {
     }
   }
 
-  /// The C library keeps freed memory that lies between what is still in use.
+  /// The C library keeps freed memory between blocks still in use.
   private func giveMemoryBack() {
     let ended = budgets.compactMap { $0.endedPeak(minBytes: Self.freedBytesMin) }
     if !ended.isEmpty { cmhd_give_memory_back() }

@@ -53,7 +53,7 @@ struct HTTPAnswer: Error, Sendable {
     self.init(status: status, body: writer.bytes)
   }
 
-  /// What the service said, as HTTP says it.
+  /// The service's answer as an HTTP response.
   init(_ answer: ClientAnswer) {
     switch answer {
     case .receipt(let status, let body): self.init(status: status, body: body)
@@ -124,7 +124,7 @@ extension HTTPAnswer {
       "Retry-After", String(max(1, retryAfterSeconds)))
   }
 
-  /// - Parameter error: the word of RFC 6750; nil where no token came at all.
+  /// - Parameter error: the error code of RFC 6750; nil where no token was sent.
   static func unauthorized(_ message: String, error: String? = nil) -> HTTPAnswer {
     var challenge = "Bearer realm=\"receipt-ledger\""
     if let error { challenge += ", error=\"\(error)\"" }

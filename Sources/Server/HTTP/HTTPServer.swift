@@ -24,7 +24,7 @@ package struct HTTPServerOptions: Sendable {
   package var requestMs: Int64 = 20_000
   /// How long a connection may wait for its next request.
   package var idleMs: Int64 = 75_000
-  /// How long a peer may take to accept an answer, beside the time that its size allows.
+  /// How long a peer may take to accept a response, on top of the time that its size allows.
   package var answerMs: Int64 = 30_000
   /// How fast a peer must take a large answer.
   package var answerBytesEachSecond = 64 << 10
@@ -113,7 +113,7 @@ package final class HTTPServer: Sendable {
     )
   }
 
-  /// Puts other trusted proxies in force, for every request that comes from now on.
+  /// Replaces the trusted proxies, for every request from now on.
   package func replaceTrustedProxies(_ texts: [String]) throws(HTTPServerError) {
     proxies.replace(try TrustedProxies(texts))
   }
@@ -126,7 +126,7 @@ package final class HTTPServer: Sendable {
   /// Where the metrics are served; nil where they are not.
   package var metricsPort: UInt16? { metrics?.port }
 
-  /// Takes no new connections, lets requests under way finish for so long, and closes everything. What the
+  /// Takes no new connections, gives requests in progress this long to finish, and closes everything. What the
   /// service has not answered by then is answered 503. Returns when nothing of the server is left.
   package func shutdown(graceMs: Int64 = 10_000) {
     let isFirst = isShut.withLock { isShut in

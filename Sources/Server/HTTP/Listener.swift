@@ -52,7 +52,7 @@ final class Listener: @unchecked Sendable {
   var bodies: ByteBudget { parts.bodies }
   var answers: ByteBudget { parts.answers }
 
-  /// Connections above the limit that are told so; beyond these a connection is closed unheard.
+  /// Connections above the limit that get an error response; beyond these a connection is closed at once.
   private static let refusedConnectionsMax = 64
   /// Of the library's buffer for one connection: the largest head that it reads, and the pieces of a body.
   private static let bufferBytes = 32 << 10
@@ -89,7 +89,7 @@ final class Listener: @unchecked Sendable {
 
   deinit { stop() }
 
-  /// Why an upload would not be taken now; nil where it would.
+  /// Why an upload would not be accepted now; nil where it would.
   var refusal: UploadRefusal? {
     if isDraining { return .stopping }
     if let refusal = service.refusal { return refusal }
@@ -98,11 +98,11 @@ final class Listener: @unchecked Sendable {
 
   // MARK: Ending
 
-  /// Takes no more connections: new ones are closed unheard. Those that are open get their answers, and are
+  /// Accepts no more connections: new ones are closed at once. Open ones get their responses, and are
   /// then closed.
   func drain() {
     // Not by MHD_quiesce_daemon: with epoll it and the library's own threads may both take the listening
-    // socket out of the set, and whoever comes second ends the process (libmicrohttpd 0.9.75, daemon.c).
+    // socket out of the set, and the second one to do so aborts the process (libmicrohttpd 0.9.75, daemon.c).
     work.withLock { $0.isDraining = true }
   }
 
@@ -110,7 +110,7 @@ final class Listener: @unchecked Sendable {
   var hasWork: Bool { work.withLock { !$0.exchanges.isEmpty } }
   var hasConnections: Bool { connectionCount.load(ordering: .relaxed) > 0 }
 
-  /// Answers 503 to everything that the service still has. Its own answers then come to nothing.
+  /// Answers 503 to everything that the service still has. The service's own answers are then ignored.
   func abandonWork() {
     let exchanges = work.withLock { work in
       work.isClosed = true
@@ -253,7 +253,7 @@ private func notifyConnection(
   }
 }
 
-/// Called with the request's line; what it returns stands for the request until its end.
+/// Called with the request line; what it returns represents the request until its end.
 private func beginRequest(
   context: UnsafeMutableRawPointer?, target: UnsafePointer<CChar>?, handle: OpaquePointer?
 ) -> UnsafeMutableRawPointer? {

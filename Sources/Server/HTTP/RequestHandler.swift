@@ -1,4 +1,4 @@
-// One request and its answer, from the request's line to the last byte sent.
+// One request and its response, from the request line to the last byte sent.
 import Base
 import CMicroHTTPD
 import Glibc
@@ -14,11 +14,11 @@ final class RequestHandler: @unchecked Sendable {
 
   /// What the service's thread and the library's share.
   private struct Reply {
-    /// Until the library has it.
+    /// Until the library has received it.
     var answer: HTTPAnswer?
     var isAnswered = false
     var isSuspended = false
-    /// Counted for the answer.
+    /// Counted in the budget for responses.
     var heldBytes = 0
   }
 
@@ -65,8 +65,8 @@ final class RequestHandler: @unchecked Sendable {
 
   // MARK: What the library calls, one after another
 
-  /// The library has something for the request: its head, a piece of its body, its end, or the word that it
-  /// goes on after a pause. False ends the connection.
+  /// The library has something for the request: its head, a piece of its body, its end, or a notice that it
+  /// continues after a pause. False ends the connection.
   func proceed(
     method: UnsafePointer<CChar>, version: UnsafePointer<CChar>,
     piece: UnsafeRawBufferPointer
@@ -152,7 +152,7 @@ final class RequestHandler: @unchecked Sendable {
     return true
   }
 
-  /// In the middle of a body the library takes no answer.
+  /// In the middle of a body the library accepts no response.
   private func sendLast(_ answer: HTTPAnswer) -> Bool {
     if connection.sendLast(answer) { note(answer) }
     return false
@@ -197,7 +197,7 @@ final class RequestHandler: @unchecked Sendable {
     }
   }
 
-  /// Hands the request to the service and lets the connection rest until there is an answer.
+  /// Hands the request to the service and suspends the connection until there is a response.
   private func work(
     _ start: (@escaping @Sendable (ClientAnswer) -> Void) -> Void
   ) -> Bool {
@@ -217,8 +217,8 @@ final class RequestHandler: @unchecked Sendable {
     return send(answer)
   }
 
-  /// Takes the answer; only the first one counts. The connection lives while it is suspended, and is not
-  /// touched after it was resumed. Where answers take up all memory that they may, the client is told to come
+  /// Accepts the response; only the first one counts. The connection lives while it is suspended, and is not
+  /// touched after it was resumed. Where responses use all memory allowed to them, the client is told to come
   /// again.
   func complete(_ answer: HTTPAnswer) {
     reply.withLock { reply in
@@ -254,7 +254,7 @@ final class RequestHandler: @unchecked Sendable {
     return true
   }
 
-  /// The request is over, whichever way.
+  /// The request has ended in some way.
   func end() {
     listener.endWork(self)
     listener.bodies.give(chargedBytes)
@@ -276,7 +276,7 @@ final class RequestHandler: @unchecked Sendable {
         peer: isClientWithheld ? nil : clientText, appFamily: appFamily))
   }
 
-  /// A made-up method could hold anything.
+  /// An unknown method could contain anything.
   private static func shown(_ method: String) -> String {
     let known = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"]
     return known.contains(method) ? method : "other"

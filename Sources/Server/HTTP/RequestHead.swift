@@ -1,4 +1,4 @@
-// A request's line and headers, held against the grammar before anything else is done.
+// A request line and headers, checked against the grammar before anything else is done.
 // The library is lenient where a proxy in front of it may not be; whatever two readers could take for
 // different requests is refused here, and the connection ends.
 import Glibc
@@ -11,7 +11,7 @@ struct RawHead {
   }
 
   let method: UnsafeRawBufferPointer
-  /// As sent, but that the library has put zeros for the marks of a query (`?`, `&`, `=`); nil where the
+  /// As sent, except that the library has replaced the marks of a query (`?`, `&`, `=`) by zeros; nil where the
   /// request's line had none.
   let target: UnsafeRawBufferPointer?
   let version: UnsafeRawBufferPointer
@@ -19,7 +19,7 @@ struct RawHead {
   /// The whole head, from the method to the empty line, in bytes.
   let countBytes: Int
 
-  /// Whether the pieces stand one behind the other as a strict head has them: one space, one space, and
+  /// Whether the pieces follow each other as in a strict head: one space, one space, and
   /// CRLF after each line. The library writes zeros over what stood between them, but doesn't move them:
   /// a lone CR or LF taken for a line's end, a folded line, a NUL in a value all leave another gap.
   var isContiguous: Bool {
@@ -39,7 +39,7 @@ struct RawHead {
   }
 }
 
-/// What a head that was found good says.
+/// The content of a valid head.
 struct RequestHead {
   let method: String
   /// The target's path, as sent: nothing is decoded, so that nothing can be decoded twice.
@@ -47,7 +47,7 @@ struct RequestHead {
   let hasQuery: Bool
   let contentLength: Int?
   let isChunked: Bool
-  /// White space behind `chunked`: it is legal, but the library then does not know the body for chunked, and waits
+  /// White space after `chunked`: it is legal, but the library then does not know the body for chunked, and waits
   /// for the end of the connection.
   let isUnboundedForLibrary: Bool
   let contentTypes: [String]
@@ -139,7 +139,7 @@ private struct Fields {
   var hosts: [UnsafeRawBufferPointer] = []
   var contentLengths: [UnsafeRawBufferPointer] = []
   var transferEncodings: [UnsafeRawBufferPointer] = []
-  /// Whether white space stands behind one.
+  /// Whether white space follows one.
   var hasPaddedEncoding = false
   var contentTypes: [UnsafeRawBufferPointer] = []
   var contentEncodings: [UnsafeRawBufferPointer] = []

@@ -1,10 +1,10 @@
-// Which requests there are, and what stands in the way of one before its body is read.
+// The routes, and the checks of a request before its body is read.
 import Base
 
 /// Where a request goes.
 enum Route: Equatable {
   case upload
-  /// The id as it stands in the path.
+  /// The id as given in the path.
   case receipt(String)
   case health
   case readiness
@@ -31,7 +31,7 @@ enum Route: Equatable {
     }
   }
 
-  /// The path without what differs from request to request; nil for what is no path here.
+  /// The path's template, without ids; nil for an unknown path.
   var template: String? {
     switch self {
     case .upload: Self.receiptsPath
@@ -52,7 +52,7 @@ enum Route: Equatable {
     }
   }
 
-  /// Refuses what the head alone shows to be wrong, an unknown token included.
+  /// Rejects what is wrong by the head alone, an unknown token included.
   /// - Returns: the token's app family, where a token is needed.
   func admit(
     _ head: RequestHead, authenticator: any Authenticator, bodyBytesMax: Int
@@ -62,7 +62,7 @@ enum Route: Equatable {
       throw .methodNotAllowed(allowedMethods.joined(separator: ", "))
     }
     let family = needsToken ? try Self.appFamily(head, authenticator) : nil
-    // A token or an id in a query would end up in the logs of whatever stands in front.
+    // A token or an id in a query would end up in the logs of any proxy in front.
     guard !head.hasQuery else {
       throw HTTPAnswer(400, .unexpectedQuery, "this path takes no query")
     }
@@ -146,9 +146,9 @@ enum BearerToken {
   }
 }
 
-/// The one media type that is taken.
+/// The one media type that is accepted.
 enum MediaType {
-  /// `application/json`, with `charset=utf-8` or without. Another parameter is of no consequence.
+  /// `application/json`, with `charset=utf-8` or without. Other parameters are ignored.
   static func isJSON(_ value: String) -> Bool {
     if value == "application/json" { return true }
     var parts = value.split(separator: ";", omittingEmptySubsequences: false).map(trimmed)

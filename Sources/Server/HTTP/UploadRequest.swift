@@ -1,12 +1,12 @@
-// The body of an upload: JSON into fields, or every reason why not.
+// The body of an upload: decodes JSON into fields, or gives every reason why not.
 import Intake
 import JSON
 
 enum UploadRequest {
   private typealias Outcome = (fields: Result<UploadFields, HTTPAnswer>, isClientWithheld: Bool)
 
-  /// Reads a body. What is no JSON is answered 400, JSON that is no good upload 422. Unknown properties are
-  /// passed over: an import warns of them, but an answer has no place for a warning.
+  /// Reads a body. Invalid JSON gets 400, JSON that is not a valid upload 422. Unknown properties are
+  /// skipped: an import warns of them, but a response has no place for a warning.
   /// - Parameter isClientWithheld: set where the body asks that the client's address not be kept, whether it
   ///   is good or not.
   static func fields(

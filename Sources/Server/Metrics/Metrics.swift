@@ -11,10 +11,10 @@ package final class Metrics: Sendable {
     case appendedEvents = "receipt_ledger_appended_events_total"
     /// Calls to the App Store; label `outcome`.
     case appStoreCalls = "receipt_ledger_app_store_calls_total"
-    /// Conditions that an operator must mend, such as status 21004; label `alarm`.
+    /// Problems that an operator must fix, such as status 21004; label `alarm`.
     case alarms = "receipt_ledger_operator_alarms_total"
 
-    /// The labels that alerts look at. They stand at 0 from the start: to increase() and rate() a series
+    /// The labels that alerts use. They are 0 from the start: to increase() and rate() a series
     /// that begins at 1 has not grown.
     var watchedLabels: [String] {
       switch self {
@@ -39,7 +39,7 @@ package final class Metrics: Sendable {
     case bodyBytes = "receipt_ledger_http_body_bytes"
     case answerBytes = "receipt_ledger_http_answer_bytes"
     case appStoreCallsInFlight = "receipt_ledger_app_store_calls_in_flight"
-    /// 1 while the App Store is held to be down.
+    /// 1 while the circuit breaker for the App Store is open.
     case circuitOpen = "receipt_ledger_app_store_circuit_open"
     /// Products that sell though their apps, which declare others, do not declare them.
     case undeclaredProducts = "receipt_ledger_undeclared_products"
@@ -69,7 +69,7 @@ package final class Metrics: Sendable {
   }
 
   struct Distribution {
-    /// One for each bound, and one for what lies above.
+    /// One for each bound, and one for values above.
     var counts = [UInt64](repeating: 0, count: Metrics.bucketSeconds.count + 1)
     var sumSeconds = 0.0
   }

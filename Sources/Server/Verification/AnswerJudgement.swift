@@ -1,4 +1,4 @@
-// What an answer of the App Store, or its absence, means for the uploads that wait for it.
+// What a reply of the App Store, or its absence, means for the waiting uploads.
 package import AppStore
 import Base
 import Intake
@@ -8,30 +8,30 @@ import Projections
 
 /// Why no call was made.
 package enum NoCallReason: String, Sendable {
-  /// As many calls as may be were under way.
+  /// The limit of calls in progress was reached.
   case callsExhausted = "calls_exhausted"
-  /// The App Store is held to be down.
+  /// The circuit breaker is open.
   case circuitOpen = "circuit_open"
   case shuttingDown = "shutting_down"
 }
 
-/// What an operator must mend.
+/// What an operator must fix.
 package enum OperatorAlarm: String, Sendable, CaseIterable {
   case requestNotPost = "status_21000"
   case requestMalformed = "status_21001"
   case wrongSharedSecret = "status_21004"
   case replyMismatch = "reply_mismatch"
 
-  /// What a status asks for; nil for most.
+  /// The alarm of a status; nil for most.
   init?(status: Int64) { self.init(rawValue: "status_\(status)") }
 
-  /// The word by which metrics know it.
+  /// Its label in metrics.
   package var metricLabel: String { rawValue }
 
-  /// Whether asking again brings nothing before it is mended.
+  /// Whether retrying is useless until the operator has fixed it.
   var waitsForOperator: Bool { self != .replyMismatch }
 
-  /// For people; the app family's id is put before it.
+  /// For people; the app family's id goes before it.
   package var text: String {
     switch self {
     case .requestNotPost:
@@ -62,7 +62,7 @@ package struct AnswerJudgement {
   /// No call was made.
   package init(_ reason: NoCallReason) { self.reason = reason.rawValue }
 
-  /// - Parameter compare: finds out whether a reply that says a receipt is valid is about the receipt asked about.
+  /// - Parameter compare: checks whether a reply with a valid status is about the receipt asked about.
   package init(_ answer: VerifyReceiptAnswer, compare: (Reply) -> ReplyMismatch? = { _ in nil }) {
     endpoint = answer.endpoint == .production ? .production : .sandbox
     host = answer.host
@@ -76,18 +76,18 @@ package struct AnswerJudgement {
     }
   }
 
-  /// Whether it is an answer for good, so that the App Store is not asked again.
+  /// Whether it is a final reply, so that the App Store is not asked again.
   package var isSettled: Bool { outcome != .unreachable }
 
-  /// Whether a later upload of the same receipt may take it over: rule R1's final statuses.
+  /// Whether a later upload of the same receipt may reuse it: rule R1's final statuses.
   package var isReusable: Bool {
     status == 0 || status == 21003 || status == 21006 || status == 21010
   }
 
-  /// Whether the App Store said anything that is kept.
+  /// Whether there is a reply to keep.
   package var hasReply: Bool { if case .none = reply { false } else { true } }
 
-  /// The same for uploads that take it over.
+  /// The same for uploads that reuse it.
   /// - Parameters:
   ///   - position: that of the verification that holds the reply.
   ///   - occurredAtMs: epoch milliseconds.
@@ -99,10 +99,10 @@ package struct AnswerJudgement {
 
   private var source: ReplySource? { host.map { .host($0) } }
 
-  /// Refused as not authentic, which is believed when it is said twice.
+  /// Rejected as not authentic, which counts when the App Store says it twice.
   package var isNotAuthenticated: Bool { status == 21003 }
 
-  /// The word by which metrics know it.
+  /// Its label in metrics.
   package var metricLabel: String {
     switch status {
     case nil: reason ?? "none"
@@ -115,7 +115,7 @@ package struct AnswerJudgement {
   /// The event's data.
   /// - Parameters:
   ///   - upload: the upload's position; nil leaves it out, for an upload of the same append.
-  ///   - occurredAtMs: when the answer came, in epoch milliseconds.
+  ///   - occurredAtMs: when the reply came, in epoch milliseconds.
   func data(
     upload: Position?, attempt: Int, occurredAtMs: Int64, reply: ReceiptVerified.Reply
   ) -> [UInt8] {
@@ -145,7 +145,7 @@ package struct AnswerJudgement {
       guard let decoded = try? Reply(text, keeper) else { return false }
       outcome = decoded.outcome
       status = decoded.status
-      // It stands in the reply too: a name that is none need not stand there twice.
+      // It is in the reply too: an invalid name need not be stored twice.
       environment = decoded.environment.flatMap { name in
         name.count <= EventLimits.environmentBytes ? String(decoding: name, as: UTF8.self) : nil
       }
@@ -158,7 +158,7 @@ package struct AnswerJudgement {
     alarm = alarm ?? status.flatMap(OperatorAlarm.init(status:))
   }
 
-  /// A reply about something else is no answer: nothing is known of the receipt, and it is asked about again.
+  /// A reply about something else proves nothing about the receipt: the App Store is asked again.
   private mutating func take(_ found: ReplyMismatch?) {
     mismatch = found?.rawValue ?? ReceiptVerified.noMismatch
     guard found != nil else { return }
@@ -169,7 +169,7 @@ package struct AnswerJudgement {
 }
 
 extension RecentReply {
-  /// The event's data for an upload that takes this reply over.
+  /// The event's data for an upload that reuses this reply.
   func data(upload: Position?, occurredAtMs: Int64) -> [UInt8] {
     var event = ReceiptVerified(
       authority: .appStore, outcome: outcome, occurredAtMs: occurredAtMs)

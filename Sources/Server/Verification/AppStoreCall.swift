@@ -1,4 +1,4 @@
-// One question to the App Store, and the uploads that wait for its answer.
+// One call to the App Store, and the uploads that wait for its reply.
 import Base
 import Ledger
 
@@ -13,7 +13,7 @@ final class AppStoreCall: @unchecked Sendable {
   enum Stage {
     /// Its upload is being appended.
     case reserved
-    /// It waits for its turn.
+    /// It waits in the queue of calls.
     case ready
     /// The App Store is being asked.
     case calling
@@ -27,13 +27,13 @@ final class AppStoreCall: @unchecked Sendable {
   let appFamily: UUID16
   let receiptText: [UInt8]
   let source: Source
-  /// Whether it decides if the App Store is back.
+  /// Whether it is the circuit breaker's probe.
   var isProbe: Bool
   var stage: Stage
   var waiters: [Waiter] = []
   /// Attempts that failed before this call.
   let earlierAttempts: Int
-  /// Whether a first refusal made it ask a second time.
+  /// Whether it is repeated because of a first rejection.
   var isSecond = false
 
   init(

@@ -1,9 +1,9 @@
-// Makes the calls that the scheduler allows, and hands on what came of them.
+// Makes the calls that the scheduler allows, and passes their results on.
 import AppStore
 import Base
 import Ledger
 
-/// What came of a call.
+/// The result of a call.
 enum CallResult: Sendable {
   case answer(VerifyReceiptAnswer)
   case notMade(NoCallReason)
@@ -29,7 +29,7 @@ final class AppStoreCaller: Sendable {
     self.onResult = onResult
   }
 
-  /// Makes every call that may be made now.
+  /// Makes every call that is allowed now.
   func makeCalls() {
     let calls = scheduler.takeStartable()
     for call in calls.start {
@@ -50,7 +50,7 @@ final class AppStoreCaller: Sendable {
 }
 
 extension VerifyReceiptAnswer {
-  /// Whether the App Store is there; nil where we gave up the call ourselves.
+  /// Whether the App Store is available; nil if this program cancelled the call.
   fileprivate var isFromAppStore: Bool? {
     switch content {
     case .json: true

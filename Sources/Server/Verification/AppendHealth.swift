@@ -1,10 +1,10 @@
-// Whether events can be appended and folded, as the last attempts show.
+// Whether events can be appended and folded, from the last attempts.
 import Base
 import Ledger
 
-/// Watches the results of appends and of folds, whoever made them.
+/// Watches the results of all appends and folds.
 final class AppendHealth: Sendable {
-  /// After so long without an attempt the server makes one itself: a full disk may have room again.
+  /// After this long without an attempt the server makes one itself: a full disk may have space again.
   static let retryMs: Int64 = 5_000
 
   private struct State {
@@ -26,10 +26,10 @@ final class AppendHealth: Sendable {
     self.onFatal = onFatal
   }
 
-  /// Whether the last append, or the last look whether one would succeed, was good.
+  /// Whether the last append, or the last test of one, succeeded.
   var canAppend: Bool { state.withLock { !$0.isFatal && $0.refusedAtMs == nil } }
 
-  /// Whether the last fold was good: without one nobody can be answered.
+  /// Whether the last fold succeeded: without one no client gets a response.
   var canFold: Bool { state.withLock { $0.unfoldedAtMs == nil } }
 
   var isFatal: Bool { state.withLock { $0.isFatal } }
@@ -63,7 +63,7 @@ final class AppendHealth: Sendable {
     if isFirst { onFatal() }
   }
 
-  /// Notes what came of a fold.
+  /// Records the result of a fold.
   func noteFold(isGood: Bool) {
     let nowMs = isGood ? nil : clock.monotonicMs()
     state.withLock { $0.unfoldedAtMs = nowMs }

@@ -1,4 +1,4 @@
-// Whether the App Store is worth asking at all.
+// The circuit breaker: whether to call the App Store at all.
 
 /// Opens after failures in a row, then lets one call through now and then, and closes when one succeeds.
 /// Times are milliseconds of a clock that never goes back.
@@ -6,11 +6,11 @@ package struct CircuitBreaker: Sendable {
   private enum State {
     case closed(failures: Int)
     case open(untilMs: Int64, pauseMs: Int64)
-    /// One call is on its way, and what comes of it decides.
+    /// One call is in progress, and its result decides.
     case probing(pauseMs: Int64)
   }
 
-  /// So many failures in a row open it.
+  /// The number of failures in a row that opens it.
   package static let failuresMax = 8
   /// How long it stays open at first; doubled with each probe that fails, up to the longest pause.
   package static let firstPauseMs: Int64 = 2_000
@@ -22,18 +22,18 @@ package struct CircuitBreaker: Sendable {
 
   package var isClosed: Bool { if case .closed = state { true } else { false } }
 
-  /// When a probe may be made; nil while it is closed or a probe is on its way.
+  /// When a probe may be made; nil while it is closed or a probe is in progress.
   package var probeAtMs: Int64? { if case .open(let untilMs, _) = state { untilMs } else { nil } }
 
   /// What a call may do.
   package enum Admission: Sendable, Equatable {
     case allowed
-    /// Allowed as the one whose outcome decides.
+    /// Allowed as the probe, whose result decides.
     case probe
     case denied
   }
 
-  /// Asks for leave to call. A probe that is not made must be given back.
+  /// Requests permission to call. A probe that is not made must be returned.
   package mutating func admit(nowMs: Int64) -> Admission {
     switch state {
     case .closed: return .allowed
@@ -45,7 +45,7 @@ package struct CircuitBreaker: Sendable {
     }
   }
 
-  /// Gives back a probe that was not made.
+  /// Returns a probe that was not made.
   package mutating func giveBackProbe(nowMs: Int64) {
     if case .probing(let pauseMs) = state { state = .open(untilMs: nowMs, pauseMs: pauseMs) }
   }
@@ -62,7 +62,7 @@ package struct CircuitBreaker: Sendable {
     case .probing(let pauseMs) where isProbe:
       let nextMs = min(pauseMs * 2, Self.longestPauseMs)
       state = .open(untilMs: nowMs + nextMs, pauseMs: nextMs)
-    // Calls that were on their way when it opened say nothing new.
+    // Calls that were in flight when it opened tell nothing new.
     case .probing, .open: break
     }
   }

@@ -5,11 +5,11 @@ import Intake
 import Ledger
 import Projections
 
-/// Settles batch after batch: one wait for the disk and one transaction for all of a batch.
+/// Handles batch after batch: one wait for the disk and one transaction for each batch.
 final class CompletionLoop {
   /// Items of one batch.
   private static let batchMax = 256
-  /// Answers that are read at once, and the memory beyond which no further one is.
+  /// The most responses that are read at once, and the memory from which on no further one is.
   private static let answersMax = 16
   private static let answersByteCountMax = 8 << 20
 
@@ -17,7 +17,7 @@ final class CompletionLoop {
   private let caller: AppStoreCaller
   private let recorder: ResultRecorder
   private let lifecycle: UploadLifecycle
-  /// Who is to be answered with what the projections say, and the uploads that they ask for.
+  /// The clients to answer from the projections, and their uploads.
   private var responses: [PendingResponse] = []
   private var answerUploads: [Position] = []
 
@@ -63,7 +63,7 @@ final class CompletionLoop {
     let resultPositions = results.map { $0.ticket.flatMap(durable) }
     let isFolded = catchUp()
     forget(results, resultPositions, uploads, positions, isFolded: isFolded)
-    // Replies first: uploads of the same receipts that came meanwhile take them over.
+    // Replies first: uploads of the same receipts that came meanwhile reuse them.
     for (result, position) in zip(results, resultPositions) {
       conclude(result, position, isFolded: isFolded)
     }
@@ -78,7 +78,7 @@ final class CompletionLoop {
     for latch in latches { latch.open() }
   }
 
-  /// Verifications that are folded, or were not kept, are no longer under way.
+  /// Verifications that are folded, or were not kept, are no longer in progress.
   private func forget(
     _ results: [RecordedResult], _ resultPositions: [Position?],
     _ uploads: [SubmittedUpload], _ positions: [Position?], isFolded: Bool
@@ -109,7 +109,7 @@ final class CompletionLoop {
     } catch {
       shared.notes.fault("bring the projections up to date", error)
       shared.health.noteFold(isGood: false)
-      // What is durable already waits by the projections' word, once they can be read again.
+      // What is durable already is pending in the projections once they can be read again.
       shared.scheduler.rescan()
       return false
     }
@@ -158,7 +158,7 @@ final class CompletionLoop {
     answerUploads.append(position)
   }
 
-  /// Answers whoever the batch has an answer for. Several are read at once, but not all: the first need not
+  /// Answers the clients for whom the batch has a response. Several are read at once, but not all: the first need not
   /// wait for the last.
   private func giveAnswers() {
     var first = 0

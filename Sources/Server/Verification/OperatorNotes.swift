@@ -1,13 +1,13 @@
-// What an operator is told: each thing at most once in a while.
+// Messages to the operator, with repetitions suppressed for a while.
 import Base
 import Intake
 import Projections
 
-/// Says things, and holds back what was said a moment ago. No text may hold a secret.
+/// Writes messages, and suppresses recent repetitions. No text may contain a secret.
 final class OperatorNotes: Sendable {
-  /// The same is said again after so long.
+  /// The pause before the same message is written again.
   static let pauseMs: Int64 = 600_000
-  /// More kinds than an installation has; beyond it the memory begins anew.
+  /// More kinds than an installation has; beyond it the memory is cleared.
   private static let keysMax = 1024
 
   private let lastSaidMs = Monitor<[String: Int64]>([:])
@@ -21,13 +21,13 @@ final class OperatorNotes: Sendable {
     self.write = write
   }
 
-  /// Counts an alarm, and says it.
+  /// Counts an alarm and reports it.
   func alarm(_ alarm: OperatorAlarm, appFamily: String) {
     metrics.count(.alarms, label: alarm.metricLabel)
     say("app family \(appFamily): \(alarm.text)", key: "\(appFamily) \(alarm.rawValue)")
   }
 
-  /// Says that customers pay for a product that their app does not declare.
+  /// Reports that customers pay for a product that its app does not declare.
   func undeclared(_ product: UndeclaredProduct) {
     say(
       PrintableText.shortened(
@@ -37,9 +37,9 @@ final class OperatorNotes: Sendable {
       key: "\(product.appFamilyID) undeclared \(product.productID)")
   }
 
-  /// Says a fault, operation first.
+  /// Reports a fault, operation first.
   func fault(_ operation: String, _ error: any Error) {
-    // Errors of the ledger and of the projections hold no event data.
+    // Errors of the ledger and of the projections contain no event data.
     say("\(operation): \(error)", key: operation)
   }
 

@@ -1,7 +1,7 @@
-// Where an answer to the client goes: exactly once, whatever happens.
+// The response to a client: sent exactly once in every case.
 import Base
 
-/// How much is under way, and how much may be.
+/// How much work is in progress, and its limits.
 package final class AdmissionLimiter: Sendable {
   private struct State {
     var count = 0
@@ -13,14 +13,14 @@ package final class AdmissionLimiter: Sendable {
   private let state = Monitor(State())
 
   /// - Parameters:
-  ///   - countMax: uploads that are accepted and not yet answered.
+  ///   - countMax: uploads that are accepted and have no response yet.
   ///   - bytesMax: of those uploads together.
   package init(countMax: Int, bytesMax: Int) {
     self.countMax = countMax
     self.bytesMax = bytesMax
   }
 
-  /// Takes room for one more; false where there is none.
+  /// Admits one more; false at the limit.
   func take(bytes: Int) -> Bool {
     state.withLock { state in
       guard state.count < countMax, state.bytes + bytes <= bytesMax || state.count == 0
@@ -31,7 +31,7 @@ package final class AdmissionLimiter: Sendable {
     }
   }
 
-  /// Whether one more would find room, as far as one can tell without its size.
+  /// Whether one more would be admitted, as far as is known without its size.
   var hasRoom: Bool { state.withLock { $0.count < countMax && $0.bytes < bytesMax } }
 
   fileprivate func giveBack(bytes: Int) {
@@ -41,11 +41,11 @@ package final class AdmissionLimiter: Sendable {
     }
   }
 
-  /// How many requests await their answer.
+  /// How many requests await their response.
   package var count: Int { state.withLock { $0.count } }
 }
 
-/// A client's request that awaits its answer, and the room that it takes.
+/// A client's request that awaits its response, and the room that it takes.
 final class PendingResponse: Sendable {
   private let load: AdmissionLimiter
   private let bytes: Int
@@ -60,13 +60,13 @@ final class PendingResponse: Sendable {
     self.completion = Monitor(completion)
   }
 
-  /// Answers; what comes after the first answer is dropped.
+  /// Sends the response; later ones are dropped.
   func answer(_ answer: ClientAnswer) {
     guard let completion = completion.withLock({ $0.take() }) else { return }
     load.giveBack(bytes: bytes)
     completion(answer)
   }
 
-  // Whoever lost it must not leave a client waiting.
+  // Losing it must not leave a client waiting.
   deinit { answer(.unavailable(retryAfterSeconds: 5)) }
 }

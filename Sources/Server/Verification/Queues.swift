@@ -1,8 +1,8 @@
-// Queues between threads, bounded by whoever fills them.
+// Queues between threads; the producers bound them.
 import Base
 import Ledger
 
-/// First in, first out, in an array that gives up its front now and then.
+/// First in, first out, in an array whose front is removed now and then.
 struct FIFO<Element> {
   private var elements: [Element?] = []
   private var head = 0
@@ -26,7 +26,7 @@ struct FIFO<Element> {
     return element
   }
 
-  /// Takes at most so many from the front.
+  /// Takes elements from the front, up to a limit.
   mutating func popFirst(atMost limit: Int) -> [Element] {
     var result: [Element] = []
     result.reserveCapacity(min(limit, count))
@@ -35,7 +35,7 @@ struct FIFO<Element> {
   }
 }
 
-/// A queue that threads wait for. After it was closed it gives out what it holds, and then nothing.
+/// A queue that threads wait for. After it is closed it returns its remaining elements, then none.
 final class WorkQueue<Element: Sendable>: Sendable {
   private struct State {
     var elements = FIFO<Element>()
@@ -55,7 +55,7 @@ final class WorkQueue<Element: Sendable>: Sendable {
     }
   }
 
-  /// The next element, waited for; nil at the end.
+  /// Waits for the next element; nil at the end.
   func pop() -> Element? {
     monitor.wait(on: 0) { state -> Element?? in
       if let element = state.elements.popFirst() { return .some(element) }
@@ -63,7 +63,7 @@ final class WorkQueue<Element: Sendable>: Sendable {
     }
   }
 
-  /// At least one element, waited for, and more that are there; none at the end.
+  /// Waits for at least one element and returns all available up to a limit; none at the end.
   func popAll(atMost limit: Int) -> [Element] {
     monitor.wait(on: 0) { state -> [Element]? in
       if !state.elements.isEmpty { return state.elements.popFirst(atMost: limit) }

@@ -1,8 +1,8 @@
-// Final answers that came a moment ago, for uploads that were on their way meanwhile.
+// Recent final replies, for uploads that were in progress meanwhile.
 import Base
 import Projections
 
-/// A bounded memory; what falls out of it is found in the projections.
+/// A bounded cache; what is evicted is found in the projections.
 struct RecentReplies {
   static let countMax = 8192
   private var replies: [UUID16: RecentReply] = [:]

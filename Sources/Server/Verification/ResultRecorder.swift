@@ -1,11 +1,11 @@
-// Makes events of what the App Store said: one answer settles all uploads of a receipt that wait.
+// Records replies as events: one reply decides all waiting uploads of a receipt.
 import AppStore
 import Base
 import Intake
 import Ledger
 import Projections
 
-/// A result that was handed to the writer, as far as there was anything to record.
+/// A result that was submitted to the writer, if there was anything to record.
 struct RecordedResult {
   enum Subject {
     case call(AppStoreCall, AnswerJudgement)
@@ -15,10 +15,10 @@ struct RecordedResult {
   let subject: Subject
   /// The uploads that get a verification.
   var uploads: [Position] = []
-  /// Nil where nothing was to be recorded, or where it failed.
+  /// Nil if there was nothing to record, or it failed.
   var ticket: AppendTicket?
   var isFailed = false
-  /// Whether more uploads wait for this answer.
+  /// Whether more uploads wait for this reply.
   var isMore = false
   /// Epoch milliseconds.
   let occurredAtMs: Int64
@@ -30,17 +30,17 @@ final class ResultRecorder {
   private static let frameUploadsMax = 1000
 
   private let shared: WorkflowShared
-  /// Uploads whose verification was submitted and is not folded: the projections still say that they wait.
+  /// Uploads whose verification was submitted and is not folded: they are still pending in the projections.
   private var underWay: Set<Position> = []
   /// Those of them that are durable, though a fold failed.
   private var unfolded: Set<Position> = []
 
   init(_ shared: WorkflowShared) { self.shared = shared }
 
-  /// Notes that an upload's verification is submitted.
+  /// Records that an upload's verification is submitted.
   func begin(_ position: Position) { underWay.insert(position) }
 
-  /// Notes what became of submitted verifications.
+  /// Records the results of submitted verifications.
   func end(durable: [Position], failed: [Position], isFolded: Bool) {
     underWay.subtract(failed)
     unfolded.formUnion(durable)
@@ -50,7 +50,7 @@ final class ResultRecorder {
     }
   }
 
-  /// Nil where the App Store is to be asked once more before anything is believed.
+  /// Nil where the App Store must be asked again before the result counts.
   func record(_ result: CallResult, of call: AppStoreCall) -> RecordedResult? {
     let judgement: AnswerJudgement
     var isMade = false
@@ -74,7 +74,7 @@ final class ResultRecorder {
       recorded.isFailed = true
       return recorded
     }
-    // A call that was not made says nothing about uploads that nobody is waiting to hear of.
+    // A call that was not made tells nothing about uploads without a waiting client.
     if isMade {
       let known = Set(uploads)
       let others = waitingUploads(
@@ -94,7 +94,7 @@ final class ResultRecorder {
     return recorded
   }
 
-  /// What speaks against a reply's being about the receipt of a call.
+  /// Why a reply is not about the receipt of a call; nil if it is.
   private func mismatch(of reply: Reply, to call: AppStoreCall) -> ReplyMismatch? {
     let file = try? Base64.decode(call.receiptText)
     let subject = ReceiptSubject(file.flatMap { try? ReceiptFile.decode($0) })
@@ -104,7 +104,7 @@ final class ResultRecorder {
     }
   }
 
-  /// Lets more uploads of a receipt take over a reply.
+  /// Applies a reply to more uploads of a receipt.
   func recordRest(
     of receiptID: UUID16, appFamily: UUID16, _ reply: RecentReply
   ) -> RecordedResult? {

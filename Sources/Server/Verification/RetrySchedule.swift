@@ -1,4 +1,4 @@
-// When a receipt without an answer is asked about again, and which comes next.
+// When the App Store is asked again about a pending receipt, and which receipt is next.
 package import Base
 
 /// Exponential backoff with full jitter: many receipts that failed together do not come back together.
@@ -13,7 +13,7 @@ package struct RetrySchedule: Sendable {
     self.ceilingMs = max(ceilingMs, self.firstMs)
   }
 
-  /// The longest that the pause after so many attempts, from 1, can be.
+  /// The longest possible pause after a number of attempts, from 1.
   package func limitMs(attempt: Int) -> Int64 {
     let doublings = min(max(attempt - 1, 0), 40)
     let (product, overflow) = firstMs.multipliedReportingOverflow(by: 1 << Int64(doublings))
@@ -28,15 +28,15 @@ package struct RetrySchedule: Sendable {
   }
 }
 
-/// A receipt that waits to be asked about.
+/// A receipt that waits for its next attempt.
 package struct RetryEntry: Sendable, Equatable {
-  /// On the clock of whoever keeps the queue, in milliseconds.
+  /// On the queue owner's clock, in milliseconds.
   package var dueMs: Int64
   package var receiptID: UUID16
   package var appFamily: UUID16
   /// How many attempts have failed.
   package var attempt: Int32
-  /// Whether an operator must act before another attempt can do better.
+  /// Whether another attempt is useless before an operator acts.
   package var isAlarm: Bool
 
   package init(
@@ -50,7 +50,7 @@ package struct RetryEntry: Sendable, Equatable {
   }
 }
 
-/// The entries by their time: a binary heap in which a receipt stands once.
+/// The entries by their time: a binary heap with at most one entry of a receipt.
 package struct RetryHeap: Sendable {
   private var entries: [RetryEntry] = []
   private var known: Set<UUID16> = []
@@ -62,7 +62,7 @@ package struct RetryHeap: Sendable {
 
   package func contains(_ receiptID: UUID16) -> Bool { known.contains(receiptID) }
 
-  /// Adds an entry; one of the same receipt that is there already stays as it is.
+  /// Adds an entry; an existing one of the same receipt is unchanged.
   package mutating func insert(_ entry: RetryEntry) {
     guard known.insert(entry.receiptID).inserted else { return }
     entries.append(entry)

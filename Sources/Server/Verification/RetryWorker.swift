@@ -1,4 +1,4 @@
-// The queue's thread: reads who waits from the projections, and asks again when it is time.
+// The queue's thread: reads pending receipts from the projections, and retries them when they are due.
 import Base
 import JSON
 import Ledger
@@ -46,7 +46,7 @@ final class RetryWorker {
     }
   }
 
-  /// After a burst nobody else may look at the log for long.
+  /// After a burst no other thread may look at the log for a long time.
   private func letGoOfTails() {
     do { try reader.letGoOfTails() } catch { notes.fault("check the log's tails", error) }
     do { try projections.letGoOfTails() } catch { notes.fault("check the log's tails", error) }
@@ -99,7 +99,7 @@ final class RetryWorker {
     }
   }
 
-  /// Whether a call may be made; it returns when one may, or when none is to be made.
+  /// Waits until a call is allowed and returns true, or false when none is to be made.
   private func waitForTurn() -> Bool {
     while true {
       switch scheduler.nextTurn() {
@@ -110,14 +110,14 @@ final class RetryWorker {
     }
   }
 
-  /// The first upload of a receipt that waits; nil where none does any more.
+  /// The first waiting upload of a receipt; nil if none waits any more.
   private func firstPosition(_ entry: RetryEntry) throws -> Position? {
     try projections.waitingUploads(
       ofReceipt: entry.receiptID, appFamily: entry.appFamily, WaitingPart(limit: 1)
     ).first?.position
   }
 
-  /// Nil where an answer came while the entry was held.
+  /// Nil where a reply came while the entry was held.
   private func call(for due: Due, isProbe: Bool) throws -> AppStoreCall? {
     guard try firstPosition(due.entry) != nil else { return nil }
     if due.position >= reader.head.size { try reader.refresh() }

@@ -1,14 +1,14 @@
-// Products that sell though their app does not declare them: whoever pays for one is answered as a fraud.
+// Products that are sold but not declared by their app: their buyers get 402, as frauds do.
 package import Projections
 
 extension UndeclaredProduct {
-  /// The command that declares it, for a shell; TYPE is what only a person knows.
+  /// The command that declares it, for a shell; a person must replace TYPE.
   package var declaringCommand: String {
     "ledgerctl app edit \(shellQuoted(bundleID)) --product \(shellQuoted("\(productID)=TYPE"))"
   }
 }
 
-/// A word as a shell takes it.
+/// Quoting for a shell.
 package func shellQuoted(_ word: String) -> String {
   let isPlain = word.utf8.allSatisfy { byte in
     (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte | 0x20)

@@ -46,7 +46,7 @@ struct SubmittedUpload: Sendable {
 
 /// What is to be done about the App Store.
 enum CallDecision {
-  /// Ask it: by the call that was reserved, or by the one that is under way for the receipt.
+  /// Ask it: by the reserved call, or by the one in progress for the receipt.
   case ask(AppStoreCall?)
   case takeOver(RecentReply)
   case goWithout(NoCallReason)
@@ -96,7 +96,7 @@ struct UploadLifecycle: Sendable {
       prepared.receiptID, of: upload.appFamily, text: upload.fields.receiptText)
   }
 
-  /// A final reply that is recent enough to be taken over, as far as it is folded.
+  /// A folded final reply that is recent enough to be reused.
   private func recordedReply(for receiptID: UUID16, _ appFamily: UUID16) -> RecentReply? {
     guard let times = shared.scheduler.reusableTimes else { return nil }
     do {
@@ -112,7 +112,7 @@ struct UploadLifecycle: Sendable {
 
   /// What an append led to.
   enum Step {
-    /// Respond with what the projections say.
+    /// Respond from the projections.
     case respond
     /// Its call, or a further append, leads on.
     case waits
@@ -160,8 +160,8 @@ struct UploadLifecycle: Sendable {
     }
   }
 
-  /// Whether a result was recorded for an upload before its own turn came: a fold takes in all that is
-  /// durable, and a result goes to all uploads that wait by the projections' word.
+  /// Whether a result was recorded for an upload before its own turn came: a fold covers all that is
+  /// durable, and a result goes to all uploads that are pending in the projections.
   private func isSettledMeanwhile(_ upload: SubmittedUpload, _ position: Position) -> Bool {
     do {
       guard let own = try shared.projections.waitingUpload(at: position) else { return true }

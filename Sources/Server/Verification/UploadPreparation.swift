@@ -4,7 +4,7 @@ import Base
 import Intake
 import Ledger
 
-/// An upload whose receipt was decoded and checked here.
+/// An upload whose receipt was decoded and checked locally.
 struct PreparedUpload {
   var receiptID: UUID16
   /// The upload and the local verification.
@@ -20,7 +20,7 @@ struct UploadPreparation {
     case refused(FieldProblem)
   }
 
-  /// No bundle id that the App Store takes is longer.
+  /// The App Store accepts no bundle id longer than this.
   private static let bundleIDBytesMax = 255
 
   private let settings: WorkflowSettings
@@ -76,7 +76,7 @@ struct UploadPreparation {
         isInvalid: local.outcome == .invalid))
   }
 
-  /// Whether a receipt says so itself: nothing is asked, and nothing stored, before that is known.
+  /// Whether the receipt itself tells so: nothing is asked or stored before that is known.
   private static func isOfSandbox(_ receipt: Receipt) -> Bool {
     let named = PendingEnvironment.named(in: receipt)
     return named == "ProductionSandbox" || named == "Sandbox"

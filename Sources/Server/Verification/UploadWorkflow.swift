@@ -6,10 +6,10 @@ package import Ledger
 import Synchronization
 import Projections
 
-/// Takes uploads, records them, asks the App Store, answers; and asks again for what it still owes.
+/// Accepts uploads, records them, asks the App Store, answers; and retries what is pending.
 ///
 /// Workers decode receipts and check signatures; one completion loop waits for the disk, has the projections caught
-/// up and answers; one thread works the queue. Whoever starts it must stop it.
+/// up and answers; one thread works the queue. The owner that starts it must stop it.
 package final class UploadWorkflow: ClientService {
   private enum Job: Sendable {
     case upload(ClientUpload, PendingResponse)
@@ -34,7 +34,7 @@ package final class UploadWorkflow: ClientService {
 
   /// - Parameters:
   ///   - writer: stays open until the workflow was stopped.
-  ///   - isSingleRun: whether it tries what waits once and then is done; it takes no uploads then.
+  ///   - isSingleRun: whether it tries what waits once and then ends; it accepts no uploads then.
   package init(
     writer: LedgerWriter, projections: any WorkflowProjections,
     appStore: any VerifyReceiptService, configuration: Configuration,
@@ -100,7 +100,7 @@ package final class UploadWorkflow: ClientService {
   package func upload(
     _ upload: ClientUpload, completion: @escaping @Sendable (ClientAnswer) -> Void
   ) {
-    // The receipt stands in the request's text, in the file and in the drafts; so does the metadata.
+    // The receipt is in the request's text, in the file and in the drafts; so is the metadata.
     let bytes =
       2 * upload.fields.receiptText.count + upload.fields.receiptFile.count
       + 2 * (upload.fields.metadata?.count ?? 0)
@@ -120,14 +120,14 @@ package final class UploadWorkflow: ClientService {
     guard !isStopping.load(ordering: .acquiring), !shared.health.isFatal, load.take(bytes: bytes)
     else { return completion(.unavailable(retryAfterSeconds: 1)) }
     let response = PendingResponse(load, bytes: bytes, completion)
-    // A response that is not taken in answers by itself.
+    // A response that is refused admission sends its own answer.
     jobs.push(job(response))
   }
 
   // MARK: Settings
 
-  /// Puts a configuration in force. What waited for an operator is tried again.
-  /// - Parameter checker: where whom to trust has changed.
+  /// Applies a configuration. What waited for an operator is tried again.
+  /// - Parameter checker: the new verifier if trust has changed.
   package func apply(
     _ configuration: Configuration, checker: (any SignatureChecker & Sendable)? = nil
   ) {
@@ -139,14 +139,14 @@ package final class UploadWorkflow: ClientService {
   /// Tries everything that waits now.
   package func retryNow() { shared.scheduler.hurry(alarmsAlone: false) }
 
-  /// Takes in what others have appended, and returns when it is folded, so that an app that was just registered
+  /// Folds what others have appended before it returns, so that an app that was just registered
   /// is known to the uploads that come next. A fold that takes long is not waited for.
   package func noteForeignAppends() {
     let latch = Latch()
     if shared.inbox.push(.foreign(latch)) { latch.wait(limitMs: 10_000) }
   }
 
-  /// Takes in what came of appends that commands have handed over.
+  /// Handles the results of appends that commands have handed over.
   /// - Parameter error: why one failed; nil where they succeeded.
   package func noteForeignAppend(_ error: LedgerError?) { shared.noteAppend(error) }
 
@@ -189,7 +189,7 @@ package final class UploadWorkflow: ClientService {
 
   /// Answers what is under way and ends the threads. Calling it again does nothing.
   /// - Parameters:
-  ///   - graceMs: so long may calls that are under way take.
+  ///   - graceMs: how long calls in progress may take.
   ///   - cancelCalls: gives up the calls that are left; their completions are called.
   package func stop(graceMs: Int64, cancelCalls: () -> Void = {}) {
     beginStopping()
@@ -222,7 +222,7 @@ package final class UploadWorkflow: ClientService {
 
   // MARK: A single run
 
-  /// How a single run stands.
+  /// The state of a single run.
   package struct RunFigures: Sendable, Equatable {
     package let attempted: Int
     /// Those that have an answer for good.
@@ -234,7 +234,7 @@ package final class UploadWorkflow: ClientService {
     return RunFigures(attempted: figures.attempted, settled: figures.settled)
   }
 
-  /// Waits for the end of a single run for so long at most; whether it came.
+  /// Waits for the end of a single run up to a limit; returns whether it ended.
   package func waitForEnd(limitMs: Int64) -> Bool { queueEnd.wait(limitMs: limitMs) }
 }
 

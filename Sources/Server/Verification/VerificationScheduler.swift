@@ -177,7 +177,7 @@ final class VerificationScheduler: Sendable {
     case unanswered(isAlarm: Bool)
   }
 
-  /// Ends a call whose result is durable, and gives out who waits for it.
+  /// Ends a call whose result is durable, and returns the uploads that wait for it.
   func conclude(_ call: AppStoreCall, _ conclusion: Conclusion) -> [Waiter] {
     monitor.withLock { state in
       switch conclusion {

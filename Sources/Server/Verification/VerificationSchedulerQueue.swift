@@ -20,9 +20,9 @@ extension VerificationScheduler {
     case never
   }
 
-  /// So many receipts wait in memory; the rest stays in the projections until there is room.
+  /// The most receipts that wait in memory; the others stay in the projections until there is room.
   static let waitingMax = 262_144
-  /// The queue's thread takes so many that are due at once, to read them in the order of the log.
+  /// The queue's thread takes this many due receipts at once, to read them in the order of the log.
   private static let batchMax = 2048
 
   /// Lets a receipt wait that was not asked about, or without success.
@@ -54,7 +54,7 @@ extension VerificationScheduler {
     }
   }
 
-  /// Takes in a page of receipts that wait by the projections' word.
+  /// Adds a page of receipts that are pending according to the projections.
   /// - Parameter next: the number after which the next page begins; nil where this was the last.
   func takeIn(_ page: [WaitingReceipt], next: Int64?) {
     monitor.withLock { state in

@@ -36,8 +36,8 @@ final class WorkflowGauges {
     do { try lookAtProducts() } catch { shared.notes.fault("look for undeclared products", error) }
   }
 
-  /// Said when the server starts, and whenever another customer met it: a product that was left out of the
-  /// declaration makes frauds of people who paid.
+  /// Reported when the server starts, and whenever another customer is affected: a product that was left out of the
+  /// declaration would turn paying customers into frauds.
   private func lookAtProducts() throws {
     let products = try shared.projections.undeclaredProducts()
     shared.metrics.set(.undeclaredProducts, Double(products.count))

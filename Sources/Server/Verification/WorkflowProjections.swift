@@ -13,14 +13,14 @@ package protocol WorkflowProjections: AnyObject, Sendable {
   var position: Position { get }
   /// The app family that has registered a bundle id.
   func appFamily(ofBundle bundleID: String) -> UUID16?
-  /// The receipts as the uploads at some positions see them; nil where none stands there. The first of them
-  /// at least; no more once they take so many bytes in memory.
+  /// The receipts as the uploads at some positions see them; nil where there is none. The first of them
+  /// at least; no more once they take this many bytes in memory.
   func answers(
     uploads: ArraySlice<Position>, byteCountMax: Int
   ) throws -> [Result<ClientReceipt?, any Error>]
   /// The receipt as its newest upload sees it; nil where the app family has none such.
   func answer(receiptID: UUID16, appFamily: UUID16) throws -> ClientReceipt?
-  /// Receipts that the App Store owes an answer for, by number.
+  /// Pending receipts, by number.
   func waiting(afterReceipt: Int64, limit: Int) throws -> [WaitingReceipt]
   /// The uploads of a receipt that wait, by position.
   func waitingUploads(
@@ -46,7 +46,7 @@ extension WorkflowProjections {
 extension LiveProjections: WorkflowProjections {}
 
 extension ClientReceipt {
-  /// As the client API answers: 402 if and only if it is a fraud, 206 while an answer is owed.
+  /// As the client API answers: 402 if and only if it is a fraud, 206 while it is pending.
   var answer: ClientAnswer {
     .receipt(status: isFraud ? 402 : isPending ? 206 : 200, body: body)
   }

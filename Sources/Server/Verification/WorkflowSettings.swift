@@ -1,4 +1,4 @@
-// What the workflow is told: limits, configuration, time.
+// The workflow's settings: limits, configuration, clock.
 import Base
 import Glibc
 import Intake
@@ -45,7 +45,7 @@ struct CallSettings {
   }
 }
 
-/// The bounds of what is under way, and what the workflow says.
+/// The limits of work in progress, and the output of messages.
 package struct WorkflowOptions: Sendable {
   /// Uploads that are accepted and not yet answered.
   package var uploadsMax = 8192

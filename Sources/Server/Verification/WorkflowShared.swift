@@ -4,13 +4,13 @@ import Base
 import Ledger
 import Projections
 
-/// What the completion loop takes in.
+/// The input of the completion loop.
 enum CompletionItem: Sendable {
   case uploaded(SubmittedUpload)
   case result(AppStoreCall, CallResult)
   /// More uploads of a receipt wait for a reply than went into one frame.
   case rest(UUID16, appFamily: UUID16, RecentReply)
-  /// Others have appended; whoever waits is told when that is folded.
+  /// Others have appended; waiting callers are told when that is folded.
   case foreign(Latch)
 }
 
@@ -25,7 +25,7 @@ final class Latch: Sendable {
     }
   }
 
-  /// Whether it is open, after so long at most.
+  /// Waits until it is open or the time is over; returns whether it is open.
   @discardableResult
   func wait(limitMs: Int64) -> Bool {
     isOpen.wait(on: 0, limitMs: limitMs) { state -> Void? in state ? () : nil } != nil
@@ -64,7 +64,7 @@ struct WorkflowShared: Sendable {
     }
   }
 
-  /// Takes in what came of an append, whoever asked for it: nil where it succeeded.
+  /// Handles the result of any append; nil where it succeeded.
   func noteAppend(_ error: LedgerError?) {
     guard let error else { return health.noteSuccess() }
     // It is this one submission that can't be appended.
@@ -72,7 +72,7 @@ struct WorkflowShared: Sendable {
     health.noteFailure(error, isFatal: writer.failure != nil || error.kind == .closed)
   }
 
-  /// Where appends or folds have failed for a while and nobody tries any more, finds out how they stand.
+  /// If appends or folds have failed and none is being tried any more, tests them.
   func retryWhatFailed() {
     if health.takeAppendRetry() {
       do throws(LedgerError) {
