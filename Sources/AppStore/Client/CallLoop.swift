@@ -1,4 +1,5 @@
 // The client's thread: starts calls, drives libcurl, reads answers, switches endpoints.
+private import Base
 internal import CCurl
 private import Glibc
 private import JSON
@@ -59,17 +60,14 @@ final class CallLoop {
         continue
       }
       // Whatever has ended has made room for what waits.
-      if endFinished() == 0 { wait(until: work.nextExpiry) }
+      if endFinished() == 0 { wait(untilMs: work.nextExpiryMs) }
     }
     cancelAll()
   }
 
-  private func wait(until expiry: ContinuousClock.Instant?) {
+  private func wait(untilMs expiryMs: Int64?) {
     var waitMs = Self.longestWaitMs
-    if let expiry {
-      let left = Int64(ContinuousClock.now.duration(to: expiry) / .milliseconds(1)) + 1
-      waitMs = min(max(left, 0), waitMs)
-    }
+    if let expiryMs { waitMs = min(max(expiryMs - MonotonicClock.nowMs(), 0), waitMs) }
     // libcurl shortens the wait to its own next timeout.
     if curl_multi_poll(multi.handle, nil, 0, Int32(waitMs), nil) != CURLM_OK { usleep(10_000) }
   }
@@ -137,7 +135,7 @@ final class CallLoop {
       VerifyReceiptAnswer(
         content: content, endpoint: call.endpoint,
         host: (call.endpoint == .production ? production : sandbox).host, httpStatus: httpStatus,
-        durationMs: elapsedMs(since: call.call.askedAt)))
+        durationMs: call.call.elapsedMs))
   }
 
   private func cancelAll() { endAll(.cancelled) }

@@ -5,20 +5,19 @@ internal import Base
 struct WaitingCall: Sendable {
   let request: VerifyReceiptRequest
   let completion: @Sendable (VerifyReceiptAnswer) -> Void
-  let askedAt: ContinuousClock.Instant
+  /// By the monotonic clock.
+  let askedAtMs: Int64
+
+  /// How long ago it was asked.
+  var elapsedMs: Int64 { MonotonicClock.nowMs() - askedAtMs }
 
   /// Answers without having asked the App Store.
   func end(_ failure: VerifyReceiptFailure) {
     completion(
       VerifyReceiptAnswer(
         content: .none(failure), endpoint: .production, host: nil, httpStatus: nil,
-        durationMs: elapsedMs(since: askedAt)))
+        durationMs: elapsedMs))
   }
-}
-
-/// Whole milliseconds that have passed.
-func elapsedMs(since instant: ContinuousClock.Instant) -> Int64 {
-  Int64(instant.duration(to: .now) / .milliseconds(1))
 }
 
 /// What callers leave and the client's thread takes, first come first served, within bounds.
@@ -29,7 +28,7 @@ final class CallQueue: Sendable {
     /// Those that waited too long, or found no place.
     var toRefuse: [(call: WaitingCall, failure: VerifyReceiptFailure)] = []
     /// When the next one will have waited too long.
-    var nextExpiry: ContinuousClock.Instant?
+    var nextExpiryMs: Int64?
     var isClosed = false
   }
 
@@ -45,13 +44,13 @@ final class CallQueue: Sendable {
   private let callsMax: Int
   private let waitingMax: Int
   private let waitingBytesMax: Int
-  private let waitMax: Duration
+  private let waitMaxMs: Int64
 
   init(_ options: VerifyReceiptOptions) {
     callsMax = options.callsMax
     waitingMax = options.waitingMax
     waitingBytesMax = options.waitingBytesMax
-    waitMax = .milliseconds(options.timeoutMs)
+    waitMaxMs = Int64(options.timeoutMs)
   }
 
   /// Leaves a call for the thread, which must then be woken. False where the queue is closed.
@@ -68,7 +67,7 @@ final class CallQueue: Sendable {
         // The thread answers it, but the receipt is released.
         let empty = VerifyReceiptRequest(receiptText: [], sharedSecret: nil)
         state.refused.append(
-          WaitingCall(request: empty, completion: call.completion, askedAt: call.askedAt))
+          WaitingCall(request: empty, completion: call.completion, askedAtMs: call.askedAtMs))
       }
       return true
     }
@@ -86,17 +85,19 @@ final class CallQueue: Sendable {
       work.isClosed = state.isClosed
       work.toRefuse = state.refused.map { ($0, .tooManyCalls) }
       state.refused = []
-      let now = ContinuousClock.now
+      let nowMs = MonotonicClock.nowMs()
       let takenCount: Int
       if state.isClosed {
         takenCount = state.waiting.count
         work.toRefuse += state.waiting.map { ($0, .cancelled) }
       } else {
-        let expired = state.waiting.prefix { $0.askedAt + waitMax <= now }
+        let expired = state.waiting.prefix { $0.askedAtMs + waitMaxMs <= nowMs }
         work.toRefuse += expired.map { ($0, .timeout) }
         let rest = state.waiting.dropFirst(expired.count)
         work.toStart = Array(rest.prefix(callsMax - runningCount))
-        work.nextExpiry = rest.dropFirst(work.toStart.count).first.map { $0.askedAt + waitMax }
+        work.nextExpiryMs = rest.dropFirst(work.toStart.count).first.map {
+          $0.askedAtMs + waitMaxMs
+        }
         takenCount = expired.count + work.toStart.count
       }
       for call in state.waiting.prefix(takenCount) {

@@ -38,7 +38,8 @@ package final class VerifyReceiptClient: VerifyReceiptService {
     _ request: VerifyReceiptRequest,
     completion: @escaping @Sendable (VerifyReceiptAnswer) -> Void
   ) {
-    let call = WaitingCall(request: request, completion: completion, askedAt: .now)
+    let call = WaitingCall(
+      request: request, completion: completion, askedAtMs: MonotonicClock.nowMs())
     guard queue.offer(call) else { return call.end(.cancelled) }
     multi.wake()
   }

@@ -87,8 +87,7 @@ package final class Monitor<State>: @unchecked Sendable {
   package func wait<Result, Failure: Error>(
     on condition: Int, limitMs: Int64, until body: (inout State) throws(Failure) -> Result?
   ) throws(Failure) -> Result? {
-    var end = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &end)
+    var end = MonotonicClock.now()
     let nanoseconds = end.tv_nsec + Int(limitMs % 1000) * 1_000_000
     end.tv_sec += Int(limitMs / 1000) + nanoseconds / 1_000_000_000
     end.tv_nsec = nanoseconds % 1_000_000_000

@@ -1,4 +1,5 @@
 // The lock of the one writer: flock on a file that is never replaced.
+import Base
 import Glibc
 
 /// Held as long as the value lives; the system releases it when the process ends.
@@ -34,14 +35,14 @@ final class WriterLock: Sendable {
   private static func take(
     _ file: StorageFile, _ directory: LedgerDirectory
   ) throws(LedgerError) {
-    let deadlineMs = MonotonicTime.nowMs() + readerWaitMs
+    let deadlineMs = MonotonicClock.nowMs() + readerWaitMs
     var attempts = 0
     while try !file.lock() {
       attempts += 1
       let holder = try file.lockContent().processID
       // A reader that has just taken it may not have wiped out the process id of a dead writer yet.
       let isWriter = holder.map(isAlive) ?? false
-      if isWriter && attempts >= attemptsBesideWriter || MonotonicTime.nowMs() >= deadlineMs {
+      if isWriter && attempts >= attemptsBesideWriter || MonotonicClock.nowMs() >= deadlineMs {
         throw LedgerError(
           .locked, operation: "open for writing", object: directory.path,
           cause: holder.map { "locked by process \($0)" } ?? "locked by another process")

@@ -1,4 +1,5 @@
-// How a reader knows which events are on disk: from the durable position or, where there is no writer, by its own sync.
+// How a reader knows which events are on disk: by the writer's word or, where there is no writer, by its own sync.
+import Base
 import Glibc
 
 /// The lock's file as a reader has it open.
@@ -32,7 +33,7 @@ extension LogReader {
       isSettled = false
       return try look(upTo: .max)
     }
-    let deadlineMs = MonotonicTime.nowMs() + Self.holderWaitMs
+    let deadlineMs = MonotonicClock.nowMs() + Self.holderWaitMs
     while true {
       let known = try file.lockContent().position
       if let known {
@@ -51,7 +52,7 @@ extension LogReader {
         isSettled = content.position != nil
         return try look(upTo: content.position ?? .max)
       }
-      if MonotonicTime.nowMs() >= deadlineMs {
+      if MonotonicClock.nowMs() >= deadlineMs {
         isSettled = true
         return try look(upTo: content.position ?? 0)
       }

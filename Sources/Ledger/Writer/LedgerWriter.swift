@@ -253,7 +253,7 @@ package final class LedgerWriter: @unchecked Sendable {
   private func pauseForCompany() {
     if options.groupPauseMs <= 0 { return }
     let restMs = monitor.withLock { state -> Int64 in
-      let restMs = state.groupBeganMs + options.groupPauseMs - MonotonicTime.nowMs()
+      let restMs = state.groupBeganMs + options.groupPauseMs - MonotonicClock.nowMs()
       state.isPausing = state.lastGroupCount > 1 && restMs > 0
       return restMs
     }
@@ -275,7 +275,7 @@ package final class LedgerWriter: @unchecked Sendable {
   private func takeGroup(_ state: inout State) -> [AppendTicket]? {
     if state.isCommitting || state.queue.isEmpty { return nil }
     state.isCommitting = true
-    if options.groupPauseMs > 0 { state.groupBeganMs = MonotonicTime.nowMs() }
+    if options.groupPauseMs > 0 { state.groupBeganMs = MonotonicClock.nowMs() }
     return take(&state, byteCount: 0)
   }
 

@@ -51,7 +51,7 @@ final class Sealer: @unchecked Sendable {
       timing: SealingTiming(
         restMs: options.sealingRestMs, delayMs: options.sealingDelayMs,
         closingMs: options.closingLimitMs, closingInheritedMs: options.closingInheritedLimitMs))
-    let nowMs = MonotonicTime.nowMs()
+    let nowMs = MonotonicClock.nowMs()
     for tail in unsealed { queue.append(tail, nowMs: nowMs, isInherited: true) }
     monitor = Monitor(State(queue: queue), conditionCount: 3)
     do throws(LedgerError) {
@@ -81,7 +81,7 @@ final class Sealer: @unchecked Sendable {
         if let stall = state.queue.stall { throw stall }
         return nil
       }
-      state.queue.append(tail, nowMs: MonotonicTime.nowMs())
+      state.queue.append(tail, nowMs: MonotonicClock.nowMs())
       // With the first they begin to wait for its time.
       return state.queue.concernsDuty || state.queue.unsealed.count == 1
     }
@@ -100,7 +100,7 @@ final class Sealer: @unchecked Sendable {
   /// and durable: the next writer continues with it.
   func close() {
     let deflation = monitor.withLock { state in
-      state.queue.beginClosing(nowMs: MonotonicTime.nowMs())
+      state.queue.beginClosing(nowMs: MonotonicClock.nowMs())
       return state.idleDeflation
     }
     // The foreground threads repeat what the idle-priority thread is compressing: they will be faster.
@@ -151,7 +151,7 @@ final class Sealer: @unchecked Sendable {
   /// The next task; `wait` after having waited.
   private func nextTask(_ shift: SealingQueue.Shift) -> SealingQueue.Task {
     func decide(_ state: inout State) -> SealingQueue.Task {
-      state.queue.next(for: shift, nowMs: MonotonicTime.nowMs())
+      state.queue.next(for: shift, nowMs: MonotonicClock.nowMs())
     }
     let task = monitor.withLock { decide(&$0) }
     guard case .wait(let untilMs) = task else { return task }
@@ -163,7 +163,7 @@ final class Sealer: @unchecked Sendable {
       return sooner ?? .max < untilMs ?? .max ? task : nil
     }
     guard let untilMs else { return monitor.wait(on: condition) { change(&$0) } }
-    let limitMs = max(1, untilMs - MonotonicTime.nowMs())
+    let limitMs = max(1, untilMs - MonotonicClock.nowMs())
     return monitor.wait(on: condition, limitMs: limitMs) { change(&$0) } ?? task
   }
 
@@ -224,7 +224,7 @@ final class Sealer: @unchecked Sendable {
         // A failed read has written nothing: what the system refuses for a while may succeed later.
         var mayRetry = error.kind == .inputOutput
         if case .success = content { mayRetry = segmentWriter.canRetry }
-        state.queue.failFirst(error, mayRetry: mayRetry, nowMs: MonotonicTime.nowMs())
+        state.queue.failFirst(error, mayRetry: mayRetry, nowMs: MonotonicClock.nowMs())
         if state.queue.failure != nil { hasFailed.store(true, ordering: .releasing) }
       }
       return state.queue.unsealed.count == 0

@@ -1,14 +1,5 @@
-// The program's threads, and the clock by which they wait.
+// Threads of our own.
 import Glibc
-
-/// The clock that never goes back.
-enum MonotonicTime {
-  static func nowMs() -> Int64 {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
-  }
-}
 
 /// How a thread shares the processors with others.
 package enum ThreadPriority: Sendable, Equatable {

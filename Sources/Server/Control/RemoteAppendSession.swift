@@ -1,4 +1,5 @@
 // One command's session with the server: its turn, its submissions, its end.
+import Base
 import Glibc
 import Intake
 import Ledger
@@ -100,10 +101,10 @@ struct RemoteAppendSession {
   }
 
   private func waitForTurn() throws(Ending) {
-    let deadlineMs = RemoteAppendClock.nowMs() + Int64(server.options.turnTimeoutMs)
+    let deadlineMs = MonotonicClock.nowMs() + Int64(server.options.turnTimeoutMs)
     while let holder = server.takeTurn(number, processID: processID) {
       if server.isStopping { throw .refused(refusal(.closed, "the server is stopping")) }
-      if RemoteAppendClock.nowMs() >= deadlineMs {
+      if MonotonicClock.nowMs() >= deadlineMs {
         throw .refused(
           LedgerError(
             .locked, operation: "open for writing", object: server.writer.directory.path,

@@ -1,4 +1,5 @@
 // Unix stream sockets: addresses, whole frames, deadlines.
+import Base
 import Glibc
 import Ledger
 
@@ -112,24 +113,15 @@ final class RemoteAppendConnection: Sendable {
   }
 
   private func wait(for events: Int16, timeoutMs: Int32) throws(ConnectionFailure) {
-    let deadlineMs = RemoteAppendClock.nowMs() + Int64(timeoutMs)
+    let deadlineMs = MonotonicClock.nowMs() + Int64(timeoutMs)
     while true {
-      let restMs = Int32(max(0, deadlineMs - RemoteAppendClock.nowMs()))
+      let restMs = Int32(max(0, deadlineMs - MonotonicClock.nowMs()))
       var request = pollfd(fd: descriptor, events: events, revents: 0)
       let result = poll(&request, 1, restMs)
       if result > 0 { return }
       if result == 0 { throw .timeout }
       if errno != EINTR { throw .system(errno) }
     }
-  }
-}
-
-/// A monotonic clock.
-enum RemoteAppendClock {
-  static func nowMs() -> Int64 {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
   }
 }
 

@@ -2,17 +2,6 @@
 import Base
 import Glibc
 
-/// The time since some fixed point, in milliseconds.
-enum MonotonicClock {
-  static func nowMs() -> Int64 { nowMicroseconds() / 1000 }
-
-  static func nowMicroseconds() -> Int64 {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
-  }
-}
-
 final class Connection: Sendable {
   enum Stage {
     /// Waiting for a request line: the connection is idle or new.

@@ -212,9 +212,9 @@ package final class UploadWorkflow: ClientService {
 
   private func waitUntilQuiet(limitMs: Int64) -> Bool {
     let nothing = Monitor((), conditionCount: 1)
-    let endMs = WorkflowClock.systemMonotonicMs() + limitMs
+    let endMs = MonotonicClock.nowMs() + limitMs
     while load.count > 0 || !shared.scheduler.isQuiet {
-      if WorkflowClock.systemMonotonicMs() >= endMs { return false }
+      if MonotonicClock.nowMs() >= endMs { return false }
       _ = nothing.wait(on: 0, limitMs: 5) { _ -> Void? in nil }
     }
     return true

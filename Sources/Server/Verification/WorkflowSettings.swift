@@ -19,13 +19,7 @@ package struct WorkflowClock: Sendable {
 
   /// The system's clocks.
   package init() {
-    self.init(nowMs: { Timestamp.now() }, monotonicMs: { WorkflowClock.systemMonotonicMs() })
-  }
-
-  package static func systemMonotonicMs() -> Int64 {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+    self.init(nowMs: { Timestamp.now() }, monotonicMs: { MonotonicClock.nowMs() })
   }
 }
 

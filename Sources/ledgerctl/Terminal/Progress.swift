@@ -1,5 +1,5 @@
 // The progress line on standard error.
-import Glibc
+import Base
 
 /// A bar with rate and remaining time, drawn at most ten times a second and only on a terminal.
 final class Progress {
@@ -10,7 +10,7 @@ final class Progress {
   private let unit: Unit
   private let terminal: Terminal
   private let diagnostics: Diagnostics
-  private let startMs = monotonicMs()
+  private let startMs = MonotonicClock.nowMs()
   private var lastDrawnMs: Int64 = 0
   private var isDrawn = false
 
@@ -24,7 +24,7 @@ final class Progress {
   /// Reports progress. `total` is nil if it is not known.
   func update(_ done: Int, of total: Int?) {
     guard terminal.isTerminal else { return }
-    let nowMs = monotonicMs()
+    let nowMs = MonotonicClock.nowMs()
     guard nowMs - lastDrawnMs >= 100 else { return }
     lastDrawnMs = nowMs
     draw(
@@ -97,11 +97,4 @@ final class Progress {
     if whole < 3600 { return "\(whole / 60) min \(whole % 60) s" }
     return "\(whole / 3600) h \(whole / 60 % 60) min"
   }
-}
-
-/// Milliseconds of a clock that never goes back.
-private func monotonicMs() -> Int64 {
-  var time = timespec()
-  clock_gettime(CLOCK_MONOTONIC, &time)
-  return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
 }
