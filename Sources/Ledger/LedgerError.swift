@@ -1,4 +1,5 @@
 // What can go wrong with a ledger: operation, object and cause, and the exit code it means.
+package import Base
 import Glibc
 
 /// Why an operation on a ledger failed. Never holds event data, receipts, tokens or identifiers.
@@ -104,5 +105,16 @@ package struct LedgerError: Error, Sendable, Equatable, CustomStringConvertible 
   package var description: String {
     guard let damage else { return "\(operation): \(object): \(cause)" }
     return "\(operation): \(object): \(damage.verdict.rawValue): \(cause)"
+  }
+}
+
+extension WorkerThread {
+  /// Starts a thread; a refusal is the ledger's error.
+  package static func start(
+    _ priority: ThreadPriority = .usual, _ run: sending @escaping () -> Void
+  ) throws(LedgerError) -> WorkerThread {
+    do { return try WorkerThread(priority, run) } catch {
+      throw .system(error.code, "start", "thread")
+    }
   }
 }

@@ -1,5 +1,5 @@
 // Files in memory that forget what was not synced, fail where told, and crash at the n-th call.
-import Base
+package import Base
 import Glibc
 package import Ledger
 

@@ -1,4 +1,5 @@
 // The ledger's files in memory: an input becomes a log without touching the disk.
+import Base
 import Glibc
 @testable import Ledger
 import Synchronization

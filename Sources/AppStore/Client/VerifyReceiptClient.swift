@@ -1,15 +1,14 @@
 // The App Store's verifyReceipt over libcurl: one thread that all calls share.
 private import Base
 internal import CCurl
-private import Glibc
 
 /// Asks the App Store: production first, and on status 21007 or 21008 the other endpoint, once.
 /// Connections are kept and used again. What waits and what is answered stays within bounds.
 package final class VerifyReceiptClient: VerifyReceiptService {
   private let queue: CallQueue
   private let multi: MultiHandle
-  /// Nil once a caller waits for its end.
-  private let thread: Monitor<pthread_t?>
+  /// Nil once somebody waits for its end.
+  private let thread: Monitor<WorkerThread?>
 
   /// Starts the client's thread. Throws unless `options.check()` passes.
   package init(_ options: VerifyReceiptOptions = .init()) throws(VerifyReceiptOptionsError) {
@@ -17,20 +16,15 @@ package final class VerifyReceiptClient: VerifyReceiptService {
     queue = CallQueue(options)
     multi = try MultiHandle(options)
     let loop = try CallLoop(options, queue, multi)
-    var started = pthread_t()
-    let context = Unmanaged.passRetained(loop)
-    let code = pthread_create(&started, nil, runCallLoop, context.toOpaque())
-    guard code == 0 else {
-      context.release()
-      throw .noResources("the system cannot start another thread")
+    do throws(SystemError) { thread = Monitor(try WorkerThread { loop.run() }) } catch {
+      throw .noResources("the system starts no more threads")
     }
-    thread = Monitor(started)
   }
 
   deinit {
     close()
     // The last reference may go on the thread itself, which cannot wait for its own end.
-    if let thread = thread.withLock({ $0.take() }) { pthread_detach(thread) }
+    thread.withLock { $0.take() }?.detach()
   }
 
   /// As the protocol requires; after `shutDown()` the completion is called at once, on the caller's thread.
@@ -49,11 +43,7 @@ package final class VerifyReceiptClient: VerifyReceiptService {
   package func shutDown() {
     close()
     guard let thread = thread.withLock({ $0.take() }) else { return }
-    if pthread_equal(thread, pthread_self()) != 0 {
-      pthread_detach(thread)
-    } else {
-      pthread_join(thread, nil)
-    }
+    if thread.isCurrent { thread.detach() } else { thread.join() }
   }
 
   private func close() {
@@ -81,10 +71,4 @@ final class MultiHandle: @unchecked Sendable {
   deinit { curl_multi_cleanup(handle) }
 
   func wake() { _ = curl_multi_wakeup(handle) }
-}
-
-private func runCallLoop(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-  guard let context else { return nil }
-  Unmanaged<CallLoop>.fromOpaque(context).takeRetainedValue().run()
-  return nil
 }

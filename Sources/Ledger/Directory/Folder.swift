@@ -1,4 +1,5 @@
 // A directory of the ledger that is open: its files by their names, and what is refused there.
+import Base
 import Glibc
 
 /// A directory that was opened once. Every name in it is looked up relative to its descriptor and no symbolic link is

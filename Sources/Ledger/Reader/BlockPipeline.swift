@@ -42,7 +42,7 @@ final class BlockPipeline: @unchecked Sendable {
     windowCount = 2 * workerCount + 2
     do throws(LedgerError) {
       for _ in 0..<workerCount {
-        threads.append(try WorkerThread(priority) { [unowned self] in work() })
+        threads.append(try WorkerThread.start(priority) { [unowned self] in work() })
       }
     } catch {
       stop()

@@ -1,4 +1,5 @@
 // The real storage: one system call for each function of the seam.
+package import Base
 import Glibc
 
 /// Files of the operating system.

@@ -1,12 +1,5 @@
 // The one seam between the ledger and the system's files.
-
-/// The code that a system call failed with.
-package struct SystemError: Error, Sendable, Equatable {
-  /// The value of `errno`.
-  package let code: Int32
-
-  package init(code: Int32) { self.code = code }
-}
+package import Base
 
 /// How a file is opened.
 package enum FileAccess: Sendable {

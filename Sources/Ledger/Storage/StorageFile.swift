@@ -1,4 +1,5 @@
 // An open file of the ledger: whole reads and writes, errors with the file's name.
+import Base
 import Glibc
 
 /// An open file; closed when the last reference goes.

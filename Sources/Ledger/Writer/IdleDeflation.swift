@@ -1,4 +1,5 @@
-// Compression on an idle processor, on a thread that no other thread must wait for.
+// Deflating where a processor is idle, on a thread that nobody has to wait for.
+import Base
 import Glibc
 import Synchronization
 
@@ -24,7 +25,7 @@ final class IdleDeflation: @unchecked Sendable {
     bell = .allocate(capacity: 1)
     bell.initialize(to: sem_t())
     sem_init(bell, 0, 0)
-    try WorkerThread.startDetached(.idle) { [self] in run() }
+    try WorkerThread.start(.idle) { [self] in run() }.detach()
   }
 
   deinit {

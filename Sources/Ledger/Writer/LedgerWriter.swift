@@ -97,7 +97,7 @@ package final class LedgerWriter: @unchecked Sendable {
   private func startThread() throws(LedgerError) {
     let started: WorkerThread
     do throws(LedgerError) {
-      started = try WorkerThread { [unowned self] in run() }
+      started = try WorkerThread.start { [unowned self] in run() }
     } catch {
       sealer.close()
       throw error

@@ -68,7 +68,7 @@ final class Sealer: @unchecked Sendable {
   ) throws(LedgerError) {
     let worker = SealingWorker(
       shift: shift, deflater: try BlockDeflater(level: options.compressionLevel))
-    threads.append(try WorkerThread(priority) { [unowned self] in run(worker) })
+    threads.append(try WorkerThread.start(priority) { [unowned self] in run(worker) })
   }
 
   /// Hands a tail over, waiting while too many are not sealed. Throws where there is no room for more blocks: for

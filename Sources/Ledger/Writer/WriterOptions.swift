@@ -1,5 +1,5 @@
-// The options of a writer: sizes, and the sources of time and salts.
-import Base
+// What a writer can be told: sizes, and where time and salts come from.
+package import Base
 import CCrypto
 
 /// The settings of a writer. The defaults are what the format document promises.

@@ -73,7 +73,7 @@ final class RowWriterThread: Sendable {
   init(_ database: Database) throws(LedgerError) {
     let monitor = monitor
     let connection = Connection(database: database)
-    thread = try WorkerThread { Self.work(monitor, connection.database) }
+    thread = try WorkerThread.start { Self.work(monitor, connection.database) }
   }
 
   private static func work(_ monitor: Monitor<State>, _ database: Database) {

@@ -1,4 +1,5 @@
-// Brings the projections up to date with the log: by a catch-up or a build from nothing.
+// Brings the projections up to date with the log: by what is new, or from nothing.
+import Base
 package import Ledger
 
 /// The progress of a projector's work, for display.

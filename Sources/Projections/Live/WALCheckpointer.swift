@@ -22,7 +22,7 @@ final class WALCheckpointer: Sendable {
   init(withoutWriter: @escaping @Sendable (() -> Void) -> Void) throws(LedgerError) {
     let monitor = Monitor(State(), conditionCount: 1)
     self.monitor = monitor
-    thread = try WorkerThread {
+    thread = try WorkerThread.start {
       var known: Database?
       while true {
         let path: String? = monitor.wait(on: 0) { state in

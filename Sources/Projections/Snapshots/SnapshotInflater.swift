@@ -43,7 +43,7 @@ final class SnapshotInflater {
     do throws(LedgerError) {
       let (monitor, target, damage) = (monitor, target, damage)
       for _ in 0..<Self.workerCount {
-        threads.append(try WorkerThread { Self.work(monitor, target, damage) })
+        threads.append(try WorkerThread.start { @Sendable in Self.work(monitor, target, damage) })
       }
     } catch { started = error }
     var failure = started.map { ProjectionError.ledger($0) }

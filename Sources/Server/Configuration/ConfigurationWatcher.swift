@@ -49,8 +49,8 @@ package final class ConfigurationWatcher: Sendable {
     self.onChange = onChange
     self.onProblem = onProblem
     self.onMended = onMended
-    // The thread must not retain the watcher, or the watcher would never be freed.
-    let started = try WorkerThread { [weak self] in
+    // The thread must not keep the watcher alive, or nobody would ever end it.
+    let started = try WorkerThread.start { [weak self] in
       while let watcher = self, !watcher.isStopping.load(ordering: .acquiring) {
         watcher.look()
         Self.pause(watcher)

@@ -61,7 +61,7 @@ package final class RemoteAppendServer: Sendable {
     self.onRetry = onRetry
     listener = try Self.listen(writer.directory)
     // The threads keep it alive until `stop()`.
-    let started = try WorkerThread { self.acceptAll() }
+    let started = try WorkerThread.start { self.acceptAll() }
     thread.withLock { $0 = started }
   }
 
@@ -136,7 +136,7 @@ package final class RemoteAppendServer: Sendable {
     }
     guard let number else { return refuse(connection, "too many commands are waiting") }
     do throws(LedgerError) {
-      let started = try WorkerThread { [self] in
+      let started = try WorkerThread.start { [self] in
         RemoteAppendSession(
           server: self, number: number, processID: peer.processID, connection: connection
         ).run()

@@ -98,7 +98,7 @@ package final class AccessLog: Sendable {
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     (wakeRead, wakeWrite) = (ends[0], ends[1])
     do throws(LedgerError) {
-      let started = try WorkerThread { [unowned self] in run() }
+      let started = try WorkerThread.start { [unowned self] in run() }
       thread.withLock { $0 = started }
     } catch {
       close(wakeRead)

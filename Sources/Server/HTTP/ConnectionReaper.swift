@@ -36,7 +36,7 @@ final class ConnectionReaper: Sendable {
   init(budgets: [ByteBudget]) { self.budgets = budgets }
 
   func start() throws(LedgerError) {
-    let started = try WorkerThread { [self] in run() }
+    let started = try WorkerThread.start { [self] in run() }
     thread.withLock { $0 = started }
   }
 

@@ -70,16 +70,15 @@ package final class UploadWorkflow: ClientService {
         gauges.update()
         shared.retryWhatFailed()
       })
-    let box = UnsafeTransfer(queue)
-    let completionLoop = try WorkerThread { CompletionLoop(shared, caller).run() }
+    let completionLoop = try WorkerThread.start { CompletionLoop(shared, caller).run() }
     threads.withLock { $0.completionLoop = completionLoop }
-    let queueThread = try WorkerThread { [queueEnd] in
-      box.value.run()
+    let queueThread = try WorkerThread.start { [queueEnd] in
+      queue.run()
       queueEnd.open()
     }
     threads.withLock { $0.queue = queueThread }
     for _ in 0..<max(1, options.workerCount) {
-      let worker = try WorkerThread { [self] in work() }
+      let worker = try WorkerThread.start { [self] in work() }
       threads.withLock { $0.workers.append(worker) }
     }
   }
@@ -236,11 +235,4 @@ package final class UploadWorkflow: ClientService {
 
   /// Waits for the end of a single run up to a limit; returns whether it ended.
   package func waitForEnd(limitMs: Int64) -> Bool { queueEnd.wait(limitMs: limitMs) }
-}
-
-/// Hands something to the one thread that will use it.
-struct UnsafeTransfer<Value>: @unchecked Sendable {
-  let value: Value
-
-  init(_ value: Value) { self.value = value }
 }

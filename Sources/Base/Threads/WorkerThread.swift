@@ -35,11 +35,11 @@ package enum ThreadPriority: Sendable, Equatable {
 package struct WorkerThread: @unchecked Sendable {
   private let handle: pthread_t
 
-  private final class Body: Sendable {
-    let run: @Sendable () -> Void
+  private final class Body {
+    let run: () -> Void
     let priority: ThreadPriority
 
-    init(_ priority: ThreadPriority, _ run: @escaping @Sendable () -> Void) {
+    init(_ priority: ThreadPriority, _ run: @escaping () -> Void) {
       self.priority = priority
       self.run = run
     }
@@ -50,23 +50,10 @@ package struct WorkerThread: @unchecked Sendable {
     }
   }
 
-  /// Starts a thread; the caller must join it.
+  /// Starts a thread; whoever starts it must join or detach it.
   package init(
-    _ priority: ThreadPriority = .usual, _ run: @escaping @Sendable () -> Void
-  ) throws(LedgerError) {
-    handle = try Self.start(priority, run)
-  }
-
-  /// Starts a detached thread: it retains what it uses.
-  static func startDetached(
-    _ priority: ThreadPriority, _ run: @escaping @Sendable () -> Void
-  ) throws(LedgerError) {
-    pthread_detach(try start(priority, run))
-  }
-
-  private static func start(
-    _ priority: ThreadPriority, _ run: @escaping @Sendable () -> Void
-  ) throws(LedgerError) -> pthread_t {
+    _ priority: ThreadPriority = .usual, _ run: sending @escaping () -> Void
+  ) throws(SystemError) {
     let body = Unmanaged.passRetained(Body(priority, run))
     var handle = pthread_t()
     let code = pthread_create(
@@ -77,11 +64,17 @@ package struct WorkerThread: @unchecked Sendable {
       }, body.toOpaque())
     if code != 0 {
       body.release()
-      throw .system(code, "start", "thread")
+      throw SystemError(code: code)
     }
-    return handle
+    self.handle = handle
   }
 
   /// Waits for its end.
   package func join() { pthread_join(handle, nil) }
+
+  /// Lets it end by itself: it keeps alive what it uses.
+  package func detach() { pthread_detach(handle) }
+
+  /// Whether the caller runs on it, and so cannot wait for its end.
+  package var isCurrent: Bool { pthread_equal(handle, pthread_self()) != 0 }
 }
