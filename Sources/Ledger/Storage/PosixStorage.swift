@@ -145,12 +145,10 @@ package struct PosixStorage: Storage {
     }
   }
 
-  package func unlock(_ descriptor: Int32) { flock(descriptor, LOCK_UN) }
+  package func unlock(_ descriptor: Int32) { FileLock.release(descriptor) }
 
   package func lock(_ descriptor: Int32) throws(SystemError) -> Bool {
-    if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
-    if errno == EWOULDBLOCK { return false }
-    throw SystemError(code: errno)
+    try FileLock.take(descriptor)
   }
 
   private func checked<Result: SignedInteger>(_ result: Result) throws(SystemError) -> Result {

@@ -1,4 +1,5 @@
-// File locks that serialise the changes to a folder.
+// Locks of files, by which those who change a folder take turns.
+import Base
 import Glibc
 import Ledger
 
@@ -10,15 +11,18 @@ import Ledger
 func waitForLock(
   _ descriptor: Int32, name: String, waiting: () -> Void = {}, isCancelled: () -> Bool
 ) throws(ProjectionError) {
-  var mode = LOCK_EX | LOCK_NB
+  var mustWait = false
   while true {
     if isCancelled() { throw .interrupted }
-    if flock(descriptor, mode) == 0 { return }
-    if errno == EWOULDBLOCK {
+    do throws(SystemError) {
+      if mustWait { return try FileLock.wait(descriptor) }
+      if try FileLock.take(descriptor) { return }
       waiting()
-      mode = LOCK_EX
-    } else if errno != EINTR {
-      throw .file(operation: "locking", name: name, cause: String(cString: strerror(errno)))
+      mustWait = true
+    } catch {
+      guard error.code == EINTR else {
+        throw .file(operation: "locking", name: name, cause: String(cString: strerror(error.code)))
+      }
     }
   }
 }

@@ -1,4 +1,5 @@
 // The generations of the read models on disk, and the link to the one in use.
+import Base
 import Glibc
 import Ledger
 
@@ -138,7 +139,7 @@ struct Generations {
       let descriptor = try? folder.openDescriptor("lock", .readWrite)
     else { return }
     defer { close(descriptor) }
-    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, current.map(Self.name) == inUse else { return }
+    guard (try? FileLock.take(descriptor)) == true, current.map(Self.name) == inUse else { return }
     removeLeftBehind(inUse: inUse)
     try? ledger.root.unlink(Self.linkName + ".new")
   }

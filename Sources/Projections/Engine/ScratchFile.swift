@@ -1,4 +1,5 @@
 // A database file for the length of one command, which no crash leaves behind for long.
+import Base
 import Glibc
 import Ledger
 
@@ -71,8 +72,8 @@ final class ScratchFile {
     let descriptor = try inLedger { () throws(LedgerError) in
       try folder.openDescriptor(name, .create)
     }
-    // No other process has seen the file yet, so the lock is free.
-    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+    // Nobody else has seen the file yet, so that the lock is free.
+    guard (try? FileLock.take(descriptor)) == true else {
       let failure = failure("locking", "a temporary generation")
       close(descriptor)
       try? folder.unlink(name)
@@ -92,7 +93,7 @@ final class ScratchFile {
   private static func removeLeftovers(_ folder: Folder) {
     for name in (try? folder.names()) ?? [] where name.contains(".sqlite") {
       guard let descriptor = try? folder.openDescriptor(name, .readWrite) else { continue }
-      if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { try? folder.unlink(name) }
+      if (try? FileLock.take(descriptor)) == true { try? folder.unlink(name) }
       close(descriptor)
     }
   }

@@ -81,8 +81,14 @@ package struct ConfigurationFile: Sendable {
   ) throws -> Result {
     let descriptor = try openLock()
     defer { close(descriptor) }
-    while flock(descriptor, LOCK_EX) != 0 {
-      if errno != EINTR { throw lockFailure(String(cString: strerror(errno))) }
+    var isHeld = false
+    while !isHeld {
+      do throws(SystemError) {
+        try FileLock.wait(descriptor)
+        isHeld = true
+      } catch {
+        guard error.code == EINTR else { throw lockFailure(String(cString: strerror(error.code))) }
+      }
     }
     let loaded = try load()
     var root = loaded.root
