@@ -196,6 +196,34 @@ package final class Folder: Sendable {
     }
   }
 
+  /// Gives a file that was written whole its name, durably: the file synced, renamed, the folder synced.
+  /// - Parameter object: how errors call the file.
+  package func putInPlace(
+    _ descriptor: Int32, _ temporary: String, as name: String, object: String? = nil
+  ) throws(LedgerError) {
+    // Never retried: the kernel may have dropped the bytes.
+    do throws(SystemError) { try storage.syncData(descriptor) } catch {
+      throw .system(error.code, LedgerError.syncOperation, object ?? label(temporary))
+    }
+    try rename(temporary, to: name, of: descriptor)
+    try sync()
+  }
+
+  /// Makes a file that belongs to the folder's owner appear whole or not at all.
+  package func replaceFile(_ name: String, with content: [UInt8]) throws(LedgerError) {
+    let temporary = name + Format.temporarySuffix
+    let descriptor = try makeDescriptor(temporary)
+    let file = StorageFile(storage: storage, descriptor: descriptor, name: label(temporary))
+    do throws(LedgerError) {
+      try giveNewFileToOwner(descriptor)
+      try file.write(content, offsetBytes: 0)
+      try file.putInPlace(temporary, as: name, in: self)
+    } catch {
+      try? unlink(temporary)
+      throw error
+    }
+  }
+
   /// Removes a file's name, if it is there.
   package func unlink(_ name: String) throws(LedgerError) {
     try retrying("remove", label(name)) { () throws(SystemError) in

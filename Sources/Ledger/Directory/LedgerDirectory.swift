@@ -289,11 +289,9 @@ package struct LedgerDirectory: Sendable {
   func putInPlace(
     _ file: StorageFile, _ temporary: String, as name: String
   ) throws(LedgerError) {
-    try file.syncData()
     let (folder, leaf) = try place(name)
     let temporaryLeaf = temporary.dropFirst(name.count - leaf.count)
-    try file.giveName(String(temporaryLeaf), to: leaf, in: folder)
-    try folder.sync()
+    try file.putInPlace(String(temporaryLeaf), as: leaf, in: folder)
   }
 
   /// Random bytes for ids and salts.

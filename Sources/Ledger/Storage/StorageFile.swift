@@ -83,11 +83,11 @@ package final class StorageFile: Sendable {
     }
   }
 
-  /// Gives the file a name in the place of the one that it was made under.
-  func giveName(
-    _ temporary: String, to name: String, in folder: Folder
+  /// Gives the file, which was written whole, its name in the place of the one that it was made under; durably.
+  func putInPlace(
+    _ temporary: String, as name: String, in folder: Folder
   ) throws(LedgerError) {
-    try folder.rename(temporary, to: name, of: descriptor)
+    try folder.putInPlace(descriptor, temporary, as: name, object: self.name)
   }
 
   func sizeBytes() throws(LedgerError) -> Int { try status().sizeBytes }

@@ -207,14 +207,8 @@ struct Generations {
       let folder = try ledger.root.folder(Self.folderName)
       let descriptor = try folder.openDescriptor(Self.name(building), .readOnly)
       defer { close(descriptor) }
-      guard fsync(descriptor) == 0 else {
-        throw LedgerError(
-          .inputOutput, operation: "sync", object: folder.label(Self.name(building)),
-          cause: String(cString: strerror(errno)), code: errno)
-      }
-      try folder.rename(Self.name(building), to: name, of: descriptor)
       do throws(LedgerError) {
-        try folder.sync()
+        try folder.putInPlace(descriptor, Self.name(building), as: name)
         try ledger.root.putLink(Self.linkName, to: "\(Self.folderName)/\(name)")
       } catch {
         remove(final)

@@ -86,8 +86,10 @@ package struct SnapshotStore {
 
   // MARK: Writing
 
-  private static func failure(_ operation: String, _ name: String) -> ProjectionError {
-    .file(operation: operation, name: "snapshots/\(name)", cause: String(cString: strerror(errno)))
+  private static func failure(
+    _ operation: String, _ name: String, _ code: Int32 = errno
+  ) -> ProjectionError {
+    .file(operation: operation, name: "snapshots/\(name)", cause: String(cString: strerror(code)))
   }
 
   /// Holds the lock for changing the folder while `body` runs.
@@ -193,7 +195,10 @@ package struct SnapshotStore {
       hasher.update(bytes)
       byteCount += bytes.count
     }
-    guard fsync(descriptor) == 0 else { throw Self.failure("syncing", name) }
+    // The event that vouches for the file comes between its sync and its name: `Folder.putInPlace` has no such pause.
+    do throws(SystemError) { try folder.storage.syncData(descriptor) } catch {
+      throw Self.failure("syncing", name, error.code)
+    }
     isDone = true
     return (descriptor, inputByteCount, byteCount, hasher.finish())
   }

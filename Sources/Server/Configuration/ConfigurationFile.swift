@@ -99,9 +99,11 @@ package struct ConfigurationFile: Sendable {
     guard reader.problems.isEmpty else {
       throw ConfigurationError("write", path, reader.problems)
     }
-    do throws(SmallFile.Failure) {
-      try SmallFile.replace(Self.name, in: directory.root, with: root.indentedBytes)
-    } catch { throw ConfigurationError("write", path, [.init("", error.cause)]) }
+    do throws(LedgerError) {
+      try directory.root.replaceFile(Self.name, with: root.indentedBytes)
+    } catch {
+      throw ConfigurationError("write", path, [.init("", SmallFile.Failure(error).cause)])
+    }
     return result
   }
 

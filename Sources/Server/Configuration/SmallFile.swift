@@ -1,8 +1,8 @@
-// Small files that are read and replaced whole: how they are, as well as what they hold.
+// Small files that are read whole: how they are, as well as what they hold.
 import Glibc
 import Ledger
 
-/// Reads and replaces configuration, and reads what it names.
+/// Reads configuration, and what it names.
 enum SmallFile {
   /// What tells whether a file has changed since it was looked at.
   struct Stamp: Equatable, Sendable {
@@ -110,50 +110,5 @@ enum SmallFile {
         throw Failure("it is larger than \(sizeBytesMax) bytes")
       }
     }
-  }
-
-  // MARK: Writing
-
-  /// Puts a file in place, durably and whole or not at all; its owner alone may read it.
-  static func replace(
-    _ name: String, in folder: Folder, with content: [UInt8]
-  ) throws(Failure) {
-    let temporary = name + ".new"
-    do throws(LedgerError) {
-      // One that an earlier attempt left might have other permissions.
-      let descriptor = try folder.makeDescriptor(temporary)
-      defer { close(descriptor) }
-      do throws(LedgerError) {
-        try folder.giveNewFileToOwner(descriptor)
-        let code = write(content, to: descriptor)
-        if code != 0 {
-          throw LedgerError(
-            .inputOutput, operation: "write", object: temporary,
-            cause: String(cString: strerror(code)), code: code)
-        }
-        try folder.rename(temporary, to: name, of: descriptor)
-      } catch {
-        try? folder.unlink(temporary)
-        throw error
-      }
-      try folder.sync()
-    } catch { throw Failure(error) }
-  }
-
-  /// Writes all of it and forces it to disk; returns 0 or the `errno`.
-  private static func write(_ content: [UInt8], to descriptor: Int32) -> Int32 {
-    var written = 0
-    while written < content.count {
-      let count = content.withUnsafeBytes { bytes in
-        Glibc.write(
-          descriptor, bytes.baseAddress?.advanced(by: written), bytes.count - written)
-      }
-      if count >= 0 {
-        written += count
-      } else if errno != EINTR {
-        return errno
-      }
-    }
-    return fsync(descriptor) == 0 ? 0 : errno
   }
 }

@@ -68,6 +68,7 @@ final class OutputFile {
   func commit() throws {
     try output.flush()
     if let temporaryPath {
+      // Not `Folder.putInPlace`: a report stands outside the ledger, in a folder that a link may lead to.
       try check(fsync(descriptor))
       try check(rename(temporaryPath, path))
     }
