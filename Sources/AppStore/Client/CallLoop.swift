@@ -188,7 +188,7 @@ final class CallLoop {
     return bytes.withUnsafeBytes { bytes in
       let keeper = TextKeeper()
       let status = try? Reply(bytes, keeper).status
-      return status == 21007 || status == 21008
+      return status == ReplyStatus.isFromSandbox || status == ReplyStatus.isFromProduction
     }
   }
 }

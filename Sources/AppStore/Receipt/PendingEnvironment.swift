@@ -10,15 +10,16 @@ package enum PendingEnvironment {
   /// nothing to gain from calling a production receipt one of the sandbox.
   package static func named(in file: Receipt) -> String? {
     if file.style == .unified { return file.environment }
-    return file.unsignedEnvironment == "Sandbox" ? "Sandbox" : nil
+    let sandbox = EnvironmentName.sandbox.description
+    return file.unsignedEnvironment == sandbox ? sandbox : nil
   }
 
   /// R1: `ProductionSandbox` is Sandbox; a transaction receipt that says Sandbox is Sandbox, and any other has the
   /// environment `Unknown`.
   package static func environment(of file: Receipt) -> String {
     guard let named = named(in: file) else {
-      return file.style == .transaction ? "\(unknown)" : "Production"
+      return file.style == .transaction ? "\(unknown)" : EnvironmentName.production.description
     }
-    return named == "ProductionSandbox" ? "Sandbox" : named
+    return named == "ProductionSandbox" ? EnvironmentName.sandbox.description : named
   }
 }

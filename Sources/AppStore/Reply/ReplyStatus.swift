@@ -2,22 +2,37 @@
 
 /// The statuses of verifyReceipt.
 package enum ReplyStatus {
-  /// What a status means; nil for one that is not documented.
+  package static let valid: Int64 = 0
+  package static let notAuthenticated: Int64 = 21003
+  package static let expiredSubscription: Int64 = 21006
+  package static let isFromSandbox: Int64 = 21007
+  package static let isFromProduction: Int64 = 21008
+  package static let accountNotFound: Int64 = 21010
+  /// Failures within the App Store.
+  package static let internalFailures: ClosedRange<Int64> = 21100...21199
+
+  /// Rule R1: whether the App Store owes no answer after it.
+  package static func isFinal(_ status: Int64?) -> Bool {
+    status == valid || status == notAuthenticated || status == expiredSubscription
+      || status == accountNotFound
+  }
+
+  /// What a status says; nil for one that is not documented.
   package static func meaning(_ status: Int64) -> String? {
     switch status {
-    case 0: "the receipt is valid"
-    case 21000: "the request was not made correctly"
-    case 21001: "the request is of a kind that is no longer supported"
-    case 21002: "the receipt is malformed, or the service failed temporarily"
-    case 21003: "the receipt could not be authenticated"
-    case 21004: "the shared secret does not match the app's account"
+    case valid: "the receipt is valid"
+    case 21000: "the request was not made as it must be"
+    case 21001: "the request is of a kind that is no longer answered"
+    case 21002: "the receipt is malformed, or the service failed for a moment"
+    case notAuthenticated: "the receipt could not be authenticated"
+    case 21004: "the shared secret is not that of the app's account"
     case 21005: "the receipt server was not available"
-    case 21006: "the receipt is valid, and its subscription has expired"
-    case 21007: "the receipt is from the sandbox"
-    case 21008: "the receipt is from production"
-    case 21009: "the service failed temporarily"
-    case 21010: "the account was not found, or has been deleted"
-    case 21100...21199: "the service had an internal error"
+    case expiredSubscription: "the receipt is valid, and its subscription has expired"
+    case isFromSandbox: "the receipt is from the sandbox"
+    case isFromProduction: "the receipt is from production"
+    case 21009: "the service failed for a moment"
+    case accountNotFound: "the account was not found, or has been deleted"
+    case internalFailures: "the service failed within"
     default: nil
     }
   }

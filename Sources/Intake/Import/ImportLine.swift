@@ -192,7 +192,7 @@ final class ImportLineParser {
     let environment = reply.environment.flatMap {
       $0.count <= EventLimits.environmentBytes ? $0 : nil
     }
-    if let environment = text(environment), !["Production", "Sandbox"].contains(environment) {
+    if let environment = text(environment), !EnvironmentName.isKnown(environment) {
       warnOnce(
         "verification.reply.environment \"\(PrintableText.shortened(environment))\"", .invalidValue,
         "is neither Production nor Sandbox: reports show its sales only with --environment"

@@ -1,4 +1,5 @@
 // Which lines of the journal two states of the same books have differently, and the events behind that.
+import AppStore
 package import Ledger
 package import Revenue
 
@@ -58,7 +59,8 @@ package struct JournalDifference: Sendable {
   ///   - environment: the one whose lines count, as the App Store names it.
   ///   - isCancelled: asked for each line; true ends the work with `interrupted`.
   package init(
-    from older: Database, to newer: Database, environment: String = "Production",
+    from older: Database, to newer: Database,
+    environment: String = EnvironmentName.production.description,
     isCancelled: () -> Bool = { false }
   ) throws(ProjectionError) {
     var found: [Entry] = []

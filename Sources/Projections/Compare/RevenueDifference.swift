@@ -1,4 +1,5 @@
 // What two states of the books differ in: revenue by month, country and currency, and the sales behind it.
+import AppStore
 import Revenue
 
 /// Revenue of one environment before and after, as far as it differs. Read from `journal_view`, whose columns
@@ -58,7 +59,8 @@ package struct RevenueDifference: Equatable, Sendable {
   ///   - saleLimit: the most sales kept for each row.
   ///   - isCancelled: asked for each sale; true ends the work with `interrupted`.
   package init(
-    from older: Database, to newer: Database, environment: String = "Production",
+    from older: Database, to newer: Database,
+    environment: String = EnvironmentName.production.description,
     saleLimit: Int = 10, isCancelled: () -> Bool = { false }
   ) throws(ProjectionError) {
     var sums = DifferenceSums(saleLimit: saleLimit)

@@ -398,14 +398,14 @@ final class EventFold {
   ) throws(DatabaseError) -> Text {
     if let named = reply?.environment { return named }
     switch result.endpoint {
-    case .production: return ("Production" as StaticString).text
-    case .sandbox: return ("Sandbox" as StaticString).text
+    case .production: return EnvironmentName.production.text
+    case .sandbox: return EnvironmentName.sandbox.text
     case nil:
       if let environment = result.environment { return keeper.bytes(of: environment) }
       if reply == nil, try receipts.isTransactionStyle(receipt) {
         return PendingEnvironment.unknown.text
       }
-      return ("Production" as StaticString).text
+      return EnvironmentName.production.text
     }
   }
 

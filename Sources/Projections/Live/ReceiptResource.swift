@@ -47,7 +47,8 @@ struct ReceiptResource {
   /// Nil while it is not known.
   static func environment(_ text: Text) -> StaticString? {
     if isUnknown(text) { return nil }
-    return text.elementsEqual("Production".utf8) || text.elementsEqual("ProductionVPP".utf8)
+    let production = EnvironmentName.production.text
+    return text.elementsEqual(production) || text.elementsEqual("ProductionVPP".utf8)
       ? "production" : "sandbox"
   }
 

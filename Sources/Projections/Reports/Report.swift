@@ -1,4 +1,5 @@
 // Runs a report against one generation of the projections.
+import AppStore
 package import Base
 import Ledger
 
@@ -18,7 +19,7 @@ package enum Report {
   package static func knows(
     environment: String, _ database: Database
   ) throws(ProjectionError) -> Bool {
-    if environment == "Production" || environment == "Sandbox" { return true }
+    if EnvironmentName.isKnown(environment) { return true }
     do throws(DatabaseError) {
       let found = try database.prepare(
         """

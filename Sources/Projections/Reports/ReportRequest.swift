@@ -1,4 +1,5 @@
 // What a report is asked for (rule R9).
+import AppStore
 package import Base
 package import Revenue
 
@@ -60,7 +61,7 @@ package struct ReportRequest: Sendable {
   package var from: CivilDate?
   package var to: CivilDate?
   /// Names of environments; nil is all.
-  package var environments: [String]? = ["Production"]
+  package var environments: [String]? = [EnvironmentName.production.description]
   /// Whether sales are shown that the App Store has not confirmed.
   package var includesPending = false
   /// Rule R10.

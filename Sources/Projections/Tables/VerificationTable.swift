@@ -78,7 +78,7 @@ final class VerificationTable {
     // After a reply about something else the receipt is still pending, whatever the status.
     let isFinal =
       result.authority == .appStore && result.outcome != .unreachable
-      && Self.isFinal(result.status)
+      && ReplyStatus.isFinal(result.status)
     try openUploads.note(
       result, isFinal: isFinal || result.authority == .appStore && result.outcome == .valid)
     let fraud = fraud(result, event)
@@ -99,7 +99,7 @@ final class VerificationTable {
         receipt.purchases = purchases ?? 0
         receipt.environment = environment
       case (.appStore, .invalid):
-        receipt.state = result.status == 21003 ? .invalid : .unavailable
+        receipt.state = result.status == ReplyStatus.notAuthenticated ? .invalid : .unavailable
         receipt.note(ownFraud: fraud)
         receipt.environment = environment
       case (.local, .invalid):
@@ -121,18 +121,13 @@ final class VerificationTable {
     switch result.authority {
     case .local: standard = .signatureInvalid
     case .appStore:
-      guard result.status == 21003 else { return .none }
+      guard result.status == ReplyStatus.notAuthenticated else { return .none }
       standard = .notAuthenticated
     }
     let reason =
       result.reason.map { symbols.symbol(keeper.bytes(of: $0)) }
       ?? symbols.symbol(standard.rawValue)
     return Fraud(reason: reason, position: event.position)
-  }
-
-  /// R1: the statuses of a final reply.
-  private static func isFinal(_ status: Int64?) -> Bool {
-    status == 0 || status == 21003 || status == 21006 || status == 21010
   }
 }
 

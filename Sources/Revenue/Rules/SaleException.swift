@@ -1,4 +1,5 @@
-// Exceptions: what a finance person must know in addition to the figures (rules R1–R10).
+// Exceptions: what a finance person must know beside the figures (rules R1–R10).
+import AppStore
 
 /// The types of exceptions.
 package enum ExceptionType: Int8, CaseIterable {
@@ -30,8 +31,8 @@ package enum ExceptionType: Int8, CaseIterable {
     case .currencyMissing: "currency_missing"
     case .currencyUnknown: "currency_unknown"
     case .upgradeCreditUnknown: "upgrade_credit_unknown"
-    case .productUnknown: "product_unknown"
-    case .transactionReplayed: "transaction_replayed"
+    case .productUnknown: FraudReason.productUnknown.rawValue
+    case .transactionReplayed: FraudReason.transactionReplayed.rawValue
     case .malformedEvent: "malformed_event"
     case .replyMismatch: "reply_mismatch"
     case .unpriced: "unpriced"

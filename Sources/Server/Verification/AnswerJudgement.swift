@@ -64,7 +64,7 @@ package struct AnswerJudgement {
 
   /// - Parameter compare: checks whether a reply with a valid status is about the receipt asked about.
   package init(_ answer: VerifyReceiptAnswer, compare: (Reply) -> ReplyMismatch? = { _ in nil }) {
-    endpoint = answer.endpoint == .production ? .production : .sandbox
+    endpoint = Endpoint(answer.endpoint)
     host = answer.host
     switch answer.content {
     case .none(let failure):
@@ -79,10 +79,8 @@ package struct AnswerJudgement {
   /// Whether it is a final reply, so that the App Store is not asked again.
   package var isSettled: Bool { outcome != .unreachable }
 
-  /// Whether a later upload of the same receipt may reuse it: rule R1's final statuses.
-  package var isReusable: Bool {
-    status == 0 || status == 21003 || status == 21006 || status == 21010
-  }
+  /// Whether a later upload of the same receipt may take it over: rule R1's final statuses.
+  package var isReusable: Bool { ReplyStatus.isFinal(status) }
 
   /// Whether there is a reply to keep.
   package var hasReply: Bool { if case .none = reply { false } else { true } }
@@ -99,14 +97,14 @@ package struct AnswerJudgement {
 
   private var source: ReplySource? { host.map { .host($0) } }
 
-  /// Rejected as not authentic, which counts when the App Store says it twice.
-  package var isNotAuthenticated: Bool { status == 21003 }
+  /// Refused as not authentic, which is believed when it is said twice.
+  package var isNotAuthenticated: Bool { status == ReplyStatus.notAuthenticated }
 
   /// Its label in metrics.
   package var metricLabel: String {
     switch status {
     case nil: reason ?? "none"
-    case .some(21100...21199): "internal"
+    case .some(ReplyStatus.internalFailures): "internal"
     case .some(let status) where status == 0 || 21000...21010 ~= status: "status_\(status)"
     case .some: "other_status"
     }

@@ -78,8 +78,7 @@ struct UploadPreparation {
 
   /// Whether the receipt itself tells so: nothing is asked or stored before that is known.
   private static func isOfSandbox(_ receipt: Receipt) -> Bool {
-    let named = PendingEnvironment.named(in: receipt)
-    return named == "ProductionSandbox" || named == "Sandbox"
+    PendingEnvironment.environment(of: receipt) == EnvironmentName.sandbox.description
   }
 
   private func check(_ receipt: Receipt, _ upload: ClientUpload) -> LocalVerification {

@@ -1,4 +1,5 @@
 // `diff`: the events between two points in time, and how they changed revenue.
+import AppStore
 import Base
 import JSON
 import Ledger
@@ -22,7 +23,7 @@ let diffCommand = Command(
       help: "the earlier point in time: a position, a day (UTC) or an RFC 3339 time"),
     Option("to", value: .init("POINT"), help: "the later point in time"),
     Option(
-      "environment", value: .init("NAME", standard: "Production"),
+      "environment", value: .init("NAME", standard: EnvironmentName.production.description),
       help: "the environment to compare"),
     Option(
       "format", value: .init("FORMAT", allowed: DiffOptions.Format.names), help: "the output format"
@@ -66,18 +67,13 @@ struct DiffOptions: Equatable, Sendable {
     }
     self.from = from
     to = try invocation.moment("to")
-    let name = invocation.value("environment") ?? "Production"
+    let name = invocation.value("environment") ?? EnvironmentName.production.description
     if name.lowercased() == "all" || name.contains(",") {
       throw UsageError(
         "--environment", "must be one environment",
         command: invocation.command.name)
     }
-    environment =
-      switch name.lowercased() {
-      case "production": "Production"
-      case "sandbox": "Sandbox"
-      default: name
-      }
+    environment = EnvironmentName.meant(by: name)
     outputPath = invocation.value("output").flatMap { $0 == "-" ? nil : $0 }
     if let name = invocation.value("format") {
       format = Format(rawValue: name) ?? .table

@@ -1,4 +1,5 @@
 // `export`: the reports.
+import AppStore
 import Base
 import Ledger
 import Projections
@@ -74,7 +75,7 @@ private let exportCommandOptions: [Option] = [
   Option("from", value: .init("DAY"), help: "the first day, as in `2026-03-14`"),
   Option("to", value: .init("DAY"), help: "the last day"),
   Option(
-    "environment", value: .init("LIST", standard: "Production"),
+    "environment", value: .init("LIST", standard: EnvironmentName.production.description),
     help: "environments, separated by commas, or `all`"),
   Option("include-pending", help: "include sales that the App Store has not confirmed yet"),
   Option(

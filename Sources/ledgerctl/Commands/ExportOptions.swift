@@ -1,4 +1,5 @@
 // The options of `export`, and which reports accept them.
+import AppStore
 import Base
 import Projections
 
@@ -77,7 +78,7 @@ struct ExportOptions: Equatable, Sendable {
     }
     environments =
       try invocation.value("environment", "is not a list of environments", read: Self.environments)
-      ?? .named(["Production"])
+      ?? .named([EnvironmentName.production.description])
     includesPending = invocation.has("include-pending")
     reportingCurrency = try invocation.value(
       "in", "is not a currency code of three letters", read: Self.currencyCode)
@@ -132,13 +133,8 @@ struct ExportOptions: Equatable, Sendable {
     if text == "all" { return .all }
     var names: [String] = []
     for part in text.split(separator: ",", omittingEmptySubsequences: false) {
-      let name: String
-      switch part.lowercased() {
-      case "production": name = "Production"
-      case "sandbox": name = "Sandbox"
-      case "", "all": return nil
-      default: name = String(part)
-      }
+      if ["", "all"].contains(part.lowercased()) { return nil }
+      let name = EnvironmentName.meant(by: String(part))
       guard !names.contains(name), visible(name) == name else { return nil }
       names.append(name)
     }
