@@ -26,7 +26,7 @@ import Testing
       ledgerctl checkpoint --ledger ledger
       """)
     #expect(refused.exitCode == 1 && refused.output == "")
-    #expect(refused.diagnostics.contains("others may read or write it"))
+    #expect(refused.diagnostics.contains("other users can read or write it"))
     #expect(!refused.diagnostics.contains("PRIVATE"))
     #expect(
       try sandbox.run("chmod 600 ledger/keys/*.key && ledgerctl checkpoint --ledger ledger")

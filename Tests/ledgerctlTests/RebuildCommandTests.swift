@@ -70,7 +70,7 @@ import Testing
   }
 
   private static let rebuilding =
-    "ledgerctl: the projections are of another version of this program: rebuilding\n"
+    "ledgerctl: the projections belong to another version of this program: rebuilding\n"
 
   @Test(arguments: [
     "export revenue", "export journal", "export sales", "export exceptions", "export receipts",

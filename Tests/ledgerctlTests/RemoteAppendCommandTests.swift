@@ -131,7 +131,7 @@ import Testing
       let outcome = try held.sandbox.run("ledgerctl --ledger shop \(command)")
       #expect(outcome.exitCode == 12, "\(command)")
       #expect(outcome.diagnostics.contains("position 0: "), "\(outcome.diagnostics)")
-      #expect(outcome.diagnostics.contains("a later version wrote it"))
+      #expect(outcome.diagnostics.contains("a later version of this program wrote it"))
     }
     #expect(try held.sandbox.run("ledgerctl --ledger shop replay >all").exitCode == 0)
     #expect(try held.sandbox.run("ledgerctl --ledger shop audit >all").exitCode == 0)

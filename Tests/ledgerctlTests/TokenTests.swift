@@ -25,7 +25,7 @@
         failure.cause
           == """
           it could not be printed: standard output: no space left on device; it could not be revoked \
-          either (read \(file.path): others may read or write it, and it holds secrets: chmod 600 mends that); \
+          either (read \(file.path): other users can read or write it, and it holds secrets: run chmod 600); \
           run 'ledgerctl token revoke \(kept.id)'
           """)
       #expect(failure.object == kept.id)

@@ -88,11 +88,11 @@ import Testing
       status: "21003", line: "status 21003: the receipt could not be authenticated"),
     .init(
       testDescription: "wrong secret", production: #"{"status":21004}"#, outcome: "unreachable",
-      status: "21004", line: "status 21004: the shared secret is not that of the app's account"),
+      status: "21004", line: "status 21004: the shared secret does not match the app's account"),
     .init(
       testDescription: "internal, for good",
       production: #"{"status":21104,"is_retryable":"false"}"#, outcome: "invalid",
-      status: "21104", line: "status 21104: the service failed within"),
+      status: "21104", line: "status 21104: the service had an internal error"),
     .init(
       testDescription: "undocumented", production: #"{"status":-7}"#, outcome: "unreachable",
       status: "-7", line: "status -7: not a documented status"),
@@ -172,7 +172,7 @@ import Testing
     #expect(outcome.exitCode == 0)
     #expect(
       outcome.output.contains(
-        "cannot be judged: its signature is of a version that is not known here"))
+        "cannot be judged: the version of its signature is unknown"))
     #expect(
       outcome.output.contains(
         "status 21006: the receipt is valid, and its subscription has expired"))

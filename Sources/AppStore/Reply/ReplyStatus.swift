@@ -21,18 +21,18 @@ package enum ReplyStatus {
   package static func meaning(_ status: Int64) -> String? {
     switch status {
     case valid: "the receipt is valid"
-    case 21000: "the request was not made as it must be"
-    case 21001: "the request is of a kind that is no longer answered"
-    case 21002: "the receipt is malformed, or the service failed for a moment"
+    case 21000: "the request was not made correctly"
+    case 21001: "the request is of a kind that is no longer supported"
+    case 21002: "the receipt is malformed, or the service failed temporarily"
     case notAuthenticated: "the receipt could not be authenticated"
-    case 21004: "the shared secret is not that of the app's account"
+    case 21004: "the shared secret does not match the app's account"
     case 21005: "the receipt server was not available"
     case expiredSubscription: "the receipt is valid, and its subscription has expired"
     case isFromSandbox: "the receipt is from the sandbox"
     case isFromProduction: "the receipt is from production"
-    case 21009: "the service failed for a moment"
+    case 21009: "the service failed temporarily"
     case accountNotFound: "the account was not found, or has been deleted"
-    case internalFailures: "the service failed within"
+    case internalFailures: "the service had an internal error"
     default: nil
     }
   }

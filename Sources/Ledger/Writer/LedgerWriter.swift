@@ -97,7 +97,8 @@ package final class LedgerWriter: @unchecked Sendable {
   private func startThread() throws(LedgerError) {
     let started: WorkerThread
     do throws(LedgerError) {
-      started = try WorkerThread.start { [unowned self] in run() }
+      // Unsafe: a writer that is dropped at once may be in its deinit, which waits for the thread, before that begins.
+      started = try WorkerThread.start { [unowned(unsafe) self] in run() }
     } catch {
       sealer.close()
       throw error

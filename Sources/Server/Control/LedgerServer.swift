@@ -56,29 +56,42 @@ package final class LedgerServer: Sendable {
     let say = options.say
     let failed = Latch()
     hasFailed = failed
-    writer = try LedgerWriter.open(directory, options: Self.writerOptions)
+    let writer = try LedgerWriter.open(directory, options: Self.writerOptions)
+    self.writer = writer
     for note in writer.recovery.notes { say(note) }
-    let projections = try LiveProjections(directory, observer: observer)
+    // A writer's thread keeps it alive until it is closed.
+    func part<Part>(_ make: () throws -> Part) throws -> Part {
+      do { return try make() } catch {
+        try? writer.close()
+        throw error
+      }
+    }
+    let projections = try part { try LiveProjections(directory, observer: observer) }
 
     let changes = ConfigurationChanges(say: say)
-    watcher = try ConfigurationWatcher(
-      directory, onChange: { changes.take($0) }, onProblem: { say("\($0)") },
-      onMended: { say("config.json: valid again") })
+    watcher = try part {
+      try ConfigurationWatcher(
+        directory, onChange: { changes.take($0) }, onProblem: { say("\($0)") },
+        onMended: { say("config.json: valid again") })
+    }
     let configuration = watcher.current
-    appStore = try ReplaceableAppStore(configuration.appStore)
+    appStore = try part { try ReplaceableAppStore(configuration.appStore) }
     let metrics = Metrics()
     var workflowOptions = WorkflowOptions()
     workflowOptions.say = say
     workflowOptions.onFatal = { failed.open() }
-    let checker = try ReceiptVerifier(configuration: configuration.trust.verifierConfiguration)
-    let trust = try TrustDeclared(configuration.appStore, configuration.trust, checker)
-    if try writer.record(trust, after: projections.newestTrust()) { try projections.catchUp() }
+    let checker = try part {
+      let checker = try ReceiptVerifier(configuration: configuration.trust.verifierConfiguration)
+      let trust = try TrustDeclared(configuration.appStore, configuration.trust, checker)
+      if try writer.record(trust, after: projections.newestTrust()) { try projections.catchUp() }
+      return checker
+    }
     workflow = UploadWorkflow(
       writer: writer, projections: projections, appStore: appStore, configuration: configuration,
       checker: checker,
       metrics: metrics, options: workflowOptions)
     let authenticator = TokenAuthenticator(configuration.tokens)
-    accessLog = try options.accessLogDescriptor.map { try AccessLog(descriptor: $0) }
+    accessLog = try part { try options.accessLogDescriptor.map { try AccessLog(descriptor: $0) } }
     var listening: RemoteAppendServer?
     do {
       try workflow.start()

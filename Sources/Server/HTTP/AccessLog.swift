@@ -98,7 +98,8 @@ package final class AccessLog: Sendable {
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     (wakeRead, wakeWrite) = (ends[0], ends[1])
     do throws(LedgerError) {
-      let started = try WorkerThread.start { [unowned self] in run() }
+      // Unsafe: a log that is dropped at once may be in its deinit, which waits for the thread, before that begins.
+      let started = try WorkerThread.start { [unowned(unsafe) self] in run() }
       thread.withLock { $0 = started }
     } catch {
       close(wakeRead)
