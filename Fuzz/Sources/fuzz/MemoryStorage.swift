@@ -1,8 +1,9 @@
 // The ledger's files in memory: an input becomes a log without touching the disk.
-import Base
 import Glibc
-@testable import Ledger
 import Synchronization
+
+@testable import Base
+@testable import Ledger
 
 /// Files by their paths. It never fails; what fails is another suite's business.
 final class MemoryStorage: Storage {
