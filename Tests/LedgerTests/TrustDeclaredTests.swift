@@ -1,6 +1,7 @@
 // trust.declared: what is written is read again, and what is not what the catalogue says is refused.
 import Base
 import Ledger
+import TestSupport
 import Testing
 
 @Suite struct TrustDeclaredTests {
@@ -54,5 +55,19 @@ import Testing
     #expect(throws: EventError.badField(.trustDeclared, field: member)) {
       try read(Array(changed.utf8))
     }
+  }
+
+  @Test func anAuditKeepsDeclarationsUpToABoundAndCountsTheOthers() throws {
+    let fixture = try LedgerFixture()
+    let writer = try LedgerWriter.open(fixture.directory)
+    var large = Self.trust
+    large.intermediates[0].name = String(repeating: "n", count: 500_000)
+    for _ in 0..<3 { _ = try writer.append([large.draft]) }
+    _ = try writer.append([Self.trust.draft])
+    try writer.close()
+    let report = try LogAudit(fixture.directory).run()
+    #expect(report.isWhole)
+    #expect(report.trust.map(\.position) == [0, 1, 3])
+    #expect(report.furtherTrustCount == 1)
   }
 }

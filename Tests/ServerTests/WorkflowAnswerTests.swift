@@ -283,6 +283,9 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
     appStore.release(.reply(row("1")))
     #expect([try first.wait().status, try second.wait().status].sorted() == [200, 402])
     #expect(appStore.calls == 1)
+    // The reply and its reuse name the host that answered; a verification of our own names none.
+    let hosts = try fixture.events().map { $0.data["host"]?.stringValue }
+    #expect(hosts.compactMap(\.self) == ["buy.itunes.apple.com", "buy.itunes.apple.com"])
   }
 
   @Test(

@@ -11,7 +11,7 @@ package enum ReplyStatus {
   /// Failures within the App Store.
   package static let internalFailures: ClosedRange<Int64> = 21100...21199
 
-  /// Rule R1: whether the App Store owes no answer after it.
+  /// Rule R1: whether the status is final, so that no further reply is expected.
   package static func isFinal(_ status: Int64?) -> Bool {
     status == valid || status == notAuthenticated || status == expiredSubscription
       || status == accountNotFound

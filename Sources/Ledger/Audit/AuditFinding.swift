@@ -64,8 +64,12 @@ package struct AuditReport: Sendable {
   package internal(set) var roots: [Int: SHA256Digest] = [:]
   /// Kept checkpoints whose signature and root were checked.
   package internal(set) var checkpointCount = 0
-  /// Whom verification trusted, from which position on; as many as findings are kept.
+  /// Declarations of trust that together have more bytes than this are counted, not kept.
+  package static let trustByteCountMax = 1 << 20
+
+  /// Whom verification trusted, from which position on; at most as many as findings.
   package private(set) var trust: [(position: Position, trust: TrustDeclared)] = []
+  private var trustByteCount = 0
   /// How many declarations of trust are not in `trust`.
   package private(set) var furtherTrustCount = 0
   package private(set) var findings: [AuditFinding] = []
@@ -89,9 +93,11 @@ package struct AuditReport: Sendable {
     }
   }
 
-  mutating func note(_ declared: TrustDeclared, at position: Position) {
-    if trust.count < Self.findingCountMax {
+  /// - Parameter byteCount: the size of the event's data.
+  mutating func note(_ declared: TrustDeclared, at position: Position, byteCount: Int) {
+    if trust.count < Self.findingCountMax, trustByteCount + byteCount <= Self.trustByteCountMax {
       trust.append((position, declared))
+      trustByteCount += byteCount
     } else {
       furtherTrustCount += 1
     }

@@ -8,7 +8,7 @@ final class AuditedLines: @unchecked Sendable {
   private(set) var firstEventAtMs: Int64 = 0
   private(set) var lastEventAtMs: Int64 = 0
   /// What the run's events declare of whom verification trusts; malformed ones are left to the projections.
-  private(set) var trust: [(position: Position, trust: TrustDeclared)] = []
+  private(set) var trust: [(position: Position, trust: TrustDeclared, byteCount: Int)] = []
   /// Lines whose digest does not match their data, and the like: the run continues after them.
   private(set) var faults: [(position: Position, cause: String)] = []
   /// Why the run is not the events that it should be; then the leaves are not complete.
@@ -42,7 +42,7 @@ final class AuditedLines: @unchecked Sendable {
       leafHashes.append(line.leafHash(hasher))
       if EventType(line.type) == .trustDeclared, let declared = try? TrustDeclared(data: line.data)
       {
-        trust.append((position, declared))
+        trust.append((position, declared, line.data.count))
       }
       position += 1
     }

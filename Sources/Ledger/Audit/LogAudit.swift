@@ -329,7 +329,9 @@ package final class LogAudit {
 
   func extend(by lines: AuditedLines) {
     lastEventAtMs = lines.lastEventAtMs
-    for (position, trust) in lines.trust { report.note(trust, at: position) }
+    for (position, trust, byteCount) in lines.trust {
+      report.note(trust, at: position, byteCount: byteCount)
+    }
     guard var tree else { return }
     self.tree = nil
     for leafHash in lines.leafHashes {

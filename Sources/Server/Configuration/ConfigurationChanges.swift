@@ -61,6 +61,7 @@ final class ConfigurationChanges: Sendable {
     if new.appStore != old.appStore {
       do { try targets.appStore.replace(new.appStore) } catch {
         say("config.json: app_store: \(error); the old endpoints stay in effect")
+        recordKept(old.appStore, insteadOf: new.appStore, new.trust, checker ?? oldChecker, targets)
         new.appStore = old.appStore
       }
     }
@@ -76,6 +77,17 @@ final class ConfigurationChanges: Sendable {
       if let checker { state.checker = checker }
     }
     say("config.json: the change is in effect")
+  }
+
+  /// Records that the old endpoints stay in effect after the new ones were recorded.
+  private func recordKept(
+    _ kept: Configuration.AppStore, insteadOf recorded: Configuration.AppStore,
+    _ trust: Configuration.Trust, _ checker: ReceiptVerifier, _ targets: ConfigurationTargets
+  ) {
+    do {
+      try targets.recordTrust(
+        TrustDeclared(kept, trust, checker), TrustDeclared(recorded, trust, checker))
+    } catch { say("config.json: app_store: cannot record the old endpoints: \(error)") }
   }
 
   /// Records whom the new configuration trusts. Where that can't be done, or it trusts what can't be used, `new` keeps

@@ -10,7 +10,7 @@ import Synchronization
 package struct LedgerServerOptions: Sendable {
   /// Where the client API listens.
   package var listen = "127.0.0.1:8080"
-  /// Where the metrics are served; nil for nowhere.
+  /// Where the metrics are served; nil for none.
   package var metricsListen: String?
   /// Where access log lines go; it stays the caller's.
   package var accessLogDescriptor: Int32?
@@ -88,8 +88,7 @@ package final class LedgerServer: Sendable {
     }
     workflow = UploadWorkflow(
       writer: writer, projections: projections, appStore: appStore, configuration: configuration,
-      checker: checker,
-      metrics: metrics, options: workflowOptions)
+      checker: checker, metrics: metrics, options: workflowOptions)
     let authenticator = TokenAuthenticator(configuration.tokens)
     accessLog = try part { try options.accessLogDescriptor.map { try AccessLog(descriptor: $0) } }
     var listening: RemoteAppendServer?

@@ -52,7 +52,7 @@ enum CallDecision {
   case goWithout(NoCallReason)
 }
 
-/// Leads uploads from state to state. Safe to use from several threads at once.
+/// Moves uploads from state to state. Safe to use from several threads at once.
 struct UploadLifecycle: Sendable {
   private let shared: WorkflowShared
 
@@ -84,8 +84,7 @@ struct UploadLifecycle: Sendable {
       .uploaded(
         SubmittedUpload(
           response: response, receiptID: prepared.receiptID, appFamily: upload.appFamily,
-          ticket: ticket,
-          submittedAtMs: shared.clock.monotonicMs(), next: next)))
+          ticket: ticket, submittedAtMs: shared.clock.monotonicMs(), next: next)))
   }
 
   private func decision(_ prepared: PreparedUpload, _ upload: ClientUpload) -> CallDecision {
@@ -114,13 +113,13 @@ struct UploadLifecycle: Sendable {
   enum Step {
     /// Respond from the projections.
     case respond
-    /// Its call, or a further append, leads on.
+    /// Its call, or a further append, moves it on.
     case waits
     /// Nothing more is done: it was answered.
     case ended
   }
 
-  /// Leads on an upload whose append has ended.
+  /// Moves an upload on whose append has ended.
   /// - Parameters:
   ///   - position: the upload's; nil where the append failed.
   ///   - isFolded: whether the projections hold what was appended.
@@ -146,8 +145,7 @@ struct UploadLifecycle: Sendable {
       }
       let decision = shared.scheduler.settle(
         Waiter(position: position, response: upload.response), upload.receiptID,
-        of: upload.appFamily,
-        text: text, reservation: reservation)
+        of: upload.appFamily, text: text, reservation: reservation)
       switch decision {
       case .ask: return .waits
       case .takeOver(let reply):

@@ -6,7 +6,7 @@ let keyCreateCommand = Command(
   "key create", summary: "Create a key that signs checkpoints",
   details: [
     "Creates an Ed25519 key named after the ledger's origin and prints its public half as a C2SP verifier "
-      + "key. Give that to whoever checks checkpoints and proofs, through a channel that nobody can tamper with.",
+      + "key. Give it to the people who check checkpoints and proofs, over a channel that cannot be tampered with.",
     "The private half is stored in `keys/`, readable only by its owner; it is never printed or overwritten. "
       + "If there already is a key, `--further` creates another one, which signs from then on; signatures of the "
       + "old key stay valid.",

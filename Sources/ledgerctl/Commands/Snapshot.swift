@@ -11,7 +11,7 @@ let snapshotCreateCommand = Command(
       + "header with the number of events, their root, the projections' versions and a SHA-256. Other processes "
       + "can read and write meanwhile. SQLite's own check runs first; damaged projections are rebuilt.",
     "An event in the log, `snapshot.created`, vouches for the snapshot with digests of its content. Without "
-      + "that event the snapshot is not used, so nobody who can write to `snapshots` but not to the log can "
+      + "that event the snapshot is not used, so a user who can write to `snapshots` but not to the log cannot "
       + "change an earlier month. If the event can't be appended, no snapshot is made.",
     "With `--as-of`, saves the projections as of that point in time. Commands with `--as-of` start from the "
       + "nearest earlier snapshot, so a snapshot of each closed month makes these months fast to reach.",
