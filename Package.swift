@@ -59,6 +59,7 @@ let package = Package(
     library(
       "Projections",
       knows: ["Base", "JSON", "Ledger", "AppStore", "Revenue", "CSQLite", "CLinux"]),
+    library("AdditionalProjections", knows: ["Base", "JSON", "Ledger", "Projections"]),
     library("Intake", knows: ["Base", "JSON", "Ledger", "AppStore", "Revenue", "CZlib"]),
     library(
       "Server",
@@ -69,6 +70,7 @@ let package = Package(
       name: "ledgerctl",
       dependencies: [
         "Base", "JSON", "Ledger", "AppStore", "Revenue", "Projections", "Intake", "Server",
+        "AdditionalProjections",
       ],
       swiftSettings: strict),
     // For the demo, tests and measurements; never part of what is shipped.

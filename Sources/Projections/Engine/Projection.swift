@@ -186,7 +186,8 @@ struct ProjectionIdentity: Hashable, Sendable {
 
 /// What a projector keeps: the standard projections and additional ones.
 package struct ProjectionSet: Sendable {
-  package static let standard = ProjectionSet(additionalProjections)
+  /// Without additional ones.
+  package static let standard = ProjectionSet([])
 
   package let additional: [any Projection]
 
@@ -198,7 +199,7 @@ package struct ProjectionSet: Sendable {
   }
 
   /// Each projection's name and version, the standard ones first.
-  var versions: [(name: String, version: Int)] {
+  package var versions: [(name: String, version: Int)] {
     Schema.versions + additional.map { ($0.name, $0.version) }
   }
 

@@ -26,11 +26,13 @@ final class LiveFold {
   /// Reads single events; apart from the reader that follows, whose view does not change during a batch.
   private let events: EventReader
 
-  init(_ directory: LedgerDirectory, _ observer: Projector.Observer) throws {
+  init(
+    _ directory: LedgerDirectory, _ observer: Projector.Observer, _ projections: ProjectionSet
+  ) throws {
     self.directory = directory
     self.observer = observer
     reader = try LogReader(directory, .durable)
-    projector = Projector(reader, observer: observer)
+    projector = Projector(reader, observer: observer, projections: projections)
     events = EventReader(directory)
     (database, path, progress) = try Self.open(projector, reader)
     answers = try Self.answers(database, events, recent)

@@ -30,9 +30,12 @@ package final class LiveProjections: Sendable {
   private let answerTimes: AnswerTimes
 
   /// Opens the projections, caught up with the log, or builds them where there are none that fit.
-  package init(_ directory: LedgerDirectory, observer: Projector.Observer = .init()) throws {
+  package init(
+    _ directory: LedgerDirectory, observer: Projector.Observer = .init(),
+    projections: ProjectionSet = .standard
+  ) throws {
     self.directory = directory
-    let fold = try LiveFold(directory, observer)
+    let fold = try LiveFold(directory, observer, projections)
     answerTimes = fold.answerTimes
     folding = Monitor(fold)
     shared = Monitor(Shared())

@@ -156,16 +156,13 @@ extension Projector {
 
   private static func replyMismatches(in database: Database) throws(DatabaseError) -> Int? {
     let stored = try database.integer("SELECT version FROM projections WHERE name = 'exceptions'")
-    guard let current = versions.first(where: { $0.name == "exceptions" })?.version,
+    guard let current = Schema.versions.first(where: { $0.name == "exceptions" })?.version,
       stored == Int64(current)
     else { return nil }
     let type = ExceptionType.replyMismatch.rawValue
     let count = try database.integer("SELECT count(*) FROM exceptions WHERE type = \(type)")
     return count.map { Int($0) }
   }
-
-  /// The names and versions of this program's projections.
-  package static var versions: [(name: String, version: Int)] { ProjectionSet.standard.versions }
 
   func rests(_ progress: Progress) -> Bool {
     // A server may have appended, and folded, since the log was looked at.

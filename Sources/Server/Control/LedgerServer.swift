@@ -16,6 +16,8 @@ package struct LedgerServerOptions: Sendable {
   package var accessLogDescriptor: Int32?
   /// How long requests in progress may take at the end.
   package var graceMs: Int64 = 8_000
+  /// What the ledger's database holds.
+  package var projections = ProjectionSet.standard
   /// Told what an operator should know; one line, without a secret. Called on any thread.
   package var say: @Sendable (String) -> Void = { _ in }
 
@@ -66,7 +68,9 @@ package final class LedgerServer: Sendable {
         throw error
       }
     }
-    let projections = try part { try LiveProjections(directory, observer: observer) }
+    let projections = try part {
+      try LiveProjections(directory, observer: observer, projections: options.projections)
+    }
 
     let changes = ConfigurationChanges(say: say)
     watcher = try part {

@@ -65,6 +65,7 @@ private func serve(
   var serverOptions = LedgerServerOptions()
   serverOptions.listen = options.listen
   serverOptions.metricsListen = options.metricsListen
+  serverOptions.projections = .ofProgram
   serverOptions.say = { diagnostics.writeLine(visible("ledgerctl: serve: \($0)")) }
   if let path = options.accessLog {
     serverOptions.accessLogDescriptor = try openLog(path, outside: directory)

@@ -68,7 +68,7 @@ struct Manifest {
     request = output.request
     format = output.format
     reportVersion = output.request.kind.version
-    projectionVersions = Projector.versions
+    projectionVersions = ProjectionSet.ofProgram.versions
     timeZoneVersion = TimeZoneTable.dataVersion()
     trust = try Trust.all(in: database)
     file = path.split(separator: "/").last.map(String.init) ?? path
@@ -225,7 +225,8 @@ struct Manifest {
       differences.append("report version \(reportVersion), this program \(request.kind.version)")
     }
     let current = Dictionary(
-      Projector.versions.map { ($0.name, $0.version) }, uniquingKeysWith: { first, _ in first })
+      ProjectionSet.ofProgram.versions.map { ($0.name, $0.version) },
+      uniquingKeysWith: { first, _ in first })
     for (name, version) in projectionVersions where current[name] != version {
       let here = current[name].map { "\($0)" } ?? "none"
       differences.append("projection \(visible(name, limit: 64)) \(version), this program \(here)")

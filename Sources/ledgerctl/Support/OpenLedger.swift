@@ -1,7 +1,13 @@
 // A ledger as commands use it: its log, its projections, its writer.
+import AdditionalProjections
 import Ledger
 import Projections
 import Server
+
+extension ProjectionSet {
+  /// The projections that this program keeps.
+  static let ofProgram = ProjectionSet(additionalProjections)
+}
 
 /// A ledger opened for one command.
 struct OpenLedger {
@@ -63,12 +69,15 @@ struct OpenLedger {
   func projector() throws(ProjectionError) -> Projector {
     if reader.view == .durable { return lookingProjector() }
     do throws(LedgerError) {
-      return Projector(try LogReader(directory, .durable), observer: observer())
+      return Projector(
+        try LogReader(directory, .durable), observer: observer(), projections: .ofProgram)
     } catch { throw .ledger(error) }
   }
 
   /// For reading the projections as they are; folds nothing.
-  func lookingProjector() -> Projector { Projector(reader, observer: observer()) }
+  func lookingProjector() -> Projector {
+    Projector(reader, observer: observer(), projections: .ofProgram)
+  }
 
   private func observer() -> Projector.Observer {
     let progress = Progress("Projecting", unit: .count("events"), context: context)
@@ -92,7 +101,7 @@ struct OpenLedger {
   /// Projections that are kept up to date while they are queried.
   func liveProjections() throws -> LiveProjections {
     if let damage = reader.damage { throw damage }
-    return try LiveProjections(directory, observer: observer())
+    return try LiveProjections(directory, observer: observer(), projections: .ofProgram)
   }
 
   /// Calls `body` with an appender and closes it: the command's own writer or, if a server holds the ledger, a session
