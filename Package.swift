@@ -132,6 +132,6 @@ let package = Package(
     tests(
       "ledgerctlTests",
       of: ["ledgerctl", "Server", "Intake", "Projections", "Ledger", "Base", "JSON"],
-      data: ["Transcripts"]),
+      data: ["Transcripts", "EarlierLedgers"]),
   ]
 )

@@ -1,0 +1,58 @@
+// Ledgers that earlier versions of the program wrote: they open, audit and give the figures that they gave then.
+import Foundation
+import Testing
+
+/// `EarlierLedgers` holds, by the commit of the program that made it, each ledger and the reports of that program.
+/// The uploads are invented (`Tests/Oracle/generate_cases.py`).
+@Suite struct EarlierLedgerTests {
+  private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    .appendingPathComponent("EarlierLedgers").path
+
+  private static let reports = [
+    "revenue": "revenue --environment all --by period,app,product,country,environment,basis",
+    "revenue-in-euros": "revenue --by period --in EUR",
+    "journal": "journal --environment all", "sales": "sales --environment all",
+    "exceptions": "exceptions --environment all", "receipts": "receipts", "users": "users",
+  ]
+
+  private static func versions() throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
+  }
+
+  /// A copy with the permissions that git does not keep.
+  private func ledger(of version: String) throws -> Sandbox {
+    let sandbox = try Sandbox()
+    let made = try sandbox.run(
+      "cp -R '\(Self.folder)/\(version)/ledger' . && chmod -R go= . && chmod -R u+w .")
+    try #require(made.exitCode == 0, "\(made.diagnostics)")
+    return sandbox
+  }
+
+  @Test(arguments: try versions())
+  func ledgerOfAnEarlierVersionGivesTheSameReports(_ version: String) throws {
+    let sandbox = try ledger(of: version)
+    for (file, report) in Self.reports.sorted(by: { $0.key < $1.key }) {
+      let outcome = try sandbox.run(
+        """
+        ledgerctl --ledger ledger export \(report) --format csv 2>err >new.csv || cat err
+        diff '\(Self.folder)/\(version)/\(file).csv' new.csv
+        """)
+      #expect(outcome == Outcome(output: "", diagnostics: "", exitCode: 0), "\(file)")
+    }
+  }
+
+  @Test(arguments: try versions())
+  func ledgerOfAnEarlierVersionAuditsAndIsAppendedTo(_ version: String) throws {
+    let sandbox = try ledger(of: version)
+    let outcome = try sandbox.run(
+      """
+      export LEDGER_DIR=ledger
+      ledgerctl audit >audit.txt || cat audit.txt
+      ledgerctl audit --projections >audit.txt || cat audit.txt
+      ledgerctl app add --name New --bundle-id com.example.new >out || echo "= $?"
+      ledgerctl rebuild --check >out || cat out
+      ledgerctl audit >audit.txt || cat audit.txt
+      """)
+    #expect(outcome == Outcome(output: "", diagnostics: "", exitCode: 0))
+  }
+}
