@@ -11,14 +11,14 @@ from .runs import figures, in_turn, ratios, spread
 AT_ONCE = {"threads": 4, "in-flight": 16}
 
 
-def append(bench, way, events=None, **load):
-    """Appends by one way into a fresh directory; what the benchmark program reports."""
+def append(bench, way, events=None, program=None, **load):
+    """Appends by one way into a fresh directory; what the benchmark program (`program`: another's) reports."""
     place = bench.data.scratch(f"append-{way}")
     options = [text for name, value in load.items() for text in (f"--{name}", str(value))]
     events = events or bench.data.events(bench.size.uploads)
     try:
         return figures(
-            [bench.benchmark, "append", "--way", way, "--events", events, "--directory", place, *options]
+            [program or bench.benchmark, "append", "--way", way, "--events", events, "--directory", place, *options]
         )
     finally:
         shutil.rmtree(place)
