@@ -48,40 +48,43 @@
       }
     }
 
-    @Test("In leisure until a tail has waited for long; then on duty, what leisure began too")
+    @Test(
+      "In the background until a tail has waited for long; then in the foreground, with what was begun"
+    )
     func shifts() {
       var queue = Self.queue()
-      #expect(Self.work(&queue, .duty, nowMs: 0) == ["wait"])
+      #expect(Self.work(&queue, .foreground, nowMs: 0) == ["wait"])
       queue.append(Self.tail(0), nowMs: 0)
       queue.append(Self.tail(1), nowMs: 90)
-      #expect(Self.work(&queue, .duty, nowMs: 99) == ["wait until 100"])
-      #expect(Self.word(queue.next(for: .leisure, nowMs: 99)) == "prepare 0")
-      #expect(Self.word(queue.next(for: .leisure, nowMs: 100)) == "wait")
+      #expect(Self.work(&queue, .foreground, nowMs: 99) == ["wait until 100"])
+      #expect(Self.word(queue.next(for: .background, nowMs: 99)) == "prepare 0")
+      #expect(Self.word(queue.next(for: .background, nowMs: 100)) == "wait")
       #expect(queue.isPressing)
-      guard case .prepare(let job) = queue.next(for: .duty, nowMs: 100) else {
+      guard case .prepare(let job) = queue.next(for: .foreground, nowMs: 100) else {
         Issue.record("nothing to prepare")
         return
       }
       #expect(job.tail.first == 0)
-      // The other one on duty prepares the next one meanwhile, and does not seal it before the first.
-      #expect(Self.work(&queue, .duty, nowMs: 100) == ["prepare 1", "wait"])
+      // The other foreground worker prepares the next one meanwhile, and does not seal it before the first.
+      #expect(Self.work(&queue, .foreground, nowMs: 100) == ["prepare 1", "wait"])
       #expect(queue.take(Self.content, of: job))
       #expect(!queue.take(.failure(Self.failure), of: job))
-      #expect(Self.work(&queue, .duty, nowMs: 100) == ["seal 0", "seal 1", "wait"])
+      #expect(Self.work(&queue, .foreground, nowMs: 100) == ["seal 0", "seal 1", "wait"])
     }
 
-    @Test("Once pressing, all that waits is sealed on duty, and then leisure has its turn")
+    @Test(
+      "Once pressing, all that waits is sealed in the foreground, then the background continues")
     func drained() {
       var queue = Self.queue()
       for first in 0..<3 { queue.append(Self.tail(first), nowMs: 0) }
       #expect(
-        Self.work(&queue, .duty, nowMs: 100)
+        Self.work(&queue, .foreground, nowMs: 100)
           == ["prepare 0", "seal 0", "prepare 1", "seal 1", "prepare 2", "seal 2", "wait"])
       queue.append(Self.tail(3), nowMs: 100)
-      #expect(Self.work(&queue, .duty, nowMs: 100) == ["wait until 200"])
-      #expect(Self.work(&queue, .leisure, nowMs: 100) == ["prepare 3", "wait"])
-      #expect(queue.concernsDuty)
-      #expect(Self.work(&queue, .duty, nowMs: 100) == ["seal 3", "wait"])
+      #expect(Self.work(&queue, .foreground, nowMs: 100) == ["wait until 200"])
+      #expect(Self.work(&queue, .background, nowMs: 100) == ["prepare 3", "wait"])
+      #expect(queue.concernsForeground)
+      #expect(Self.work(&queue, .foreground, nowMs: 100) == ["seal 3", "wait"])
       #expect(queue.unsealed == UnsealedTails())
     }
 
@@ -100,7 +103,7 @@
       var queue = Self.queue()
       for first in 0..<count { queue.append(Self.tail(first, byteCount: byteCount), nowMs: 0) }
       #expect(queue.isFull == isFull)
-      #expect((Self.word(queue.next(for: .duty, nowMs: 0)) == "prepare 0") == presses)
+      #expect((Self.word(queue.next(for: .foreground, nowMs: 0)) == "prepare 0") == presses)
     }
 
     @Test("What found no room is tried again after half a second, and not by whoever closes")
@@ -108,21 +111,21 @@
       var queue = Self.queue()
       queue.append(Self.tail(0), nowMs: 0)
       queue.append(Self.tail(1), nowMs: 0)
-      guard case .prepare(let job) = queue.next(for: .leisure, nowMs: 0) else {
+      guard case .prepare(let job) = queue.next(for: .background, nowMs: 0) else {
         Issue.record("nothing to prepare")
         return
       }
       job.progress = .prepared(Self.content)
-      #expect(Self.word(queue.next(for: .duty, nowMs: 1)) == "seal 0")
+      #expect(Self.word(queue.next(for: .foreground, nowMs: 1)) == "seal 0")
       queue.failFirst(Self.failure, mayRetry: true, nowMs: 1)
       #expect(queue.stall == Self.failure && queue.failure == nil)
-      #expect(Self.word(queue.next(for: .duty, nowMs: 2)) == "wait until 501")
-      #expect(Self.word(queue.next(for: .duty, nowMs: 501)) == "seal 0")
+      #expect(Self.word(queue.next(for: .foreground, nowMs: 2)) == "wait until 501")
+      #expect(Self.word(queue.next(for: .foreground, nowMs: 501)) == "seal 0")
       // Nobody leaves while one is being written: it may succeed, and then the others are to be sealed.
       queue.beginClosing(nowMs: 502)
-      #expect(Self.word(queue.next(for: .duty, nowMs: 502)) == "prepare 1")
+      #expect(Self.word(queue.next(for: .foreground, nowMs: 502)) == "prepare 1")
       queue.failFirst(Self.failure, mayRetry: true, nowMs: 503)
-      #expect(Self.word(queue.next(for: .duty, nowMs: 2000)) == "end")
+      #expect(Self.word(queue.next(for: .foreground, nowMs: 2000)) == "end")
       #expect(queue.unsealed.count == 2)
     }
 
@@ -130,34 +133,34 @@
     func failed() {
       var queue = Self.queue()
       queue.append(Self.tail(0), nowMs: 0)
-      guard case .prepare(let job) = queue.next(for: .leisure, nowMs: 0) else {
+      guard case .prepare(let job) = queue.next(for: .background, nowMs: 0) else {
         Issue.record("nothing to prepare")
         return
       }
       job.progress = .prepared(.failure(Self.failure))
-      #expect(Self.word(queue.next(for: .duty, nowMs: 0)) == "seal 0")
+      #expect(Self.word(queue.next(for: .foreground, nowMs: 0)) == "seal 0")
       queue.failFirst(Self.failure, mayRetry: true, nowMs: 0)
-      #expect(Self.word(queue.next(for: .leisure, nowMs: 99)) == "prepare 0")
+      #expect(Self.word(queue.next(for: .background, nowMs: 99)) == "prepare 0")
       job.progress = .prepared(.failure(Self.failure))
-      #expect(Self.word(queue.next(for: .duty, nowMs: 600)) == "seal 0")
+      #expect(Self.word(queue.next(for: .foreground, nowMs: 600)) == "seal 0")
       queue.failFirst(Self.failure, mayRetry: false, nowMs: 600)
-      for shift in [SealingQueue.Shift.leisure, .duty] {
+      for shift in [SealingQueue.Shift.background, .foreground] {
         #expect(Self.word(queue.next(for: shift, nowMs: 600)) == "end")
       }
       #expect(queue.failure == Self.failure)
     }
 
-    @Test("A tail rests before it is anything for leisure")
+    @Test("A tail rests before the background handles it")
     func rest() {
       var queue = Self.queue(timing: SealingTiming(restMs: 50, delayMs: 100))
       queue.append(Self.tail(0), nowMs: 10)
-      #expect(Self.word(queue.next(for: .leisure, nowMs: 10)) == "wait until 60")
-      #expect(Self.word(queue.next(for: .leisure, nowMs: 60)) == "prepare 0")
+      #expect(Self.word(queue.next(for: .background, nowMs: 10)) == "wait until 60")
+      #expect(Self.word(queue.next(for: .background, nowMs: 60)) == "prepare 0")
       // What presses does not rest.
       queue.beginClosing(nowMs: 61)
       queue.append(Self.tail(1), nowMs: 61)
       #expect(
-        Self.work(&queue, .duty, nowMs: 61)
+        Self.work(&queue, .foreground, nowMs: 61)
           == ["prepare 0", "seal 0", "prepare 1", "seal 1", "end"])
     }
 
@@ -170,8 +173,8 @@
         queue.append(Self.tail(1), nowMs: 0)
         queue.beginClosing(nowMs: 1000)
         queue.beginClosing(nowMs: 2000)
-        #expect(Self.word(queue.next(for: .duty, nowMs: 999 + limitMs)) == "prepare 0")
-        for shift in [SealingQueue.Shift.leisure, .duty] {
+        #expect(Self.word(queue.next(for: .foreground, nowMs: 999 + limitMs)) == "prepare 0")
+        for shift in [SealingQueue.Shift.background, .foreground] {
           #expect(Self.word(queue.next(for: shift, nowMs: 1000 + limitMs)) == "end")
         }
         #expect(queue.unsealed.count == 2 && queue.failure == nil)
@@ -216,7 +219,7 @@
       var queue = Self.queue(count: 100, byteCount: 1 << 40)
       for first in 0..<20 { queue.append(Self.tail(first, byteCount: 1 << 20), nowMs: 0) }
       var prepared = 0
-      while case .prepare = queue.next(for: .leisure, nowMs: 0) { prepared += 1 }
+      while case .prepare = queue.next(for: .background, nowMs: 0) { prepared += 1 }
       #expect(prepared == 8)
     }
 

@@ -31,7 +31,7 @@ import Testing
   func foreign() throws {
     let clock = MovableClock()
     let fixture = try WorkflowFixture(.saying(.reply(row("1"))), clock: clock.clock)
-    try fixture.workflow.noteForeignAppend(Self.full())
+    try fixture.workflow.recordForeignAppend(Self.full())
     #expect(try fixture.workflow.refusal == .appendsFail)
     #expect(try !fixture.workflow.canAppend)
     #expect(fixture.notes.lines.contains { $0.contains("No space left on device") })
@@ -47,16 +47,16 @@ import Testing
   @Test("an append of another command that succeeds ends the alarm")
   func foreignSuccess() throws {
     let fixture = try WorkflowFixture(.saying(.reply(row("1"))))
-    try fixture.workflow.noteForeignAppend(Self.full())
+    try fixture.workflow.recordForeignAppend(Self.full())
     #expect(try fixture.workflow.refusal == .appendsFail)
-    try fixture.workflow.noteForeignAppend(nil)
+    try fixture.workflow.recordForeignAppend(nil)
     #expect(try fixture.workflow.refusal == nil)
   }
 
   @Test("a submission that is itself at fault says nothing of the log")
   func invalid() throws {
     let fixture = try WorkflowFixture(.saying(.reply(row("1"))))
-    try fixture.workflow.noteForeignAppend(
+    try fixture.workflow.recordForeignAppend(
       LedgerError(.invalidInput, operation: "append", object: "event", cause: "too large"))
     #expect(try fixture.workflow.refusal == nil)
   }

@@ -66,7 +66,7 @@ import Testing
 
   private func opened() -> CircuitBreaker {
     var breaker = CircuitBreaker()
-    for _ in 0..<CircuitBreaker.failuresMax { breaker.noteFailure(isProbe: false, nowMs: 0) }
+    for _ in 0..<CircuitBreaker.failuresMax { breaker.recordFailure(isProbe: false, nowMs: 0) }
     return breaker
   }
 
@@ -74,9 +74,9 @@ import Testing
   func opening() {
     var breaker = CircuitBreaker()
     for _ in 0..<3 {
-      for _ in 1..<CircuitBreaker.failuresMax { breaker.noteFailure(isProbe: false, nowMs: 0) }
+      for _ in 1..<CircuitBreaker.failuresMax { breaker.recordFailure(isProbe: false, nowMs: 0) }
       #expect(breaker.admit(nowMs: 0) == .allowed)
-      breaker.noteSuccess()
+      breaker.recordSuccess()
     }
     #expect(opened().isClosed == false)
   }
@@ -88,7 +88,7 @@ import Testing
     #expect(breaker.admit(nowMs: pauseMs - 1) == .denied)
     #expect(breaker.admit(nowMs: pauseMs) == .probe)
     #expect(breaker.admit(nowMs: pauseMs + 10_000_000) == .denied)
-    breaker.noteSuccess()
+    breaker.recordSuccess()
     #expect(breaker.isClosed)
     #expect(breaker.admit(nowMs: pauseMs) == .allowed)
   }
@@ -99,7 +99,7 @@ import Testing
     var nowMs = CircuitBreaker.firstPauseMs
     for expectedMs in [4_000, 8_000, 16_000, 30_000, 30_000] as [Int64] {
       #expect(breaker.admit(nowMs: nowMs) == .probe)
-      breaker.noteFailure(isProbe: true, nowMs: nowMs)
+      breaker.recordFailure(isProbe: true, nowMs: nowMs)
       #expect(breaker.probeAtMs == nowMs + expectedMs)
       nowMs += expectedMs
     }
@@ -108,10 +108,10 @@ import Testing
   @Test("A probe that was not made is given back, and late failures change nothing")
   func unmadeProbe() {
     var breaker = opened()
-    breaker.noteFailure(isProbe: false, nowMs: 1_000)
+    breaker.recordFailure(isProbe: false, nowMs: 1_000)
     #expect(breaker.probeAtMs == CircuitBreaker.firstPauseMs)
     #expect(breaker.admit(nowMs: 5_000) == .probe)
-    breaker.noteFailure(isProbe: false, nowMs: 5_000)
+    breaker.recordFailure(isProbe: false, nowMs: 5_000)
     breaker.giveBackProbe(nowMs: 5_000)
     #expect(breaker.admit(nowMs: 5_000) == .probe)
   }

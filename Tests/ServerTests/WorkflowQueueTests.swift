@@ -311,7 +311,7 @@ import Testing
     _ = try fixture.writer.append([
       EventDraft(type: EventType.appRegistered.rawValue, version: 1, data: app.data)
     ])
-    try fixture.workflow.noteForeignAppends()
+    try fixture.workflow.foldForeignAppends()
     #expect(try fixture.upload("1").status == 402)
   }
 

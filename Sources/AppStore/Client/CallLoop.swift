@@ -4,14 +4,64 @@ internal import CCurl
 private import Glibc
 private import JSON
 
+/// One call as the caller asked for it.
+struct RequestedCall: Sendable {
+  let request: VerifyReceiptRequest
+  let completion: @Sendable (VerifyReceiptAnswer) -> Void
+  /// By the monotonic clock.
+  let askedAtMs: Int64
+
+  /// How long ago it was asked.
+  var elapsedMs: Int64 { MonotonicClock.nowMs() - askedAtMs }
+
+  /// Answers without having asked the App Store.
+  func end(_ failure: VerifyReceiptFailure) {
+    completion(
+      VerifyReceiptAnswer(
+        content: .none(failure), endpoint: .production, host: nil, httpStatus: nil,
+        durationMs: elapsedMs))
+  }
+}
+
+/// The calls that the client's thread has not started yet. The caller bounds them: the scheduler of verifications makes
+/// no more calls at once than are configured.
+final class CallQueue: Sendable {
+  private struct State {
+    var calls: [RequestedCall] = []
+    var isClosed = false
+  }
+
+  private let state = Monitor(State())
+
+  /// Adds a call for the thread, which must then be woken. False where the queue is closed.
+  func append(_ call: RequestedCall) -> Bool {
+    state.withLock { state in
+      if state.isClosed { return false }
+      state.calls.append(call)
+      return true
+    }
+  }
+
+  /// No more calls are accepted from here on.
+  func close() { state.withLock { $0.isClosed = true } }
+
+  /// Removes all calls; once closed they are to be cancelled.
+  func popAll() -> (calls: [RequestedCall], isClosed: Bool) {
+    state.withLock { state in
+      defer { state.calls = [] }
+      return (state.calls, state.isClosed)
+    }
+  }
+}
+
 /// One call that is under way.
 private final class RunningCall {
-  let call: WaitingCall
+  let call: RequestedCall
   let transfer: Transfer
   var endpoint = AppStoreEndpoint.production
   var hasSwitched = false
 
-  init(_ call: WaitingCall, _ transfer: Transfer) {
+  init(_ call: RequestedCall, _ transfer: Transfer) {
     self.call = call
     self.transfer = transfer
   }
@@ -30,7 +80,7 @@ final class CallLoop {
 
   /// What is recorded of an answer that is no JSON.
   private static let otherBytesMax = 64 << 10
-  private static let longestWaitMs: Int64 = 60_000
+  private static let longestWaitMs: Int32 = 60_000
 
   init(
     _ options: VerifyReceiptOptions, _ queue: CallQueue, _ multi: MultiHandle
@@ -50,31 +100,30 @@ final class CallLoop {
   /// Works until the queue is closed and every call has ended.
   func run() {
     while true {
-      let work = queue.takeWork(runningCount: running.count)
-      for (call, failure) in work.toRefuse { call.end(failure) }
-      if work.isClosed { break }
-      for call in work.toStart { start(call) }
+      let (calls, isClosed) = queue.popAll()
+      if isClosed {
+        for call in calls { call.end(.cancelled) }
+        return endAll(.cancelled)
+      }
+      for call in calls { start(call) }
       var stillRunning: Int32 = 0
       guard curl_multi_perform(multi.handle, &stillRunning) == CURLM_OK else {
         failAll()
         continue
       }
-      // Whatever has ended has made room for what waits.
-      if endFinished() == 0 { wait(untilMs: work.nextExpiryMs) }
+      // A completion may have asked for another call.
+      if endFinished() == 0 { wait() }
     }
-    cancelAll()
   }
 
-  private func wait(untilMs expiryMs: Int64?) {
-    var waitMs = Self.longestWaitMs
-    if let expiryMs { waitMs = min(max(expiryMs - MonotonicClock.nowMs(), 0), waitMs) }
+  private func wait() {
     // libcurl shortens the wait to its own next timeout.
-    if curl_multi_poll(multi.handle, nil, 0, Int32(waitMs), nil) != CURLM_OK { usleep(10_000) }
+    if curl_multi_poll(multi.handle, nil, 0, Self.longestWaitMs, nil) != CURLM_OK { usleep(10_000) }
   }
 
   // MARK: A call's way
 
-  private func start(_ waiting: WaitingCall) {
+  private func start(_ waiting: RequestedCall) {
     guard let transfer = idle.popLast() ?? Transfer(options) else {
       return waiting.end(.connectionFailed)
     }
@@ -137,8 +186,6 @@ final class CallLoop {
         host: (call.endpoint == .production ? production : sandbox).host, httpStatus: httpStatus,
         durationMs: call.call.elapsedMs))
   }
-
-  private func cancelAll() { endAll(.cancelled) }
 
   /// libcurl itself has failed; the handles are not used again.
   private func failAll() {

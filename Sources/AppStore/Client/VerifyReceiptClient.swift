@@ -3,7 +3,7 @@ private import Base
 internal import CCurl
 
 /// Asks the App Store: production first, and on status 21007 or 21008 the other endpoint, once.
-/// Connections are kept and used again. What waits and what is answered stays within bounds.
+/// Connections are kept and used again. Each call begins at once; the caller limits how many there are.
 package final class VerifyReceiptClient: VerifyReceiptService {
   private let queue: CallQueue
   private let multi: MultiHandle
@@ -13,7 +13,7 @@ package final class VerifyReceiptClient: VerifyReceiptService {
   /// Starts the client's thread. Throws unless `options.check()` passes.
   package init(_ options: VerifyReceiptOptions = .init()) throws(VerifyReceiptOptionsError) {
     try options.check()
-    queue = CallQueue(options)
+    queue = CallQueue()
     multi = try MultiHandle(options)
     let loop = try CallLoop(options, queue, multi)
     do throws(SystemError) { thread = Monitor(try WorkerThread { loop.run() }) } catch {
@@ -32,9 +32,9 @@ package final class VerifyReceiptClient: VerifyReceiptService {
     _ request: VerifyReceiptRequest,
     completion: @escaping @Sendable (VerifyReceiptAnswer) -> Void
   ) {
-    let call = WaitingCall(
+    let call = RequestedCall(
       request: request, completion: completion, askedAtMs: MonotonicClock.nowMs())
-    guard queue.offer(call) else { return call.end(.cancelled) }
+    guard queue.append(call) else { return call.end(.cancelled) }
     multi.wake()
   }
 

@@ -13,12 +13,8 @@ package struct VerifyReceiptOptions: Sendable, Equatable {
   package var timeoutMs = 5_000
   /// 1 KiB to 1 GiB.
   package var answerBytesMax = 15 << 20
-  /// Calls at once, 1 to 1,024.
+  /// Calls that the caller makes at once, at most: as many connections are kept. 1 to 1,024.
   package var callsMax = 64
-  /// Calls that wait for one of these to end; more are answered `tooManyCalls`. 0 to 65,536.
-  package var waitingMax = 1_024
-  /// Bytes of the receipts of waiting calls, together. A first one may always wait.
-  package var waitingBytesMax = 256 << 20
 
   package init() {}
 
@@ -39,8 +35,6 @@ package struct VerifyReceiptOptions: Sendable, Equatable {
     try check("timeout in milliseconds", timeoutMs, 1...600_000)
     try check("largest reply in bytes", answerBytesMax, 1 << 10...1 << 30)
     try check("number of calls at once", callsMax, 1...1_024)
-    try check("number of waiting calls", waitingMax, 0...65_536)
-    try check("bytes of waiting calls", waitingBytesMax, 0...1 << 40)
   }
 
   func target(

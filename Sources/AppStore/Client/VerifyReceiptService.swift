@@ -30,8 +30,19 @@ package enum VerifyReceiptFailure: String, Error, Sendable, CaseIterable {
   case answerTooLarge = "answer_too_large"
   case httpStatus = "http_status"
   case cancelled
-  /// More calls wait already than may; the App Store was not asked.
-  case tooManyCalls = "too_many_calls"
+
+  /// In words for people.
+  package var meaning: String {
+    switch self {
+    case .connectTimeout: "timed out while connecting"
+    case .timeout: "timed out while waiting for a reply"
+    case .connectionFailed: "cannot connect, or the connection was lost"
+    case .tlsFailed: "no trusted TLS connection could be made"
+    case .answerTooLarge: "the reply is too large"
+    case .httpStatus: "the HTTP status is not 200"
+    case .cancelled: "the call was cancelled"
+    }
+  }
 }
 
 /// What one call came to, after the switch of endpoints where there was one.

@@ -23,8 +23,8 @@ final class Sealer: @unchecked Sendable {
   }
 
   private enum Condition {
-    static let leisure = 0
-    static let duty = 1
+    static let background = 0
+    static let foreground = 1
     static let room = 2
   }
 
@@ -55,8 +55,8 @@ final class Sealer: @unchecked Sendable {
     for tail in unsealed { queue.append(tail, nowMs: nowMs, isInherited: true) }
     monitor = Monitor(State(queue: queue), conditionCount: 3)
     do throws(LedgerError) {
-      try start(.leisure, .usual, options)
-      for _ in 0..<2 { try start(.duty, options.sealingPriority, options) }
+      try start(.background, .usual, options)
+      for _ in 0..<2 { try start(.foreground, options.sealingPriority, options) }
     } catch {
       close()
       throw error
@@ -74,7 +74,7 @@ final class Sealer: @unchecked Sendable {
   /// Hands a tail over, waiting while too many are not sealed. Throws where there is no room for more blocks: for
   /// good once `failure` is set, otherwise until there is.
   func handOver(_ tail: UnsealedTail) throws(LedgerError) {
-    let concernsDuty = try monitor.wait(on: Condition.room) {
+    let concernsForeground = try monitor.wait(on: Condition.room) {
       state throws(LedgerError) -> Bool? in
       if let failure = state.queue.failure { throw failure }
       if state.queue.isFull {
@@ -83,9 +83,9 @@ final class Sealer: @unchecked Sendable {
       }
       state.queue.append(tail, nowMs: MonotonicClock.nowMs())
       // With the first they begin to wait for its time.
-      return state.queue.concernsDuty || state.queue.unsealed.count == 1
+      return state.queue.concernsForeground || state.queue.unsealed.count == 1
     }
-    wakeWorkers(duty: concernsDuty)
+    wakeWorkers(foreground: concernsForeground)
   }
 
   /// The error that ended the sealing, if any. Every append checks it, without a lock.
@@ -130,9 +130,9 @@ final class Sealer: @unchecked Sendable {
   }
 
   /// Wakes the workers to look for work. Do not call it under the lock: a woken worker would block on it.
-  private func wakeWorkers(duty: Bool = true) {
-    monitor.broadcast(Condition.leisure)
-    if duty { monitor.broadcast(Condition.duty) }
+  private func wakeWorkers(foreground: Bool = true) {
+    monitor.broadcast(Condition.background)
+    if foreground { monitor.broadcast(Condition.foreground) }
   }
 
   // MARK: The workers
@@ -155,7 +155,7 @@ final class Sealer: @unchecked Sendable {
     }
     let task = monitor.withLock { decide(&$0) }
     guard case .wait(let untilMs) = task else { return task }
-    let condition = shift == .duty ? Condition.duty : Condition.leisure
+    let condition = shift == .foreground ? Condition.foreground : Condition.background
     /// Continues to wait while the task is `wait` and its time is not shorter.
     func change(_ state: inout State) -> SealingQueue.Task? {
       let task = decide(&state)
@@ -174,21 +174,21 @@ final class Sealer: @unchecked Sendable {
     do throws(LedgerError) {
       try job.tail.readEvents(directory, into: events)
       let deflated =
-        worker.shift == .duty
-        ? worker.deflater.deflate(events.bytes) : try deflateAtLeisure(events, worker.deflater)
+        worker.shift == .foreground
+        ? worker.deflater.deflate(events.bytes) : try deflateInBackground(events, worker.deflater)
       // The writer is closing: the buffer and the deflater belong to a thread that has not ended.
       guard let deflated else { return }
       content = .success(BlockContent(events: events, deflated: deflated))
     } catch { content = .failure(error) }
-    let concernsDuty = monitor.withLock { state in
+    let concernsForeground = monitor.withLock { state in
       if !state.queue.take(content, of: job) { Self.recycle(events, &state) }
-      return state.queue.concernsDuty
+      return state.queue.concernsForeground
     }
-    wakeWorkers(duty: concernsDuty)
+    wakeWorkers(foreground: concernsForeground)
   }
 
   /// Compresses on an idle processor; nil if the writer is closed before that is done.
-  private func deflateAtLeisure(
+  private func deflateInBackground(
     _ events: ByteBuffer, _ deflater: BlockDeflater
   ) throws(LedgerError) -> ByteBuffer? {
     let deflation = try IdleDeflation(events, deflater)

@@ -46,9 +46,9 @@ struct SealingQueue {
   enum Shift {
     /// It reads tails that have rested for a while, and has them compressed on idle processors, as long as
     /// nothing is urgent. Others can do what it has begun.
-    case leisure
+    case background
     /// They write blocks, and compress too when something is urgent.
-    case duty
+    case foreground
   }
 
   enum Task {
@@ -121,22 +121,22 @@ struct SealingQueue {
     guard let first = jobs.first else { return isClosing ? .end : .wait(untilMs: nil) }
     if isLeft(first, nowMs: nowMs) { return .end }
     if !isPressing { isPressing = mustPress(first, nowMs: nowMs) }
-    if shift == .duty, !isSealing, case .prepared(let content) = first.progress {
+    if shift == .foreground, !isSealing, case .prepared(let content) = first.progress {
       if stall != nil, nowMs < retryAtMs { return .wait(untilMs: retryAtMs) }
       isSealing = true
       return .seal(first, content)
     }
-    guard isPressing == (shift == .duty) else {
-      return .wait(untilMs: shift == .duty ? first.cameAtMs + timing.delayMs : nil)
+    guard isPressing == (shift == .foreground) else {
+      return .wait(untilMs: shift == .foreground ? first.cameAtMs + timing.delayMs : nil)
     }
-    if shift == .leisure, nowMs < first.cameAtMs + timing.restMs {
+    if shift == .background, nowMs < first.cameAtMs + timing.restMs {
       return .wait(untilMs: first.cameAtMs + timing.restMs)
     }
     var byteCount = 0
     for job in jobs {
       if byteCount >= Self.readAheadByteCount { break }
       switch (job.progress, shift) {
-      case (.untouched, _), (.underWay(.leisure), .duty):
+      case (.untouched, _), (.underWay(.background), .foreground):
         job.progress = .underWay(shift)
         return .prepare(job)
       default: byteCount += job.tail.byteCount
@@ -146,7 +146,7 @@ struct SealingQueue {
   }
 
   /// Whether the foreground threads may have work, even if others are doing it.
-  var concernsDuty: Bool {
+  var concernsForeground: Bool {
     guard let first = jobs.first else { return isClosing }
     if case .prepared = first.progress, !isSealing { return true }
     return isPressing || mustPress(first, nowMs: .min) || failure != nil

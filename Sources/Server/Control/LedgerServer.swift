@@ -99,8 +99,8 @@ package final class LedgerServer: Sendable {
     do {
       try workflow.start()
       let handover = try RemoteAppendServer(
-        writer: writer, onAppended: { [workflow] in workflow.noteForeignAppends() },
-        onOutcome: { [workflow] in workflow.noteForeignAppend($0) },
+        writer: writer, onAppended: { [workflow] in workflow.foldForeignAppends() },
+        onOutcome: { [workflow] in workflow.recordForeignAppend($0) },
         onRetry: { [workflow] in workflow.retryNow() })
       listening = handover
       self.handover = handover
@@ -127,7 +127,7 @@ package final class LedgerServer: Sendable {
         checker: checker,
         recordTrust: { [writer, workflow] new, old in
           guard try writer.record(new, after: old) else { return }
-          workflow.noteForeignAppends()
+          workflow.foldForeignAppends()
         }),
       from: configuration)
   }

@@ -77,10 +77,7 @@ package struct AnswerJudgement {
   }
 
   /// Whether it is a final reply, so that the App Store is not asked again.
-  package var isSettled: Bool { outcome != .unreachable }
-
-  /// Whether a later upload of the same receipt may take it over: rule R1's final statuses.
-  package var isReusable: Bool { ReplyStatus.isFinal(status) }
+  package var isFinal: Bool { outcome != .unreachable }
 
   /// Whether there is a reply to keep.
   package var hasReply: Bool { if case .none = reply { false } else { true } }
@@ -148,7 +145,7 @@ package struct AnswerJudgement {
         name.count <= EventLimits.environmentBytes ? String(decoding: name, as: UTF8.self) : nil
       }
       reason = decoded.status == nil ? "no_status" : decoded.fraudReason
-      if outcome == .valid { take(compare(decoded)) }
+      if outcome == .valid { apply(compare(decoded)) }
       return true
     }
     guard isRead else { return setOther(bytes) }
@@ -157,7 +154,7 @@ package struct AnswerJudgement {
   }
 
   /// A reply about something else proves nothing about the receipt: the App Store is asked again.
-  private mutating func take(_ found: ReplyMismatch?) {
+  private mutating func apply(_ found: ReplyMismatch?) {
     mismatch = found?.rawValue ?? ReceiptVerified.noMismatch
     guard found != nil else { return }
     outcome = .unreachable

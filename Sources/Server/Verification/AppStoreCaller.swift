@@ -1,7 +1,54 @@
-// Makes the calls that the scheduler allows, and passes their results on.
+// Calls to the App Store: each with the uploads that wait for its reply, and what makes the calls.
 import AppStore
 import Base
 import Ledger
+
+/// An upload that is durable and folded, and whose client waits.
+struct Waiter: Sendable {
+  let position: Position
+  let response: PendingResponse
+}
+
+/// A receipt that is being asked about. What changes is guarded by the lock of the scheduler that keeps it.
+final class AppStoreCall: @unchecked Sendable {
+  enum Stage {
+    /// Its upload is being appended, or its receipt is being read.
+    case reserved
+    /// It waits in the queue of calls.
+    case ready
+    /// The App Store is being asked.
+    case calling
+    /// There is a result, which is being recorded.
+    case judging
+  }
+
+  enum Source { case upload, queue }
+
+  let receiptID: UUID16
+  let appFamily: UUID16
+  let receiptText: [UInt8]
+  let source: Source
+  /// Whether it is the circuit breaker's probe.
+  var isProbe: Bool
+  var stage = Stage.reserved
+  var waiters: [Waiter] = []
+  /// Attempts that failed before this call.
+  let earlierAttempts: Int
+  /// Whether it is repeated because of a first rejection.
+  var isSecond = false
+
+  init(
+    _ receiptID: UUID16, of appFamily: UUID16, text: [UInt8], source: Source,
+    earlierAttempts: Int = 0, isProbe: Bool
+  ) {
+    self.receiptID = receiptID
+    self.appFamily = appFamily
+    receiptText = text
+    self.source = source
+    self.earlierAttempts = earlierAttempts
+    self.isProbe = isProbe
+  }
+}
 
 /// The result of a call.
 enum CallResult: Sendable {
@@ -31,7 +78,7 @@ final class AppStoreCaller: Sendable {
 
   /// Makes every call that is allowed now.
   func makeCalls() {
-    let calls = scheduler.takeStartable()
+    let calls = scheduler.popStartable()
     for call in calls.start {
       let request = VerifyReceiptRequest(
         receiptText: call.receiptText,
@@ -43,7 +90,7 @@ final class AppStoreCaller: Sendable {
 
   private func end(_ call: AppStoreCall, _ answer: VerifyReceiptAnswer) {
     metrics.observe(.appStoreSeconds, seconds: Double(answer.durationMs) / 1000)
-    scheduler.land(call, isAnswer: answer.isFromAppStore)
+    scheduler.endCall(call, isAnswer: answer.isFromAppStore)
     onResult(call, .answer(answer))
     makeCalls()
   }

@@ -50,9 +50,9 @@ package struct CircuitBreaker: Sendable {
     if case .probing(let pauseMs) = state { state = .open(untilMs: nowMs, pauseMs: pauseMs) }
   }
 
-  package mutating func noteSuccess() { state = .closed(failures: 0) }
+  package mutating func recordSuccess() { state = .closed(failures: 0) }
 
-  package mutating func noteFailure(isProbe: Bool, nowMs: Int64) {
+  package mutating func recordFailure(isProbe: Bool, nowMs: Int64) {
     switch state {
     case .closed(let failures):
       state =

@@ -5,6 +5,16 @@ import Intake
 import Ledger
 import Projections
 
+/// The input of the completion loop.
+enum CompletionItem: Sendable {
+  case uploaded(SubmittedUpload)
+  case result(AppStoreCall, CallResult)
+  /// More uploads of a receipt wait for a reply than went into one frame.
+  case rest(UUID16, appFamily: UUID16, RecentReply)
+  /// Others have appended; waiting callers are told when that is folded.
+  case foreign(Latch)
+}
+
 /// Handles batch after batch: one wait for the disk and one transaction for each batch.
 final class CompletionLoop {
   /// Items of one batch.
@@ -33,11 +43,11 @@ final class CompletionLoop {
     while true {
       let batch = shared.inbox.popAll(atMost: Self.batchMax)
       if batch.isEmpty { return }
-      settle(batch)
+      handle(batch)
     }
   }
 
-  private func settle(_ batch: [CompletionItem]) {
+  private func handle(_ batch: [CompletionItem]) {
     var uploads: [SubmittedUpload] = []
     var results: [RecordedResult] = []
     var latches: [Latch] = []
@@ -71,7 +81,7 @@ final class CompletionLoop {
       advance(upload, position, isFolded: isFolded)
     }
     caller.makeCalls()
-    giveAnswers()
+    sendResponses()
     if latches.isEmpty { return }
     // What was imported may wait for the App Store too.
     shared.scheduler.rescan()
@@ -104,11 +114,11 @@ final class CompletionLoop {
   private func catchUp() -> Bool {
     do {
       try shared.projections.catchUp()
-      shared.health.noteFold(isGood: true)
+      shared.health.recordFold(isGood: true)
       return true
     } catch {
       shared.notes.fault("bring the projections up to date", error)
-      shared.health.noteFold(isGood: false)
+      shared.health.recordFold(isGood: false)
       // What is durable already is pending in the projections once they can be read again.
       shared.scheduler.rescan()
       return false
@@ -119,7 +129,7 @@ final class CompletionLoop {
 
   private func advance(_ upload: SubmittedUpload, _ position: Position?, isFolded: Bool) {
     let step = lifecycle.advance(upload, at: position, isFolded: isFolded) { recorder.begin($0) }
-    if case .respond = step, let position { addAnswer(upload.response, uploadAt: position) }
+    if case .respond = step, let position { addResponse(upload.response, uploadAt: position) }
   }
 
   // MARK: Results
@@ -130,12 +140,12 @@ final class CompletionLoop {
     case .call(let call, let judgement):
       let reply = position.map { judgement.earlierReply(at: $0, result.occurredAtMs) }
       let conclusion: VerificationScheduler.Conclusion =
-        isKept && judgement.isSettled
-        ? .settled(judgement.isReusable ? reply : nil)
+        isKept && judgement.isFinal
+        ? .answered
         : .unanswered(isAlarm: judgement.alarm?.waitsForOperator ?? false)
       for waiter in shared.scheduler.conclude(call, conclusion) {
         if isKept {
-          addAnswer(waiter.response, uploadAt: waiter.position)
+          addResponse(waiter.response, uploadAt: waiter.position)
         } else {
           waiter.response.answer(.tryLater)
         }
@@ -153,21 +163,21 @@ final class CompletionLoop {
 
   // MARK: Answers
 
-  private func addAnswer(_ response: PendingResponse, uploadAt position: Position) {
+  private func addResponse(_ response: PendingResponse, uploadAt position: Position) {
     responses.append(response)
     answerUploads.append(position)
   }
 
   /// Answers the clients for whom the batch has a response. Several are read at once, but not all: the first need not
   /// wait for the last.
-  private func giveAnswers() {
+  private func sendResponses() {
     var first = 0
     while first < responses.count {
       var end = min(first + Self.answersMax, responses.count)
       do {
         let answers = try shared.projections.answers(
           uploads: answerUploads[first..<end], byteCountMax: Self.answersByteCountMax)
-        precondition(!answers.isEmpty, "each turn must settle at least one upload")
+        precondition(!answers.isEmpty, "each turn must read at least one upload")
         end = first + answers.count
         for (response, answer) in zip(responses[first..<end], answers) {
           give(answer, to: response)

@@ -21,7 +21,7 @@ package final class AdmissionLimiter: Sendable {
   }
 
   /// Admits one more; false at the limit.
-  func take(bytes: Int) -> Bool {
+  func admit(bytes: Int) -> Bool {
     state.withLock { state in
       guard state.count < countMax, state.bytes + bytes <= bytesMax || state.count == 0
       else { return false }
@@ -34,7 +34,7 @@ package final class AdmissionLimiter: Sendable {
   /// Whether one more would be admitted, as far as is known without its size.
   var hasRoom: Bool { state.withLock { $0.count < countMax && $0.bytes < bytesMax } }
 
-  fileprivate func giveBack(bytes: Int) {
+  fileprivate func release(bytes: Int) {
     state.withLock { state in
       state.count -= 1
       state.bytes -= bytes
@@ -51,7 +51,7 @@ final class PendingResponse: Sendable {
   private let bytes: Int
   private let completion: Monitor<(@Sendable (ClientAnswer) -> Void)?>
 
-  /// The room must have been taken.
+  /// The request must have been admitted.
   init(
     _ load: AdmissionLimiter, bytes: Int, _ completion: @escaping @Sendable (ClientAnswer) -> Void
   ) {
@@ -63,7 +63,7 @@ final class PendingResponse: Sendable {
   /// Sends the response; later ones are dropped.
   func answer(_ answer: ClientAnswer) {
     guard let completion = completion.withLock({ $0.take() }) else { return }
-    load.giveBack(bytes: bytes)
+    load.release(bytes: bytes)
     completion(answer)
   }
 

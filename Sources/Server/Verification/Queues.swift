@@ -1,4 +1,4 @@
-// Queues between threads; the producers bound them.
+// What passes between threads: queues, which the producers bound, and a latch.
 import Base
 import Ledger
 
@@ -76,5 +76,23 @@ final class WorkQueue<Element: Sendable>: Sendable {
       state.isClosed = true
       monitor.broadcast(0)
     }
+  }
+}
+
+/// Opens once.
+final class Latch: Sendable {
+  private let isOpen = Monitor(false, conditionCount: 1)
+
+  func open() {
+    isOpen.withLock { state in
+      state = true
+      isOpen.broadcast(0)
+    }
+  }
+
+  /// Waits until it is open or the time is over; returns whether it is open.
+  @discardableResult
+  func wait(limitMs: Int64) -> Bool {
+    isOpen.wait(on: 0, limitMs: limitMs) { state -> Void? in state ? () : nil } != nil
   }
 }

@@ -78,12 +78,12 @@ final class ResultRecorder {
     if isMade {
       let known = Set(uploads)
       let others = waitingUploads(
-        of: call.receiptID, call.appFamily, besides: known, isSettled: judgement.isSettled)
+        of: call.receiptID, call.appFamily, besides: known, isFinal: judgement.isFinal)
       guard let others else {
         recorded.isFailed = true
         return recorded
       }
-      recorded.isMore = judgement.isSettled && others.count > Self.frameUploadsMax
+      recorded.isMore = judgement.isFinal && others.count > Self.frameUploadsMax
       uploads += others.prefix(Self.frameUploadsMax)
     }
     if uploads.isEmpty { return recorded }
@@ -110,7 +110,7 @@ final class ResultRecorder {
   ) -> RecordedResult? {
     var recorded = RecordedResult(
       subject: .rest(receiptID, appFamily: appFamily, reply), occurredAtMs: shared.clock.nowMs())
-    guard let uploads = waitingUploads(of: receiptID, appFamily, besides: [], isSettled: true)
+    guard let uploads = waitingUploads(of: receiptID, appFamily, besides: [], isFinal: true)
     else {
       recorded.isFailed = true
       return recorded
@@ -138,7 +138,7 @@ final class ResultRecorder {
         guard !underWay.contains(position),
           let waiting = try shared.projections.waitingUpload(at: position)
         else { return false }
-        return judgement.isSettled || !waiting.isUnreachableRecorded
+        return judgement.isFinal || !waiting.isUnreachableRecorded
       }
     } catch {
       shared.notes.fault("read the queue", error)
@@ -149,11 +149,11 @@ final class ResultRecorder {
   /// The first uploads of a receipt that need a result, by position: one more than go into a frame, where
   /// there are so many. Nil where the projections cannot be read.
   private func waitingUploads(
-    of receiptID: UUID16, _ appFamily: UUID16, besides known: Set<Position>, isSettled: Bool
+    of receiptID: UUID16, _ appFamily: UUID16, besides known: Set<Position>, isFinal: Bool
   ) -> [Position]? {
     let part = WaitingPart(
       limit: Self.frameUploadsMax + 1 + underWay.count + known.count,
-      isUnrecordedAlone: !isSettled)
+      isUnrecordedAlone: !isFinal)
     do {
       return try shared.projections.waitingUploads(
         ofReceipt: receiptID, appFamily: appFamily, part

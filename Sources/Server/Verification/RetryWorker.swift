@@ -1,4 +1,4 @@
-// The queue's thread: reads pending receipts from the projections, and retries them when they are due.
+// The retry worker: reads pending receipts from the projections, and retries them when they are due.
 import Base
 import JSON
 import Ledger
@@ -55,11 +55,11 @@ final class RetryWorker {
   private func scan(after: Int64) {
     do {
       let page = try projections.waiting(afterReceipt: after, limit: Self.pageSize)
-      scheduler.takeIn(
+      scheduler.insertPage(
         page, next: page.count < Self.pageSize ? nil : page.last?.number)
     } catch {
       notes.fault("read the queue", error)
-      scheduler.takeIn([], next: after)
+      scheduler.insertPage([], next: after)
       // The same page again, but not at once.
       pause(ms: 500)
     }
@@ -130,7 +130,6 @@ final class RetryWorker {
       }
       return AppStoreCall(
         due.entry.receiptID, of: due.entry.appFamily, text: Array(text.raw), source: .queue,
-        stage: .ready,
         earlierAttempts: Int(due.entry.attempt), isProbe: isProbe)
     }
   }

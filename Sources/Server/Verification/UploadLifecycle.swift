@@ -64,7 +64,11 @@ struct UploadLifecycle: Sendable {
   func begin(_ prepared: PreparedUpload, _ upload: ClientUpload, _ response: PendingResponse) {
     var drafts = prepared.drafts
     let next: SubmittedUpload.Next
-    let decision = prepared.isInvalid ? nil : decision(prepared, upload)
+    let decision =
+      prepared.isInvalid
+      ? nil
+      : decide(
+        prepared.receiptID, of: upload.appFamily, text: upload.fields.receiptText)
     switch decision {
     case nil: next = .respond
     case .ask(let reservation):
@@ -87,20 +91,32 @@ struct UploadLifecycle: Sendable {
           ticket: ticket, submittedAtMs: shared.clock.monotonicMs(), next: next)))
   }
 
-  private func decision(_ prepared: PreparedUpload, _ upload: ClientUpload) -> CallDecision {
-    if let reply = recordedReply(for: prepared.receiptID, upload.appFamily) {
+  /// Decides about the App Store's part: first before the upload is appended, so that what is known goes into the same
+  /// frame, and again once it is durable and folded. Only this asks for a recent reply.
+  private func decide(
+    _ receiptID: UUID16, of appFamily: UUID16, text: [UInt8], for waiter: Waiter? = nil,
+    reservation: AppStoreCall? = nil
+  ) -> CallDecision {
+    if let reply = recentReply(for: receiptID, appFamily) {
+      if let reservation { shared.scheduler.abandon(reservation) }
       return .takeOver(reply)
     }
-    return shared.scheduler.plan(
-      prepared.receiptID, of: upload.appFamily, text: upload.fields.receiptText)
+    let request = shared.scheduler.requestCall(
+      about: receiptID, of: appFamily, text: text, for: waiter, reservation: reservation)
+    switch request {
+    case .granted(let call): return .ask(call)
+    case .denied(let reason): return .goWithout(reason)
+    }
   }
 
   /// A folded final reply that is recent enough to be reused.
-  private func recordedReply(for receiptID: UUID16, _ appFamily: UUID16) -> RecentReply? {
-    guard let times = shared.scheduler.reusableTimes else { return nil }
+  private func recentReply(for receiptID: UUID16, _ appFamily: UUID16) -> RecentReply? {
+    let reuseReplyMs = shared.settings.reuseReplyMs
+    if reuseReplyMs == 0 { return nil }
+    let nowMs = shared.clock.nowMs()
     do {
       return try shared.projections.recentReply(
-        ofReceipt: receiptID, appFamily: appFamily, givenInMs: times)
+        ofReceipt: receiptID, appFamily: appFamily, givenInMs: nowMs - reuseReplyMs...nowMs)
     } catch {
       shared.notes.fault("look up an earlier reply", error)
       return nil
@@ -139,13 +155,13 @@ struct UploadLifecycle: Sendable {
       shared.scheduler.enqueue(upload.receiptID, upload.appFamily)
       return .respond
     case .ask(let reservation, let text):
-      if isSettledMeanwhile(upload, position) {
+      if hasResultMeanwhile(upload, position) {
         if let reservation { shared.scheduler.abandon(reservation) }
         return .respond
       }
-      let decision = shared.scheduler.settle(
-        Waiter(position: position, response: upload.response), upload.receiptID,
-        of: upload.appFamily, text: text, reservation: reservation)
+      let decision = decide(
+        upload.receiptID, of: upload.appFamily, text: text,
+        for: Waiter(position: position, response: upload.response), reservation: reservation)
       switch decision {
       case .ask: return .waits
       case .takeOver(let reply):
@@ -160,7 +176,7 @@ struct UploadLifecycle: Sendable {
 
   /// Whether a result was recorded for an upload before its own turn came: a fold covers all that is
   /// durable, and a result goes to all uploads that are pending in the projections.
-  private func isSettledMeanwhile(_ upload: SubmittedUpload, _ position: Position) -> Bool {
+  private func hasResultMeanwhile(_ upload: SubmittedUpload, _ position: Position) -> Bool {
     do {
       guard let own = try shared.projections.waitingUpload(at: position) else { return true }
       if own.isUnreachableRecorded { shared.scheduler.enqueue(upload.receiptID, upload.appFamily) }

@@ -103,20 +103,20 @@ package final class UploadWorkflow: ClientService {
     let bytes =
       2 * upload.fields.receiptText.count + upload.fields.receiptFile.count
       + 2 * (upload.fields.metadata?.count ?? 0)
-    take(bytes: bytes, completion) { .upload(upload, $0) }
+    admit(bytes: bytes, completion) { .upload(upload, $0) }
   }
 
   package func receipt(
     _ id: UUID16, of appFamily: UUID16, completion: @escaping @Sendable (ClientAnswer) -> Void
   ) {
-    take(bytes: 0, completion) { .lookup(id, appFamily: appFamily, $0) }
+    admit(bytes: 0, completion) { .lookup(id, appFamily: appFamily, $0) }
   }
 
-  private func take(
+  private func admit(
     bytes: Int, _ completion: @escaping @Sendable (ClientAnswer) -> Void,
     _ job: (PendingResponse) -> Job
   ) {
-    guard !isStopping.load(ordering: .acquiring), !shared.health.isFatal, load.take(bytes: bytes)
+    guard !isStopping.load(ordering: .acquiring), !shared.health.isFatal, load.admit(bytes: bytes)
     else { return completion(.unavailable(retryAfterSeconds: 1)) }
     let response = PendingResponse(load, bytes: bytes, completion)
     // A response that is refused admission sends its own answer.
@@ -140,14 +140,14 @@ package final class UploadWorkflow: ClientService {
 
   /// Folds what others have appended before it returns, so that an app that was just registered
   /// is known to the uploads that come next. A fold that takes long is not waited for.
-  package func noteForeignAppends() {
+  package func foldForeignAppends() {
     let latch = Latch()
     if shared.inbox.push(.foreign(latch)) { latch.wait(limitMs: 10_000) }
   }
 
   /// Handles the results of appends that commands have handed over.
   /// - Parameter error: why one failed; nil where they succeeded.
-  package func noteForeignAppend(_ error: LedgerError?) { shared.noteAppend(error) }
+  package func recordForeignAppend(_ error: LedgerError?) { shared.recordAppend(error) }
 
   // MARK: Workers
 
@@ -230,7 +230,7 @@ package final class UploadWorkflow: ClientService {
 
   package var runFigures: RunFigures {
     let figures = shared.scheduler.figures
-    return RunFigures(attempted: figures.attempted, settled: figures.settled)
+    return RunFigures(attempted: figures.attempted, settled: figures.answered)
   }
 
   /// Waits for the end of a single run up to a limit; returns whether it ended.

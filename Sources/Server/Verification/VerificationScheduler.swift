@@ -1,14 +1,12 @@
-// What the App Store is asked and when again: all that threads decide together, behind one lock.
+// When the App Store is asked about a receipt, first and again: all that threads decide together, behind one lock.
 import Base
 import Ledger
 import Projections
 
 /// Keeps the calls, the circuit breaker and the queue. It does no work itself.
 final class VerificationScheduler: Sendable {
-  struct State {
-    var callsMax: Int
-    var schedule: RetrySchedule
-    var reuseReplyMs: Int64
+  private struct State {
+    var settings: CallSettings
     var breaker = CircuitBreaker()
     var calls: [UUID16: AppStoreCall] = [:]
     var ready = FIFO<AppStoreCall>()
@@ -16,9 +14,8 @@ final class VerificationScheduler: Sendable {
     var uploadCalls = 0
     var queueCalls = 0
     var heap = RetryHeap()
-    /// Entries that the queue's thread holds.
+    /// Entries that the retry worker holds.
     var heldCount = 0
-    var recent = RecentReplies()
     /// The number of the receipt after which the page comes that is read next; nil while none is.
     var scanAfter: Int64?
     var needsScan = true
@@ -26,112 +23,86 @@ final class VerificationScheduler: Sendable {
     var random = SystemRandomNumberGenerator()
     // Of a run that works the queue off once.
     var attempted = 0
-    var settled = 0
+    var answered = 0
   }
 
-  let monitor: Monitor<State>
-  let clock: WorkflowClock
+  /// The most receipts that wait in memory; the others stay in the projections until there is room.
+  private static let waitingMax = 262_144
+  /// The retry worker receives at most this many due receipts at once, to read them in the order of the log.
+  private static let batchMax = 2048
+
+  private let monitor: Monitor<State>
+  private let clock: WorkflowClock
   /// Whether each receipt is tried only once, and no new ones come.
-  let isSingleRun: Bool
+  private let isSingleRun: Bool
 
   init(_ settings: CallSettings, clock: WorkflowClock, isSingleRun: Bool) {
-    monitor = Monitor(
-      State(
-        callsMax: settings.callsMax, schedule: settings.schedule,
-        reuseReplyMs: settings.reuseReplyMs),
-      conditionCount: 1)
+    monitor = Monitor(State(settings: settings), conditionCount: 1)
     self.clock = clock
     self.isSingleRun = isSingleRun
   }
 
   // MARK: Uploads
 
-  /// Decides before an upload is appended, so that what is known already goes into the same frame.
-  func plan(_ receiptID: UUID16, of appFamily: UUID16, text: [UInt8]) -> CallDecision {
-    monitor.withLock { state in
-      if let recent = recentReply(receiptID, state) { return .takeOver(recent) }
-      if state.calls[receiptID] != nil { return .ask(nil) }
-      switch reserve(receiptID, of: appFamily, text: text, &state) {
-      case .success(let call): return .ask(call)
-      case .failure(let refusal): return .goWithout(refusal.reason)
-      }
-    }
+  /// How an upload comes to a call.
+  enum CallRequest {
+    /// By this call, or by the one in progress for its receipt.
+    case granted(AppStoreCall?)
+    case denied(NoCallReason)
   }
 
-  /// Decides again once an upload is durable and folded; it then waits for the call that is to be asked.
-  func settle(
-    _ waiter: Waiter, _ receiptID: UUID16, of appFamily: UUID16, text: [UInt8],
-    reservation: AppStoreCall?
-  ) -> CallDecision {
+  /// Requests a call about a receipt, or joins the one in progress.
+  /// - Parameters:
+  ///   - waiter: nil before the upload is appended: a new call is then only reserved. Once the upload is durable and
+  ///     folded it waits for the call, which may be made.
+  ///   - reservation: what was reserved for the upload before it was appended.
+  func requestCall(
+    about receiptID: UUID16, of appFamily: UUID16, text: [UInt8], for waiter: Waiter? = nil,
+    reservation: AppStoreCall? = nil
+  ) -> CallRequest {
     monitor.withLock { state in
-      if let recent = recentReply(receiptID, state) {
-        if let reservation { giveUp(reservation, &state) }
-        return .takeOver(recent)
-      }
       if let call = state.calls[receiptID] {
+        guard let waiter else { return .granted(nil) }
         call.waiters.append(waiter)
         if call === reservation { makeReady(call, &state) }
-        return .ask(call)
+        return .granted(call)
       }
-      switch reserve(receiptID, of: appFamily, text: text, &state) {
-      case .success(let call):
+      if state.isStopping { return .denied(.shuttingDown) }
+      // A few more than can be made, so that none of the calls is idle while an upload is appended.
+      let callsMax = state.settings.callsMax
+      if state.uploadCalls >= callsMax + max(1, callsMax / 4) { return .denied(.callsExhausted) }
+      let admission = state.breaker.admit(nowMs: clock.monotonicMs())
+      if admission == .denied { return .denied(.circuitOpen) }
+      let call = AppStoreCall(
+        receiptID, of: appFamily, text: text, source: .upload, isProbe: admission == .probe)
+      add(call, &state)
+      if let waiter {
         call.waiters.append(waiter)
         makeReady(call, &state)
-        return .ask(call)
-      case .failure(let refusal): return .goWithout(refusal.reason)
+      }
+      return .granted(call)
+    }
+  }
+
+  /// Gives up a reservation whose upload needs no call, or could not be appended.
+  func abandon(_ reservation: AppStoreCall) {
+    monitor.withLock { state in
+      // Another upload of the same receipt may count on it.
+      if reservation.waiters.isEmpty {
+        remove(reservation, &state)
+      } else {
+        makeReady(reservation, &state)
       }
     }
-  }
-
-  /// Gives up a reservation whose upload could not be appended.
-  func abandon(_ reservation: AppStoreCall) {
-    monitor.withLock { giveUp(reservation, &$0) }
-  }
-
-  private func giveUp(_ reservation: AppStoreCall, _ state: inout State) {
-    // Another upload of the same receipt may count on it.
-    if reservation.waiters.isEmpty {
-      drop(reservation, &state)
-    } else {
-      makeReady(reservation, &state)
-    }
-  }
-
-  private struct Refusal: Error { let reason: NoCallReason }
-
-  private func reserve(
-    _ receiptID: UUID16, of appFamily: UUID16, text: [UInt8], _ state: inout State
-  ) -> Result<AppStoreCall, Refusal> {
-    if state.isStopping { return .failure(Refusal(reason: .shuttingDown)) }
-    // A few more than can be made, so that none of the calls is idle while an upload is appended.
-    if state.uploadCalls >= state.callsMax + max(1, state.callsMax / 4) {
-      return .failure(Refusal(reason: .callsExhausted))
-    }
-    let admission = state.breaker.admit(nowMs: clock.monotonicMs())
-    if admission == .denied { return .failure(Refusal(reason: .circuitOpen)) }
-    let call = AppStoreCall(
-      receiptID, of: appFamily, text: text, source: .upload, stage: .reserved,
-      isProbe: admission == .probe)
-    add(call, &state)
-    return .success(call)
-  }
-
-  private func recentReply(_ receiptID: UUID16, _ state: State) -> RecentReply? {
-    let nowMs = clock.nowMs()
-    // One of the future was given while the clock ran ahead: how old it is cannot be told.
-    guard let reply = state.recent[receiptID],
-      (nowMs - state.reuseReplyMs...nowMs).contains(reply.occurredAtMs)
-    else { return nil }
-    return reply
   }
 
   // MARK: Calls
 
-  /// Takes the calls that may be made now, and those that have to go without.
-  func takeStartable() -> (start: [AppStoreCall], skip: [(AppStoreCall, NoCallReason)]) {
+  /// Removes from the queue the calls that are to be made now, and those that are not to be made.
+  func popStartable() -> (start: [AppStoreCall], skip: [(AppStoreCall, NoCallReason)]) {
     monitor.withLock { state in
       var result: (start: [AppStoreCall], skip: [(AppStoreCall, NoCallReason)]) = ([], [])
-      while state.callingCount < state.callsMax, let call = state.ready.popFirst() {
+      while state.callingCount < state.settings.callsMax, let call = state.ready.popFirst() {
         if state.isStopping || !call.isProbe && !state.breaker.isClosed {
           call.stage = .judging
           result.skip.append((call, state.isStopping ? .shuttingDown : .circuitOpen))
@@ -145,16 +116,17 @@ final class VerificationScheduler: Sendable {
     }
   }
 
-  /// Notes that a call is over.
+  /// Records that a call is over.
   /// - Parameter isAnswer: whether the App Store answered, whatever it said; nil where the call was given up.
-  func land(_ call: AppStoreCall, isAnswer: Bool?) {
+  func endCall(_ call: AppStoreCall, isAnswer: Bool?) {
     monitor.withLock { state in
+      precondition(call.stage == .calling, "only a call in progress ends")
       state.callingCount -= 1
       call.stage = .judging
       switch isAnswer {
-      case true: state.breaker.noteSuccess()
+      case true: state.breaker.recordSuccess()
       case false:
-        state.breaker.noteFailure(isProbe: call.isProbe, nowMs: clock.monotonicMs())
+        state.breaker.recordFailure(isProbe: call.isProbe, nowMs: clock.monotonicMs())
       case nil: if call.isProbe { state.breaker.giveBackProbe(nowMs: clock.monotonicMs()) }
       }
       call.isProbe = false
@@ -172,8 +144,8 @@ final class VerificationScheduler: Sendable {
 
   /// What has been recorded of a call.
   enum Conclusion {
-    /// An answer for good; later uploads may take it over.
-    case settled(RecentReply?)
+    /// A final answer.
+    case answered
     case unanswered(isAlarm: Bool)
   }
 
@@ -181,16 +153,14 @@ final class VerificationScheduler: Sendable {
   func conclude(_ call: AppStoreCall, _ conclusion: Conclusion) -> [Waiter] {
     monitor.withLock { state in
       switch conclusion {
-      case .settled(let reply):
-        state.settled += 1
-        if let reply { state.recent.insert(reply, for: call.receiptID) }
+      case .answered: state.answered += 1
       case .unanswered(let isAlarm):
         schedule(
           call.receiptID, call.appFamily, attempt: call.earlierAttempts + 1, isAlarm: isAlarm,
           &state)
       }
       if call.source == .queue { state.attempted += 1 }
-      drop(call, &state)
+      remove(call, &state)
       let waiters = call.waiters
       call.waiters = []
       return waiters
@@ -202,31 +172,202 @@ final class VerificationScheduler: Sendable {
     monitor.withLock { _ in call.waiters.map(\.position) }
   }
 
-  func add(_ call: AppStoreCall, _ state: inout State) {
+  private func add(_ call: AppStoreCall, _ state: inout State) {
+    precondition(state.calls[call.receiptID] == nil, "a receipt has one call at a time")
     state.calls[call.receiptID] = call
     if call.source == .upload { state.uploadCalls += 1 } else { state.queueCalls += 1 }
   }
 
-  func makeReady(_ call: AppStoreCall, _ state: inout State) {
+  private func makeReady(_ call: AppStoreCall, _ state: inout State) {
+    precondition(call.stage == .reserved || call.stage == .judging, "a call is queued once")
     call.stage = .ready
     state.ready.append(call)
   }
 
-  private func drop(_ call: AppStoreCall, _ state: inout State) {
+  private func remove(_ call: AppStoreCall, _ state: inout State) {
+    precondition(call.stage == .reserved || call.stage == .judging, "the call is not in progress")
     if call.source == .upload { state.uploadCalls -= 1 } else { state.queueCalls -= 1 }
     state.calls.removeValue(forKey: call.receiptID)
     if call.isProbe { state.breaker.giveBackProbe(nowMs: clock.monotonicMs()) }
     monitor.signal(0)
   }
 
+  // MARK: The queue of the retry worker
+
+  /// What the retry worker does next.
+  enum QueueStep {
+    case ask([RetryEntry], isProbe: Bool)
+    case scan(after: Int64)
+    case idle
+    case end
+  }
+
+  /// Whether a call for the queue may be made.
+  enum Turn {
+    case now
+    /// Others have to be made first.
+    case later
+    /// No call is to be made at all.
+    case never
+  }
+
+  /// Lets a receipt wait that was not asked about, or without success.
+  func enqueue(_ receiptID: UUID16, _ appFamily: UUID16) {
+    monitor.withLock { schedule(receiptID, appFamily, attempt: 1, isAlarm: false, &$0) }
+  }
+
+  private func schedule(
+    _ receiptID: UUID16, _ appFamily: UUID16, attempt: Int, isAlarm: Bool,
+    _ state: inout State
+  ) {
+    if isSingleRun { return }
+    let pauseMs =
+      isAlarm
+      ? state.settings.schedule.ceilingMs
+      : state.settings.schedule.pauseMs(attempt: attempt, using: &state.random)
+    insert(
+      RetryEntry(
+        dueMs: clock.monotonicMs() + pauseMs, receiptID: receiptID, appFamily: appFamily,
+        attempt: Int32(attempt), isAlarm: isAlarm), &state)
+  }
+
+  private func insert(_ entry: RetryEntry, _ state: inout State) {
+    if state.heap.count < Self.waitingMax {
+      state.heap.insert(entry)
+      monitor.signal(0)
+    } else if !state.heap.contains(entry.receiptID) {
+      state.needsScan = true
+    }
+  }
+
+  /// Adds a page of receipts that are pending according to the projections.
+  /// - Parameter next: the number after which the next page begins; nil where this was the last.
+  func insertPage(_ page: [WaitingReceipt], next: Int64?) {
+    monitor.withLock { state in
+      let nowMs = clock.monotonicMs()
+      for receipt in page where state.calls[receipt.receiptID] == nil {
+        // After a restart they come back spread over the first pause.
+        let pauseMs =
+          isSingleRun ? 0 : state.settings.schedule.pauseMs(attempt: 1, using: &state.random)
+        insert(
+          RetryEntry(
+            dueMs: nowMs + pauseMs, receiptID: receipt.receiptID, appFamily: receipt.appFamily,
+            attempt: 0), &state)
+      }
+      state.scanAfter = next
+    }
+  }
+
+  /// Makes the queue read again from the projections: something may wait there that is not known here.
+  func rescan() {
+    monitor.withLock { state in
+      state.needsScan = true
+      monitor.signal(0)
+    }
+  }
+
+  /// Waits a while for something to do.
+  func nextStep() -> QueueStep {
+    let limitMs = monitor.withLock { state in
+      min(max((state.heap.first?.dueMs ?? Int64.max) - clock.monotonicMs(), 1), 500)
+    }
+    return monitor.wait(on: 0, limitMs: limitMs) { state in step(&state) } ?? .idle
+  }
+
+  private func step(_ state: inout State) -> QueueStep? {
+    if state.isStopping { return .end }
+    if state.scanAfter == nil, state.needsScan {
+      state.needsScan = false
+      state.scanAfter = -1
+    }
+    if let after = state.scanAfter, state.heap.count < Self.waitingMax / 2 {
+      return .scan(after: after)
+    }
+    let nowMs = clock.monotonicMs()
+    guard let first = state.heap.first, first.dueMs <= nowMs else {
+      return isSingleRun && state.heap.count == 0 && state.calls.isEmpty && state.heldCount == 0
+        ? .end : nil
+    }
+    guard hasRoom(state) else { return nil }
+    let admission = state.breaker.admit(nowMs: nowMs)
+    if admission == .denied {
+      // A single run does not wait for the App Store to come back.
+      return isSingleRun && state.calls.isEmpty && state.heldCount == 0 ? .end : nil
+    }
+    var entries: [RetryEntry] = []
+    // Some come a little early, so that a block of the log that is inflated serves many.
+    let untilMs = nowMs + state.settings.schedule.firstMs / 10
+    while entries.count < (admission == .probe ? 1 : Self.batchMax), let next = state.heap.first,
+      next.dueMs <= untilMs, let entry = state.heap.popFirst()
+    {
+      entries.append(entry)
+    }
+    state.heldCount += entries.count
+    return .ask(entries, isProbe: admission == .probe)
+  }
+
+  /// Uploads never crowd the queue out altogether.
+  private func hasRoom(_ state: State) -> Bool {
+    let free = state.settings.callsMax - state.ready.count - state.callingCount
+    return max(free, max(1, state.settings.callsMax / 4) - state.queueCalls) > 0
+  }
+
+  /// Waits a while for the turn of an entry that the retry worker holds.
+  func nextTurn() -> Turn {
+    monitor.wait(on: 0, limitMs: 500) { state -> Turn? in
+      if state.isStopping || !state.breaker.isClosed { return .never }
+      return hasRoom(state) ? .now : nil
+    } ?? .later
+  }
+
+  /// Inserts entries again whose turn did not come.
+  func giveBack(_ entries: some Collection<RetryEntry>) {
+    monitor.withLock { state in
+      state.heldCount -= entries.count
+      for entry in entries { insert(entry, &state) }
+    }
+  }
+
+  /// Turns an entry into a call that waits for its turn. Nil text: nothing waits any more.
+  func turn(_ entry: RetryEntry, into call: AppStoreCall?, isProbe: Bool) {
+    monitor.withLock { state in
+      state.heldCount -= 1
+      guard let call, state.calls[entry.receiptID] == nil else {
+        if isProbe { state.breaker.giveBackProbe(nowMs: clock.monotonicMs()) }
+        return
+      }
+      add(call, &state)
+      makeReady(call, &state)
+    }
+  }
+
+  /// Puts an entry back that could not be looked at.
+  func putBack(_ entry: RetryEntry, isProbe: Bool) {
+    monitor.withLock { state in
+      state.heldCount -= 1
+      if isProbe { state.breaker.giveBackProbe(nowMs: clock.monotonicMs()) }
+      schedule(
+        entry.receiptID, entry.appFamily, attempt: Int(entry.attempt) + 1, isAlarm: entry.isAlarm,
+        &state)
+    }
+  }
+
+  /// Lets everything that waits be tried now.
+  func hurry(alarmsAlone: Bool) {
+    monitor.withLock { state in
+      let nowMs = clock.monotonicMs()
+      state.heap.update { entry in
+        if !alarmsAlone || entry.isAlarm { entry.dueMs = min(entry.dueMs, nowMs) }
+      }
+      if !alarmsAlone { state.breaker.hurry(nowMs: nowMs) }
+      monitor.signal(0)
+    }
+  }
+
   // MARK: Settings, end, figures
 
   func apply(_ settings: CallSettings) {
-    monitor.withLock { state in
-      state.callsMax = settings.callsMax
-      state.schedule = settings.schedule
-      state.reuseReplyMs = settings.reuseReplyMs
-    }
+    monitor.withLock { $0.settings = settings }
   }
 
   /// From now on no call is begun.
@@ -241,26 +382,17 @@ final class VerificationScheduler: Sendable {
   var isQuiet: Bool { monitor.withLock { $0.calls.isEmpty } }
 
   struct Figures {
-    var waiting: Int
     var calling: Int
     var isCircuitOpen: Bool
     var attempted: Int
-    var settled: Int
+    var answered: Int
   }
 
   var figures: Figures {
     monitor.withLock { state in
       Figures(
-        waiting: state.heap.count + state.heldCount, calling: state.callingCount,
-        isCircuitOpen: !state.breaker.isClosed, attempted: state.attempted,
-        settled: state.settled)
+        calling: state.callingCount, isCircuitOpen: !state.breaker.isClosed,
+        attempted: state.attempted, answered: state.answered)
     }
-  }
-
-  /// When an answer must have been given to be taken over, in epoch milliseconds; nil where none may.
-  var reusableTimes: ClosedRange<Int64>? {
-    let reuseReplyMs = monitor.withLock { $0.reuseReplyMs }
-    let nowMs = clock.nowMs()
-    return reuseReplyMs > 0 ? nowMs - reuseReplyMs...nowMs : nil
   }
 }

@@ -1,34 +1,147 @@
-// What the threads of the workflow have in common.
+// What the parts of the workflow share: clocks, settings, projections, the writer.
 import AppStore
-import Base
-import Ledger
-import Projections
+package import Base
+import Glibc
+import Intake
+package import Ledger
+package import Projections
 
-/// The input of the completion loop.
-enum CompletionItem: Sendable {
-  case uploaded(SubmittedUpload)
-  case result(AppStoreCall, CallResult)
-  /// More uploads of a receipt wait for a reply than went into one frame.
-  case rest(UUID16, appFamily: UUID16, RecentReply)
-  /// Others have appended; waiting callers are told when that is folded.
-  case foreign(Latch)
-}
+/// The two clocks that the workflow looks at.
+package struct WorkflowClock: Sendable {
+  /// Epoch milliseconds, for what is recorded.
+  package var nowMs: @Sendable () -> Int64
+  /// Milliseconds of a clock that never goes back, for pauses.
+  package var monotonicMs: @Sendable () -> Int64
 
-/// Opens once.
-final class Latch: Sendable {
-  private let isOpen = Monitor(false, conditionCount: 1)
-
-  func open() {
-    isOpen.withLock { state in
-      state = true
-      isOpen.broadcast(0)
-    }
+  package init(
+    nowMs: @escaping @Sendable () -> Int64, monotonicMs: @escaping @Sendable () -> Int64
+  ) {
+    self.nowMs = nowMs
+    self.monotonicMs = monotonicMs
   }
 
-  /// Waits until it is open or the time is over; returns whether it is open.
-  @discardableResult
-  func wait(limitMs: Int64) -> Bool {
-    isOpen.wait(on: 0, limitMs: limitMs) { state -> Void? in state ? () : nil } != nil
+  /// The system's clocks.
+  package init() {
+    self.init(nowMs: { Timestamp.now() }, monotonicMs: { MonotonicClock.nowMs() })
+  }
+}
+
+/// What of a configuration concerns the calls.
+struct CallSettings {
+  let callsMax: Int
+  let schedule: RetrySchedule
+
+  init(_ configuration: Configuration) {
+    callsMax = max(1, configuration.appStore.callsMax)
+    schedule = RetrySchedule(
+      firstMs: configuration.verification.retryFirstMs,
+      ceilingMs: configuration.verification.retryCeilingMs)
+  }
+}
+
+/// The limits of work in progress, and the output of messages.
+package struct WorkflowOptions: Sendable {
+  /// Uploads that are accepted and not yet answered.
+  package var uploadsMax = 8192
+  /// The bytes of those uploads together.
+  package var uploadBytesMax = 128 << 20
+  /// Threads that decode and check receipts: half as many as there are processors, as other threads commit, fold,
+  /// seal and serve. One takes more than 9,000 uploads a second.
+  package var workerCount = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)) / 2)
+  package var clock = WorkflowClock()
+  /// Told what an operator should know; one line, without a secret.
+  package var say: @Sendable (String) -> Void = { _ in }
+  /// Told once when nothing can be appended any more.
+  package var onFatal: @Sendable () -> Void = {}
+
+  package init() {}
+}
+
+/// The configuration in force, and the checker of signatures that follows from it.
+final class WorkflowSettings: Sendable {
+  private struct Values {
+    var configuration: Configuration
+    var checker: any SignatureChecker & Sendable
+  }
+
+  private let values: Monitor<Values>
+
+  init(_ configuration: Configuration, _ checker: any SignatureChecker & Sendable) {
+    values = Monitor(Values(configuration: configuration, checker: checker))
+  }
+
+  var checker: any SignatureChecker & Sendable { values.withLock { $0.checker } }
+
+  /// How old a final reply may be that an upload reuses, in milliseconds; 0 for none.
+  var reuseReplyMs: Int64 {
+    values.withLock { max(0, $0.configuration.verification.reuseReplyMs) }
+  }
+
+  func sharedSecret(ofAppFamily id: String) -> [UInt8]? {
+    values.withLock { $0.configuration.sharedSecrets[id] }
+  }
+
+  func acceptsSandbox(appFamily id: String) -> Bool {
+    values.withLock { $0.configuration.apps[id]?.acceptsSandbox ?? true }
+  }
+
+  /// - Parameter checker: nil where whom to trust has not changed.
+  func replace(
+    _ configuration: Configuration, _ checker: (any SignatureChecker & Sendable)?
+  ) {
+    values.withLock { values in
+      values.configuration = configuration
+      if let checker { values.checker = checker }
+    }
+  }
+}
+
+/// The read side that the workflow works with. Any thread may ask; one thread at a time catches up.
+package protocol WorkflowProjections: AnyObject, Sendable {
+  /// Folds every durable event.
+  func catchUp() throws
+  /// Lets go of tails that have become blocks.
+  func letGoOfTails() throws(LedgerError)
+  /// How many events are folded.
+  var position: Position { get }
+  /// The app family that has registered a bundle id.
+  func appFamily(ofBundle bundleID: String) -> UUID16?
+  /// The receipts as the uploads at some positions see them; nil where there is none. The first of them
+  /// at least; no more once they take this many bytes in memory.
+  func answers(
+    uploads: ArraySlice<Position>, byteCountMax: Int
+  ) throws -> [Result<ClientReceipt?, any Error>]
+  /// The receipt as its newest upload sees it; nil where the app family has none such.
+  func answer(receiptID: UUID16, appFamily: UUID16) throws -> ClientReceipt?
+  /// Pending receipts, by number.
+  func waiting(afterReceipt: Int64, limit: Int) throws -> [WaitingReceipt]
+  /// The uploads of a receipt that wait, by position.
+  func waitingUploads(
+    ofReceipt receiptID: UUID16, appFamily: UUID16, _ part: WaitingPart
+  ) throws -> [WaitingUpload]
+  /// The upload at a position; nil where none waits there.
+  func waitingUpload(at position: Position) throws -> WaitingUpload?
+  /// How many receipts wait, and since when, in epoch milliseconds.
+  func waitingSummary() throws -> (receipts: Int, oldestMs: Int64?)
+  /// Products that sell though their apps, which declare others, do not declare them.
+  func undeclaredProducts() throws -> [UndeclaredProduct]
+  /// The newest final answer for a receipt, unless it was given at another time (epoch milliseconds).
+  func recentReply(
+    ofReceipt receiptID: UUID16, appFamily: UUID16, givenInMs times: ClosedRange<Int64>
+  ) throws -> RecentReply?
+}
+
+extension WorkflowProjections {
+  /// Those that have no files open need not do anything.
+  package func letGoOfTails() {}
+}
+
+extension LiveProjections: WorkflowProjections {}
+
+extension ClientReceipt {
+  /// As the client API answers: 402 if and only if it is a fraud, 206 while it is pending.
+  var answer: ClientAnswer {
+    .receipt(status: isFraud ? 402 : isPending ? 206 : 200, body: body)
   }
 }
 
@@ -44,43 +157,43 @@ struct WorkflowShared: Sendable {
   let health: AppendHealth
   let inbox: WorkQueue<CompletionItem>
 
-  /// Hands drafts to the writer; nil, noted, where it takes none.
+  /// Hands drafts to the writer; nil, recorded, where it refuses them.
   func submit(_ drafts: [EventDraft]) -> AppendTicket? {
     do throws(LedgerError) { return try writer.submit(drafts) } catch {
-      noteAppend(error)
+      recordAppend(error)
       return nil
     }
   }
 
-  /// Waits until drafts are durable; nil, noted, where they are not.
+  /// Waits until drafts are durable; nil, recorded, where they are not.
   func wait(for ticket: AppendTicket) -> AppendResult? {
     do throws(LedgerError) {
       let result = try writer.wait(for: ticket)
-      health.noteSuccess()
+      health.recordSuccess()
       return result
     } catch {
-      noteAppend(error)
+      recordAppend(error)
       return nil
     }
   }
 
   /// Handles the result of any append; nil where it succeeded.
-  func noteAppend(_ error: LedgerError?) {
-    guard let error else { return health.noteSuccess() }
+  func recordAppend(_ error: LedgerError?) {
+    guard let error else { return health.recordSuccess() }
     // It is this one submission that can't be appended.
     if error.kind == .invalidInput { return notes.fault("append", error) }
-    health.noteFailure(error, isFatal: writer.failure != nil || error.kind == .closed)
+    health.recordFailure(error, isFatal: writer.failure != nil || error.kind == .closed)
   }
 
   /// If appends or folds have failed and none is being tried any more, tests them.
   func retryWhatFailed() {
-    if health.takeAppendRetry() {
+    if health.beginAppendRetry() {
       do throws(LedgerError) {
         try writer.directory.probeAppend()
-        health.noteSuccess()
+        health.recordSuccess()
       } catch { notes.fault("append", error) }
     }
-    if health.takeFoldRetry() { inbox.push(.foreign(Latch())) }
+    if health.beginFoldRetry() { inbox.push(.foreign(Latch())) }
   }
 }
 

@@ -52,8 +52,6 @@ import Testing
       (\.timeoutMs, [1, 600_000], [0, -1, 600_001, .min]),
       (\.answerBytesMax, [1_024, 1 << 30], [0, 1_023, .max]),
       (\.callsMax, [1, 1_024], [0, -5, 1_025]),
-      (\.waitingMax, [0, 65_536], [-1, 65_537]),
-      (\.waitingBytesMax, [0, 1 << 40], [-1, .max]),
     ]
     for (path, good, bad) in changes {
       for value in good + bad {
