@@ -44,7 +44,7 @@ final class ConfigurationChanges: Sendable {
     }
   }
 
-  func take(_ new: Configuration) { applying.withLock { _ in apply(new) } }
+  func adopt(_ new: Configuration) { applying.withLock { _ in apply(new) } }
 
   private func apply(_ changed: Configuration) {
     let known = state.withLock { state -> (ConfigurationTargets, Configuration, ReceiptVerifier)? in

@@ -75,7 +75,7 @@ package final class LedgerServer: Sendable {
     let changes = ConfigurationChanges(say: say)
     watcher = try part {
       try ConfigurationWatcher(
-        directory, onChange: { changes.take($0) }, onProblem: { say("\($0)") },
+        directory, onChange: { changes.adopt($0) }, onProblem: { say("\($0)") },
         onMended: { say("config.json: valid again") })
     }
     let configuration = watcher.current

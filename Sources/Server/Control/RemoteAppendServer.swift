@@ -168,8 +168,8 @@ package final class RemoteAppendServer: Sendable {
 
   // MARK: Turns
 
-  /// Takes the turn for a session; the process that has it where that is another.
-  func takeTurn(_ number: Int, processID: Int32) -> Int32? {
+  /// Acquires the turn for a session; the process that has it where that is another.
+  func acquireTurn(_ number: Int, processID: Int32) -> Int32? {
     state.withLock { state in
       if let turn = state.turn { return turn.processID }
       state.turn = (number, processID)
@@ -177,7 +177,7 @@ package final class RemoteAppendServer: Sendable {
     }
   }
 
-  func giveTurnBack(_ number: Int) {
+  func releaseTurn(_ number: Int) {
     state.withLock { state in
       if state.turn?.session == number { state.turn = nil }
     }

@@ -22,11 +22,11 @@ struct RemoteAppendSession {
     do throws(Ending) {
       try greet()
       try waitForTurn()
-      defer { server.giveTurnBack(number) }
+      defer { server.releaseTurn(number) }
       let submissions = RemoteAppendSubmissions(server.writer, onOutcome: server.onOutcome)
       // The next session must find all events of this one in the log.
       defer {
-        submissions.settleAll()
+        submissions.waitForAll()
         server.onAppended()
       }
       try send(.begun)
@@ -102,7 +102,7 @@ struct RemoteAppendSession {
 
   private func waitForTurn() throws(Ending) {
     let deadlineMs = MonotonicClock.nowMs() + Int64(server.options.turnTimeoutMs)
-    while let holder = server.takeTurn(number, processID: processID) {
+    while let holder = server.acquireTurn(number, processID: processID) {
       if server.isStopping { throw .refused(refusal(.closed, "the server is stopping")) }
       if MonotonicClock.nowMs() >= deadlineMs {
         throw .refused(
@@ -202,9 +202,9 @@ final class RemoteAppendSubmissions {
   private var waiting: [(ticket: AppendTicket, byteCount: Int)] = []
   private var waitingByteCount = 0
   /// The positions of the latest submissions; nil for one that was lost.
-  private var settled: [Range<Position>?] = []
-  /// The number of the first in `settled`.
-  private var firstSettled: UInt64 = 0
+  private var finished: [Range<Position>?] = []
+  /// The number of the first in `finished`.
+  private var firstFinished: UInt64 = 0
   /// The first failure: nothing that comes after it is taken. What had been taken by then may still be appended.
   private var failure: LedgerError?
 
@@ -214,7 +214,7 @@ final class RemoteAppendSubmissions {
     self.onOutcome = onOutcome
   }
 
-  private var settledCount: UInt64 { firstSettled + UInt64(settled.count) }
+  private var finishedCount: UInt64 { firstFinished + UInt64(finished.count) }
 
   func add(_ drafts: [EventDraft]) {
     if failure != nil { return }
@@ -228,17 +228,17 @@ final class RemoteAppendSubmissions {
     }
     while waiting.count > Self.waitingCountMax || waitingByteCount > Self.waitingByteCountMax {
       // Half at once: taking them off one by one would move the rest each time.
-      settle((waiting.count + 1) / 2)
+      waitForFirst((waiting.count + 1) / 2)
     }
   }
 
   /// The positions of a submission, once it is durable.
   func positions(of number: UInt64) throws(LedgerError) -> Range<Position> {
-    if number >= settledCount, number - settledCount < UInt64(waiting.count) {
-      settle(Int(number - settledCount) + 1)
+    if number >= finishedCount, number - finishedCount < UInt64(waiting.count) {
+      waitForFirst(Int(number - finishedCount) + 1)
     }
-    if number >= firstSettled, number < settledCount,
-      let range = settled[Int(number - firstSettled)]
+    if number >= firstFinished, number < finishedCount,
+      let range = finished[Int(number - firstFinished)]
     {
       return range
     }
@@ -251,14 +251,14 @@ final class RemoteAppendSubmissions {
     guard count <= RemoteAppendProtocol.submissionsKept,
       case let (end, overflow) = first.addingReportingOverflow(UInt64(count)), !overflow
     else { throw unknown(first) }
-    if end > settledCount {
-      settle(Int(min(end - settledCount, UInt64(waiting.count))))
+    if end > finishedCount {
+      waitForFirst(Int(min(end - finishedCount, UInt64(waiting.count))))
     }
     // After a failure submissions are no longer taken: those are lost too.
-    guard first >= firstSettled, end <= settledCount || failure != nil else {
+    guard first >= firstFinished, end <= finishedCount || failure != nil else {
       throw unknown(first)
     }
-    return (first..<end).map { $0 < settledCount ? settled[Int($0 - firstSettled)] : nil }
+    return (first..<end).map { $0 < finishedCount ? finished[Int($0 - firstFinished)] : nil }
   }
 
   private func unknown(_ number: UInt64) -> LedgerError {
@@ -268,21 +268,21 @@ final class RemoteAppendSubmissions {
   }
 
   func flush() throws(LedgerError) {
-    settleAll()
+    waitForAll()
     if let failure { throw failure }
   }
 
-  func settleAll() { settle(waiting.count) }
+  func waitForAll() { waitForFirst(waiting.count) }
 
-  private func settle(_ count: Int) {
+  private func waitForFirst(_ count: Int) {
     var isLastKept = false
     for (ticket, byteCount) in waiting.prefix(count) {
       waitingByteCount -= byteCount
       do throws(LedgerError) {
-        settled.append(try writer.positions(of: ticket))
+        finished.append(try writer.positions(of: ticket))
         isLastKept = true
       } catch {
-        settled.append(nil)
+        finished.append(nil)
         if failure == nil { failure = error }
         isLastKept = false
         onOutcome(error)
@@ -290,10 +290,10 @@ final class RemoteAppendSubmissions {
     }
     if isLastKept { onOutcome(nil) }
     waiting.removeFirst(min(count, waiting.count))
-    let excess = settled.count - RemoteAppendProtocol.submissionsKept
+    let excess = finished.count - RemoteAppendProtocol.submissionsKept
     if excess > RemoteAppendProtocol.submissionsKept / 4 {
-      settled.removeFirst(excess)
-      firstSettled += UInt64(excess)
+      finished.removeFirst(excess)
+      firstFinished += UInt64(excess)
     }
   }
 }

@@ -34,7 +34,7 @@ final class AnswerStream {
 
   /// The piece before has been sent.
   fileprivate func next(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
-    connection.noteProgress()
+    connection.recordProgress()
     return reader.read(into: buffer)
   }
 }

@@ -20,7 +20,7 @@ final class ByteBudget: Sendable {
 
   /// Reserves a number of bytes; false if they are not available.
   /// - Parameter evenAlone: whether what is larger than the whole budget may have it all to itself.
-  func take(_ count: Int, evenAlone: Bool = false) -> Bool {
+  func reserve(_ count: Int, evenAlone: Bool = false) -> Bool {
     state.withLock { state in
       guard state.used + count <= limitBytes || evenAlone && state.used == 0 else { return false }
       state.used += count
@@ -29,7 +29,7 @@ final class ByteBudget: Sendable {
     }
   }
 
-  func give(_ count: Int) {
+  func release(_ count: Int) {
     state.withLock { state in
       precondition(count <= state.used, "more bytes released than reserved")
       state.used -= count

@@ -59,7 +59,7 @@ final class Connection: Sendable {
   }
 
   /// The peer has taken a piece of the answer.
-  func noteProgress() {
+  func recordProgress() {
     let nowMs = MonotonicClock.nowMs()
     state.withLock { $0.pieceDeadlineMs = nowMs + pieceMs }
   }
@@ -74,7 +74,7 @@ final class Connection: Sendable {
     }
   }
 
-  func noteMayBeSending() { state.withLock { $0.mayBeSending = true } }
+  func markMayBeSending() { state.withLock { $0.mayBeSending = true } }
 
   var isExpired: Bool { state.withLock { $0.stage == .expired } }
 

@@ -150,7 +150,7 @@ final class Listener: @unchecked Sendable {
     _ = work.withLock { $0.exchanges.removeValue(forKey: ObjectIdentifier(exchange)) }
   }
 
-  func note(_ entry: AccessLogEntry) {
+  func log(_ entry: AccessLogEntry) {
     parts.metrics.count(.requests, label: entry.status == 0 ? "none" : String(entry.status))
     parts.metrics.observe(
       .requestSeconds, seconds: Double(entry.durationMicroseconds) / 1_000_000)

@@ -75,9 +75,9 @@ final class RequestHandler: @unchecked Sendable {
     switch step {
     case .head:
       step = .body
-      return takeHead(method, version)
+      return readHead(method, version)
     case .body:
-      if !piece.isEmpty { return takePiece(piece) }
+      if !piece.isEmpty { return receivePiece(piece) }
       step = .working
       return dispatch()
     case .working:
@@ -86,7 +86,7 @@ final class RequestHandler: @unchecked Sendable {
     }
   }
 
-  private func takeHead(_ method: UnsafePointer<CChar>, _ version: UnsafePointer<CChar>) -> Bool {
+  private func readHead(_ method: UnsafePointer<CChar>, _ version: UnsafePointer<CChar>) -> Bool {
     do throws(HTTPAnswer) {
       let head = try RequestHead(
         listener.rawHead(of: handle, method: method, target: target, version: version))
@@ -103,7 +103,7 @@ final class RequestHandler: @unchecked Sendable {
         throw error.closing()
       }
     } catch {
-      connection.noteMayBeSending()
+      connection.markMayBeSending()
       return send(error)
     }
     return true
@@ -131,12 +131,12 @@ final class RequestHandler: @unchecked Sendable {
   private static let firstChargeBytesMax = 64 << 10
 
   private func charge(_ count: Int) -> Bool {
-    guard listener.bodies.take(count) else { return false }
+    guard listener.bodies.reserve(count) else { return false }
     chargedBytes += count
     return true
   }
 
-  private func takePiece(_ piece: UnsafeRawBufferPointer) -> Bool {
+  private func receivePiece(_ piece: UnsafeRawBufferPointer) -> Bool {
     bodyBytesIn += piece.count
     guard refusal == nil else { return true }
     let needed = body.count + piece.count
@@ -154,7 +154,7 @@ final class RequestHandler: @unchecked Sendable {
 
   /// In the middle of a body the library accepts no response.
   private func sendLast(_ answer: HTTPAnswer) -> Bool {
-    if connection.sendLast(answer) { note(answer) }
+    if connection.sendLast(answer) { record(answer) }
     return false
   }
 
@@ -225,7 +225,7 @@ final class RequestHandler: @unchecked Sendable {
       guard !reply.isAnswered else { return }
       reply.isAnswered = true
       let heldBytes = AnswerStream.heldByteCount(answer.body)
-      if listener.answers.take(heldBytes, evenAlone: true) {
+      if listener.answers.reserve(heldBytes, evenAlone: true) {
         reply.heldBytes = heldBytes
         reply.answer = answer
       } else {
@@ -235,7 +235,7 @@ final class RequestHandler: @unchecked Sendable {
     }
   }
 
-  private func note(_ answer: HTTPAnswer) {
+  private func record(_ answer: HTTPAnswer) {
     isLibraryAnswer = false
     status = answer.status
     bodyBytesOut = method == "HEAD" ? 0 : answer.body.byteCount
@@ -250,15 +250,15 @@ final class RequestHandler: @unchecked Sendable {
     guard connection.enter(.answering, deadlineMs: deadlineMs),
       listener.queue(answer, requestID: requestID, on: handle, connection)
     else { return false }
-    note(answer)
+    record(answer)
     return true
   }
 
   /// The request has ended in some way.
   func end() {
     listener.endWork(self)
-    listener.bodies.give(chargedBytes)
-    listener.answers.give(
+    listener.bodies.release(chargedBytes)
+    listener.answers.release(
       reply.withLock { reply in
         defer { (reply.answer, reply.heldBytes) = (nil, 0) }
         return reply.heldBytes
@@ -268,7 +268,7 @@ final class RequestHandler: @unchecked Sendable {
     let nowMs = MonotonicClock.nowMs()
     _ = connection.enter(.waiting, deadlineMs: nowMs + listener.options.idleMs)
     let duration = MonotonicClock.nowMicroseconds() - startedMicroseconds
-    listener.note(
+    listener.log(
       AccessLogEntry(
         timeMs: startedAtMs, requestID: requestID, method: Self.shown(method),
         route: route.template, status: status, bodyBytesIn: bodyBytesIn,
