@@ -117,6 +117,40 @@ package struct JSONWriter: Sendable {
       contentsOf: UnsafeBufferPointer(start: value.utf8Start, count: value.utf8CodeUnitCount))
   }
 
+  // MARK: Members
+
+  /// Writes a member with a string.
+  package mutating func member(_ key: StaticString, _ value: String) {
+    self.key(key)
+    string(value)
+  }
+
+  /// Writes a member with an integer.
+  package mutating func member(_ key: StaticString, _ value: some FixedWidthInteger) {
+    self.key(key)
+    integer(value)
+  }
+
+  /// Writes a member with a string, where there is one.
+  package mutating func member(_ key: StaticString, ifPresent value: String?) {
+    if let value { member(key, value) }
+  }
+
+  /// Writes a member with an integer, where there is one.
+  package mutating func member(_ key: StaticString, ifPresent value: (some FixedWidthInteger)?) {
+    if let value { member(key, value) }
+  }
+
+  /// Writes a member with an array of strings.
+  package mutating func member(_ key: StaticString, _ values: [String]) {
+    self.key(key)
+    beginArray()
+    for value in values { string(value) }
+    endArray()
+  }
+
+  // MARK: Escapes
+
   /// Appends the content of a string literal: `"`, `\` and control characters escaped, all else unchanged.
   package static func appendEscaped(_ value: JSONBytes, to bytes: inout [UInt8]) {
     guard let base = value.baseAddress else { return }

@@ -127,9 +127,8 @@ package enum PriceListFile {
     }
     let drafts = parts.map { part in
       EventDraft(
-        type: EventType.pricesDeclared.rawValue,
-        version: EventType.pricesDeclared.currentVersion,
-        data: PricesDeclared(
+        .pricesDeclared,
+        PricesDeclared(
           source: file.source, sourceSHA256Hex: file.sha256Hex, entries: Array(part)
         ).data)
     }

@@ -3,7 +3,7 @@ import Base
 import Ledger
 import Revenue
 
-/// RequestHandler rates: either the columns date, base, quote and rate, or the wide layout of the European
+/// Exchange rates: either the columns date, base, quote and rate, or the wide layout of the European
 /// Central Bank's history (`eurofxref-hist.csv`: a date, then one column for each currency, base EUR).
 package enum RateListFile {
   static let columns = ["date", "base", "quote", "rate"]
@@ -51,9 +51,8 @@ package enum RateListFile {
     }
     let drafts = parts.map { part in
       EventDraft(
-        type: EventType.ratesDeclared.rawValue,
-        version: EventType.ratesDeclared.currentVersion,
-        data: RatesDeclared(
+        .ratesDeclared,
+        RatesDeclared(
           source: file.source, sourceSHA256Hex: file.sha256Hex, days: Array(part)
         ).data)
     }

@@ -373,9 +373,7 @@ package final class Importer<Appender: EventAppender> {
   private func registration(_ bundleID: String, _ appFamily: UUID16) -> EventDraft {
     let event = AppRegistered(
       appFamilyID: appFamily.description, name: bundleID, bundleIDs: [bundleID], products: [])
-    return EventDraft(
-      type: EventType.appRegistered.rawValue,
-      version: EventType.appRegistered.currentVersion, data: event.data, references: [])
+    return EventDraft(.appRegistered, event.data)
   }
 
   /// The result of the local check; nil where a recorded reply makes it unnecessary. The first pass of two

@@ -48,32 +48,27 @@ package enum UploadDrafts {
     }
     event.metadata = fields.metadata
     let data = fields.receiptText.withUnsafeBytes { event.data(receipt: $0) }
-    return EventDraft(
-      type: EventType.receiptUploaded.rawValue,
-      version: EventType.receiptUploaded.currentVersion, data: data)
+    return EventDraft(.receiptUploaded, data)
   }
 
   /// A verification of an upload among the drafts of the same append.
   /// - Parameter data: without the upload's position.
   package static func verification(_ data: [UInt8], ofDraftAt index: Int) -> EventDraft {
-    draft(
-      data,
-      [PositionReference(offsetBytes: ReceiptVerified.uploadOffsetBytes, eventIndex: index)])
+    let upload = PositionReference(
+      offsetBytes: ReceiptVerified.uploadOffsetBytes, eventIndex: index)
+    return EventDraft(.receiptVerified, data, references: [upload])
   }
 
   /// A verification of an upload that the ledger holds.
-  package static func verification(_ data: [UInt8]) -> EventDraft { draft(data, []) }
+  package static func verification(_ data: [UInt8]) -> EventDraft {
+    EventDraft(.receiptVerified, data)
+  }
 
   /// A verification of an upload that the ledger holds, by a reply that is first among the drafts
   /// of the same append.
   /// - Parameter data: without the reply's position.
   package static func verificationByFirstDraft(_ data: [UInt8]) -> EventDraft {
-    draft(data, [PositionReference(offsetBytes: data.count - 1, eventIndex: 0)])
-  }
-
-  private static func draft(_ data: [UInt8], _ references: [PositionReference]) -> EventDraft {
-    EventDraft(
-      type: EventType.receiptVerified.rawValue,
-      version: EventType.receiptVerified.currentVersion, data: data, references: references)
+    let reply = PositionReference(offsetBytes: data.count - 1, eventIndex: 0)
+    return EventDraft(.receiptVerified, data, references: [reply])
   }
 }

@@ -34,8 +34,8 @@ package struct SignedHeads: Equatable, Sendable {
     guard
       let bytes = try directory.readSmallFile(Self.fileName, byteCountMax: Self.byteCountMax)
     else { return nil }
-    guard let value = try? JSONValue(bytes), let count = value.eventCount("checkpoints"),
-      let size = value.eventCount("size"), let root = value.root("root")
+    guard let value = try? JSONValue(bytes), let count = value.count("checkpoints"),
+      let size = value.count("size"), let root = value.root("root")
     else {
       throw LedgerError(
         .init(verdict: .corrupt, file: Self.fileName, position: nil),

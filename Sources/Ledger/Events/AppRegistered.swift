@@ -39,14 +39,9 @@ package struct AppRegistered: Equatable, Sendable {
   package var data: [UInt8] {
     var writer = JSONWriter()
     writer.beginObject()
-    writer.key("app_family_id")
-    writer.string(appFamilyID)
-    writer.key("name")
-    writer.string(name)
-    writer.key("bundle_ids")
-    writer.beginArray()
-    for id in bundleIDs { writer.string(id) }
-    writer.endArray()
+    writer.member("app_family_id", appFamilyID)
+    writer.member("name", name)
+    writer.member("bundle_ids", bundleIDs)
     writer.key("products")
     writer.beginObject()
     for product in products {
@@ -60,30 +55,12 @@ package struct AppRegistered: Equatable, Sendable {
 
   /// Throws `badField` where a member is missing or violates the catalogue, `malformed` for invalid JSON.
   package init(data: JSONBytes) throws(EventError) {
-    let type = EventType.appRegistered
-    let value: JSONValue
-    do throws(JSONError) { value = try JSONValue(data) } catch { throw .malformed(type, error) }
-    guard let id = value["app_family_id"]?.stringValue, EventUUID.isOne(id) else {
-      throw .badField(type, field: "app_family_id")
-    }
-    guard let name = value["name"]?.stringValue else { throw .badField(type, field: "name") }
-    var bundles: [String] = []
-    guard let list = value["bundle_ids"]?.arrayValue else {
-      throw .badField(type, field: "bundle_ids")
-    }
-    for element in list {
-      guard let bundle = element.stringValue else { throw .badField(type, field: "bundle_ids") }
-      bundles.append(bundle)
-    }
-    guard case .object(let members) = value["products"] ?? .null else {
-      throw .badField(type, field: "products")
-    }
-    var products: [Product] = []
-    for member in members {
-      guard let text = member.value.stringValue, let productType = ProductType(rawValue: text)
-      else { throw .badField(type, field: "products") }
-      products.append(Product(id: member.key, type: productType))
-    }
-    self.init(appFamilyID: id, name: name, bundleIDs: bundles, products: products)
+    let members = try EventMembers(.appRegistered, data)
+    appFamilyID = try members.string("app_family_id")
+    guard EventUUID.isOne(appFamilyID) else { throw members.fault("app_family_id") }
+    name = try members.string("name")
+    bundleIDs = try members.strings("bundle_ids")
+    products = try members.named("products") { $0.stringValue.flatMap(ProductType.init) }
+      .map { Product(id: $0.name, type: $0.value) }
   }
 }

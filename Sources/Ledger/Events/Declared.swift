@@ -42,26 +42,17 @@ package struct PricesDeclared: Equatable, Sendable {
   package var data: [UInt8] {
     var writer = JSONWriter()
     writer.beginObject()
-    writer.key("source")
-    writer.string(source)
-    writer.key("source_sha256")
-    writer.string(sourceSHA256Hex)
+    writer.member("source", source)
+    writer.member("source_sha256", sourceSHA256Hex)
     writer.key("entries")
     writer.beginArray()
     for entry in entries {
       writer.beginObject()
-      writer.key("product_id")
-      writer.string(entry.productID)
-      if let countryCode = entry.countryCode {
-        writer.key("country_code")
-        writer.string(countryCode)
-      }
-      writer.key("currency")
-      writer.string(entry.currency)
-      writer.key("price")
-      writer.string(entry.price)
-      writer.key("effective_from")
-      writer.string(entry.effectiveFrom)
+      writer.member("product_id", entry.productID)
+      writer.member("country_code", ifPresent: entry.countryCode)
+      writer.member("currency", entry.currency)
+      writer.member("price", entry.price)
+      writer.member("effective_from", entry.effectiveFrom)
       writer.endObject()
     }
     writer.endArray()
@@ -71,35 +62,22 @@ package struct PricesDeclared: Equatable, Sendable {
 
   /// Throws `badField` where a member is missing or violates the catalogue, `malformed` for invalid JSON.
   package init(data: JSONBytes) throws(EventError) {
-    let type = EventType.pricesDeclared
-    let value: JSONValue
-    do throws(JSONError) { value = try JSONValue(data) } catch { throw .malformed(type, error) }
-    guard let source = value["source"]?.stringValue else { throw .badField(type, field: "source") }
-    guard let digest = value["source_sha256"]?.stringValue else {
-      throw .badField(type, field: "source_sha256")
-    }
-    guard let list = value["entries"]?.arrayValue else { throw .badField(type, field: "entries") }
-    var entries: [Entry] = []
-    for element in list {
-      guard let productID = element["product_id"]?.stringValue,
-        let currency = element["currency"]?.stringValue,
-        let price = element["price"]?.stringValue,
-        let effectiveFrom = element["effective_from"]?.stringValue
-      else { throw .badField(type, field: "entries") }
-      let country = element["country_code"]
-      guard country == nil || country?.stringValue != nil else {
-        throw .badField(type, field: "entries")
-      }
+    let members = try EventMembers(.pricesDeclared, data)
+    source = try members.string("source")
+    sourceSHA256Hex = try members.string("source_sha256")
+    entries = []
+    for entry in try members.objects("entries") {
       entries.append(
         Entry(
-          productID: productID, countryCode: country?.stringValue,
-          currency: currency, price: price, effectiveFrom: effectiveFrom))
+          productID: try entry.string("product_id"),
+          countryCode: try entry.optionalString("country_code"),
+          currency: try entry.string("currency"), price: try entry.string("price"),
+          effectiveFrom: try entry.string("effective_from")))
     }
-    self.init(source: source, sourceSHA256Hex: digest, entries: entries)
   }
 }
 
-/// RequestHandler rates: 1 base = rate quote.
+/// Exchange rates: 1 base = rate quote.
 package struct RatesDeclared: Equatable, Sendable {
   /// The rates of one day against one base.
   package struct Day: Equatable, Sendable {
@@ -142,18 +120,14 @@ package struct RatesDeclared: Equatable, Sendable {
   package var data: [UInt8] {
     var writer = JSONWriter()
     writer.beginObject()
-    writer.key("source")
-    writer.string(source)
-    writer.key("source_sha256")
-    writer.string(sourceSHA256Hex)
+    writer.member("source", source)
+    writer.member("source_sha256", sourceSHA256Hex)
     writer.key("days")
     writer.beginArray()
     for day in days {
       writer.beginObject()
-      writer.key("date")
-      writer.string(day.date)
-      writer.key("base")
-      writer.string(day.base)
+      writer.member("date", day.date)
+      writer.member("base", day.base)
       writer.key("rates")
       writer.beginObject()
       for rate in day.rates {
@@ -170,26 +144,16 @@ package struct RatesDeclared: Equatable, Sendable {
 
   /// Throws `badField` where a member is missing or violates the catalogue, `malformed` for invalid JSON.
   package init(data: JSONBytes) throws(EventError) {
-    let type = EventType.ratesDeclared
-    let value: JSONValue
-    do throws(JSONError) { value = try JSONValue(data) } catch { throw .malformed(type, error) }
-    guard let source = value["source"]?.stringValue else { throw .badField(type, field: "source") }
-    guard let digest = value["source_sha256"]?.stringValue else {
-      throw .badField(type, field: "source_sha256")
+    let members = try EventMembers(.ratesDeclared, data)
+    source = try members.string("source")
+    sourceSHA256Hex = try members.string("source_sha256")
+    days = []
+    for day in try members.objects("days") {
+      let rates = try day.named("rates", \.stringValue)
+      days.append(
+        Day(
+          date: try day.string("date"), base: try day.string("base"),
+          rates: rates.map { Rate(quote: $0.name, rate: $0.value) }))
     }
-    guard let list = value["days"]?.arrayValue else { throw .badField(type, field: "days") }
-    var days: [Day] = []
-    for element in list {
-      guard let date = element["date"]?.stringValue, let base = element["base"]?.stringValue,
-        case .object(let members) = element["rates"] ?? .null
-      else { throw .badField(type, field: "days") }
-      var rates: [Rate] = []
-      for member in members {
-        guard let rate = member.value.stringValue else { throw .badField(type, field: "days") }
-        rates.append(Rate(quote: member.key, rate: rate))
-      }
-      days.append(Day(date: date, base: base, rates: rates))
-    }
-    self.init(source: source, sourceSHA256Hex: digest, days: days)
   }
 }

@@ -11,7 +11,7 @@ package enum EventType: String, CaseIterable, Sendable {
   case receiptVerified = "receipt.verified"
   /// A price list was declared.
   case pricesDeclared = "prices.declared"
-  /// RequestHandler rates were declared.
+  /// Exchange rates were declared.
   case ratesDeclared = "rates.declared"
   /// A snapshot of the projections was made.
   case snapshotCreated = "snapshot.created"

@@ -10,6 +10,10 @@ package struct HistoryAccepted: Equatable, Sendable {
     package var root: SHA256Digest
 
     package init(size: Int, root: SHA256Digest) { (self.size, self.root) = (size, root) }
+
+    fileprivate init(_ members: EventMembers) throws(EventError) {
+      (size, root) = (try members.count("size"), try members.root("root"))
+    }
   }
 
   /// The log's head when it was accepted.
@@ -32,14 +36,9 @@ package struct HistoryAccepted: Equatable, Sendable {
     func object(_ key: StaticString, count: Int?, _ size: Int, _ root: SHA256Digest) {
       writer.key(key)
       writer.beginObject()
-      if let count {
-        writer.key("checkpoints")
-        writer.integer(count)
-      }
-      writer.key("size")
-      writer.integer(size)
-      writer.key("root")
-      writer.string(Base64.text(root.bytes))
+      writer.member("checkpoints", ifPresent: count)
+      writer.member("size", size)
+      writer.member("root", Base64.text(root.bytes))
       writer.endObject()
     }
     object("log", count: nil, log.size, log.root)
@@ -51,25 +50,14 @@ package struct HistoryAccepted: Equatable, Sendable {
 
   /// Throws `badField` where a member is missing or violates the catalogue, `malformed` for invalid JSON.
   package init(data: JSONBytes) throws(EventError) {
-    let type = EventType.historyAccepted
-    let value: JSONValue
-    do throws(JSONError) { value = try JSONValue(data) } catch { throw .malformed(type, error) }
-    func head(_ name: String) throws(EventError) -> Head? {
-      guard let member = value[name] else { return nil }
-      guard let size = member.eventCount("size"), let root = member.root("root") else {
-        throw .badField(type, field: name)
-      }
-      return Head(size: size, root: root)
+    let members = try EventMembers(.historyAccepted, data)
+    guard let log = members.optionalObject("log") else { throw members.fault("log") }
+    self.log = try Head(log)
+    if let head = members.optionalObject("projections") { projections = try Head(head) }
+    if let newest = members.optionalObject("heads") {
+      heads = SignedHeads(
+        count: try newest.count("checkpoints"), size: try newest.count("size"),
+        root: try newest.root("root"))
     }
-    guard let log = try head("log") else { throw .badField(type, field: "log") }
-    let projections = try head("projections")
-    var heads: SignedHeads?
-    if let newest = try head("heads") {
-      guard let count = value["heads"]?.eventCount("checkpoints") else {
-        throw .badField(type, field: "heads")
-      }
-      heads = SignedHeads(count: count, size: newest.size, root: newest.root)
-    }
-    self.init(log: log, projections: projections, heads: heads)
   }
 }

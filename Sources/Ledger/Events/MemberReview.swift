@@ -6,9 +6,9 @@ struct MemberReview {
   private var met: UInt32 = 0
   private var wrong: UInt32 = 0
 
-  /// Notes a member that was met.
+  /// Marks a member as met.
   @inline(__always)
-  mutating func note(_ place: Int, isRight: Bool) {
+  mutating func mark(_ place: Int, isRight: Bool) {
     let bit = UInt32(1) << UInt32(place)
     met |= bit
     if !isRight { wrong |= bit }

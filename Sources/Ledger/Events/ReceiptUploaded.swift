@@ -49,34 +49,24 @@ package struct ReceiptUploaded {
     var writer = JSONWriter()
     writer.reserve(receipt.count + (metadata?.count ?? 0) + 640)
     writer.beginObject()
-    writer.key("receipt_id")
-    writer.string(receiptID)
-    writer.key("app_family_id")
-    writer.string(appFamilyID)
-    writer.key("style")
-    writer.string(style)
-    writer.key("bundle_id")
-    writer.string(bundleID)
-    writer.key("receipt_sha256")
-    writer.string(receiptSHA256Hex)
-    writer.key("occurred_at")
-    writer.string(Timestamp.fixedText(ms: occurredAtMs))
+    writer.member("receipt_id", receiptID)
+    writer.member("app_family_id", appFamilyID)
+    writer.member("style", style)
+    writer.member("bundle_id", bundleID)
+    writer.member("receipt_sha256", receiptSHA256Hex)
+    writer.member("occurred_at", Timestamp.fixedText(ms: occurredAtMs))
     switch origin {
     case .http:
-      writer.key("via")
-      writer.string("http")
+      writer.member("via", "http")
     case .importLine(let number, let sha256Hex):
-      writer.key("via")
-      writer.string("import")
-      writer.key("line")
-      writer.integer(number)
-      writer.key("line_sha256")
-      writer.string(sha256Hex)
+      writer.member("via", "import")
+      writer.member("line", number)
+      writer.member("line_sha256", sha256Hex)
     }
-    optional("country_code", countryCode, &writer)
-    optional("identifier_for_vendor", identifierForVendor, &writer)
-    optional("user_identifier", userIdentifier, &writer)
-    optional("ip_address", ipAddress, &writer)
+    writer.member("country_code", ifPresent: countryCode)
+    writer.member("identifier_for_vendor", ifPresent: identifierForVendor)
+    writer.member("user_identifier", ifPresent: userIdentifier)
+    writer.member("ip_address", ifPresent: ipAddress)
     if let metadata {
       writer.key("metadata")
       metadata.withUnsafeBytes { writer.raw($0) }
@@ -85,12 +75,6 @@ package struct ReceiptUploaded {
     writer.string(receipt)
     writer.endObject()
     return writer.bytes
-  }
-
-  private func optional(_ key: StaticString, _ value: String?, _ writer: inout JSONWriter) {
-    guard let value else { return }
-    writer.key(key)
-    writer.string(value)
   }
 }
 
@@ -142,15 +126,15 @@ package struct ReceiptUploadedView {
       if length == 7, key == "receipt" {
         // It is last and base64: a caller that needs it decodes it strictly.
         receipt = Self.lastString(try cursor.readRest())
-        review.note(14, isRight: receipt != nil)
+        review.mark(14, isRight: receipt != nil)
         return
       } else if length == 8, key == "metadata" {
         let isObject = try cursor.kind() == .object
         metadata = try cursor.readRaw()
-        review.note(13, isRight: isObject)
+        review.mark(13, isRight: isObject)
       } else if length == 4, key == "line" {
         line = try cursor.readIntegerOrSkip()
-        review.note(7, isRight: line != nil)
+        review.mark(7, isRight: line != nil)
       } else {
         try readText(key, &cursor, &review)
       }
@@ -172,40 +156,40 @@ package struct ReceiptUploadedView {
     switch key.raw.count {
     case 3 where key == "via":
       isImport = text.map { $0 == "import" } ?? false
-      review.note(6, isRight: isImport || text.map { $0 == "http" } ?? false)
+      review.mark(6, isRight: isImport || text.map { $0 == "http" } ?? false)
     case 5 where key == "style":
       style = text
-      review.note(2, isRight: text.map { $0 == "unified" || $0 == "transaction" } ?? false)
+      review.mark(2, isRight: text.map { $0 == "unified" || $0 == "transaction" } ?? false)
     case 9 where key == "bundle_id":
       bundleID = text
-      review.note(3, isRight: text != nil)
+      review.mark(3, isRight: text != nil)
     case 10 where key == "receipt_id":
       receiptID = text
-      review.note(0, isRight: text.map { EventUUID.isOne($0.raw) } ?? false)
+      review.mark(0, isRight: text.map { EventUUID.isOne($0.raw) } ?? false)
     case 10 where key == "ip_address":
       ipAddress = text
-      review.note(12, isRight: text != nil)
+      review.mark(12, isRight: text != nil)
     case 11 where key == "occurred_at":
       occurredAtMs = text.flatMap { Timestamp.parseFixed($0.raw) }
-      review.note(5, isRight: occurredAtMs != nil)
+      review.mark(5, isRight: occurredAtMs != nil)
     case 11 where key == "line_sha256":
       lineSHA256Hex = text
-      review.note(8, isRight: text != nil)
+      review.mark(8, isRight: text != nil)
     case 12 where key == "country_code":
       countryCode = text
-      review.note(9, isRight: text != nil)
+      review.mark(9, isRight: text != nil)
     case 13 where key == "app_family_id":
       appFamilyID = text
-      review.note(1, isRight: text.map { EventUUID.isOne($0.raw) } ?? false)
+      review.mark(1, isRight: text.map { EventUUID.isOne($0.raw) } ?? false)
     case 14 where key == "receipt_sha256":
       receiptSHA256Hex = text
-      review.note(4, isRight: text != nil)
+      review.mark(4, isRight: text != nil)
     case 15 where key == "user_identifier":
       userIdentifier = text
-      review.note(11, isRight: text != nil)
+      review.mark(11, isRight: text != nil)
     case 21 where key == "identifier_for_vendor":
       identifierForVendor = text
-      review.note(10, isRight: text != nil)
+      review.mark(10, isRight: text != nil)
     default: break
     }
   }

@@ -82,43 +82,22 @@ package struct ReceiptVerified {
     writer.beginObject()
     writer.key("upload")
     if let upload { writer.integer(upload) } else { writer.raw(JSONBytes(start: nil, count: 0)) }
-    writer.key("authority")
-    writer.string(authority.rawValue)
-    writer.key("outcome")
-    writer.string(outcome.rawValue)
-    if let environment {
-      writer.key("environment")
-      writer.string(environment)
-    }
-    if let status {
-      writer.key("status")
-      writer.integer(status)
-    }
-    if let reason {
-      writer.key("reason")
-      writer.string(reason)
-    }
-    writer.key("attempt")
-    writer.integer(attempt)
-    if let endpoint {
-      writer.key("endpoint")
-      writer.string(endpoint.rawValue)
-    }
-    if let mismatch {
-      writer.key("mismatch")
-      writer.string(mismatch)
-    }
+    writer.member("authority", authority.rawValue)
+    writer.member("outcome", outcome.rawValue)
+    writer.member("environment", ifPresent: environment)
+    writer.member("status", ifPresent: status)
+    writer.member("reason", ifPresent: reason)
+    writer.member("attempt", attempt)
+    writer.member("endpoint", ifPresent: endpoint?.rawValue)
+    writer.member("mismatch", ifPresent: mismatch)
     switch source {
     case .host(let host):
-      writer.key("host")
-      writer.string(host)
+      writer.member("host", host)
     case .imported:
-      writer.key("via")
-      writer.string(ReplySource.importWord)
+      writer.member("via", ReplySource.importWord)
     case nil: break
     }
-    writer.key("occurred_at")
-    writer.string(Timestamp.fixedText(ms: occurredAtMs))
+    writer.member("occurred_at", Timestamp.fixedText(ms: occurredAtMs))
     write(reply, to: &writer)
     writer.endObject()
     return writer.bytes
@@ -134,8 +113,7 @@ package struct ReceiptVerified {
       writer.key("reply_base64")
       base64.withUnsafeBytes { writer.string($0) }
     case .reused(let position):
-      writer.key("reply_of")
-      writer.integer(position)
+      writer.member("reply_of", position)
     case .reusedOfSameAppend:
       writer.key("reply_of")
       writer.raw(JSONBytes(start: nil, count: 0))
@@ -187,7 +165,7 @@ package struct ReceiptVerifiedView {
         if key == "upload" {
           let position = try cursor.readIntegerOrSkip() ?? -1
           upload = Int(position)
-          review.note(0, isRight: position >= 0)
+          review.mark(0, isRight: position >= 0)
         } else if key.raw.count == 5, key == "reply" {
           // It is last, and decoding it scans it: it need not be skipped here.
           reply = try cursor.readRest()
@@ -207,49 +185,49 @@ package struct ReceiptVerifiedView {
     switch key.raw.count {
     case 3 where key == "via":
       isImported = try cursor.readStringOrSkip().map { $0 == "import" } ?? false
-      review.note(10, isRight: isImported)
+      review.mark(10, isRight: isImported)
     case 4 where key == "host":
       host = try cursor.readStringOrSkip()
-      review.note(9, isRight: host.map { !$0.raw.isEmpty } ?? false)
+      review.mark(9, isRight: host.map { !$0.raw.isEmpty } ?? false)
     case 6 where key == "status":
       status = try cursor.readIntegerOrSkip()
-      review.note(4, isRight: status != nil)
+      review.mark(4, isRight: status != nil)
     case 6 where key == "reason":
       reason = try cursor.readStringOrSkip()
-      review.note(5, isRight: reason != nil)
+      review.mark(5, isRight: reason != nil)
     case 7 where key == "outcome":
       let word = try cursor.readStringOrSkip().flatMap { Outcome($0) }
       outcome = word ?? .unreachable
-      review.note(2, isRight: word != nil)
+      review.mark(2, isRight: word != nil)
     case 7 where key == "attempt":
       let number = try cursor.readIntegerOrSkip()
       attempt = number ?? 1
-      review.note(6, isRight: number != nil)
+      review.mark(6, isRight: number != nil)
     case 8 where key == "endpoint":
       let word = try cursor.readStringOrSkip()
       let isSandbox = word.map { $0 == "sandbox" } ?? false
       endpoint = isSandbox ? .sandbox : .production
-      review.note(7, isRight: isSandbox || word.map { $0 == "production" } ?? false)
+      review.mark(7, isRight: isSandbox || word.map { $0 == "production" } ?? false)
     case 8 where key == "mismatch":
       mismatch = try cursor.readStringOrSkip()
-      review.note(8, isRight: mismatch != nil)
+      review.mark(8, isRight: mismatch != nil)
     case 8 where key == "reply_of":
       replyOf = try cursor.readIntegerOrSkip()
-      review.note(14, isRight: replyOf.map { $0 >= 0 } ?? false)
+      review.mark(14, isRight: replyOf.map { $0 >= 0 } ?? false)
     case 9 where key == "authority":
       let word = try cursor.readStringOrSkip()
       let isAppStore = word.map { $0 == "app_store" } ?? false
       authority = isAppStore ? .appStore : .local
-      review.note(1, isRight: isAppStore || word.map { $0 == "local" } ?? false)
+      review.mark(1, isRight: isAppStore || word.map { $0 == "local" } ?? false)
     case 11 where key == "environment":
       environment = try cursor.readStringOrSkip()
-      review.note(3, isRight: environment != nil)
+      review.mark(3, isRight: environment != nil)
     case 11 where key == "occurred_at":
       occurredAtMs = try cursor.readStringOrSkip().flatMap { Timestamp.parseFixed($0.raw) }
-      review.note(11, isRight: occurredAtMs != nil)
+      review.mark(11, isRight: occurredAtMs != nil)
     case 12 where key == "reply_base64":
       hasOtherReply = try cursor.readStringOrSkip() != nil
-      review.note(13, isRight: hasOtherReply)
+      review.mark(13, isRight: hasOtherReply)
     default: try cursor.skipValue()
     }
   }

@@ -39,72 +39,45 @@ package struct TrustDeclared: Equatable, Sendable {
   /// The event's data: the same trust gives the same bytes.
   package var data: [UInt8] {
     var writer = JSONWriter()
-    func fingerprints(_ key: StaticString, _ digests: [SHA256Digest]) {
-      writer.key(key)
-      writer.beginArray()
-      for digest in digests { writer.string(digest.hex) }
-      writer.endArray()
-    }
     writer.beginObject()
-    writer.key("production_host")
-    writer.string(productionHost)
-    writer.key("sandbox_host")
-    writer.string(sandboxHost)
-    fingerprints("roots_sha256", roots)
+    writer.member("production_host", productionHost)
+    writer.member("sandbox_host", sandboxHost)
+    writer.member("roots_sha256", roots.map(\.hex))
     writer.key("intermediates")
     writer.beginArray()
     for certificate in intermediates {
       writer.beginObject()
-      writer.key("name")
-      writer.string(certificate.name)
-      writer.key("sha256")
-      writer.string(certificate.sha256.hex)
+      writer.member("name", certificate.name)
+      writer.member("sha256", certificate.sha256.hex)
       writer.endObject()
     }
     writer.endArray()
-    fingerprints("local_testing_signers_sha256", localTestingSigners)
+    writer.member("local_testing_signers_sha256", localTestingSigners.map(\.hex))
     writer.endObject()
     return writer.bytes
   }
 
   /// The event.
-  package var draft: EventDraft {
-    let type = EventType.trustDeclared
-    return EventDraft(type: type.rawValue, version: type.currentVersion, data: data)
-  }
+  package var draft: EventDraft { EventDraft(.trustDeclared, data) }
 
   /// Throws `badField` where a member is missing or violates the catalogue, `malformed` for invalid JSON.
   package init(data: JSONBytes) throws(EventError) {
-    let type = EventType.trustDeclared
-    let value: JSONValue
-    do throws(JSONError) { value = try JSONValue(data) } catch { throw .malformed(type, error) }
+    let members = try EventMembers(.trustDeclared, data)
     func host(_ name: String) throws(EventError) -> String {
-      guard let host = value[name]?.stringValue, !host.isEmpty else {
-        throw .badField(type, field: name)
-      }
+      let host = try members.string(name)
+      if host.isEmpty { throw members.fault(name) }
       return host
     }
-    func fingerprints(_ name: String) throws(EventError) -> [SHA256Digest] {
-      guard let array = value[name]?.arrayValue else { throw .badField(type, field: name) }
-      let digests = array.compactMap(\.digestValue)
-      guard digests.count == array.count else { throw .badField(type, field: name) }
-      return digests
-    }
     let (productionHost, sandboxHost) = (try host("production_host"), try host("sandbox_host"))
-    let roots = try fingerprints("roots_sha256")
-    guard let array = value["intermediates"]?.arrayValue else {
-      throw .badField(type, field: "intermediates")
-    }
+    let roots = try members.digests("roots_sha256")
     var intermediates: [Certificate] = []
-    for member in array {
-      guard let name = member["name"]?.stringValue, let sha256 = member.digest("sha256") else {
-        throw .badField(type, field: "intermediates")
-      }
-      intermediates.append(Certificate(name: name, sha256: sha256))
+    for certificate in try members.objects("intermediates") {
+      intermediates.append(
+        Certificate(name: try certificate.string("name"), sha256: try certificate.digest("sha256")))
     }
     self.init(
       productionHost: productionHost, sandboxHost: sandboxHost, roots: roots,
       intermediates: intermediates,
-      localTestingSigners: try fingerprints("local_testing_signers_sha256"))
+      localTestingSigners: try members.digests("local_testing_signers_sha256"))
   }
 }

@@ -33,6 +33,12 @@ package struct EventDraft: Sendable {
     self.references = references
   }
 
+  /// An event of the catalogue, in its current version.
+  package init(_ type: EventType, _ data: [UInt8], references: [PositionReference] = []) {
+    self.init(
+      type: type.rawValue, version: type.currentVersion, data: data, references: references)
+  }
+
   /// The most bytes that the line of this draft can take.
   var lineByteCountLimit: Int { data.count + references.count * 18 + 320 }
 

@@ -133,9 +133,7 @@ package struct SnapshotStore {
           SnapshotCreated.Version(name: $0.name, version: $0.version)
         },
         contentSHA256: salt.conceal(content), fileSHA256: salt.conceal(written.sha256))
-      let type = EventType.snapshotCreated
-      let event = try append(
-        EventDraft(type: type.rawValue, version: type.currentVersion, data: created.data))
+      let event = try append(EventDraft(.snapshotCreated, created.data))
       let header = SnapshotHeader(
         ledger.identity, progress, projections, createdAtMs: Timestamp.now(),
         databaseByteCount: written.inputByteCount,

@@ -123,9 +123,7 @@ private func addApp(
       }
     }
     return try writer.append([
-      EventDraft(
-        type: EventType.appRegistered.rawValue, version: EventType.appRegistered.currentVersion,
-        data: app.data)
+      EventDraft(.appRegistered, app.data)
     ])
   }
   if options.isJSON {

@@ -87,9 +87,7 @@ private func editApp(
     let edited = try edit.applied()
     if edited == app { return (app.appFamilyID, nil) }
     let positions = try writer.append([
-      EventDraft(
-        type: EventType.appRegistered.rawValue, version: EventType.appRegistered.currentVersion,
-        data: edited.data)
+      EventDraft(.appRegistered, edited.data)
     ])
     return (app.appFamilyID, positions.lowerBound)
   }

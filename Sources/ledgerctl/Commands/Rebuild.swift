@@ -124,10 +124,7 @@ private func acceptHistory(_ ledger: OpenLedger) throws -> Bool {
       log: .init(size: log.size, root: log.root),
       projections: conflict.map { .init(size: $0.folded.size, root: $0.folded.root) },
       heads: disagreeing)
-    let type = EventType.historyAccepted
-    return try writer.append([
-      EventDraft(type: type.rawValue, version: type.currentVersion, data: accepted.data)
-    ]).lowerBound
+    return try writer.append([EventDraft(.historyAccepted, accepted.data)]).lowerBound
   }
   try ledger.reader.refresh()
   guard let position else {
