@@ -1,13 +1,13 @@
-// The findings of an audit, and its result as a whole.
+// The findings and the report of an audit.
 package import Base
 
-/// One place where the log, or what was signed of it, is damaged.
+/// One place where the log, or a signed checkpoint of it, is damaged.
 package struct AuditFinding: Sendable, Equatable {
-  /// Where it is and what kind of damage.
+  /// The place and the kind of the damage.
   package let damage: LedgerError.Damage
-  /// The first position behind the damage that is whole again; nil where that is not known.
+  /// The first intact position after the damage; nil if unknown.
   package let endPosition: Position?
-  /// What is wrong, in words.
+  /// What is wrong, as a sentence.
   package let cause: String
 
   package init(_ damage: LedgerError.Damage, endPosition: Position? = nil, cause: String) {
@@ -25,7 +25,7 @@ package struct AuditFinding: Sendable, Equatable {
       endPosition: endPosition, cause: cause)
   }
 
-  /// What a failed read means.
+  /// The finding for a failed read.
   init(_ error: LedgerError, file: String, block: Int? = nil, at position: Position?) {
     self.init(
       error.damage?.verdict ?? .unreadable, error.damage?.file ?? file,
@@ -46,28 +46,28 @@ package struct AuditReport: Sendable {
   /// Findings and notes beyond this number are counted, not kept: hostile bytes could cause millions.
   package static let findingCountMax = 1000
 
-  /// Events that are whole, and in their place.
+  /// Intact events at their own positions.
   package internal(set) var eventCount = 0
   package internal(set) var segmentCount = 0
   /// Blocks that were inflated and hashed.
   package internal(set) var blockCount = 0
   package internal(set) var tailCount = 0
-  /// Bytes of the log's files that were looked at.
+  /// How many bytes of the log's files were read.
   package internal(set) var byteCount = 0
   /// Where the log ends.
   package internal(set) var size = 0
-  /// The tree of all events, computed from them; where there are findings, as far as it could be.
+  /// The tree of all events, computed from them. With findings, it may be incomplete or nil.
   package internal(set) var frontier: Frontier? = Frontier()
-  /// Whether the tree is that of all events, as the events themselves give it.
+  /// Whether the tree was computed from all events.
   package internal(set) var isTreeCertain = false
-  /// The roots at the sizes that were asked for, computed from the events.
+  /// The roots at the requested sizes, computed from the events.
   package internal(set) var roots: [Int: SHA256Digest] = [:]
   /// Kept checkpoints whose signature and root were checked.
   package internal(set) var checkpointCount = 0
-  /// Declarations of trust that together have more bytes than this are counted, not kept.
+  /// Declarations of trust beyond this total size are counted, not kept.
   package static let trustByteCountMax = 1 << 20
 
-  /// Whom verification trusted, from which position on; at most as many as findings.
+  /// Whom verification trusted, and from which position on. At most `findingCountMax`.
   package private(set) var trust: [(position: Position, trust: TrustDeclared)] = []
   private var trustByteCount = 0
   /// How many declarations of trust are not in `trust`.
@@ -75,17 +75,17 @@ package struct AuditReport: Sendable {
   package private(set) var findings: [AuditFinding] = []
   /// How many findings are not in `findings`.
   package private(set) var furtherFindingCount = 0
-  /// What a crash can leave and the next writer repairs.
+  /// Traces of a crash, which the next writer removes.
   package var notes: [String] {
     furtherNoteCount > 0 ? keptNotes + ["and \(furtherNoteCount) more"] : keptNotes
   }
   private var keptNotes: [String] = []
   private var furtherNoteCount = 0
 
-  /// Whether nothing was found.
+  /// Whether there are no findings.
   package var isWhole: Bool { findings.isEmpty }
 
-  mutating func note(_ text: String) {
+  mutating func addNote(_ text: String) {
     if keptNotes.count < Self.findingCountMax {
       keptNotes.append(text)
     } else {
@@ -94,7 +94,7 @@ package struct AuditReport: Sendable {
   }
 
   /// - Parameter byteCount: the size of the event's data.
-  mutating func note(_ declared: TrustDeclared, at position: Position, byteCount: Int) {
+  mutating func addTrust(_ declared: TrustDeclared, at position: Position, byteCount: Int) {
     if trust.count < Self.findingCountMax, trustByteCount + byteCount <= Self.trustByteCountMax {
       trust.append((position, declared))
       trustByteCount += byteCount

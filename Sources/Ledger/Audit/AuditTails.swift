@@ -1,8 +1,8 @@
-// The tails that an audit looks at, opened at one moment as far as files may be open.
+// The tails of an audit, opened at one moment as far as the limit of open files allows.
 
 /// Opens the tails of a log.
 struct AuditTails {
-  /// The largest that a tail can be: what a block holds, and headers of its frames.
+  /// The maximum size of a tail: the events of a block, and the headers of their frames.
   static let byteCountMax = 2 * Format.blockByteCountMax
 
   struct Tail {
@@ -27,7 +27,7 @@ struct AuditTails {
   private(set) var open: [Tail] = []
   private(set) var temporaryNames: [String] = []
   private(set) var findings: [AuditFinding] = []
-  /// How many bytes they have together.
+  /// The size of all tails.
   private(set) var byteCount = 0
 
   init(_ directory: LedgerDirectory) throws(LedgerError) {
@@ -44,15 +44,15 @@ struct AuditTails {
         open.append(
           Tail(first: first, file: try TailFile(file, directory, first: first, isKept: isKept)))
       } catch {
-        // What may not be used is no damage.
+        // A file that must not be used, such as a symbolic link, is not damage.
         if error.kind == .invalidInput { throw error }
         findings.append(AuditFinding(error, file: name, at: first))
       }
     }
   }
 
-  /// The next whole frame behind the beginning of some bytes. Where there is none they may be a frame that was
-  /// cut short: not if they are more than one can have, nor where looking for one had to be given up.
+  /// The next whole frame after the first byte. Without one, the bytes may be a torn frame, unless they
+  /// are longer than a frame can be or the search was abandoned.
   static func nextFrame(
     _ bytes: UnsafeRawBufferPointer
   ) -> (frame: (first: Position, offsetBytes: Int)?, isTorn: Bool) {

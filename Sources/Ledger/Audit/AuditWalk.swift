@@ -1,22 +1,22 @@
-// The walk over all members of all segments, past whatever is damaged.
+// Visits all members of all segments, and continues past damage.
 import Base
 
-/// What the walk meets, in the order of the files.
+/// What the walk finds, in the order of the files.
 enum AuditStep {
   /// A segment begins; the opening is nil where it is damaged.
   case segment(name: String, first: Position, opening: MemberHeader?)
-  /// A block, by its header; the pipeline delivers its content. Only one at the very end that
-  /// does not match its CRC-32 may be torn: opening the log accepts any other as a block.
+  /// A block's header; the pipeline delivers its content. Only a block at the log's end whose CRC-32
+  /// does not match may be torn: opening the log accepts any other.
   case block(MemberHeader, BlockLocation, file: String, mayBeTorn: Bool)
   case closing(MemberHeader, offsetBytes: Int)
-  /// After the newest segment's last intact member there are other bytes, up to the end.
+  /// Other bytes follow the newest segment's last intact member, up to its end.
   case torn(file: String, block: Int, byteCount: Int)
   /// A segment ends.
   case end(isClosed: Bool, isNewest: Bool)
   case finding(AuditFinding)
 }
 
-/// Hands out blocks to a pipeline and keeps what it has met for the thread that takes the results.
+/// Gives blocks to a pipeline, and queues the steps for the thread that reads the results.
 final class AuditWalk: BlockSequence {
   private struct Segment {
     let first: Position
@@ -25,32 +25,32 @@ final class AuditWalk: BlockSequence {
     var offsetBytes = 0
     var blockCount = 0
     var isClosed = false
-    /// Where the last block began: where it is damaged its size may be wrong.
+    /// The last block. If it is damaged its size may be wrong.
     var lastBlock: BlockLocation?
   }
 
   private let directory: LedgerDirectory
-  /// A segment to come: only the newest is open, since only that one may change.
-  private struct Coming {
+  /// A segment still ahead. Only the newest is kept open, because only that one may change.
+  private struct NextSegment {
     let first: Position
     let name: String
     let file: StorageFile?
     let sizeBytes: Int
   }
 
-  private var segments: ArraySlice<Coming>
+  private var segments: ArraySlice<NextSegment>
   private var current: Segment?
   private let steps = Monitor<[AuditStep]>([])
   private var search = MemberSearch()
 
-  /// How many bytes the segments have together.
+  /// The size of all segments.
   let byteCount: Int
 
-  /// Lists the segments and opens the newest, so that what is looked at is of one moment.
+  /// Lists the segments and opens the newest, so that the audit sees the log at one moment.
   init(_ directory: LedgerDirectory) throws(LedgerError) {
     self.directory = directory
-    var segments: [Coming] = []
-    // Where the folder is missing, so is the first segment, which is reported.
+    var segments: [NextSegment] = []
+    // Without the folder the first segment is missing too, which is reported.
     let names = try directory.listIfPresent(Format.logDirectoryName) ?? []
     let firsts = names.compactMap(Format.segmentFirst).sorted()
     for first in firsts {
@@ -59,12 +59,13 @@ final class AuditWalk: BlockSequence {
         if first == firsts.last {
           guard let file = try directory.openFileIfPresent(name) else { continue }
           segments.append(
-            Coming(first: first, name: name, file: file, sizeBytes: try file.sizeBytes()))
+            NextSegment(first: first, name: name, file: file, sizeBytes: try file.sizeBytes()))
         } else if let status = try directory.inspectedStatus(name) {
-          segments.append(Coming(first: first, name: name, file: nil, sizeBytes: status.sizeBytes))
+          segments.append(
+            NextSegment(first: first, name: name, file: nil, sizeBytes: status.sizeBytes))
         }
       } catch {
-        // What may not be used is no damage.
+        // A file that must not be used, such as a symbolic link, is not damage.
         if error.kind == .invalidInput { throw error }
         steps.withLock { $0.append(.finding(AuditFinding(error, file: name, at: first))) }
       }
@@ -73,8 +74,8 @@ final class AuditWalk: BlockSequence {
     byteCount = segments.reduce(0) { $0 + $1.sizeBytes }
   }
 
-  /// What was met up to and including the next block; all the rest at the end.
-  func takeSteps() -> [AuditStep] {
+  /// Removes and returns the steps up to and including the next block, or all that remain.
+  func nextSteps() -> [AuditStep] {
     steps.withLock { steps in
       var end = steps.count
       for (index, step) in steps.enumerated() {
@@ -88,7 +89,9 @@ final class AuditWalk: BlockSequence {
     }
   }
 
-  private func note(_ step: AuditStep) { steps.withLock { $0.append(step) } }
+  private func record(_ step: AuditStep) { steps.withLock { $0.append(step) } }
+
+  private func report(_ finding: AuditFinding) { record(.finding(finding)) }
 
   func next() -> BlockItem? {
     while true {
@@ -99,16 +102,14 @@ final class AuditWalk: BlockSequence {
       }
       let item: BlockItem?
       do throws(LedgerError) { item = try advance(&segment) } catch {
-        note(
-          .finding(
-            AuditFinding(error, file: segment.file.name, block: segment.blockCount, at: nil)))
+        report(AuditFinding(error, file: segment.file.name, block: segment.blockCount, at: nil))
         segment.blockCount += 1
         segment.lastBlock = nil
         segment.offsetBytes = nextMember(after: segment.offsetBytes, segment)
         item = nil
       }
       if segment.offsetBytes >= segment.sizeBytes, item == nil {
-        note(.end(isClosed: segment.isClosed, isNewest: segments.isEmpty))
+        record(.end(isClosed: segment.isClosed, isNewest: segments.isEmpty))
         current = nil
       } else {
         current = segment
@@ -117,7 +118,7 @@ final class AuditWalk: BlockSequence {
     }
   }
 
-  private func begin(_ next: Coming) {
+  private func begin(_ next: NextSegment) {
     let name = next.name
     let file: StorageFile
     do throws(LedgerError) {
@@ -128,30 +129,28 @@ final class AuditWalk: BlockSequence {
         file = found
       }
     } catch {
-      return note(.finding(AuditFinding(error, file: name, at: next.first)))
+      return report(AuditFinding(error, file: name, at: next.first))
     }
     var segment = Segment(first: next.first, file: file, sizeBytes: next.sizeBytes)
     do throws(LedgerError) {
       let header = try search.header(at: 0, of: segment.file, segment.sizeBytes)
       if let header, case .opening = header.detail, try header.isWhole(in: segment.file, at: 0) {
         segment.offsetBytes = header.memberByteCount
-        note(.segment(name: name, first: next.first, opening: header))
+        record(.segment(name: name, first: next.first, opening: header))
       } else {
-        note(.segment(name: name, first: next.first, opening: nil))
-        note(
-          .finding(
-            AuditFinding(.corrupt, name, at: next.first, "its opening member is damaged")))
+        record(.segment(name: name, first: next.first, opening: nil))
+        report(AuditFinding(.corrupt, name, at: next.first, "its opening member is damaged"))
         segment.offsetBytes = nextMember(after: 0, segment)
       }
     } catch {
-      note(.segment(name: name, first: next.first, opening: nil))
-      note(.finding(AuditFinding(error, file: name, at: next.first)))
+      record(.segment(name: name, first: next.first, opening: nil))
+      report(AuditFinding(error, file: name, at: next.first))
       segment.offsetBytes = nextMember(after: 0, segment)
     }
     current = segment
   }
 
-  /// Takes one member; returns it if it is a block.
+  /// Reads one member; returns it if it is a block.
   private func advance(_ segment: inout Segment) throws(LedgerError) -> BlockItem? {
     let offset = segment.offsetBytes
     guard offset < segment.sizeBytes else { return nil }
@@ -160,9 +159,7 @@ final class AuditWalk: BlockSequence {
       return nil
     }
     if segment.isClosed {
-      note(
-        .finding(
-          AuditFinding(.tampered, segment.file.name, at: nil, "bytes follow its closing member")))
+      report(AuditFinding(.tampered, segment.file.name, at: nil, "bytes follow its closing member"))
     }
     let endOffset = offset + header.memberByteCount
     switch header.detail {
@@ -175,35 +172,34 @@ final class AuditWalk: BlockSequence {
       segment.lastBlock = block
       segment.offsetBytes = endOffset
       var mayBeTorn = segments.isEmpty && endOffset == segment.sizeBytes
-      // Where it can't be read, inflating it reports that.
+      // If it cannot be read, inflating it reports that.
       if mayBeTorn { mayBeTorn = (try? header.isWhole(in: segment.file, at: offset)) == false }
-      note(.block(header, block, file: segment.file.name, mayBeTorn: mayBeTorn))
+      record(.block(header, block, file: segment.file.name, mayBeTorn: mayBeTorn))
       return BlockItem(block: block, file: segment.file)
     case .closing:
       guard try header.isWhole(in: segment.file, at: offset) else {
         skip(&segment)
         return nil
       }
-      note(.closing(header, offsetBytes: offset))
+      record(.closing(header, offsetBytes: offset))
       segment.isClosed = true
     case .opening:
-      note(
-        .finding(
-          AuditFinding(
-            .tampered, segment.file.name, block: segment.blockCount, at: nil,
-            "a second opening member is here")))
+      report(
+        AuditFinding(
+          .tampered, segment.file.name, block: segment.blockCount, at: nil,
+          "a second opening member is here"))
     }
     segment.offsetBytes = endOffset
     return nil
   }
 
-  /// Goes on behind what is no member.
+  /// Skips bytes that are not a member.
   private func skip(_ segment: inout Segment) {
     var start = segment.offsetBytes
     var isKnown = false
     if let block = segment.lastBlock, block.endOffsetBytes == start {
-      // The block before may be damaged in the very bytes that say where it ends. Then
-      // inflating it reports it, and these bytes are a part of it.
+      // The previous block may be damaged in the field with its size. Then these bytes are part of
+      // it, and inflating it reports the damage.
       if !search.isWholeMember(at: block.offsetBytes, of: segment.file, segment.sizeBytes) {
         start = block.offsetBytes
         isKnown = true
@@ -214,13 +210,12 @@ final class AuditWalk: BlockSequence {
       let isTorn = next == segment.sizeBytes && segments.isEmpty && !segment.isClosed
       let rest = segment.sizeBytes - start
       if isTorn, rest <= Format.memberByteCountMax {
-        note(.torn(file: segment.file.name, block: segment.blockCount, byteCount: rest))
+        record(.torn(file: segment.file.name, block: segment.blockCount, byteCount: rest))
       } else {
-        note(
-          .finding(
-            AuditFinding(
-              .corrupt, segment.file.name, block: segment.blockCount, at: nil,
-              "the bytes here are not a valid member")))
+        report(
+          AuditFinding(
+            .corrupt, segment.file.name, block: segment.blockCount, at: nil,
+            "the bytes here are not a valid member"))
         segment.blockCount += 1
       }
     }

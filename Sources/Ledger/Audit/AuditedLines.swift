@@ -1,20 +1,20 @@
-// The checks of a run of lines that need nothing else, on whichever thread has the lines.
+// Checks that a run of lines allows by itself, on any thread.
 import Base
 
-/// The leaves of a run of lines, and what is wrong with its lines.
+/// The leaves of a run of lines, and the faults found in it.
 final class AuditedLines: @unchecked Sendable {
-  // Written by the thread that makes it, read by the one that takes it, never by both at a time.
+  // One thread fills it in, then another reads it, never both at once.
   private(set) var leafHashes: [SHA256Digest] = []
   private(set) var firstEventAtMs: Int64 = 0
   private(set) var lastEventAtMs: Int64 = 0
-  /// What the run's events declare of whom verification trusts; malformed ones are left to the projections.
+  /// Well-formed `trust.declared` events. The projections report malformed ones.
   private(set) var trust: [(position: Position, trust: TrustDeclared, byteCount: Int)] = []
-  /// Lines whose digest does not match their data, and the like: the run continues after them.
+  /// Faults of single lines, such as a digest that does not match; the run continues after them.
   private(set) var faults: [(position: Position, cause: String)] = []
-  /// Why the run is not the events that it should be; then the leaves are not complete.
+  /// Why the run ends early. Its leaves are then incomplete.
   private(set) var breach: (position: Position, cause: String)?
 
-  /// Goes over whole lines: form, positions, times, digests, leaves.
+  /// Checks the form, positions, times and digests of lines, and hashes their leaves.
   init(_ bytes: UnsafeRawBufferPointer, firstPosition: Position, count: Int) {
     let hasher = SHA256()
     // The count comes from a header; no line is shorter than this.

@@ -1,9 +1,9 @@
-// Signed heads held against the roots that an audit has computed from the events.
+// Compares signed heads with the roots that an audit computed from the events.
 import Base
 
 extension AuditReport {
-  /// Checks kept checkpoints: their signatures, and their roots.
-  /// - Parameter sizes: those that were kept when the audit began, and whose roots it was asked for.
+  /// Checks the signatures and roots of kept checkpoints.
+  /// - Parameter sizes: the checkpoints that existed when the audit began; it was given the same sizes.
   package mutating func check(_ store: CheckpointStore, sizes: [Int]) {
     for size in sizes {
       let name = CheckpointStore.fileName(size: size)
@@ -16,8 +16,8 @@ extension AuditReport {
     }
   }
 
-  /// Checks that a head that was signed is the beginning of the log.
-  /// - Parameter name: how findings call it.
+  /// Checks that the log begins with the events of a signed head.
+  /// - Parameter name: the name of the head in findings.
   package mutating func check(_ checkpoint: Checkpoint, name: String) {
     checkpointCount += 1
     guard checkpoint.size <= size else {

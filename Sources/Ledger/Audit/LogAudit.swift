@@ -2,80 +2,80 @@
 import Base
 import Glibc
 
-/// Goes over a log once, without a lock and past all damage. Used by one thread.
+/// Reads a log once, without a lock, and continues past damage. Not thread-safe.
 package final class LogAudit {
-  /// Called now and then with the bytes done and the total; ends the audit by throwing.
+  /// Called from time to time with the bytes read and the total. To cancel the audit, throw.
   package typealias Progress = (_ doneBytes: Int, _ totalBytes: Int) throws -> Void
-  /// Given lines that are whole, as they are met; the bytes are valid only meanwhile.
+  /// Receives intact lines in the order of the log. The bytes are valid only during the call.
   typealias Salvage = (AuditedLines, _ bytes: UnsafeRawBufferPointer) throws -> Void
 
-  let directory: LedgerDirectory
+  private let directory: LedgerDirectory
   private let workerCount: Int
   private let hasher = SHA256()
-  var report = AuditReport()
-  /// Sizes whose roots are wanted and not passed yet, descending.
+  private var report = AuditReport()
+  /// Requested tree sizes that are still ahead, descending.
   private var wantedSizes: [Int]
 
-  /// The tree of what was read so far; nil where damage makes it unknowable.
-  var tree: Frontier? = Frontier()
-  /// Whether position, tree and time follow from the events read, not only from a header.
-  var isCertain = true
-  var position: Position = 0
-  /// Where the last block that is whole ended, in this segment: nothing behind it lies before that.
+  /// The tree of the events read so far; nil after damage that hides it.
+  private var tree: Frontier? = Frontier()
+  /// Whether position, tree and time were computed from events, not only copied from a header.
+  private var isCertain = true
+  private var position: Position = 0
+  /// The end of this segment's last intact block: later blocks cannot begin before it.
   private var wholeEnd: Position = 0
-  private(set) var lastEventAtMs: Int64 = 0
+  private var lastEventAtMs: Int64 = 0
 
   private var segmentName = Format.logDirectoryName
   private var segmentFirst: Position = 0
   private var segmentBlockCount = 0
   private var segmentIsWhole = true
   private var segmentIsForeign = false
-  /// Whether the last block's lines are those of this log as far as can be told; faulty lines excepted.
+  /// Whether the last block's lines belong to this log, apart from lines that are faulty themselves.
   private var blockIsSound = false
-  /// A damaged block whose end is not known yet.
-  private var unsettled: AuditFinding?
-  private(set) var tornMember: (file: String, block: Int)?
+  /// A damaged block that is not reported yet, because its end is not known.
+  private var damagedBlock: AuditFinding?
+  private var tornMember: (file: String, block: Int)?
 
   /// - Parameters:
-  ///   - rootsAt: sizes at which the root is to be told, computed from the events.
-  ///   - workers: how many threads inflate and hash; 0 is the calling one.
+  ///   - rootsAt: sizes whose roots the report must contain, computed from the events.
+  ///   - workers: how many threads inflate and hash; 0 uses the calling thread.
   package init(_ directory: LedgerDirectory, rootsAt sizes: [Int] = [], workers: Int = 2) {
     self.directory = directory
     workerCount = min(workers, 64)
     wantedSizes = Set(sizes).sorted(by: >)
   }
 
-  /// Audits the log. Throws only what keeps it from looking at all, and what `progress` throws.
+  /// Audits the log. Throws only errors that prevent the audit, and those of `progress`.
   package func run(progress: Progress = { _, _ in }) throws -> AuditReport {
     try run(progress: progress, salvage: { _, _ in })
   }
 
-  /// The same; `salvage` is called only where there are no workers.
+  /// The same. `salvage` is called only without workers.
   func run(progress: Progress, salvage: Salvage) throws -> AuditReport {
-    // Tails before blocks: one that vanishes meanwhile is in a block by then.
+    // Tails first: a tail that disappears during the audit has been sealed into a block.
     let tails = try AuditTails(directory)
     let walk = try AuditWalk(directory)
     let total = walk.byteCount + tails.byteCount
-    noteRoots()
+    recordRoot()
     if workerCount == 0 {
       try auditInline(walk, tails, total, progress, salvage)
     } else {
       try auditThreaded(walk, tails, total, progress)
     }
-    for step in walk.takeSteps() { take(step, tails) }
+    for step in walk.nextSteps() { process(step, tails) }
     let following = tails.open.first { $0.first >= position }?.first
     if let following, following > position, damageHidesItsEnd {
       position = following
       tree = nil
     }
-    settle(endingAt: following)
+    reportDamagedBlock(endingAt: following)
     if report.segmentCount == 0 {
       find(
         .missing, directory.logPath(Format.segmentName(0)), at: 0, "the first segment is missing")
     }
     try auditTails(tails, salvage)
     for name in tails.temporaryNames {
-      report.note("\(name) is not complete; the next writer completes or removes it")
+      report.addNote("\(name) is not complete; the next writer completes or removes it")
     }
     report.size = position
     report.frontier = tree
@@ -98,7 +98,7 @@ package final class LogAudit {
         result = .failure(error)
       }
       if case .success(nil) = result { return }
-      for step in walk.takeSteps() { take(step, tails, result.map { $0?.result }) }
+      for step in walk.nextSteps() { process(step, tails, result.map { $0?.result }) }
       if case .success(let block?) = result { pipeline.recycle(block) }
       try progress(report.byteCount, total)
     }
@@ -119,7 +119,7 @@ package final class LogAudit {
         result = .success((frontier, lines))
       } catch { result = .failure(error) }
       blockIsSound = false
-      for step in walk.takeSteps() { take(step, tails, result) }
+      for step in walk.nextSteps() { process(step, tails, result) }
       if blockIsSound, case .success((_, let lines)?) = result {
         try salvage(lines, events.bytes)
       }
@@ -127,7 +127,7 @@ package final class LogAudit {
     }
   }
 
-  private func take(
+  private func process(
     _ step: AuditStep, _ tails: AuditTails,
     _ result: Result<BlockResult?, LedgerError> = .success(nil)
   ) {
@@ -137,7 +137,7 @@ package final class LogAudit {
       segmentBlockCount += 1
       report.byteCount += header.memberByteCount
       switch result {
-      case .success((let frontier, let lines)?): take(lines, frontier, header, block, file)
+      case .success((let frontier, let lines)?): checkBlock(lines, frontier, header, block, file)
       case .success(nil): break
       case .failure(let error):
         if mayBeTorn, error.kind == .corruption, error.damage?.verdict != .unreadable {
@@ -156,9 +156,9 @@ package final class LogAudit {
           .corrupt, segmentName, at: position, "its closing member is damaged or missing")
       }
     case .finding(let finding):
-      settle(endingAt: nil)
-      // The walk does not know positions where the bytes do not tell them, nor where it is whole again.
-      unsettled = AuditFinding(
+      reportDamagedBlock(endingAt: nil)
+      // The walk may not know the position, and never where the damage ends.
+      damagedBlock = AuditFinding(
         finding.damage.verdict, finding.damage.file, block: finding.damage.block,
         at: finding.damage.position ?? position, finding.cause)
       segmentIsWhole = false
@@ -166,7 +166,7 @@ package final class LogAudit {
     }
   }
 
-  func find(
+  private func find(
     _ verdict: LedgerError.Verdict, _ file: String, block: Int? = nil, at position: Position?,
     to endPosition: Position? = nil, _ cause: String
   ) {
@@ -175,9 +175,16 @@ package final class LogAudit {
     segmentIsWhole = false
   }
 
+  /// Continues at a position whose tree nothing before it tells.
+  private func resume(at position: Position) {
+    tree = nil
+    isCertain = false
+    self.position = position
+  }
+
   private func begin(_ name: String, _ first: Position, _ opening: MemberHeader?) {
     let isAccountedFor = damageHidesItsEnd
-    settle(endingAt: first)
+    reportDamagedBlock(endingAt: first)
     segmentName = name
     segmentFirst = first
     segmentBlockCount = 0
@@ -221,36 +228,31 @@ package final class LogAudit {
     }
     tree = before
     lastEventAtMs = opening.lastEventAtMs
-    noteRoots()
+    recordRoot()
   }
 
-  private func take(
+  private func checkBlock(
     _ lines: AuditedLines, _ frontier: Frontier, _ header: MemberHeader, _ block: BlockLocation,
     _ file: String
   ) {
     report.blockCount += 1
-    settle(endingAt: block.first)
+    reportDamagedBlock(endingAt: block.first)
     if !place(block, file) { return }
-    for fault in lines.faults {
-      find(.tampered, file, block: block.ordinal, at: fault.position, fault.cause)
+    func find(at position: Position, to end: Position? = nil, _ cause: String) {
+      self.find(.tampered, file, block: block.ordinal, at: position, to: end, cause)
     }
+    for fault in lines.faults { find(at: fault.position, fault.cause) }
     if let breach = lines.breach {
-      find(
-        .tampered, file, block: block.ordinal, at: breach.position, to: block.endPosition,
-        breach.cause)
+      find(at: breach.position, to: block.endPosition, breach.cause)
       adopt(frontier, header.lastEventAtMs)
       return
     }
     report.eventCount += block.eventCount
     if isCertain, lines.firstEventAtMs < lastEventAtMs {
-      find(
-        .tampered, file, block: block.ordinal, at: block.first,
-        "the event's time is earlier than the previous event's")
+      find(at: block.first, "the event's time is earlier than the previous event's")
     }
     if header.lastEventAtMs != lines.lastEventAtMs {
-      find(
-        .tampered, file, block: block.ordinal, at: block.first,
-        "its header's time does not match its last event")
+      find(at: block.first, "its header's time does not match its last event")
     }
     extend(by: lines)
     blockIsSound = !segmentIsForeign
@@ -258,18 +260,17 @@ package final class LogAudit {
       if isCertain {
         blockIsSound = false
         find(
-          .tampered, file, block: block.ordinal, at: block.first, to: block.endPosition,
-          "its events do not match its header's tree")
+          at: block.first, to: block.endPosition, "its events do not match its header's tree")
       }
       tree = frontier
     }
     position = block.endPosition
     wholeEnd = position
-    // What follows is compared with this block from now on.
+    // Later blocks are compared with this one.
     isCertain = true
   }
 
-  /// Whether a block continues the log, or at least follows after a gap.
+  /// Whether a block continues the log, or follows a gap.
   private func place(_ block: BlockLocation, _ file: String) -> Bool {
     if block.first == position { return true }
     if block.first < (isCertain ? position : wholeEnd) {
@@ -283,13 +284,11 @@ package final class LogAudit {
         .missing, file, block: block.ordinal, at: position, to: block.first,
         "no block holds the events before position \(block.first)")
     }
-    isCertain = false
-    position = block.first
-    tree = nil
+    resume(at: block.first)
     return true
   }
 
-  /// Takes a header's word where nothing better can be had.
+  /// Continues from a header's tree and time where the events cannot be read.
   private func adopt(_ frontier: Frontier, _ timeMs: Int64) {
     tree = frontier
     position = frontier.size
@@ -301,8 +300,8 @@ package final class LogAudit {
   private func fail(
     _ error: LedgerError, _ header: MemberHeader, _ block: BlockLocation, _ file: String
   ) {
-    settle(endingAt: block.first)
-    unsettled = AuditFinding(
+    reportDamagedBlock(endingAt: block.first)
+    damagedBlock = AuditFinding(
       error.damage?.verdict ?? .unreadable, file, block: block.ordinal,
       at: isCertain ? position : block.first, error.cause)
     segmentIsWhole = false
@@ -312,49 +311,49 @@ package final class LogAudit {
     }
   }
 
-  /// Reports the last damaged block, now that it shows where the log is whole again: its own header
-  /// may be what is damaged.
-  private func settle(endingAt end: Position?) {
-    guard let finding = unsettled else { return }
-    unsettled = nil
+  /// Reports the last damaged block. Only the next intact part tells where the damage ends: the
+  /// damage may be in the block's own header.
+  private func reportDamagedBlock(endingAt end: Position?) {
+    guard let finding = damagedBlock else { return }
+    damagedBlock = nil
     let isBehind = (end ?? 0) > (finding.damage.position ?? 0)
     report.add(
       AuditFinding(
         finding.damage, endPosition: isBehind ? end : nil, cause: finding.cause))
   }
 
-  /// Whether the last block was damaged so that nothing tells how many events it held: what is whole again
-  /// behind it may begin anywhere.
-  private var damageHidesItsEnd: Bool { unsettled?.damage.position == position }
+  /// Whether the last block's damage hides how many events it held: the next intact part may begin
+  /// at any position.
+  private var damageHidesItsEnd: Bool { damagedBlock?.damage.position == position }
 
-  func extend(by lines: AuditedLines) {
+  private func extend(by lines: AuditedLines) {
     lastEventAtMs = lines.lastEventAtMs
     for (position, trust, byteCount) in lines.trust {
-      report.note(trust, at: position, byteCount: byteCount)
+      report.addTrust(trust, at: position, byteCount: byteCount)
     }
     guard var tree else { return }
     self.tree = nil
     for leafHash in lines.leafHashes {
       tree.append(leafHash: leafHash, hasher)
-      if tree.size == wantedSizes.last {
-        wantedSizes.removeLast()
-        report.roots[tree.size] = tree.root(hasher)
-      }
+      if tree.size == wantedSizes.last { recordRoot(of: tree) }
     }
     self.tree = tree
   }
 
   /// Records the tree's current root if it was requested.
-  private func noteRoots() {
+  private func recordRoot() {
     wantedSizes.removeAll { $0 < position || $0 < 0 }
-    guard let tree, wantedSizes.last == tree.size else { return }
+    if let tree, wantedSizes.last == tree.size { recordRoot(of: tree) }
+  }
+
+  private func recordRoot(of tree: Frontier) {
     wantedSizes.removeLast()
     report.roots[tree.size] = tree.root(hasher)
   }
 
   private func close(_ header: MemberHeader, _ offset: Int) {
     report.byteCount += header.memberByteCount
-    settle(endingAt: header.endPosition)
+    reportDamagedBlock(endingAt: header.endPosition)
     guard case .closing(let blockCount, let byteCount, let root) = header.detail else { return }
     if header.first == segmentFirst, header.endPosition > position {
       if isCertain, blockCount > segmentBlockCount {
@@ -368,7 +367,7 @@ package final class LogAudit {
         tree = nil
       }
     }
-    // Where the segment is damaged that was said; its closing member then can't match.
+    // A damaged segment is already reported, and its closing member cannot match.
     guard segmentIsWhole else { return }
     guard header.first == segmentFirst, header.endPosition == position,
       blockCount == segmentBlockCount, byteCount == offset, root == tree?.root(hasher),
@@ -381,7 +380,153 @@ package final class LogAudit {
   }
 }
 
-/// What inflating and hashing a block gives.
+// MARK: Tails, after all blocks
+
+extension LogAudit {
+  /// Audits the tails, the first of which begins where the blocks end. Intact events go to `salvage`.
+  private func auditTails(_ tails: AuditTails, _ salvage: Salvage) throws {
+    if let torn = tornMember {
+      if tails.open.contains(where: { $0.first == position }) {
+        report.addNote(
+          "\(torn.file) ends with a truncated block whose events are in a tail; the next "
+            + "writer removes the block")
+      } else if isBeingWritten() {
+        report.addNote("\(torn.file) grew while it was read")
+      } else {
+        find(
+          .missing, torn.file, block: torn.block, at: position,
+          "its last member is damaged and no tail holds its events")
+      }
+    }
+    for finding in tails.findings { report.add(finding) }
+    let blocksEnd = position
+    for (index, tail) in tails.open.enumerated() {
+      report.tailCount += 1
+      if tail.first < blocksEnd {
+        auditCovered(tail, blocksEnd)
+        continue
+      }
+      if tail.first > position {
+        find(
+          .missing, directory.logPath(Format.tailName(position)), at: position, to: tail.first,
+          "no tail begins where the log ends")
+        resume(at: tail.first)
+      }
+      let content: ByteBuffer
+      do throws(LedgerError) { content = try tail.content() } catch {
+        if error.isOfVanishedTail { throw sealedError(tail) }
+        report.add(AuditFinding(error, file: tail.file.name, at: position))
+        isCertain = false
+        continue
+      }
+      try auditTail(tail, content, isNewest: index == tails.open.count - 1, salvage)
+    }
+  }
+
+  /// Whether a writer was active, which looks like a torn member: it created and removed the member's
+  /// tail after the tails were opened, and the log is intact by now.
+  private func isBeingWritten() -> Bool {
+    guard let reader = try? LogReader(directory) else { return false }
+    return reader.damage == nil && reader.head.size > position
+  }
+
+  /// A tail that was sealed before it could be read, because the limit of open files is low, is no damage.
+  private func sealedError(_ tail: AuditTails.Tail) -> LedgerError {
+    LedgerError(
+      .inputOutput, operation: "audit", object: tail.file.name,
+      cause: "it was sealed during the audit, and the limit of open files is too low to keep it "
+        + "open; raise the limit, or try again")
+  }
+
+  private func auditCovered(_ tail: AuditTails.Tail, _ blocksEnd: Position) {
+    let end: Position
+    do throws(LedgerError) {
+      end = try TailView.coveredEnd(try tail.file.opened(), first: tail.first, ByteBuffer())
+    } catch {
+      if error.isOfVanishedTail { return }
+      return report.add(AuditFinding(error, file: tail.file.name, at: tail.first))
+    }
+    if end > blocksEnd, isCertain {
+      find(
+        .tampered, tail.file.name, at: blocksEnd,
+        "it holds events beyond the block that covers it")
+    } else if report.findings.contains(where: { $0.touches(tail.first..<max(end, tail.first + 1)) })
+    {
+      report.addNote(
+        "\(tail.file.name) was sealed, but the log is damaged there: keep this file; the next "
+          + "writer compares the two")
+    } else {
+      report.addNote("\(tail.file.name) is sealed already")
+    }
+  }
+
+  private func auditTail(
+    _ tail: AuditTails.Tail, _ content: ByteBuffer, isNewest: Bool, _ salvage: Salvage
+  ) throws {
+    let name = tail.file.name
+    report.byteCount += content.count
+    var offset = 0
+    while offset < content.count {
+      let rest = UnsafeRawBufferPointer(rebasing: content.bytes[offset...])
+      if let header = FrameHeader(rest), header.isWhole(in: rest) {
+        let events = UnsafeRawBufferPointer(
+          rebasing: rest[header.headerByteCount..<header.frameByteCount])
+        if let lines = checkFrame(header, events, name) { try salvage(lines, events) }
+        offset += header.frameByteCount
+        continue
+      }
+      let search = AuditTails.nextFrame(rest)
+      guard let next = search.frame else {
+        if !search.isTorn {
+          find(.corrupt, name, at: position, "what stands here is no frame, nor one cut short")
+        } else if isNewest {
+          report.addNote(
+            "\(name) ends with \(rest.count) bytes of a write that was cut short; the next "
+              + "writer removes them")
+        } else {
+          find(.corrupt, name, at: position, "a frame is damaged and a newer tail follows")
+        }
+        return
+      }
+      find(.corrupt, name, at: position, to: next.first, "a frame is damaged")
+      resume(at: next.first)
+      offset += next.offsetBytes
+    }
+  }
+
+  /// Returns the lines if they are intact.
+  private func checkFrame(
+    _ header: FrameHeader, _ events: UnsafeRawBufferPointer, _ name: String
+  ) -> AuditedLines? {
+    if header.first != position {
+      let isGap = header.first > position
+      find(
+        isGap ? .missing : .tampered, name, at: position, to: isGap ? header.first : nil,
+        "a frame of position \(header.first) is here")
+      resume(at: header.first)
+    }
+    let lines = AuditedLines(
+      events, firstPosition: header.first, count: header.eventCount)
+    for fault in lines.faults { find(.tampered, name, at: fault.position, fault.cause) }
+    if let breach = lines.breach {
+      find(.tampered, name, at: breach.position, to: header.endPosition, breach.cause)
+      tree = nil
+      isCertain = false
+    } else {
+      if isCertain, lines.firstEventAtMs < lastEventAtMs {
+        find(
+          .tampered, name, at: header.first,
+          "the event's time is earlier than the previous event's")
+      }
+      report.eventCount += header.eventCount
+      extend(by: lines)
+    }
+    position = header.endPosition
+    return lines.breach == nil ? lines : nil
+  }
+}
+
+/// The result of inflating and hashing a block.
 private typealias BlockResult = (frontier: Frontier, lines: AuditedLines)
 
 extension InflatedBlock {

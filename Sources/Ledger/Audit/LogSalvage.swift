@@ -1,32 +1,32 @@
-// Reading past damage: every whole event once, and an exact account of what was left out.
+// Reads past damage: delivers every intact event once, and lists exactly what was left out.
 import Glibc
 
 /// The outcome of reading past damage.
 package struct SalvageReport: Sendable {
-  /// The audit that was made on the way: why things were left out.
+  /// The audit made at the same time: it says why events were left out.
   package let audit: AuditReport
-  /// Positions up to the log's end whose events are not whole or not there, ascending, none touching the next.
+  /// Positions of damaged or missing events, ascending; adjacent ranges are joined.
   package let leftOut: [Range<Position>]
 
   /// How many events were left out.
   package var leftOutCount: Int { leftOut.reduce(0) { $0 + $1.count } }
 }
 
-/// Hands out what is whole in a log that is not. Needs no lock; used by one thread.
+/// Delivers the intact events of a damaged log. Needs no lock. Not thread-safe.
 package struct LogSalvage {
   private let directory: LedgerDirectory
 
   package init(_ directory: LedgerDirectory) { self.directory = directory }
 
-  /// Hands out every whole event in ascending order, each position once: an event counts as whole when its
-  /// block or frame is, and its digest is that of its data. Throws what keeps it from looking at all, and
-  /// what the closures throw.
+  /// Delivers every intact event in ascending order, each position once. An event is intact if its block
+  /// or frame is, and its digest matches its data. Throws errors that prevent reading, and those of the
+  /// closures.
   package func run(
     progress: LogAudit.Progress = { _, _ in }, _ body: (EventLine) throws -> Void
   ) throws -> SalvageReport {
     var next: Position = 0
     var leftOut: [Range<Position>] = []
-    func leave(upTo position: Position) {
+    func skip(upTo position: Position) {
       guard position > next else { return }
       if let last = leftOut.last, last.upperBound == next {
         leftOut[leftOut.count - 1] = last.lowerBound..<position
@@ -39,14 +39,14 @@ package struct LogSalvage {
       let faulty = Set(lines.faults.map(\.position))
       var eventLines = EventLines(bytes)
       while let text = eventLines.next(), let event = EventLine(text) {
-        // A block that repeats what was handed out is in the findings.
+        // A block that repeats earlier events is a finding.
         guard event.position >= next, !faulty.contains(event.position) else { continue }
-        leave(upTo: event.position)
+        skip(upTo: event.position)
         try body(event)
         next = event.position + 1
       }
     }
-    leave(upTo: report.size)
+    skip(upTo: report.size)
     return SalvageReport(audit: report, leftOut: leftOut)
   }
 }

@@ -1,16 +1,16 @@
-// Finding whole members in a segment where some of its bytes are damaged or can't be read.
+// Finds whole members in a segment that is damaged or partly unreadable.
 import Glibc
 
-/// Looks for members by their first bytes and their checksum. One for an audit: what it may spend is limited.
+/// Finds members by their first bytes and their checksum. An audit uses one, because its budgets are for all of it.
 struct MemberSearch {
   private static let windowByteCount = 1 << 20
-  /// What the system reads at once: where one byte is unreadable, so are these.
+  /// The unit of reading: one unreadable byte makes all of these unreadable.
   private static let pageByteCount = 4096
 
   private let header = ByteBuffer(capacity: Format.memberHeaderByteCountMax)
-  // Crafted bytes could hold a plausible member at every place: checksums are limited in all.
+  // Crafted bytes could have a plausible member at every offset: limits the bytes that are checksummed.
   private var checksumBudgetBytes = 1 << 32
-  // A dying disk may take seconds for each read that fails.
+  // A dying disk may take seconds for each failing read.
   private var failureBudget = 4096
 
   /// The header of the member at an offset; nil where there is none that fits into the file.
@@ -29,7 +29,7 @@ struct MemberSearch {
     return found.flatMap { try? $0.isWhole(in: file, at: offsetBytes) } ?? false
   }
 
-  /// Where the next whole member begins behind an offset; nil where none does. What can't be read is passed over.
+  /// The offset of the next whole member; nil if there is none. Skips unreadable bytes.
   mutating func next(after offsetBytes: Int, in file: StorageFile, _ sizeBytes: Int) -> Int? {
     let window = ByteBuffer(capacity: Self.windowByteCount)
     var start = offsetBytes + 1
@@ -46,14 +46,14 @@ struct MemberSearch {
         }
         place = found + 1
       }
-      // A start that the window's end cuts is looked for again.
+      // The next window includes a start that this window's end may cut.
       start += count == Self.windowByteCount ? count - Format.memberStart.count + 1 : count
     }
     return nil
   }
 
-  /// Reads a part of a file, page by page where it can't be read at once. Pages that can't be read are zeros:
-  /// nothing begins in them. False where the file became shorter, or too much can't be read.
+  /// Reads a part of a file, page by page if reading it at once fails. Unreadable pages become zeros, in
+  /// which no member begins. Returns false if the file became shorter or too many pages are unreadable.
   private mutating func fill(
     _ window: ByteBuffer, _ count: Int, from start: Int, of file: StorageFile
   ) -> Bool {
@@ -78,7 +78,7 @@ struct MemberSearch {
     return true
   }
 
-  /// The offsets of the bytes that every member starts with.
+  /// The next offset of the bytes that every member starts with.
   private static func memberStart(_ bytes: UnsafeRawBufferPointer, from: Int) -> Int? {
     guard let base = bytes.baseAddress else { return nil }
     let start = Format.memberStart
@@ -98,7 +98,7 @@ struct MemberSearch {
 }
 
 extension MemberHeader {
-  /// Whether the member at an offset of a file is whole: the bytes that this header speaks of, with its checksum.
+  /// Whether the file has this header's whole member at an offset, with its checksum.
   func isWhole(in file: StorageFile, at offsetBytes: Int) throws(LedgerError) -> Bool {
     let member = ByteBuffer(capacity: memberByteCount)
     return try file.readWhole(memberByteCount, offsetBytes: offsetBytes, into: member)
