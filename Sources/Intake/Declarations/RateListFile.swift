@@ -30,7 +30,7 @@ package enum RateListFile {
       do throws(CSVError) {
         guard let record = try reader.next() else { break }
         if let layout {
-          layout.take(record, &collector)
+          layout.read(record, &collector)
         } else {
           layout = RateLayout(header: record, &collector)
           // Without its columns no line can be judged.
@@ -168,17 +168,17 @@ private enum RateLayout {
     return collector.problems.count == problemCount ? columns : nil
   }
 
-  func take(_ record: CSVRecord, _ collector: inout RateCollector) {
+  func read(_ record: CSVRecord, _ collector: inout RateCollector) {
     switch self {
     case .plain(let map):
       if let cells = map.cells(of: record, problems: &collector.problems) {
-        takePlain(cells, record.line, &collector)
+        readPlain(cells, record.line, &collector)
       }
-    case .wide(let columns, let base): takeWide(record, columns, base, &collector)
+    case .wide(let columns, let base): readWide(record, columns, base, &collector)
     }
   }
 
-  private func takePlain(_ cells: [String], _ line: Int, _ collector: inout RateCollector) {
+  private func readPlain(_ cells: [String], _ line: Int, _ collector: inout RateCollector) {
     var reasons: [String] = []
     let date = try? CivilDate(parsing: cells[0])
     let (base, quote) = (Currency.parse(cells[1]), Currency.parse(cells[2]))
@@ -200,7 +200,7 @@ private enum RateLayout {
     }
   }
 
-  private func takeWide(
+  private func readWide(
     _ record: CSVRecord, _ columns: [Currency?], _ base: Currency,
     _ collector: inout RateCollector
   ) {

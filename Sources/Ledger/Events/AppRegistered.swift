@@ -15,7 +15,7 @@ package struct AppRegistered: Equatable, Sendable {
   package var appFamilyID: String
   package var name: String
   package var bundleIDs: [String]
-  /// The declared products, in the order given; none declared means that any product is taken.
+  /// The declared products, in the order given; an empty list allows any product.
   package var products: [Product]
 
   package struct Product: Equatable, Sendable {

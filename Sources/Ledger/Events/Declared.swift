@@ -1,11 +1,11 @@
 // prices.declared and rates.declared: prices and exchange rates from an operator.
 package import JSON
 
-/// A price list. A later declaration does not erase an earlier one; the rules say which entry holds.
+/// A price list. A later declaration does not erase an earlier one; the rules choose the entry that applies.
 package struct PricesDeclared: Equatable, Sendable {
   package struct Entry: Equatable, Sendable {
     package var productID: String
-    /// ISO 3166-1 alpha-2; nil holds for the countries that have no entry of their own.
+    /// ISO 3166-1 alpha-2; nil applies to countries without an entry of their own.
     package var countryCode: String?
     /// ISO 4217.
     package var currency: String

@@ -1,4 +1,4 @@
-// The catalogue: which types of events there are, in which version they are written now.
+// The catalogue: the types of events and their current versions.
 package import JSON
 
 /// The types of events that a ledger holds.
@@ -7,7 +7,7 @@ package enum EventType: String, CaseIterable, Sendable {
   case appRegistered = "app.registered"
   /// A receipt was uploaded.
   case receiptUploaded = "receipt.uploaded"
-  /// A verification of an upload has a result.
+  /// A verification of an upload produced a result.
   case receiptVerified = "receipt.verified"
   /// A price list was declared.
   case pricesDeclared = "prices.declared"
@@ -15,9 +15,9 @@ package enum EventType: String, CaseIterable, Sendable {
   case ratesDeclared = "rates.declared"
   /// A snapshot of the projections was made.
   case snapshotCreated = "snapshot.created"
-  /// The log was accepted as it is, though something recorded another history.
+  /// An operator accepted the log, although something recorded another history.
   case historyAccepted = "history.accepted"
-  /// Whom verification trusts was set, or has changed.
+  /// The trust of verification was set or changed.
   case trustDeclared = "trust.declared"
 
   /// The version in which this program writes the type.
@@ -57,13 +57,13 @@ package enum EventError: Error, Equatable, Sendable, CustomStringConvertible {
   case newerVersion(EventType, version: Int)
   /// No upcaster leads from this version to the next.
   case missingUpcaster(EventType, version: Int)
-  /// The data is not what the type promises.
+  /// The data is not valid JSON.
   case malformed(EventType, JSONError)
-  /// A field that the type promises is missing or impossible.
+  /// A required field is missing, or a field is invalid.
   case badField(EventType, field: String)
 
-  /// The type and the member at fault, as the exception `malformed_event` names them; nil where the event is one of
-  /// another program's version, which tells nothing about the event itself.
+  /// The type and the faulty member, as the exception `malformed_event` names them. Nil if only the version of
+  /// the program is at fault, not the event.
   package var malformation: String? {
     switch self {
     case .malformed(let type, _): "\(type.rawValue) data"

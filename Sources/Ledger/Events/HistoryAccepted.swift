@@ -1,8 +1,8 @@
-// history.accepted: an operator accepted the log as it is, though something recorded another one.
+// history.accepted: an operator accepted the log, although something recorded another history.
 package import Base
 package import JSON
 
-/// The history that was given up: only this event records it from then on.
+/// The history that was given up. From then on only this event records it.
 package struct HistoryAccepted: Equatable, Sendable {
   /// A position in a history.
   package struct Head: Equatable, Sendable {
@@ -18,9 +18,9 @@ package struct HistoryAccepted: Equatable, Sendable {
 
   /// The log's head when it was accepted.
   package var log: Head
-  /// How far the projections had come, and on which history; nil where they rested on this one, or there were none.
+  /// The projections' position in the other history; nil if they agreed with the log or did not exist.
   package var projections: Head?
-  /// The signed heads that were remembered; nil where they agreed with the log and the kept checkpoints.
+  /// The signed heads that were remembered; nil if they agreed with the log and the kept checkpoints.
   package var heads: SignedHeads?
 
   package init(log: Head, projections: Head?, heads: SignedHeads?) {

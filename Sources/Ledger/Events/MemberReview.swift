@@ -1,7 +1,7 @@
-// What decoding an event found of its members: those that are missing, and those that are not what they must be.
+// Collects the missing and the invalid members while an event is decoded.
 import JSON
 
-/// Which members of one event were met and are wrong, each by its place in the catalogue's list of its type.
+/// The members of one event that were present, and those that were invalid, by their index in the catalogue's list.
 struct MemberReview {
   private var met: UInt32 = 0
   private var wrong: UInt32 = 0

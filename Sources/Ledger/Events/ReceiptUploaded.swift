@@ -2,7 +2,7 @@
 import Base
 package import JSON
 
-/// What an upload is made of when it is recorded.
+/// The content of an upload's event.
 package struct ReceiptUploaded {
   /// How an upload reached the ledger.
   package enum Origin: Equatable, Sendable {
@@ -43,7 +43,7 @@ package struct ReceiptUploaded {
     self.origin = origin
   }
 
-  /// The event's data. The receipt is last, so that a reader that doesn't need it is done before it.
+  /// The event's data. The receipt is last, so that a reader that does not need it can stop before it.
   /// - Parameter receipt: the receipt's normalised base64.
   package func data(receipt: JSONBytes) -> [UInt8] {
     var writer = JSONWriter()
@@ -78,14 +78,14 @@ package struct ReceiptUploaded {
   }
 }
 
-/// An upload as the fold reads it: places in the event's bytes, nothing copied.
+/// An upload as the fold reads it: its members point into the event's bytes.
 package struct ReceiptUploadedView {
   package private(set) var receiptID: JSONString?
   package private(set) var appFamilyID: JSONString?
   package private(set) var style: JSONString?
   package private(set) var bundleID: JSONString?
   package private(set) var receiptSHA256Hex: JSONString?
-  /// Epoch milliseconds; nil where the event names no time of its own.
+  /// Epoch milliseconds; nil if the event has no time of its own.
   package private(set) var occurredAtMs: Int64?
   package private(set) var isImport = false
   package private(set) var line: Int64?
@@ -141,7 +141,7 @@ package struct ReceiptUploadedView {
     }
   }
 
-  /// The one string that the rest of the data is to be; nil where it is anything else.
+  /// The string that makes up the rest of the data; nil if the rest is anything else.
   private static func lastString(_ rest: JSONBytes) -> JSONString? {
     var cursor = JSONCursor(rest)
     guard let text = try? cursor.readString(), cursor.offset == rest.count else { return nil }

@@ -10,7 +10,7 @@ package enum Authority: String, Sendable {
   case appStore = "app_store"
 }
 
-/// What a verification came to.
+/// The outcome of a verification.
 package enum Outcome: String, Sendable {
   case valid, invalid, unreachable
 }
@@ -24,25 +24,25 @@ package enum Endpoint: String, Sendable {
 package enum ReplySource: Equatable, Sendable {
   /// The host that answered, with its port where the URL names one.
   case host(String)
-  /// It came with an import: this program did not ask.
+  /// An import brought it; this program sent no request.
   case imported
 
   /// The `via` of a verification whose reply an import brought.
   package static let importWord = "import"
 }
 
-/// What a verification's result is made of when it is recorded.
+/// The content of a verification's event.
 package struct ReceiptVerified {
-  /// What the App Store said, if it said anything.
+  /// The App Store's reply.
   package enum Reply {
     case none
     /// One JSON value as sent, without white space between tokens.
     case json([UInt8])
-    /// What is no JSON: its first 64 KiB, in base64.
+    /// The first 64 KiB, in base64, of a reply that is not JSON.
     case other(base64: [UInt8])
     /// The position of an earlier verification whose reply was used again.
     case reused(Int)
-    /// That of a verification of the same append: its position is to be put in before the last byte.
+    /// The same for a verification in the same append: its position is inserted before the last byte.
     case reusedOfSameAppend
   }
 
@@ -53,10 +53,10 @@ package struct ReceiptVerified {
   package var reason: String?
   package var attempt: Int
   package var endpoint: Endpoint?
-  /// Whether the reply was compared with the receipt, and what spoke against it: `none`, or why it does not fit.
-  /// Nil where there was nothing to compare; events of earlier versions say nothing.
+  /// `none` if the reply matches the receipt, else why it does not. Nil if they were not compared, and in
+  /// events of earlier programs.
   package var mismatch: String?
-  /// Where the reply came from; nil where there is none, or where that was not recorded.
+  /// Where the reply came from; nil if there is none or its source was not recorded.
   package var source: ReplySource?
   /// Epoch milliseconds.
   package var occurredAtMs: Int64
@@ -68,14 +68,14 @@ package struct ReceiptVerified {
     self.attempt = attempt
   }
 
-  /// The `mismatch` of a reply that was compared and fits.
+  /// The `mismatch` of a reply that matches the receipt.
   package static let noMismatch = "none"
 
-  /// The place in `data(upload: nil, …)` where the digits of the upload's position belong.
+  /// The offset in `data(upload: nil, …)` where the digits of the upload's position are inserted.
   package static let uploadOffsetBytes = #"{"upload":"#.utf8.count
 
-  /// The event's data. The reply is last, so that a reader need not walk through it to find its end.
-  /// - Parameter upload: the upload's position; nil leaves it out, to be put in at `uploadOffsetBytes`.
+  /// The event's data. The reply is last, so that a reader need not scan it to find its end.
+  /// - Parameter upload: the upload's position; nil omits it, for insertion at `uploadOffsetBytes`.
   package func data(upload: Int?, reply: Reply) -> [UInt8] {
     var writer = JSONWriter()
     if case .json(let bytes) = reply { writer.reserve(bytes.count + 320) }
@@ -121,7 +121,7 @@ package struct ReceiptVerified {
   }
 }
 
-/// A verification's result as the fold reads it: places in the event's bytes, nothing copied.
+/// A verification as the fold reads it: its members point into the event's bytes.
 package struct ReceiptVerifiedView {
   /// The upload's position.
   package private(set) var upload = -1

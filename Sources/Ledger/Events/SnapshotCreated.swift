@@ -1,9 +1,9 @@
-// snapshot.created: a snapshot of the projections was made, and what it must hold.
+// snapshot.created: a snapshot of the projections was made; its position and digests.
 package import Base
 package import JSON
 
-/// What vouches for a snapshot: only a process that may append can record it, and it reveals nothing of
-/// the snapshot's content.
+/// Authenticates a snapshot: only a process that may append can record it. It reveals nothing of the
+/// snapshot's content.
 package struct SnapshotCreated: Equatable, Sendable {
   /// A projection in the snapshot.
   package struct Version: Equatable, Sendable {
@@ -13,7 +13,7 @@ package struct SnapshotCreated: Equatable, Sendable {
     package init(name: String, version: Int) { (self.name, self.version) = (name, version) }
   }
 
-  /// How many events the snapshot has folded.
+  /// The number of events that the snapshot contains.
   package var size: Int
   /// The root of the tree of these events.
   package var root: SHA256Digest

@@ -2,9 +2,9 @@
 package import Base
 package import JSON
 
-/// The App Store and the certificates that verifications rest on, as they were in force when it was appended.
+/// The App Store's hosts and the certificates that verifications trust from this event on.
 package struct TrustDeclared: Equatable, Sendable {
-  /// A certificate that transaction receipts are checked with.
+  /// A certificate that verifies transaction receipts.
   package struct Certificate: Equatable, Sendable {
     /// The subject's common name; empty where it has none.
     package var name: String
@@ -14,12 +14,12 @@ package struct TrustDeclared: Equatable, Sendable {
     package init(name: String, sha256: SHA256Digest) { (self.name, self.sha256) = (name, sha256) }
   }
 
-  /// The host that is asked about receipts of Production, with its port where the URL names one.
+  /// The host that verifies receipts of Production, with its port if the URL has one.
   package var productionHost: String
   package var sandboxHost: String
   /// SHA-256 fingerprints of the pinned roots, Apple's included, ascending.
   package var roots: [SHA256Digest]
-  /// Those that were configured; Apple's come with the program. Ascending by fingerprint.
+  /// The configured ones, without those of the program. Ascending by fingerprint.
   package var intermediates: [Certificate]
   /// SHA-256 fingerprints of signers of `Xcode` and `LocalTesting` receipts, ascending.
   package var localTestingSigners: [SHA256Digest]

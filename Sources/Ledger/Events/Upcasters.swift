@@ -1,46 +1,26 @@
-// Old versions of events, read as the current ones. Stored bytes are never rewritten for a schema's sake.
+// Converts old versions of events to the current ones. Stored bytes are never rewritten.
 package import JSON
 
 /// Turns the data of one version of a type into that of the next.
 package struct Upcaster: Sendable {
   package let type: EventType
-  /// The version that it reads; it returns the one after it.
+  /// The version that it reads; its result has the next one.
   package let fromVersion: Int
   package let upcast: @Sendable (JSONValue) throws(JSONError) -> JSONValue
-
-  package init(
-    _ type: EventType, fromVersion: Int,
-    upcast: @escaping @Sendable (JSONValue) throws(JSONError) -> JSONValue
-  ) {
-    self.type = type
-    self.fromVersion = fromVersion
-    self.upcast = upcast
-  }
 }
 
 /// The chain of upcasters of all types.
 package struct Upcasters: Sendable {
-  /// Those of this program. Each change of a type's data adds one here and raises its current version.
-  package static let standard = Upcasters([])
+  /// The upcasters of this program. Each change of a type's data adds one here and raises its current version.
+  package static let standard = Upcasters(steps: [])
 
   private let steps: [Upcaster]
-  private let currentVersions: [EventType: Int]
-
-  /// `currentVersions` overrides the catalogue's, so that a chain can be tried before it is needed.
-  package init(_ steps: [Upcaster], currentVersions: [EventType: Int] = [:]) {
-    self.steps = steps
-    self.currentVersions = currentVersions
-  }
-
-  private func currentVersion(of type: EventType) -> Int {
-    currentVersions[type] ?? type.currentVersion
-  }
 
   /// The data in the current version, or nil where `data` is that already.
   package func upcast(
     _ type: EventType, version: Int, data: JSONBytes
   ) throws(EventError) -> [UInt8]? {
-    let current = currentVersion(of: type)
+    let current = type.currentVersion
     if version == current { return nil }
     if version > current { throw .newerVersion(type, version: version) }
     var chain: [Upcaster] = []

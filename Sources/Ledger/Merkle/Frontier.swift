@@ -32,7 +32,7 @@ package enum TreeHash {
 }
 
 /// A tree of any size as the roots of its perfect subtrees, from the largest (left) to the
-/// smallest: all that is needed to append leaves and to tell the root.
+/// smallest: enough to append leaves and to compute the root.
 package struct Frontier: Sendable, Hashable {
   /// How many leaves the tree has.
   package private(set) var size: Int
@@ -45,7 +45,7 @@ package struct Frontier: Sendable, Hashable {
     roots = []
   }
 
-  /// Reads the roots of a tree of this size; nil unless there are exactly as many as it has.
+  /// Reads the roots of a tree of this size; nil if their number does not match the size.
   package init?(size: Int, bytes: UnsafeRawBufferPointer) {
     guard size >= 0, bytes.count == Frontier.byteCount(size: size) else { return nil }
     self.size = size
@@ -58,7 +58,7 @@ package struct Frontier: Sendable, Hashable {
     }
   }
 
-  /// How many bytes the roots of a tree of this size take.
+  /// The size in bytes of the roots of a tree of this size.
   package static func byteCount(size: Int) -> Int { size.nonzeroBitCount * SHA256Digest.byteCount }
 
   /// The roots, one after the other; read again with the size.

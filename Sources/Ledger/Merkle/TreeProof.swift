@@ -1,4 +1,4 @@
-// Inclusion and consistency proofs of RFC 6962: made from a tree, and checked without it.
+// Inclusion and consistency proofs of RFC 6962: created from a tree, verified without it.
 package import Base
 
 /// A tree that proofs are made from.
@@ -43,7 +43,7 @@ package enum TreeProof {
     return try roots(ranges.reversed(), tree, hasher)
   }
 
-  /// `PROOF(from, D[to])`: the hashes that both trees are made of. Empty where one of them is.
+  /// `PROOF(from, D[to])`: the hashes that both trees are made of. Empty if one of the trees is.
   package static func consistency(
     from: Int, to: Int, _ tree: some TreeSource
   ) throws(LedgerError) -> [SHA256Digest] {
@@ -83,7 +83,7 @@ package enum TreeProof {
     return result
   }
 
-  /// The root of a subtree: a range as proofs meet it, aligned to the power of two that holds it.
+  /// The root of a subtree: a range of a proof, aligned to the power of two that contains it.
   private static func root(
     _ range: Range<Int>, _ tree: some TreeSource, _ hasher: SHA256
   ) throws(LedgerError) -> SHA256Digest {
@@ -91,7 +91,7 @@ package enum TreeProof {
     if count == 1 { return try tree.leafHash(at: range.lowerBound) }
     var roots: [SHA256Digest]
     if range.upperBound & count == 0, count.nonzeroBitCount == 1 {
-      // A right child is in no frontier, but all its parts are in the last frontier before it.
+      // No frontier has a right child's root, but the last frontier before its end has all its parts.
       let before = try tree.frontier(at: range.upperBound - 1)
       roots = before.roots.suffix((count - 1).nonzeroBitCount)
       roots.append(try tree.leafHash(at: range.upperBound - 1))
@@ -126,7 +126,7 @@ package enum TreeProof {
     return last == 0 && result == root
   }
 
-  /// Whether a tree is the beginning of a larger one. The tree without leaves is that of every one.
+  /// Whether a tree is a prefix of a larger one. The empty tree is a prefix of every tree.
   package static func verifyConsistency(
     from: Int, root oldRoot: SHA256Digest, to: Int, root newRoot: SHA256Digest,
     _ proof: [SHA256Digest]
