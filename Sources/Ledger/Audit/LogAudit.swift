@@ -58,11 +58,11 @@ package final class LogAudit {
     let total = walk.byteCount + tails.byteCount
     recordRoot()
     if workerCount == 0 {
-      try auditInline(walk, tails, total, progress, salvage)
+      try auditInline(walk, total, progress, salvage)
     } else {
-      try auditThreaded(walk, tails, total, progress)
+      try auditThreaded(walk, total, progress)
     }
-    for step in walk.nextSteps() { process(step, tails) }
+    for step in walk.nextSteps() { process(step) }
     let following = tails.open.first { $0.first >= position }?.first
     if let following, following > position, damageHidesItsEnd {
       position = following
@@ -86,7 +86,7 @@ package final class LogAudit {
   // MARK: Blocks
 
   private func auditThreaded(
-    _ walk: AuditWalk, _ tails: AuditTails, _ total: Int, _ progress: Progress
+    _ walk: AuditWalk, _ total: Int, _ progress: Progress
   ) throws {
     let pipeline = try BlockPipeline(walk, workerCount: workerCount) {
       AuditedLines($0, firstPosition: $1, count: $2)
@@ -98,14 +98,14 @@ package final class LogAudit {
         result = .failure(error)
       }
       if case .success(nil) = result { return }
-      for step in walk.nextSteps() { process(step, tails, result.map { $0?.result }) }
+      for step in walk.nextSteps() { process(step, result.map { $0?.result }) }
       if case .success(let block?) = result { pipeline.recycle(block) }
       try progress(report.byteCount, total)
     }
   }
 
   private func auditInline(
-    _ walk: AuditWalk, _ tails: AuditTails, _ total: Int, _ progress: Progress,
+    _ walk: AuditWalk, _ total: Int, _ progress: Progress,
     _ salvage: Salvage
   ) throws {
     let inflater = BlockInflater()
@@ -119,7 +119,7 @@ package final class LogAudit {
         result = .success((frontier, lines))
       } catch { result = .failure(error) }
       blockIsSound = false
-      for step in walk.nextSteps() { process(step, tails, result) }
+      for step in walk.nextSteps() { process(step, result) }
       if blockIsSound, case .success((_, let lines)?) = result {
         try salvage(lines, events.bytes)
       }
@@ -128,8 +128,7 @@ package final class LogAudit {
   }
 
   private func process(
-    _ step: AuditStep, _ tails: AuditTails,
-    _ result: Result<BlockResult?, LedgerError> = .success(nil)
+    _ step: AuditStep, _ result: Result<BlockResult?, LedgerError> = .success(nil)
   ) {
     switch step {
     case .segment(let name, let first, let opening): begin(name, first, opening)
