@@ -64,6 +64,8 @@ package final class FaultyStorage: Storage {
     var content: [UInt8] = []
     var durable: [UInt8] = []
     var permissions: UInt32
+    /// Where a symbolic link leads; nil for a file of bytes. It is durable with the link's name.
+    var target: String?
     /// Sectors that a failed sync has dropped: they read as new, and no later sync writes them.
     var lostSectors: Set<Int> = []
 
@@ -116,8 +118,6 @@ package final class FaultyStorage: Storage {
     /// Changes to entries since the last sync of their directory; one log, as in a journal.
     var pending: [EntryChange] = []
     var directories: Set<String> = []
-    /// Symbolic links, which no crash takes away.
-    var links: [String: String] = [:]
     var descriptors: [Int32: UInt64] = [:]
     var openDirectories: [Int32: String] = [:]
     var lockHolders: [UInt64: Int32] = [:]
@@ -128,6 +128,20 @@ package final class FaultyStorage: Storage {
     var readByteCount = 0
     var faults = Faults()
     var random = SeededRandom(seed: 0)
+
+    /// Where the link of this path leads; nil where none bears it.
+    func link(_ path: String) -> String? { entries[path].flatMap { files[$0]?.target } }
+
+    /// Whether a directory was made there, or files were put in it.
+    func isDirectory(_ path: String) -> Bool {
+      directories.contains(path) || entries.keys.contains { $0.hasPrefix(path + "/") }
+    }
+
+    mutating func addFile(_ file: File) -> UInt64 {
+      defer { nextNumber += 1 }
+      files[nextNumber] = file
+      return nextNumber
+    }
   }
 
   private let state: Monitor<State>
@@ -164,7 +178,11 @@ package final class FaultyStorage: Storage {
 
   /// Puts a symbolic link in place, past all faults.
   package func placeLink(_ path: String, to target: String) {
-    state.withLock { $0.links[path] = target }
+    state.withLock { state in
+      let number = state.addFile(File(permissions: 0o777, target: target))
+      state.entries[path] = number
+      state.durableEntries[path] = number
+    }
   }
 
   /// Removes a file, past all faults.
@@ -193,7 +211,6 @@ package final class FaultyStorage: Storage {
       var random = SeededRandom(seed: seed)
       var after = State()
       after.directories = state.directories
-      after.links = state.links
       after.entries = state.durableEntries
       let kept = Int.random(in: 0...state.pending.count, using: &random)
       for change in state.pending[..<kept] { FaultyStorage.apply(change, to: &after.entries) }
@@ -202,7 +219,7 @@ package final class FaultyStorage: Storage {
       for (number, file) in state.files {
         let content = FaultyStorage.torn(file, &random)
         after.files[number] = File(
-          content: content, durable: content, permissions: file.permissions)
+          content: content, durable: content, permissions: file.permissions, target: file.target)
       }
       return FaultyStorage(after)
     }
@@ -278,11 +295,8 @@ package final class FaultyStorage: Storage {
   private static func openDirectory(
     _ path: String, _ state: inout State
   ) throws(SystemError) -> Int32 {
-    if state.links[path] != nil || state.entries[path] != nil { throw SystemError(code: ENOTDIR) }
-    let isThere =
-      path.hasSuffix("/..") || state.directories.contains(path)
-      || state.entries.keys.contains { $0.hasPrefix(path + "/") }
-    guard isThere else { throw SystemError(code: ENOENT) }
+    if state.entries[path] != nil { throw SystemError(code: ENOTDIR) }
+    guard path.hasSuffix("/..") || state.isDirectory(path) else { throw SystemError(code: ENOENT) }
     let descriptor = state.nextDescriptor
     state.nextDescriptor += 1
     state.openDirectories[descriptor] = path
@@ -314,7 +328,7 @@ package final class FaultyStorage: Storage {
       }
       let path = try FaultyStorage.path(name, in: directory, state)
       let number: UInt64
-      if state.links[path] != nil {
+      if state.link(path) != nil {
         throw SystemError(code: access == .create ? EEXIST : ELOOP)
       } else if let existing = state.entries[path] {
         if access == .create { throw SystemError(code: EEXIST) }
@@ -322,9 +336,7 @@ package final class FaultyStorage: Storage {
       } else {
         guard access == .create || access == .readWriteOrCreate
         else { throw SystemError(code: ENOENT) }
-        number = state.nextNumber
-        state.nextNumber += 1
-        state.files[number] = File(permissions: permissions)
+        number = state.addFile(File(permissions: permissions))
         FaultyStorage.change(.link(path, number), &state)
       }
       let descriptor = state.nextDescriptor
@@ -474,10 +486,19 @@ package final class FaultyStorage: Storage {
   package func status(_ name: String, in directory: Int32) throws(SystemError) -> FileStatus {
     try call { state throws(SystemError) in
       let path = try FaultyStorage.path(name, in: directory, state)
-      if state.links[path] != nil { return FaultyStorage.status(.link) }
+      if state.link(path) != nil { return FaultyStorage.status(.link) }
       if state.directories.contains(path) { return FaultyStorage.status(.directory) }
       guard let number = state.entries[path] else { throw SystemError(code: ENOENT) }
       return try FaultyStorage.status(number, state)
+    }
+  }
+
+  /// Follows no link.
+  package func status(_ path: String) throws(SystemError) -> FileStatus {
+    try call { state throws(SystemError) in
+      if let number = state.entries[path] { return try FaultyStorage.status(number, state) }
+      guard state.isDirectory(path) else { throw SystemError(code: ENOENT) }
+      return FaultyStorage.status(.directory)
     }
   }
 
@@ -488,7 +509,6 @@ package final class FaultyStorage: Storage {
       let old = try FaultyStorage.path(name, in: directory, state)
       let new = try FaultyStorage.path(newName, in: directory, state)
       guard state.entries[old] != nil else { throw SystemError(code: ENOENT) }
-      state.links[new] = nil
       FaultyStorage.change(.rename(old, new), &state)
     }
   }
@@ -496,7 +516,6 @@ package final class FaultyStorage: Storage {
   package func unlink(_ name: String, in directory: Int32) throws(SystemError) {
     try call(changes: true) { state throws(SystemError) in
       let path = try FaultyStorage.path(name, in: directory, state)
-      if state.links.removeValue(forKey: path) != nil { return }
       guard state.entries[path] != nil else { throw SystemError(code: ENOENT) }
       FaultyStorage.change(.unlink(path), &state)
     }
@@ -513,7 +532,7 @@ package final class FaultyStorage: Storage {
   ) throws(SystemError) {
     try call(changes: true) { state throws(SystemError) in
       let path = try FaultyStorage.path(name, in: directory, state)
-      if state.links[path] != nil || !state.directories.insert(path).inserted {
+      if state.entries[path] != nil || !state.directories.insert(path).inserted {
         throw SystemError(code: EEXIST)
       }
     }
@@ -522,7 +541,7 @@ package final class FaultyStorage: Storage {
   package func list(_ directory: Int32) throws(SystemError) -> [String] {
     try call { state throws(SystemError) in
       let prefix = try FaultyStorage.path("", in: directory, state)
-      let paths = Array(state.entries.keys) + state.directories + state.links.keys
+      let paths = Array(state.entries.keys) + state.directories
       return paths.filter { $0.hasPrefix(prefix) }
         .map { String($0.dropFirst(prefix.count)) }.filter { !$0.contains("/") }
     }
@@ -531,7 +550,7 @@ package final class FaultyStorage: Storage {
   package func readLink(_ name: String, in directory: Int32) throws(SystemError) -> String {
     try call { state throws(SystemError) in
       let path = try FaultyStorage.path(name, in: directory, state)
-      guard let target = state.links[path] else { throw SystemError(code: EINVAL) }
+      guard let target = state.link(path) else { throw SystemError(code: EINVAL) }
       return target
     }
   }
@@ -541,10 +560,11 @@ package final class FaultyStorage: Storage {
   ) throws(SystemError) {
     try call(changes: true) { state throws(SystemError) in
       let path = try FaultyStorage.path(name, in: directory, state)
-      if state.links[path] != nil || state.entries[path] != nil {
+      if state.entries[path] != nil || state.directories.contains(path) {
         throw SystemError(code: EEXIST)
       }
-      state.links[path] = target
+      let number = state.addFile(File(permissions: 0o777, target: target))
+      FaultyStorage.change(.link(path, number), &state)
     }
   }
 

@@ -126,17 +126,3 @@ extension LedgerDirectory {
     try openFileIfPresent(name)?.readSmall(byteCountMax: byteCountMax)
   }
 }
-
-extension StorageFile {
-  /// The whole content. A large one is corruption.
-  fileprivate func readSmall(byteCountMax: Int = 1 << 20) throws(LedgerError) -> [UInt8] {
-    guard try sizeBytes() <= byteCountMax else {
-      throw LedgerError(
-        .init(verdict: .corrupt, file: name, position: nil), operation: "read",
-        cause: "it is larger than \(byteCountMax) bytes")
-    }
-    let content = ByteBuffer(capacity: byteCountMax + 1)
-    content.count = try read(into: content.storage, offsetBytes: 0)
-    return Array(content.bytes)
-  }
-}

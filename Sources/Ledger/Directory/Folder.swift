@@ -107,17 +107,42 @@ package final class Folder: Sendable {
 
   // MARK: Files
 
-  /// Opens a file and returns its descriptor.
+  /// Opens a file.
   /// - Parameter isSecret: whether the caller judges its permissions, more strictly.
-  package func openDescriptor(
+  package func openFile(
     _ name: String, _ access: FileAccess, operation: String = "open", object: String? = nil,
     isSecret: Bool = false
+  ) throws(LedgerError) -> StorageFile {
+    let descriptor = try openDescriptor(
+      name, access, operation: operation, object: object, isSecret: isSecret)
+    return StorageFile(storage: storage, descriptor: descriptor, name: object ?? label(name))
+  }
+
+  /// The same for reading; nil where there is no such file.
+  func openFileIfPresent(
+    _ name: String, isSecret: Bool = false
+  ) throws(LedgerError) -> StorageFile? {
+    do throws(LedgerError) {
+      return try openFile(name, .readOnly, isSecret: isSecret)
+    } catch {
+      if error.code == ENOENT { return nil }
+      throw error
+    }
+  }
+
+  /// Opens a file and returns its descriptor, which the caller closes.
+  /// - Parameters:
+  ///   - isSecret: whether the caller judges its permissions, more strictly.
+  ///   - permissions: of a new file.
+  package func openDescriptor(
+    _ name: String, _ access: FileAccess, operation: String = "open", object: String? = nil,
+    isSecret: Bool = false, permissions: UInt32 = Format.filePermissions
   ) throws(LedgerError) -> Int32 {
     let object = object ?? label(name)
     let descriptor: Int32
     do throws(LedgerError) {
       descriptor = try retrying(operation, object) { () throws(SystemError) in
-        try storage.open(name, in: self.descriptor, access, permissions: Format.filePermissions)
+        try storage.open(name, in: self.descriptor, access, permissions: permissions)
       }
     } catch { throw try explained(error, name, operation, object) }
     if access == .create { return descriptor }
@@ -133,47 +158,41 @@ package final class Folder: Sendable {
     }
   }
 
-  /// The same for reading; nil where there is no such file.
-  package func openDescriptorIfPresent(
-    _ name: String, isSecret: Bool = false
-  ) throws(LedgerError) -> Int32? {
-    do throws(LedgerError) {
-      return try openDescriptor(name, .readOnly, isSecret: isSecret)
-    } catch {
-      if error.code == ENOENT { return nil }
-      throw error
-    }
-  }
-
   /// Makes a new file, in the place of one that an earlier attempt has left under its name.
-  package func makeDescriptor(_ name: String, object: String? = nil) throws(LedgerError) -> Int32 {
-    do throws(LedgerError) { return try openDescriptor(name, .create, object: object) } catch {
+  package func makeFile(
+    _ name: String, object: String? = nil, permissions: UInt32 = Format.filePermissions
+  ) throws(LedgerError) -> StorageFile {
+    func make() throws(LedgerError) -> StorageFile {
+      let descriptor = try openDescriptor(name, .create, object: object, permissions: permissions)
+      return StorageFile(storage: storage, descriptor: descriptor, name: object ?? label(name))
+    }
+    do throws(LedgerError) { return try make() } catch {
       guard error.code == EEXIST else { throw error }
     }
     try unlink(name)
-    return try openDescriptor(name, .create, object: object)
+    return try make()
   }
 
   /// Opens a file for a lock, and makes it if there is none.
   /// - Returns: also whether it was made by this call.
-  package func openLock(_ name: String) throws(LedgerError) -> (descriptor: Int32, isNew: Bool) {
-    do throws(LedgerError) { return (try openDescriptor(name, .readWrite), false) } catch {
+  package func openLock(_ name: String) throws(LedgerError) -> (file: StorageFile, isNew: Bool) {
+    do throws(LedgerError) { return (try openFile(name, .readWrite), false) } catch {
       guard error.code == ENOENT else { throw error }
     }
-    do throws(LedgerError) { return (try openDescriptor(name, .create), true) } catch {
+    do throws(LedgerError) { return (try openFile(name, .create), true) } catch {
       // Another has made it meanwhile.
       guard error.code == EEXIST else { throw error }
     }
-    return (try openDescriptor(name, .readWrite), false)
+    return (try openFile(name, .readWrite), false)
   }
 
   /// What root makes belongs to the folder's owner, whose server could not read it otherwise.
-  /// - Parameter descriptor: a file that the caller has just made; an existing one is never given away.
-  package func giveNewFileToOwner(_ descriptor: Int32) throws(LedgerError) {
+  /// - Parameter file: one that the caller has just made; an existing one is never given away.
+  package func giveNewFileToOwner(_ file: StorageFile) throws(LedgerError) {
     guard geteuid() == 0 else { return }
     let folder = try ownStatus()
     try retrying("change the owner of", ownLabel) { () throws(SystemError) in
-      try storage.changeOwner(descriptor, folder.owner, folder.group)
+      try storage.changeOwner(file.descriptor, folder.owner, folder.group)
     }
   }
 
@@ -181,12 +200,10 @@ package final class Folder: Sendable {
   ///
   /// Throws where the old name is not the file's any more.
   package func rename(
-    _ name: String, to newName: String, of descriptor: Int32
+    _ name: String, to newName: String, of file: StorageFile
   ) throws(LedgerError) {
-    let file = try retrying("examine", label(name)) { () throws(SystemError) in
-      try storage.status(descriptor)
-    }
-    guard let named = try status(name), named.isOfSameFile(as: file) else {
+    let written = try file.status()
+    guard let named = try status(name), named.isOfSameFile(as: written) else {
       throw LedgerError(
         .inputOutput, operation: "rename", object: label(name),
         cause: "it is not the file that was written: another process has replaced it")
@@ -197,27 +214,26 @@ package final class Folder: Sendable {
   }
 
   /// Gives a file that was written whole its name, durably: the file synced, renamed, the folder synced.
-  /// - Parameter object: how errors call the file.
   package func putInPlace(
-    _ descriptor: Int32, _ temporary: String, as name: String, object: String? = nil
+    _ file: StorageFile, _ temporary: String, as name: String
   ) throws(LedgerError) {
-    // Never retried: the kernel may have dropped the bytes.
-    do throws(SystemError) { try storage.syncData(descriptor) } catch {
-      throw .system(error.code, LedgerError.syncOperation, object ?? label(temporary))
-    }
-    try rename(temporary, to: name, of: descriptor)
+    try file.syncData()
+    try rename(temporary, to: name, of: file)
     try sync()
   }
 
-  /// Makes a file that belongs to the folder's owner appear whole or not at all.
-  package func replaceFile(_ name: String, with content: [UInt8]) throws(LedgerError) {
+  /// Makes a file that belongs to the folder's owner appear whole or not at all; returns it, open for writing.
+  @discardableResult
+  package func replaceFile(
+    _ name: String, with content: [UInt8]
+  ) throws(LedgerError) -> StorageFile {
     let temporary = name + Format.temporarySuffix
-    let descriptor = try makeDescriptor(temporary)
-    let file = StorageFile(storage: storage, descriptor: descriptor, name: label(temporary))
+    let file = try makeFile(temporary, object: label(name))
     do throws(LedgerError) {
-      try giveNewFileToOwner(descriptor)
+      try giveNewFileToOwner(file)
       try file.write(content, offsetBytes: 0)
-      try file.putInPlace(temporary, as: name, in: self)
+      try putInPlace(file, temporary, as: name)
+      return file
     } catch {
       try? unlink(temporary)
       throw error

@@ -121,9 +121,7 @@ package struct LedgerDirectory: Sendable {
     _ root: Folder, _ path: String
   ) throws(LedgerError) -> LedgerIdentity {
     let name = Format.identityName
-    let file = StorageFile(
-      storage: root.storage,
-      descriptor: try root.openDescriptor(name, .readOnly, operation: openOperation), name: name)
+    let file = try root.openFile(name, .readOnly, operation: openOperation)
     // Larger than any real one: a huge file is refused, not read.
     let content = ByteBuffer(capacity: 1 << 20)
     content.count = try file.read(into: content.storage, offsetBytes: 0)
@@ -204,19 +202,13 @@ package struct LedgerDirectory: Sendable {
     _ name: String, _ access: FileAccess, errorName: String? = nil
   ) throws(LedgerError) -> StorageFile {
     let (folder, leaf) = try place(name)
-    let object = errorName ?? name
-    return StorageFile(
-      storage: root.storage,
-      descriptor: try folder.openDescriptor(leaf, access, object: object), name: object)
+    return try folder.openFile(leaf, access, object: errorName ?? name)
   }
 
   /// Makes a new file; one that an earlier attempt has left under its name goes.
   func makeFile(_ name: String, errorName: String? = nil) throws(LedgerError) -> StorageFile {
     let (folder, leaf) = try place(name)
-    let object = errorName ?? name
-    return StorageFile(
-      storage: root.storage, descriptor: try folder.makeDescriptor(leaf, object: object),
-      name: object)
+    return try folder.makeFile(leaf, object: errorName ?? name)
   }
 
   /// Opens a file for reading; nil if there is none.
@@ -224,8 +216,7 @@ package struct LedgerDirectory: Sendable {
     _ name: String, isSecret: Bool = false
   ) throws(LedgerError) -> StorageFile? {
     let (folder, leaf) = try placeIfPresent(name)
-    return try folder?.openDescriptorIfPresent(leaf, isSecret: isSecret)
-      .map { StorageFile(storage: root.storage, descriptor: $0, name: name) }
+    return try folder?.openFileIfPresent(leaf, isSecret: isSecret)
   }
 
   /// What the system knows about what bears a name; nil if nothing does.
@@ -269,20 +260,11 @@ package struct LedgerDirectory: Sendable {
   func syncLogDirectory() throws(LedgerError) { try folder(Format.logDirectoryName).sync() }
 
   /// Makes a file appear whole or not at all: written to a temporary file, synced, renamed, directory synced.
-  func replaceFile(_ name: String, with content: [UInt8]) throws(LedgerError) {
-    let buffer = ByteBuffer(capacity: content.count)
-    content.withUnsafeBytes { buffer.append($0) }
-    _ = try replaceFile(name, with: buffer)
-  }
-
-  /// The same, given a buffer; returns the file, open for writing.
+  /// - Returns: the file, open for writing.
   @discardableResult
-  func replaceFile(_ name: String, with content: ByteBuffer) throws(LedgerError) -> StorageFile {
-    let temporary = name + Format.temporarySuffix
-    let file = try makeFile(temporary, errorName: name)
-    try file.write(content.bytes, offsetBytes: 0)
-    try putInPlace(file, temporary, as: name)
-    return file
+  func replaceFile(_ name: String, with content: [UInt8]) throws(LedgerError) -> StorageFile {
+    let (folder, leaf) = try place(name)
+    return try folder.replaceFile(leaf, with: content)
   }
 
   /// Gives a file that was written whole its name, durably.
@@ -291,7 +273,7 @@ package struct LedgerDirectory: Sendable {
   ) throws(LedgerError) {
     let (folder, leaf) = try place(name)
     let temporaryLeaf = temporary.dropFirst(name.count - leaf.count)
-    try file.putInPlace(String(temporaryLeaf), as: leaf, in: folder)
+    try folder.putInPlace(file, String(temporaryLeaf), as: leaf)
   }
 
   /// Random bytes for ids and salts.

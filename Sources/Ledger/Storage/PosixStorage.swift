@@ -82,6 +82,12 @@ package struct PosixStorage: Storage {
     return FileStatus(status)
   }
 
+  package func status(_ path: String) throws(SystemError) -> FileStatus {
+    var status = stat()
+    _ = try checked(stat(path, &status))
+    return FileStatus(status)
+  }
+
   package func rename(
     _ name: String, to newName: String, in directory: Int32
   ) throws(SystemError) {
@@ -145,6 +151,10 @@ package struct PosixStorage: Storage {
     }
   }
 
+  package func waitForLock(_ descriptor: Int32) throws(SystemError) {
+    try FileLock.wait(descriptor)
+  }
+
   package func unlock(_ descriptor: Int32) { FileLock.release(descriptor) }
 
   package func lock(_ descriptor: Int32) throws(SystemError) -> Bool {
@@ -170,7 +180,12 @@ extension FileStatus {
       kind: kind, sizeBytes: Int(status.st_size), permissions: status.st_mode & 0o7777,
       owner: status.st_uid, group: status.st_gid, device: UInt64(status.st_dev),
       fileNumber: UInt64(status.st_ino),
-      modifiedAtMs: Int64(status.st_mtim.tv_sec) * 1000
-        + Int64(status.st_mtim.tv_nsec) / 1_000_000)
+      modifiedAtNs: Self.nanoseconds(status.st_mtim),
+      changedAtNs: Self.nanoseconds(status.st_ctim))
+  }
+
+  /// A time past the range, as a file may bear by mistake, wraps around.
+  private static func nanoseconds(_ time: timespec) -> Int64 {
+    Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
   }
 }

@@ -1,5 +1,6 @@
 // The one seam between the ledger and the system's files.
 package import Base
+import Glibc
 
 /// How a file is opened.
 package enum FileAccess: Sendable {
@@ -24,8 +25,10 @@ package struct FileStatus: Sendable, Equatable {
   package let kind: FileKind
   /// The size in bytes.
   package let sizeBytes: Int
-  /// When its content last changed, in epoch milliseconds.
-  package let modifiedAtMs: Int64
+  /// When its content last changed, in epoch nanoseconds.
+  package let modifiedAtNs: Int64
+  /// When its content, owner, permissions or names last changed, in epoch nanoseconds.
+  package let changedAtNs: Int64
   /// The permission bits.
   package let permissions: UInt32
   /// The user that the file belongs to.
@@ -39,7 +42,8 @@ package struct FileStatus: Sendable, Equatable {
 
   package init(
     kind: FileKind = .regular, sizeBytes: Int, permissions: UInt32, owner: UInt32,
-    group: UInt32 = 0, device: UInt64 = 0, fileNumber: UInt64, modifiedAtMs: Int64 = 0
+    group: UInt32 = 0, device: UInt64 = 0, fileNumber: UInt64, modifiedAtNs: Int64 = 0,
+    changedAtNs: Int64 = 0
   ) {
     self.kind = kind
     self.sizeBytes = sizeBytes
@@ -48,8 +52,12 @@ package struct FileStatus: Sendable, Equatable {
     self.group = group
     self.device = device
     self.fileNumber = fileNumber
-    self.modifiedAtMs = modifiedAtMs
+    self.modifiedAtNs = modifiedAtNs
+    self.changedAtNs = changedAtNs
   }
+
+  /// When its content last changed, in epoch milliseconds.
+  package var modifiedAtMs: Int64 { modifiedAtNs / 1_000_000 }
 
   /// Whether both are of one file.
   package func isOfSameFile(as other: FileStatus) -> Bool {
@@ -64,6 +72,7 @@ package struct FileStatus: Sendable, Equatable {
 /// (`EINTR`) and may read or write less than asked. `StorageFile` and `Folder` retry.
 ///
 /// A name is looked up in an open directory and holds no slash. No call follows a symbolic link that bears it.
+/// SQLite opens, writes and syncs the files of its databases itself, past this seam.
 package protocol Storage: Sendable {
   /// Opens a directory by its path, also through links, and returns its descriptor.
   func openDirectory(_ path: String) throws(SystemError) -> Int32
@@ -100,6 +109,8 @@ package protocol Storage: Sendable {
   func status(_ descriptor: Int32) throws(SystemError) -> FileStatus
   /// What the system knows about what bears a name, be it a link.
   func status(_ name: String, in directory: Int32) throws(SystemError) -> FileStatus
+  /// What the system knows about what a path leads to, also through links.
+  func status(_ path: String) throws(SystemError) -> FileStatus
   /// Gives a file another name in the same directory, replacing what bore it.
   func rename(
     _ name: String, to newName: String, in directory: Int32
@@ -120,6 +131,8 @@ package protocol Storage: Sendable {
   func makeLink(to target: String, _ name: String, in directory: Int32) throws(SystemError)
   /// Takes the exclusive lock of an open file; false when another holds it.
   func lock(_ descriptor: Int32) throws(SystemError) -> Bool
+  /// Waits for the exclusive lock of an open file.
+  func waitForLock(_ descriptor: Int32) throws(SystemError)
   /// Gives the lock back, also where a child process holds a copy of the descriptor until it runs its program.
   func unlock(_ descriptor: Int32)
 }
@@ -127,4 +140,16 @@ package protocol Storage: Sendable {
 extension Storage {
   /// Closing gives back a lock that only this process can hold.
   package func unlock(_ descriptor: Int32) {}
+
+  /// Where nothing but this process can hold a lock, one that is held is not given back during the wait.
+  package func waitForLock(_ descriptor: Int32) throws(SystemError) {
+    if try !lock(descriptor) { throw SystemError(code: EDEADLK) }
+  }
+
+  /// The same for a directory's path; where there are no other paths.
+  package func status(_ path: String) throws(SystemError) -> FileStatus {
+    let descriptor = try openDirectory(path)
+    defer { close(descriptor) }
+    return try status(descriptor)
+  }
 }

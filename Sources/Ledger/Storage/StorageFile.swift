@@ -5,7 +5,8 @@ import Glibc
 /// An open file; closed when the last reference goes.
 package final class StorageFile: Sendable {
   private let storage: any Storage
-  private let descriptor: Int32
+  /// Of the storage; that of the operating system where the storage is.
+  package let descriptor: Int32
   /// The path inside the ledger, for errors.
   package let name: String
 
@@ -18,7 +19,7 @@ package final class StorageFile: Sendable {
   deinit { storage.close(descriptor) }
 
   /// Fills the buffer from an offset; returns less than its size only at the end of the file.
-  func read(
+  package func read(
     into buffer: UnsafeMutableRawBufferPointer, offsetBytes: Int
   ) throws(LedgerError) -> Int {
     var filled = 0
@@ -34,7 +35,7 @@ package final class StorageFile: Sendable {
   }
 
   /// Writes all bytes at an offset.
-  func write(_ bytes: UnsafeRawBufferPointer, offsetBytes: Int) throws(LedgerError) {
+  package func write(_ bytes: UnsafeRawBufferPointer, offsetBytes: Int) throws(LedgerError) {
     var written = 0
     while written < bytes.count {
       let rest = UnsafeRawBufferPointer(rebasing: bytes[written...])
@@ -47,7 +48,7 @@ package final class StorageFile: Sendable {
   }
 
   /// Writes all bytes of an array at an offset.
-  func write(_ content: [UInt8], offsetBytes: Int) throws(LedgerError) {
+  package func write(_ content: [UInt8], offsetBytes: Int) throws(LedgerError) {
     try content.withUnsafeBufferPointer { (bytes) throws(LedgerError) in
       try write(UnsafeRawBufferPointer(bytes), offsetBytes: offsetBytes)
     }
@@ -65,7 +66,7 @@ package final class StorageFile: Sendable {
   }
 
   /// Forces the file to disk. A failure is final: the kernel may have dropped the bytes.
-  func syncData() throws(LedgerError) {
+  package func syncData() throws(LedgerError) {
     do { try storage.syncData(descriptor) } catch {
       throw .system(error.code, LedgerError.syncOperation, name)
     }
@@ -77,32 +78,60 @@ package final class StorageFile: Sendable {
     }
   }
 
-  func changePermissions(_ permissions: UInt32) throws(LedgerError) {
+  package func changePermissions(_ permissions: UInt32) throws(LedgerError) {
     try attempt("change permissions of") { () throws(SystemError) in
       try storage.changePermissions(descriptor, permissions)
     }
   }
 
-  /// Gives the file, which was written whole, its name in the place of the one that it was made under; durably.
-  func putInPlace(
-    _ temporary: String, as name: String, in folder: Folder
-  ) throws(LedgerError) {
-    try folder.putInPlace(descriptor, temporary, as: name, object: self.name)
+  /// The whole content. A large one is corruption.
+  package func readSmall(byteCountMax: Int = 1 << 20) throws(LedgerError) -> [UInt8] {
+    let sizeBytes = try sizeBytes()
+    guard sizeBytes <= byteCountMax else {
+      throw LedgerError(
+        .init(verdict: .corrupt, file: name, position: nil), operation: "read",
+        cause: "it is larger than \(byteCountMax) bytes")
+    }
+    let content = ByteBuffer(capacity: max(sizeBytes, 1))
+    content.count = try read(
+      into: UnsafeMutableRawBufferPointer(rebasing: content.storage[..<sizeBytes]), offsetBytes: 0)
+    return Array(content.bytes)
   }
 
   func sizeBytes() throws(LedgerError) -> Int { try status().sizeBytes }
 
-  func status() throws(LedgerError) -> FileStatus {
+  package func status() throws(LedgerError) -> FileStatus {
     try attempt("examine") { () throws(SystemError) in try storage.status(descriptor) }
   }
 
   /// Takes the exclusive lock; false when another holds it.
-  func lock() throws(LedgerError) -> Bool {
+  package func lock() throws(LedgerError) -> Bool {
     try attempt("lock") { () throws(SystemError) in try storage.lock(descriptor) }
   }
 
+  /// Waits for the exclusive lock; false where the wait was cancelled.
+  /// - Parameters:
+  ///   - waiting: told that another holds it.
+  ///   - isCancelled: asked before the wait, and when a signal ends it.
+  package func waitForLock(
+    waiting: () -> Void = {}, isCancelled: () -> Bool = { false }
+  ) throws(LedgerError) -> Bool {
+    if isCancelled() { return false }
+    if try lock() { return true }
+    waiting()
+    while !isCancelled() {
+      do throws(SystemError) {
+        try storage.waitForLock(descriptor)
+        return true
+      } catch {
+        if error.code != EINTR { throw .system(error.code, "lock", name) }
+      }
+    }
+    return false
+  }
+
   /// Gives the lock back.
-  func unlock() { storage.unlock(descriptor) }
+  package func unlock() { storage.unlock(descriptor) }
 
   private func attempt<Result>(
     _ operation: String, _ call: () throws(SystemError) -> Result

@@ -190,6 +190,6 @@ struct Recovery {
     let frames = ByteBuffer(capacity: tail.endOffsetBytes)
     guard try tail.file.opened().readWhole(tail.endOffsetBytes, offsetBytes: 0, into: frames)
     else { throw tail.damage("it was truncated") }
-    return try directory.replaceFile(tail.name, with: frames)
+    return try directory.replaceFile(tail.name, with: Array(frames.bytes))
   }
 }

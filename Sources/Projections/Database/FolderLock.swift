@@ -1,30 +1,18 @@
 // Locks of files, by which those who change a folder take turns.
-import Base
-import Glibc
 import Ledger
 
-/// Waits for an exclusive lock; closing the descriptor releases it.
+/// Waits for an exclusive lock; closing the file releases it.
 /// - Parameters:
-///   - name: what people call the file.
 ///   - waiting: told that someone else has it.
 ///   - isCancelled: asked before the waiting, and when a signal ends it.
 func waitForLock(
-  _ descriptor: Int32, name: String, waiting: () -> Void = {}, isCancelled: () -> Bool
+  _ file: StorageFile, waiting: () -> Void = {}, isCancelled: () -> Bool
 ) throws(ProjectionError) {
-  var mustWait = false
-  while true {
-    if isCancelled() { throw .interrupted }
-    do throws(SystemError) {
-      if mustWait { return try FileLock.wait(descriptor) }
-      if try FileLock.take(descriptor) { return }
-      waiting()
-      mustWait = true
-    } catch {
-      guard error.code == EINTR else {
-        throw .file(operation: "locking", name: name, cause: String(cString: strerror(error.code)))
-      }
-    }
-  }
+  let isHeld: Bool
+  do throws(LedgerError) {
+    isHeld = try file.waitForLock(waiting: waiting, isCancelled: isCancelled)
+  } catch { throw .file(operation: "locking", name: file.name, cause: error.cause) }
+  if !isHeld { throw .interrupted }
 }
 
 /// Holds the lock for changing a folder of the ledger while `body` runs; waits for another holder.
@@ -34,13 +22,12 @@ func withFolderLock<Result>(
   _ ledger: LedgerDirectory, _ name: String, waiting: () -> Void = {}, isCancelled: () -> Bool,
   _ body: (Folder) throws(ProjectionError) -> Result
 ) throws(ProjectionError) -> Result {
-  let (folder, descriptor) = try inLedger { () throws(LedgerError) in
+  let (folder, lock) = try inLedger { () throws(LedgerError) in
     let folder = try ledger.root.madeFolder(name)
-    return (folder, try folder.openLock("lock").descriptor)
+    return (folder, try folder.openLock("lock").file)
   }
-  defer { close(descriptor) }
-  try waitForLock(
-    descriptor, name: "\(name)/lock", waiting: waiting, isCancelled: isCancelled)
+  try waitForLock(lock, waiting: waiting, isCancelled: isCancelled)
+  defer { lock.unlock() }
   return try body(folder)
 }
 

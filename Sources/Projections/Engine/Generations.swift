@@ -1,5 +1,4 @@
 // The generations of the read models on disk, and the link to the one in use.
-import Base
 import Glibc
 import Ledger
 
@@ -24,11 +23,18 @@ struct Generations {
     var last: String?
     while let name = linked {
       if name == last { return nil }
-      if access("\(path)/\(name)", F_OK) == 0 { return "\(path)/\(name)" }
+      if isThere(name) { return "\(path)/\(name)" }
       // Removed between the two looks: the link points at its successor by now.
       last = name
     }
     return nil
+  }
+
+  /// A folder that may not be used is reported when a file in it is inspected.
+  private func isThere(_ name: String) -> Bool {
+    do throws(LedgerError) {
+      return try ledger.folderIfPresent(Self.folderName)?.status(name) != nil
+    } catch { return true }
   }
 
   /// When the generation in use was put in use, or its link copied, in epoch milliseconds; nil where there is none.
@@ -136,10 +142,10 @@ struct Generations {
     guard let inUse = current.map(Self.name), let folder,
       names(in: folder).contains(where: { isLeftBehind($0, inUse: inUse) })
         || (try? ledger.root.status(Self.linkName + ".new")) != nil,
-      let descriptor = try? folder.openDescriptor("lock", .readWrite)
+      let lock = try? folder.openFile("lock", .readWrite)
     else { return }
-    defer { close(descriptor) }
-    guard (try? FileLock.take(descriptor)) == true, current.map(Self.name) == inUse else { return }
+    defer { lock.unlock() }
+    guard (try? lock.lock()) == true, current.map(Self.name) == inUse else { return }
     removeLeftBehind(inUse: inUse)
     try? ledger.root.unlink(Self.linkName + ".new")
   }
@@ -181,19 +187,19 @@ struct Generations {
   /// Creates an empty file that only its owner may read: it will hold users and receipts.
   func create(_ path: String) throws(ProjectionError) {
     try inLedger { () throws(LedgerError) in
-      let folder = try Self.folder(of: path)
-      close(try folder.openDescriptor(Self.name(path), .create))
+      _ = try folder(of: path).openFile(Self.name(path), .create)
     }
   }
 
   /// The folder that holds a file.
-  private static func folder(of path: String) throws(LedgerError) -> Folder {
-    try Folder(path: String(path.dropLast(name(path).count + 1)))
+  private func folder(of path: String) throws(LedgerError) -> Folder {
+    try Folder(
+      path: String(path.dropLast(Self.name(path).count + 1)), storage: ledger.root.storage)
   }
 
   /// Removes an unfinished file, with SQLite's auxiliary files.
   func remove(_ path: String) {
-    guard let folder = try? Self.folder(of: path) else { return }
+    guard let folder = try? self.folder(of: path) else { return }
     for companion in Self.companions { try? folder.unlink(Self.name(path) + companion) }
   }
 
@@ -205,10 +211,9 @@ struct Generations {
       "a generation's file has another's name")
     try inLedger { () throws(LedgerError) in
       let folder = try ledger.root.folder(Self.folderName)
-      let descriptor = try folder.openDescriptor(Self.name(building), .readOnly)
-      defer { close(descriptor) }
+      let file = try folder.openFile(Self.name(building), .readOnly)
       do throws(LedgerError) {
-        try folder.putInPlace(descriptor, Self.name(building), as: name)
+        try folder.putInPlace(file, Self.name(building), as: name)
         try ledger.root.putLink(Self.linkName, to: "\(Self.folderName)/\(name)")
       } catch {
         remove(final)

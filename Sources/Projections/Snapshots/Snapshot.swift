@@ -32,22 +32,22 @@ package struct Snapshot: Sendable {
 
   /// Reads all of the file; returns why it is not the one that the header describes, nil where it is.
   fileprivate func damagedFile(isCancelled: () -> Bool) throws(ProjectionError) -> String? {
-    guard let descriptor = try? folder.openDescriptor(header.file, .readOnly) else {
+    guard let file = try? folder.openFile(header.file, .readOnly) else {
       return "its file cannot be opened"
     }
-    defer { close(descriptor) }
     let hasher = SHA256()
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 16)
     defer { buffer.deallocate() }
+    var offset = 0
     while true {
       if isCancelled() { throw .interrupted }
-      let count = read(descriptor, buffer.baseAddress, buffer.count)
-      if count == 0 { return hasher.finish() == header.sha256 ? nil : "its file is damaged" }
-      if count > 0 {
-        hasher.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-      } else if errno != EINTR {
-        return "its file cannot be read: \(String(cString: strerror(errno)))"
+      let count: Int
+      do throws(LedgerError) { count = try file.read(into: buffer, offsetBytes: offset) } catch {
+        return "its file cannot be read: \(error.cause)"
       }
+      if count == 0 { return hasher.finish() == header.sha256 ? nil : "its file is damaged" }
+      hasher.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+      offset += count
     }
   }
 

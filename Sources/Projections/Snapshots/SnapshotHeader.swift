@@ -107,7 +107,11 @@ package struct SnapshotHeader: Sendable {
   // MARK: Reading
 
   /// Why some bytes are no header.
-  struct Refusal: Error { let cause: String }
+  struct Refusal: Error {
+    let cause: String
+    /// Whether the system failed to read them, so that they may be a header all the same.
+    var isOfSystem = false
+  }
 
   init(_ bytes: [UInt8]) throws(Refusal) {
     let json: JSONValue

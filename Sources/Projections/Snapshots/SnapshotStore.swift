@@ -1,6 +1,5 @@
 // The snapshots of a ledger: which there are, making one, removing old ones.
 import Base
-import Glibc
 package import Ledger
 
 /// The content of the folder `snapshots`.
@@ -9,11 +8,13 @@ package struct SnapshotStore {
   package struct Unreadable: Sendable {
     package let file: String
     package let cause: String
+    /// Whether the system failed to read it, so that it may be good.
+    let isOfSystem: Bool
     /// Its number of events by the file's name; nil where the name has none.
     package let size: Int?
 
-    init(file: String, cause: String) {
-      (self.file, self.cause) = (file, cause)
+    init(file: String, _ refusal: SnapshotHeader.Refusal) {
+      (self.file, cause, isOfSystem) = (file, refusal.cause, refusal.isOfSystem)
       size = Int(file.dropLast(".json".count)).flatMap { number in
         number >= 0 && SnapshotHeader.headerName(size: number) == file ? number : nil
       }
@@ -32,20 +33,20 @@ package struct SnapshotStore {
   /// Looks what is there. A folder that is missing holds nothing.
   package init(_ ledger: LedgerDirectory) {
     self.ledger = ledger
-    list()
-  }
-
-  private mutating func list() {
-    (snapshots, unreadable) = ([], [])
     // One that may not be used is refused when the ledger is opened, and where something is made in it.
     guard let folder = (try? ledger.folderIfPresent(Self.folderName)) ?? nil else { return }
-    for name in ((try? folder.names()) ?? []).sorted() where name.hasSuffix(".json") {
+    list((try? folder.names()) ?? [], in: folder)
+  }
+
+  private mutating func list(_ names: [String], in folder: Folder) {
+    (snapshots, unreadable) = ([], [])
+    for name in names.sorted() where name.hasSuffix(".json") {
       do throws(SnapshotHeader.Refusal) {
         let header = try SnapshotHeader(try Self.read(name, in: folder))
         guard SnapshotHeader.headerName(size: header.size) == name
         else { throw SnapshotHeader.Refusal(cause: "its header's size does not match its name") }
         snapshots.append(Snapshot(header: header, folder: folder))
-      } catch { unreadable.append(Unreadable(file: name, cause: error.cause)) }
+      } catch { unreadable.append(Unreadable(file: name, error)) }
     }
   }
 
@@ -60,36 +61,31 @@ package struct SnapshotStore {
   private static func read(
     _ name: String, in folder: Folder
   ) throws(SnapshotHeader.Refusal) -> [UInt8] {
-    let descriptor: Int32
-    do throws(LedgerError) { descriptor = try folder.openDescriptor(name, .readOnly) } catch {
-      throw SnapshotHeader.Refusal(cause: "its header cannot be opened: \(error.cause)")
+    let file: StorageFile
+    do throws(LedgerError) { file = try folder.openFile(name, .readOnly) } catch {
+      throw SnapshotHeader.Refusal(
+        cause: "its header cannot be opened: \(error.cause)", isOfSystem: error.code != 0)
     }
-    defer { close(descriptor) }
-    var bytes = [UInt8](repeating: 0, count: SnapshotHeader.byteCountMax + 1)
-    var count = 0
-    while count < bytes.count {
-      let added = bytes.withUnsafeMutableBytes {
-        Glibc.read(descriptor, $0.baseAddress?.advanced(by: count), $0.count - count)
+    do throws(LedgerError) {
+      return try file.readSmall(byteCountMax: SnapshotHeader.byteCountMax)
+    } catch {
+      if error.kind == .corruption {
+        throw SnapshotHeader.Refusal(cause: "its header is too long")
       }
-      if added == 0 { break }
-      if added > 0 {
-        count += added
-      } else if errno != EINTR {
-        throw SnapshotHeader.Refusal(
-          cause: "its header cannot be read: \(String(cString: strerror(errno)))")
-      }
+      throw SnapshotHeader.Refusal(
+        cause: "its header cannot be read: \(error.cause)", isOfSystem: true)
     }
-    guard count <= SnapshotHeader.byteCountMax
-    else { throw SnapshotHeader.Refusal(cause: "its header is too long") }
-    return Array(bytes[..<count])
   }
 
   // MARK: Writing
 
-  private static func failure(
-    _ operation: String, _ name: String, _ code: Int32 = errno
-  ) -> ProjectionError {
-    .file(operation: operation, name: "snapshots/\(name)", cause: String(cString: strerror(code)))
+  /// Work on one file, whose errors say what was being done.
+  private static func attempt<Result>(
+    _ operation: String, _ name: String, _ body: () throws(LedgerError) -> Result
+  ) throws(ProjectionError) -> Result {
+    do throws(LedgerError) { return try body() } catch {
+      throw .file(operation: operation, name: name, cause: error.cause)
+    }
   }
 
   /// Holds the lock for changing the folder while `body` runs.
@@ -111,7 +107,7 @@ package struct SnapshotStore {
   ///   - append: makes the event that vouches for the snapshot durable, and returns its position. Where it throws no
   ///     snapshot is created.
   func save(
-    _ database: Int32, _ progress: Progress, _ projections: [ProjectionIdentity],
+    _ database: StorageFile, _ progress: Progress, _ projections: [ProjectionIdentity],
     content: SHA256Digest, isCancelled: () -> Bool,
     append: (EventDraft) throws(ProjectionError) -> Position
   ) throws(ProjectionError) -> Snapshot {
@@ -124,7 +120,6 @@ package struct SnapshotStore {
       let written = try write(file, in: folder) { (sink) throws(ProjectionError) in
         try Self.compress(database, isCancelled, sink)
       }
-      defer { close(written.descriptor) }
       if isCancelled() { throw .interrupted }
       let salt = SnapshotSalt()
       let created = SnapshotCreated(
@@ -142,14 +137,13 @@ package struct SnapshotStore {
         try Self.send(header.bytes, sink)
         return 0
       }
-      defer { close(writtenHeader.descriptor) }
       try inLedger { () throws(LedgerError) in
         // Without a header that names it the file is never read.
-        try folder.rename(Self.buildingName(file), to: file, of: written.descriptor)
+        try folder.rename(Self.buildingName(file), to: file, of: written.file)
         do throws(LedgerError) {
           try folder.sync()
           try folder.rename(
-            Self.buildingName(headerFile), to: headerFile, of: writtenHeader.descriptor)
+            Self.buildingName(headerFile), to: headerFile, of: writtenHeader.file)
         } catch {
           try? folder.unlink(file)
           throw error
@@ -166,44 +160,35 @@ package struct SnapshotStore {
 
   private typealias Sink = (UnsafeRawBufferPointer) throws(ProjectionError) -> Void
   private typealias Written = (
-    descriptor: Int32, inputByteCount: Int, byteCount: Int, sha256: SHA256Digest
+    file: StorageFile, inputByteCount: Int, byteCount: Int, sha256: SHA256Digest
   )
 
-  /// Writes a file under its name for builders, and forces it to disk. The caller closes it.
+  /// Writes a file under its name for builders, and forces it to disk.
   private func write(
     _ name: String, in folder: Folder, _ body: (Sink) throws(ProjectionError) -> Int
   ) throws(ProjectionError) -> Written {
-    let descriptor = try inLedger { () throws(LedgerError) in
-      try folder.openDescriptor(Self.buildingName(name), .create)
+    let file = try inLedger { () throws(LedgerError) in
+      try folder.openFile(Self.buildingName(name), .create)
     }
-    var isDone = false
-    defer { if !isDone { close(descriptor) } }
     let hasher = SHA256()
     var byteCount = 0
     let inputByteCount = try body { (bytes) throws(ProjectionError) in
-      var rest = bytes
-      while !rest.isEmpty {
-        let count = Glibc.write(descriptor, rest.baseAddress, rest.count)
-        if count > 0 {
-          rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
-        } else if count == 0 || errno != EINTR {
-          throw Self.failure("writing", name)
-        }
+      try Self.attempt("writing", "snapshots/\(name)") { () throws(LedgerError) in
+        try file.write(bytes, offsetBytes: byteCount)
       }
       hasher.update(bytes)
       byteCount += bytes.count
     }
     // The event that vouches for the file comes between its sync and its name: `Folder.putInPlace` has no such pause.
-    do throws(SystemError) { try folder.storage.syncData(descriptor) } catch {
-      throw Self.failure("syncing", name, error.code)
+    try Self.attempt("syncing", "snapshots/\(name)") { () throws(LedgerError) in
+      try file.syncData()
     }
-    isDone = true
-    return (descriptor, inputByteCount, byteCount, hasher.finish())
+    return (file, inputByteCount, byteCount, hasher.finish())
   }
 
   /// Compresses a file; returns its length.
   private static func compress(
-    _ database: Int32, _ isCancelled: () -> Bool, _ sink: Sink
+    _ database: StorageFile, _ isCancelled: () -> Bool, _ sink: Sink
   ) throws(ProjectionError) -> Int {
     let compressor: BlockedGzipCompressor
     // A snapshot is read in a hurry: the fastest level gives two thirds of what the slowest does.
@@ -221,7 +206,9 @@ package struct SnapshotStore {
     var (offset, filled) = (0, 0)
     while true {
       if isCancelled() { throw .interrupted }
-      let count = try read(database, at: offset, into: block)
+      let count = try attempt("reading", "a temporary generation") { () throws(LedgerError) in
+        try database.read(into: block, offsetBytes: offset)
+      }
       if count == 0 { break }
       filled += compressor.compress(
         UnsafeRawBufferPointer(rebasing: block[..<count]),
@@ -244,26 +231,6 @@ package struct SnapshotStore {
     try sink(UnsafeRawBufferPointer(copy))
   }
 
-  /// Fills a block as far as the file goes.
-  private static func read(
-    _ descriptor: Int32, at offset: Int, into block: UnsafeMutableRawBufferPointer
-  ) throws(ProjectionError) -> Int {
-    var done = 0
-    while done < block.count {
-      let count = pread(
-        descriptor, block.baseAddress?.advanced(by: done), block.count - done, offset + done)
-      if count == 0 { break }
-      if count > 0 {
-        done += count
-      } else if errno != EINTR {
-        throw .file(
-          operation: "reading", name: "a temporary generation",
-          cause: String(cString: strerror(errno)))
-      }
-    }
-    return done
-  }
-
   // MARK: Removing
 
   /// Removes all that `choose` does not keep: other snapshots, headers that can't be read, what interrupted work
@@ -279,8 +246,14 @@ package struct SnapshotStore {
     guard isThere else { return ([], []) }
     return try withLock(isCancelled: isCancelled) { (folder) throws(ProjectionError) in
       // What was there before the wait for the lock may have been replaced.
+      let found = try inLedger { () throws(LedgerError) in try folder.names() }
       var store = self
-      store.list()
+      store.list(found, in: folder)
+      // What can't be read now is not taken for damaged.
+      if let unread = store.unreadable.first(where: \.isOfSystem) {
+        throw .file(
+          operation: "reading", name: "\(Self.folderName)/\(unread.file)", cause: unread.cause)
+      }
       let kept = try choose(store.snapshots)
       var names: Set<String> = ["lock"]
       for snapshot in kept {
@@ -288,7 +261,6 @@ package struct SnapshotStore {
           snapshot.header.file, SnapshotHeader.headerName(size: snapshot.header.size),
         ])
       }
-      let found = try inLedger { () throws(LedgerError) in try folder.names() }
       let goners = found.filter { name in
         !names.contains(name) && (name.hasSuffix(".json") || name.hasSuffix(".sqlite.gz"))
       }.sorted()
@@ -338,7 +310,7 @@ extension Projector {
       // What is saved must not outlive the events that it rests on.
       try reader.syncTails()
       return try snapshots.save(
-        scratch.descriptor, progress, projections.identities,
+        scratch.file, progress, projections.identities,
         content: try contentDigest(of: database), isCancelled: observer.isCancelled
       ) { (draft) throws(ProjectionError) in
         do { return try append(draft) } catch { throw Self.projectionError(error) }

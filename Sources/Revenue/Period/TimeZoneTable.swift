@@ -180,27 +180,13 @@ package struct TimeZoneError: Error, Equatable, CustomStringConvertible {
 
 /// Reads a whole regular file of at most `sizeMax` bytes.
 private func readZoneFile(_ path: String, sizeMax: Int) throws(TimeZoneError.Cause) -> [UInt8] {
-  let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-  guard descriptor >= 0 else {
-    let number = errno
-    throw number == ENOENT || number == ENOTDIR ? .noSuchZone : .unreadable(errno: number)
-  }
-  defer { close(descriptor) }
-  var status = stat()
-  guard fstat(descriptor, &status) == 0 else { throw .unreadable(errno: errno) }
-  guard status.st_mode & S_IFMT == S_IFREG else { throw .noSuchZone }
-  guard status.st_size <= sizeMax else { throw .notTimeZoneFile }
-  var bytes = [UInt8](repeating: 0, count: Int(status.st_size))
-  var count = 0
-  while count < bytes.count {
-    let added = bytes.withUnsafeMutableBytes { buffer in
-      read(descriptor, buffer.baseAddress?.advanced(by: count), buffer.count - count)
+  do throws(SmallFileError) { return try SmallFile.read(path, byteCountMax: sizeMax) } catch {
+    switch error {
+    case .system(let error):
+      throw error.code == ENOENT || error.code == ENOTDIR
+        ? .noSuchZone : .unreadable(errno: error.code)
+    case .notRegular: throw .noSuchZone
+    case .larger: throw .notTimeZoneFile
     }
-    if added < 0, errno == EINTR { continue }
-    guard added >= 0 else { throw .unreadable(errno: errno) }
-    if added == 0 { break }
-    count += added
   }
-  bytes.removeLast(bytes.count - count)
-  return bytes
 }

@@ -26,7 +26,7 @@ package struct ConfigurationFile: Sendable {
     /// The JSON of the file; an empty object where there is no file.
     var root = JSONValue.object([])
     /// The stamps of the file and of the files that it names; nil where one could not be seen.
-    var stamps: [SmallFile.Stamp?] = []
+    var stamps: [FileStatus?] = []
     var filePaths: [String] = []
   }
 
@@ -36,24 +36,29 @@ package struct ConfigurationFile: Sendable {
   }
 
   func load() throws(ConfigurationError) -> Loaded {
-    let file: SmallFile.Content
-    do throws(SmallFile.Failure) {
-      file = try SmallFile.read(Self.name, in: directory.root, sizeBytesMax: Self.sizeBytesMax)
+    let (content, status): ([UInt8], FileStatus)
+    do throws(LedgerError) {
+      let file = try directory.root.openFile(Self.name, .readOnly, isSecret: true)
+      status = try file.status()
+      // A directory is opened like a file; it can't be read.
+      content =
+        status.kind == .regular ? try file.readSmall(byteCountMax: Self.sizeBytesMax) : []
     } catch {
-      guard error.code == ENOENT else { throw failure("", error.cause) }
+      guard error.code == ENOENT else { throw failure("", Self.words(error.cause)) }
       return Loaded(stamps: [nil], filePaths: [path])
     }
+    guard status.kind == .regular else { throw failure("", "it is not a regular file") }
     // It holds secrets: a copy that others could read, or write, is not to be lived with.
-    guard file.stamp.permissions & 0o077 == 0 else {
+    guard status.permissions & 0o077 == 0 else {
       throw failure("", "other users can read or write it, and it holds secrets: run chmod 600")
     }
     // What root uses must be what the ledger's server would use.
     let user = geteuid() == 0 ? (try? directory.root.ownStatus().owner) : geteuid()
-    guard file.stamp.owner == 0 || file.stamp.owner == user else {
+    guard status.owner == 0 || status.owner == user else {
       throw failure("", "it belongs to another user")
     }
     let root: JSONValue
-    do throws(JSONError) { root = try JSONValue(file.content) } catch {
+    do throws(JSONError) { root = try JSONValue(content) } catch {
       throw failure("", "is not JSON: \(error)")
     }
     var reader = ConfigurationReader(directoryPath: directory.path)
@@ -61,10 +66,22 @@ package struct ConfigurationFile: Sendable {
     guard reader.problems.isEmpty else {
       throw ConfigurationError("read", path, reader.problems)
     }
-    let stamps = [file.stamp] + reader.filePaths.map { SmallFile.Stamp(path: $0) }
+    let stamps = [status] + reader.filePaths.map(stamp)
     return Loaded(
       configuration: configuration, root: root, stamps: stamps,
       filePaths: [path] + reader.filePaths)
+  }
+
+  /// What tells whether a file has changed since it was looked at; nil where nothing can be seen there.
+  func stamp(_ path: String) -> FileStatus? {
+    if let status = try? directory.root.storage.status(path) { return status }
+    // A link that leads nowhere.
+    return path == self.path ? (try? directory.root.status(Self.name)) ?? nil : nil
+  }
+
+  /// A cause as problems of the configuration give it.
+  private static func words(_ cause: String) -> String {
+    cause.prefix(1).lowercased() + cause.dropFirst()
   }
 
   private func failure(_ path: String, _ cause: String) -> ConfigurationError {
@@ -79,17 +96,9 @@ package struct ConfigurationFile: Sendable {
   package func update<Result>(
     _ body: (Configuration, inout JSONValue) throws -> Result
   ) throws -> Result {
-    let descriptor = try openLock()
-    defer { close(descriptor) }
-    var isHeld = false
-    while !isHeld {
-      do throws(SystemError) {
-        try FileLock.wait(descriptor)
-        isHeld = true
-      } catch {
-        guard error.code == EINTR else { throw lockFailure(String(cString: strerror(error.code))) }
-      }
-    }
+    let lock = try openLock()
+    do throws(LedgerError) { _ = try lock.waitForLock() } catch { throw lockFailure(error.cause) }
+    defer { lock.unlock() }
     let loaded = try load()
     var root = loaded.root
     let result = try body(loaded.configuration, &root)
@@ -102,23 +111,22 @@ package struct ConfigurationFile: Sendable {
     do throws(LedgerError) {
       try directory.root.replaceFile(Self.name, with: root.indentedBytes)
     } catch {
-      throw ConfigurationError("write", path, [.init("", SmallFile.Failure(error).cause)])
+      throw ConfigurationError("write", path, [.init("", Self.words(error.cause))])
     }
     return result
   }
 
-  private func openLock() throws(ConfigurationError) -> Int32 {
+  private func openLock() throws(ConfigurationError) -> StorageFile {
     do throws(LedgerError) {
       let lock = try directory.root.openLock(Self.lockName)
       // Where root may not give it away, its owner can make none: better none of root's.
       do throws(LedgerError) {
-        if lock.isNew { try directory.root.giveNewFileToOwner(lock.descriptor) }
+        if lock.isNew { try directory.root.giveNewFileToOwner(lock.file) }
       } catch {
-        close(lock.descriptor)
         try directory.root.unlink(Self.lockName)
         throw error
       }
-      return lock.descriptor
+      return lock.file
     } catch { throw lockFailure(error.cause) }
   }
 

@@ -246,8 +246,8 @@ struct ConfigurationReader {
       else { return fail(path, #"must be a string or {"file": PATH}"#) }
       let filePath = name.hasPrefix("/") ? name : "\(directoryPath)/\(name)"
       filePaths.append(filePath)
-      do throws(SmallFile.Failure) {
-        bytes = try SmallFile.read(filePath, sizeBytesMax: CertificateText.sizeBytesMax).content
+      do throws(SmallFileError) {
+        bytes = try SmallFile.read(filePath, byteCountMax: CertificateText.sizeBytesMax)
       } catch { return fail(path, "the file cannot be read: \(error.cause)") }
     default: return fail(path, #"must be a string or {"file": PATH}"#)
     }

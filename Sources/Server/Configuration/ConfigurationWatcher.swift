@@ -10,7 +10,7 @@ package final class ConfigurationWatcher: Sendable {
   private struct State {
     var configuration: Configuration
     var paths: [String]
-    var stamps: [SmallFile.Stamp?]
+    var stamps: [FileStatus?]
     /// Read so soon after its last change that another might not show in the stamp.
     var isFresh: Bool
     /// What was reported last; nil while all is well.
@@ -78,7 +78,7 @@ package final class ConfigurationWatcher: Sendable {
   package func look() {
     looking.withLock { _ in
       let (paths, stamps, isFresh) = state.withLock { ($0.paths, $0.stamps, $0.isFresh) }
-      if !isFresh, paths.map({ SmallFile.Stamp(path: $0) }) == stamps { return }
+      if !isFresh, paths.map(file.stamp) == stamps { return }
       readAgain()
     }
   }
@@ -117,8 +117,10 @@ package final class ConfigurationWatcher: Sendable {
     }
   }
 
-  private static func isFresh(_ stamps: [SmallFile.Stamp?]) -> Bool {
-    let nowSeconds = Int(Timestamp.now() / 1000)
-    return stamps.contains { stamp in stamp.map { nowSeconds - $0.changedAtSeconds < 2 } ?? false }
+  private static func isFresh(_ stamps: [FileStatus?]) -> Bool {
+    let nowSeconds = Timestamp.now() / 1000
+    return stamps.contains { stamp in
+      stamp.map { nowSeconds - max($0.modifiedAtNs, $0.changedAtNs) / 1_000_000_000 < 2 } ?? false
+    }
   }
 }

@@ -119,7 +119,10 @@ private struct ReportAudit {
         "ledgerctl: audit report: made by another version of the program: "
           + differences.joined(separator: ", "))
     }
-    let folder = try TemporaryFolder()
+    let folder: TemporaryFolder
+    do throws(LedgerError) { folder = try TemporaryFolder() } catch {
+      throw Failure(operation: error.operation, object: error.object, systemError: error.code)
+    }
     try ledger.reader.refresh()
     let database = folder.path("projections.sqlite")
     try ledger.projector().build(upTo: manifest.size, at: database)

@@ -1,0 +1,54 @@
+// Small files outside a ledger that are read whole: certificates, proofs, time zones.
+import Glibc
+
+/// Why a small file could not be read.
+package enum SmallFileError: Error, Equatable {
+  case system(SystemError)
+  case notRegular
+  case larger(byteCountMax: Int)
+
+  /// In words that begin with a small letter.
+  package var cause: String {
+    switch self {
+    case .system(let error):
+      let text = String(cString: strerror(error.code))
+      return text.prefix(1).lowercased() + text.dropFirst()
+    case .notRegular: return "it is not a regular file"
+    case .larger(let byteCountMax): return "it is larger than \(byteCountMax) bytes"
+    }
+  }
+}
+
+/// Reads files by paths that links may lead to.
+package enum SmallFile {
+  /// The content of a regular file. A pipe in its place keeps no caller waiting.
+  package static func read(
+    _ path: String, byteCountMax: Int
+  ) throws(SmallFileError) -> [UInt8] {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+    guard descriptor >= 0 else { throw .system(SystemError(code: errno)) }
+    defer { close(descriptor) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else { throw .system(SystemError(code: errno)) }
+    guard status.st_mode & S_IFMT == S_IFREG else { throw .notRegular }
+    return try read(descriptor, byteCountMax: byteCountMax)
+  }
+
+  /// What is left of an open file or stream.
+  package static func read(
+    _ descriptor: Int32, byteCountMax: Int
+  ) throws(SmallFileError) -> [UInt8] {
+    var content: [UInt8] = []
+    var piece = [UInt8](repeating: 0, count: min(byteCountMax + 1, 64 << 10))
+    while true {
+      let count = Glibc.read(descriptor, &piece, piece.count)
+      if count == 0 { return content }
+      if count < 0 {
+        if errno == EINTR { continue }
+        throw .system(SystemError(code: errno))
+      }
+      content += piece[..<count]
+      if content.count > byteCountMax { throw .larger(byteCountMax: byteCountMax) }
+    }
+  }
+}
