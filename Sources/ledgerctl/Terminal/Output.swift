@@ -1,5 +1,6 @@
 // Buffered writing to a descriptor, without C's own buffers.
 import Glibc
+import Ledger
 
 /// Why output could not be written.
 enum OutputError: Error, Equatable {
@@ -9,10 +10,11 @@ enum OutputError: Error, Equatable {
   case writeFailed(object: String, code: Int32)
 }
 
-/// A buffer for a descriptor that it does not own. The owner must flush it at the end.
+/// A buffer for a descriptor or file that it does not own. The owner must flush it at the end.
 final class Output {
   private static let capacityBytes = 64 * 1024
-  private let descriptor: Int32
+  /// Sends all bytes; returns 0 or the `errno`.
+  private let send: (UnsafeRawBufferPointer) -> Int32
   private let name: String
   private let isTerminal: Bool
   private var buffer: [UInt8] = []
@@ -23,9 +25,23 @@ final class Output {
 
   /// - Parameter name: its name in errors.
   init(descriptor: Int32, name: String) {
-    self.descriptor = descriptor
+    send = { writeAll($0, to: descriptor) }
     self.name = name
     isTerminal = isatty(descriptor) == 1
+  }
+
+  /// Writes to a file from its beginning.
+  init(file: StorageFile, name: String) {
+    var offset = 0
+    send = { bytes in
+      do throws(LedgerError) { try file.write(bytes, offsetBytes: offset) } catch {
+        return error.code
+      }
+      offset += bytes.count
+      return 0
+    }
+    self.name = name
+    isTerminal = false
   }
 
   func write(_ text: some StringProtocol) throws(OutputError) {
@@ -59,9 +75,9 @@ final class Output {
     let code = buffer.withUnsafeBytes { bytes in
       observer?(bytes)
       if isTerminal {
-        return harmlessBytes(bytes).withUnsafeBytes { writeAll($0, to: descriptor) }
+        return harmlessBytes(bytes).withUnsafeBytes(send)
       }
-      return writeAll(bytes, to: descriptor)
+      return send(bytes)
     }
     // After an error too: a failed write is not repeated.
     buffer.removeAll(keepingCapacity: true)

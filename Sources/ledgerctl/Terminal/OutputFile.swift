@@ -1,14 +1,23 @@
 // `-o FILE`: a file that is created atomically.
+import Base
 import Glibc
 import Ledger
 
 /// A file that is written under a temporary name in the same folder and renamed at the end. Unless `commit` succeeds,
 /// no new file remains and an existing one stays unchanged.
 final class OutputFile {
+  /// A regular file that is being made.
+  private struct Replacement {
+    let folder: Folder
+    let file: StorageFile
+    let temporary: String
+    let name: String
+  }
+
   private let path: String
   /// Nil if the target is not a regular file (a device, a pipe) and is written in place.
-  private let temporaryPath: String?
-  private var descriptor: Int32
+  private var replacement: Replacement?
+  private var descriptor: Int32 = -1
   let output: Output
 
   /// Opens the file. If the path is a symbolic link, its target is replaced, not the link.
@@ -20,86 +29,86 @@ final class OutputFile {
   ///   - isPrivate: whether only its owner may read it, whatever the permissions of a file that it replaces.
   init(
     path: String, outside ledger: LedgerDirectory?, mode newMode: mode_t = 0o666,
-    isPrivate: Bool = false
+    isPrivate: Bool = false, storage: any Storage = PosixStorage()
   ) throws {
-    let operation = "write"
-    var status = stat()
-    let exists = stat(path, &status) == 0
-    let mode = exists && !isPrivate ? status.st_mode & 0o777 : nil
-    if exists, status.st_mode & S_IFMT == S_IFDIR {
-      throw Failure(operation: operation, object: path, cause: "it is a directory")
-    }
-    if exists, status.st_mode & S_IFMT != S_IFREG {
-      self.path = path
-      temporaryPath = nil
+    self.path = path
+    let existing = try? storage.status(path)
+    if existing?.kind == .directory { throw Self.failure(path, "it is a directory") }
+    if let existing, existing.kind != .regular {
       descriptor = Glibc.open(path, O_WRONLY | O_CLOEXEC)
-    } else {
-      let target = exists ? resolvedPath(path) : path
-      let (folder, name) = Self.split(target)
-      guard !name.isEmpty else {
-        throw Failure(operation: operation, object: path, cause: "it does not name a file")
-      }
-      if stat(folder, &status) != 0 {
-        let cause = errno == ENOENT ? "the folder does not exist" : systemErrorText(errno)
-        throw Failure(operation: operation, object: folder, cause: cause)
-      }
-      if try isInsideLedger(folder, ledger) {
-        throw Failure(
-          operation: operation, object: path,
-          cause: "it is inside a ledger's directory, which may contain only the ledger's own files")
-      }
-      self.path = target
-      // Process ids are unique; a leftover of an earlier process with the same id is removed.
-      let temporary = "\(folder)/.\(name.prefix(200)).tmp-\(getpid())"
-      temporaryPath = temporary
-      _ = unlink(temporary)
-      descriptor = Glibc.open(
-        temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, isPrivate ? 0o600 : newMode)
-      if descriptor >= 0, let mode { _ = fchmod(descriptor, mode) }
+      let code = errno
+      output = Output(descriptor: descriptor, name: path)
+      // Opening a pipe waits for its reader; a signal may have arrived meanwhile.
+      if descriptor < 0, code == EINTR { throw Interrupted() }
+      if descriptor < 0 { throw Failure(operation: "write", object: path, systemError: code) }
+      return
     }
-    let code = errno
-    output = Output(descriptor: descriptor, name: path)
-    // Opening a pipe waits for its reader; a signal may have arrived meanwhile.
-    if descriptor < 0, code == EINTR { throw Interrupted() }
-    if descriptor < 0 { throw Failure(operation: operation, object: path, systemError: code) }
+    let (folderPath, name) = Self.split(existing == nil ? path : resolvedPath(path))
+    guard !name.isEmpty else { throw Self.failure(path, "it does not name a file") }
+    if let error = Self.error(of: folderPath, storage) {
+      let cause = error.code == ENOENT ? "the folder does not exist" : systemErrorText(error.code)
+      throw Self.failure(folderPath, cause)
+    }
+    if try isInsideLedger(folderPath, ledger) {
+      throw Self.failure(
+        path,
+        "it is inside a ledger's directory, which may contain only the ledger's own files")
+    }
+    do throws(LedgerError) {
+      let folder = try Folder(path: folderPath, storage: storage)
+      // Process ids are unique; a leftover of an earlier process with the same id is removed.
+      let temporary = ".\(name.prefix(200)).tmp-\(getpid())"
+      let file = try folder.makeFile(temporary, permissions: isPrivate ? 0o600 : newMode)
+      if let existing, !isPrivate { try? file.changePermissions(existing.permissions & 0o777) }
+      output = Output(file: file, name: path)
+      replacement = Replacement(folder: folder, file: file, temporary: temporary, name: name)
+    } catch { throw Failure(operation: "write", object: path, systemError: error.code) }
+  }
+
+  private static func failure(_ object: String, _ cause: String) -> Failure {
+    Failure(operation: "write", object: object, cause: cause)
+  }
+
+  /// Why a path can't be examined.
+  private static func error(of path: String, _ storage: any Storage) -> SystemError? {
+    do throws(SystemError) {
+      _ = try storage.status(path)
+      return nil
+    } catch { return error }
   }
 
   /// Flushes the buffer, syncs the file and renames it to its final name.
   func commit() throws {
     try output.flush()
-    if let temporaryPath {
-      // Not `Folder.putInPlace`: a report stands outside the ledger, in a folder that a link may lead to.
-      try check(fsync(descriptor))
-      try check(rename(temporaryPath, path))
+    guard let made = replacement else {
+      let code = close(descriptor) == 0 ? 0 : errno
+      descriptor = -1
+      if code != 0 { throw Failure(operation: "write", object: path, systemError: code) }
+      return
     }
-    let code = close(descriptor) == 0 ? 0 : errno
-    descriptor = -1
-    if code != 0 { throw Failure(operation: "write", object: path, systemError: code) }
-    if temporaryPath != nil { Self.syncFolder(of: path) }
-  }
-
-  private func check(_ result: Int32) throws(Failure) {
-    if result != 0 { throw Failure(operation: "write", object: path, systemError: errno) }
+    do throws(LedgerError) {
+      try made.file.syncData()
+      try made.folder.rename(made.temporary, to: made.name, of: made.file)
+      replacement = nil
+      try made.folder.sync()
+    } catch {
+      // Some file systems can't sync a folder; the content is safe nevertheless.
+      if replacement == nil, error.code == EINVAL { return }
+      throw error.code == 0
+        ? Self.failure(path, error.cause)
+        : Failure(operation: "write", object: path, systemError: error.code)
+    }
   }
 
   deinit {
-    guard descriptor >= 0 else { return }
-    close(descriptor)
-    if let temporaryPath { unlink(temporaryPath) }
+    if descriptor >= 0 { close(descriptor) }
+    if let replacement { try? replacement.folder.unlink(replacement.temporary) }
   }
 
   private static func split(_ path: String) -> (folder: String, name: String) {
     guard let slash = path.lastIndex(of: "/") else { return (".", path) }
     let folder = path[..<slash]
     return (folder.isEmpty ? "/" : String(folder), String(path[path.index(after: slash)...]))
-  }
-
-  /// The name is durable only after its folder is synced. If that fails, the content is safe nevertheless.
-  private static func syncFolder(of path: String) {
-    let descriptor = Glibc.open(split(path).folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard descriptor >= 0 else { return }
-    _ = fsync(descriptor)
-    close(descriptor)
   }
 }
 
