@@ -41,8 +41,8 @@ private func run(_ invocation: Invocation, _ context: Context) throws -> ExitCod
     guard invocation.command.isReadOnly, ErrorReport.isProjectionDamage(error) else { throw error }
     let isRepeated = !context.output.hasWritten
     let isOfSnapshot = context.snapshotUse.distrustUsed()
-    context.diagnostics.writeLine(
-      "ledgerctl: \(invocation.command.name): "
+    context.say(
+      "\(invocation.command.name): "
         + (isOfSnapshot
           ? "the historical projections are damaged; building them again without the snapshot"
           : "the projections are damaged; rebuilding them")

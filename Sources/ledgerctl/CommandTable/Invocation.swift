@@ -18,6 +18,12 @@ struct Invocation: Sendable {
   /// Whether a flag or an option was given.
   func has(_ name: String) -> Bool { values[name] != nil }
 
+  /// Whether JSON is wanted instead of text.
+  var isJSON: Bool { has("json") }
+
+  /// The file of `--output`; nil is standard output.
+  var outputPath: String? { value("output").flatMap { $0 == "-" ? nil : $0 } }
+
   /// The value of an option, else its default, else nil.
   func value(_ name: String) -> String? { values[name]?.last ?? option(name)?.value?.standard }
 

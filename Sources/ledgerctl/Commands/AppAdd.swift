@@ -39,13 +39,11 @@ struct AppAddOptions: Equatable, Sendable {
   let name: String
   let bundleIDs: [String]
   let products: [AppRegistered.Product]
-  let isJSON: Bool
 
   init(_ invocation: Invocation) throws(UsageError) {
     name = try Self.name(invocation) ?? ""
     bundleIDs = try Self.bundleIDs("bundle-id", invocation)
     products = try Self.products(invocation)
-    isJSON = invocation.has("json")
   }
 
   static func name(_ invocation: Invocation) throws(UsageError) -> String? {
@@ -112,7 +110,7 @@ private func addApp(
   let id = UUID16.random().description
   let app = AppRegistered(
     appFamilyID: id, name: options.name, bundleIDs: options.bundleIDs, products: options.products)
-  let positions = try ledger.withWriter { writer in
+  let position = try ledger.withWriter { writer in
     // A bundle id belongs to one app family: a second registration must not move its receipts.
     let lookup = try IntakeLookup(try ledger.projections())
     for bundleID in options.bundleIDs {
@@ -122,17 +120,9 @@ private func addApp(
           cause: "it already belongs to app family \(other)")
       }
     }
-    return try writer.append([
-      EventDraft(.appRegistered, app.data)
-    ])
+    return try writer.append(.appRegistered, app.data)
   }
-  if options.isJSON {
-    try context.output.writeObject { writer in
-      writer.member("app_family_id", id)
-      writer.member("position", positions.lowerBound)
-    }
-  } else {
-    try context.output.writeLine(id)
-  }
+  let record: Record = ["app_family_id": id, "position": position]
+  try context.print(invocation, record) { try $0.line(id) }
   return .done
 }

@@ -47,7 +47,6 @@ struct AppEditOptions: Equatable, Sendable {
   let removedBundleIDs: [String]
   let products: [AppRegistered.Product]
   let removedProducts: [String]
-  let isJSON: Bool
 
   init(_ invocation: Invocation) throws(UsageError) {
     app = invocation.positionals[0]
@@ -56,7 +55,6 @@ struct AppEditOptions: Equatable, Sendable {
     removedBundleIDs = try AppAddOptions.bundleIDs("remove-bundle-id", invocation)
     products = try AppAddOptions.products(invocation)
     removedProducts = invocation.values("remove-product")
-    isJSON = invocation.has("json")
     if let id = bundleIDs.first(where: removedBundleIDs.contains) {
       throw invocation.wrong("remove-bundle-id", id, "conflicts with --bundle-id")
     }
@@ -68,8 +66,7 @@ struct AppEditOptions: Equatable, Sendable {
     {
       throw UsageError(
         visible(app, limit: 64),
-        "nothing to change; give --name, --bundle-id, --product or what to remove",
-        command: "app edit")
+        "nothing to change; give --name, --bundle-id, --product or what to remove")
     }
   }
 }
@@ -86,21 +83,13 @@ private func editApp(
     let edit = AppEdit(options, app, queries, try IntakeLookup(database))
     let edited = try edit.applied()
     if edited == app { return (app.appFamilyID, nil) }
-    let positions = try writer.append([
-      EventDraft(.appRegistered, edited.data)
-    ])
-    return (app.appFamilyID, positions.lowerBound)
+    return (app.appFamilyID, try writer.append(.appRegistered, edited.data))
   }
-  if options.isJSON {
-    try context.output.writeObject { writer in
-      writer.member("app_family_id", id)
-      writer.member("position", position)
-    }
-  } else if let position {
-    try context.output.writeLine("Changed app family \(id) at position \(position)")
-  } else {
-    try context.output.writeLine(
-      "Nothing changed: app family \(id) is already registered like this")
+  let record: Record = ["app_family_id": id, "position": position]
+  try context.print(invocation, record) {
+    try $0.line(
+      position.map { "Changed app family \(id) at position \($0)" }
+        ?? "Nothing changed: app family \(id) is already registered like this")
   }
   // Report the append before anything can fail in the projections. `status` shows them as they are, so fold now.
   try context.output.flush()

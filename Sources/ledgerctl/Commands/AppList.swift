@@ -16,8 +16,9 @@ let appListCommand = Command(
   isReadOnly: true
 ) { invocation, context in
   let ledger = try OpenLedger(invocation, context)
-  return try listApps(
-    AppQueries(try ledger.projections()).apps(), isJSON: invocation.has("json"), context)
+  let apps = try AppQueries(try ledger.projections()).apps()
+  try context.print(invocation, list: apps.map(\.record)) { try listApps(apps, to: &$0) }
+  return .done
 }
 
 let appShowCommand = Command(
@@ -34,7 +35,17 @@ let appShowCommand = Command(
   let ledger = try OpenLedger(invocation, context)
   let queries = AppQueries(try ledger.projections())
   let app = try queries.registeredApp(invocation.positionals[0], operation: "app show")
-  return try showApp(app, queries, isJSON: invocation.has("json"), context)
+  let sold = try queries.soldProducts(of: app.registration)
+  let undeclared = try queries.undeclaredProducts().filter {
+    $0.appFamilyID.hasSameBytes(as: app.registration.appFamilyID)
+  }
+  let sales = sold.sorted { $0.key < $1.key }.map {
+    ["product_id": $0.key, "sales": $0.value] as Record
+  }
+  let record =
+    app.record + ["sales": sales, "undeclared_products": undeclared.map(\.record)] as Record
+  try context.print(invocation, record) { try showApp(app, sold, undeclared, to: &$0) }
+  return .done
 }
 
 extension Positional {
@@ -53,20 +64,13 @@ extension AppQueries {
   }
 }
 
-private func listApps(
-  _ apps: [RegisteredApp], isJSON: Bool, _ context: Context
-) throws -> ExitCode {
-  if isJSON {
-    try context.output.writeArray(apps) { write($0, to: &$1) }
-    return .done
-  }
+private func listApps(_ apps: [RegisteredApp], to sheet: inout Sheet) throws {
   if apps.isEmpty {
-    try context.output.writeLine("There are no app families; 'ledgerctl app add' registers one.")
-    return .done
+    return try sheet.line("There are no app families; 'ledgerctl app add' registers one.")
   }
   var table = TextTable([
-    .init("app_family_id"), .init("name"), .init("bundle_ids"), .init("products", isNumber: true),
-    .init("receipts", isNumber: true), .init("position", isNumber: true),
+    "app_family_id", "name", "bundle_ids", .number("products"), .number("receipts"),
+    .number("position"),
   ])
   for app in apps {
     let registration = app.registration
@@ -77,39 +81,21 @@ private func listApps(
       "\(app.receiptCount)", "\(app.position)",
     ])
   }
-  try table.write(to: context.output, terminal: context.terminal, isCut: false)
-  return .done
+  try sheet.table(table)
 }
 
 private func showApp(
-  _ app: RegisteredApp, _ queries: AppQueries, isJSON: Bool, _ context: Context
-) throws -> ExitCode {
+  _ app: RegisteredApp, _ sold: [String: Int], _ undeclared: [UndeclaredProduct],
+  to sheet: inout Sheet
+) throws {
   let registration = app.registration
-  let sold = try queries.soldProducts(of: registration)
-  let undeclared = try queries.undeclaredProducts().filter {
-    $0.appFamilyID.hasSameBytes(as: registration.appFamilyID)
-  }
-  if isJSON {
-    try context.output.writeObject { writer in
-      write(app, to: &writer)
-      writer.array("sales", sold.sorted { $0.key < $1.key }) { entry, writer in
-        writer.object { writer in
-          writer.member("product_id", entry.key)
-          writer.member("sales", entry.value)
-        }
-      }
-      writer.array("undeclared_products", undeclared) { $0.write(to: &$1) }
-    }
-    return .done
-  }
-  var sheet = Sheet(context)
   try sheet.fields([
     ("app family", registration.appFamilyID), ("name", registration.name),
     ("bundle ids", registration.bundleIDs.joined(separator: " ")),
     ("receipts", "\(app.receiptCount)"), ("registered at", "position \(app.position)"),
     ("products", registration.products.isEmpty ? "any (none is declared)" : "those declared"),
   ])
-  var table = TextTable([.init("product_id"), .init("type"), .init("sales", isNumber: true)])
+  var table = TextTable(["product_id", "type", .number("sales")])
   let declared = Set(registration.products.map(\.id))
   for product in registration.products {
     table.append([product.id, product.type.rawValue, "\(sold[product.id] ?? 0)"])
@@ -120,24 +106,17 @@ private func showApp(
   try sheet.table("Products", table)
   if !undeclared.isEmpty {
     try sheet.heading("Sold but not declared")
-    for sentence in undeclared.sentences { try context.output.writeLine(visible(sentence)) }
+    for sentence in undeclared.sentences { try sheet.line(visible(sentence)) }
   }
-  return .done
 }
 
-/// The members of an app family's object.
-private func write(_ app: RegisteredApp, to writer: inout JSONWriter) {
-  let registration = app.registration
-  writer.member("app_family_id", registration.appFamilyID)
-  writer.member("name", registration.name)
-  writer.array("bundle_ids", registration.bundleIDs) { $1.string($0) }
-  writer.key("products")
-  writer.object { writer in
-    for product in registration.products {
-      writer.key(product.id)
-      writer.string(product.type.rawValue)
-    }
+extension RegisteredApp {
+  fileprivate var record: Record {
+    [
+      "app_family_id": registration.appFamilyID, "name": registration.name,
+      "bundle_ids": registration.bundleIDs,
+      "products": Record(registration.products.map { ($0.id, $0.type.rawValue) }),
+      "receipts": receiptCount, "position": position,
+    ]
   }
-  writer.member("receipts", app.receiptCount)
-  writer.member("position", app.position)
 }

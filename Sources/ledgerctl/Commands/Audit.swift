@@ -51,15 +51,13 @@ struct AuditOptions: Equatable, Sendable {
   let keys: [VerifierKey]
   /// Whether the rows of projections and snapshots are compared.
   let comparesProjections: Bool
-  let isJSON: Bool
 
   init(_ invocation: Invocation) throws(UsageError) {
     checkpointPaths = invocation.values("checkpoint")
     keys = try invocation.verifierKeys()
     comparesProjections = invocation.has("projections")
-    isJSON = invocation.has("json")
     if !keys.isEmpty, checkpointPaths.isEmpty {
-      throw UsageError("--key", "requires --checkpoint", command: invocation.command.name)
+      throw UsageError("--key", "requires --checkpoint")
     }
   }
 }
@@ -84,8 +82,21 @@ private enum ProjectionVerdict {
     }
   }
 
+  var record: Record {
+    switch self {
+    case .none: ["state": "none"]
+    case .matching(let size, let rowsToo, let replyMismatches):
+      [
+        "state": "matching", "events": size, "compared": rowsToo ? "rows" : "root",
+        "reply_mismatches": replyMismatches,
+      ]
+    case .mismatching(let cause): ["state": "mismatching", "cause": cause]
+    case .unchecked(let cause): ["state": "unchecked", "cause": cause]
+    }
+  }
+
   /// The note about replies that are not about their receipts; nil if there are none.
-  var replyFields: [(name: String, value: String)] {
+  var replyFields: Fields {
     guard case .matching(_, _, let count?) = self, count > 0 else { return [] }
     return [
       (
@@ -123,10 +134,8 @@ private func audit(
     projections = try compared(projections, ledger)
     snapshots = try AuditedSnapshot.all(ledger)
   }
-  if options.isJSON {
-    try writeJSON(report, projections, snapshots, context)
-  } else {
-    try write(report, projections, snapshots, context)
+  try context.print(invocation, record(report, projections, snapshots)) { sheet in
+    try write(report, projections, snapshots, to: &sheet)
   }
   if !report.isWhole { return .corrupted }
   if snapshots?.contains(where: { $0.problem != nil }) == true { return .mismatch }
@@ -250,10 +259,9 @@ private struct AuditedSnapshot {
 
 private func write(
   _ report: AuditReport, _ projections: ProjectionVerdict, _ snapshots: [AuditedSnapshot]?,
-  _ context: Context
+  to sheet: inout Sheet
 ) throws {
   let findingCount = report.findings.count + report.furtherFindingCount
-  var sheet = Sheet(context)
   try sheet.fields(
     [
       ("log", report.isWhole ? "intact" : "not intact: \(counted(findingCount, "finding"))"),
@@ -270,8 +278,8 @@ private func write(
     ] + projections.replyFields + [("snapshots", AuditedSnapshot.text(snapshots))]
       + report.notes.map { ("note", $0) })
   var table = TextTable([
-    .init("verdict"), .init("file"), .init("block", isNumber: true), .init("positions"),
-    .init("what"),
+    "verdict", "file", .number("block"), "positions",
+    "what",
   ])
   for finding in report.findings {
     let damage = finding.damage
@@ -282,13 +290,13 @@ private func write(
   }
   try sheet.table("Findings", table)
   if report.furtherFindingCount > 0 {
-    try context.output.writeLine("and \(report.furtherFindingCount) more")
+    try sheet.line("and \(report.furtherFindingCount) more")
   }
 }
 
 extension AuditReport {
   /// The trust other than Apple's own.
-  fileprivate var trustFields: [(name: String, value: String)] {
+  fileprivate var trustFields: Fields {
     if trust.isEmpty { return [("trust", "not recorded")] }
     let foreign = trust.map { ($0.position, $0.trust.foreignTrust) }.filter { !$0.1.isEmpty }
     var fields = foreign.map { position, names in
@@ -317,66 +325,27 @@ func positions(_ finding: AuditFinding) -> String {
 
 // MARK: JSON
 
-private func writeJSON(
-  _ report: AuditReport, _ projections: ProjectionVerdict, _ snapshots: [AuditedSnapshot]?,
-  _ context: Context
-) throws {
-  try context.output.writeObject { writer in
-    writer.member("whole", report.isWhole)
-    writer.member("events", report.eventCount)
-    writer.member("size", report.size)
-    writer.member("root", report.frontier?.root.base64)
-    writer.member("segments", report.segmentCount)
-    writer.member("blocks", report.blockCount)
-    writer.member("tails", report.tailCount)
-    writer.member("bytes", report.byteCount)
-    writer.member("checkpoints", report.checkpointCount)
-    writer.array("trust", report.trust) { declared, writer in
-      writer.object { writer in
-        writer.member("position", declared.position)
-        writer.array("not_apple", declared.trust.foreignTrust) { $1.string($0) }
-      }
-    }
-    writer.member("further_trust", report.furtherTrustCount)
-    writer.key("projections")
-    writer.object { writer in
-      switch projections {
-      case .none: writer.member("state", "none")
-      case .matching(let size, let rowsToo, let replyMismatches):
-        writer.member("state", "matching")
-        writer.member("events", size)
-        writer.member("compared", rowsToo ? "rows" : "root")
-        writer.member("reply_mismatches", replyMismatches)
-      case .mismatching(let cause):
-        writer.member("state", "mismatching")
-        writer.member("cause", cause)
-      case .unchecked(let cause):
-        writer.member("state", "unchecked")
-        writer.member("cause", cause)
-      }
-    }
-    if let snapshots {
-      writer.array("snapshots", snapshots) { snapshot, writer in
-        writer.object { writer in
-          writer.member("snapshot", snapshot.name)
-          writer.member("problem", snapshot.problem)
-        }
-      }
-    } else {
-      writer.key("snapshots")
-      writer.null()
-    }
-    writer.array("notes", report.notes) { note, writer in writer.string(note) }
-    writer.array("findings", report.findings) { finding, writer in
-      writer.object { writer in
-        writer.member("verdict", finding.damage.verdict.rawValue)
-        writer.member("file", finding.damage.file)
-        writer.member("block", finding.damage.block)
-        writer.member("position", finding.damage.position)
-        writer.member("end_position", finding.endPosition)
-        writer.member("cause", finding.cause)
-      }
-    }
-    writer.member("further_findings", report.furtherFindingCount)
+private func record(
+  _ report: AuditReport, _ projections: ProjectionVerdict, _ snapshots: [AuditedSnapshot]?
+) -> Record {
+  let trust = report.trust.map {
+    ["position": $0.position, "not_apple": $0.trust.foreignTrust] as Record
   }
+  let findings = report.findings.map { finding in
+    let damage = finding.damage
+    return [
+      "verdict": damage.verdict.rawValue, "file": damage.file, "block": damage.block,
+      "position": damage.position, "end_position": finding.endPosition, "cause": finding.cause,
+    ] as Record
+  }
+  return [
+    "whole": report.isWhole, "events": report.eventCount, "size": report.size,
+    "root": report.frontier?.root.base64, "segments": report.segmentCount,
+    "blocks": report.blockCount, "tails": report.tailCount, "bytes": report.byteCount,
+    "checkpoints": report.checkpointCount, "trust": trust,
+    "further_trust": report.furtherTrustCount, "projections": projections.record,
+    "snapshots": snapshots?.map { ["snapshot": $0.name, "problem": $0.problem] as Record },
+    "notes": report.notes, "findings": findings,
+    "further_findings": report.furtherFindingCount,
+  ]
 }

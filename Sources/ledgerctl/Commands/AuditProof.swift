@@ -37,20 +37,15 @@ private func auditProof(_ invocation: Invocation, _ context: Context) throws -> 
     try check(try readSmallFile(path, byteCountMax: ledgerLineByteCountMax), proof)
   }
   let record = String(decoding: proof.leafRecord, as: UTF8.self)
-  guard invocation.has("json") else {
-    var sheet = Sheet(context)
-    try sheet.fields([
+  let values: Record = [
+    "position": proof.index, "origin": head.origin, "size": head.size,
+    "root": head.root.base64, "record": record,
+  ]
+  try context.print(invocation, values) {
+    try $0.fields([
       ("proven", "position \(proof.index) of \(counted(head.size, "event"))"),
       ("ledger", head.origin), ("root", head.root.base64), ("record", record),
     ])
-    return .done
-  }
-  try context.output.writeObject { writer in
-    writer.member("position", proof.index)
-    writer.member("origin", head.origin)
-    writer.member("size", head.size)
-    writer.member("root", head.root.base64)
-    writer.member("record", record)
   }
   return .done
 }
@@ -101,24 +96,16 @@ private func auditConsistency(_ invocation: Invocation, _ context: Context) thro
       throw ProofError("consistency proof", "it is not about the given checkpoint")
     }
   }
-  guard invocation.has("json") else {
-    var sheet = Sheet(context)
-    try sheet.fields([
-      (
-        "proven",
-        "the first \(counted(heads.old.size, "event")) of \(heads.new.size) are the same"
-      ),
-      ("ledger", heads.new.origin), ("old root", heads.old.root.base64),
-      ("new root", heads.new.root.base64),
+  let (old, new) = (heads.old, heads.new)
+  let record: Record = [
+    "origin": new.origin, "old_size": old.size, "old_root": old.root.base64,
+    "new_size": new.size, "new_root": new.root.base64,
+  ]
+  try context.print(invocation, record) {
+    try $0.fields([
+      ("proven", "the first \(counted(old.size, "event")) of \(new.size) are the same"),
+      ("ledger", new.origin), ("old root", old.root.base64), ("new root", new.root.base64),
     ])
-    return .done
-  }
-  try context.output.writeObject { writer in
-    writer.member("origin", heads.new.origin)
-    writer.member("old_size", heads.old.size)
-    writer.member("old_root", heads.old.root.base64)
-    writer.member("new_size", heads.new.size)
-    writer.member("new_root", heads.new.root.base64)
   }
   return .done
 }

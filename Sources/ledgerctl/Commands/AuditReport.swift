@@ -50,7 +50,7 @@ private func readManifest(_ path: String) throws -> Manifest {
       access(beside, F_OK) == 0
       ? "give \(visible(beside))"
       : "give the file that 'export --manifest' wrote next to the report"
-    throw UsageError(visible(path), "is not a manifest; \(advice)", command: "audit report")
+    throw UsageError(visible(path), "is not a manifest; \(advice)")
   }
 }
 
@@ -115,8 +115,8 @@ private struct ReportAudit {
     let reportPath = Self.path(of: manifest.file, beside: manifestPath)
     let differences = manifest.versionDifferences
     if !differences.isEmpty {
-      context.diagnostics.writeLine(
-        "ledgerctl: audit report: made by another version of the program: "
+      context.say(
+        "audit report: made by another version of the program: "
           + differences.joined(separator: ", "))
     }
     let folder: TemporaryFolder

@@ -26,7 +26,7 @@ let configSetSharedSecretCommand = Command(
     "config.json is rewritten with indentation; all other content stays, in its order.",
   ],
   options: [
-    Option("app", value: .init("ID"), isRequired: true, help: "the app family's id"),
+    .appFamily,
     Option("remove", help: "remove the secret; reads no input"),
   ],
   examples: [
@@ -35,21 +35,7 @@ let configSetSharedSecretCommand = Command(
       "Prompt for the secret and set it")
   ]
 ) { invocation, context in
-  try setSharedSecret(SharedSecretOptions(invocation), invocation, context)
-}
-
-/// The options of `config set-shared-secret`.
-struct SharedSecretOptions: Equatable, Sendable {
-  /// In lower case.
-  let appFamilyID: String
-  let isRemoval: Bool
-
-  init(_ invocation: Invocation) throws(UsageError) {
-    appFamilyID =
-      try invocation.value(
-        "app", "is not the id of an app family; `app add` prints it", read: uuidText) ?? ""
-    isRemoval = invocation.has("remove")
-  }
+  try setSharedSecret(invocation, context)
 }
 
 private func checkConfiguration(_ invocation: Invocation, _ context: Context) throws -> ExitCode {
@@ -62,8 +48,8 @@ private func checkConfiguration(_ invocation: Invocation, _ context: Context) th
     if try lookup.appName(ofFamily: appFamilyID) != nil { return }
     warningCount += 1
     if warningCount > 100 { return }
-    context.diagnostics.writeLine(
-      "ledgerctl: config check: \(path): no app family has the id \(appFamilyID)")
+    context.say(
+      "config check: \(path): no app family has the id \(appFamilyID)")
   }
   for (index, token) in configuration.tokens.enumerated() where token.revokedAtMs == nil {
     try warn("tokens[\(index)].app_family_id", token.appFamilyID)
@@ -71,31 +57,30 @@ private func checkConfiguration(_ invocation: Invocation, _ context: Context) th
   for id in configuration.sharedSecrets.keys.sorted() { try warn("shared_secrets", id) }
   for id in configuration.apps.keys.sorted() { try warn("apps", id) }
   if warningCount > 100 {
-    context.diagnostics.writeLine(
-      "ledgerctl: config check: \(warningCount - 100) more warnings")
+    context.say(
+      "config check: \(warningCount - 100) more warnings")
   }
   return warningCount > 0 ? .partlyDone : .done
 }
 
-private func setSharedSecret(
-  _ options: SharedSecretOptions, _ invocation: Invocation, _ context: Context
-) throws -> ExitCode {
+private func setSharedSecret(_ invocation: Invocation, _ context: Context) throws -> ExitCode {
+  let appFamilyID = try invocation.appFamilyID() ?? ""
   let ledger = try OpenLedger(invocation, context)
   let file = ConfigurationFile(ledger.directory)
-  if options.isRemoval {
-    let isRemoved = try file.setSharedSecret(nil, appFamilyID: options.appFamilyID)
+  if invocation.has("remove") {
+    let isRemoved = try file.setSharedSecret(nil, appFamilyID: appFamilyID)
     try context.output.writeLine(
       isRemoved ? "Removed the shared secret." : "There was no shared secret.")
     return .done
   }
-  let name = try ledger.appName(options.appFamilyID, operation: "config set-shared-secret")
+  let name = try ledger.appName(appFamilyID, operation: "config set-shared-secret")
   let secret = try SecretInput.read(prompt: "Shared secret of \(visible(name)): ", context)
   guard SharedSecret.isValid(secret) else {
     throw Failure(
       operation: "config set-shared-secret", object: "standard input",
       cause: "the secret \(SharedSecret.requirement)")
   }
-  _ = try file.setSharedSecret(secret, appFamilyID: options.appFamilyID)
+  _ = try file.setSharedSecret(secret, appFamilyID: appFamilyID)
   try context.output.writeLine("Set the shared secret of \(visible(name)).")
   return .done
 }

@@ -63,23 +63,22 @@ struct DiffOptions: Equatable, Sendable {
 
   init(_ invocation: Invocation) throws(UsageError) {
     guard let from = try invocation.moment("from") else {
-      throw UsageError("--from", "is missing", command: invocation.command.name)
+      throw UsageError("--from", "is missing")
     }
     self.from = from
     to = try invocation.moment("to")
     let name = invocation.value("environment") ?? EnvironmentName.production.description
     if name.lowercased() == "all" || name.contains(",") {
       throw UsageError(
-        "--environment", "must be one environment",
-        command: invocation.command.name)
+        "--environment", "must be one environment")
     }
     environment = EnvironmentName.meant(by: name)
-    outputPath = invocation.value("output").flatMap { $0 == "-" ? nil : $0 }
+    outputPath = invocation.outputPath
     if let name = invocation.value("format") {
       format = Format(rawValue: name) ?? .table
       if invocation.has("json"), format != .json {
         throw UsageError(
-          "--json", "conflicts with --format \(name)", command: invocation.command.name)
+          "--json", "conflicts with --format \(name)")
       }
     } else if invocation.has("json") {
       format = .json
@@ -110,12 +109,12 @@ private func diff(
     last = ledger.reader.head.size
   }
   guard first <= last else {
-    throw UsageError("--to", "comes before --from", command: invocation.command.name)
+    throw UsageError("--to", "comes before --from")
   }
   let difference = try BooksDifference(ledger, first..<last, options.environment, context)
   if !difference.isOfKnownEnvironment {
-    context.diagnostics.writeLine(
-      "ledgerctl: diff: --environment \(ShownArgument.text(options.environment)): no data for this environment"
+    context.say(
+      "diff: --environment \(ShownArgument.text(options.environment)): no data for this environment"
     )
   }
   try withDestination(options.outputPath, context) { output in
@@ -126,8 +125,10 @@ private func diff(
         try output.write(bytes)
       }
       try difference.journal.write(to: writer)
-    case .json: try difference.writeJSON(output)
-    case .table: try difference.write(output, context)
+    case .json: try output.writeJSON(difference.record)
+    case .table:
+      var sheet = Sheet(context, to: output)
+      try difference.write(to: &sheet)
     }
   }
   return .done
@@ -184,38 +185,32 @@ private struct BooksDifference {
 
   // MARK: Text
 
-  func write(_ output: Output, _ context: Context) throws {
-    let terminal = output === context.output ? context.terminal : Terminal(descriptor: -1)
-    func section(_ title: String, _ table: TextTable) throws {
-      if table.isEmpty { return }
-      try output.writeLine()
-      try output.writeLine(terminal.bold(title))
-      try table.write(to: output, terminal: terminal, isCut: false)
-    }
-    try output.writeLine("from  \(counted(before.size, "event")), root \(before.root)")
-    try output.writeLine("to    \(counted(after.size, "event")), root \(after.root)")
-    if before.size == after.size { return try output.writeLine("There are no events in between.") }
-    var events = TextTable([.init("type"), .init("events", isNumber: true)])
-    for entry in eventCounts { events.append([entry.type, "\(entry.count)"]) }
-    try section("Events, positions \(before.size) to \(after.size - 1)", events)
+  func write(to sheet: inout Sheet) throws {
+    try sheet.line("from  \(counted(before.size, "event")), root \(before.root)")
+    try sheet.line("to    \(counted(after.size, "event")), root \(after.root)")
+    if before.size == after.size { return try sheet.line("There are no events in between.") }
+    try sheet.table(
+      "Events, positions \(before.size) to \(after.size - 1)",
+      TextTable(
+        ["type", .number("events")], eventCounts.map { ["type": $0.type, "events": $0.count] }))
     if revenue.isEmpty, journal.entries.isEmpty {
-      try output.writeLine()
-      return try output.writeLine(
+      try sheet.line()
+      return try sheet.line(
         isOfKnownEnvironment
           ? "Revenue did not change." : "There is no revenue for this environment.")
     }
-    try section("Revenue", revenueTable)
-    try section("Journal lines", lineTable)
-    try output.writeLine()
-    try output.writeLine(reportNote)
+    try sheet.table("Revenue", revenueTable)
+    try sheet.table("Journal lines", lineTable)
+    try sheet.line()
+    try sheet.line(reportNote)
   }
 
   private var revenueTable: TextTable {
     var table = TextTable([
-      .init("period"), .init("country_code"), .init("currency"),
-      .init("units before", isNumber: true), .init("units after", isNumber: true),
-      .init("net before", isNumber: true), .init("net after", isNumber: true),
-      .init("change", isNumber: true), .init("sales", isNumber: true),
+      "period", "country_code", "currency",
+      .number("units before"), .number("units after"),
+      .number("net before"), .number("net after"),
+      .number("change"), .number("sales"),
     ])
     for row in revenue.rows {
       let (old, new) = (row.before, row.after)
@@ -228,16 +223,14 @@ private struct BooksDifference {
     return table
   }
 
-  /// Without a currency there is no amount (rule R9).
   private func amount(_ micros: Int128, _ place: RevenueDifference.Place) -> String {
-    guard let currency = place.currency else { return "" }
-    return Amount.text(micros: micros, currency: Currency.parse(currency))
+    place.amountText(micros) ?? ""
   }
 
   private var lineTable: TextTable {
     var table = TextTable([
-      .init("change"), .init("date"), .init("line"), .init("sale_key"), .init("product_id"),
-      .init("before"), .init("after"), .init("events"),
+      "change", "date", "line", "sale_key", "product_id",
+      "before", "after", "events",
     ])
     for entry in journal.entries {
       guard let line = entry.after ?? entry.before else { continue }
@@ -260,67 +253,38 @@ private struct BooksDifference {
 
   // MARK: JSON
 
-  func writeJSON(_ output: Output) throws {
-    try output.writeObject { writer in
-      for (key, side) in [("from" as StaticString, before), ("to", after)] {
-        writer.key(key)
-        writer.object { writer in
-          writer.member("events", side.size)
-          writer.member("root", side.root)
-        }
-      }
-      writer.array("events", eventCounts) { entry, writer in
-        writer.object { writer in
-          writer.member("type", entry.type)
-          writer.member("count", entry.count)
-        }
-      }
-      writer.array("revenue", revenue.rows) { row, writer in
-        writer.object { writer in
-          writer.member("period", row.place.month)
-          writer.member("country_code", row.place.countryCode)
-          writer.member("currency", row.place.currency)
-          writer.member("units_before", row.before.netUnits)
-          writer.member("units_after", row.after.netUnits)
-          for (key, micros) in [
-            ("net_before" as StaticString, row.before.netMicros),
-            ("net_after", row.after.netMicros),
-            ("net_change", row.after.netMicros - row.before.netMicros),
-          ] {
-            writer.member(key, row.place.currency == nil ? nil : amount(micros, row.place))
-          }
-          writer.member("sales", row.saleCount)
-        }
-      }
-      writer.array("lines", journal.entries) { entry, writer in
-        writer.object { writer in
-          writer.member("change", entry.change.rawValue)
-          writer.key("before")
-          write(entry.before, &writer)
-          writer.key("after")
-          write(entry.after, &writer)
-          writer.member("position", entry.position)
-          writer.array("events", entry.events) { $1.integer($0) }
-        }
-      }
-    }
+  var record: Record {
+    [
+      "from": ["events": before.size, "root": before.root] as Record,
+      "to": ["events": after.size, "root": after.root] as Record,
+      "events": eventCounts.map { ["type": $0.type, "count": $0.count] as Record },
+      "revenue": revenue.rows.map(record),
+      "lines": journal.entries.map { entry in
+        [
+          "change": entry.change.rawValue, "before": entry.before.map(record),
+          "after": entry.after.map(record), "position": entry.position, "events": entry.events,
+        ] as Record
+      },
+    ]
   }
 
-  private func write(_ line: JournalDifference.Line?, _ writer: inout JSONWriter) {
-    guard let line else { return writer.null() }
-    writer.object { writer in
-      writer.member("date", atMs: line.dateMs)
-      writer.member("line", line.type)
-      writer.member("bundle_id", line.bundleID)
-      writer.member("sale_key", line.saleKey)
-      writer.member("product_id", line.productID)
-      writer.member("kind", line.kind)
-      writer.member("country_code", line.countryCode)
-      writer.member("quantity", Int(line.quantity))
-      writer.member("currency", line.currency?.description)
-      writer.member(
-        "amount",
-        line.amountMicros.map { Amount.text(micros: Int128($0), currency: line.currency) })
-    }
+  private func record(_ row: RevenueDifference.Row) -> Record {
+    let (place, old, new) = (row.place, row.before, row.after)
+    return [
+      "period": place.month, "country_code": place.countryCode, "currency": place.currency,
+      "units_before": old.netUnits, "units_after": new.netUnits,
+      "net_before": place.amountText(old.netMicros), "net_after": place.amountText(new.netMicros),
+      "net_change": place.amountText(new.netMicros - old.netMicros), "sales": row.saleCount,
+    ]
+  }
+
+  private func record(_ line: JournalDifference.Line) -> Record {
+    let amount = line.amountMicros.map { Amount.text(micros: Int128($0), currency: line.currency) }
+    return [
+      "date": timeText(line.dateMs), "line": line.type, "bundle_id": line.bundleID,
+      "sale_key": line.saleKey, "product_id": line.productID, "kind": line.kind,
+      "country_code": line.countryCode, "quantity": line.quantity,
+      "currency": line.currency?.description, "amount": amount,
+    ]
   }
 }

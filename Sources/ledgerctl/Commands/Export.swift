@@ -101,12 +101,12 @@ private func export(
 ) throws -> ExitCode {
   let request = try options.request()
   if invocation.has("period"), !options.dimensions.contains(.period) {
-    context.diagnostics.writeLine(
-      "ledgerctl: export: --period \(options.period.rawValue): has no effect without --by period")
+    context.say(
+      "export: --period \(options.period.rawValue): has no effect without --by period")
   }
   if invocation.has("rates-max-age"), options.reportingCurrency == nil {
-    context.diagnostics.writeLine(
-      "ledgerctl: export: --rates-max-age \(options.ratesAgeMaxDays): has no effect without --in")
+    context.say(
+      "export: --rates-max-age \(options.ratesAgeMaxDays): has no effect without --in")
   }
   let ledger = try OpenLedger(invocation, context)
   let database = try ledger.projections(asOf: options.asOf)
@@ -116,15 +116,15 @@ private func export(
   try withDestination(options.outputPath, context) { destination in
     let written = try output.write(from: database, to: destination, context)
     for name in written.summary.unknownEnvironments {
-      context.diagnostics.writeLine(
-        "ledgerctl: export: --environment \(ShownArgument.text(name)): no data for this environment"
+      context.say(
+        "export: --environment \(ShownArgument.text(name)): no data for this environment"
       )
     }
     if let text = written.summary.unconvertedText(request) {
-      context.diagnostics.writeLine("ledgerctl: export: \(text)")
+      context.say("export: \(text)")
     }
     if let text = written.summary.trustText {
-      context.diagnostics.writeLine("ledgerctl: export: \(text)")
+      context.say("export: \(text)")
     }
     report = written
     if let path = options.manifestedPath {
@@ -138,7 +138,7 @@ private func export(
   if request.kind == .exceptions, options.asOf == nil {
     // A fraud in the list may be a paying customer: show the command that declares the product.
     for sentence in try AppQueries(database).undeclaredProducts().sentences {
-      context.diagnostics.writeLine("ledgerctl: export: not declared: \(visible(sentence))")
+      context.say("export: not declared: \(visible(sentence))")
     }
   }
   if let report, let path = options.outputPath {
@@ -165,13 +165,12 @@ extension ExportOptions {
     case .named(let names): request.environments = names
     }
     do throws(TimeZoneError) { request.zone = try TimeZoneTable(timeZone) } catch {
-      throw UsageError("--timezone \(ShownArgument.text(timeZone))", "\(error)", command: "export")
+      throw UsageError("--timezone \(ShownArgument.text(timeZone))", "\(error)")
     }
     if let reportingCurrency {
       guard let currency = Currency.parse(reportingCurrency) else {
         throw UsageError(
-          "--in \(ShownArgument.text(reportingCurrency))", "is not an ISO 4217 currency",
-          command: "export")
+          "--in \(ShownArgument.text(reportingCurrency))", "is not an ISO 4217 currency")
       }
       request.reportingCurrency = currency
     }

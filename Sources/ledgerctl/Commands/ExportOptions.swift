@@ -91,8 +91,7 @@ struct ExportOptions: Equatable, Sendable {
     hasManifest = invocation.has("manifest")
     if hasManifest, outputPath == nil {
       throw UsageError(
-        "--manifest", "requires --output FILE; the manifest is written next to it",
-        command: "export")
+        "--manifest", "requires --output FILE; the manifest is written next to it")
     }
   }
 
@@ -115,8 +114,7 @@ struct ExportOptions: Equatable, Sendable {
     for (option, reports) in reports where invocation.has(option) && !reports.contains(report) {
       let names = Report.allCases.filter(reports.contains).map(\.rawValue)
       throw UsageError(
-        "--\(option)", "can be used with \(alternatives(names)), not with \(report.rawValue)",
-        command: invocation.command.name)
+        "--\(option)", "can be used with \(alternatives(names)), not with \(report.rawValue)")
     }
   }
 

@@ -29,7 +29,7 @@ struct HelpOptions: Equatable, Sendable {
     isMarkdown = invocation.has("markdown")
     outputPath = invocation.value("output")
     if isMarkdown, !words.isEmpty {
-      throw UsageError("--markdown", "prints all commands and takes no arguments", command: "help")
+      throw UsageError("--markdown", "prints all commands and takes no arguments")
     }
   }
 }

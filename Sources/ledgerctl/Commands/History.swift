@@ -15,56 +15,30 @@ let historyCommand = Command(
   examples: [Example("ledgerctl history 42", "Show the history of user 42")],
   isReadOnly: true
 ) { invocation, context in
-  try showHistory(HistoryOptions(invocation), invocation, context)
-}
-
-/// The options of `history`.
-struct HistoryOptions: Equatable, Sendable {
-  /// Must not be shown in an error.
-  let user: String
-  let isJSON: Bool
-  /// The point in time of `--as-of`; nil is now.
-  let asOf: PointInTime?
-
-  init(_ invocation: Invocation) throws(UsageError) {
-    user = invocation.positionals[0]
-    isJSON = invocation.has("json")
-    asOf = try invocation.moment("as-of")
-  }
-}
-
-private func showHistory(
-  _ options: HistoryOptions, _ invocation: Invocation, _ context: Context
-) throws -> ExitCode {
+  let asOf = try invocation.asOf()
   let ledger = try OpenLedger(invocation, context)
-  guard let user = try ledger.queries(asOf: options.asOf).user(options.user) else {
+  guard let user = try ledger.queries(asOf: asOf).user(invocation.positionals[0]) else {
     // The identifier is not shown: it could be personal data.
     throw Failure(
       operation: "history", object: "USER", cause: "no upload has this user identifier")
   }
   let entries = HistoryEntry.all(of: user)
-  if options.isJSON {
-    try context.output.writeObject { writer in
-      writer.member("user_identifier", user.userIdentifier)
-      writer.member("first_seen_at", atMs: user.firstSeenAtMs)
-      writer.member("last_seen_at", atMs: user.lastSeenAtMs)
-      writer.array("entries", entries) { $0.write(to: &$1) }
+  let record: Record = [
+    "user_identifier": user.userIdentifier, "first_seen_at": timeText(user.firstSeenAtMs),
+    "last_seen_at": timeText(user.lastSeenAtMs), "entries": entries.map(\.record),
+  ]
+  try context.print(invocation, record) { sheet in
+    try sheet.fields([
+      ("user", user.userIdentifier), ("first seen", timeText(user.firstSeenAtMs)),
+      ("last seen", timeText(user.lastSeenAtMs)), ("uploads", "\(user.uploads.count)"),
+      ("sales", "\(user.sales.count)"),
+    ])
+    var table = TextTable(["at", "event", .number("position"), "details"])
+    for entry in entries {
+      table.append([timeText(entry.atMs), entry.name, "\(entry.position)", entry.details])
     }
-    return .done
+    try sheet.table("History", table)
   }
-  var sheet = Sheet(context)
-  try sheet.fields([
-    ("user", user.userIdentifier), ("first seen", timeText(user.firstSeenAtMs)),
-    ("last seen", timeText(user.lastSeenAtMs)), ("uploads", "\(user.uploads.count)"),
-    ("sales", "\(user.sales.count)"),
-  ])
-  var table = TextTable([
-    .init("at"), .init("event"), .init("position", isNumber: true), .init("details"),
-  ])
-  for entry in entries {
-    table.append([timeText(entry.atMs), entry.name, "\(entry.position)", entry.details])
-  }
-  try sheet.table("History", table)
   return .done
 }
 
@@ -126,33 +100,23 @@ private struct HistoryEntry {
     }
   }
 
-  func write(to writer: inout JSONWriter) {
-    writer.object { writer in
-      writer.member("at", atMs: atMs)
-      writer.member("event", name)
-      writer.member("position", position)
-      switch subject {
-      case .upload(let upload):
-        writer.member("receipt_id", upload.receiptID)
-        writer.member("country_code", upload.countryCode)
-      case .verification(let result):
-        writer.member("upload", result.upload)
-        writer.member("receipt_id", result.receiptID)
-        writer.member("authority", result.authority)
-        writer.member("outcome", result.outcome)
-        writer.member("status", result.status.map { Int($0) })
-        writer.member("reason", result.reason)
-      case .line(let line, let sale):
-        writer.member("environment", sale.environment)
-        writer.member("bundle_id", sale.bundleID)
-        writer.member("sale_key", sale.saleKey)
-        writer.member("product_id", sale.productID)
-        writer.member("kind", sale.kind)
-        writer.member("quantity", Int(line.quantity))
-        writer.member("currency", sale.currency?.description)
-        writer.member("amount", line.amountText(sale.currency))
-        writer.member("reason", line.reason)
-      }
+  var record: Record {
+    let head: Record = ["at": timeText(atMs), "event": name, "position": position]
+    switch subject {
+    case .upload(let upload):
+      return head + ["receipt_id": upload.receiptID, "country_code": upload.countryCode]
+    case .verification(let result):
+      return head + [
+        "upload": result.upload, "receipt_id": result.receiptID, "authority": result.authority,
+        "outcome": result.outcome, "status": result.status, "reason": result.reason,
+      ]
+    case .line(let line, let sale):
+      return head + [
+        "environment": sale.environment, "bundle_id": sale.bundleID, "sale_key": sale.saleKey,
+        "product_id": sale.productID, "kind": sale.kind, "quantity": line.quantity,
+        "currency": sale.currency?.description, "amount": line.amountText(sale.currency),
+        "reason": line.reason,
+      ]
     }
   }
 }

@@ -58,25 +58,23 @@ struct ImportOptions: Equatable, Sendable {
   let errorsPath: String?
   let spoolBytesMax: Int
   let acceptsMismatch: Bool
-  let isJSON: Bool
 
   init(_ invocation: Invocation) throws(UsageError) {
     files = invocation.positionals
     if files.count(where: { $0 == "-" }) > 1 {
-      throw UsageError("-", "standard input can be read only once", command: "import")
+      throw UsageError("-", "standard input can be read only once")
     }
     registersApps = invocation.has("register-apps")
     isStrict = invocation.has("strict")
     checksSignatures = invocation.has("check-signatures")
     acceptsMismatch = invocation.has("accept-mismatch")
-    isJSON = invocation.has("json")
     errorsPath = invocation.value("errors")
     if errorsPath == "-" {
       throw UsageError(
-        "--errors -", "requires a file; the counts go to standard output", command: "import")
+        "--errors -", "requires a file; the counts go to standard output")
     }
     if !isStrict, invocation.has("spool-limit") {
-      throw UsageError("--spool-limit", "requires --strict", command: "import")
+      throw UsageError("--spool-limit", "requires --strict")
     }
     let mebibytes = try invocation.value("spool-limit", "is not a number of MiB from 1 to 1048576")
     {
@@ -135,17 +133,17 @@ private func importUploads(
     // replace the file of `--errors`.
     if summary.lines > 0 {
       problems.finish()
-      try? report(summary, options, context)
+      try? report(summary, invocation, context)
     }
     throw error
   }
   problems.finish()
   if hasUnregistered {
-    context.diagnostics.writeLine(
-      "ledgerctl: import: to register unknown bundle ids, use --register-apps or 'ledgerctl app add'"
+    context.say(
+      "import: to register unknown bundle ids, use --register-apps or 'ledgerctl app add'"
     )
   }
-  try report(summary, options, context)
+  try report(summary, invocation, context)
   try context.output.flush()
   // Fold now, so that the next export need not. After an interrupted import a later command does it.
   if !summary.isInterrupted, summary.failure == nil, summary.positions != nil {
@@ -153,31 +151,28 @@ private func importUploads(
   }
   if let failure = summary.failure { throw failure }
   if summary.isInterrupted {
-    context.diagnostics.writeLine(
-      "ledgerctl: import: interrupted; run the same import again to append the rest")
+    context.say(
+      "import: interrupted; run the same import again to append the rest")
   }
   if problems.hasFailed { return .failed }
   return ExitCode(rawValue: summary.exitCode) ?? .failed
 }
 
 private func report(
-  _ summary: ImportSummary, _ options: ImportOptions, _ context: Context
+  _ summary: ImportSummary, _ invocation: Invocation, _ context: Context
 ) throws {
-  if options.isJSON {
-    return try context.output.writeObject { writer in
-      writer.member("lines", summary.lines)
-      writer.member("uploads", summary.uploads)
-      writer.member("known", summary.known)
-      writer.member("refused", summary.refused)
-      writer.member("warnings", summary.warnings)
-      writer.member("registered_apps", summary.registered)
-      writer.member("first_position", summary.positions?.lowerBound)
-      writer.member("last_position", summary.positions?.upperBound)
-    }
-  }
+  let record: Record = [
+    "lines": summary.lines, "uploads": summary.uploads, "known": summary.known,
+    "refused": summary.refused, "warnings": summary.warnings,
+    "registered_apps": summary.registered, "first_position": summary.positions?.lowerBound,
+    "last_position": summary.positions?.upperBound,
+  ]
+  try context.print(invocation, record) { try $0.line(text(summary)) }
+}
+
+private func text(_ summary: ImportSummary) -> String {
   if summary.isRefusedAsWhole {
-    return try context.output.writeLine(
-      "Nothing imported: \(counted(summary.refused, "bad line")) of \(summary.lines)")
+    return "Nothing imported: \(counted(summary.refused, "bad line")) of \(summary.lines)"
   }
   var parts = [
     "Imported \(counted(summary.uploads, "upload")) from \(counted(summary.lines, "line"))"
@@ -189,5 +184,5 @@ private func report(
   if let positions = summary.positions {
     parts.append("positions \(positions.lowerBound) to \(positions.upperBound)")
   }
-  try context.output.writeLine(parts.joined(separator: ", "))
+  return parts.joined(separator: ", ")
 }

@@ -25,45 +25,23 @@ let initCommand = Command(
   ],
   usesLedger: false
 ) { invocation, context in
-  try createLedger(InitOptions(invocation), context)
-}
-
-/// The options of `init`.
-struct InitOptions: Equatable, Sendable {
-  let path: String
-  let origin: String
-  let isJSON: Bool
-
-  init(_ invocation: Invocation) throws(UsageError) {
-    path = invocation.positionals[0]
-    origin =
-      try invocation.value(
-        "origin",
-        "must be 1 to 255 bytes without white space, control characters, `+`, `\"` and `\\`"
-      ) { LedgerIdentity.isValidOrigin($0) && visible($0) == $0 ? $0 : nil } ?? ""
-    isJSON = invocation.has("json")
-  }
-}
-
-private func createLedger(_ options: InitOptions, _ context: Context) throws -> ExitCode {
+  let givenPath = invocation.positionals[0]
+  let givenOrigin = try invocation.value(
+    "origin", "must be 1 to 255 bytes without white space, control characters, `+`, `\"` and `\\`"
+  ) { LedgerIdentity.isValidOrigin($0) && visible($0) == $0 ? $0 : nil }
   var status = stat()
-  if stat(options.path, &status) == 0, status.st_mode & S_IFMT != S_IFDIR {
+  if stat(givenPath, &status) == 0, status.st_mode & S_IFMT != S_IFDIR {
     throw Failure(
-      operation: "create ledger", object: options.path, cause: "it exists and is not a directory")
+      operation: "create ledger", object: givenPath, cause: "it exists and is not a directory")
   }
   // Resolved before it exists.
-  let path = ShownArgument.path(options.path)
-  let ledger = try LedgerDirectory.create(path: options.path, origin: options.origin)
-  let origin = ShownArgument.path(ledger.identity.origin)
-  guard options.isJSON else {
-    try context.output.writeLine("Created ledger \(origin) in \(path).")
-    return .done
-  }
-  try context.output.writeObject { writer in
-    writer.member("origin", origin)
-    writer.member("id", "\(ledger.identity.id)")
-    writer.member("path", path)
-    writer.member("created_at", atMs: ledger.identity.createdAtMs)
-  }
+  let path = ShownArgument.path(givenPath)
+  let identity = try LedgerDirectory.create(path: givenPath, origin: givenOrigin ?? "").identity
+  let origin = ShownArgument.path(identity.origin)
+  let record: Record = [
+    "origin": origin, "id": "\(identity.id)", "path": path,
+    "created_at": timeText(identity.createdAtMs),
+  ]
+  try context.print(invocation, record) { try $0.line("Created ledger \(origin) in \(path).") }
   return .done
 }

@@ -29,31 +29,19 @@ let keyListCommand = Command(
   options: [.json],
   examples: [Example("ledgerctl key list", "Show the keys that an auditor needs")]
 ) { invocation, context in
-  try listKeys(isJSON: invocation.has("json"), invocation, context)
-}
-
-private func listKeys(
-  isJSON: Bool, _ invocation: Invocation, _ context: Context
-) throws -> ExitCode {
   let store = KeyStore(try context.openLedger(invocation))
   let keys = try store.publicKeys()
   let signing = try store.signingKey()?.verifierKey
-  guard isJSON else {
-    var table = TextTable([.init("key"), .init("use")])
-    for key in keys { table.append(["\(key)", key == signing ? "signs" : "verifies"]) }
-    var sheet = Sheet(context)
-    if keys.isEmpty {
-      try context.output.writeLine("There is no key; 'ledgerctl key create' creates one.")
-    } else {
-      try sheet.table("Keys", table)
-    }
-    return .done
+  let records = keys.map {
+    ["name": $0.name, "id": $0.idText, "key": "\($0)", "signs": $0 == signing] as Record
   }
-  try context.output.writeArray(keys) { key, writer in
-    writer.member("name", key.name)
-    writer.member("id", key.idText)
-    writer.member("key", "\(key)")
-    writer.member("signs", key == signing)
+  try context.print(invocation, list: records) { sheet in
+    if keys.isEmpty {
+      return try sheet.line("There is no key; 'ledgerctl key create' creates one.")
+    }
+    var table = TextTable(["key", "use"])
+    for key in keys { table.append(["\(key)", key == signing ? "signs" : "verifies"]) }
+    try sheet.table("Keys", table)
   }
   return .done
 }

@@ -20,12 +20,6 @@ let projectionsListCommand = Command(
     Example("ledgerctl projections list", "See whether a new version still has to be built")
   ]
 ) { invocation, context in
-  try listProjections(isJSON: invocation.has("json"), invocation, context)
-}
-
-private func listProjections(
-  isJSON: Bool, _ invocation: Invocation, _ context: Context
-) throws -> ExitCode {
   let ledger = try OpenLedger(invocation, context)
   let list: ProjectionList?
   do { list = try ledger.projector().list() } catch {
@@ -35,37 +29,39 @@ private func listProjections(
   // A server may have folded further events since the log was read.
   try ledger.reader.refresh()
   let lag = list.map { max(0, ledger.reader.head.size - $0.position) }
-  if isJSON {
-    try writeJSON(list, lag: lag, context)
-  } else {
-    try write(list, lag: lag, context)
+  let records = (list?.entries ?? []).map { entry in
+    [
+      "name": entry.version.name, "version": entry.version.stored,
+      "current_version": entry.version.current, "position": list?.position,
+      "rows": entry.rowCount, "lag": lag, "in_use_since": list?.inUseSinceMs.map(timeText),
+      "must_be_rebuilt": list?.mustBeRebuilt ?? true,
+    ] as Record
   }
+  try context.print(invocation, list: records) { try write(list, lag: lag, to: &$0) }
   if let damage = ledger.reader.damage { throw damage }
   if let list, !list.isOfThisLog { return .mismatch }
   return .done
 }
 
-private func write(_ list: ProjectionList?, lag: Int?, _ context: Context) throws {
+private func write(_ list: ProjectionList?, lag: Int?, to sheet: inout Sheet) throws {
   guard let list else {
-    return try context.output.writeLine(
+    return try sheet.line(
       "There are no projections yet; the next command that needs them builds them.")
   }
   var table = TextTable([
-    .init("projection"), .init("version", isNumber: true), .init("position", isNumber: true),
-    .init("rows", isNumber: true), .init("lag", isNumber: true), .init("in use since"),
+    "projection", .number("version"), .number("position"), .number("rows"), .number("lag"),
+    "in use since",
   ])
   for entry in list.entries {
     table.append([
-      entry.version.name, versionText(entry.version), "\(list.position)",
-      entry.rowCount.map { "\($0)" } ?? "", lag.map { "\($0)" } ?? "",
-      list.inUseSinceMs.map(timeText) ?? "",
+      entry.version.name, versionText(entry.version), "\(list.position)", entry.rowCount.cell,
+      lag.cell, list.inUseSinceMs.map(timeText) ?? "",
     ])
   }
-  var sheet = Sheet(context)
   try sheet.table("Projections", table)
   guard list.mustBeRebuilt else { return }
-  try context.output.writeLine()
-  try context.output.writeLine(
+  try sheet.line()
+  try sheet.line(
     list.isOfThisLog
       ? "They were built by another version of this program and will be rebuilt."
       : "They belong to another history than the log; only 'ledgerctl rebuild --accept-history' "
@@ -78,17 +74,4 @@ func versionText(_ version: ProjectionStatus.Version) -> String {
   if version.isCurrent { return stored }
   if version.stored == version.current { return "\(stored) (other definition)" }
   return "\(stored) (this program: \(version.current.map { "\($0)" } ?? "none"))"
-}
-
-private func writeJSON(_ list: ProjectionList?, lag: Int?, _ context: Context) throws {
-  try context.output.writeArray(list?.entries ?? []) { entry, writer in
-    writer.member("name", entry.version.name)
-    writer.member("version", entry.version.stored)
-    writer.member("current_version", entry.version.current)
-    writer.member("position", list?.position)
-    writer.member("rows", entry.rowCount)
-    writer.member("lag", lag)
-    writer.member("in_use_since", list?.inUseSinceMs.map(timeText))
-    writer.member("must_be_rebuilt", list?.mustBeRebuilt ?? true)
-  }
 }

@@ -46,7 +46,7 @@ struct ProveOptions: Equatable, Sendable {
 
   init(_ invocation: Invocation) throws(UsageError) {
     func wrong(_ object: String, _ cause: String) -> UsageError {
-      UsageError(object, cause, command: invocation.command.name)
+      UsageError(object, cause)
     }
     var numbers: [Int] = []
     for text in invocation.positionals {

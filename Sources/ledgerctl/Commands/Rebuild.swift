@@ -48,32 +48,28 @@ struct RebuildOptions: Equatable, Sendable {
 
   let purpose: Purpose
   let rowLimit: Int
-  let isJSON: Bool
 
   init(_ invocation: Invocation) throws(UsageError) {
     switch (invocation.has("compare"), invocation.has("check")) {
     case (true, true):
       throw UsageError(
-        "--check", "cannot be used with --compare, which shows the same differences",
-        command: invocation.command.name)
+        "--check", "cannot be used with --compare, which shows the same differences")
     case (true, false): purpose = .compare
     case (false, true): purpose = .check
     case (false, false): purpose = invocation.has("accept-history") ? .accept : .replace
     }
     if invocation.has("accept-history"), purpose != .accept {
       throw UsageError(
-        "--accept-history", "cannot be used with --compare or --check, which change nothing",
-        command: invocation.command.name)
+        "--accept-history", "cannot be used with --compare or --check, which change nothing")
     }
     if [.replace, .accept].contains(purpose), invocation.has("rows") {
       throw UsageError(
-        "--rows", "requires --compare or --check", command: invocation.command.name)
+        "--rows", "requires --compare or --check")
     }
     rowLimit =
       try invocation.value("rows", "is not a number from 0 to 1000000") { text in
         positionValue(text).flatMap { $0 <= 1_000_000 ? $0 : nil }
       } ?? 10
-    isJSON = invocation.has("json")
   }
 }
 
@@ -82,19 +78,15 @@ private func rebuild(
 ) throws -> ExitCode {
   let ledger = try OpenLedger(invocation, context)
   switch options.purpose {
-  case .compare, .check: return try compare(options, ledger, context)
+  case .compare, .check: return try compare(options, ledger, invocation, context)
   case .accept: try ledger.rebuildProjections(acceptsHistory: try acceptHistory(ledger))
   case .replace: try ledger.rebuildProjections()
   }
   let database = try ledger.projections()
   let head = try Report.head(of: database)
-  if options.isJSON {
-    try context.output.writeObject { writer in
-      writer.member("events", head.size)
-      writer.member("root", head.root.base64)
-    }
-  } else {
-    try context.output.writeLine("Rebuilt the projections from \(counted(head.size, "event"))")
+  let record: Record = ["events": head.size, "root": head.root.base64]
+  try context.print(invocation, record) {
+    try $0.line("Rebuilt the projections from \(counted(head.size, "event"))")
   }
   return .done
 }
@@ -124,7 +116,7 @@ private func acceptHistory(_ ledger: OpenLedger) throws -> Bool {
       log: .init(size: log.size, root: log.root),
       projections: conflict.map { .init(size: $0.folded.size, root: $0.folded.root) },
       heads: disagreeing)
-    return try writer.append([EventDraft(.historyAccepted, accepted.data)]).lowerBound
+    return try writer.append(.historyAccepted, accepted.data)
   }
   try ledger.reader.refresh()
   guard let position else {
@@ -139,7 +131,7 @@ private func acceptHistory(_ ledger: OpenLedger) throws -> Bool {
 }
 
 private func compare(
-  _ options: RebuildOptions, _ ledger: OpenLedger, _ context: Context
+  _ options: RebuildOptions, _ ledger: OpenLedger, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
   if let damage = ledger.reader.damage { throw damage }
   let found: ProjectionComparison?
@@ -154,7 +146,7 @@ private func compare(
     throw Failure(
       operation: "rebuild", object: "projections", cause: "there are none to compare")
   }
-  let sheet = ComparisonPrinter(comparison, context)
-  if options.isJSON { try sheet.writeJSON() } else { try sheet.write() }
+  let printer = ComparisonPrinter(comparison: comparison)
+  try context.print(invocation, printer.record) { try printer.write(to: &$0) }
   return comparison.isEmpty ? .done : .mismatch
 }

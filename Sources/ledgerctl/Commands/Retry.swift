@@ -17,7 +17,7 @@ let retryCommand = Command(
   options: [.json],
   examples: [Example("ledgerctl retry", "Try each pending receipt once")]
 ) { invocation, context in
-  try retry(isJSON: invocation.has("json"), invocation, context)
+  try retry(invocation, context)
 }
 
 /// The result of a run.
@@ -28,11 +28,27 @@ private struct RetrySummary {
   var waiting: Int
   /// Whether a server does the work.
   var isHandedOver = false
+
+  var record: Record {
+    [
+      "waiting_before": waitingBefore, "attempted": attempted, "settled": settled,
+      "waiting": waiting, "is_handed_over": isHandedOver,
+    ]
+  }
+
+  var text: String {
+    if isHandedOver {
+      "The running server now tries \(counted(waitingBefore, "pending receipt"))"
+    } else if waitingBefore == 0 {
+      "No receipts are pending"
+    } else {
+      "Tried \(counted(attempted, "receipt")): \(settled) with a final reply, "
+        + "\(waiting) still pending"
+    }
+  }
 }
 
-private func retry(
-  isJSON: Bool, _ invocation: Invocation, _ context: Context
-) throws -> ExitCode {
+private func retry(_ invocation: Invocation, _ context: Context) throws -> ExitCode {
   let ledger = try OpenLedger(invocation, context)
   let configuration = try ConfigurationFile(ledger.directory).read()
   let projections = try ledger.liveProjections()
@@ -52,7 +68,7 @@ private func retry(
       }
     }
   }
-  try report(summary, isJSON: isJSON, context)
+  try context.print(invocation, summary.record) { try $0.line(summary.text) }
   if context.interruption.isRequested { throw Interrupted() }
   return summary.waiting == 0 || summary.isHandedOver ? .done : .partlyDone
 }
@@ -91,26 +107,4 @@ private func run(
   summary.attempted = workflow.runFigures.attempted
   summary.settled = workflow.runFigures.settled
   summary.waiting = try projections.waitingSummary().receipts
-}
-
-private func report(_ summary: RetrySummary, isJSON: Bool, _ context: Context) throws {
-  if isJSON {
-    return try context.output.writeObject { writer in
-      writer.member("waiting_before", summary.waitingBefore)
-      writer.member("attempted", summary.attempted)
-      writer.member("settled", summary.settled)
-      writer.member("waiting", summary.waiting)
-      writer.member("is_handed_over", summary.isHandedOver)
-    }
-  }
-  let line =
-    if summary.isHandedOver {
-      "The running server now tries \(counted(summary.waitingBefore, "pending receipt"))"
-    } else if summary.waitingBefore == 0 {
-      "No receipts are pending"
-    } else {
-      "Tried \(counted(summary.attempted, "receipt")): \(summary.settled) with a final reply, "
-        + "\(summary.waiting) still pending"
-    }
-  try context.output.writeLine(line)
 }

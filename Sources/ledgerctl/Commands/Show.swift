@@ -28,142 +28,124 @@ let showCommand = Command(
   ],
   isReadOnly: true
 ) { invocation, context in
-  try show(ShowOptions(invocation), invocation, context)
-}
-
-/// The options of `show`.
-struct ShowOptions: Equatable, Sendable {
-  enum Subject: Equatable, Sendable {
-    case position(Int)
-    /// A UUID in lower case.
-    case receipt(String)
-    /// A sale's key or a transaction id.
-    case sale(String)
-  }
-
-  let subject: Subject
-  let isJSON: Bool
-  /// The point in time of `--as-of`; nil is now.
-  let asOf: PointInTime?
-
-  init(_ invocation: Invocation) throws(UsageError) {
-    isJSON = invocation.has("json")
-    asOf = try invocation.moment("as-of")
-    let text = invocation.positionals.first
-    if let key = invocation.value("sale") {
-      guard text == nil else {
-        throw UsageError("--sale", "cannot be used with a position or an id", command: "show")
-      }
-      subject = .sale(key)
-      return
-    }
-    guard let text else {
-      throw UsageError("POSITION|RECEIPT-ID", "is missing; give it or --sale", command: "show")
-    }
-    if let position = positionValue(text) {
-      subject = .position(position)
-    } else if let id = uuidText(text) {
-      subject = .receipt(id)
-    } else {
-      // Not shown: a user may give the receipt itself instead of its id.
-      throw UsageError(
-        "POSITION|RECEIPT-ID", "must be a number from 0 or a UUID", command: "show")
-    }
-  }
-}
-
-private func show(
-  _ options: ShowOptions, _ invocation: Invocation, _ context: Context
-) throws -> ExitCode {
+  let subject = try ShowSubject(invocation)
+  let asOf = try invocation.asOf()
   let ledger = try OpenLedger(invocation, context)
-  switch options.subject {
-  case .position(let position):
-    let line: [UInt8]
-    do throws(LedgerError) { line = try ledger.reader.event(at: position) } catch {
-      guard error.kind == .invalidInput else { throw error }
-      // Sale keys and transaction ids are numbers too.
-      throw Failure(
-        operation: "show", object: "position \(position)",
-        cause: error.cause + "; for a sale's key, use --sale")
-    }
-    if let asOf = options.asOf, try ledger.size(at: asOf, "as-of") <= position {
-      throw Failure(
-        operation: "show", object: "position \(position)", cause: "it was recorded after --as-of")
-    }
-    // The event is printed first, since it does not depend on the projections.
-    if options.isJSON {
-      try context.output.write(line)
-      try context.output.writeLine()
-    } else {
-      try writeEvent(line, context)
-    }
-    let consequences = try EventEffects(
-      of: line, try ledger.queries(asOf: options.asOf))
-    if options.isJSON {
-      try context.output.writeObject { writer in
-        writer.key("led_to")
-        consequences.write(to: &writer)
-      }
-    } else {
-      try consequences.write(context)
-    }
-  case .receipt(let id):
-    try showReceipt(id, try ledger.queries(asOf: options.asOf), options, context)
-  case .sale(let key):
-    try showSale(key, try ledger.queries(asOf: options.asOf), options, context)
+  switch subject {
+  case .position(let position): try showEvent(position, ledger, asOf, invocation, context)
+  case .receipt(let id): try showReceipt(id, try ledger.queries(asOf: asOf), invocation, context)
+  case .sale(let key): try showSale(key, try ledger.queries(asOf: asOf), invocation, context)
   }
   return .done
 }
 
-private func writeEvent(_ line: [UInt8], _ context: Context) throws {
+/// What `show` shows.
+private enum ShowSubject {
+  case position(Int)
+  /// A UUID in lower case.
+  case receipt(String)
+  /// A sale's key or a transaction id.
+  case sale(String)
+
+  init(_ invocation: Invocation) throws(UsageError) {
+    let text = invocation.positionals.first
+    if let key = invocation.value("sale") {
+      guard text == nil else {
+        throw UsageError("--sale", "cannot be used with a position or an id")
+      }
+      self = .sale(key)
+      return
+    }
+    guard let text else {
+      throw UsageError("POSITION|RECEIPT-ID", "is missing; give it or --sale")
+    }
+    if let position = positionValue(text) {
+      self = .position(position)
+    } else if let id = uuidText(text) {
+      self = .receipt(id)
+    } else {
+      // Not shown: a user may give the receipt itself instead of its id.
+      throw UsageError(
+        "POSITION|RECEIPT-ID", "must be a number from 0 or a UUID")
+    }
+  }
+}
+
+// MARK: An event
+
+private func showEvent(
+  _ position: Position, _ ledger: OpenLedger, _ asOf: PointInTime?, _ invocation: Invocation,
+  _ context: Context
+) throws {
+  let line: [UInt8]
+  do throws(LedgerError) { line = try ledger.reader.event(at: position) } catch {
+    guard error.kind == .invalidInput else { throw error }
+    // Sale keys and transaction ids are numbers too.
+    throw Failure(
+      operation: "show", object: "position \(position)",
+      cause: error.cause + "; for a sale's key, use --sale")
+  }
+  if let asOf, try ledger.size(at: asOf, "as-of") <= position {
+    throw Failure(
+      operation: "show", object: "position \(position)", cause: "it was recorded after --as-of")
+  }
+  // The event is printed first, since it does not depend on the projections.
+  var sheet = Sheet(context)
+  if invocation.isJSON {
+    try context.output.writeJSON(RawJSON(bytes: line))
+  } else {
+    try writeEvent(line, to: &sheet)
+  }
+  let effects = try EventEffects(of: line, try ledger.queries(asOf: asOf))
+  if invocation.isJSON {
+    try context.output.writeJSON(["led_to": effects.record] as Record)
+  } else {
+    try effects.write(to: &sheet)
+  }
+}
+
+private func writeEvent(_ line: [UInt8], to sheet: inout Sheet) throws {
   let heading = line.withUnsafeBytes { bytes -> String? in
     EventLine(bytes).map { event in
       let type = String(decoding: event.type, as: UTF8.self)
       return "Event \(event.position): \(type), recorded at \(timeText(event.recordedAtMs))"
     }
   }
-  var sheet = Sheet(context)
   try sheet.heading(heading ?? "Event")
-  for text in ReadableEvent.lines(of: line) { try context.output.writeLine(visible(text)) }
+  for text in ReadableEvent.lines(of: line) { try sheet.line(visible(text)) }
 }
 
 // MARK: A receipt
 
 private func showReceipt(
-  _ id: String, _ queries: LedgerQueries, _ options: ShowOptions, _ context: Context
+  _ id: String, _ queries: LedgerQueries, _ invocation: Invocation, _ context: Context
 ) throws {
   guard let receipt = try queries.receipt(id: id) else {
     throw Failure(operation: "show", object: id, cause: "there is no receipt with this id")
   }
-  let uploads = try queries.uploads(ofReceipt: id)
-  let verifications = try queries.verifications(ofReceipt: id)
+  let uploads = try queries.uploads(ofReceipt: id).map(\.record)
+  let verifications = try queries.verifications(ofReceipt: id).map(\.record)
   let purchases = try queries.purchases(of: receipt)
-  if options.isJSON {
-    return try context.output.writeObject { writer in
-      writer.key("receipt")
-      receipt.write(to: &writer)
-      writer.array("uploads", uploads) { $0.write(to: &$1) }
-      writer.array("verifications", verifications) { $0.write(to: &$1) }
-      writer.array("purchases", purchases) { $0.write(to: &$1) }
-    }
+  let record: Record = [
+    "receipt": receipt.record, "uploads": uploads, "verifications": verifications,
+    "purchases": purchases.map(\.record),
+  ]
+  try context.print(invocation, record) { sheet in
+    try sheet.fields(receipt.fields)
+    try sheet.table("Uploads", UploadDetail.table(uploads))
+    try sheet.table("Verifications", VerificationDetail.table(verifications))
+    if purchases.isEmpty { return try sheet.heading("Purchases: none") }
+    let source =
+      receipt.replyPosition.map { "from the reply at position \($0)" }
+      ?? "from the receipt; not confirmed by the App Store yet"
+    try sheet.table("Purchases, \(source)", SaleDetail.table(purchases))
   }
-  var sheet = Sheet(context)
-  try sheet.fields(receipt.fields)
-  try sheet.table("Uploads", UploadDetail.table(uploads))
-  try sheet.table("Verifications", VerificationDetail.table(verifications))
-  guard !purchases.isEmpty else {
-    return try sheet.heading("Purchases: none")
-  }
-  let source =
-    receipt.replyPosition.map { "from the reply at position \($0)" }
-    ?? "from the receipt; not confirmed by the App Store yet"
-  try sheet.table("Purchases, \(source)", SaleDetail.table(purchases))
 }
 
 // MARK: A sale
 
 private func showSale(
-  _ key: String, _ queries: LedgerQueries, _ options: ShowOptions, _ context: Context
+  _ key: String, _ queries: LedgerQueries, _ invocation: Invocation, _ context: Context
 ) throws {
   let sales = try queries.sales(key: key)
   guard !sales.isEmpty else {
@@ -171,24 +153,19 @@ private func showSale(
       operation: "show", object: "--sale \(ShownArgument.text(key))",
       cause: "no sale has this key or a transaction with this id")
   }
-  let found = try sales.map { (sale: $0, exceptions: try queries.exceptions(of: $0)) }
-  if options.isJSON {
-    return try context.output.writeObject { writer in
-      writer.array("sales", found) { entry, writer in
-        writer.object { writer in
-          writer.key("sale")
-          entry.sale.write(to: &writer)
-          writer.array("exceptions", entry.exceptions) { $0.write(to: &$1) }
-        }
-      }
-    }
+  let found = try sales.map {
+    (sale: $0, exceptions: try queries.exceptions(of: $0).map(\.record))
   }
-  var sheet = Sheet(context)
-  for (index, entry) in found.enumerated() {
-    // The same key may exist in several environments or apps.
-    if index > 0 { try context.output.writeLine() }
-    try sheet.fields(entry.sale.fields)
-    try sheet.table("Journal", entry.sale.lineTable)
-    try sheet.table("Exceptions", ExceptionDetail.table(entry.exceptions))
+  let records = found.map {
+    ["sale": $0.sale.record, "exceptions": $0.exceptions] as Record
+  }
+  try context.print(invocation, ["sales": records]) { sheet in
+    for (index, entry) in found.enumerated() {
+      // The same key may exist in several environments or apps.
+      if index > 0 { try sheet.gap() }
+      try sheet.fields(entry.sale.fields)
+      try sheet.table("Journal", entry.sale.lineTable)
+      try sheet.table("Exceptions", ExceptionDetail.table(entry.exceptions))
+    }
   }
 }

@@ -23,23 +23,18 @@ let snapshotCreateCommand = Command(
   ],
   isReadOnly: true
 ) { invocation, context in
-  let asOf = try invocation.moment("as-of")
+  let asOf = try invocation.asOf()
   let ledger = try OpenLedger(invocation, context)
   if asOf == nil, let damage = ledger.reader.damage { throw damage }
   let size = try asOf.map { try ledger.size(at: $0, "as-of") }
   let snapshot = try ledger.projector().createSnapshot(at: size) { draft in
     try ledger.withWriter { try $0.append([draft]).lowerBound }
   }
-  if invocation.has("json") {
-    var writer = JSONWriter()
-    SnapshotLine(snapshot, state: nil).write(to: &writer)
-    try context.output.write(writer.bytes)
-    try context.output.writeLine()
-  } else {
-    try context.output.writeLine(
-      "Saved snapshot \(snapshot.name): \(counted(snapshot.header.size, "event")), "
-        + "\(sizeText(snapshot.header.byteCount)) of \(sizeText(snapshot.header.databaseByteCount))"
-    )
+  try context.print(invocation, SnapshotLine(snapshot, state: nil).record) { sheet in
+    let header = snapshot.header
+    try sheet.line(
+      "Saved snapshot \(snapshot.name): \(counted(header.size, "event")), "
+        + "\(sizeText(header.byteCount)) of \(sizeText(header.databaseByteCount))")
   }
   return .done
 }
@@ -58,7 +53,7 @@ let snapshotListCommand = Command(
   let projector = try ledger.projector()
   let store = projector.snapshots
   let lines = store.snapshots.map { SnapshotLine($0, state: projector.unfitness(of: $0)) }
-  try write(lines, store.unreadable, isJSON: invocation.has("json"), whole: "usable", context)
+  try write(lines, store.unreadable, whole: "usable", invocation, context)
   return .done
 }
 
@@ -70,9 +65,7 @@ let snapshotVerifyCommand = Command(
       + "every page, and the digest of all rows is compared with that of the event. The exit code is 21 if any "
       + "snapshot can't be used. `ledgerctl audit --projections` proves that the rows follow from the log."
   ],
-  positionals: [
-    Positional("EVENTS", arity: .optional, help: "a snapshot, by its number of events")
-  ],
+  positionals: [.snapshot],
   options: [.json],
   examples: [Example("ledgerctl snapshot verify", "Check all snapshots")]
 ) { invocation, context in
@@ -81,7 +74,7 @@ let snapshotVerifyCommand = Command(
   let projector = try ledger.projector()
   let store = try chosen.store(projector.snapshots)
   let lines = try store.snapshots.map { SnapshotLine($0, state: try projector.verify($0)) }
-  try write(lines, store.unreadable, isJSON: invocation.has("json"), whole: "intact", context)
+  try write(lines, store.unreadable, whole: "intact", invocation, context)
   return lines.allSatisfy { $0.state == nil } && store.unreadable.isEmpty ? .done : .mismatch
 }
 
@@ -95,9 +88,7 @@ let snapshotRestoreCommand = Command(
       + "version of the projections made it; the reason is printed. Its file must be byte for byte the one that "
       + "was saved; `ledgerctl audit --projections` proves that its content follows from the log.",
   ],
-  positionals: [
-    Positional("EVENTS", arity: .optional, help: "a snapshot, by its number of events")
-  ],
+  positionals: [.snapshot],
   options: [.json],
   examples: [
     Example(
@@ -143,19 +134,19 @@ let snapshotPruneCommand = Command(
     }
     return kept
   }
-  if invocation.has("json") {
-    try context.output.writeObject { writer in
-      writer.array("kept", kept) { $1.integer($0.header.size) }
-      writer.array("removed", removed) { $1.string($0) }
-    }
-  } else {
-    try context.output.writeLine(
-      "Removed \(counted(removed.count, "snapshot")), kept \(kept.count)")
+  let record: Record = ["kept": kept.map(\.header.size), "removed": removed]
+  try context.print(invocation, record) {
+    try $0.line("Removed \(counted(removed.count, "snapshot")), kept \(kept.count)")
   }
   return .done
 }
 
 // MARK: Which one
+
+extension Positional {
+  fileprivate static let snapshot = Positional(
+    "EVENTS", arity: .optional, help: "a snapshot, by its number of events")
+}
 
 /// The snapshot given to a command.
 struct SnapshotChoice: Equatable, Sendable {
@@ -169,7 +160,7 @@ struct SnapshotChoice: Equatable, Sendable {
     }
     guard let number = positionValue(text) else {
       throw UsageError(
-        ShownArgument.text(text), "is not a number of events", command: invocation.command.name)
+        ShownArgument.text(text), "is not a number of events")
     }
     size = number
   }
@@ -216,16 +207,12 @@ private func restore(
       cause: isNone ? "there is none" : "none can be used")
   }
   let head = try Report.head(of: try ledger.projections())
-  if invocation.has("json") {
-    try context.output.writeObject { writer in
-      writer.member("snapshot", used.header.size)
-      writer.member("events", head.size)
-      writer.member("root", head.root.base64)
-    }
-  } else {
-    try context.output.writeLine(
-      "Restored snapshot \(used.name) and folded \(counted(head.size - used.header.size, "later event"))"
-    )
+  let record: Record = [
+    "snapshot": used.header.size, "events": head.size, "root": head.root.base64,
+  ]
+  try context.print(invocation, record) {
+    let later = counted(head.size - used.header.size, "later event")
+    try $0.line("Restored snapshot \(used.name) and folded \(later)")
   }
   return .done
 }
@@ -240,53 +227,39 @@ private struct SnapshotLine {
 
   init(_ snapshot: Snapshot, state: String?) { (self.snapshot, self.state) = (snapshot, state) }
 
-  func write(to writer: inout JSONWriter) {
+  var record: Record {
     let header = snapshot.header
-    writer.object { writer in
-      writer.member("events", header.size)
-      writer.member("root", header.root.base64)
-      writer.member("last_event_at", header.lastEventAtMs.map(timeText))
-      writer.member("created_at", atMs: header.createdAtMs)
-      writer.member("file", header.file)
-      writer.member("bytes", header.byteCount)
-      writer.member("database_bytes", header.databaseByteCount)
-      writer.member("sha256", header.sha256.hex)
-      writer.member("problem", state)
-    }
+    return [
+      "events": header.size, "root": header.root.base64,
+      "last_event_at": header.lastEventAtMs.map(timeText),
+      "created_at": timeText(header.createdAtMs), "file": header.file,
+      "bytes": header.byteCount, "database_bytes": header.databaseByteCount,
+      "sha256": header.sha256.hex, "problem": state,
+    ]
   }
 }
 
 private func write(
-  _ lines: [SnapshotLine], _ unreadable: [SnapshotStore.Unreadable], isJSON: Bool, whole: String,
-  _ context: Context
+  _ lines: [SnapshotLine], _ unreadable: [SnapshotStore.Unreadable], whole: String,
+  _ invocation: Invocation, _ context: Context
 ) throws {
-  if isJSON {
-    return try context.output.writeObject { writer in
-      writer.array("snapshots", lines) { $0.write(to: &$1) }
-      writer.array("unreadable", unreadable) { entry, writer in
-        writer.object { writer in
-          writer.member("file", entry.file)
-          writer.member("problem", entry.cause)
-        }
-      }
+  let record: Record = [
+    "snapshots": lines.map(\.record),
+    "unreadable": unreadable.map { ["file": $0.file, "problem": $0.cause] as Record },
+  ]
+  try context.print(invocation, record) { sheet in
+    if lines.isEmpty, unreadable.isEmpty {
+      return try sheet.line("There are no snapshots; 'ledgerctl snapshot create' makes one.")
     }
+    var table = TextTable([.number("events"), "last event", "made", .number("size"), "state"])
+    for line in lines {
+      let header = line.snapshot.header
+      table.append([
+        "\(header.size)", header.lastEventAtMs.map(timeText) ?? "none",
+        timeText(header.createdAtMs), sizeText(header.byteCount), line.state ?? whole,
+      ])
+    }
+    for entry in unreadable { table.append(["", "", "", "", "\(entry.file): \(entry.cause)"]) }
+    try sheet.table("Snapshots", table)
   }
-  if lines.isEmpty, unreadable.isEmpty {
-    return try context.output.writeLine(
-      "There are no snapshots; 'ledgerctl snapshot create' makes one.")
-  }
-  var table = TextTable([
-    .init("events", isNumber: true), .init("last event"), .init("made"),
-    .init("size", isNumber: true), .init("state"),
-  ])
-  for line in lines {
-    let header = line.snapshot.header
-    table.append([
-      "\(header.size)", header.lastEventAtMs.map(timeText) ?? "none", timeText(header.createdAtMs),
-      sizeText(header.byteCount), line.state ?? whole,
-    ])
-  }
-  for entry in unreadable { table.append(["", "", "", "", "\(entry.file): \(entry.cause)"]) }
-  var sheet = Sheet(context)
-  try sheet.table("Snapshots", table)
 }

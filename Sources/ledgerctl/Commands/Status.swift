@@ -18,19 +18,18 @@ let statusCommand = Command(
   examples: [Example("ledgerctl status --json", "Print the figures for a program")],
   isReadOnly: true
 ) { invocation, context in
-  try showStatus(StatusOptions(invocation), invocation, context)
-}
-
-/// The options of `status`.
-struct StatusOptions: Equatable, Sendable {
-  let isJSON: Bool
-  /// The point in time of `--as-of`; nil is now.
-  let asOf: PointInTime?
-
-  init(_ invocation: Invocation) throws(UsageError) {
-    isJSON = invocation.has("json")
-    asOf = try invocation.moment("as-of")
+  let asOf = try invocation.asOf()
+  let ledger = try OpenLedger(invocation, context, .whole)
+  if let asOf {
+    let past = try PastStanding(ledger, asOf)
+    try context.print(invocation, past.record) { try past.write(to: &$0) }
+    return .done
   }
+  let standing = try Standing(ledger)
+  try context.print(invocation, standing.record) { try standing.write(to: &$0) }
+  if let damage = standing.damage { throw damage }
+  if case .success(let status?) = standing.projections, !status.isOfThisLog { return .mismatch }
+  return .done
 }
 
 /// The state, all from one read of the log.
@@ -43,61 +42,105 @@ private struct Standing {
   /// Nil if there are none.
   let projections: Result<ProjectionStatus?, ProjectionError>
 
-  var lag: Int { head.size - ((try? projections.get())?.position ?? 0) }
-}
+  private var lag: Int { head.size - ((try? projections.get())?.position ?? 0) }
+  private var lastEventAt: String? { head.size == 0 ? nil : timeText(head.lastEventAtMs) }
 
-private func showStatus(
-  _ options: StatusOptions, _ invocation: Invocation, _ context: Context
-) throws -> ExitCode {
-  let ledger = try OpenLedger(invocation, context, .whole)
-  if let asOf = options.asOf {
-    try PastStanding(ledger, asOf).write(isJSON: options.isJSON, context)
-    return .done
+  init(_ ledger: OpenLedger) throws {
+    let reader = ledger.reader
+    do throws(ProjectionError) {
+      projections = .success(try ledger.lookingProjector().status())
+    } catch {
+      projections = .failure(error)
+    }
+    directory = ledger.directory
+    (head, files) = (reader.head, try reader.files())
+    (tornByteCount, damage) = (reader.tornTailByteCount, reader.damage)
   }
-  let reader = ledger.reader
-  let projections: Result<ProjectionStatus?, ProjectionError>
-  do throws(ProjectionError) {
-    projections = .success(try ledger.lookingProjector().status())
-  } catch {
-    projections = .failure(error)
-  }
-  let standing = Standing(
-    directory: ledger.directory, head: reader.head, files: try reader.files(),
-    tornByteCount: reader.tornTailByteCount, damage: reader.damage, projections: projections)
-  if options.isJSON {
-    try writeJSON(standing, context)
-  } else {
-    try write(standing, context)
-  }
-  if let damage = reader.damage { throw damage }
-  if case .success(let status?) = projections, !status.isOfThisLog { return .mismatch }
-  return .done
-}
 
-// MARK: Text
+  func write(to sheet: inout Sheet) throws {
+    let identity = directory.identity
+    var fields: Fields = [
+      ("origin", identity.origin), ("id", "\(identity.id)"), ("directory", directory.path),
+      ("format version", "\(ledgerFormatVersion)"), ("created", timeText(identity.createdAtMs)),
+      ("events", "\(head.size)"), ("root", head.root.base64),
+      ("last event", lastEventAt ?? "none"),
+    ]
+    if tornByteCount > 0 {
+      let bytes = counted(tornByteCount, "byte")
+      fields.append(
+        ("unfinished write", "\(bytes) of the last tail; the next writer removes them"))
+    }
+    if let damage { fields.append(("damage", "\(damage)")) }
+    try sheet.fields(fields)
+    try sheet.table("Log", fileTable(files))
+    try sheet.heading("Projections")
+    try sheet.fields(projectionFields)
+  }
 
-private func write(_ standing: Standing, _ context: Context) throws {
-  let identity = standing.directory.identity
-  let head = standing.head
-  var sheet = Sheet(context)
-  var fields: [(name: String, value: String)] = [
-    ("origin", identity.origin), ("id", "\(identity.id)"), ("directory", standing.directory.path),
-    ("format version", "\(ledgerFormatVersion)"), ("created", timeText(identity.createdAtMs)),
-    ("events", "\(head.size)"), ("root", head.root.base64),
-    ("last event", head.size == 0 ? "none" : timeText(head.lastEventAtMs)),
-  ]
-  if standing.tornByteCount > 0 {
+  private var projectionFields: Fields {
+    let status: ProjectionStatus
+    switch projections {
+    case .failure(.database(let error)):
+      let remedy = error.isCorrupt ? "; they will be rebuilt" : ""
+      return [("state", "cannot be read: \(error.cause)\(remedy)")]
+    case .failure(let error): return [("state", "cannot be read: \(error)")]
+    case .success(nil): return [("state", "none yet; the next command that needs them builds them")]
+    case .success(let found?): status = found
+    }
+    var fields = [("events folded", "\(status.position)")]
+    if damage != nil {
+      fields.append(("state", "not updated while the log is damaged"))
+    } else if status.position > head.size {
+      fields.append(
+        (
+          "state",
+          "ahead of the log, which lacks events at its end; only 'ledgerctl rebuild --accept-history' "
+            + "replaces them"
+        ))
+    } else if !status.isOfThisLog {
+      fields.append(
+        (
+          "state",
+          "of another history than the log; only 'ledgerctl rebuild --accept-history' replaces them"
+        ))
+    } else if status.counts == nil {
+      fields.append(("state", "built by another version of this program; they will be rebuilt"))
+    } else {
+      fields.append(("state", lag == 0 ? "up to date" : "\(counted(lag, "event")) behind"))
+    }
     fields.append(
-      (
-        "unfinished write",
-        "\(counted(standing.tornByteCount, "byte")) of the last tail; the next writer removes them"
-      ))
+      ("versions", status.versions.map { "\($0.name) \(versionText($0))" }.joined(separator: ", ")))
+    return fields + (status.counts.map(countFields) ?? [])
   }
-  if let damage = standing.damage { fields.append(("damage", "\(damage)")) }
-  try sheet.fields(fields)
-  try sheet.table("Log", fileTable(standing.files))
-  try sheet.heading("Projections")
-  try sheet.fields(projectionFields(standing))
+
+  var record: Record {
+    let identity = directory.identity
+    let state: any Printable
+    switch projections {
+    case .failure(let error): state = ["error": "\(error)"] as Record
+    case .success(let status): state = status.map { projectionRecord($0, lag: lag) }
+    }
+    return [
+      "origin": identity.origin, "id": "\(identity.id)", "path": directory.path,
+      "format_version": ledgerFormatVersion, "created_at": timeText(identity.createdAtMs),
+      "events": head.size, "root": head.root.base64, "last_event_at": lastEventAt,
+      "unfinished_bytes": tornByteCount,
+      "damage": damage.map { error in
+        [
+          "verdict": error.damage?.verdict.rawValue, "file": error.damage?.file,
+          "block": error.damage?.block, "position": error.damage?.position,
+          "cause": error.cause,
+        ] as Record
+      },
+      "files": files.map {
+        [
+          "name": $0.name, "kind": $0.kind.rawValue, "first_position": $0.firstPosition,
+          "events": $0.eventCount, "bytes": $0.sizeBytes,
+        ] as Record
+      },
+      "projections": state,
+    ]
+  }
 }
 
 /// The state at a point in time.
@@ -121,19 +164,15 @@ private struct PastStanding {
     status = try ledger.lookingProjector().status(of: database)
   }
 
-  func write(isJSON: Bool, _ context: Context) throws {
-    if isJSON {
-      return try context.output.writeObject { writer in
-        writer.member("origin", identity.origin)
-        writer.member("id", "\(identity.id)")
-        writer.member("events", size)
-        writer.member("root", root)
-        writer.member("last_event_at", lastEventAtMs.map(timeText))
-        writer.key("projections")
-        ledgerctl.write(status, lag: 0, &writer)
-      }
-    }
-    var sheet = Sheet(context)
+  var record: Record {
+    [
+      "origin": identity.origin, "id": "\(identity.id)", "events": size, "root": root,
+      "last_event_at": lastEventAtMs.map(timeText),
+      "projections": projectionRecord(status, lag: 0),
+    ]
+  }
+
+  func write(to sheet: inout Sheet) throws {
     try sheet.fields([
       ("origin", identity.origin), ("id", "\(identity.id)"), ("events", "\(size)"),
       ("root", root), ("last event", lastEventAtMs.map(timeText) ?? "none"),
@@ -148,8 +187,8 @@ private let tailRowCountMax = 5
 
 private func fileTable(_ files: [LogFile]) -> TextTable {
   var table = TextTable([
-    .init("file"), .init("kind"), .init("first", isNumber: true), .init("events", isNumber: true),
-    .init("size", isNumber: true),
+    "file", "kind", .number("first"), .number("events"),
+    .number("size"),
   ])
   // After a burst of uploads there are hundreds of tails.
   let tails = files.filter { $0.kind == .tail }
@@ -171,45 +210,8 @@ private func fileTable(_ files: [LogFile]) -> TextTable {
   return table
 }
 
-private func projectionFields(_ standing: Standing) -> [(name: String, value: String)] {
-  let status: ProjectionStatus
-  switch standing.projections {
-  case .failure(.database(let error)):
-    let remedy = error.isCorrupt ? "; they will be rebuilt" : ""
-    return [("state", "cannot be read: \(error.cause)\(remedy)")]
-  case .failure(let error): return [("state", "cannot be read: \(error)")]
-  case .success(nil): return [("state", "none yet; the next command that needs them builds them")]
-  case .success(let found?): status = found
-  }
-  var fields = [("events folded", "\(status.position)")]
-  if standing.damage != nil {
-    fields.append(("state", "not updated while the log is damaged"))
-  } else if status.position > standing.head.size {
-    fields.append(
-      (
-        "state",
-        "ahead of the log, which lacks events at its end; only 'ledgerctl rebuild --accept-history' "
-          + "replaces them"
-      ))
-  } else if !status.isOfThisLog {
-    fields.append(
-      (
-        "state",
-        "of another history than the log; only 'ledgerctl rebuild --accept-history' replaces them"
-      ))
-  } else if status.counts == nil {
-    fields.append(("state", "built by another version of this program; they will be rebuilt"))
-  } else {
-    let lag = standing.lag
-    fields.append(("state", lag == 0 ? "up to date" : "\(counted(lag, "event")) behind"))
-  }
-  fields.append(
-    ("versions", status.versions.map { "\($0.name) \(versionText($0))" }.joined(separator: ", ")))
-  return fields + (status.counts.map(countFields) ?? [])
-}
-
-private func countFields(_ counts: ProjectionStatus.Counts) -> [(name: String, value: String)] {
-  var fields: [(name: String, value: String)] = []
+private func countFields(_ counts: ProjectionStatus.Counts) -> Fields {
+  var fields: Fields = []
   let states = counts.receipts.map { "\($0.count) \($0.state)" }.joined(separator: ", ")
   fields.append(("receipts", "\(counts.receipts.reduce(0) { $0 + $1.count }): \(states)"))
   fields.append(("uploads", "\(counts.uploads)"))
@@ -223,76 +225,16 @@ private func countFields(_ counts: ProjectionStatus.Counts) -> [(name: String, v
   return fields
 }
 
-// MARK: JSON
-
-private func writeJSON(_ standing: Standing, _ context: Context) throws {
-  let identity = standing.directory.identity
-  try context.output.writeObject { writer in
-    writer.member("origin", identity.origin)
-    writer.member("id", "\(identity.id)")
-    writer.member("path", standing.directory.path)
-    writer.member("format_version", ledgerFormatVersion)
-    writer.member("created_at", atMs: identity.createdAtMs)
-    writer.member("events", standing.head.size)
-    writer.member("root", standing.head.root.base64)
-    writer.member(
-      "last_event_at", standing.head.size == 0 ? nil : timeText(standing.head.lastEventAtMs))
-    writer.member("unfinished_bytes", standing.tornByteCount)
-    writer.key("damage")
-    if let damage = standing.damage { write(damage, &writer) } else { writer.null() }
-    writer.array("files", standing.files) { file, writer in
-      writer.object { writer in
-        writer.member("name", file.name)
-        writer.member("kind", file.kind.rawValue)
-        writer.member("first_position", file.firstPosition)
-        writer.member("events", file.eventCount)
-        writer.member("bytes", file.sizeBytes)
-      }
-    }
-    writer.key("projections")
-    switch standing.projections {
-    case .failure(let error): writer.object { $0.member("error", "\(error)") }
-    case .success(nil): writer.null()
-    case .success(let status?): write(status, lag: standing.lag, &writer)
-    }
-  }
-}
-
-private func write(_ damage: LedgerError, _ writer: inout JSONWriter) {
-  writer.object { writer in
-    writer.member("verdict", damage.damage?.verdict.rawValue)
-    writer.member("file", damage.damage?.file)
-    writer.member("block", damage.damage?.block)
-    writer.member("position", damage.damage?.position)
-    writer.member("cause", damage.cause)
-  }
-}
-
-private func write(_ status: ProjectionStatus, lag: Int, _ writer: inout JSONWriter) {
-  writer.object { writer in
-    writer.member("position", status.position)
-    writer.member("lag", lag)
-    writer.member("must_be_rebuilt", status.mustBeRebuilt)
-    writer.key("versions")
-    writer.object { writer in
-      for version in status.versions {
-        writer.key(version.name)
-        if let stored = version.stored { writer.integer(stored) } else { writer.null() }
-      }
-    }
-    guard let counts = status.counts else { return }
-    writer.key("receipts")
-    writer.object { writer in
-      for entry in counts.receipts {
-        writer.key(entry.state)
-        writer.integer(entry.count)
-      }
-    }
-    writer.member("uploads", counts.uploads)
-    writer.member("verifications", counts.verifications)
-    writer.member("sales", counts.sales)
-    writer.member("exceptions", counts.exceptions)
-    writer.member("pending_sales", counts.pendingSales)
-    writer.array("undeclared_products", counts.undeclaredProducts) { $0.write(to: &$1) }
-  }
+private func projectionRecord(_ status: ProjectionStatus, lag: Int) -> Record {
+  let head: Record = [
+    "position": status.position, "lag": lag, "must_be_rebuilt": status.mustBeRebuilt,
+    "versions": Record(status.versions.map { ($0.name, $0.stored) }),
+  ]
+  guard let counts = status.counts else { return head }
+  return head + [
+    "receipts": Record(counts.receipts.map { ($0.state, $0.count) }), "uploads": counts.uploads,
+    "verifications": counts.verifications, "sales": counts.sales,
+    "exceptions": counts.exceptions, "pending_sales": counts.pendingSales,
+    "undeclared_products": counts.undeclaredProducts.map(\.record),
+  ]
 }

@@ -15,7 +15,7 @@ let tokenCreateCommand = Command(
     "config.json is rewritten with indentation; all other content stays, in its order.",
   ],
   options: [
-    Option("app", value: .init("ID"), isRequired: true, help: "the app family's id"),
+    .appFamily,
     Option(
       "output", short: "o", value: .init("FILE"),
       help: "write the token to FILE, which only its owner may read; `-` is standard output"),
@@ -27,7 +27,7 @@ let tokenCreateCommand = Command(
       "Create a token for a registered app")
   ]
 ) { invocation, context in
-  try createToken(AppFamilyOptions(invocation), invocation, context)
+  try createToken(invocation, context)
 }
 
 let tokenListCommand = Command(
@@ -38,7 +38,7 @@ let tokenListCommand = Command(
   options: [Option("app", value: .init("ID"), help: "only tokens of this app family"), .json],
   examples: [Example("ledgerctl token list", "List the tokens of all apps")]
 ) { invocation, context in
-  try listTokens(AppFamilyOptions(invocation), invocation, context)
+  try listTokens(invocation, context)
 }
 
 let tokenRevokeCommand = Command(
@@ -51,36 +51,19 @@ let tokenRevokeCommand = Command(
   options: [.json],
   examples: [Example("ledgerctl token revoke tk-9f3a61c04b2e", "Revoke a leaked token")]
 ) { invocation, context in
-  try revokeToken(TokenRevokeOptions(invocation), invocation, context)
+  try revokeToken(invocation, context)
 }
 
-/// The options of commands for an app family.
-struct AppFamilyOptions: Equatable, Sendable {
-  /// In lower case; nil if none was given.
-  let appFamilyID: String?
-  let isJSON: Bool
-
-  init(_ invocation: Invocation) throws(UsageError) {
-    appFamilyID = try invocation.value(
-      "app", "is not the id of an app family; `app add` prints it", read: uuidText)
-    isJSON = invocation.has("json")
-  }
+extension Option {
+  /// The app family of a command that needs one.
+  static let appFamily = Option(
+    "app", value: .init("ID"), isRequired: true, help: "the app family's id")
 }
 
-/// The options of `token revoke`.
-struct TokenRevokeOptions: Equatable, Sendable {
-  let tokenID: String
-  let isJSON: Bool
-
-  init(_ invocation: Invocation) throws(UsageError) {
-    tokenID = invocation.positionals[0]
-    // A user who gives the token itself must not find it in a log of errors.
-    guard TokenText.isID(tokenID), !tokenID.hasPrefix(TokenText.prefix) else {
-      throw UsageError(
-        "TOKEN-ID", "is not the id of a token; `token list` shows them",
-        command: invocation.command.name)
-    }
-    isJSON = invocation.has("json")
+extension Invocation {
+  /// The app family's id of `--app`, in lower case.
+  func appFamilyID() throws(UsageError) -> String? {
+    try value("app", "is not the id of an app family; `app add` prints it", read: uuidText)
   }
 }
 
@@ -96,47 +79,37 @@ extension OpenLedger {
   }
 }
 
-private func createToken(
-  _ options: AppFamilyOptions, _ invocation: Invocation, _ context: Context
-) throws -> ExitCode {
-  let appFamilyID = options.appFamilyID ?? ""
+private func createToken(_ invocation: Invocation, _ context: Context) throws -> ExitCode {
+  let appFamilyID = try invocation.appFamilyID() ?? ""
   let ledger = try OpenLedger(invocation, context)
   _ = try ledger.appName(appFamilyID, operation: "token create")
   // Opened first, so that no token is created if that fails.
-  let outputPath = invocation.value("output").flatMap { $0 == "-" ? nil : $0 }
+  let outputPath = invocation.outputPath
   let target = try outputPath.map {
     try OutputFile(path: $0, outside: ledger.directory, isPrivate: true)
   }
   let file = ConfigurationFile(ledger.directory)
   let (token, kept) = try file.addToken(appFamilyID: appFamilyID)
   do {
-    try write(token, kept, isJSON: options.isJSON, to: target?.output ?? context.output)
+    let output = target?.output ?? context.output
+    if invocation.isJSON {
+      try output.writeJSON(["token": token] + kept.record)
+    } else {
+      try output.writeLine(token)
+    }
+    try output.flush()
     try target?.commit()
   } catch {
     throw withdrawToken(kept.id, from: file, because: error)
   }
   if let outputPath {
-    context.diagnostics.writeLine(
-      "ledgerctl: token \(kept.id) is in \(visible(outputPath)); keep it secret, like a password")
-  } else if !options.isJSON {
-    context.diagnostics.writeLine(
-      "ledgerctl: token \(kept.id) is shown only once; keep it secret, like a password")
+    context.say(
+      "token \(kept.id) is in \(visible(outputPath)); keep it secret, like a password")
+  } else if !invocation.isJSON {
+    context.say(
+      "token \(kept.id) is shown only once; keep it secret, like a password")
   }
   return .done
-}
-
-private func write(
-  _ token: String, _ kept: Configuration.Token, isJSON: Bool, to output: Output
-) throws(OutputError) {
-  if isJSON {
-    try output.writeObject { writer in
-      writer.member("token", token)
-      kept.write(to: &writer)
-    }
-  } else {
-    try output.writeLine(token)
-  }
-  try output.flush()
 }
 
 /// Revokes a token that could not be printed or written. The error says that it is revoked, or how to revoke it.
@@ -161,67 +134,55 @@ func withdrawToken(
   return Failure(operation: "token create", object: id, cause: cause)
 }
 
-private func listTokens(
-  _ options: AppFamilyOptions, _ invocation: Invocation, _ context: Context
-) throws -> ExitCode {
+private func listTokens(_ invocation: Invocation, _ context: Context) throws -> ExitCode {
+  let appFamilyID = try invocation.appFamilyID()
   let ledger = try OpenLedger(invocation, context)
-  if let id = options.appFamilyID { _ = try ledger.appName(id, operation: "token list") }
+  if let appFamilyID { _ = try ledger.appName(appFamilyID, operation: "token list") }
   let tokens = try ConfigurationFile(ledger.directory).read().tokens.filter {
-    options.appFamilyID == nil || $0.appFamilyID == options.appFamilyID
+    appFamilyID == nil || $0.appFamilyID == appFamilyID
   }
-  if options.isJSON {
-    try context.output.writeObject { writer in
-      writer.array("tokens", tokens) { token, writer in
-        writer.object { token.write(to: &$0) }
-      }
+  try context.print(invocation, ["tokens": tokens.map(\.record)]) { sheet in
+    if tokens.isEmpty { return try sheet.line("No tokens.") }
+    let lookup = try IntakeLookup(try ledger.projections())
+    var table = TextTable(["Token", "App family", "App", "Created", "Revoked"])
+    for token in tokens {
+      table.append([
+        token.id, token.appFamilyID, try lookup.appName(ofFamily: token.appFamilyID) ?? "",
+        timeText(token.createdAtMs), token.revokedAtMs.map(timeText) ?? "",
+      ])
     }
-    return .done
+    try sheet.table(table)
   }
-  if tokens.isEmpty {
-    try context.output.writeLine("No tokens.")
-    return .done
-  }
-  let lookup = try IntakeLookup(try ledger.projections())
-  var table = TextTable([
-    .init("Token"), .init("App family"), .init("App"), .init("Created"), .init("Revoked"),
-  ])
-  for token in tokens {
-    table.append([
-      token.id, token.appFamilyID, try lookup.appName(ofFamily: token.appFamilyID) ?? "",
-      timeText(token.createdAtMs), token.revokedAtMs.map(timeText) ?? "",
-    ])
-  }
-  try table.write(to: context.output, terminal: context.terminal, isCut: false)
   return .done
 }
 
-private func revokeToken(
-  _ options: TokenRevokeOptions, _ invocation: Invocation, _ context: Context
-) throws -> ExitCode {
-  let ledger = try OpenLedger(invocation, context)
-  let file = ConfigurationFile(ledger.directory)
-  guard let (token, wasRevoked) = try file.revokeToken(id: options.tokenID) else {
+private func revokeToken(_ invocation: Invocation, _ context: Context) throws -> ExitCode {
+  let tokenID = invocation.positionals[0]
+  // A user who gives the token itself must not find it in a log of errors.
+  guard TokenText.isID(tokenID), !tokenID.hasPrefix(TokenText.prefix) else {
+    throw UsageError("TOKEN-ID", "is not the id of a token; `token list` shows them")
+  }
+  let file = ConfigurationFile(try OpenLedger(invocation, context).directory)
+  guard let (token, wasRevoked) = try file.revokeToken(id: tokenID) else {
     throw Failure(
-      operation: "token revoke", object: ShownArgument.text(options.tokenID),
+      operation: "token revoke", object: ShownArgument.text(tokenID),
       cause: "there is no token with this id")
   }
-  if options.isJSON {
-    try context.output.writeObject { token.write(to: &$0) }
-    return .done
+  try context.print(invocation, token.record) {
+    let revokedAt = token.revokedAtMs.map(timeText) ?? ""
+    try $0.line(
+      wasRevoked
+        ? "Token \(token.id) was already revoked at \(revokedAt)." : "Revoked token \(token.id).")
   }
-  let revokedAt = token.revokedAtMs.map(timeText) ?? ""
-  try context.output.writeLine(
-    wasRevoked
-      ? "Token \(token.id) was already revoked at \(revokedAt)." : "Revoked token \(token.id).")
   return .done
 }
 
 extension Configuration.Token {
-  /// Writes its members except the digest.
-  fileprivate func write(to writer: inout JSONWriter) {
-    writer.member("id", id)
-    writer.member("app_family_id", appFamilyID)
-    writer.member("created_at", atMs: createdAtMs)
-    writer.member("revoked_at", revokedAtMs.map(timeText))
+  /// Its members except the digest.
+  fileprivate var record: Record {
+    [
+      "id": id, "app_family_id": appFamilyID, "created_at": timeText(createdAtMs),
+      "revoked_at": revokedAtMs.map(timeText),
+    ]
   }
 }

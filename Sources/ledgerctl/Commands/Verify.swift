@@ -30,43 +30,23 @@ let verifyCommand = Command(
       "Ask the App Store about an upload's receipt"),
   ]
 ) { invocation, context in
-  try verify(VerifyOptions(invocation), invocation, context)
-}
-
-/// The options of `verify`.
-struct VerifyOptions: Equatable, Sendable {
-  let path: String
-  let asksAppStore: Bool
-  let isJSON: Bool
-
-  init(_ invocation: Invocation) {
-    path = invocation.positionals[0]
-    asksAppStore = invocation.has("app-store")
-    isJSON = invocation.has("json")
-  }
-}
-
-private func verify(
-  _ options: VerifyOptions, _ invocation: Invocation, _ context: Context
-) throws -> ExitCode {
   let directory = try context.ledgerPathIfAny(invocation).map { try context.openLedger(path: $0) }
   let configuration =
     try directory.map { try ConfigurationFile($0).read() } ?? Server.Configuration()
   let interruption = context.interruption
-  let input = try ReceiptInput(path: options.path, stop: StopFlag { interruption.isRequested })
+  let input = try ReceiptInput(
+    path: invocation.positionals[0], stop: StopFlag { interruption.isRequested })
   let verifier = try ReceiptVerifier(configuration: configuration.trust.verifierConfiguration)
   let verdict = verifier.verify(input.file, receipt: input.receipt)
   var finding: AppStoreFinding?
-  if options.asksAppStore {
+  if invocation.has("app-store") {
     let secret = try sharedSecret(of: input.receipt, configuration, invocation, context)
     finding = try AppStoreFinding.ask(
       VerifyReceiptRequest(receiptText: Base64.encode(input.file), sharedSecret: secret),
       configuration.appStore.clientOptions, context)
   }
-  if options.isJSON {
-    try writeJSON(input, verdict, finding, context)
-  } else {
-    try write(input, verdict, finding, context)
+  try context.print(invocation, record(input, verdict, finding)) { sheet in
+    try write(input, verdict, finding, to: &sheet)
   }
   return isGood(verdict, finding) ? .done : .partlyDone
 }
@@ -125,10 +105,10 @@ extension SignatureVerdict {
 
 private func write(
   _ input: ReceiptInput, _ verdict: SignatureVerdict, _ finding: AppStoreFinding?,
-  _ context: Context
+  to sheet: inout Sheet
 ) throws {
   let receipt = input.receipt
-  var fields: [(name: String, value: String)] = [
+  var fields: Fields = [
     ("style", receipt.style.rawValue), ("environment", receipt.environment ?? "not given"),
     ("bundle id", receipt.bundleID),
   ]
@@ -147,42 +127,33 @@ private func write(
   if verdict.fault == .intermediateNotConfigured {
     fields.append(("", "trust.transaction_intermediates in config.json can add it"))
   }
-  var sheet = Sheet(context)
   try sheet.fields(fields)
   let purchases = receipt.purchases.map { PurchaseLine($0) }
   if purchases.isEmpty { try sheet.heading("Purchases: none") }
   try sheet.table("Purchases", PurchaseLine.table(purchases))
   guard let finding else { return }
-  try context.output.writeLine()
+  try sheet.line()
   try sheet.fields(finding.fields)
   try sheet.table("Purchases in the App Store's reply", PurchaseLine.table(finding.purchases))
 }
 
 // MARK: JSON
 
-private func writeJSON(
-  _ input: ReceiptInput, _ verdict: SignatureVerdict, _ finding: AppStoreFinding?,
-  _ context: Context
-) throws {
+private func record(
+  _ input: ReceiptInput, _ verdict: SignatureVerdict, _ finding: AppStoreFinding?
+) -> Record {
   let receipt = input.receipt
-  try context.output.writeObject { writer in
-    writer.member("is_good", isGood(verdict, finding))
-    writer.member("style", receipt.style.rawValue)
-    writer.member("environment", receipt.environment)
-    writer.member("bundle_id", receipt.bundleID)
-    writer.member("application_version", receipt.applicationVersion)
-    writer.member("original_application_version", receipt.originalApplicationVersion)
-    writer.member("created_at", receipt.creationDateMs.map(instantText))
-    writer.member("expires_at", receipt.expirationDateMs.map(instantText))
-    writer.member("sha256", input.digest.hex)
-    writer.key("signature")
-    writer.object { writer in
-      writer.member("verdict", verdict.name)
-      writer.member("fault", verdict.fault?.rawValue)
-      writer.member("explanation", verdict.explanation)
-    }
-    writer.array("purchases", receipt.purchases) { PurchaseLine($0).write(to: &$1) }
-    writer.key("app_store")
-    if let finding { finding.write(to: &writer) } else { writer.null() }
-  }
+  return [
+    "is_good": isGood(verdict, finding), "style": receipt.style.rawValue,
+    "environment": receipt.environment, "bundle_id": receipt.bundleID,
+    "application_version": receipt.applicationVersion,
+    "original_application_version": receipt.originalApplicationVersion,
+    "created_at": receipt.creationDateMs.map(instantText),
+    "expires_at": receipt.expirationDateMs.map(instantText), "sha256": input.digest.hex,
+    "signature": [
+      "verdict": verdict.name, "fault": verdict.fault?.rawValue,
+      "explanation": verdict.explanation,
+    ] as Record,
+    "purchases": receipt.purchases.map { PurchaseLine($0).record }, "app_store": finding?.record,
+  ]
 }

@@ -65,33 +65,23 @@ struct AppStoreFinding {
     return "status \(status): \(ReplyStatus.meaning(status) ?? "not a documented status")"
   }
 
-  var fields: [(name: String, value: String)] {
+  var fields: Fields {
     var fields = [("App Store", verdict), ("endpoint", answer.endpoint.rawValue)]
     if let environment { fields.append(("environment", environment)) }
     if let bundleID { fields.append(("bundle id", bundleID)) }
     return fields
   }
 
-  func write(to writer: inout JSONWriter) {
-    writer.object { writer in
-      writer.member("outcome", outcome.rawValue)
-      writer.member("status", status.map { Int($0) })
-      writer.member("explanation", verdict)
-      writer.member("endpoint", answer.endpoint.rawValue)
-      writer.member("http_status", answer.httpStatus)
-      writer.member("duration_ms", Int(answer.durationMs))
-      var failure: String?
-      if case .none(let cause) = answer.content { failure = cause.rawValue }
-      writer.member("failure", failure)
-      writer.member("environment", environment)
-      writer.member("bundle_id", bundleID)
-      writer.array("purchases", purchases) { $0.write(to: &$1) }
-      writer.key("reply")
-      if case .json(let bytes) = answer.content {
-        bytes.withUnsafeBytes { writer.raw($0) }
-      } else {
-        writer.null()
-      }
-    }
+  var record: Record {
+    var failure: String?
+    if case .none(let cause) = answer.content { failure = cause.rawValue }
+    var reply: RawJSON?
+    if case .json(let bytes) = answer.content { reply = RawJSON(bytes: bytes) }
+    return [
+      "outcome": outcome.rawValue, "status": status, "explanation": verdict,
+      "endpoint": answer.endpoint.rawValue, "http_status": answer.httpStatus,
+      "duration_ms": answer.durationMs, "failure": failure, "environment": environment,
+      "bundle_id": bundleID, "purchases": purchases.map(\.record), "reply": reply,
+    ]
   }
 }

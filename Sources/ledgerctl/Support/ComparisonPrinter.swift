@@ -5,37 +5,29 @@ import Revenue
 
 /// Prints a comparison of projections.
 struct ComparisonPrinter {
-  private let comparison: ProjectionComparison
-  private let context: Context
-
-  init(_ comparison: ProjectionComparison, _ context: Context) {
-    self.comparison = comparison
-    self.context = context
-  }
+  let comparison: ProjectionComparison
 
   // MARK: Text
 
-  func write() throws {
+  func write(to sheet: inout Sheet) throws {
     let events = counted(comparison.position, "event")
     if comparison.isEmpty {
-      return try context.output.writeLine(
-        "The projections equal a rebuild, at \(events).")
+      return try sheet.line("The projections equal a rebuild, at \(events).")
     }
-    try context.output.writeLine("The projections differ from a rebuild, at \(events).")
+    try sheet.line("The projections differ from a rebuild, at \(events).")
     if !comparison.isOfThisLog {
-      try context.output.writeLine("The projections in use belong to another history than the log.")
+      try sheet.line("The projections in use belong to another history than the log.")
     }
     let versions = comparison.versions.filter { !$0.isCurrent }
     if !versions.isEmpty {
       let list = versions.map { "\($0.name) \(versionText($0))" }.joined(separator: ", ")
-      try context.output.writeLine("Versions that differ: \(visible(list))")
+      try sheet.line("Versions that differ: \(visible(list))")
     }
     if !comparison.definitions.isEmpty {
       let list = comparison.definitions.joined(separator: ", ")
-      try context.output.writeLine("Definitions that differ: \(visible(list))")
+      try sheet.line("Definitions that differ: \(visible(list))")
     }
-    try context.output.writeLine()
-    var sheet = Sheet(context)
+    try sheet.gap()
     try sheet.table("Tables", overview(comparison.tables))
     try sheet.table("Views", overview(comparison.views))
     try sheet.table("Rows", rows(comparison.tables + comparison.views))
@@ -46,9 +38,9 @@ struct ComparisonPrinter {
 
   private func overview(_ differences: [TableDifference]) -> TextTable {
     var table = TextTable([
-      .init("name"), .init("rows", isNumber: true), .init("rows after", isNumber: true),
-      .init("added", isNumber: true), .init("removed", isNumber: true),
-      .init("changed", isNumber: true), .init("columns"),
+      "name", .number("rows"), .number("rows after"),
+      .number("added"), .number("removed"),
+      .number("changed"), "columns",
     ])
     for difference in differences where !difference.isEmpty {
       table.append([
@@ -72,7 +64,7 @@ struct ComparisonPrinter {
 
   private func rows(_ differences: [TableDifference]) -> TextTable {
     var table = TextTable([
-      .init("name"), .init("row"), .init("change"), .init("columns"),
+      "name", "row", "change", "columns",
     ])
     for difference in differences {
       for row in difference.rows {
@@ -94,10 +86,10 @@ struct ComparisonPrinter {
 
   private func figures(_ revenue: RevenueDifference) -> TextTable {
     var table = TextTable([
-      .init("month"), .init("country"), .init("currency"), .init("units", isNumber: true),
-      .init("units after", isNumber: true), .init("net", isNumber: true),
-      .init("net after", isNumber: true), .init("difference", isNumber: true),
-      .init("sales", isNumber: true),
+      "month", "country", "currency", .number("units"),
+      .number("units after"), .number("net"),
+      .number("net after"), .number("difference"),
+      .number("sales"),
     ])
     for row in revenue.rows {
       let place = row.place
@@ -113,9 +105,9 @@ struct ComparisonPrinter {
 
   private func sales(_ revenue: RevenueDifference) -> TextTable {
     var table = TextTable([
-      .init("month"), .init("country"), .init("currency"), .init("bundle"), .init("sale key"),
-      .init("product"), .init("units", isNumber: true), .init("units after", isNumber: true),
-      .init("net", isNumber: true), .init("net after", isNumber: true),
+      "month", "country", "currency", "bundle", "sale key",
+      "product", .number("units"), .number("units after"),
+      .number("net"), .number("net after"),
     ])
     for row in revenue.rows {
       for sale in row.sales {
@@ -129,99 +121,71 @@ struct ComparisonPrinter {
     return table
   }
 
-  /// Empty if there is no price.
   private func amount(_ micros: Int128, _ place: RevenueDifference.Place) -> String {
-    guard let code = place.currency else { return "" }
-    return Amount.text(micros: micros, currency: Currency.parse(code))
+    place.amountText(micros) ?? ""
   }
 
   // MARK: JSON
 
-  func writeJSON() throws {
-    try context.output.writeObject { writer in
-      writer.member("differs", !comparison.isEmpty)
-      writer.member("position", comparison.position)
-      writer.member("is_of_this_log", comparison.isOfThisLog)
-      writer.array("versions", comparison.versions.filter { !$0.isCurrent }) {
-        version, writer in
-        writer.object { writer in
-          writer.member("name", version.name)
-          writer.member("version", version.stored)
-          writer.member("current_version", version.current)
-        }
-      }
-      writer.array("definitions", comparison.definitions) { name, writer in writer.string(name) }
-      writer.array("tables", comparison.tables.filter { !$0.isEmpty }, write)
-      writer.array("views", comparison.views.filter { !$0.isEmpty }, write)
-      writer.array("revenue", comparison.revenue?.rows ?? [], write)
+  var record: Record {
+    let versions = comparison.versions.filter { !$0.isCurrent }.map {
+      ["name": $0.name, "version": $0.stored, "current_version": $0.current] as Record
     }
+    return [
+      "differs": !comparison.isEmpty, "position": comparison.position,
+      "is_of_this_log": comparison.isOfThisLog, "versions": versions,
+      "definitions": comparison.definitions,
+      "tables": comparison.tables.filter { !$0.isEmpty }.map(record),
+      "views": comparison.views.filter { !$0.isEmpty }.map(record),
+      "revenue": (comparison.revenue?.rows ?? []).map(record),
+    ]
   }
 
-  private func write(_ difference: TableDifference, _ writer: inout JSONWriter) {
-    writer.object { writer in
-      writer.member("name", difference.name)
-      writer.member("rows_before", difference.rowsBefore)
-      writer.member("rows_after", difference.rowsAfter)
-      writer.member("added", difference.added)
-      writer.member("removed", difference.removed)
-      writer.member("changed", difference.changed)
-      writer.array("added_columns", difference.addedColumns) { $1.string($0) }
-      writer.array("removed_columns", difference.removedColumns) { $1.string($0) }
-      writer.key("changed_columns")
-      writer.object { writer in
-        for (name, count) in difference.changedColumns.sorted(by: { $0.key < $1.key }) {
-          writer.key(name)
-          writer.integer(count)
-        }
-      }
-      writer.array("rows", difference.rows) { row, writer in
-        writer.object { writer in
-          writer.member("change", row.change.rawValue)
-          writer.key("key")
-          writer.object { writer in
-            for (column, value) in row.key {
-              writer.key(column)
-              writer.string(value)
-            }
-          }
-          writer.array("columns", row.columns) { column, writer in
-            writer.object { writer in
-              writer.member("name", column.name)
-              writer.member("before", column.before.map(Int.init))
-              writer.member("after", column.after.map(Int.init))
-            }
-          }
-        }
-      }
-    }
+  private func record(_ difference: TableDifference) -> Record {
+    let changed = difference.changedColumns.sorted { $0.key < $1.key }
+    return [
+      "name": difference.name, "rows_before": difference.rowsBefore,
+      "rows_after": difference.rowsAfter, "added": difference.added,
+      "removed": difference.removed, "changed": difference.changed,
+      "added_columns": difference.addedColumns, "removed_columns": difference.removedColumns,
+      "changed_columns": Record(changed.map { ($0.key, $0.value) }),
+      "rows": difference.rows.map { row in
+        [
+          "change": row.change.rawValue, "key": Record(row.key.map { ($0.column, $0.value) }),
+          "columns": row.columns.map {
+            ["name": $0.name, "before": $0.before, "after": $0.after] as Record
+          },
+        ] as Record
+      },
+    ]
   }
 
-  private func write(_ row: RevenueDifference.Row, _ writer: inout JSONWriter) {
-    writer.object { writer in
-      writer.member("month", row.place.month)
-      writer.member("country_code", row.place.countryCode)
-      writer.member("currency", row.place.currency)
-      write(row.before, row.after, row.place, &writer)
-      writer.member("sale_count", row.saleCount)
-      writer.array("sales", row.sales) { sale, writer in
-        writer.object { writer in
-          writer.member("bundle_id", sale.bundleID)
-          writer.member("sale_key", sale.saleKey)
-          writer.member("product_id", sale.productID)
-          write(sale.before, sale.after, row.place, &writer)
-        }
-      }
+  private func record(_ row: RevenueDifference.Row) -> Record {
+    let place = row.place
+    let sales = row.sales.map { sale in
+      ["bundle_id": sale.bundleID, "sale_key": sale.saleKey, "product_id": sale.productID]
+        + record(sale.before, sale.after, place)
     }
+    return [
+      "month": place.month, "country_code": place.countryCode, "currency": place.currency,
+    ] + record(row.before, row.after, place) + ["sale_count": row.saleCount, "sales": sales]
   }
 
-  private func write(
+  private func record(
     _ before: RevenueDifference.Figures, _ after: RevenueDifference.Figures,
-    _ place: RevenueDifference.Place, _ writer: inout JSONWriter
-  ) {
-    let isPriced = place.currency != nil
-    writer.member("units_before", before.netUnits)
-    writer.member("units_after", after.netUnits)
-    writer.member("net_before", isPriced ? amount(before.netMicros, place) : nil)
-    writer.member("net_after", isPriced ? amount(after.netMicros, place) : nil)
+    _ place: RevenueDifference.Place
+  ) -> Record {
+    [
+      "units_before": before.netUnits, "units_after": after.netUnits,
+      "net_before": place.amountText(before.netMicros),
+      "net_after": place.amountText(after.netMicros),
+    ]
+  }
+}
+
+extension RevenueDifference.Place {
+  /// An amount in the place's currency; nil if there is none, and so no price (rule R9).
+  func amountText(_ micros: Int128) -> String? {
+    currency.map { Amount.text(micros: micros, currency: Currency.parse($0)) }
   }
 }

@@ -51,9 +51,7 @@ enum EventEffects {
 
   // MARK: Text
 
-  func write(_ context: Context) throws {
-    var sheet = Sheet(context)
-    try context.output.writeLine()
+  func write(to sheet: inout Sheet) throws {
     switch self {
     case .none: try sheet.heading("This program does not know this type of event.")
     case .nothing: try sheet.heading("This event changes no figures.")
@@ -62,47 +60,32 @@ enum EventEffects {
         try sheet.heading("Receipt")
         try sheet.fields(receipt.fields)
       }
-      try sheet.table("Verifications", VerificationDetail.table(verifications))
+      try sheet.table("Verifications", VerificationDetail.table(verifications.map(\.record)))
       try sheet.table("Sales that it created or changed", SaleDetail.table(sales))
-      if sales.isEmpty {
-        try sheet.heading("Sales that it created or changed: none")
-      }
+      if sales.isEmpty { try sheet.heading("Sales that it created or changed: none") }
     case .verification(let verification, let sales, let exceptions):
       guard let verification else { return try sheet.heading("This event has no effect.") }
-      try write(verification, sales, exceptions, &sheet)
+      try sheet.heading("Verification")
+      try sheet.fields([
+        ("of upload", "\(verification.upload)"), ("receipt", verification.receiptID),
+        ("environment", verification.environment),
+        ("result", "\(verification.authority) \(verification.outcome)"),
+      ])
+      let (new, known) = Self.split(sales, at: verification.position)
+      try sheet.table("New sales", SaleDetail.table(new))
+      try sheet.table("Known sales", SaleDetail.table(known))
+      if sales.isEmpty { try sheet.heading("Sales: none") }
+      let columns: [TextTable.Column] = [
+        "line", "date", "sale_key", .number("quantity"), "currency", .number("amount"), "reason",
+      ]
+      let lines = Self.lines(sales, at: verification.position)
+      try sheet.table("Returns and reversals", TextTable(columns, lines))
+      try sheet.table("Exceptions", ExceptionDetail.table(exceptions.map(\.record)))
     case .declaration(let detail): try sheet.heading(Self.text(detail))
     case .malformed(let exceptions):
       try sheet.heading("This event is malformed and was skipped.")
-      try sheet.table("Exceptions", ExceptionDetail.table(exceptions))
+      try sheet.table("Exceptions", ExceptionDetail.table(exceptions.map(\.record)))
     }
-  }
-
-  private func write(
-    _ verification: VerificationDetail, _ sales: [SaleDetail], _ exceptions: [ExceptionDetail],
-    _ sheet: inout Sheet
-  ) throws {
-    try sheet.heading("Verification")
-    try sheet.fields([
-      ("of upload", "\(verification.upload)"), ("receipt", verification.receiptID),
-      ("environment", verification.environment),
-      ("result", "\(verification.authority) \(verification.outcome)"),
-    ])
-    let (new, known) = Self.split(sales, at: verification.position)
-    try sheet.table("New sales", SaleDetail.table(new))
-    try sheet.table("Known sales", SaleDetail.table(known))
-    if sales.isEmpty { try sheet.heading("Sales: none") }
-    var table = TextTable([
-      .init("line"), .init("date"), .init("sale_key"), .init("quantity", isNumber: true),
-      .init("currency"), .init("amount", isNumber: true), .init("reason"),
-    ])
-    for (sale, line) in Self.lines(sales, at: verification.position) {
-      table.append([
-        line.line, timeText(line.dateMs), sale.saleKey, "\(line.quantity)",
-        sale.currency?.description ?? "", line.amountText(sale.currency) ?? "", line.reason ?? "",
-      ])
-    }
-    try sheet.table("Returns and reversals", table)
-    try sheet.table("Exceptions", ExceptionDetail.table(exceptions))
   }
 
   private static func split(
@@ -114,11 +97,15 @@ enum EventEffects {
   }
 
   /// The Returns and Reversals that a verification created.
-  private static func lines(
-    _ sales: [SaleDetail], at position: Position
-  ) -> [(sale: SaleDetail, line: LineDetail)] {
+  private static func lines(_ sales: [SaleDetail], at position: Position) -> [Record] {
     sales.flatMap { sale in
-      sale.lines.dropFirst().filter { $0.position == position }.map { (sale, $0) }
+      sale.lines.dropFirst().filter { $0.position == position }.map { line in
+        [
+          "line": line.line, "date": timeText(line.dateMs), "sale_key": sale.saleKey,
+          "quantity": line.quantity, "currency": sale.currency?.description,
+          "amount": line.amountText(sale.currency), "reason": line.reason,
+        ]
+      }
     }
   }
 
@@ -136,46 +123,28 @@ enum EventEffects {
 
   // MARK: JSON
 
-  func write(to writer: inout JSONWriter) {
-    writer.object { writer in
-      switch self {
-      case .none, .nothing: break
-      case .upload(let receipt, let verifications, let sales):
-        writer.key("receipt")
-        if let receipt { receipt.write(to: &writer) } else { writer.null() }
-        writer.array("verifications", verifications) { $0.write(to: &$1) }
-        writer.array("sales", sales) { $0.write(to: &$1) }
-      case .verification(let verification, let sales, let exceptions):
-        writer.key("verification")
-        if let verification { verification.write(to: &writer) } else { writer.null() }
-        let (new, known) = Self.split(sales, at: verification?.position ?? -1)
-        writer.array("new_sales", new) { $0.write(to: &$1) }
-        writer.array("known_sales", known) { $0.write(to: &$1) }
-        writer.array("lines", Self.lines(sales, at: verification?.position ?? -1)) {
-          entry, writer in
-          writer.object { writer in
-            writer.member("line", entry.line.line)
-            writer.member("date", atMs: entry.line.dateMs)
-            writer.member("sale_key", entry.sale.saleKey)
-            writer.member("quantity", Int(entry.line.quantity))
-            writer.member("currency", entry.sale.currency?.description)
-            writer.member("amount", entry.line.amountText(entry.sale.currency))
-            writer.member("reason", entry.line.reason)
-          }
-        }
-        writer.array("exceptions", exceptions) { $0.write(to: &$1) }
-      case .malformed(let exceptions):
-        writer.array("exceptions", exceptions) { $0.write(to: &$1) }
-      case .declaration(.app(let receipts)): writer.member("receipts", receipts)
-      case .declaration(.prices(let entries, let pricedSales)):
-        writer.member("entries", entries)
-        writer.member("priced_sales", pricedSales)
-      case .declaration(.rates(let rates, let days, let firstDay, let lastDay)):
-        writer.member("rates", rates)
-        writer.member("days", days)
-        writer.member("first_day", firstDay)
-        writer.member("last_day", lastDay)
-      }
+  var record: Record {
+    switch self {
+    case .none, .nothing: return [:]
+    case .upload(let receipt, let verifications, let sales):
+      return [
+        "receipt": receipt?.record, "verifications": verifications.map(\.record),
+        "sales": sales.map(\.record),
+      ]
+    case .verification(let verification, let sales, let exceptions):
+      let position = verification?.position ?? -1
+      let (new, known) = Self.split(sales, at: position)
+      return [
+        "verification": verification?.record, "new_sales": new.map(\.record),
+        "known_sales": known.map(\.record), "lines": Self.lines(sales, at: position),
+        "exceptions": exceptions.map(\.record),
+      ]
+    case .malformed(let exceptions): return ["exceptions": exceptions.map(\.record)]
+    case .declaration(.app(let receipts)): return ["receipts": receipts]
+    case .declaration(.prices(let entries, let pricedSales)):
+      return ["entries": entries, "priced_sales": pricedSales]
+    case .declaration(.rates(let rates, let days, let firstDay, let lastDay)):
+      return ["rates": rates, "days": days, "first_day": firstDay, "last_day": lastDay]
     }
   }
 }

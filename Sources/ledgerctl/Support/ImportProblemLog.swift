@@ -28,7 +28,7 @@ final class ImportProblemLog {
     guard let path else { return }
     if options.files.contains(where: { Self.areSame($0, path) }) {
       throw UsageError(
-        "--errors", "would replace a file that is being imported", command: "import")
+        "--errors", "would replace a file that is being imported")
     }
     file = try OutputFile(path: path, outside: context.ledgers.opened, mode: 0o600)
   }
@@ -49,7 +49,7 @@ final class ImportProblemLog {
     }
     if printedCount < Self.printedMax {
       printedCount += 1
-      return context.diagnostics.writeLine("ledgerctl: \(line)")
+      return context.say("\(line)")
     }
     furtherCount += 1
     for reason in problem.reasons {
@@ -62,8 +62,8 @@ final class ImportProblemLog {
     if furtherCount > 0 {
       let hint = path == nil ? "; --errors FILE keeps all" : ""
       let verb = furtherCount == 1 ? "is" : "are"
-      context.diagnostics.writeLine(
-        "ledgerctl: import: \(counted(furtherCount, "more line")) \(verb) not printed: \(furtherText)\(hint)"
+      context.say(
+        "import: \(counted(furtherCount, "more line")) \(verb) not printed: \(furtherText)\(hint)"
       )
     }
     if let file { attempt { try file.commit() } }

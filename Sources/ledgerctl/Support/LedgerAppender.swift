@@ -54,6 +54,12 @@ enum LedgerAppender: EventAppender {
     try positions(of: submit(drafts))
   }
 
+  /// Appends one event of the current version; returns its position when it is durable.
+  func append(_ type: EventType, _ data: [UInt8]) throws(LedgerError) -> Position {
+    try append([EventDraft(type: type.rawValue, version: type.currentVersion, data: data)])
+      .lowerBound
+  }
+
   /// Makes submitted events durable, and closes the writer or the session.
   func close() throws(LedgerError) {
     switch self {

@@ -5,6 +5,8 @@ import Ledger
 import Projections
 import Revenue
 
+extension ReportRequest: Printable {}
+
 /// The content of `REPORT.manifest.json`.
 struct Manifest {
   static let suffix = ".manifest.json"
@@ -79,55 +81,22 @@ struct Manifest {
   // MARK: Writing
 
   var bytes: [UInt8] {
-    var lines = JSONLines()
-    lines.add("manifest") { $0.integer(Self.version) }
-    lines.add("report") { $0.string(request.kind.rawValue) }
-    lines.add("report_version") { $0.integer(reportVersion) }
-    lines.add("file") { $0.string(file) }
-    lines.add("format") { $0.string(format.rawValue) }
-    lines.add("bytes") { $0.integer(byteCount) }
-    lines.add("sha256") { $0.string(sha256.hex) }
-    lines.add("ledger") { writer in
-      writer.object { writer in
-        writer.member("origin", origin)
-        writer.member("id", id)
-      }
-    }
-    lines.add("head") { writer in
-      writer.object { writer in
-        writer.member("size", size)
-        writer.member("root", root.base64)
-      }
-    }
-    lines.add("checkpoint") { writer in
-      guard let checkpoint else { return writer.null() }
-      writer.string(String(decoding: checkpoint, as: UTF8.self))
-    }
-    lines.add("filters") { request.write(to: &$0) }
-    lines.add("projections") { writer in
-      writer.object { writer in
-        for projection in projectionVersions {
-          writer.key(projection.name)
-          writer.integer(projection.version)
-        }
-      }
-    }
-    lines.add("time_zone_data") { writer in
-      if let timeZoneVersion { writer.string(timeZoneVersion) } else { writer.null() }
-    }
+    var record: Record = [
+      "manifest": Self.version, "report": request.kind.rawValue, "report_version": reportVersion,
+      "file": file, "format": format.rawValue, "bytes": byteCount, "sha256": sha256.hex,
+      "ledger": ["origin": origin, "id": id] as Record,
+      "head": ["size": size, "root": root.base64] as Record,
+      "checkpoint": checkpoint.map { String(decoding: $0, as: UTF8.self) }, "filters": request,
+      "projections": Record(projectionVersions.map { ($0.name, $0.version) }),
+      "time_zone_data": timeZoneVersion,
+    ]
     if let trust {
-      lines.add("trust") { writer in
-        writer.beginArray()
-        for declared in trust {
-          writer.object { writer in
-            writer.member("position", declared.position)
-            writer.array("not_apple", declared.names) { $1.string($0) }
-          }
-        }
-        writer.endArray()
-      }
+      let declared = trust.map { ["position": $0.position, "not_apple": $0.names] as Record }
+      record = record + ["trust": declared]
     }
-    lines.add("note") { $0.string(reportNote) }
+    record = record + ["note": reportNote]
+    var lines = JSONLines()
+    for (name, value) in record.members { lines.add(name) { value.write(to: &$0) } }
     return lines.bytes
   }
 

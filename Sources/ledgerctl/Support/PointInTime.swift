@@ -33,6 +33,9 @@ extension Option {
 }
 
 extension Invocation {
+  /// The point in time of `--as-of`; nil is now.
+  func asOf() throws(UsageError) -> PointInTime? { try moment("as-of") }
+
   /// The point in time that an option names.
   func moment(_ name: String) throws(UsageError) -> PointInTime? {
     try value(name, "is not a position, a day or an RFC 3339 time", read: PointInTime.init)

@@ -66,31 +66,25 @@ struct PurchaseLine: Equatable {
     }
   }
 
-  func write(to writer: inout JSONWriter) {
-    writer.object { writer in
-      writer.member("product_id", productID)
-      writer.member("transaction_id", transactionID)
-      writer.member("original_transaction_id", originalTransactionID)
-      writer.member("web_order_line_item_id", webOrderLineItemID)
-      writer.member("quantity", quantity)
-      writer.member("type", type)
-      writer.member("purchased_at", purchasedAt)
-      writer.member("originally_purchased_at", originallyPurchasedAt)
-      writer.member("expires_at", expiresAt)
-      writer.member("canceled_at", canceledAt)
-      writer.array("traits", traits) { $1.string($0) }
-    }
+  var record: Record {
+    [
+      "product_id": productID, "transaction_id": transactionID,
+      "original_transaction_id": originalTransactionID,
+      "web_order_line_item_id": webOrderLineItemID, "quantity": quantity, "type": type,
+      "purchased_at": purchasedAt, "originally_purchased_at": originallyPurchasedAt,
+      "expires_at": expiresAt, "canceled_at": canceledAt, "traits": traits,
+    ]
   }
 
   /// Empty columns are left out, except those that identify a purchase.
   static func table(_ lines: [PurchaseLine]) -> TextTable {
     let all: [(column: TextTable.Column, cell: (PurchaseLine) -> String?)] = [
-      (.init("product_id"), \.productID), (.init("transaction_id"), \.transactionID),
-      (.init("original_transaction_id"), \.originalTransactionID),
-      (.init("quantity", isNumber: true), \.quantity), (.init("type"), \.type),
-      (.init("purchased_at"), \.purchasedAt), (.init("expires_at"), \.expiresAt),
-      (.init("canceled_at"), \.canceledAt),
-      (.init("traits"), { $0.traits.isEmpty ? nil : $0.traits.joined(separator: ",") }),
+      ("product_id", \.productID), ("transaction_id", \.transactionID),
+      ("original_transaction_id", \.originalTransactionID),
+      (.number("quantity"), \.quantity), ("type", \.type),
+      ("purchased_at", \.purchasedAt), ("expires_at", \.expiresAt),
+      ("canceled_at", \.canceledAt),
+      ("traits", { $0.traits.isEmpty ? nil : $0.traits.joined(separator: ",") }),
     ]
     let used = all.enumerated().filter { index, entry in
       index < 2 || lines.contains { entry.cell($0) != nil }

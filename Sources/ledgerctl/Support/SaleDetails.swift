@@ -15,41 +15,27 @@ extension SaleDetail {
     unitPriceMicros.map { Amount.text(micros: $0, currency: currency) }
   }
 
-  func write(to writer: inout JSONWriter) {
-    writer.object { writer in
-      writer.member("environment", environment)
-      writer.member("bundle_id", bundleID)
-      writer.member("sale_key", saleKey)
-      writer.member("product_id", productID)
-      writer.member("kind", kind)
-      writer.member("quantity", Int(quantity))
-      writer.member("sale_date", atMs: saleDateMs)
-      writer.member("original_transaction_id", originalTransactionID)
-      writer.array("transaction_ids", transactionIDs) { $1.string($0) }
-      writer.member("first_position", firstPosition)
-      writer.member("country_code", countryCode)
-      writer.member("country_position", countryPosition)
-      writer.member("user_identifier", userIdentifier)
-      writer.member("user_position", userPosition)
-      writer.member("currency", currency?.description)
-      writer.member("unit_price", unitPriceText)
-      writer.member("price_basis", priceBasis.isEmpty ? nil : priceBasis)
-      writer.member("price_position", pricePosition)
-      writer.member("price_problem", priceProblem)
-      writer.member("is_upgraded", isUpgraded)
-      writer.member("cancelled", isCancelled)
-      writer.member("pending", isPending)
-      writer.array("lines", lines) { line, writer in
-        writer.object { writer in
-          writer.member("line", line.line)
-          writer.member("date", atMs: line.dateMs)
-          writer.member("quantity", Int(line.quantity))
-          writer.member("amount", line.amountText(currency))
-          writer.member("reason", line.reason)
-          writer.member("position", line.position)
-        }
-      }
-    }
+  var record: Record {
+    [
+      "environment": environment, "bundle_id": bundleID, "sale_key": saleKey,
+      "product_id": productID, "kind": kind, "quantity": quantity,
+      "sale_date": timeText(saleDateMs), "original_transaction_id": originalTransactionID,
+      "transaction_ids": transactionIDs, "first_position": firstPosition,
+      "country_code": countryCode, "country_position": countryPosition,
+      "user_identifier": userIdentifier, "user_position": userPosition,
+      "currency": currency?.description, "unit_price": unitPriceText,
+      "price_basis": priceBasis.isEmpty ? String?.none : priceBasis,
+      "price_position": pricePosition, "price_problem": priceProblem,
+      "is_upgraded": isUpgraded, "cancelled": isCancelled, "pending": isPending,
+      "lines": lines.map(record),
+    ]
+  }
+
+  private func record(_ line: LineDetail) -> Record {
+    [
+      "line": line.line, "date": timeText(line.dateMs), "quantity": line.quantity,
+      "amount": line.amountText(currency), "reason": line.reason, "position": line.position,
+    ]
   }
 
   /// `2 × 9.99 EUR`, or the reason why there is no price.
@@ -71,10 +57,10 @@ extension SaleDetail {
 
   static func table(_ sales: [SaleDetail]) -> TextTable {
     var table = TextTable([
-      .init("sale_key"), .init("product_id"), .init("kind"), .init("sale_date"), .init("country"),
-      .init("price", isNumber: true), .init("price_basis"),
-      .init("first", isNumber: true), .init("country_at", isNumber: true),
-      .init("user_at", isNumber: true), .init("price_at", isNumber: true), .init("state"),
+      "sale_key", "product_id", "kind", "sale_date", "country",
+      .number("price"), "price_basis",
+      .number("first"), .number("country_at"),
+      .number("user_at"), .number("price_at"), "state",
     ])
     func text(_ position: Position?) -> String { position.map { "\($0)" } ?? "" }
     for sale in sales {
@@ -89,7 +75,7 @@ extension SaleDetail {
   }
 
   /// The fields of the sale, each with the position of the event that gave it.
-  var fields: [(name: String, value: String)] {
+  var fields: Fields {
     func at(_ position: Position?) -> String { position.map { "  (position \($0))" } ?? "" }
     return [
       ("sale", "\(saleKey)\(isPending ? ", pending" : "")\(at(firstPosition))"),
@@ -110,16 +96,10 @@ extension SaleDetail {
 
   /// The journal lines of the sale.
   var lineTable: TextTable {
-    var table = TextTable([
-      .init("date"), .init("line"), .init("quantity", isNumber: true), .init("currency"),
-      .init("amount", isNumber: true), .init("reason"), .init("position", isNumber: true),
-    ])
-    for line in lines {
-      table.append([
-        timeText(line.dateMs), line.line, "\(line.quantity)", currency?.description ?? "",
-        line.amountText(currency) ?? "", line.reason ?? "", "\(line.position)",
-      ])
-    }
-    return table
+    TextTable(
+      [
+        "date", "line", .number("quantity"), "currency", .number("amount"), "reason",
+        .number("position"),
+      ], lines.map { record($0) + ["currency": currency?.description] })
   }
 }

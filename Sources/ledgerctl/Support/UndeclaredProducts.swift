@@ -9,14 +9,11 @@ extension UndeclaredProduct {
     "\(productID) of \(bundleID) in \(counted(transactionCount, "transaction")): \(declaringCommand)"
   }
 
-  func write(to writer: inout JSONWriter) {
-    writer.object { writer in
-      writer.member("app_family_id", appFamilyID)
-      writer.member("bundle_id", bundleID)
-      writer.member("product_id", productID)
-      writer.member("transactions", transactionCount)
-      writer.member("last_position", lastPosition)
-    }
+  var record: Record {
+    [
+      "app_family_id": appFamilyID, "bundle_id": bundleID, "product_id": productID,
+      "transactions": transactionCount, "last_position": lastPosition,
+    ]
   }
 }
 

@@ -2,7 +2,8 @@
 
 /// Rows under headings. Cells are escaped when they are added.
 struct TextTable {
-  struct Column {
+  /// A column; one of text is written as its heading alone.
+  struct Column: ExpressibleByStringLiteral {
     let heading: String
     /// Numbers are aligned to the right.
     let isNumber: Bool
@@ -11,6 +12,10 @@ struct TextTable {
       self.heading = heading
       self.isNumber = isNumber
     }
+
+    init(stringLiteral heading: String) { self.init(heading) }
+
+    static func number(_ heading: String) -> Column { Column(heading, isNumber: true) }
   }
 
   /// Columns are not made narrower than this to fit a terminal.

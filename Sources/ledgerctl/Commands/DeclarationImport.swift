@@ -1,24 +1,67 @@
-// Appends what a price list or a rates file declares.
+// `prices import` and `rates import`: declare price lists and exchange rates.
 import Intake
-import JSON
 import Ledger
 import Projections
+
+let pricesImportCommand = Command(
+  "prices import", summary: "Declare a price list",
+  details: [
+    "FILE is CSV with the columns `product_id`, `country_code`, `currency`, `price` and `effective_from`, in "
+      + "any order. An entry with an empty country applies to all countries without an entry of their own.",
+    "A price list prices sales that have no price from a client, including earlier ones. If any line is bad, "
+      + "nothing is declared.",
+  ],
+  positionals: [Positional("FILE", help: "a CSV file, or `-` for standard input")],
+  options: [.declareAgain, .json],
+  examples: [Example("ledgerctl prices import prices.csv", "Declare a price list")]
+) { invocation, context in
+  try declare(.pricesDeclared, invocation, context) { file, stop in
+    try PriceListFile.read(path: file, stop: stop)
+  }
+}
+
+let ratesImportCommand = Command(
+  "rates import", summary: "Declare exchange rates",
+  details: [
+    "FILE is CSV with the columns `date`, `base`, `quote` and `rate` (1 base = rate quote), or the unchanged "
+      + "history file of the European Central Bank: a date, then a column for each currency with its rate for 1 "
+      + "EUR.",
+    "Only `export … --in CURRENCY` uses rates. If any line is bad, nothing is declared.",
+  ],
+  positionals: [Positional("FILE", help: "a CSV file, or `-` for standard input")],
+  options: [.declareAgain, .json],
+  examples: [
+    Example("ledgerctl rates import eurofxref-hist.csv", "Declare the ECB's reference rates")
+  ]
+) { invocation, context in
+  try declare(.ratesDeclared, invocation, context) { file, stop in
+    try RateListFile.read(path: file, stop: stop)
+  }
+}
+
+extension Option {
+  static let declareAgain = Option(
+    "again",
+    help:
+      "declare the file even if it was declared before; of two declarations the later one counts")
+}
 
 /// Reads a declaration and appends it, unless the same file was declared before. If an earlier run was interrupted,
 /// appends the rest.
 func declare(
-  _ type: EventType, _ options: DeclarationOptions, _ invocation: Invocation, _ context: Context,
-  _ read: (StopFlag) throws -> Declaration
+  _ type: EventType, _ invocation: Invocation, _ context: Context,
+  _ read: (_ file: String, StopFlag) throws -> Declaration
 ) throws -> ExitCode {
+  let file = invocation.positionals[0]
   let ledger = try OpenLedger(invocation, context)
   let interruption = context.interruption
-  let declaration = try read(StopFlag { interruption.isRequested })
+  let declaration = try read(file, StopFlag { interruption.isRequested })
   for warning in declaration.warnings {
-    context.diagnostics.writeLine(visible("ledgerctl: \(options.file): \(warning)"))
+    context.say(visible("\(file): \(warning)"))
   }
   if let zero = declaration.zeroPrices {
     context.diagnostics.writeLine(
-      visible("ledgerctl: \(options.file)") + ": line \(zero.firstLine): "
+      visible("ledgerctl: \(file)") + ": line \(zero.firstLine): "
         + (zero.count == 1 ? "a price is 0" : "the first of \(zero.count) prices that are 0")
         + ": sales priced by it count with amount 0, not as unpriced")
   }
@@ -28,7 +71,7 @@ func declare(
       let lookup = try IntakeLookup(try ledger.projections())
       let earlier = try lookup.declarations(type, sha256Hex: declaration.sourceSHA256Hex)
       appended = Appended(earlier, eventCount: declaration.drafts.count)
-      if appended.isComplete, !options.declaresAgain { return }
+      if appended.isComplete, !invocation.has("again") { return }
       for drafts in declaration.appends(from: appended.nextIndex) {
         appended.take(try writer.append(drafts))
       }
@@ -37,13 +80,13 @@ func declare(
     if let new = appended.new {
       context.diagnostics.writeLine(
         visible(
-          "ledgerctl: \(options.file): \(counted(new.count, "event")) of "
+          "ledgerctl: \(file): \(counted(new.count, "event")) of "
             + "\(declaration.drafts.count) were appended, from position \(new.lowerBound) on; run the same "
             + "command again to append the rest"))
     }
     throw error
   }
-  try report(type, declaration, appended, options, context)
+  try report(type, declaration, appended, invocation, context)
   // Report the append before anything can fail in the projections.
   try context.output.flush()
   if appended.new != nil { _ = try ledger.projections() }
@@ -81,24 +124,22 @@ private struct Appended {
 
 private func report(
   _ type: EventType, _ declaration: Declaration, _ appended: Appended,
-  _ options: DeclarationOptions, _ context: Context
+  _ invocation: Invocation, _ context: Context
 ) throws {
-  if options.isJSON {
-    let isResumed = appended.new != nil && !appended.isComplete
-    let first = isResumed ? appended.known : appended.new?.lowerBound
-    return try context.output.writeObject { writer in
-      writer.member("entries", declaration.entryCount)
-      if type == .pricesDeclared {
-        writer.member("zero_prices", declaration.zeroPrices?.count ?? 0)
-      }
-      writer.member("first_position", first ?? appended.known)
-      writer.member("is_known", appended.new == nil)
-    }
+  let isResumed = appended.new != nil && !appended.isComplete
+  let first = isResumed ? appended.known : appended.new?.lowerBound
+  var record: Record = ["entries": declaration.entryCount]
+  if type == .pricesDeclared {
+    record = record + ["zero_prices": declaration.zeroPrices?.count ?? 0]
   }
+  record = record + ["first_position": first ?? appended.known, "is_known": appended.new == nil]
+  try context.print(invocation, record) { try $0.line(text(type, declaration, appended)) }
+}
+
+private func text(_ type: EventType, _ declaration: Declaration, _ appended: Appended) -> String {
   guard let new = appended.new else {
-    return try context.output.writeLine(
-      "Nothing declared: the same file was declared at position \(appended.known ?? 0) "
-        + "(--again declares it again)")
+    return "Nothing declared: the same file was declared at position \(appended.known ?? 0) "
+      + "(--again declares it again)"
   }
   let noun = type == .pricesDeclared ? "price" : "rate"
   let place =
@@ -110,5 +151,5 @@ private func report(
   if let known = appended.known, !appended.isComplete {
     sentence += "; an interrupted run had appended the first of them from position \(known) on"
   }
-  try context.output.writeLine(sentence)
+  return sentence
 }
