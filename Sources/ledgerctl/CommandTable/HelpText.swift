@@ -60,8 +60,7 @@ private func writeHelp(
     try writeDefinitions(command.positionals.map { ($0.name, $0.description) }, to: output)
   }
   try output.writeLine("\n" + terminal.bold("Options:"))
-  try writeDefinitions(
-    command.allOptions.map { ($0.signature, $0.description) }, to: output)
+  try writeDefinitions(command.allOptions.map { ($0.signature, $0.description) }, to: output)
   if !command.examples.isEmpty {
     try output.writeLine("\n" + terminal.bold("Examples:"))
     for example in command.examples {

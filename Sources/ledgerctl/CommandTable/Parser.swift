@@ -69,8 +69,7 @@ struct Parser {
     else { return positionals.append(argument) }
     guard !found.isEmpty else {
       let siblings = table.commands(under: words).map { $0.words[words.count] }
-      let hint = hint(
-        for: argument, among: siblings, prefix: words.map { $0 + " " }.joined())
+      let hint = hint(for: argument, among: siblings, prefix: words.map { $0 + " " }.joined())
       throw UsageError(ShownArgument.text(argument), "unknown command\(hint)")
     }
     words = next

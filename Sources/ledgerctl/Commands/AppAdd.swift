@@ -1,7 +1,6 @@
 // `app add`: registers an app family.
 import Base
 import Intake
-import JSON
 import Ledger
 import Projections
 

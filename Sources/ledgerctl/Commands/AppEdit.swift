@@ -1,5 +1,4 @@
 // `app edit`: appends a changed registration of an app family.
-import JSON
 import Ledger
 import Projections
 import Server

@@ -1,6 +1,5 @@
 // `app list` and `app show`: app families, by their newest registrations.
 import Base
-import JSON
 import Ledger
 import Projections
 

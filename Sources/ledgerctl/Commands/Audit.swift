@@ -1,5 +1,4 @@
 // `audit`: checks every byte of the log, and what depends on it.
-import JSON
 import Ledger
 import Projections
 
@@ -219,8 +218,7 @@ private func compared(
       return .unchecked("built by another version of this program; the next command rebuilds them")
     }
     if comparison.isEmpty {
-      return .matching(
-        size: comparison.position, rowsToo: true, replyMismatches: replyMismatches)
+      return .matching(size: comparison.position, rowsToo: true, replyMismatches: replyMismatches)
     }
     let names = comparison.tables.filter { !$0.isEmpty }.map(\.name) + comparison.definitions
     return .mismatching(

@@ -1,6 +1,5 @@
 // `audit proof`, `audit consistency`: check proofs with only the public key.
 import Base
-import JSON
 import Ledger
 
 private let requiredKeys = Option(

@@ -1,7 +1,6 @@
 // `diff`: the events between two points in time, and how they changed revenue.
 import AppStore
 import Base
-import JSON
 import Ledger
 import Projections
 import Revenue
@@ -69,16 +68,14 @@ struct DiffOptions: Equatable, Sendable {
     to = try invocation.moment("to")
     let name = invocation.value("environment") ?? EnvironmentName.production.description
     if name.lowercased() == "all" || name.contains(",") {
-      throw UsageError(
-        "--environment", "must be one environment")
+      throw UsageError("--environment", "must be one environment")
     }
     environment = EnvironmentName.meant(by: name)
     outputPath = invocation.outputPath
     if let name = invocation.value("format") {
       format = Format(rawValue: name) ?? .table
       if invocation.has("json"), format != .json {
-        throw UsageError(
-          "--json", "conflicts with --format \(name)")
+        throw UsageError("--json", "conflicts with --format \(name)")
       }
     } else if invocation.has("json") {
       format = .json

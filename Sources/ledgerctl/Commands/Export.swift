@@ -27,7 +27,7 @@ let exportCommand = Command(
     "A revenue report is operational gross at customer prices as clients reported them, not settlement.",
   ],
   positionals: [
-    Positional("REPORT", allowed: ExportOptions.Report.names, help: "the report")
+    Positional("REPORT", allowed: ReportKind.names, help: "the report")
   ],
   options: exportCommandOptions,
   examples: [
@@ -58,18 +58,18 @@ private let exportCommandOptions: [Option] = [
   Option(
     "by",
     value: .init(
-      "LIST", allowed: ExportOptions.Dimension.names, isList: true, standard: "country"),
+      "LIST", allowed: ReportDimension.names, isList: true, standard: "country"),
     help: "what revenue is split by, in this order"),
   Option(
     "period",
-    value: .init("PERIOD", allowed: ExportOptions.Period.names, standard: "month"),
+    value: .init("PERIOD", allowed: Revenue.Period.Granularity.names, standard: "month"),
     help: "the length of the periods of `--by period`"),
   Option(
     "timezone", value: .init("ZONE", standard: "UTC"),
     help: "the time zone of days, as in `Europe/Berlin`"),
   Option(
     "refunds",
-    value: .init("DATE", allowed: ExportOptions.Refunds.names, standard: "event-date"),
+    value: .init("DATE", allowed: RefundDate.names, standard: "event-date"),
     help: "the date on which returns and reversals count"),
   .asOf,
   Option("from", value: .init("DAY"), help: "the first day, as in `2026-03-14`"),
@@ -101,12 +101,10 @@ private func export(
 ) throws -> ExitCode {
   let request = try options.request()
   if invocation.has("period"), !options.dimensions.contains(.period) {
-    context.say(
-      "export: --period \(options.period.rawValue): has no effect without --by period")
+    context.say("export: --period \(options.period.rawValue): has no effect without --by period")
   }
   if invocation.has("rates-max-age"), options.reportingCurrency == nil {
-    context.say(
-      "export: --rates-max-age \(options.ratesAgeMaxDays): has no effect without --in")
+    context.say("export: --rates-max-age \(options.ratesAgeMaxDays): has no effect without --in")
   }
   let ledger = try OpenLedger(invocation, context)
   let database = try ledger.projections(asOf: options.asOf)
@@ -116,9 +114,7 @@ private func export(
   try withDestination(options.outputPath, context) { destination in
     let written = try output.write(from: database, to: destination, context)
     for name in written.summary.unknownEnvironments {
-      context.say(
-        "export: --environment \(ShownArgument.text(name)): no data for this environment"
-      )
+      context.say("export: --environment \(ShownArgument.text(name)): no data for this environment")
     }
     if let text = written.summary.unconvertedText(request) {
       context.say("export: \(text)")
@@ -143,8 +139,7 @@ private func export(
   }
   if let report, let path = options.outputPath {
     let footer = ReportFooter(request.kind, report.summary)
-    let lines = footer.fileLines(
-      report, request, asOf: invocation.value("as-of"), path: path)
+    let lines = footer.fileLines(report, request, asOf: invocation.value("as-of"), path: path)
     for line in lines { context.diagnostics.writeLine(visible(line)) }
   }
   return .done
@@ -153,10 +148,10 @@ private func export(
 extension ExportOptions {
   /// The request for these options; checks that time zone and currency exist.
   fileprivate func request() throws -> ReportRequest {
-    var request = ReportRequest(ReportKind(rawValue: report.rawValue) ?? .revenue)
-    request.dimensions = dimensions.compactMap { ReportDimension(rawValue: $0.rawValue) }
-    request.granularity = Revenue.Period.Granularity(rawValue: period.rawValue) ?? .month
-    request.refunds = RefundDate(rawValue: refunds.rawValue) ?? .eventDate
+    var request = ReportRequest(report)
+    request.dimensions = dimensions
+    request.granularity = period
+    request.refunds = refunds
     request.from = from
     request.to = to
     request.includesPending = includesPending

@@ -2,28 +2,10 @@
 import AppStore
 import Base
 import Projections
+import Revenue
 
 /// The options of `export`.
 struct ExportOptions: Equatable, Sendable {
-  enum Report: String, CaseIterable, Sendable {
-    case revenue, journal, sales, exceptions, receipts, users
-  }
-
-  enum Dimension: String, CaseIterable, Sendable {
-    case period, app, product, country, environment, basis, trust
-  }
-
-  enum Period: String, CaseIterable, Sendable {
-    case year, quarter, month, week, day
-  }
-
-  enum Refunds: String, CaseIterable, Sendable {
-    /// Returns and reversals count in their own period.
-    case eventDate = "event-date"
-    /// They count in the sale's period.
-    case saleDate = "sale-date"
-  }
-
   enum Format: String, CaseIterable, Sendable {
     case csv, json, ndjson, table
   }
@@ -34,13 +16,13 @@ struct ExportOptions: Equatable, Sendable {
     case named([String])
   }
 
-  let report: Report
+  let report: ReportKind
   /// In the order given; only for revenue.
-  let dimensions: [Dimension]
-  let period: Period
+  let dimensions: [ReportDimension]
+  let period: Period.Granularity
   /// The name of a zone; loading it shows whether it exists.
   let timeZone: String
-  let refunds: Refunds
+  let refunds: RefundDate
   /// The first and the last day, both included.
   let from: CivilDate?
   let to: CivilDate?
@@ -62,15 +44,15 @@ struct ExportOptions: Equatable, Sendable {
   var manifestedPath: String? { hasManifest ? outputPath : nil }
 
   init(_ invocation: Invocation) throws(UsageError) {
-    let report = Report(rawValue: invocation.positionals[0]) ?? .revenue
+    let report = ReportKind(rawValue: invocation.positionals[0]) ?? .revenue
     self.report = report
     try Self.refuseForeignOptions(report, invocation)
-    dimensions = invocation.list("by").compactMap { Dimension(rawValue: $0) }
-    period = invocation.value("period").flatMap { Period(rawValue: $0) } ?? .month
+    dimensions = invocation.list("by").compactMap { ReportDimension(rawValue: $0) }
+    period = invocation.value("period").flatMap { Period.Granularity(rawValue: $0) } ?? .month
     timeZone =
       try invocation.value("timezone", "is not the name of a time zone", read: Self.zoneName)
       ?? "UTC"
-    refunds = invocation.value("refunds").flatMap { Refunds(rawValue: $0) } ?? .eventDate
+    refunds = invocation.value("refunds").flatMap { RefundDate(rawValue: $0) } ?? .eventDate
     from = try invocation.day("from")
     to = try invocation.day("to")
     if let from, let to, to < from {
@@ -85,18 +67,17 @@ struct ExportOptions: Equatable, Sendable {
     ratesAgeMaxDays =
       try invocation.value("rates-max-age", "is not a number of days", read: Self.dayCount)
       ?? ReportRequest.ratesAgeMaxDaysStandard
-    outputPath = invocation.value("output").flatMap { $0 == "-" ? nil : $0 }
+    outputPath = invocation.outputPath
     format = try Self.format(invocation, outputPath)
-    asOf = try invocation.moment("as-of")
+    asOf = try invocation.asOf()
     hasManifest = invocation.has("manifest")
     if hasManifest, outputPath == nil {
-      throw UsageError(
-        "--manifest", "requires --output FILE; the manifest is written next to it")
+      throw UsageError("--manifest", "requires --output FILE; the manifest is written next to it")
     }
   }
 
   /// The reports that accept an option, for options that not all reports accept.
-  private static let reports: [(option: String, reports: Set<Report>)] = [
+  private static let reports: [(option: String, reports: Set<ReportKind>)] = [
     ("by", [.revenue]),
     ("period", [.revenue]),
     ("timezone", [.revenue, .journal, .sales, .exceptions]),
@@ -109,10 +90,10 @@ struct ExportOptions: Equatable, Sendable {
   ]
 
   private static func refuseForeignOptions(
-    _ report: Report, _ invocation: Invocation
+    _ report: ReportKind, _ invocation: Invocation
   ) throws(UsageError) {
     for (option, reports) in reports where invocation.has(option) && !reports.contains(report) {
-      let names = Report.allCases.filter(reports.contains).map(\.rawValue)
+      let names = ReportKind.allCases.filter(reports.contains).map(\.rawValue)
       throw UsageError(
         "--\(option)", "can be used with \(alternatives(names)), not with \(report.rawValue)")
     }

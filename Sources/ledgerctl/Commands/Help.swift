@@ -14,32 +14,15 @@ let helpCommand = Command(
   examples: [Example("ledgerctl help export", "Explain `export`")],
   usesLedger: false
 ) { invocation, context in
-  try help(HelpOptions(invocation), context)
-}
-
-/// The options of `help`.
-struct HelpOptions: Equatable, Sendable {
-  let words: [String]
-  let isMarkdown: Bool
-  /// Nil is standard output.
-  let outputPath: String?
-
-  init(_ invocation: Invocation) throws(UsageError) {
-    words = invocation.positionals
-    isMarkdown = invocation.has("markdown")
-    outputPath = invocation.value("output")
-    if isMarkdown, !words.isEmpty {
-      throw UsageError("--markdown", "prints all commands and takes no arguments")
-    }
+  let isMarkdown = invocation.has("markdown")
+  if isMarkdown, !invocation.positionals.isEmpty {
+    throw UsageError("--markdown", "prints all commands and takes no arguments")
   }
-}
-
-private func help(_ options: HelpOptions, _ context: Context) throws -> ExitCode {
-  try withDestination(options.outputPath, context) { output in
-    if options.isMarkdown {
+  try withDestination(invocation.value("output"), context) { output in
+    if isMarkdown {
       try writeMarkdownReference(to: output)
     } else {
-      try writeHelp(options.words, to: output, terminal: context.terminal)
+      try writeHelp(invocation.positionals, to: output, terminal: context.terminal)
     }
   }
   return .done

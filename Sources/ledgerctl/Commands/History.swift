@@ -1,5 +1,4 @@
 // `history`: the history of one user.
-import JSON
 import Ledger
 import Projections
 import Revenue
@@ -19,8 +18,7 @@ let historyCommand = Command(
   let ledger = try OpenLedger(invocation, context)
   guard let user = try ledger.queries(asOf: asOf).user(invocation.positionals[0]) else {
     // The identifier is not shown: it could be personal data.
-    throw Failure(
-      operation: "history", object: "USER", cause: "no upload has this user identifier")
+    throw Failure(operation: "history", object: "USER", cause: "no upload has this user identifier")
   }
   let entries = HistoryEntry.all(of: user)
   let record: Record = [

@@ -1,7 +1,6 @@
 // `import`: uploads from files.
 import AppStore
 import Intake
-import JSON
 import Ledger
 import Projections
 import Server
@@ -70,8 +69,7 @@ struct ImportOptions: Equatable, Sendable {
     acceptsMismatch = invocation.has("accept-mismatch")
     errorsPath = invocation.value("errors")
     if errorsPath == "-" {
-      throw UsageError(
-        "--errors -", "requires a file; the counts go to standard output")
+      throw UsageError("--errors -", "requires a file; the counts go to standard output")
     }
     if !isStrict, invocation.has("spool-limit") {
       throw UsageError("--spool-limit", "requires --strict")
@@ -151,8 +149,7 @@ private func importUploads(
   }
   if let failure = summary.failure { throw failure }
   if summary.isInterrupted {
-    context.say(
-      "import: interrupted; run the same import again to append the rest")
+    context.say("import: interrupted; run the same import again to append the rest")
   }
   if problems.hasFailed { return .failed }
   return ExitCode(rawValue: summary.exitCode) ?? .failed

@@ -1,7 +1,6 @@
 // `init`: a new, empty ledger.
 import Base
 import Glibc
-import JSON
 import Ledger
 
 let initCommand = Command(

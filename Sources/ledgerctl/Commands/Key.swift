@@ -1,5 +1,4 @@
 // `key create`, `key list`: the keys that sign checkpoints.
-import JSON
 import Ledger
 
 let keyCreateCommand = Command(

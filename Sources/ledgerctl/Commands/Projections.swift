@@ -1,5 +1,4 @@
 // `projections list`: the versions and progress of the projections.
-import JSON
 import Ledger
 import Projections
 

@@ -1,5 +1,4 @@
 // `rebuild`: builds the projections from the log, or shows what that would change.
-import JSON
 import Ledger
 import Projections
 
@@ -52,8 +51,7 @@ struct RebuildOptions: Equatable, Sendable {
   init(_ invocation: Invocation) throws(UsageError) {
     switch (invocation.has("compare"), invocation.has("check")) {
     case (true, true):
-      throw UsageError(
-        "--check", "cannot be used with --compare, which shows the same differences")
+      throw UsageError("--check", "cannot be used with --compare, which shows the same differences")
     case (true, false): purpose = .compare
     case (false, true): purpose = .check
     case (false, false): purpose = invocation.has("accept-history") ? .accept : .replace
@@ -63,8 +61,7 @@ struct RebuildOptions: Equatable, Sendable {
         "--accept-history", "cannot be used with --compare or --check, which change nothing")
     }
     if [.replace, .accept].contains(purpose), invocation.has("rows") {
-      throw UsageError(
-        "--rows", "requires --compare or --check")
+      throw UsageError("--rows", "requires --compare or --check")
     }
     rowLimit =
       try invocation.value("rows", "is not a number from 0 to 1000000") { text in
@@ -143,8 +140,7 @@ private func compare(
     throw ErrorReport.projectionDamage(operation: "rebuild")
   }
   guard let comparison = found else {
-    throw Failure(
-      operation: "rebuild", object: "projections", cause: "there are none to compare")
+    throw Failure(operation: "rebuild", object: "projections", cause: "there are none to compare")
   }
   let printer = ComparisonPrinter(comparison: comparison)
   try context.print(invocation, printer.record) { try printer.write(to: &$0) }

@@ -82,12 +82,10 @@ struct ReplayOptions: Equatable, Sendable {
     isFollowing = invocation.has("follow")
     asOf = try invocation.moment("as-of")
     if isFollowing, asOf != nil {
-      throw UsageError(
-        "--as-of", "cannot be used with --follow, which has no end")
+      throw UsageError("--as-of", "cannot be used with --follow, which has no end")
     }
     if isFollowing, until != nil {
-      throw UsageError(
-        "--until", "cannot be used with --follow, which has no end")
+      throw UsageError("--until", "cannot be used with --follow, which has no end")
     }
     if Self.isEmpty(from, until) {
       throw invocation.wrong("until", invocation.value("until") ?? "", "comes before --from")
@@ -101,8 +99,7 @@ struct ReplayOptions: Equatable, Sendable {
       let name = ["receipt", "user", "app", "as-of", "follow", "pretty"].first(
         where: invocation.has)
     {
-      throw UsageError(
-        "--skip-corrupt", "cannot be used with --\(name)")
+      throw UsageError("--skip-corrupt", "cannot be used with --\(name)")
     }
   }
 

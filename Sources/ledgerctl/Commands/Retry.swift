@@ -1,6 +1,5 @@
 // `retry`: asks the App Store once about each pending receipt.
 import AppStore
-import JSON
 import Ledger
 import Projections
 import Server

@@ -1,5 +1,4 @@
 // `show`: one event, one receipt or one sale, with the positions of related events.
-import JSON
 import Ledger
 import Projections
 
@@ -65,8 +64,7 @@ private enum ShowSubject {
       self = .receipt(id)
     } else {
       // Not shown: a user may give the receipt itself instead of its id.
-      throw UsageError(
-        "POSITION|RECEIPT-ID", "must be a number from 0 or a UUID")
+      throw UsageError("POSITION|RECEIPT-ID", "must be a number from 0 or a UUID")
     }
   }
 }

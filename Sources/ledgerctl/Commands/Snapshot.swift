@@ -1,6 +1,5 @@
 // `snapshot create`, `list`, `verify`, `restore`, `prune`: saved states of the projections.
 import Base
-import JSON
 import Ledger
 import Projections
 
@@ -159,8 +158,7 @@ struct SnapshotChoice: Equatable, Sendable {
       return
     }
     guard let number = positionValue(text) else {
-      throw UsageError(
-        ShownArgument.text(text), "is not a number of events")
+      throw UsageError(ShownArgument.text(text), "is not a number of events")
     }
     size = number
   }

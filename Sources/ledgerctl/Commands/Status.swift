@@ -1,5 +1,4 @@
 // `status`: the state of the ledger and its projections.
-import JSON
 import Ledger
 import Projections
 
@@ -67,8 +66,7 @@ private struct Standing {
     ]
     if tornByteCount > 0 {
       let bytes = counted(tornByteCount, "byte")
-      fields.append(
-        ("unfinished write", "\(bytes) of the last tail; the next writer removes them"))
+      fields.append(("unfinished write", "\(bytes) of the last tail; the next writer removes them"))
     }
     if let damage { fields.append(("damage", "\(damage)")) }
     try sheet.fields(fields)

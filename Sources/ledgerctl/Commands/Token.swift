@@ -1,6 +1,5 @@
 // `token create`, `token list`, `token revoke`: who may use the client API.
 import Base
-import JSON
 import Projections
 import Server
 
@@ -103,11 +102,9 @@ private func createToken(_ invocation: Invocation, _ context: Context) throws ->
     throw withdrawToken(kept.id, from: file, because: error)
   }
   if let outputPath {
-    context.say(
-      "token \(kept.id) is in \(visible(outputPath)); keep it secret, like a password")
+    context.say("token \(kept.id) is in \(visible(outputPath)); keep it secret, like a password")
   } else if !invocation.isJSON {
-    context.say(
-      "token \(kept.id) is shown only once; keep it secret, like a password")
+    context.say("token \(kept.id) is shown only once; keep it secret, like a password")
   }
   return .done
 }

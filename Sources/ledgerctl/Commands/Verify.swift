@@ -3,7 +3,6 @@ import AppStore
 import Base
 import Glibc
 import Intake
-import JSON
 import Ledger
 import Projections
 import Server

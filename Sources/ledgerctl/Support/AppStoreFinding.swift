@@ -3,7 +3,6 @@ import AppStore
 import Base
 import Glibc
 import Intake
-import JSON
 import Ledger
 
 /// A parsed reply, or the reason why there is none.

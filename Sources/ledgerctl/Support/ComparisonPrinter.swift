@@ -1,5 +1,4 @@
 // Prints what a rebuild would change, as text and as JSON.
-import JSON
 import Projections
 import Revenue
 

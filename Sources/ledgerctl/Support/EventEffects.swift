@@ -1,5 +1,4 @@
 // The effects of an event, as the projections know them.
-import JSON
 import Ledger
 import Projections
 import Revenue
@@ -91,9 +90,7 @@ enum EventEffects {
   private static func split(
     _ sales: [SaleDetail], at position: Position
   ) -> (new: [SaleDetail], known: [SaleDetail]) {
-    (
-      sales.filter { $0.firstPosition == position }, sales.filter { $0.firstPosition != position }
-    )
+    (sales.filter { $0.firstPosition == position }, sales.filter { $0.firstPosition != position })
   }
 
   /// The Returns and Reversals that a verification created.

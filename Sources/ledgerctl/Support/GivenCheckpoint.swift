@@ -32,8 +32,7 @@ func givenCheckpoint(
   let bytes = try readSmallFile(path)
   let checkpoint: Checkpoint
   do throws(ProofError) { checkpoint = try Checkpoint(bytes, keys: known) } catch {
-    throw Failure(
-      .corrupted, operation: "read checkpoint", object: path, cause: error.description)
+    throw Failure(.corrupted, operation: "read checkpoint", object: path, cause: error.description)
   }
   guard checkpoint.origin.hasSameBytes(as: directory.identity.origin) else {
     throw Failure(

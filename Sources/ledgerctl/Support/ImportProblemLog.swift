@@ -27,8 +27,7 @@ final class ImportProblemLog {
     path = options.errorsPath
     guard let path else { return }
     if options.files.contains(where: { Self.areSame($0, path) }) {
-      throw UsageError(
-        "--errors", "would replace a file that is being imported")
+      throw UsageError("--errors", "would replace a file that is being imported")
     }
     file = try OutputFile(path: path, outside: context.ledgers.opened, mode: 0o600)
   }

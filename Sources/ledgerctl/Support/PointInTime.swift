@@ -61,8 +61,7 @@ extension OpenLedger {
       // Events after the damage may have been recorded before that time.
       if timeMs >= reader.head.lastEventAtMs, let damage = reader.damage { throw damage }
       if timeMs > Timestamp.now() {
-        say(
-          "--\(option): this time is in the future; events recorded until then are not included")
+        say("--\(option): this time is in the future; events recorded until then are not included")
       }
       let size = try reader.firstPosition(recordedFromMs: timeMs + 1)
       if size == 0 { say("--\(option): \(try nothingRecorded())") }

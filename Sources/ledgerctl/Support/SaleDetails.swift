@@ -1,5 +1,4 @@
 // A sale and its journal lines as JSON, as a table row, and with the positions of its events.
-import JSON
 import Ledger
 import Projections
 import Revenue

@@ -1,5 +1,4 @@
 // Sold products that their app does not declare, with the command that declares them.
-import JSON
 import Projections
 import Server
 

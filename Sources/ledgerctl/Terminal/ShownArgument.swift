@@ -64,8 +64,7 @@ struct HiddenArguments: Sendable {
           var bytes = Array(form.utf8)
           while bytes.last == UInt8(ascii: "/") { bytes.removeLast() }
           guard bytes.count >= Self.recognizedBytes else { continue }
-          hidden.append(
-            Hidden(bytes: bytes, substitute: Array(SecretText.substitute(secret).utf8)))
+          hidden.append(Hidden(bytes: bytes, substitute: Array(SecretText.substitute(secret).utf8)))
         }
       }
     }
