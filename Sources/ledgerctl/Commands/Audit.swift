@@ -28,7 +28,7 @@ let auditCommand = Command(
     Option(
       "checkpoint", value: .init("FILE"), isRepeatable: true,
       help: "a checkpoint that you kept"),
-    .verifierKeys,
+    .verifierKeys(),
     Option("projections", help: "compare every row of projections and snapshots with the log"),
     .json,
   ],
@@ -275,10 +275,7 @@ private func write(
       ("projections", projections.text)
     ] + projections.replyFields + [("snapshots", AuditedSnapshot.text(snapshots))]
       + report.notes.map { ("note", $0) })
-  var table = TextTable([
-    "verdict", "file", .number("block"), "positions",
-    "what",
-  ])
+  var table = TextTable(["verdict", "file", .number("block"), "positions", "what"])
   for finding in report.findings {
     let damage = finding.damage
     table.append([

@@ -2,10 +2,6 @@
 import Base
 import Ledger
 
-private let requiredKeys = Option(
-  "key", value: .init("VKEY"), isRepeatable: true, isRequired: true,
-  help: "a verifier key, as `ledgerctl key create` printed it")
-
 let auditProofCommand = Command(
   "audit proof", summary: "Check a proof that an event is in a ledger",
   details: [
@@ -16,7 +12,8 @@ let auditProofCommand = Command(
   ],
   positionals: [Positional("FILE", help: "the proof; `-` is standard input")],
   options: [
-    requiredKeys, Option("event", value: .init("FILE"), help: "the event's line"), .json,
+    .verifierKeys(isRequired: true),
+    Option("event", value: .init("FILE"), help: "the event's line"), .json,
   ],
   examples: [
     Example(
@@ -69,7 +66,7 @@ let auditConsistencyCommand = Command(
   ],
   positionals: [Positional("FILE", help: "the proof; `-` is standard input")],
   options: [
-    requiredKeys,
+    .verifierKeys(isRequired: true),
     Option("checkpoint", value: .init("FILE"), help: "a checkpoint that you kept"), .json,
   ],
   examples: [

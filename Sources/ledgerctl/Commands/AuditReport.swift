@@ -14,7 +14,7 @@ let auditReportCommand = Command(
       + "is damaged, its root at that position differs, or the checkpoint's signature is wrong.",
   ],
   positionals: [Positional("FILE", help: "the manifest, `REPORT.manifest.json`")],
-  options: [.verifierKeys],
+  options: [.verifierKeys()],
   examples: [
     Example(
       "ledgerctl audit report revenue.csv.manifest.json",

@@ -204,10 +204,8 @@ private struct BooksDifference {
 
   private var revenueTable: TextTable {
     var table = TextTable([
-      "period", "country_code", "currency",
-      .number("units before"), .number("units after"),
-      .number("net before"), .number("net after"),
-      .number("change"), .number("sales"),
+      "period", "country_code", "currency", .number("units before"), .number("units after"),
+      .number("net before"), .number("net after"), .number("change"), .number("sales"),
     ])
     for row in revenue.rows {
       let (old, new) = (row.before, row.after)
@@ -226,8 +224,7 @@ private struct BooksDifference {
 
   private var lineTable: TextTable {
     var table = TextTable([
-      "change", "date", "line", "sale_key", "product_id",
-      "before", "after", "events",
+      "change", "date", "line", "sale_key", "product_id", "before", "after", "events",
     ])
     for entry in journal.entries {
       guard let line = entry.after ?? entry.before else { continue }

@@ -85,30 +85,24 @@ private struct Standing {
     case .success(nil): return [("state", "none yet; the next command that needs them builds them")]
     case .success(let found?): status = found
     }
-    var fields = [("events folded", "\(status.position)")]
-    if damage != nil {
-      fields.append(("state", "not updated while the log is damaged"))
-    } else if status.position > head.size {
-      fields.append(
-        (
-          "state",
-          "ahead of the log, which lacks events at its end; only 'ledgerctl rebuild --accept-history' "
-            + "replaces them"
-        ))
-    } else if !status.isOfThisLog {
-      fields.append(
-        (
-          "state",
-          "of another history than the log; only 'ledgerctl rebuild --accept-history' replaces them"
-        ))
-    } else if status.counts == nil {
-      fields.append(("state", "built by another version of this program; they will be rebuilt"))
-    } else {
-      fields.append(("state", lag == 0 ? "up to date" : "\(counted(lag, "event")) behind"))
-    }
-    fields.append(
-      ("versions", status.versions.map { "\($0.name) \(versionText($0))" }.joined(separator: ", ")))
-    return fields + (status.counts.map(countFields) ?? [])
+    let state =
+      if damage != nil {
+        "not updated while the log is damaged"
+      } else if status.position > head.size {
+        "ahead of the log, which lacks events at its end; only 'ledgerctl rebuild --accept-history' "
+          + "replaces them"
+      } else if !status.isOfThisLog {
+        "of another history than the log; only 'ledgerctl rebuild --accept-history' replaces them"
+      } else if status.counts == nil {
+        "built by another version of this program; they will be rebuilt"
+      } else {
+        lag == 0 ? "up to date" : "\(counted(lag, "event")) behind"
+      }
+    let versions = status.versions.map { "\($0.name) \(versionText($0))" }
+    return [
+      ("events folded", "\(status.position)"), ("state", state),
+      ("versions", versions.joined(separator: ", ")),
+    ] + (status.counts.map(countFields) ?? [])
   }
 
   var record: Record {
@@ -184,10 +178,7 @@ private struct PastStanding {
 private let tailRowCountMax = 5
 
 private func fileTable(_ files: [LogFile]) -> TextTable {
-  var table = TextTable([
-    "file", "kind", .number("first"), .number("events"),
-    .number("size"),
-  ])
+  var table = TextTable(["file", "kind", .number("first"), .number("events"), .number("size")])
   // After a burst of uploads there are hundreds of tails.
   let tails = files.filter { $0.kind == .tail }
   let shownTailCount = tails.count > tailRowCountMax ? tailRowCountMax - 1 : tails.count
@@ -209,18 +200,13 @@ private func fileTable(_ files: [LogFile]) -> TextTable {
 }
 
 private func countFields(_ counts: ProjectionStatus.Counts) -> Fields {
-  var fields: Fields = []
   let states = counts.receipts.map { "\($0.count) \($0.state)" }.joined(separator: ", ")
-  fields.append(("receipts", "\(counts.receipts.reduce(0) { $0 + $1.count }): \(states)"))
-  fields.append(("uploads", "\(counts.uploads)"))
-  fields.append(("verifications", "\(counts.verifications)"))
   let pending = counts.pendingSales == 0 ? "" : ", and \(counts.pendingSales) pending"
-  fields.append(("sales", "\(counts.sales)\(pending)"))
-  fields.append(("exceptions", "\(counts.exceptions)"))
-  for sentence in counts.undeclaredProducts.sentences {
-    fields.append(("not declared", sentence))
-  }
-  return fields
+  return [
+    ("receipts", "\(counts.receipts.reduce(0) { $0 + $1.count }): \(states)"),
+    ("uploads", "\(counts.uploads)"), ("verifications", "\(counts.verifications)"),
+    ("sales", "\(counts.sales)\(pending)"), ("exceptions", "\(counts.exceptions)"),
+  ] + counts.undeclaredProducts.sentences.map { ("not declared", $0) }
 }
 
 private func projectionRecord(_ status: ProjectionStatus, lag: Int) -> Record {

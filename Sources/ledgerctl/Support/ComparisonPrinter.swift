@@ -37,8 +37,7 @@ struct ComparisonPrinter {
 
   private func overview(_ differences: [TableDifference]) -> TextTable {
     var table = TextTable([
-      "name", .number("rows"), .number("rows after"),
-      .number("added"), .number("removed"),
+      "name", .number("rows"), .number("rows after"), .number("added"), .number("removed"),
       .number("changed"), "columns",
     ])
     for difference in differences where !difference.isEmpty {
@@ -62,9 +61,7 @@ struct ComparisonPrinter {
   }
 
   private func rows(_ differences: [TableDifference]) -> TextTable {
-    var table = TextTable([
-      "name", "row", "change", "columns",
-    ])
+    var table = TextTable(["name", "row", "change", "columns"])
     for difference in differences {
       for row in difference.rows {
         table.append([
@@ -85,10 +82,8 @@ struct ComparisonPrinter {
 
   private func figures(_ revenue: RevenueDifference) -> TextTable {
     var table = TextTable([
-      "month", "country", "currency", .number("units"),
-      .number("units after"), .number("net"),
-      .number("net after"), .number("difference"),
-      .number("sales"),
+      "month", "country", "currency", .number("units"), .number("units after"), .number("net"),
+      .number("net after"), .number("difference"), .number("sales"),
     ])
     for row in revenue.rows {
       let place = row.place
@@ -104,9 +99,8 @@ struct ComparisonPrinter {
 
   private func sales(_ revenue: RevenueDifference) -> TextTable {
     var table = TextTable([
-      "month", "country", "currency", "bundle", "sale key",
-      "product", .number("units"), .number("units after"),
-      .number("net"), .number("net after"),
+      "month", "country", "currency", "bundle", "sale key", "product", .number("units"),
+      .number("units after"), .number("net"), .number("net after"),
     ])
     for row in revenue.rows {
       for sale in row.sales {

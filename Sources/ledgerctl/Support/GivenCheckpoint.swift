@@ -6,9 +6,11 @@ import Ledger
 let exampleKey = "receipts.example/ledger1+ad516c7e+AQOhB7/zzhC+HXDdGOdLwJln5NYwm6UNXx3chmQSVTG4"
 
 extension Option {
-  static let verifierKeys = Option(
-    "key", value: .init("VKEY"), isRepeatable: true,
-    help: "a verifier key, as `ledgerctl key create` printed it")
+  static func verifierKeys(isRequired: Bool = false) -> Option {
+    Option(
+      "key", value: .init("VKEY"), isRepeatable: true, isRequired: isRequired,
+      help: "a verifier key, as `ledgerctl key create` printed it")
+  }
 }
 
 extension Invocation {

@@ -96,7 +96,7 @@ struct OpenLedger {
   }
 
   /// Writes a line to standard error.
-  func say(_ text: String) { context.say("\(text)") }
+  func say(_ text: String) { context.say(text) }
 
   /// Projections that are kept up to date while they are queried.
   func liveProjections() throws -> LiveProjections {
@@ -112,7 +112,7 @@ struct OpenLedger {
     let appender: LedgerAppender
     do throws(LedgerError) {
       let writer = try LedgerWriter.open(directory, options: options)
-      for note in writer.recovery.notes { context.say("\(note)") }
+      for note in writer.recovery.notes { context.say(note) }
       appender = .own(writer)
     } catch {
       // A process that holds the lock but does not listen is another command.
@@ -127,7 +127,7 @@ struct OpenLedger {
       throw error
     }
     if case .own(let writer) = appender, let note = writer.clockSetBack.note {
-      context.say("\(note)")
+      context.say(note)
     }
     try appender.close()
     return result

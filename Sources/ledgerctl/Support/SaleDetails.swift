@@ -56,10 +56,8 @@ extension SaleDetail {
 
   static func table(_ sales: [SaleDetail]) -> TextTable {
     var table = TextTable([
-      "sale_key", "product_id", "kind", "sale_date", "country",
-      .number("price"), "price_basis",
-      .number("first"), .number("country_at"),
-      .number("user_at"), .number("price_at"), "state",
+      "sale_key", "product_id", "kind", "sale_date", "country", .number("price"), "price_basis",
+      .number("first"), .number("country_at"), .number("user_at"), .number("price_at"), "state",
     ])
     func text(_ position: Position?) -> String { position.map { "\($0)" } ?? "" }
     for sale in sales {
