@@ -1,4 +1,4 @@
-// Digits of times and dates, and divisions that round down.
+// Digits and letters of times, dates and codes, and divisions that round down.
 
 /// The quotient rounded towards negative infinity; `divisor` is above 0. Not generic, as every
 /// instant of a report passes through it.
@@ -45,4 +45,19 @@ func decimalValue(_ text: UnsafeRawBufferPointer, _ range: Range<Int>) -> Int? {
     value = value * 10 + Int(digit)
   }
   return value
+}
+
+/// The place of an ASCII letter in the alphabet, from 0, in either case; nil for other bytes.
+@inlinable @inline(__always)
+package func letterIndex(_ byte: UInt8) -> Int? {
+  let capital = byte & 0xDF
+  guard (0x41...0x5A).contains(capital) else { return nil }
+  return Int(capital - 0x41)
+}
+
+/// The value of an ASCII digit; nil for other bytes.
+@inline(__always)
+package func digitValue(_ byte: UInt8) -> UInt8? {
+  let value = byte &- UInt8(ascii: "0")
+  return value <= 9 ? value : nil
 }

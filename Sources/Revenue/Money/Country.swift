@@ -1,4 +1,5 @@
 // Country: an ISO 3166-1 alpha-2 code, or XK.
+import Base
 
 /// A country code of ISO 3166-1 alpha-2, or `XK` (Kosovo), which the App Store uses. `UK` and the
 /// other reserved codes are none. Values order as their letters do.

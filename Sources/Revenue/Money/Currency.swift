@@ -1,4 +1,5 @@
 // Currency: a known ISO 4217 alphabetic code and its minor digits.
+import Base
 
 /// A currency of the table (see `CurrencyTable`): three capital letters with a number of minor
 /// digits. Values order as their codes do, byte by byte.
@@ -59,11 +60,4 @@ package struct Currency:
   private static func isWhiteSpace(_ byte: UInt8) -> Bool {
     byte == 0x20 || (0x09...0x0D).contains(byte)
   }
-}
-
-/// The place of an ASCII letter in the alphabet, from 0, in either case; nil for other bytes.
-func letterIndex(_ byte: UInt8) -> Int? {
-  let capital = byte & 0xDF
-  guard (0x41...0x5A).contains(capital) else { return nil }
-  return Int(capital - 0x41)
 }

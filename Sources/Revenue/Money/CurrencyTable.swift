@@ -1,4 +1,5 @@
 // The ISO 4217 codes that a price may name, grouped by their minor digits.
+import Base
 
 /// The currencies of revenue rule R7: list one of ISO 4217 up to amendment 179 with its funds codes
 /// and bond market units, and the codes withdrawn since January 2008 with the minor digits they had.

@@ -1,4 +1,5 @@
 // Decimal18: an exact positive decimal, as exchange rates are written.
+import Base
 
 /// An exact decimal above 0: `mantissa` × 10^-`scale`, with at most 18 significant digits and at
 /// most 12 decimals. Zeros at either end of the text count for neither, so that equal numbers are

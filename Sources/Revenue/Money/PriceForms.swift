@@ -1,4 +1,5 @@
 // Reading a unit price from the forms that clients send, exactly and without allocation.
+import Base
 
 /// The price forms of revenue rule R7. Each reads one raw token and gives micros (10⁻⁶ of the
 /// currency's unit), from 0 to 10¹⁷; nil means unreadable. Zero is read as 0: whether it is a
@@ -60,11 +61,4 @@ package enum PriceForms {
     }
     return value
   }
-}
-
-/// The value of an ASCII digit; nil for other bytes.
-@inline(__always)
-func digitValue(_ byte: UInt8) -> UInt8? {
-  let value = byte &- UInt8(ascii: "0")
-  return value <= 9 ? value : nil
 }

@@ -1,4 +1,5 @@
 // RateTable: declared exchange rates, and which of them converts one currency on one day.
+import Base
 
 /// One exchange rate of a `rates.declared` event: 1 `base` = `rate` `quote`.
 package struct DeclaredRate: Hashable, Sendable {
@@ -157,16 +158,4 @@ package struct RateTable: Sendable {
     return Leg(
       base: base, quote: quote, day: entry.day, rate: entry.rate, sourceIndex: entry.sourceIndex)
   }
-}
-
-/// The first place of a range for which `isBefore` does not hold, in a range where it holds for
-/// all places before some place and for none after.
-func lowerBound(_ range: Range<Int>, _ isBefore: (Int) -> Bool) -> Int {
-  var low = range.lowerBound
-  var high = range.upperBound
-  while low < high {
-    let middle = low + (high - low) / 2
-    if isBefore(middle) { low = middle + 1 } else { high = middle }
-  }
-  return low
 }

@@ -1,5 +1,5 @@
 // Period: the year, quarter, month, week or day of an instant in a zone, and its label.
-import Base
+package import Base
 
 /// A span of days that a report groups by. Periods of one granularity order by time, and within
 /// the years 0000 to 9999 their labels order alike, byte by byte.

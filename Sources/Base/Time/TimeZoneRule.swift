@@ -1,5 +1,4 @@
 // TimeZoneRule: the POSIX TZ string at a TZif file's end, which rules all later years.
-import Base
 
 /// Standard time, and daylight saving time where the zone has it, year after year: the footer of
 /// RFC 9636 section 3.3.

@@ -1,11 +1,10 @@
 // Time zones: offsets of the past and the future, rules, and files and names that are refused.
 import Base
 import Foundation
-import Revenue
 import TestSupport
 import Testing
 
-@Suite struct PeriodTimeZoneTests {
+@Suite struct TimeZoneTests {
   @Test(arguments: [
     ("America/Sao_Paulo", "1900-01-01T00:00:00Z", -11188),
     ("America/Sao_Paulo", "2018-11-04T02:59:59Z", -10800),

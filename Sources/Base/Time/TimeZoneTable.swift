@@ -1,5 +1,4 @@
 // TimeZoneTable: a zone of the system's tz database, and its offset from UTC at any instant.
-import Base
 import Glibc
 
 /// A time zone by its IANA name. Immutable: it answers from what its file said when it was read.
@@ -79,16 +78,16 @@ package struct TimeZoneTable: Sendable {
   }
 
   /// Instants for which one offset holds.
-  struct Span: Sendable {
+  package struct Span: Sendable {
     /// Seconds since 1970, inclusive.
-    let fromSeconds: Int64
+    package let fromSeconds: Int64
     /// Seconds since 1970, inclusive.
-    let throughSeconds: Int64
-    let offsetSeconds: Int
+    package let throughSeconds: Int64
+    package let offsetSeconds: Int
   }
 
   /// The offset at a second since 1970, with instants around it that share it.
-  func span(containing seconds: Int64) -> Span {
+  package func span(containing seconds: Int64) -> Span {
     let after = lowerBound(transitions.indices) { transitions[$0].atSeconds <= seconds }
     let fromSeconds = after > 0 ? transitions[after - 1].atSeconds : Int64.min
     if after < transitions.count {
