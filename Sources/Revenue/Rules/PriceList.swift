@@ -25,8 +25,6 @@ package struct PriceList {
 
   package init() {}
 
-  var isEmpty: Bool { entries.isEmpty }
-
   package mutating func add(_ product: Symbol, _ entry: Entry) {
     entries[product, default: []].append(entry)
     isSorted = false
@@ -42,6 +40,13 @@ package struct PriceList {
       }
     }
     isSorted = true
+  }
+
+  /// All entries, by product.
+  var all: [(product: Symbol, entry: Entry)] {
+    entries.keys.sorted().flatMap { product in
+      (entries[product] ?? []).map { (product, $0) }
+    }
   }
 
   /// R7.5: the entry in effect on the sale date, of the country itself or else of all countries; the

@@ -101,10 +101,16 @@ package final class SaleStore {
   /// Adds an alias if the sale doesn't have it; returns whether it was new.
   package func addAlias(_ place: Int, _ text: Text, isNew: Bool = true) -> Bool {
     if hasAlias(place, text) { return false }
+    appendAlias(place, text, isNew: isNew)
+    return true
+  }
+
+  /// Adds an alias that the sale doesn't have.
+  @inline(__always)
+  func appendAlias(_ place: Int, _ text: Text, isNew: Bool = true) {
     aliases.append(
       Alias(text: arena.keep(text), next: sales[place].firstAlias, isNew: isNew))
     sales.update(place) { $0.firstAlias = Int32(aliases.count - 1) }
-    return true
   }
 
   /// The aliases of a sale that the database doesn't have, sorted as bytes; from now on it has them.
@@ -122,13 +128,18 @@ package final class SaleStore {
 
   /// The aliases of a sale, sorted as bytes.
   package func sortedAliases(_ place: Int) -> [Text] {
+    aliases(place).sorted { $0.precedes($1) }
+  }
+
+  /// The aliases of a sale in the order in which they were added.
+  func aliases(_ place: Int) -> [Text] {
     var result: [Text] = []
     var index = sales[place].firstAlias
     while index >= 0 {
       result.append(aliases[Int(index)].text)
       index = aliases[Int(index)].next
     }
-    return result.sorted { $0.precedes($1) }
+    return result.reversed()
   }
 
   /// Appends a Return or Reversal to a sale.

@@ -1,0 +1,78 @@
+// Sales, lines and exceptions in memory, for tests of the rules without a ledger.
+import AppStore
+import Base
+import JSON
+import Revenue
+import TestSupport
+import Testing
+
+/// Sales in memory, and the rules over them.
+final class Books {
+  let state: RevenueState
+  private let rules: RevenueFold
+  private(set) var position: Int
+
+  /// Goes on from a state, at a position.
+  init(_ state: RevenueState = RevenueState(), position: Int = 0) {
+    self.state = state
+    self.position = position
+    rules = state.fold()
+  }
+
+  /// The exceptions as `type detail`.
+  var exceptions: [String] {
+    var found: [String] = []
+    state.exceptions.forEach { type, _, detail, _ in
+      found.append("\(type.word) \(String(decoding: detail, as: UTF8.self))")
+    }
+    return found
+  }
+
+  /// Applies a reply to an upload of a user.
+  func add(_ reply: JSONText, user: String, metadata: JSONText = [:]) throws {
+    let (replyBytes, metadataBytes) = (reply.bytes, metadata.bytes)
+    try replyBytes.withUnsafeBytes { replyText in
+      try metadataBytes.withUnsafeBytes { metadataText in
+        let keeper = TextKeeper()
+        let reply = try Reply(replyText, keeper)
+        let upload = UploadEvidence(
+          position: position, occurredAtMs: ms("2026-01-05"), country: .none,
+          user: state.symbols.symbol(user),
+          metadata: metadataText)
+        let verification = Verification(
+          position: position + 1, occurredAtMs: ms("2026-01-05"), recordedAtMs: ms("2026-01-05"),
+          requestDateMs: reply.requestDateMs, environment: state.symbols.symbol("Production"),
+          bundle: state.symbols.symbol("app"), upload: upload, trust: .appStore)
+        try rules.fold(verification, rows: reply.rows)
+        position += 2
+      }
+    }
+  }
+
+  /// Declares a price in euros, of all countries.
+  func declare(_ product: String, micros: Int64, from day: String) throws {
+    let currency = try #require(Currency.parse("EUR"))
+    state.priceList.add(
+      state.symbols.symbol(product),
+      PriceList.Entry(
+        country: .none, effectiveFromMs: ms(day), position: position, ordinal: 0,
+        price: UnitPrice(micros: micros, currency: currency)))
+    position += 1
+    try state.derivePrices()
+  }
+
+  /// The journal: type, sale key, day, quantity and amount; `-` for one that is not known.
+  func lines() -> [String] {
+    var lines: [String] = []
+    for sale in state.store.sales {
+      state.store.forEachJournalLine(of: sale) { line in
+        let amount = line.amountMicros.map { Amount.text(micros: $0, currency: nil) } ?? "-"
+        let day = CivilDate(dayNumber: Int(line.dateMs / 86_400_000))
+        lines.append(
+          "\(line.type.word) \(String(decoding: sale.key, as: UTF8.self)) \(day) "
+            + "\(line.quantity) \(amount)")
+      }
+    }
+    return lines
+  }
+}

@@ -1,0 +1,139 @@
+// A state saved and loaded: a fold goes on as if it had not stopped, and damaged bytes are refused.
+import Base
+import Revenue
+import TestSupport
+import Testing
+
+@Suite struct RevenueStateTests {
+  /// One step of a random history.
+  private enum Step {
+    case reply(JSONText, user: String, metadata: JSONText)
+    case price(product: String, micros: Int64, day: String)
+
+    func apply(to books: Books) throws {
+      switch self {
+      case .reply(let reply, let user, let metadata):
+        try books.add(reply, user: user, metadata: metadata)
+      case .price(let product, let micros, let day):
+        try books.declare(product, micros: micros, from: day)
+      }
+    }
+  }
+
+  private static func history(_ random: inout SeededRandom, count: Int) -> [Step] {
+    func day() -> String { "2026-0\(1 + random.below(9))-1\(random.below(10))" }
+    return (0..<count).map { _ in
+      let product = random.pick(["coins", "pass", "gems"])
+      if random.chance(percent: 10) {
+        return .price(product: product, micros: Int64(random.below(9)) * 990_000, day: day())
+      }
+      let rows = (0...random.below(3)).map { _ in
+        let transaction = String(random.below(12))
+        return row(
+          transaction, of: String(random.below(3)),
+          line: random.chance(percent: 50) ? "w" + transaction : nil, product: product, on: day(),
+          [
+            "cancellation_date_ms": random.chance(percent: 25) ? date(day()) : .absent,
+            "cancellation_reason": random.chance(percent: 50) ? "1" : .absent,
+            "is_upgraded": random.chance(percent: 5) ? "true" : .absent,
+            "is_trial_period": random.chance(percent: 10) ? "true" : .absent,
+            "quantity": random.chance(percent: 10) ? "11" : "2",
+          ])
+      }
+      let requested = random.chance(percent: 80) ? day() : nil
+      let price: JSONText = random.pick([
+        [:], shorthand("1.99"), shorthand("0"), shorthand("2", "?"),
+      ])
+      return .reply(
+        reply(rows: rows, requested: requested), user: "u\(random.below(3))", metadata: price)
+    }
+  }
+
+  private static func load(_ bytes: [UInt8]) throws -> RevenueState {
+    try bytes.withUnsafeBytes { try RevenueState.load($0) }
+  }
+
+  /// Replaces the digest at the end by the right one.
+  private static func sealed(_ content: some Collection<UInt8>) -> [UInt8] {
+    let content = Array(content)
+    return content + content.withUnsafeBytes { SHA256.hash($0) }.bytes
+  }
+
+  @Test func aFoldGoesOnFromEveryCut() throws {
+    var random = SeededRandom()
+    let steps = Self.history(&random, count: 60)
+    let whole = Books()
+    for step in steps { try step.apply(to: whole) }
+    #expect(!whole.exceptions.isEmpty && whole.lines().contains { $0.hasPrefix("Reversal") })
+    for cut in 0...steps.count {
+      let first = Books()
+      for step in steps[..<cut] { try step.apply(to: first) }
+      let saved = first.state.save()
+      let state = try Self.load(saved)
+      #expect(state.save() == saved, "seed \(random.seed), cut \(cut)")
+      let second = Books(state, position: first.position)
+      for step in steps[cut...] { try step.apply(to: second) }
+      #expect(second.lines() == whole.lines(), "seed \(random.seed), cut \(cut)")
+      #expect(second.exceptions == whole.exceptions, "seed \(random.seed), cut \(cut)")
+      #expect(second.state.save() == whole.state.save(), "seed \(random.seed), cut \(cut)")
+    }
+  }
+
+  @Test func everyTruncationAndEveryFlippedByteIsRefused() throws {
+    var random = SeededRandom()
+    let books = Books()
+    for step in Self.history(&random, count: 12) { try step.apply(to: books) }
+    let saved = books.state.save()
+    for count in saved.indices {
+      #expect(throws: RevenueStateError.self, "seed \(random.seed), \(count) bytes") {
+        try Self.load(Array(saved[..<count]))
+      }
+      var flipped = saved
+      flipped[count] ^= UInt8(1 << random.below(8))
+      #expect(throws: RevenueStateError.self, "seed \(random.seed), byte \(count)") {
+        try Self.load(flipped)
+      }
+    }
+  }
+
+  /// What fits its digest is refused or is a state that can be folded into.
+  @Test func hostileBytesWithTheRightDigestNeverTrap() throws {
+    var random = SeededRandom()
+    let books = Books()
+    let steps = Self.history(&random, count: 20)
+    for step in steps { try step.apply(to: books) }
+    let content = books.state.save().dropLast(32)
+    var refusedCount = 0
+    for round in 0..<3000 {
+      var bytes = Array(content)
+      if round.isMultiple(of: 4) { bytes.removeLast(random.below(bytes.count - 5)) }
+      for _ in 0...random.below(3) {
+        bytes[5 + random.below(bytes.count - 5)] = UInt8(random.below(256))
+      }
+      do {
+        let state = try Self.load(Self.sealed(bytes))
+        let resumed = Books(state, position: books.position)
+        for step in steps.suffix(3) { try step.apply(to: resumed) }
+        _ = resumed.lines()
+        _ = state.save()
+      } catch is RevenueStateError {
+        refusedCount += 1
+      }
+    }
+    #expect(refusedCount > 0, "seed \(random.seed)")
+  }
+
+  @Test func whatIsNoStateIsRefusedWithItsCause() {
+    func expect(_ bytes: [UInt8], _ error: RevenueStateError) {
+      #expect(throws: error) { try Self.load(bytes) }
+    }
+    expect([], .notState)
+    expect(Array("SQLite format 3".utf8), .notState)
+    expect(Array("RLRS".utf8), .damaged)
+    expect(Self.sealed(Array("RLRS".utf8) + [2]), .unknownVersion(2))
+    expect(Self.sealed(Array("RLRS".utf8) + [1]), .inconsistent)
+    // A count far above what the bytes can hold allocates nothing.
+    expect(
+      Self.sealed(Array("RLRS".utf8) + [1, 0xFE, 0xFF, 0xFF, 0xFF, 0x0F]), .inconsistent)
+  }
+}
