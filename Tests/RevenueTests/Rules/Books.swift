@@ -28,19 +28,23 @@ final class Books {
     return found
   }
 
-  /// Applies a reply to an upload of a user.
-  func add(_ reply: JSONText, user: String, metadata: JSONText = [:]) throws {
+  /// Applies a reply to an upload of a user, at a day.
+  func add(
+    _ reply: JSONText, user: String? = nil, country: String? = nil, metadata: JSONText = [:],
+    on day: String = "2026-01-05"
+  ) throws {
     let (replyBytes, metadataBytes) = (reply.bytes, metadata.bytes)
     try replyBytes.withUnsafeBytes { replyText in
       try metadataBytes.withUnsafeBytes { metadataText in
         let keeper = TextKeeper()
         let reply = try Reply(replyText, keeper)
         let upload = UploadEvidence(
-          position: position, occurredAtMs: ms("2026-01-05"), country: .none,
-          user: state.symbols.symbol(user),
+          position: position, occurredAtMs: ms(day),
+          country: country.map { state.symbols.symbol($0) } ?? .none,
+          user: user.map { state.symbols.symbol($0) } ?? .none,
           metadata: metadataText)
         let verification = Verification(
-          position: position + 1, occurredAtMs: ms("2026-01-05"), recordedAtMs: ms("2026-01-05"),
+          position: position + 1, occurredAtMs: ms(day), recordedAtMs: ms(day),
           requestDateMs: reply.requestDateMs, environment: state.symbols.symbol("Production"),
           bundle: state.symbols.symbol("app"), upload: upload, trust: .appStore)
         try rules.fold(verification, rows: reply.rows)
@@ -59,6 +63,17 @@ final class Books {
         price: UnitPrice(micros: micros, currency: currency)))
     position += 1
     try state.derivePrices()
+  }
+
+  /// The sales: key, kind, quantity, country, user, price basis, and the unit price where there is one.
+  func sales() -> [String] {
+    state.store.sales.indices.map { place in
+      let sale = state.store.sales[place]
+      func word(_ symbol: Symbol) -> String { symbol < 0 ? "-" : state.symbols.string(symbol) }
+      let price = sale.price.map { " \(Amount.text(micros: $0.micros, currency: $0.currency))" }
+      return "\(String(decoding: sale.key, as: UTF8.self)) \(sale.kind.word) \(sale.quantity) "
+        + "\(word(sale.country)) \(word(sale.user)) \(sale.priceBasis.word)\(price ?? "")"
+    }
   }
 
   /// The journal: type, sale key, day, quantity and amount; `-` for one that is not known.
