@@ -12,14 +12,13 @@ AT_ONCE = {"threads": 4, "in-flight": 16}
 
 
 def append(bench, way, events=None, program=None, **load):
-    """Appends by one way into a fresh directory; what the benchmark program (`program`: another's) reports."""
+    """Appends by one way into a fresh directory; what the benchmark program, or another's, reports."""
     place = bench.data.scratch(f"append-{way}")
     options = [text for name, value in load.items() for text in (f"--{name}", str(value))]
     events = events or bench.data.events(bench.size.uploads)
     try:
-        return figures(
-            [program or bench.benchmark, "append", "--way", way, "--events", events, "--directory", place, *options]
-        )
+        command = [program or bench.benchmark, "append", "--way", way, "--events", events]
+        return figures([*command, "--directory", place, *options])
     finally:
         shutil.rmtree(place)
 

@@ -9,7 +9,7 @@ GOAL, LIMIT = "range not above 1.02 ×", 1.02
 
 
 class Pair:
-    """The programs of both versions, each with a ledger of its own: a copy, whose projections it makes itself."""
+    """The programs of both versions, each with its own copy of a ledger and its own projections."""
 
     def __init__(self, bench, other):
         self.bench = bench
