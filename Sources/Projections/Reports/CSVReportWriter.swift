@@ -1,8 +1,8 @@
-// Reports as CSV: RFC 4180, LF, and no cell that a spreadsheet would run (rule R9).
+// Reports as CSV: RFC 4180, LF, and no cell that a spreadsheet would execute (rule R9).
 import Base
 import Revenue
 
-/// Writes rows alone, under one header line.
+/// Writes one header line and the rows, nothing else.
 package final class CSVReportWriter: ReportWriter {
   private var buffer: ReportBuffer
   private var isFirstCell = true
@@ -51,7 +51,7 @@ package final class CSVReportWriter: ReportWriter {
   private func append(_ text: UnsafeRawBufferPointer) {
     if text.isEmpty { return }
     let isDangerous = Self.mayRun(text)
-    // Some spreadsheets part cells at semicolons.
+    // Some spreadsheets split cells at semicolons.
     let needsQuotes = text.contains {
       $0 == 0x22 || $0 == 0x2C || $0 == 0x3B || $0 == 0x0A || $0 == 0x0D
     }
@@ -68,7 +68,7 @@ package final class CSVReportWriter: ReportWriter {
     }
   }
 
-  /// Whether a spreadsheet might take a text for a formula, by its first character.
+  /// Whether a spreadsheet might treat a text as a formula because of its first character.
   private static func mayRun(_ text: UnsafeRawBufferPointer) -> Bool {
     switch text.first {
     case 0x3D, 0x2B, 0x2D, 0x40: true  // = + - @

@@ -1,9 +1,9 @@
-// Which exceptions concern the days that a report asks for (rule R9).
+// Which exceptions and sales fall within the days that a report covers (rule R9).
 import Revenue
 
-/// Tells exceptions of a report's days from others, so that a month shows what bears on its own figures.
+/// Selects the exceptions within a report's days, so that a month shows the ones that affect its own figures.
 final class ExceptionDays {
-  /// Whether the report asks for all days.
+  /// Whether the report covers all days.
   let isAll: Bool
   private let source: ReportSource
   private let laterLines: Statement
@@ -14,7 +14,7 @@ final class ExceptionDays {
     laterLines = try source.database.prepare("SELECT date_ms FROM later_lines WHERE sale = ?")
   }
 
-  /// An exception of a sale: one of its lines is in those days.
+  /// Whether an exception of a sale counts: one of the sale's lines must be within the days.
   func hold(sale: Int, saleDateMs: Int64) throws(DatabaseError) -> Bool {
     if source.isWithinDays(saleDateMs) { return true }
     if source.decidesBySaleDate { return false }
@@ -26,11 +26,11 @@ final class ExceptionDays {
     return false
   }
 
-  /// An exception without a sale: the verification that met it took place in those days. One without a time is
-  /// never left out.
+  /// Whether an exception without a sale counts: the verification that caused it must be within the days. An
+  /// exception without a time always counts.
   func hold(verifiedAtMs: Int64?) -> Bool { verifiedAtMs.map(source.isWithinDays) ?? true }
 
-  /// The pending sales with a line in those days.
+  /// The pending sales that have a line within the days.
   func pendingSales() -> [Sale] {
     guard let pending = source.pending else { return [] }
     if isAll { return pending.sales }
@@ -42,14 +42,14 @@ final class ExceptionDays {
   }
 }
 
-/// Which confirmed sales have a line in the days that a report asks for; noted line by line.
+/// The confirmed sales that have a line within the days that a report covers, collected line by line.
 struct ShownSales {
   private var areShown: [Bool] = []
-  /// How many of them have no price.
+  /// How many of these sales have no price.
   private(set) var unpricedCount = 0
   private var trusts = InlineArray<5, Int>(repeating: 0)
 
-  /// Notes a confirmed line of those days.
+  /// Records a confirmed line within the days.
   @inline(__always)
   mutating func note(_ line: ReportLine) {
     while areShown.count <= line.sale { areShown.append(false) }
@@ -59,7 +59,8 @@ struct ShownSales {
     if line.basis == .none { unpricedCount += 1 }
   }
 
-  /// How many of them rest on replies of each source, in the order of the sources; without those of none.
+  /// How many of these sales come from replies of each source, in the order of the sources. Sources without sales are
+  /// omitted.
   var trustCounts: [(word: String, count: Int)] {
     ReplyTrust.allCases.compactMap { trust in
       let count = trusts[Int(trust.rawValue)]

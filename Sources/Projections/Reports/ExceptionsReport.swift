@@ -1,10 +1,10 @@
-// The exceptions: what a finance person must know in addition to the figures (rules R1–R10).
+// The exceptions report: what finance must know in addition to the figures (rules R1–R10).
 import Base
 import JSON
 import Revenue
 
 struct ExceptionsReport {
-  /// One exception, its texts in the order of the columns but for the position.
+  /// One exception. Its texts are in the order of the columns; the position comes first here.
   struct Row {
     var position: Int
     var type: ExceptionType
@@ -15,7 +15,7 @@ struct ExceptionsReport {
     var transaction: Text
     var detail: Text
 
-    /// R9: sorted by position, then the columns.
+    /// R9: sorts by position, then by the columns.
     func precedes(_ other: Row) -> Bool {
       if position != other.position { return position < other.position }
       if type != other.type {
@@ -72,7 +72,7 @@ struct ExceptionsReport {
     return summary
   }
 
-  /// Those that the fold recorded.
+  /// The exceptions that the fold recorded.
   private func recorded() throws -> [Row] {
     let symbols = source.symbols
     let arena = source.arena
@@ -109,14 +109,14 @@ struct ExceptionsReport {
     return result
   }
 
-  /// Those that follow from sales at the report's position; returns the rates used.
+  /// Adds the exceptions that follow from sales at the report's position. Returns the rates used.
   private func derived(into rows: inout [Row]) throws -> UsedRates {
     let list = try SaleList(source)
     for sale in list.sales
     where !sale.isPending && sale.priceBasis == .none && source.shows(environment: sale.environment)
     {
       guard try days.hold(sale: sale.id, saleDateMs: sale.saleDateMs) else { continue }
-      // R7.6: with the sale's first price problem, else `no_price`.
+      // R7.6: the detail is the sale's first price problem, or `no_price`.
       rows.append(row(.unpriced, sale, sale.firstPosition, sale.priceProblem.word.text))
     }
     for sale in days.pendingSales() where source.shows(environment: sale.environment) {
@@ -140,14 +140,14 @@ struct ExceptionsReport {
 }
 
 extension ReportSource {
-  /// Whether an exception that the fold recorded is of an environment asked for. A malformed event is of none, and
-  /// never left out.
+  /// Whether a recorded exception belongs to a requested environment. A malformed event belongs to none and is always
+  /// included.
   fileprivate func shows(_ type: ExceptionType, environment: Symbol) -> Bool {
     type == .malformedEvent || shows(environment: environment)
   }
 
-  /// R10: calls `body` with the exceptions of the lines in the days asked for that no rate converts, once for each
-  /// sale and detail: `unconverted`, and `stale_rate` where a rate is there, but too old. Returns the rates used.
+  /// R10: calls `body` with the exceptions for lines in the requested days that no rate converts, once per sale and
+  /// detail: `unconverted`, and also `stale_rate` if a rate exists but is too old. Returns the rates used.
   fileprivate func forEachUnconverted(
     _ body: (ExceptionType, ReportLine, _ detail: String) -> Void
   ) throws -> UsedRates {
@@ -170,8 +170,9 @@ extension ReportSource {
     return conversion.usedRates
   }
 
-  /// How many exceptions of each type concern what is shown, by name: as many as the exceptions report lists.
-  /// - Parameter shownSales: where a report has noted them already.
+  /// The number of exceptions of each type, by name, for what the report shows. The counts match the exceptions
+  /// report.
+  /// - Parameter shownSales: the confirmed sales that the report's days concern.
   func exceptionCounts(_ shownSales: ShownSales) throws -> [(type: String, count: Int)] {
     let days = try ExceptionDays(self)
     var counts: [ExceptionType: Int] = [:]
@@ -182,7 +183,7 @@ extension ReportSource {
     return counts.map { ($0.key.word, $0.value) }.sorted { $0.0 < $1.0 }
   }
 
-  /// The confirmed sales that the report's days concern.
+  /// The confirmed sales that have a line in the report's days.
   func shownSales() throws(ProjectionError) -> ShownSales {
     var shown = ShownSales()
     try forEachConfirmedLine { line in
@@ -191,7 +192,7 @@ extension ReportSource {
     return shown
   }
 
-  /// Those of confirmed sales and of none.
+  /// Counts the exceptions of confirmed sales, and those without a sale.
   private func count(
     of shownSales: ShownSales, _ days: ExceptionDays, into counts: inout [ExceptionType: Int]
   ) throws {
@@ -220,6 +221,6 @@ extension ReportSource {
 }
 
 extension TextArena {
-  /// Copies bytes.
+  /// Copies bytes into the arena.
   func keep(_ bytes: [UInt8]) -> Text { withText(bytes) { keep($0) } }
 }

@@ -1,8 +1,8 @@
-// What intake asks of the projections: known lines, app families, earlier declarations.
+// What intake looks up in the projections: known lines, app families, earlier declarations.
 package import Base
 package import Ledger
 
-/// Answers from one generation of the projections, as it was when it was opened.
+/// Answers from one generation of the projections, as it was when opened.
 package final class IntakeLookup {
   private let database: Database
   private let selectLine: Statement
@@ -21,7 +21,7 @@ package final class IntakeLookup {
     } catch { throw .database(error) }
   }
 
-  /// Whether an import line with this digest is in the ledger.
+  /// Whether the ledger contains an import line with this digest.
   package func containsLine(_ digest: SHA256Digest) throws(DatabaseError) -> Bool {
     defer { selectLine.reset() }
     selectLine.bind(1, digest.indexHash)
@@ -29,26 +29,26 @@ package final class IntakeLookup {
     return try selectLine.step()
   }
 
-  /// The app family that has a bundle id.
+  /// The app family that a bundle id belongs to; nil if there is none.
   package func appFamilyID(ofBundle bundleID: String) throws(DatabaseError) -> String? {
     defer { selectFamily.reset() }
     selectFamily.bind(1, text: bundleID)
     return try selectFamily.step() ? selectFamily.text(0) : nil
   }
 
-  /// The name of an app family, by its id; nil where none is registered with it.
+  /// The name of the app family with an id; nil if no family is registered with it.
   package func appName(ofFamily appFamilyID: String) throws(DatabaseError) -> String? {
     let row = try database.prepare("SELECT name FROM apps WHERE app_family_id = ?")
     row.bind(1, text: appFamilyID)
     return try row.step() ? row.text(0) : nil
   }
 
-  /// The trust that was declared last; nil where none was.
+  /// The latest trust declaration; nil if there is none.
   package func newestTrust() throws(ProjectionError) -> TrustDeclared? {
     try TrustQueries(database).newest()
   }
 
-  /// The positions of the events that declare a file with this SHA-256, ascending.
+  /// The positions of the events that declare a file with this SHA-256, in ascending order.
   package func declarations(
     _ type: EventType, sha256Hex: String
   ) throws(DatabaseError) -> [Position] {

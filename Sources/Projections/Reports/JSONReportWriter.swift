@@ -1,4 +1,4 @@
-// Reports as one JSON text, or as a line for each row. Amounts are strings, so that no reader rounds them.
+// Reports as a single JSON text, or as one line per row. Amounts are strings, so that no reader rounds them.
 package import Base
 import JSON
 package import Ledger
@@ -8,7 +8,7 @@ import Revenue
 package struct ReportHeading: Sendable {
   package var request: ReportRequest
   package var ledger: LedgerIdentity
-  /// How many events the report rests on, and their tree's root.
+  /// The number of events the report is based on, and the root of their tree.
   package var size: Int
   package var root: SHA256Digest
 
@@ -29,7 +29,7 @@ package final class JSONReportWriter: ReportWriter {
   private var column = 0
   private var rowCount = 0
 
-  /// - Parameter heading: what the one JSON text begins with; nil writes a line for each row.
+  /// - Parameter heading: the beginning of the single JSON text; nil writes one line per row instead.
   package init(
     heading: ReportHeading?, _ sink: @escaping (UnsafeRawBufferPointer) throws -> Void
   ) {

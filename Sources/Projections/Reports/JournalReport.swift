@@ -1,4 +1,4 @@
-// The journal: every line, in its order, with its sale's particulars (rules R8 and R9).
+// The journal report: every line in order, with details of its sale (rules R8 and R9).
 import Revenue
 
 struct JournalReport {
@@ -48,7 +48,7 @@ struct JournalReport {
     return summary
   }
 
-  /// R8: the order of the journal: (date, environment, bundle, key, position, Sale < Return < Reversal).
+  /// The lines in the journal's order (R8): date, environment, bundle, key, position, Sale < Return < Reversal.
   private func sortedLines(_ list: SaleList) throws -> [ReportLine] {
     var lines: [ReportLine] = []
     try source.forEachLine { line throws(ProjectionError) in

@@ -1,11 +1,11 @@
-// Sales of pending receipts: folded together with the confirmed ones (rule R1).
+// The sales of pending receipts, folded together with the confirmed sales (rule R1).
 import AppStore
 import JSON
 import Revenue
 
 /// The current pending sales. They never change a confirmed sale and are never stored.
 final class PendingSales {
-  /// In the order of first observation; all are pending.
+  /// The pending sales, in the order of first observation.
   let sales: [Sale]
   let store: SaleStore
   private(set) var lines: [ReportLine] = []
@@ -32,16 +32,16 @@ final class PendingSales {
           lines.append(ReportLine(line, of: sale))
         }
       }
-      // The table belongs to this scope; nothing is fetched after it.
+      // The store uses the table only within this scope; nothing is fetched afterwards.
       withExtendedLifetime(table) {}
     } catch { throw .database(error) }
   }
 
-  /// Each local verification of a pending receipt is an observation of what its file holds.
+  /// Folds each local verification of a pending receipt as an observation of the file's contents.
   private static func fold(
     _ database: Database, _ symbols: StringInterner, _ arena: TextArena, into revenue: RevenueFold
   ) throws(DatabaseError) {
-    // A verification comes after the receipt's first upload: older ones need not be looked at.
+    // A verification follows its receipt's first upload, so older ones can be skipped.
     let first = try database.integer(
       """
       SELECT min(r.first_position) FROM pending_receipts p JOIN receipts r ON r.id = p.receipt
@@ -59,7 +59,7 @@ final class PendingSales {
     let keeper = TextKeeper()
     while try rows.step() {
       keeper.removeAll()
-      // What the file held was written by this program: it reads.
+      // This program wrote the file's contents here, so they parse.
       guard let reply = try? Reply(rows.bytes(3), keeper) else { continue }
       let verification = Verification(
         position: Int(rows.integer(0)), occurredAtMs: rows.integer(1),
@@ -76,7 +76,7 @@ final class PendingSales {
   }
 }
 
-/// Drops exceptions: those of pending sales are no facts yet.
+/// Discards exceptions, because those of pending sales are not facts yet.
 private final class NoExceptions: ExceptionSink {
   func add(_ type: ExceptionType, sale: Sale, detail: Text, position: Int) {}
   func add(

@@ -1,4 +1,4 @@
-// The receipts, and what became of each (rule R9).
+// The receipts report: each receipt and its state (rule R9).
 import AppStore
 import JSON
 import Revenue
@@ -29,7 +29,7 @@ struct ReceiptsReport {
       LEFT JOIN pending_receipts q ON q.receipt = r.id ORDER BY r.first_position
       """)
     while try rows.step() {
-      // A receipt that nothing has placed in an environment is in none that could be left out.
+      // A receipt whose environment is still unknown is always included.
       if !rows.isNull(4), !ReceiptResource.isUnknown(rows.bytes(4)),
         !source.shows(environmentNamed: rows.bytes(4))
       {

@@ -5,7 +5,7 @@ import Ledger
 
 /// The reports of a database.
 package enum Report {
-  /// How many events a database has folded, and their tree's root.
+  /// The number of events that a database has folded, and the root of their tree.
   package static func head(
     of database: Database
   ) throws(ProjectionError) -> (size: Int, root: SHA256Digest) {
@@ -15,7 +15,7 @@ package enum Report {
     } catch { throw .database(error) }
   }
 
-  /// Whether an environment is one of the App Store's, or one that a receipt or reply in a database names.
+  /// Whether an environment belongs to the App Store, or a receipt or reply in a database names it.
   package static func knows(
     environment: String, _ database: Database
   ) throws(ProjectionError) -> Bool {
@@ -40,13 +40,13 @@ package enum Report {
     try write(request, from: database) { _, _ in writer }
   }
 
-  /// Writes one report with a writer that receives the number of events it is based on and their tree's root.
+  /// Writes one report, with a writer made from the number of events it is based on and the root of their tree.
   @discardableResult
   package static func write(
     _ request: ReportRequest, from database: Database,
     with makeWriter: (_ size: Int, _ root: SHA256Digest) throws -> any ReportWriter
   ) throws -> ReportSummary {
-    // The figures and their footnotes must come from the same state.
+    // The figures and their footnotes must come from the same database state.
     try database.execute("BEGIN")
     defer { try? database.execute("COMMIT") }
     let head = try head(of: database)

@@ -1,10 +1,10 @@
-// What a report was asked for, as JSON: written into reports and manifests, read from manifests.
+// A report's filters as JSON: written to reports and manifests, read from manifests.
 import Base
 package import JSON
 import Revenue
 
 extension ReportRequest {
-  /// Writes what was asked for, as far as it bears on the report.
+  /// Writes the filters that affect this kind of report.
   package func write(to writer: inout JSONWriter) {
     writer.beginObject()
     if kind == .revenue {
@@ -50,10 +50,9 @@ extension ReportRequest {
 }
 
 extension ReportRequest {
-  /// Reads what `write(to:)` has written for this kind of report.
+  /// Reads the filters that `write(to:)` has written for this kind of report.
   ///
-  /// Throws `usage` where a member is missing or means nothing, also where the system does not know
-  /// the time zone.
+  /// Throws `usage` if a member is missing or invalid, or if the system does not know the time zone.
   package init(_ kind: ReportKind, filters: JSONValue) throws(ProjectionError) {
     self.init(kind)
     func fault(_ name: String) -> ProjectionError {
@@ -73,7 +72,7 @@ extension ReportRequest {
       else { throw fault("by") }
       granularity = try word("period", Period.Granularity.self)
     }
-    // Exceptions of version 1 could not be asked for days.
+    // Version 1 of the exceptions report had no day filters.
     let isOfAllDays = kind == .exceptions && filters["timezone"] == nil
     if kind.hasRefundDate, !isOfAllDays { refunds = try word("refunds", RefundDate.self) }
     if kind.hasDays, !isOfAllDays {
@@ -101,7 +100,7 @@ extension ReportRequest {
     ratesAgeMaxDays = try Self.ageMaxDays(filters["rates_max_age"], fault("rates_max_age"))
   }
 
-  /// A manifest without it was written before there was a limit.
+  /// Reads the age limit for rates. Manifests from before the limit existed lack this member.
   private static func ageMaxDays(
     _ value: JSONValue?, _ fault: ProjectionError
   ) throws(ProjectionError) -> Int? {

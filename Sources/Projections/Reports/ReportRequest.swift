@@ -1,13 +1,13 @@
-// What a report is asked for (rule R9).
+// A report request: which report, and its options (rule R9).
 import AppStore
 package import Base
 package import Revenue
 
-/// The reports.
+/// The available reports.
 package enum ReportKind: String, CaseIterable, Sendable {
   case revenue, journal, sales, exceptions, receipts, users
 
-  /// Raised when the same events and filters would give other bytes.
+  /// Increased when the same events and filters would produce different bytes.
   package var version: Int {
     switch self {
     case .revenue, .journal, .exceptions: 4
@@ -16,18 +16,18 @@ package enum ReportKind: String, CaseIterable, Sendable {
     }
   }
 
-  /// Whether it can be asked for certain days.
+  /// Whether the report accepts a range of days.
   package var hasDays: Bool { self != .receipts && self != .users }
 
-  /// Whether it can be asked for which date Returns and Reversals count by.
+  /// Whether the report lets the reader choose the date on which Returns and Reversals count.
   package var hasRefundDate: Bool { self == .revenue || self == .journal || self == .exceptions }
 }
 
-/// What revenue may be split by.
+/// The dimensions by which revenue can be split.
 package enum ReportDimension: String, CaseIterable, Sendable {
   case period, app, product, country, environment, basis, trust
 
-  /// The column that bears it.
+  /// The dimension's column name.
   var column: StaticString {
     switch self {
     case .period: "period"
@@ -43,40 +43,40 @@ package enum ReportDimension: String, CaseIterable, Sendable {
 
 /// The date on which a Return or Reversal counts.
 package enum RefundDate: String, CaseIterable, Sendable {
-  /// Its own: a closed period never changes by it.
+  /// Its own date: a closed period never changes because of it.
   case eventDate = "event-date"
-  /// The sale's: it restates the sale's period.
+  /// The date of the sale: it restates the sale's period.
   case saleDate = "sale-date"
 }
 
-/// A report and how it is wanted.
+/// A report and its options.
 package struct ReportRequest: Sendable {
   package var kind: ReportKind
-  /// What revenue is split by, in this order.
+  /// The dimensions that split revenue, in this order.
   package var dimensions: [ReportDimension] = [.country]
   package var granularity: Period.Granularity = .month
   package var zone: TimeZoneTable = .utc
   package var refunds: RefundDate = .eventDate
-  /// The first and the last day in the zone, both inclusive, on the date that decides the period.
+  /// The first and last day in the zone, both inclusive. They apply to the date that decides the period.
   package var from: CivilDate?
   package var to: CivilDate?
-  /// Names of environments; nil is all.
+  /// The names of environments to include; nil includes all.
   package var environments: [String]? = [EnvironmentName.production.description]
-  /// Whether sales are shown that the App Store has not confirmed.
+  /// Whether to include sales that the App Store has not confirmed.
   package var includesPending = false
-  /// Rule R10.
+  /// The currency to convert to (rule R10).
   package var reportingCurrency: Currency?
-  /// R10: by how many days a rate may be older than the line that it converts; nil, in manifests of the time before
-  /// there was a limit, sets none.
+  /// R10: how many days older than its line a rate may be. Nil sets no limit; manifests from before the limit existed
+  /// have nil.
   package var ratesAgeMaxDays: Int? = Self.ratesAgeMaxDaysStandard
-  /// The standard fits rates that are declared once a month.
+  /// The default suits rates that are declared once a month.
   package static let ratesAgeMaxDaysStandard = 35
-  /// More than all the days that dates can have.
+  /// More days than dates can span.
   package static let ratesAgeMaxDaysLimit = 9_999_999
 
   package init(_ kind: ReportKind) { self.kind = kind }
 }
 
-/// What a figure is not (rule R11). Every report that has room for this text shows it.
+/// A note on what the figures are not (rule R11). Every report with room for this text shows it.
 package let reportNote =
   "Operational gross at customer prices as clients reported them, not settlement."

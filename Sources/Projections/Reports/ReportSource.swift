@@ -1,9 +1,9 @@
-// What all reports read from: one generation of the projections, as the request filters it.
+// The source that all reports read: one generation of the projections, filtered by the request.
 import Base
 import JSON
 import Revenue
 
-/// The journal's line as reports see it.
+/// A journal line as reports see it.
 struct ReportLine {
   var type: LineType
   var dateMs: Int64
@@ -19,7 +19,7 @@ struct ReportLine {
   var currency: Currency?
   var amountMicros: Int64?
   var position: Int
-  /// Its sale's place in `ReportSource.sales`, where those were loaded; a sale's number before.
+  /// The number of the line's sale.
   var sale: Int
   var reason: Text
 }
@@ -59,16 +59,16 @@ final class ReportSource {
   let arena = TextArena()
   let symbols: StringInterner
   private var currencies: [Currency?] = []
-  /// For each symbol whether it is an environment that the request shows, those behind the last are not; nil
-  /// shows all.
+  /// For each symbol, whether it is an environment that the request includes. Symbols beyond the end are not
+  /// included; nil includes all environments.
   private var shownEnvironments: [Bool]?
-  /// Pending sales and their lines (rule R1); empty unless they are asked for or counted.
+  /// The pending sales and their lines (rule R1); nil until `loadPending()` has run.
   private(set) var pending: PendingSales?
   private var calendar: PeriodCalendar
   private let nothing = Text(start: nil, count: 0)
   private let firstDay: Int
   private let lastDay: Int
-  /// Whether the date of its sale decides a line's period, as it does for the sales themselves.
+  /// Whether the date of its sale decides a line's period. The sales report always works this way.
   let decidesBySaleDate: Bool
 
   init(_ database: Database, _ request: ReportRequest) throws(ProjectionError) {
@@ -98,7 +98,7 @@ final class ReportSource {
   /// Folds the pending receipts together with the confirmed sales.
   func loadPending() throws(ProjectionError) {
     pending = try PendingSales(database, symbols, arena)
-    // Pending receipts may show environments that no confirmed sale has.
+    // Pending receipts may bring environments that no confirmed sale has.
     noteShownEnvironments()
   }
 
@@ -111,12 +111,12 @@ final class ReportSource {
       && shownEnvironments[Int(environment)]
   }
 
-  /// Whether an environment is shown that no event may have named.
+  /// Whether the request includes the environment with this name, which the ledger may not know.
   func shows(environmentNamed name: Text) -> Bool {
     request.environments.map { names in names.contains { name.elementsEqual($0.utf8) } } ?? true
   }
 
-  /// R9: the date that decides the period of a line.
+  /// R9: the date that decides a line's period.
   @inline(__always)
   func decidingDateMs(_ line: ReportLine) -> Int64 {
     decidesBySaleDate ? line.saleDateMs : line.dateMs
@@ -129,10 +129,10 @@ final class ReportSource {
     return firstDay <= day && day <= lastDay
   }
 
-  /// R9: the period of a date.
+  /// R9: the period that contains a date.
   func period(_ epochMs: Int64) -> Period { calendar.period(atMs: epochMs) }
 
-  /// The currency of a symbol.
+  /// The currency that a symbol stands for.
   @inline(__always)
   func currency(_ symbol: Int64) -> Currency? {
     let index = Int(symbol)
@@ -144,7 +144,8 @@ final class ReportSource {
 
   // MARK: Rows
 
-  /// Calls `body` with the lines of the confirmed sales, by sale, in each sale's order.
+  /// Calls `body` with the lines of confirmed sales in the requested environments, sale by sale, in each sale's
+  /// order.
   func forEachConfirmedLine(
     _ body: (ReportLine) throws(ProjectionError) -> Void
   ) throws(ProjectionError) {
@@ -181,8 +182,7 @@ final class ReportSource {
     } catch { throw .output(error) }
   }
 
-  /// Calls `body` with every line that the request's environment shows: those of pending sales last, where
-  /// they are asked for.
+  /// Calls `body` with every line in the requested environments. Lines of pending sales come last, if requested.
   func forEachLine(
     _ body: (ReportLine) throws(ProjectionError) -> Void
   ) throws(ProjectionError) {
@@ -190,7 +190,7 @@ final class ReportSource {
     try forEachPendingLine(body)
   }
 
-  /// Calls `body` with the lines of pending sales that the request's environment shows, where they are asked for.
+  /// Calls `body` with the lines of pending sales in the requested environments, if pending sales are requested.
   func forEachPendingLine(
     _ body: (ReportLine) throws(ProjectionError) -> Void
   ) throws(ProjectionError) {
@@ -198,7 +198,7 @@ final class ReportSource {
     for line in pending.lines where shows(environment: line.environment) { try body(line) }
   }
 
-  /// All users' identifiers by their numbers.
+  /// The identifiers of all users, by number.
   func userIdentifiers() throws(ProjectionError) -> [Int32: Text] {
     var result: [Int32: Text] = [:]
     do throws(DatabaseError) {
@@ -209,7 +209,7 @@ final class ReportSource {
   }
 }
 
-/// The country column's text: `ZZ` where no upload has named one (rule R6).
+/// The text of the country column: `ZZ` if no upload has named a country (rule R6).
 extension StringInterner {
   func country(_ symbol: Symbol) -> Text {
     symbol == .none ? ("ZZ" as StaticString).text : text(symbol)

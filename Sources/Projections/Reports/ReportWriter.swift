@@ -1,9 +1,9 @@
-// How reports are written: cell by cell, into any of the formats.
+// The interface for writing reports cell by cell, in any format.
 package import Revenue
 
 /// A column of a report.
 package struct ReportColumn: Sendable {
-  /// What its cells hold, which decides how they are written.
+  /// The type of the column's cells, which decides how they are written.
   package enum Content: Sendable { case text, integer, amount, time, flag, list }
 
   package let name: StaticString
@@ -15,14 +15,14 @@ package struct ReportColumn: Sendable {
   }
 }
 
-/// One cell. Bytes are UTF-8 and valid until the writer returns.
+/// One cell. Its bytes are UTF-8 and stay valid until the writer returns.
 package enum ReportCell {
   case empty
   case text(UnsafeRawBufferPointer)
   case word(StaticString)
   case currency(Currency)
   case integer(Int64)
-  /// Micros with their currency, which decides the digits.
+  /// Micros and their currency, which decides the number of digits.
   case amount(Int128, Currency?)
   /// Epoch milliseconds.
   case time(Int64)
@@ -31,11 +31,11 @@ package enum ReportCell {
   case integers([Int64])
 }
 
-/// Sums in one currency, in the order of a report's columns.
+/// Sums in one currency, in the order of the report's columns.
 package struct ReportTotal: Sendable {
-  /// Nil for what has no currency: unpriced, trial and family-shared sales.
+  /// Nil for sales without a currency: unpriced, trial and family-shared ones.
   package let currency: Currency?
-  /// The columns that are summed, and their sums: amounts in micros.
+  /// The summed columns and their sums; amounts are in micros.
   package let sums: [(column: ReportColumn, value: Int128)]
 }
 
@@ -43,7 +43,7 @@ package struct ReportTotal: Sendable {
 package struct UsedRates: Equatable, Sendable {
   /// Sorted by name.
   package var sources: [RateSource] = []
-  /// The oldest of them; nil where none was used, or where the report sets no limit to their age.
+  /// The oldest rate used; nil if no rate was used, or if the report sets no limit on the age of rates.
   package var oldest: RateDay?
 }
 
@@ -51,19 +51,19 @@ package struct UsedRates: Equatable, Sendable {
 package struct ReportSummary: Sendable {
   package var rowCount = 0
   package var totals: [ReportTotal] = []
-  /// How many exceptions there are of each type, by name.
+  /// The number of exceptions of each type, by name.
   package var exceptions: [(type: String, count: Int)] = []
-  /// How many of the sales shown rest on replies of each source, by name; without those of none.
+  /// How many of the sales shown come from replies of each source, by name. Sources without sales are omitted.
   package var trust: [(word: String, count: Int)] = []
-  /// The rates that were used (rule R10).
+  /// The rates used (rule R10).
   package var rates = UsedRates()
-  /// Environments that were asked for and that no receipt or reply has named: a slip of the pen, most likely.
+  /// Requested environments that no receipt or reply has named; most likely typing errors.
   package var unknownEnvironments: [String] = []
 
   package init() {}
 }
 
-/// Takes a report's rows, cell by cell.
+/// Receives a report's rows, cell by cell.
 package protocol ReportWriter: AnyObject {
   func begin(_ columns: [ReportColumn]) throws
   func write(_ cell: ReportCell) throws
@@ -71,7 +71,7 @@ package protocol ReportWriter: AnyObject {
   func end(_ summary: ReportSummary) throws
 }
 
-/// Collects bytes and hands them on in large pieces.
+/// Buffers bytes and passes them on in large pieces.
 struct ReportBuffer {
   private static let limitBytes = 1 << 16
   var bytes: [UInt8] = []
@@ -82,7 +82,7 @@ struct ReportBuffer {
     bytes.reserveCapacity(Self.limitBytes + 4096)
   }
 
-  /// Hands on what has been collected, once it is much.
+  /// Passes on the buffered bytes if the buffer is full.
   mutating func flushIfFull() throws {
     if bytes.count >= Self.limitBytes { try flush() }
   }

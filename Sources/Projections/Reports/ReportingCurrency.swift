@@ -1,13 +1,13 @@
-// Rule R10: lines in a reporting currency, where rates allow it.
+// Conversion of lines to a reporting currency, where rates allow it (rule R10).
 import Base
 import Revenue
 
-/// Converts lines by the declared rates.
+/// Converts lines with the declared rates.
 struct ReportingCurrency {
   let target: Currency
   private var converter: RateConverter
 
-  /// Reads the rates of a database.
+  /// Loads the rates of a database.
   init(
     _ target: Currency, ageMaxDays: Int?, _ database: Database
   ) throws(ProjectionError) {
@@ -32,14 +32,14 @@ struct ReportingCurrency {
     converter = RateConverter(RateTable(rates), to: target, ageMaxDays: ageMaxDays)
   }
 
-  /// R10: micros of a currency on the UTC day of an instant; nil where no rate allows it.
+  /// R10: converts micros as of the UTC day of an instant; nil if no rate allows it.
   mutating func convert(
     _ micros: Int64, from currency: Currency, atMs epochMs: Int64
   ) -> Int64? {
     converter.convert(micros: micros, from: currency, utcDay: Timestamp.utcDay(ms: epochMs))
   }
 
-  /// R10: changes a line into the reporting currency; false where no rate allows it.
+  /// R10: converts a line to the reporting currency; false if no rate allows it.
   mutating func convert(_ line: inout ReportLine) -> Bool {
     guard let currency = line.currency, let amount = line.amountMicros else { return true }
     guard let converted = convert(amount, from: currency, atMs: line.dateMs) else {
@@ -50,8 +50,8 @@ struct ReportingCurrency {
     return true
   }
 
-  /// R10: the day of the rate that is too old to convert a line; nil where another reason keeps the line in its
-  /// own currency.
+  /// R10: the day of the rate that is too old to convert a line; nil if the line stays in its currency for another
+  /// reason.
   mutating func staleRateDay(of line: ReportLine) -> CivilDate? {
     guard let currency = line.currency else { return nil }
     return converter.staleRateDay(from: currency, utcDay: Timestamp.utcDay(ms: line.dateMs))
@@ -60,7 +60,7 @@ struct ReportingCurrency {
 
   /// The rates that were used.
   var usedRates: UsedRates {
-    // Reports of the time before rates had an age keep their bytes.
+    // Reports from before rates had an age limit must stay byte for byte the same.
     UsedRates(
       sources: converter.sourcesUsed,
       oldest: converter.ageMaxDays == nil ? nil : converter.oldestUsed)
@@ -68,7 +68,7 @@ struct ReportingCurrency {
 }
 
 extension ReportRequest {
-  /// The conversion into the reporting currency; nil where none is asked for.
+  /// The conversion to the reporting currency; nil if the request names none.
   func conversion(_ database: Database) throws(ProjectionError) -> ReportingCurrency? {
     guard let reportingCurrency else { return nil }
     return try ReportingCurrency(reportingCurrency, ageMaxDays: ratesAgeMaxDays, database)

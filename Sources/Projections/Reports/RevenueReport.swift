@@ -1,7 +1,7 @@
-// The revenue report: journal lines summed by what the reader asks for (rule R9).
+// The revenue report: journal lines summed by the requested dimensions (rule R9).
 import Revenue
 
-/// Sums of one row.
+/// The sums of one row.
 struct RevenueSums {
   var units: Int64 = 0
   var gross: Int128 = 0
@@ -16,7 +16,7 @@ struct RevenueSums {
   /// R9: gross − returns + reversals.
   var net: Int128 { gross - returns + reversals }
 
-  /// R9: adds a line; false for one that changes no column.
+  /// R9: adds a line; returns false if the line changes no column.
   mutating func add(_ line: ReportLine) -> Bool {
     if !line.kind.isPaid {
       guard line.type == .sale else { return false }
@@ -53,7 +53,7 @@ struct RevenueSums {
     familyShared += other.familyShared
   }
 
-  /// R9: the columns behind the dimensions and the currency.
+  /// R9: the columns after the dimensions and the currency.
   static let columns = [
     ReportColumn("units", .integer), ReportColumn("gross", .amount),
     ReportColumn("returned_units", .integer), ReportColumn("returns", .amount),
@@ -72,7 +72,8 @@ struct RevenueSums {
 }
 
 struct RevenueReport {
-  /// What a row is for: numbers of the dimensions' values, in the order asked for, then the currency's place.
+  /// What identifies a row: numbers for the dimensions' values, in the requested order, then the currency's ordinal
+  /// at `currencyIndex`.
   private struct Key {
     static let currencyIndex = 7
     var numbers = InlineArray<8, Int64>(repeating: 0)
@@ -96,10 +97,10 @@ struct RevenueReport {
   private let dimensions: [ReportDimension]
   private let places = HashIndex()
   private var rows: [(key: Key, sums: RevenueSums)] = []
-  /// Of the line before: neighbours often belong together.
+  /// The row of the previous line; consecutive lines often share a row.
   private var lastPlace = 0
   private var periods: [Int64: Period] = [:]
-  /// The confirmed sales that the report's days concern.
+  /// The confirmed sales that have a line in the report's days.
   private(set) var shownSales = ShownSales()
 
   init(_ source: ReportSource) throws(ProjectionError) {
@@ -111,7 +112,7 @@ struct RevenueReport {
 
   /// Writes the report; returns its totals and remarks.
   mutating func write(to writer: any ReportWriter) throws -> ReportSummary {
-    // Moved out, so that it is changed in place.
+    // A local copy, so that it is changed in place.
     var conversion = self.conversion
     try source.forEachConfirmedLine { line throws(ProjectionError) in
       let dateMs = source.decidingDateMs(line)
@@ -180,7 +181,7 @@ struct RevenueReport {
     }
   }
 
-  /// A dimension's values: their texts, sorted as bytes, and which of these a number means.
+  /// A dimension's values: their texts, sorted as bytes, and the index of each number's text.
   private struct Values {
     var texts: [[UInt8]] = []
     var ranks: [Int64: Int] = [:]
@@ -192,18 +193,18 @@ struct RevenueReport {
       .sorted { $0.text.lexicographicallyPrecedes($1.text) }
     var values = Values()
     for (number, text) in sorted {
-      // Two numbers may have one text.
+      // Two numbers may have the same text.
       if values.texts.last != text { values.texts.append(text) }
       values.ranks[number] = values.texts.count - 1
     }
     return values
   }
 
-  /// R9: the rows by the dimensions in the order given, then currency, as bytes. Ranks replace a
-  /// dimension's numbers.
+  /// R9: sorts rows by the dimensions in the given order, then by currency, as bytes. Ranks replace the numbers of
+  /// the dimensions' values.
   private func sortedPlaces(_ values: [Values]) -> [(place: Int, ranks: Key)] {
     rows.indices.map { place in
-      // Currencies are numbered as their codes sort.
+      // Currencies are numbered in the order of their codes.
       var ranks = rows[place].key
       for index in dimensions.indices {
         ranks.numbers[index] = Int64(values[index].ranks[ranks.numbers[index]] ?? 0)
@@ -251,7 +252,7 @@ struct RevenueReport {
     return summary
   }
 
-  /// R9: with an empty currency the amounts are empty, not 0.
+  /// R9: if the currency is empty, amounts are empty, not 0.
   private func cell(_ column: ReportColumn, _ value: Int128, _ currency: Currency?) -> ReportCell {
     if column.content == .amount { return currency == nil ? .empty : .amount(value, currency) }
     return .integer(Int64(value))

@@ -1,9 +1,9 @@
-// All sales that a report shows, confirmed and pending ones, with what it needs of each.
+// All sales that a report may show, both confirmed and pending, with the data it needs about each.
 import Revenue
 
-/// Sales in memory, found by their numbers.
+/// Sales in memory, looked up by number.
 final class SaleList {
-  /// Confirmed sales by number, then pending ones.
+  /// Confirmed sales in numerical order, then pending ones.
   private(set) var sales: [Sale]
   private let source: ReportSource
 
@@ -14,16 +14,17 @@ final class SaleList {
       sales = try SaleTable(source.database, source.symbols, isFresh: true).all(source.arena)
       lastOfJournal = try source.database.integer("SELECT max(sale) FROM later_lines") ?? -1
     } catch { throw .database(error) }
-    // Numbers are given without gaps, from 0, in the order of first observation. Others may write to the file.
+    // Sales are numbered from 0 without gaps, in the order of first observation. Check this, because other programs
+    // may write to the file.
     guard sales.indices.allSatisfy({ sales[$0].id == $0 }), lastOfJournal < sales.count else {
       throw .inconsistent("the sales do not match their journal")
     }
     if source.request.includesPending, let pending = source.pending { sales += pending.sales }
   }
 
-  /// The sale of a number.
+  /// The sale with a number.
   func sale(_ id: Int) -> Sale {
-    // Pending sales are numbered on from the confirmed ones.
+    // The numbers of pending sales continue those of confirmed ones.
     precondition(sales[id].id == id, "a line of a missing sale")
     return sales[id]
   }

@@ -1,4 +1,4 @@
-// The sales, each with the positions of the events that gave it what it has (rule R9).
+// The sales report: each sale, with the positions of the events that determined its values (rule R9).
 import Revenue
 
 struct SalesReport {

@@ -1,4 +1,4 @@
-// The users: what each uploaded, bought and gave back (rule R9).
+// The users report: what each user uploaded, bought and returned (rule R9).
 import JSON
 import Revenue
 

@@ -1,14 +1,14 @@
-// The products that app families have declared, as verdicts of fraud ask for them.
+// The products that app families have declared, for detecting fraud.
 import JSON
 import Ledger
 import Revenue
 
-/// The app families that declare products, as they were registered last.
+/// The latest registration of each app family: its bundle ids and products.
 final class AppCatalogue {
   private let symbols: StringInterner
   private let arena: TextArena
   private var families: [Symbol: DeclaredProducts] = [:]
-  /// The ids of all families, by bundle id.
+  /// Each registered bundle id's family.
   private var bundleFamilies: [TextKey: String] = [:]
 
   init(_ symbols: StringInterner, _ arena: TextArena) {
@@ -16,34 +16,34 @@ final class AppCatalogue {
     self.arena = arena
   }
 
-  /// Whether no family declares any product, so that there is nothing to look for.
+  /// True if no family declares products, so no lookup is needed.
   var isEmpty: Bool { families.isEmpty }
 
-  /// Reads the families that a database has.
+  /// Loads the families stored in a database.
   func load(from database: Database) throws(DatabaseError) {
     let rows = try database.prepare("SELECT data FROM apps ORDER BY app_family_id")
     while try rows.step() {
-      // What was read from its event before it was written reads again.
+      // This data was parsed before it was stored, so it parses again.
       if let app = try? AppRegistered(data: rows.bytes(0)) { add(app) }
     }
-    // Whose a bundle is that two families have named, the table knows.
+    // If two families have named a bundle, this table says which of them has it.
     let bundles = try database.prepare("SELECT bundle_id, app_family_id FROM app_bundles")
     while try bundles.step() {
       bundleFamilies[TextKey(text: arena.keep(bundles.bytes(0)))] = bundles.text(1)
     }
   }
 
-  /// Whether a family has registered any bundle id.
+  /// Whether a family has registered at least one bundle id.
   func isRegistered(_ family: Text) -> Bool {
     bundleFamilies.values.contains { $0.utf8.elementsEqual(family) }
   }
 
-  /// Whether a family has registered a bundle id.
+  /// Whether a bundle id belongs to a family.
   func isOfFamily(_ family: Text, bundle: Text) -> Bool {
     bundleFamilies[TextKey(text: bundle)]?.utf8.elementsEqual(family) ?? false
   }
 
-  /// Applies a registration, which replaces an earlier one of the family as a whole.
+  /// Applies a registration. It replaces the family's previous registration entirely.
   func add(_ app: AppRegistered) {
     for (bundle, family) in bundleFamilies where family == app.appFamilyID {
       bundleFamilies[bundle] = nil
@@ -62,6 +62,6 @@ final class AppCatalogue {
     families[symbols.symbol(app.appFamilyID)] = DeclaredProducts(areConsumable)
   }
 
-  /// What a family declares; nil where any product is taken.
+  /// The products that a family declares; nil if it declares none, which allows any product.
   func products(of family: Symbol) -> DeclaredProducts? { families[family] }
 }

@@ -1,17 +1,17 @@
-// Apps, price lists, exchange rates and trust: what operators have declared.
+// What operators have declared: apps, price lists, exchange rates and trust.
 import Base
 import JSON
 import Ledger
 import Revenue
 
-/// Writes declarations, and keeps the price lists that the rules ask for.
+/// Writes declarations to the database, and keeps the price lists in memory for the pricing rules.
 final class DeclarationTable {
   private let database: Database
   private let symbols: StringInterner
-  /// Where rows go; nil where declarations are only read.
+  /// Writes the rows; nil if declarations are only read.
   private let rows: RowWriter?
   private(set) var priceList = PriceList()
-  /// Whether a price list was declared in this run, so that earlier sales may get a price.
+  /// Whether this run has seen a new price list, which may give earlier sales a price.
   private(set) var hasNewPrices = false
   private var isLoaded: Bool
 
@@ -24,7 +24,7 @@ final class DeclarationTable {
 
   // MARK: Apps
 
-  /// Writes an app family; a later registration replaces the earlier one as a whole.
+  /// Writes an app family. A registration replaces the previous one entirely.
   func add(
     _ app: AppRegistered, data: Text, position: Int
   ) throws(DatabaseError) {
@@ -48,7 +48,7 @@ final class DeclarationTable {
 
   // MARK: Prices
 
-  /// Writes a price list. Entries that no rule can read are left out: the importer refuses them.
+  /// Writes a price list. Skips entries that the rules cannot parse; the importer rejects such entries.
   func add(_ prices: PricesDeclared, position: Int) throws(DatabaseError) {
     try load()
     guard let rows else { return }
@@ -82,7 +82,7 @@ final class DeclarationTable {
     hasNewPrices = true
   }
 
-  /// The price lists, those of earlier runs included.
+  /// All price lists, including those of earlier runs.
   func sortedPriceList() throws(DatabaseError) -> PriceList {
     try load()
     priceList.sort()
@@ -111,7 +111,7 @@ final class DeclarationTable {
 
   // MARK: Rates
 
-  /// Writes exchange rates; they are read when a report asks for a currency (rule R10).
+  /// Writes exchange rates. A report reads them when it converts to a currency (rule R10).
   func add(_ rates: RatesDeclared, position: Int) throws(DatabaseError) {
     guard let rows else { return }
     try rows.drain()
@@ -136,7 +136,7 @@ final class DeclarationTable {
 
   // MARK: Trust
 
-  /// Writes whom verification trusts from an event on.
+  /// Writes which hosts and certificates verification trusts, starting at an event.
   func add(_ trust: TrustDeclared, data: Text, position: Int) throws(DatabaseError) {
     try rows?.drain()
     let insert = try database.prepare("INSERT INTO trust_declarations VALUES(?, ?, ?, ?, ?)")

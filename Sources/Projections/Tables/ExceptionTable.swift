@@ -1,8 +1,8 @@
-// The exceptions of a fold, each once.
+// The table `exceptions`, without duplicates.
 import Ledger
 import Revenue
 
-/// Writes exceptions as they are found, and no one twice.
+/// Writes exceptions as they are found, and skips those already recorded.
 final class ExceptionTable: ExceptionSink {
   private struct Key: Hashable {
     var type: Int8
@@ -46,7 +46,7 @@ final class ExceptionTable: ExceptionSink {
   func add(
     _ type: ExceptionType, sale: Sale, detail: Text, position: Int
   ) throws(DatabaseError) {
-    // Those of pending sales are not facts yet: reports compute what they need of them.
+    // Exceptions of pending sales are not facts yet. Reports compute the ones they need.
     if sale.isPending { return }
     let key = Key(
       type: type.rawValue, sale: sale.id, environment: .none, bundle: .none,

@@ -1,20 +1,20 @@
-// Uploads that have no final answer of the App Store yet, and which of them wait for one.
+// Uploads without a final answer from the App Store, and which of them are waiting for one.
 import Ledger
 
-/// Keeps the uploads without a final answer. Most are answered at once and never reach the table.
+/// Keeps uploads without a final answer. Most are answered at once and never reach the table.
 final class OpenUploads {
   private struct Entry {
     var receipt: Int32
-    /// Whether the local check found nothing that speaks against asking the App Store.
+    /// Whether the local check found no reason not to ask the App Store.
     var isAccepted = false
-    /// Whether it is recorded that the App Store could not be reached.
+    /// Whether an event records that the App Store could not be reached.
     var isUnreachable = false
-    /// Whether the App Store has refused for good, without a final status.
+    /// Whether the App Store has refused permanently, without a final status.
     var isRefused = false
 
     mutating func note(_ result: ReceiptVerifiedView) {
       switch (result.authority, result.outcome) {
-      // A check that could not decide leaves it to the App Store.
+      // A local check that could not decide leaves the decision to the App Store.
       case (.local, .valid), (.local, .unreachable): isAccepted = true
       case (.local, .invalid): isAccepted = false
       case (.appStore, .invalid): isRefused = true
@@ -26,7 +26,7 @@ final class OpenUploads {
 
   private let rows: RowWriter
   private var entries: [Int: Entry] = [:]
-  /// The upload that came last, which need not go through the dictionary.
+  /// The newest upload, kept outside the dictionary to save a lookup.
   private var last: (position: Int, entry: Entry)?
   private let insert: RowTarget
   private let update: RowTarget
@@ -35,7 +35,7 @@ final class OpenUploads {
   init(_ rows: RowWriter) throws(DatabaseError) {
     self.rows = rows
     insert = try rows.target("INSERT INTO open_uploads", valueCount: 5)
-    // An upload may change twice in one batch: each row is a statement of its own.
+    // An upload may change twice in one batch, so each row runs as a separate statement.
     update = try rows.target(
       reading: """
         UPDATE open_uploads SET is_accepted = coalesce(c0, is_accepted),
@@ -53,7 +53,7 @@ final class OpenUploads {
     last = (position, Entry(receipt: receipt))
   }
 
-  /// Notes a result of the upload at a position.
+  /// Records a verification result for the upload it names. A final result closes the upload.
   func note(_ result: ReceiptVerifiedView, isFinal: Bool) throws(DatabaseError) {
     let position = result.upload
     if isFinal { return try close(position) }
@@ -83,7 +83,7 @@ final class OpenUploads {
     }
   }
 
-  /// Hands those to the table that came before a position.
+  /// Writes the open uploads before a position to the table, and forgets them.
   func store(before limit: Int = .max) throws(DatabaseError) {
     if let open = last, open.position < limit {
       entries[open.position] = open.entry

@@ -4,7 +4,7 @@ import Base
 import JSON
 import Ledger
 
-/// Keeps, for each pending receipt, what its file holds, in the shape of a reply.
+/// Stores the contents of each pending receipt's file, in the shape of a reply.
 struct PendingReceipts {
   private let database: Database
   private let readEvent: EventAccess
@@ -14,7 +14,7 @@ struct PendingReceipts {
     self.readEvent = readEvent
   }
 
-  /// Adds those that have become pending, and removes those that have an answer.
+  /// Adds receipts that have become pending, and removes those that have been answered.
   func update(
     added: [(number: Int32, upload: Int)], removed: [Int32]
   ) throws(ProjectionError) {
@@ -40,7 +40,8 @@ struct PendingReceipts {
   ) throws(ProjectionError) {
     let line: [UInt8]
     do throws(LedgerError) { line = try readEvent(position) } catch { throw .ledger(error) }
-    // Of a receipt that can't be read, which no upload over HTTP leaves, nothing is known until it is answered.
+    // If the receipt can't be read, nothing is known about it until the App Store answers. No upload over HTTP leaves
+    // such a receipt.
     guard let file = Self.file(of: line) else { return }
     do throws(DatabaseError) {
       insert.bind(1, Int(receipt))
@@ -50,7 +51,7 @@ struct PendingReceipts {
     } catch { throw .database(error) }
   }
 
-  /// The receipt that an upload's event holds, its signature unchecked; nil where it is none that can be read.
+  /// The receipt in an upload's event, with its signature unchecked; nil if it can't be read.
   static func file(of line: [UInt8]) -> Receipt? {
     line.withUnsafeBytes { bytes in
       guard let event = EventLine(bytes),
@@ -61,7 +62,7 @@ struct PendingReceipts {
     }
   }
 
-  /// The receipt file's purchases in the shape of a reply, so that one reader serves both.
+  /// The receipt file's purchases in the shape of a reply, so that one reader handles both.
   static func reply(of file: Receipt) -> [UInt8] {
     var writer = JSONWriter()
     writer.beginObject()
@@ -98,14 +99,14 @@ struct PendingReceipts {
     text("is_trial_period", purchase.isTrialPeriod ? "true" : nil)
     text("is_in_intro_offer_period", purchase.isInIntroOfferPeriod ? "true" : nil)
     text("promotional_offer_id", purchase.promotionalOfferID)
-    // No reply has it: the type of product as the receipt's attribute 1707 numbers them.
+    // Replies have no such field. It is the product type as numbered in the receipt's attribute 1707.
     text("product_type", purchase.productType.map { String($0) })
     writer.endObject()
   }
 }
 
 extension PendingEnvironment {
-  /// SQL: a receipt's environment as text; where only the file can name it, from the file. The query reads
+  /// SQL: a receipt's environment as text, taken from the file if only the file names one. The query must read
   /// `receipts r LEFT JOIN pending_receipts q ON q.receipt = r.id`.
   static let ofReceiptSQL =
     "coalesce(nullif(\(storedSQL), 'Unknown'), q.environment, \(storedSQL))"

@@ -1,9 +1,9 @@
-// The receipts of a fold: what is known of each, across all its uploads.
+// The table `receipts`: what is known about each receipt from all its uploads.
 import JSON
 import Ledger
 import Revenue
 
-/// What became of a receipt.
+/// The state of a receipt.
 enum ReceiptState: Int8, CaseIterable {
   case pending, valid, invalid, unavailable
 
@@ -18,9 +18,9 @@ enum ReceiptState: Int8, CaseIterable {
   }
 }
 
-/// A receipt. Texts belong to the fold's arena.
+/// A receipt. The fold's arena owns its texts.
 struct ReceiptRecord {
-  /// Its number, from 0 in the order of first upload.
+  /// Receipts are numbered from 0 in the order of their first upload.
   var number: Int32 = -1
   var receiptID: Text
   var appFamily: Symbol
@@ -41,28 +41,28 @@ struct ReceiptRecord {
   var isFinal = false
   var createdAtMs: Int64
   var updatedAtMs: Int64
-  /// The newest upload.
+  /// The position of the newest upload.
   var lastUpload = -1
-  /// The event with the newest final reply, valid or not, or −1.
+  /// The event with the newest final reply, whether valid or invalid, or −1.
   var answerPosition = -1
-  /// The result of its own newest verification, and the first fraud of any of its uploads.
+  /// The fraud that the receipt's own verifications prove, and the first fraud proved for any of its uploads.
   var ownFraud = Fraud.none
   var uploadFraud = Fraud.none
-  /// Whether the table of pending receipts has it.
+  /// Whether the receipt has a row in `pending_receipts`.
   var isStoredAsPending = false
-  /// The stored value of `isFinal`; nil where it has no row.
+  /// The stored value of `isFinal`; nil if the receipt has no row.
   var storedIsFinal: Bool?
   var isChanged = true
 
-  /// Whether it was verified locally and is pending (rule R1).
+  /// Whether the receipt was verified locally and is pending (rule R1).
   var isPending: Bool { isLocallyValid && !isFinal }
 
-  /// Applies what a verification proves; the first proof since a valid reply counts.
+  /// Applies the verdict of a verification. The first proof of fraud counts until a reply without one clears it.
   mutating func note(ownFraud fraud: Fraud) {
     if fraud.reason == .none || ownFraud.reason == .none { ownFraud = fraud }
   }
 
-  /// Why the receipt is no genuine one: what was found first.
+  /// Why the receipt is fraudulent: the earlier of the two verdicts.
   var fraudReason: Symbol {
     if ownFraud.reason == .none { return uploadFraud.reason }
     if uploadFraud.reason == .none { return ownFraud.reason }
@@ -70,7 +70,7 @@ struct ReceiptRecord {
   }
 }
 
-/// A verdict of fraud, and the event that gave it.
+/// A fraud verdict and the position of the event that gave it.
 struct Fraud {
   var reason: Symbol
   var position: Int
@@ -78,19 +78,19 @@ struct Fraud {
   static let none = Fraud(reason: .none, position: -1)
 }
 
-/// Receipts by their ids. Those that the database has are fetched when they are met.
+/// Receipts by id. Receipts already in the database are fetched when first needed.
 final class ReceiptTable {
   private let arena: TextArena
   private let database: Database
   private let isFresh: Bool
   private let receipts = ChunkedArray<ReceiptRecord>()
-  /// Places in `receipts` by id and, where they differ, by number.
+  /// Indexes into `receipts` by receipt id and, where number and index differ, by number.
   private let places = HashIndex()
   private var placesByNumber: [Int32: Int] = [:]
   private var nextNumber: Int32
-  /// For rows whose `is_final` is new or changes, and for all others.
+  /// The first is for rows whose `is_final` is new or changes, the second for all others.
   private var targets: [RowTarget?] = [nil, nil]
-  /// How many receipts `storeSettled` has looked at.
+  /// How many receipts `storeSettled` has processed.
   private var settledCount = 0
   private lazy var selectByID = Result { () throws(DatabaseError) in
     try database.prepare(
@@ -114,7 +114,7 @@ final class ReceiptTable {
     nextNumber = isFresh ? 0 : Int32(try database.integer("SELECT max(id) + 1 FROM receipts") ?? 0)
   }
 
-  /// The number of the receipt with this id, if it was seen before.
+  /// The number of the receipt with this id; nil if it is new.
   func find(_ receiptID: Text) throws(DatabaseError) -> Int32? {
     if let place = places.find(receiptID.placeHash(), { receipts[$0].receiptID.equals(receiptID) })
     {
@@ -128,7 +128,7 @@ final class ReceiptTable {
     return try statement.step() ? receipts[takeIn(statement)].number : nil
   }
 
-  /// Adds a receipt; its texts must be of the arena.
+  /// Adds a receipt. The arena must own its texts.
   func add(_ receipt: ReceiptRecord) -> Int32 {
     var receipt = receipt
     receipt.number = nextNumber
@@ -139,13 +139,13 @@ final class ReceiptTable {
 
   private func place(_ receipt: ReceiptRecord) -> Int {
     places.insert(receipt.receiptID.placeHash(), receipts.count)
-    // A fold from nothing meets receipts in the order of their numbers.
+    // A fold from nothing sees receipts in the order of their numbers.
     if !isFresh { placesByNumber[receipt.number] = receipts.count }
     receipts.append(receipt)
     return receipts.count - 1
   }
 
-  /// Changes a receipt that was seen before.
+  /// Changes a known receipt.
   func update(
     _ number: Int32, _ change: (inout ReceiptRecord) -> Void
   ) throws(DatabaseError) {
@@ -155,17 +155,17 @@ final class ReceiptTable {
     }
   }
 
-  /// Whether a receipt that was seen before is a transaction receipt.
+  /// Whether a known receipt is a transaction receipt.
   func isTransactionStyle(_ number: Int32) throws(DatabaseError) -> Bool {
     receipts[try place(of: number)].isTransactionStyle
   }
 
-  /// The bundle of a receipt that was seen before.
+  /// The bundle of a known receipt.
   func bundle(of number: Int32) throws(DatabaseError) -> Symbol {
     receipts[try place(of: number)].bundle
   }
 
-  /// The app family of a receipt that was seen before.
+  /// The app family of a known receipt.
   func appFamily(of number: Int32) throws(DatabaseError) -> Symbol {
     receipts[try place(of: number)].appFamily
   }
@@ -176,7 +176,8 @@ final class ReceiptTable {
     return try fetch(number)
   }
 
-  /// Hands out those that have become pending, with their first upload, and those that no longer are.
+  /// Returns the receipts that have become pending, each with its first upload, and those that are no longer pending.
+  /// Marks both as stored.
   func takePendingChanges() -> (added: [(number: Int32, upload: Int)], removed: [Int32]) {
     var added: [(number: Int32, upload: Int)] = []
     var removed: [Int32] = []
@@ -230,12 +231,12 @@ final class ReceiptTable {
     return place(receipt)
   }
 
-  /// Writes what has changed.
+  /// Writes the receipts that have changed.
   func store(_ rows: RowWriter) throws(DatabaseError) {
     for place in receipts.indices where receipts[place].isChanged { try write(place, rows) }
   }
 
-  /// Writes those receipts, in their order, that no event since a position has changed.
+  /// Writes, in order, the receipts first seen before a position that no event since then has changed.
   func storeSettled(before position: Position, _ rows: RowWriter) throws(DatabaseError) {
     while settledCount < receipts.count, receipts[settledCount].firstPosition < position {
       if receipts[settledCount].lastPosition < position { try write(settledCount, rows) }
@@ -243,7 +244,7 @@ final class ReceiptTable {
     }
   }
 
-  /// Writes those again that have changed since they were written, but not since a position.
+  /// Rewrites receipts that have changed since they were written, but not since a position.
   func storeAgain(before position: Position, _ rows: RowWriter) throws(DatabaseError) {
     for place in 0..<settledCount
     where receipts[place].isChanged && receipts[place].lastPosition < position {
@@ -265,8 +266,8 @@ final class ReceiptTable {
   private func target(
     of receipt: ReceiptRecord, _ rows: RowWriter
   ) throws(DatabaseError) -> RowTarget {
-    // The index of the open ones is not touched where it would not change. A fold from nothing may write a receipt
-    // twice, and the later state must come last.
+    // If `is_final` stays the same, leaving it out of the upsert avoids touching its index. A fold from nothing may
+    // write a receipt twice, and the later state must win.
     let isFinalStays = !isFresh && receipt.isFinal == receipt.storedIsFinal
     let index = isFinalStays ? 1 : 0
     if let known = targets[index] { return known }
@@ -277,7 +278,7 @@ final class ReceiptTable {
     return target
   }
 
-  /// What events change about a receipt, but for `is_final`, which has an index.
+  /// The columns that events change, except `is_final`, which is indexed.
   private static let changing = [
     "environment", "state", "fraud_reason", "country", "user", "uploads", "purchases",
     "last_position", "reply_position", "is_locally_valid", "updated_at_ms", "last_upload",

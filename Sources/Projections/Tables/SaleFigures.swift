@@ -1,17 +1,17 @@
-// What the journal takes from a sale, in 48 bytes: a report of revenue reads these instead of whole rows.
+// The figures that a sale's journal lines need, in 48 bytes. Revenue reports read these instead of whole rows.
 import Revenue
 
-/// The figures of a sale that its lines consist of, without its texts.
+/// The figures that a sale contributes to its lines, without its texts.
 struct SaleFigures: Equatable {
   var saleDateMs: Int64
-  /// Of one unit; 0 where there is no price.
+  /// The price of one unit; 0 if there is none.
   var priceMicros: Int64
   var firstPosition: Int64
   var environment: Symbol
   var bundle: Symbol
   var product: Symbol
   var country: Symbol
-  /// The symbol of the price's currency; none where there is no price.
+  /// The symbol of the price's currency; `.none` if there is no price.
   var currency: Symbol
   var quantity: Int8
   var kind: SaleKind
@@ -38,10 +38,10 @@ struct SaleFigures: Equatable {
 
   /// The size of one sale's figures.
   static let byteCount = 48
-  /// How many sales share a row: with its header it just fits a page of 8 KiB.
+  /// How many sales share a row. A full row with its header just fits in a page of 8 KiB.
   static let rowCapacity = 168
 
-  /// Little-endian integers, without gaps, in the order of this declaration.
+  /// Writes the properties as little-endian integers, without gaps, in the order of their declarations.
   func write(to bytes: UnsafeMutableRawPointer) {
     bytes.storeBytes(of: saleDateMs.littleEndian, as: Int64.self)
     bytes.storeBytes(of: priceMicros.littleEndian, toByteOffset: 8, as: Int64.self)
@@ -57,7 +57,7 @@ struct SaleFigures: Equatable {
     bytes.storeBytes(of: trust.rawValue, toByteOffset: 47, as: Int8.self)
   }
 
-  /// Reads what `write` has written; nil where another program has put in what no amount can be made of.
+  /// Reads the bytes that `write` produces; nil if another program has stored values that yield no valid amount.
   init?(_ bytes: UnsafeRawPointer) {
     saleDateMs = Int64(littleEndian: bytes.loadUnaligned(as: Int64.self))
     priceMicros = Int64(littleEndian: bytes.loadUnaligned(fromByteOffset: 8, as: Int64.self))

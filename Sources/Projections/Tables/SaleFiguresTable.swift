@@ -1,8 +1,8 @@
-// The table `sale_figures`: what reports of revenue read of all sales, packed into few rows.
+// The table `sale_figures`: what revenue reports read about all sales, packed into few rows.
 import Revenue
 
-/// Writes the figures of sales, and reads them all. Row `n` holds those of the sales from
-/// `n × SaleFigures.rowCapacity` on, in the order of their numbers, without gaps.
+/// Writes the figures of sales, and reads all of them. Row `n` holds the figures of the sales from number `n ×
+/// SaleFigures.rowCapacity` on, in numerical order, without gaps.
 struct SaleFiguresTable {
   private let database: Database
   private var target: RowTarget?
@@ -12,12 +12,12 @@ struct SaleFiguresTable {
 
   // MARK: Writing
 
-  /// Notes the figures of a sale that has changed, or is new.
+  /// Queues the figures of a new or changed sale.
   mutating func add(_ figures: SaleFigures, ofSale number: Int) {
     changed.append((number, figures))
   }
 
-  /// Writes what was noted into the rows that are there.
+  /// Merges the queued figures into the existing rows.
   mutating func store(_ rows: RowWriter) throws(DatabaseError) {
     if changed.isEmpty { return }
     let capacity = SaleFigures.rowCapacity
@@ -48,7 +48,7 @@ struct SaleFiguresTable {
     changed.removeAll(keepingCapacity: true)
   }
 
-  /// Writes those of all sales, where there is nothing yet.
+  /// Writes the figures of all sales into an empty table.
   mutating func storeAll(
     _ sales: SaleStore, _ rows: RowWriter, currency: (Currency) -> Symbol
   ) throws(DatabaseError) {
@@ -88,8 +88,8 @@ struct SaleFiguresTable {
 
   // MARK: Reading
 
-  /// Calls `body` with the figures of every sale, by number, and of none that is not there; false, at the latest in
-  /// the end, where they are not those of all sales.
+  /// Calls `body` with the figures of each sale, by number, and never for a sale that does not exist. Returns false
+  /// if the table does not match the sales, possibly only after the last call.
   static func forEach(
     in database: Database, _ body: (_ sale: Int, SaleFigures) throws -> Void
   ) throws -> Bool {

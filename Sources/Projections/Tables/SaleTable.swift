@@ -1,4 +1,4 @@
-// Sales and their journal in the database.
+// The tables of sales, their transactions and their journal lines.
 import Ledger
 import Revenue
 
@@ -11,9 +11,9 @@ final class SaleTable: SaleSource {
   private var transactionTarget: RowTarget?
   private var lineTarget: RowTarget?
   private var figures: SaleFiguresTable
-  /// Receives each sale that is written; nil where it is not needed.
+  /// Receives each sale that is written; nil if not needed.
   var additional: AdditionalFold?
-  /// How many sales `storeSettled` has looked at.
+  /// How many sales `storeSettled` has processed.
   private var settledCount = 0
   private lazy var selectByKey = Result { () throws(DatabaseError) in
     try database.prepare(
@@ -67,7 +67,7 @@ final class SaleTable: SaleSource {
     if try statement.step() { _ = try takeIn(statement, store) }
   }
 
-  /// Puts the sale of a number into the store; nil where there is none.
+  /// Fetches the sale with this number into the store and returns its place there; nil if there is none.
   func fetch(id: Int, into store: SaleStore) throws(DatabaseError) -> Int? {
     let statement = try database.prepare("SELECT \(Self.columns) FROM sales WHERE id = ?")
     statement.bind(1, id)
@@ -85,7 +85,7 @@ final class SaleTable: SaleSource {
     while try statement.step() { _ = try takeIn(statement, store) }
   }
 
-  /// Fetches the sales that a price list could price: those that have no price of their own.
+  /// Fetches the sales that a price list could price: those without a price from another source.
   func fetchUnpriced(into store: SaleStore) throws(DatabaseError) {
     let statement = try database.prepare(
       "SELECT \(Self.columns) FROM sales WHERE kind = 0 AND price_basis IN (?, ?)")
@@ -94,7 +94,7 @@ final class SaleTable: SaleSource {
     while try statement.step() { _ = try takeIn(statement, store) }
   }
 
-  /// All sales, by number, with texts in `arena`; without aliases and lines.
+  /// All sales in numerical order, with texts in `arena`, but without aliases and lines.
   func all(_ arena: TextArena) throws(DatabaseError) -> [Sale] {
     let rows = try database.prepare("SELECT \(Self.columns) FROM sales ORDER BY id")
     var result: [Sale] = []
@@ -102,7 +102,7 @@ final class SaleTable: SaleSource {
     return result
   }
 
-  /// Returns the sale's place in the store.
+  /// Adds a row's sale to the store and returns its place there.
   private func takeIn(_ row: Statement, _ store: SaleStore) throws(DatabaseError) -> Int? {
     let key = SaleKey(
       environment: Symbol(row.integer(1)), bundle: Symbol(row.integer(2)),
@@ -174,7 +174,7 @@ final class SaleTable: SaleSource {
 
   // MARK: Writing
 
-  /// Writes the sales that have changed, with their transactions and their lines.
+  /// Writes the changed sales with their transactions and lines.
   func store(_ sales: SaleStore, _ rows: RowWriter) throws(DatabaseError) {
     for place in sales.sales.indices where sales.sales[place].isChanged {
       try write(place, sales, rows)
@@ -186,7 +186,7 @@ final class SaleTable: SaleSource {
     }
   }
 
-  /// Writes those sales, in their order, that were first seen before a position and have not changed since.
+  /// Writes, in order, the sales first seen before a position that have not changed since.
   func storeSettled(
     _ sales: SaleStore, before position: Position, _ rows: RowWriter
   ) throws(DatabaseError) {
@@ -198,7 +198,7 @@ final class SaleTable: SaleSource {
     }
   }
 
-  /// Writes those again that have changed since they were written, but not since a position.
+  /// Rewrites sales that have changed since they were written, but not since a position.
   func storeAgain(
     _ sales: SaleStore, before position: Position, _ rows: RowWriter
   ) throws(DatabaseError) {
@@ -236,7 +236,7 @@ final class SaleTable: SaleSource {
     return made
   }
 
-  /// What later observations and price lists change about a sale; the first observation has fixed the rest.
+  /// The columns that later observations and price lists change. The first observation fixes the others.
   private static let changing = [
     "country", "country_position", "user", "user_position", "unit_price_micros", "currency",
     "price_basis", "price_position", "price_problem", "is_upgraded", "cancellation_state",
@@ -277,7 +277,7 @@ final class SaleTable: SaleSource {
 
   private func unlessLeast(_ value: Int64) -> Int64? { value == .min ? nil : value }
 
-  /// Besides the sale's own transaction, which is in its row.
+  /// Writes new aliases, except the sale's own transaction, which is in the sale's row.
   private func storeTransactions(
     of place: Int, _ sales: SaleStore, _ rows: RowWriter
   ) throws(DatabaseError) {
@@ -295,7 +295,7 @@ final class SaleTable: SaleSource {
     }
   }
 
-  /// A sale's lines only grow in number: a new write replaces what was there.
+  /// Writes all lines of a sale. Their number never shrinks, so replacing the old rows is enough.
   private func writeLines(
     of sale: Sale, _ sales: SaleStore, _ rows: RowWriter
   ) throws(DatabaseError) {

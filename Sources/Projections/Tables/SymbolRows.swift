@@ -1,8 +1,8 @@
-// Symbols in the database: the table `symbols`.
+// The table `symbols`.
 import Revenue
 
 extension StringInterner {
-  /// Reads the symbols of a database that are not here yet.
+  /// Loads the symbols of a database that are not in memory yet.
   func load(from database: Database) throws(DatabaseError) {
     let statement = try database.prepare("SELECT text FROM symbols WHERE id >= ? ORDER BY id")
     statement.bind(1, count)
@@ -10,14 +10,14 @@ extension StringInterner {
   }
 }
 
-/// Writes symbols that the database does not have.
+/// Writes the symbols that the database does not have yet.
 struct SymbolRows {
   private let symbols: StringInterner
-  /// How many are in the database already.
+  /// How many symbols the database has.
   private var storedCount: Int
   private var target: RowTarget?
 
-  /// - Parameter symbols: as they were loaded from the database, without any other.
+  /// - Parameter symbols: exactly the symbols loaded from the database.
   init(_ symbols: StringInterner) {
     self.symbols = symbols
     storedCount = symbols.count

@@ -1,10 +1,10 @@
-// The uploads of a fold, and what they tell about the sales that their verifications will show.
+// The table `uploads`, and the evidence that uploads give for the sales in their verifications.
 import Base
 import JSON
 import Ledger
 import Revenue
 
-/// Writes uploads as they come and finds them again when a verification names them.
+/// Writes uploads as they arrive, and finds them again when a verification refers to them.
 final class UploadTable {
   private struct Recent {
     var receipt: Int32
@@ -21,13 +21,13 @@ final class UploadTable {
     try database.prepare(
       "SELECT receipt, occurred_at_ms, country, user, metadata FROM uploads WHERE position = ?")
   }
-  /// Uploads that await their first verification: most are followed by it at once.
+  /// Uploads waiting for their first verification, which usually follows at once.
   private var recent: [Int: Recent] = [:]
   private static let recentLimit = 4096
-  /// Their metadata, of which hostile ones are large.
+  /// The total size of their metadata, which a hostile client can make large.
   private var recentBytes = 0
   private static let recentBytesMax = 16 << 20
-  /// The upload that came last, which need not go through the dictionary.
+  /// The newest upload, kept outside the dictionary to save a lookup.
   private var last: (position: Int, upload: Recent)?
 
   init(_ database: Database, _ rows: RowWriter) throws(DatabaseError) {
@@ -86,8 +86,8 @@ final class UploadTable {
     return upload
   }
 
-  /// One that the database has. The statement is reset before this returns: after that rows may be written by
-  /// another thread and on the same connection.
+  /// Fetches an upload from the database. Resets the statement before returning, because another thread may then
+  /// write rows on the same connection.
   private func fetch(_ position: Int) throws(DatabaseError) -> Recent? {
     try rows.drain()
     let statement = try select.get()
@@ -101,7 +101,7 @@ final class UploadTable {
       metadata: Array(statement.bytes(4)))
   }
 
-  /// Calls `body` with the receipt and the evidence of an upload; nil where there is no such upload.
+  /// Calls `body` with an upload's receipt and evidence; returns nil if there is no such upload.
   func withEvidence<Result>(
     at position: Int,
     _ body: (Int32, UploadEvidence) throws(ProjectionError) -> Result
@@ -124,7 +124,7 @@ final class UploadTable {
 }
 
 extension RowWriter {
-  /// Adds a string of an event, unescaped.
+  /// Adds a string from an event, unescaped.
   fileprivate func add(text: JSONString?) {
     if let text, text.hasEscapes {
       withText(text.bytes) { add(text: $0) }
@@ -135,7 +135,7 @@ extension RowWriter {
 }
 
 extension SHA256Digest {
-  /// A number for an index: the digest's first four bytes.
+  /// The digest's first four bytes, as a number to index by.
   var indexHash: Int64 {
     withUnsafeBytes { Int64(Int32(littleEndian: $0.loadUnaligned(as: Int32.self))) }
   }

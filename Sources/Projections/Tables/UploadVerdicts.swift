@@ -1,4 +1,4 @@
-// Verdicts of fraud on uploads: the first of each, with the event that gave it.
+// The table `upload_verdicts`: the first fraud verdict on each upload, with the event that gave it.
 
 /// Writes verdicts as they are found.
 struct UploadVerdicts {
@@ -7,11 +7,11 @@ struct UploadVerdicts {
 
   init(_ rows: RowWriter) throws(DatabaseError) {
     self.rows = rows
-    // Events come in order: the first verdict is the one that holds.
+    // Events come in order, and the first verdict holds.
     target = try rows.target("INSERT OR IGNORE INTO upload_verdicts", valueCount: 4)
   }
 
-  /// Writes a verdict, unless the upload has one.
+  /// Writes a verdict, unless the upload already has one.
   func add(upload: Int, receipt: Int32, _ fraud: Fraud) throws(DatabaseError) {
     rows.begin(target)
     rows.add(upload)

@@ -1,7 +1,7 @@
-// The users of a fold: their numbers, and when they were seen.
+// The table `users`: each user's number, count of uploads, and first and last upload.
 import Revenue
 
-/// Users by their identifiers. Those that the database has are fetched when they are met.
+/// Users by identifier. Users already in the database are fetched when first needed.
 final class UserTable {
   private struct User {
     var number: Int32
@@ -16,7 +16,7 @@ final class UserTable {
   private let database: Database
   private let isFresh: Bool
   private let users = ChunkedArray<User>()
-  /// Places in `users` by identifier and, where they differ, by number.
+  /// Indexes into `users` by identifier and, where number and index differ, by number.
   private let places = HashIndex()
   private var placesByNumber: [Int32: Int] = [:]
   private var nextNumber: Int32
@@ -35,7 +35,7 @@ final class UserTable {
     nextNumber = isFresh ? 0 : Int32(try database.integer("SELECT max(id) + 1 FROM users") ?? 0)
   }
 
-  /// The number of a user, a new one where it has none.
+  /// The number of a user. A new user gets the next number.
   func number(of identifier: Text) throws(DatabaseError) -> Int32 {
     let hash = identifier.placeHash()
     if let place = places.find(hash, { users[$0].identifier.equals(identifier) }) {
@@ -45,7 +45,7 @@ final class UserTable {
     var user = User(number: nextNumber, identifier: kept)
     if try !fetch(&user) { nextNumber += 1 }
     places.insert(hash, users.count)
-    // A fold from nothing meets users in the order of their numbers.
+    // A fold from nothing sees users in the order of their numbers.
     if !isFresh { placesByNumber[user.number] = users.count }
     users.append(user)
     return user.number
@@ -89,7 +89,7 @@ final class UserTable {
     return kept
   }
 
-  /// Writes what has changed.
+  /// Writes the users that have changed.
   func store(_ rows: RowWriter) throws(DatabaseError) {
     for place in users.indices where users[place].isChanged {
       let user = users[place]

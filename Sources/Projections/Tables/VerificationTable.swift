@@ -1,10 +1,10 @@
-// The verifications: a row for each, and what its result means for the receipt and the uploads it is about.
+// The table `verifications`, and what each result changes about its receipt and upload.
 import AppStore
 import JSON
 import Ledger
 import Revenue
 
-/// Writes verifications as they come, and keeps the state of the receipts that they decide.
+/// Writes verifications as they come, and updates the state of the receipts that they are about.
 final class VerificationTable {
   private let rows: RowWriter
   private let target: RowTarget
@@ -18,7 +18,7 @@ final class VerificationTable {
 
   /// - Parameters:
   ///   - keeper: keeps a text until the next event.
-  ///   - answerTimes: receives final replies; nil where they are not needed.
+  ///   - answerTimes: receives final replies; nil if not needed.
   init(
     _ rows: RowWriter, _ symbols: StringInterner, _ keeper: TextKeeper, _ receipts: ReceiptTable,
     _ openUploads: OpenUploads, _ answerTimes: AnswerTimes?
@@ -33,7 +33,7 @@ final class VerificationTable {
     target = try rows.target("INSERT INTO verifications", valueCount: 15)
   }
 
-  /// Writes a row.
+  /// Writes a row for a verification.
   func add(
     _ result: ReceiptVerifiedView, _ event: EventLine, receipt: Int32, environment: Symbol,
     occurredAtMs: Int64, requestDateMs: Int64?, replyPosition: Int
@@ -59,7 +59,7 @@ final class VerificationTable {
     try rows.end()
   }
 
-  /// Notes that an upload is a fraud, as history shows.
+  /// Records that an upload is fraudulent, as earlier events prove.
   func convict(
     _ number: Int32, _ result: ReceiptVerifiedView, _ reason: FraudReason, _ event: EventLine
   ) throws(DatabaseError) {
@@ -70,12 +70,12 @@ final class VerificationTable {
     }
   }
 
-  /// What a verification's result means for its receipt.
+  /// Applies a verification's result to its receipt and upload.
   func settle(
     _ result: ReceiptVerifiedView, _ number: Int32, _ environment: Symbol, _ event: EventLine,
     purchases: Int?, replyPosition: Int
   ) throws(DatabaseError) {
-    // After a reply about something else the receipt is still pending, whatever the status.
+    // A reply that is not about this receipt leaves it pending, whatever the status.
     let isFinal =
       result.authority == .appStore && result.outcome != .unreachable
       && ReplyStatus.isFinal(result.status)
