@@ -1,14 +1,14 @@
-// Which lines of the journal two states of the same books have differently, and the events behind that.
+// The journal lines that differ between two states of the same books, and the events behind each difference.
 import AppStore
 package import Ledger
 package import Revenue
 
-/// The journal of one environment before and after, line by line. Both databases must be of the same log and the
-/// same versions: then a sale has the same number in both.
+/// The journal of one environment before and after, line by line. Both databases must be of the same log and the same
+/// versions, so that a sale has the same number in both.
 package struct JournalDifference: Sendable {
   package enum Change: String, Sendable { case added, removed, changed }
 
-  /// What of a line bears on revenue.
+  /// The parts of a line that affect revenue.
   package struct Line: Equatable, Sendable {
     package let dateMs: Int64
     /// `Sale`, `Return`, `Reversal`.
@@ -17,31 +17,31 @@ package struct JournalDifference: Sendable {
     package let saleKey: String
     package let productID: String
     package let kind: String
-    /// `ZZ` where unknown.
+    /// `ZZ` if unknown.
     package let countryCode: String
     package let quantity: Int64
     package let currency: Currency?
-    /// Signed; nil where unpriced.
+    /// Signed; nil if the sale is unpriced.
     package let amountMicros: Int64?
   }
 
   package struct Entry: Sendable {
     package let change: Change
-    /// Nil for one that was added.
+    /// Nil if the line was added.
     package let before: Line?
-    /// Nil for one that was removed.
+    /// Nil if the line was removed.
     package let after: Line?
-    /// The event that made the line.
+    /// The event that created the line.
     package let position: Position
-    /// The events since then that made it, or gave its sale its country or its price, in order: the upload or the
-    /// price list, and of an upload the verification by which the sale has it.
+    /// The events since the older state, in order, that created the line or gave its sale its country or price: the
+    /// upload or price list, and for an upload also the verification through which its data reached the sale.
     package fileprivate(set) var events: [Position]
-    /// What gave the sale the country and the price that it did not have before.
+    /// The events that gave the sale a country or price it did not have before.
     fileprivate let sources: Set<Position>
     fileprivate let place: Place
   }
 
-  /// A line among all lines: its sale's number, and its own among the sale's.
+  /// Identifies a line: the number of its sale, and its ordinal within the sale.
   fileprivate struct Place: Comparable {
     let sale: Int64
     let ordinal: Int64
@@ -51,13 +51,13 @@ package struct JournalDifference: Sendable {
     }
   }
 
-  /// By date, then by sale.
+  /// Sorted by date, then by sale.
   package let entries: [Entry]
 
-  /// Compares two databases, in memory that grows with what differs.
+  /// Compares two databases. Memory use grows with the number of differences.
   /// - Parameters:
-  ///   - environment: the one whose lines count, as the App Store names it.
-  ///   - isCancelled: asked for each line; true ends the work with `interrupted`.
+  ///   - environment: the environment whose lines are compared, as the App Store names it.
+  ///   - isCancelled: called for each line; if it returns true, the initializer throws `interrupted`.
   package init(
     from older: Database, to newer: Database,
     environment: String = EnvironmentName.production.description,
@@ -92,7 +92,7 @@ package struct JournalDifference: Sendable {
     }
   }
 
-  /// Goes through a journal line by line.
+  /// Reads a journal line by line.
   private struct LineCursor {
     struct Found {
       let place: Place
@@ -127,7 +127,7 @@ package struct JournalDifference: Sendable {
 
   // MARK: Events
 
-  /// Finds what gave a sale its country and its price.
+  /// Finds the events that gave a sale its country and price.
   private struct SaleSources {
     private let before: Statement
     private let after: Statement
@@ -138,13 +138,13 @@ package struct JournalDifference: Sendable {
       after = try newer.prepare(sql)
     }
 
-    /// What it has from elsewhere than before.
+    /// The events that gave the sale its country or price, if they differ from those before.
     func new(of sale: Int64) throws(DatabaseError) -> Set<Position> {
       let (old, new) = (try read(before, sale), try read(after, sale))
       return Set(new.indices.filter { old.isEmpty || old[$0] != new[$0] }.compactMap { new[$0] })
     }
 
-    /// Empty where there is no such sale.
+    /// Empty if there is no such sale.
     private func read(_ row: Statement, _ sale: Int64) throws(DatabaseError) -> [Position?] {
       row.reset()
       row.bind(1, sale)
@@ -153,8 +153,8 @@ package struct JournalDifference: Sendable {
     }
   }
 
-  /// Names the events of all lines. An upload may lie long before: its data reaches a sale with the App Store's
-  /// answer to it.
+  /// Sets the events of all entries. An upload may be much older than the change, because its data reaches a sale
+  /// only with the App Store's answer.
   private static func nameEvents(
     _ entries: inout [Entry], _ newer: Database, since: Position, _ isCancelled: () -> Bool
   ) throws {
@@ -194,7 +194,7 @@ package struct JournalDifference: Sendable {
     ReportColumn("position", .integer), ReportColumn("events", .list),
   ]
 
-  /// Writes the lines as rows.
+  /// Writes the entries as rows.
   package func write(to writer: any ReportWriter) throws {
     func text(_ text: String?) throws {
       guard var text, !text.isEmpty else { return try writer.write(.empty) }

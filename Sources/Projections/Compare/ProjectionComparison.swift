@@ -1,20 +1,20 @@
-// The current projections compared with those that the log gives now.
+// A comparison of the current projections with those that the log now produces.
 package import Ledger
 
 /// What a rebuild would change.
 package struct ProjectionComparison: Sendable {
-  /// How many events both have folded.
+  /// The number of events that both have folded.
   package let position: Position
-  /// Whether the current ones have the log's history.
+  /// Whether the current projections match the log's history.
   package let isOfThisLog: Bool
   package let versions: [ProjectionStatus.Version]
-  /// Tables and views whose definitions differ, by name; also indexes.
+  /// The names of tables, indexes and views whose definitions differ, sorted.
   package let definitions: [String]
-  /// All tables, by name.
+  /// All tables, sorted by name.
   package let tables: [TableDifference]
-  /// All views, by name; empty where they were not asked for.
+  /// All views, sorted by name; empty if the scope leaves them out.
   package let views: [TableDifference]
-  /// Nil where it was not asked for, or where there is no `journal_view` to read it from.
+  /// Nil if the scope leaves it out, or if there is no `journal_view` to read it from.
   package let revenue: RevenueDifference?
 
   package var isSameVersions: Bool { versions.allSatisfy(\.isCurrent) }
@@ -27,18 +27,19 @@ package struct ProjectionComparison: Sendable {
 }
 
 extension Projector {
-  /// What is compared besides the tables.
+  /// What to compare in addition to the tables.
   package enum ComparisonScope: Sendable {
-    /// Nothing: views follow from tables of the same versions.
+    /// Only the tables: with the same versions, the views follow from them.
     case tables
-    /// The views that people query, and the revenue of production.
+    /// Also the views that people query, and the revenue of production.
     case everything
   }
 
-  /// Builds the projections from nothing up to the position of those in use, compares the two, and removes what
-  /// it built: nothing is put in use. The current ones are read in one consistent state, even while others fold.
-  /// - Parameter rowLimit: the most rows kept for each table, and sales for each row.
-  /// - Returns: nil where no projections are in use.
+  /// Builds the projections from nothing up to the position of the current ones, compares the two, and removes what
+  /// it built. The current projections stay in use. They are read in one consistent state, even while events are
+  /// being folded into them.
+  /// - Parameter rowLimit: the maximum number of rows to keep for each table, and of sales for each row.
+  /// - Returns: nil if no projections are in use.
   package func compare(
     _ scope: ComparisonScope, rowLimit: Int = 10
   ) throws(ProjectionError) -> ProjectionComparison? {
@@ -50,7 +51,7 @@ extension Projector {
       if progress.position > reader.head.size { try reader.refresh() }
       let position = min(progress.position, reader.head.size)
       let scratch = try scratchFromNothing(at: position)
-      // The file goes with `scratch`.
+      // The file is removed when `scratch` is released.
       defer { withExtendedLifetime(scratch) {} }
       return try compare(older, scratch.path, progress, scope, rowLimit)
     } catch { throw Self.projectionError(error) }
@@ -88,7 +89,7 @@ extension Projector {
 }
 
 extension Schema {
-  /// What identifies a row of a view, where anything does.
+  /// The columns that identify a row of each view. Views without such columns are not listed.
   static let viewKeys = [
     "app_view": ["app_family_id"], "receipt_view": ["receipt_id"], "upload_view": ["position"],
     "verification_view": ["position"], "user_view": ["user_identifier"],

@@ -1,25 +1,26 @@
-// What two states of the books differ in: revenue by month, country and currency, and the sales behind it.
+// The difference in revenue between two states of the books, by month, country and currency, with the sales behind
+// it.
 import AppStore
 import Revenue
 
-/// Revenue of one environment before and after, as far as it differs. Read from `journal_view`, whose columns
-/// are stable: the two databases may be of different versions.
+/// The revenue of one environment before and after, where it differs. It is read from `journal_view`, whose columns
+/// are stable, so the two databases may be of different versions.
 package struct RevenueDifference: Equatable, Sendable {
-  /// Where revenue is booked: the month of the line's date in UTC.
+  /// Where revenue is booked. The month is that of the line's date in UTC.
   package struct Place: Hashable, Sendable {
-    /// `2026-03`.
+    /// For example `2026-03`.
     package let month: String
-    /// `ZZ` where unknown.
+    /// `ZZ` if unknown.
     package let countryCode: String
-    /// Nil for what has no price.
+    /// Nil for lines without a price.
     package let currency: String?
   }
 
   /// Sums of journal lines.
   package struct Figures: Equatable, Sendable {
-    /// Gross less returns plus reversals (rule R9); 0 where nothing is priced.
+    /// Gross minus returns plus reversals (rule R9); 0 if nothing is priced.
     package fileprivate(set) var netMicros: Int128 = 0
-    /// Units of paid sales, less those returned, plus those reversed.
+    /// Units of paid sales, minus returned units, plus reversed units.
     package fileprivate(set) var netUnits = 0
 
     fileprivate static func += (left: inout Figures, right: Figures) {
@@ -37,27 +38,27 @@ package struct RevenueDifference: Equatable, Sendable {
     package let after: Figures
   }
 
-  /// A place at which the sums, or the sales that make them up, differ.
+  /// A place where the sums differ, or the sales behind them.
   package struct Row: Equatable, Sendable {
     package let place: Place
     package let before: Figures
     package let after: Figures
-    /// How many sales are booked differently there.
+    /// How many sales are booked differently in this place.
     package let saleCount: Int
-    /// The first of them, in the order of bundle and key.
+    /// The first of these sales, sorted by bundle and key.
     package let sales: [Sale]
   }
 
-  /// By month, country and currency.
+  /// Sorted by month, country and currency.
   package let rows: [Row]
 
   package var isEmpty: Bool { rows.isEmpty }
 
-  /// Compares the journals of two databases line by line, in memory that grows with the places alone.
+  /// Compares the journals of two databases line by line. Memory use grows only with the number of places.
   /// - Parameters:
-  ///   - environment: the one whose revenue counts, as the App Store names it.
-  ///   - saleLimit: the most sales kept for each row.
-  ///   - isCancelled: asked for each sale; true ends the work with `interrupted`.
+  ///   - environment: the environment whose revenue is compared, as the App Store names it.
+  ///   - saleLimit: the maximum number of sales to keep for each row.
+  ///   - isCancelled: called for each sale; if it returns true, the initializer throws `interrupted`.
   package init(
     from older: Database, to newer: Database,
     environment: String = EnvironmentName.production.description,
@@ -90,7 +91,7 @@ package struct RevenueDifference: Equatable, Sendable {
   }
 }
 
-/// Sums by place, of everything and of what differs.
+/// The sums of each place, and the sales that differ there.
 private struct DifferenceSums {
   private struct Entry {
     var before = RevenueDifference.Figures()
@@ -133,7 +134,7 @@ private struct DifferenceSums {
         before: old, after: new))
   }
 
-  /// Those with a difference, sorted.
+  /// The places with a difference, sorted.
   var rows: [RevenueDifference.Row] {
     func key(_ place: RevenueDifference.Place) -> [String] {
       [place.month, place.countryCode, place.currency ?? ""]
@@ -150,7 +151,7 @@ private struct DifferenceSums {
 private struct JournalSale {
   enum Order { case olderFirst, newerFirst, same }
 
-  /// What sorts it, as the database sorts: byte by byte.
+  /// The sort key, bundle id and sale key: compared byte by byte, as the database does.
   let key: ([UInt8], [UInt8])
   let productID: String
   var parts: [RevenueDifference.Place: RevenueDifference.Figures] = [:]
@@ -171,7 +172,7 @@ private struct JournalSale {
   }
 }
 
-/// Goes through a journal sale by sale.
+/// Reads a journal sale by sale.
 private struct JournalCursor {
   private let rows: Statement
   private var isAtRow = false

@@ -1,15 +1,15 @@
-// What two tables of two databases differ in, row by row, in the order of their keys.
+// The differences between a table in two databases, row by row, in the order of the key.
 
-/// The rows of one table, or one view, that two databases have differently.
+/// The rows of one table or view that differ between two databases.
 package struct TableDifference: Equatable, Sendable {
   package enum Change: String, Sendable { case added, removed, changed }
 
   /// A row that differs.
   package struct Row: Equatable, Sendable {
     package let change: Change
-    /// The columns that identify it, with their values; texts that may name a user are left out.
+    /// The columns that identify the row, with their values. Texts that may name a user are omitted.
     package let key: [(column: String, value: String)]
-    /// The columns that differ, with the values of integers.
+    /// The columns that differ, with their values if these are integers.
     package let columns: [Column]
 
     package static func == (left: Row, right: Row) -> Bool {
@@ -20,23 +20,23 @@ package struct TableDifference: Equatable, Sendable {
 
   package struct Column: Equatable, Sendable {
     package let name: String
-    /// Nil where it is no integer.
+    /// Nil if the value is not an integer. The same holds for `after`.
     package let before: Int64?
     package let after: Int64?
   }
 
   package let name: String
-  /// Nil where the older database doesn't have the table.
+  /// Nil if the older database doesn't have the table.
   package let rowsBefore: Int?
-  /// Nil where the newer one doesn't have it.
+  /// Nil if the newer database doesn't have the table.
   package let rowsAfter: Int?
   package fileprivate(set) var added = 0
   package fileprivate(set) var removed = 0
   package fileprivate(set) var changed = 0
-  /// The columns that only one of them has; they are not compared.
+  /// Columns that only one of the databases has; they are not compared.
   package let addedColumns: [String]
   package let removedColumns: [String]
-  /// In how many rows a column differs, by its name.
+  /// The number of rows in which each column differs, by column name.
   package fileprivate(set) var changedColumns: [String: Int] = [:]
   /// The first rows that differ.
   package fileprivate(set) var rows: [Row] = []
@@ -49,27 +49,28 @@ package struct TableDifference: Equatable, Sendable {
   }
 }
 
-/// Compares tables of two databases, in memory that does not grow with them.
+/// Compares tables of two databases. Memory use does not grow with the size of the tables.
 struct TableComparison {
-  /// Columns that identify a row where a table has no key of its own.
+  /// Columns that help to identify a row if its table has no key.
   private static let telling = [
     "type", "exception", "sale", "position", "ordinal", "environment", "bundle",
   ]
 
   let older: Database
   let newer: Database
-  /// The most rows kept of each table.
+  /// The maximum number of rows to keep for each table.
   let rowLimit: Int
   let isCancelled: () -> Bool
 
-  /// - Parameter key: the columns that identify a row; nil looks for the table's primary key. Without one, rows are
-  ///   compared as wholes.
+  /// Compares one table or view.
+  /// - Parameter key: the columns that identify a row; nil uses the table's primary key. Without a key, whole rows
+  ///   are compared.
   func compare(_ name: String, key: [String]? = nil) throws(ProjectionError) -> TableDifference {
     let result: TableDifference
     do throws(DatabaseError) { result = try difference(name, key) } catch {
       throw .database(error)
     }
-    // What ended early may have found nothing where there is something.
+    // A comparison that was cancelled may have missed differences.
     if isCancelled() { throw .interrupted }
     return result
   }
@@ -105,7 +106,7 @@ struct TableComparison {
     return merge.result
   }
 
-  /// The tables, or the views, of both, by name, without the tables with each one's progress.
+  /// The names of the tables or views in either database, sorted, without `Schema.ownTables`.
   func names(ofType type: String) throws(ProjectionError) -> [String] {
     var names: Set<String> = []
     do throws(DatabaseError) {
@@ -116,14 +117,15 @@ struct TableComparison {
     return names.sorted()
   }
 
-  /// The names of tables, indexes and views that the two define differently, where both have them.
+  /// The names of tables, indexes and views with different definitions. A table or view must be in both databases; an
+  /// index may be in only one.
   func definitions() throws(ProjectionError) -> [String] {
     var names: [String] = []
     do throws(DatabaseError) {
       for type in ["table", "index", "view"] {
         let before = try Self.definitions(of: type, older)
         let after = try Self.definitions(of: type, newer)
-        // A table or view that only one has is reported with its rows.
+        // A table or view that only one database has is reported with its rows.
         let known = type == "index" ? Set(before.keys).union(after.keys) : Set(before.keys)
         for name in known where before[name] != after[name] {
           if type == "index" || after[name] != nil { names.append(name) }
@@ -133,8 +135,8 @@ struct TableComparison {
     return names.sorted()
   }
 
-  /// The definitions of tables, indexes or views by their names, without the tables with the progress of the database
-  /// has come.
+  /// The definitions of tables, indexes or views by name, without `Schema.ownTables`, which do not follow from
+  /// events.
   static func definitions(
     of type: String, _ database: Database
   ) throws(DatabaseError) -> [String: String] {
@@ -152,7 +154,7 @@ struct TableComparison {
 
   struct Columns {
     var names: [String] = []
-    /// Of the primary key, in its order.
+    /// The columns of the primary key, in the key's order.
     var keys: [String] = []
     var isEmpty: Bool { names.isEmpty }
   }
@@ -178,19 +180,20 @@ struct TableComparison {
     of name: String, _ keys: [String], _ others: [String], isUnique: Bool, in database: Database
   ) throws(DatabaseError) -> Statement {
     let columns = (keys + others).map(Self.quoted).joined(separator: ", ")
-    // A key that is not certainly unique may match several rows: they come in the same order in both.
+    // A key that may not be unique can match several rows. Sorting by the other columns too gives both databases the
+    // same order.
     let order = (isUnique ? keys : keys + others).map(Self.quoted).joined(separator: ", ")
     return try database.prepare(
       "SELECT \(columns) FROM \(Self.quoted(name)) ORDER BY \(order)")
   }
 
-  /// A name from a file that others may have written to.
+  /// Quotes a name, because another program may have written it to the file.
   static func quoted(_ name: String) -> String {
     "\"\(name.replacing("\"", with: "\"\""))\""
   }
 }
 
-/// Goes through two sorted lists of rows side by side.
+/// Merges two sorted lists of rows and records the differences.
 private struct TableMerge {
   let keys: [String]
   let others: [String]

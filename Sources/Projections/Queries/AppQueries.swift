@@ -1,35 +1,35 @@
-// The apps: what is registered, what they have sold, and what they sell without declaring it.
+// Queries about apps: registrations, sales by product, and products sold without a declaration.
 import Base
 package import Ledger
 import Revenue
 
-/// An app family, as it was registered last.
+/// The latest registration of an app family.
 package struct RegisteredApp: Sendable {
   package let registration: AppRegistered
-  /// The event that registered it so.
+  /// The position of that registration.
   package let position: Position
   package let receiptCount: Int
 }
 
-/// A product that the App Store sells and its app, which declares others, does not declare: its buyers are held to
-/// be a fraud.
+/// A product that the App Store sells but its app does not declare, although the app declares others. Uploads with
+/// such a product are treated as fraud.
 package struct UndeclaredProduct: Hashable, Sendable {
   package let appFamilyID: String
   package let bundleID: String
   package let productID: String
-  /// How many transactions showed it.
+  /// The number of transactions with this product.
   package let transactionCount: Int
-  /// The latest verification that showed one for the first time.
+  /// The latest verification in which such a transaction first appeared.
   package let lastPosition: Position
 }
 
-/// Questions about apps to one generation of the projections. Used by one thread at a time.
+/// Queries about apps in one generation of the projections. Use it from one thread at a time.
 package final class AppQueries {
   private let database: Database
 
   package init(_ database: Database) { self.database = database }
 
-  /// All app families, by name and then id.
+  /// All app families, sorted by name, then by id.
   package func apps() throws(ProjectionError) -> [RegisteredApp] {
     do throws(DatabaseError) {
       let rows = try database.prepare(
@@ -41,7 +41,7 @@ package final class AppQueries {
         """)
       var result: [RegisteredApp] = []
       while try rows.step() {
-        // What was read from its event before it was written reads again.
+        // This data was parsed before it was stored, so it parses again.
         guard let registration = try? AppRegistered(data: rows.bytes(0)) else { continue }
         result.append(
           RegisteredApp(
@@ -52,7 +52,7 @@ package final class AppQueries {
     } catch { throw .database(error) }
   }
 
-  /// The app family with an id or a bundle id.
+  /// The app family with this id or bundle id.
   package func app(_ word: String) throws(ProjectionError) -> RegisteredApp? {
     try apps().first { app in
       app.registration.appFamilyID.hasSameBytes(as: word.lowercased())
@@ -60,7 +60,7 @@ package final class AppQueries {
     }
   }
 
-  /// How many sales an app family has of each product, those that the App Store has not confirmed yet included.
+  /// The number of an app family's sales for each product, including sales that the App Store has not confirmed yet.
   package func soldProducts(of app: AppRegistered) throws(ProjectionError) -> [String: Int] {
     var counts: [String: Int] = [:]
     do throws(DatabaseError) {
@@ -87,7 +87,7 @@ package final class AppQueries {
     return counts
   }
 
-  /// How many receipts an app family has of a bundle id.
+  /// The number of an app family's receipts for a bundle id.
   package func receiptCount(
     ofBundle bundleID: String, _ app: AppRegistered
   ) throws(ProjectionError) -> Int {
@@ -103,8 +103,8 @@ package final class AppQueries {
     } catch { throw .database(error) }
   }
 
-  /// The products that a verification showed though their app family, which declares products, had not declared them,
-  /// and that it does not declare now; by bundle and product id.
+  /// Products that a verification showed although their app family, which declares products, had not declared them,
+  /// and that it still does not declare. Sorted by bundle id, then product id.
   package func undeclaredProducts() throws(ProjectionError) -> [UndeclaredProduct] {
     do throws(DatabaseError) {
       let rows = try database.prepare(

@@ -1,4 +1,4 @@
-// Details of a receipt, an upload, a verification, a sale, for display: plain values with their positions.
+// Details of receipts, uploads, verifications, sales and the like, for display: plain values with their positions.
 package import Ledger
 package import Revenue
 
@@ -28,11 +28,11 @@ package struct UploadDetail: Equatable, Sendable {
   package var occurredAtMs: Int64
   package var countryCode: String?
   package var userIdentifier: String?
-  /// The line of the import file that it came from.
+  /// The line of the import file that the upload came from.
   package var line: Int64?
 }
 
-/// One result of one verification.
+/// The result of one verification.
 package struct VerificationDetail: Equatable, Sendable {
   package var position: Position
   package var upload: Position
@@ -43,11 +43,11 @@ package struct VerificationDetail: Equatable, Sendable {
   package var status: Int64?
   package var reason: String?
   package var occurredAtMs: Int64
-  /// The verification whose reply it rests on: its own position, unless an earlier reply was used again.
+  /// The verification whose reply the result is based on: this one, unless it reused an earlier reply.
   package var replyPosition: Position?
 }
 
-/// A sale, with the positions of the events that gave it what it has.
+/// A sale, with the positions of the events that determined its values.
 package struct SaleDetail: Equatable, Sendable {
   package var environment: String
   package var bundleID: String
@@ -61,17 +61,17 @@ package struct SaleDetail: Equatable, Sendable {
   /// Sorted as bytes.
   package var transactionIDs: [String]
   package var firstPosition: Position
-  /// `ZZ` where no upload has named one.
+  /// `ZZ` if no upload has named a country.
   package var countryCode: String
   package var countryPosition: Position?
   package var userIdentifier: String?
   package var userPosition: Position?
   package var currency: Currency?
   package var unitPriceMicros: Int64?
-  /// Empty where the sale has no price by its kind.
+  /// Empty if sales of this kind have no price.
   package var priceBasis: String
   package var pricePosition: Position?
-  /// Why an unpriced sale has no price.
+  /// Why an unpriced sale has no price; nil for other sales.
   package var priceProblem: String?
   package var isUpgraded: Bool
   package var isCancelled: Bool
@@ -90,7 +90,7 @@ package struct LineDetail: Equatable, Sendable {
   package var position: Position
 }
 
-/// An exception that was met at a position.
+/// An exception found at a position.
 package struct ExceptionDetail: Equatable, Sendable {
   package var exception: String
   package var saleKey: String?
@@ -103,7 +103,7 @@ package struct ExceptionDetail: Equatable, Sendable {
   package var isOfMalformedEvent: Bool { exception == ExceptionType.malformedEvent.word }
 }
 
-/// What is known of a user.
+/// Everything known about a user.
 package struct UserDetail: Equatable, Sendable {
   package var userIdentifier: String
   package var firstSeenAtMs: Int64
@@ -113,12 +113,12 @@ package struct UserDetail: Equatable, Sendable {
   package var sales: [SaleDetail]
 }
 
-/// What became of a declaration.
+/// The effect of a registration or declaration.
 package enum DeclarationDetail: Equatable, Sendable {
-  /// How many receipts the family has.
+  /// The number of receipts that the family has.
   case app(receipts: Int)
-  /// How many entries the list has, and how many sales have their price from it.
+  /// The number of entries in the list, and of sales priced from it.
   case prices(entries: Int, pricedSales: Int)
-  /// How many rates there are, of how many days.
+  /// The number of rates, the number of days they cover, and the first and last of these days.
   case rates(rates: Int, days: Int, firstDay: String?, lastDay: String?)
 }

@@ -41,8 +41,9 @@ extension LedgerQueries {
     return result
   }
 
-  /// The positions before `end` of all events of these types, in order. The projections must have come so far. Types
-  /// that no table lists are mixed with each other.
+  /// The positions before `end` of all events of these types, in order. The projections must have folded all events
+  /// before `end`. Types that no table lists completely cannot be told apart: asking for one returns the events of
+  /// all of them.
   package func positions(of types: Set<EventType>, before end: Position) throws -> [Position] {
     var result: [Position] = []
     if !types.isDisjoint(with: [.appRegistered, .snapshotCreated, .historyAccepted]) {
@@ -72,8 +73,9 @@ extension LedgerQueries {
     return result.filter { $0 < end }
   }
 
-  /// The tables hold every upload, verification and declaration: what is none of those is a registration, of which
-  /// they hold the last of each app alone, or of a type that they do not hold at all.
+  /// The positions of the events that no table lists. The tables list every upload, verification and declaration. The
+  /// other events are registrations, of which the tables hold only each app's latest, and types that the tables do
+  /// not hold at all.
   private func unlisted(before end: Position) throws -> [Position] {
     let others = try database.prepare(
       """

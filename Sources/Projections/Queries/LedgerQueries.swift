@@ -1,17 +1,17 @@
-// Questions that people ask of the projections about one receipt, one event, one user.
+// Queries about one receipt, one event or one user.
 import AppStore
 import Base
 import JSON
 package import Ledger
 import Revenue
 
-/// Answers from one generation of the projections, all of one moment.
+/// Answers from one generation of the projections, all from one read transaction.
 package final class LedgerQueries {
   let database: Database
   let arena = TextArena()
   let symbols: StringInterner
   let table: SaleTable
-  /// The sales that were asked for so far.
+  /// The sales queried so far.
   let store: SaleStore
   /// Reads an event's line.
   let readEvent: (Position) throws -> [UInt8]
@@ -31,7 +31,7 @@ package final class LedgerQueries {
 
   deinit { try? database.execute("COMMIT") }
 
-  /// The sales that the App Store has not confirmed yet; nil where there are none.
+  /// The sales that the App Store has not confirmed yet; nil if no receipt is pending.
   func pending() throws -> PendingSales? {
     if let loadedPending { return loadedPending }
     guard try database.integer("SELECT 1 FROM pending_receipts LIMIT 1") != nil else { return nil }
@@ -39,7 +39,7 @@ package final class LedgerQueries {
     return loadedPending
   }
 
-  /// The receipt of an id, by the index on its hash; two parameters, which `bind(receipt:to:)` sets.
+  /// SQL: selects the receipt with an id, by the index on its hash. `bind(receipt:to:)` sets its two parameters.
   static let isReceipt = "r.receipt_hash = ?1 AND r.receipt_id = ?2"
 
   static func bind(receipt id: String, to statement: Statement) {
@@ -53,7 +53,7 @@ package final class LedgerQueries {
 
   // MARK: Receipts
 
-  /// The receipt of an id; nil where there is none.
+  /// The receipt with this id; nil if there is none.
   package func receipt(id: String) throws -> ReceiptDetail? {
     let row = try database.prepare(
       """
@@ -76,7 +76,7 @@ package final class LedgerQueries {
       createdAtMs: row.integer(12), updatedAtMs: row.integer(13))
   }
 
-  /// The id of the receipt that an upload brought.
+  /// The id of the receipt that an upload contains; nil if there is no such upload.
   package func receiptID(ofUpload position: Position) throws -> String? {
     try uploads("p.position = ?") { $0.bind(1, position) }.first?.receiptID
   }
@@ -85,7 +85,7 @@ package final class LedgerQueries {
 
   /// The uploads of a receipt, in order.
   package func uploads(ofReceipt id: String) throws -> [UploadDetail] {
-    // All events of a receipt are between its first and its last one.
+    // All events of a receipt lie between its first and last position.
     try uploads(
       "\(Self.isReceipt) AND p.position BETWEEN r.first_position AND r.last_position"
     ) { Self.bind(receipt: id, to: $0) }
@@ -110,7 +110,7 @@ package final class LedgerQueries {
     return result
   }
 
-  /// The verification at a position; nil where there is none.
+  /// The verification at a position; nil if there is none.
   package func verification(at position: Position) throws -> VerificationDetail? {
     try verifications("v.position = ?") { $0.bind(1, position) }.first
   }
@@ -124,7 +124,7 @@ package final class LedgerQueries {
 
   /// The verifications of an upload, in order.
   package func verifications(ofUpload position: Position) throws -> [VerificationDetail] {
-    // They are between the upload and its receipt's last event.
+    // These lie between the upload and the last event of its receipt.
     try verifications(
       """
       v.upload = ?1 AND v.position BETWEEN ?1 AND (SELECT last_position FROM receipts
@@ -166,7 +166,7 @@ package final class LedgerQueries {
 
   // MARK: Users
 
-  /// What is known of a user; nil where no upload names it.
+  /// Everything known about a user; nil if no upload names the user.
   package func user(_ identifier: String) throws -> UserDetail? {
     let row = try database.prepare(
       "SELECT id, first_seen_at_ms, last_seen_at_ms FROM users WHERE user_identifier = ?")
@@ -188,7 +188,7 @@ package final class LedgerQueries {
 
   // MARK: Exceptions and declarations
 
-  /// The exceptions that were first met at a position.
+  /// The exceptions first found at a position.
   package func exceptions(at position: Position) throws -> [ExceptionDetail] {
     try exceptions("e.position = ?") { $0.bind(1, position) }
   }
@@ -218,7 +218,7 @@ package final class LedgerQueries {
     return result
   }
 
-  /// What became of the registration or declaration at a position; nil where the event is none.
+  /// The effect of the registration or declaration at a position; nil if the event is of another type.
   package func declaration(_ type: EventType, at position: Position) throws -> DeclarationDetail? {
     func count(_ sql: String) throws -> Int {
       let row = try database.prepare(sql)

@@ -1,34 +1,34 @@
-// The state of the projections, without bringing them up to date.
+// The state of the projections, reported without updating them.
 package import Base
 package import Ledger
 import Revenue
 
-/// What `status` shows of the projections.
+/// What `status` shows about the projections.
 package struct ProjectionStatus: Equatable, Sendable {
   package struct Version: Equatable, Sendable {
     package let name: String
-    /// Nil where the database doesn't have the projection.
+    /// Nil if the database doesn't have the projection.
     package let stored: Int?
-    /// Nil where this program doesn't have it.
+    /// Nil if this program doesn't have the projection.
     package let current: Int?
-    /// Whether its tables and views are made as this program makes them.
+    /// Whether the database defines its tables and views as this program does.
     package let isDefinedAlike: Bool
 
-    /// Whether the database has it as this program does.
+    /// Whether version and definition match this program's.
     package var isCurrent: Bool { stored == current && isDefinedAlike }
   }
 
-  /// What the database holds; only where its versions are this program's.
+  /// Counts of what the database holds. They exist only if all versions match this program's.
   package struct Counts: Equatable, Sendable {
-    /// By state, in the order of the states.
+    /// The number of receipts in each state, in the order of the states.
     package let receipts: [(state: String, count: Int)]
     package let uploads: Int
     package let verifications: Int
     package let sales: Int
     package let exceptions: Int
-    /// Sales that the App Store has not confirmed (rule R1), not counted in `sales`.
+    /// Sales that the App Store has not confirmed (rule R1); `sales` does not include them.
     package let pendingSales: Int
-    /// Products that sell though their apps, which declare others, do not declare them.
+    /// Products that are sold but that their apps do not declare, although these declare others.
     package let undeclaredProducts: [UndeclaredProduct]
 
     package static func == (left: Counts, right: Counts) -> Bool {
@@ -52,19 +52,20 @@ package struct ProjectionStatus: Equatable, Sendable {
   package var mustBeRebuilt: Bool { !isOfThisLog || counts == nil }
 }
 
-/// The projections of a ledger, one by one.
+/// The projections of a ledger, listed one by one.
 package struct ProjectionList: Equatable, Sendable {
   package struct Entry: Equatable, Sendable {
     package let version: ProjectionStatus.Version
-    /// Rows that its tables hold; nil where it has none of its own, or the database doesn't have them.
+    /// The number of rows in its tables; nil if it has no tables, or if the database doesn't have them.
     package let rowCount: Int?
   }
 
-  /// How many events are folded: one transaction folds them into all.
+  /// How many events are folded. It is the same for all projections, because one transaction folds events into all of
+  /// them.
   package let position: Position
   /// Whether the log has, at that position, the root that the projections rest on.
   package let isOfThisLog: Bool
-  /// When their file was put in use, in epoch milliseconds.
+  /// When the database file was put in use, in epoch milliseconds.
   package let inUseSinceMs: Int64?
   package let entries: [Entry]
 
@@ -74,17 +75,17 @@ package struct ProjectionList: Equatable, Sendable {
   }
 }
 
-/// How many events projections have folded, and the root that they recorded with it.
+/// The number of events that the projections have folded, and the root recorded with them.
 package struct RecordedHead: Equatable, Sendable {
   package let size: Int
   package let root: SHA256Digest
-  /// Replies among those events that are not about their receipts; nil where projections of another version can't
-  /// tell.
+  /// The number of replies among these events that are not about their receipts; nil if the stored version of the
+  /// projection differs from this program's.
   package let replyMismatches: Int?
 }
 
 extension Projector {
-  /// How the projections were left; nil where there are none. Changes nothing.
+  /// The current state of the projections; nil if there are none. Changes nothing.
   package func status() throws(ProjectionError) -> ProjectionStatus? {
     try generations.withCurrent { path throws(ProjectionError) in
       do {
@@ -94,10 +95,10 @@ extension Projector {
     }
   }
 
-  /// The state of a database outside a transaction.
+  /// The state of a database, which must not be in a transaction.
   package func status(of database: Database) throws(ProjectionError) -> ProjectionStatus {
     do {
-      // All of one moment.
+      // Read everything in one transaction, so that it belongs together.
       try database.execute("BEGIN")
       defer { try? database.execute("COMMIT") }
       let progress = try Progress(database)
@@ -109,7 +110,7 @@ extension Projector {
     } catch { throw Self.projectionError(error) }
   }
 
-  /// Each projection as it was left; nil where there are none. Changes nothing.
+  /// The current state of each projection; nil if there are none. Changes nothing.
   package func list() throws(ProjectionError) -> ProjectionList? {
     try generations.withCurrent { path throws(ProjectionError) in
       do {
@@ -139,7 +140,8 @@ extension Projector {
     return sum
   }
 
-  /// How far the projections of a ledger have come; nil where there are none. The log is not looked at.
+  /// The number of events that the projections of a ledger have folded, and their root; nil if there are none. Does
+  /// not read the log.
   package static func recordedHead(
     _ ledger: LedgerDirectory
   ) throws(ProjectionError) -> RecordedHead? {
@@ -165,7 +167,7 @@ extension Projector {
   }
 
   func rests(_ progress: Progress) -> Bool {
-    // A server may have appended, and folded, since the log was looked at.
+    // A server may have appended and folded events since the log was read.
     if progress.position > reader.head.size { try? reader.refresh() }
     guard progress.position <= reader.head.size else { return false }
     return (try? reader.frontier(at: progress.position).root) == progress.root
@@ -197,7 +199,7 @@ extension Projector {
     for state in ReceiptState.allCases {
       receipts.append(("\(state.word)", try count("receipts WHERE state = \(state.rawValue)")))
     }
-    // Those that follow from sales at the time of a report are counted with those that were met.
+    // Unpriced sales are exceptions too, but they are derived when reported, not recorded.
     let unpriced = try count("sales WHERE price_basis = \(PriceBasis.none.rawValue)")
     return ProjectionStatus.Counts(
       receipts: receipts, uploads: try count("uploads"),

@@ -1,12 +1,12 @@
-// Questions about sales: by key, by the events that gave them something, by the replies that show them.
+// Queries about sales: by key, by the events that changed them, by the replies that show them.
 import AppStore
 import JSON
 package import Ledger
 import Revenue
 
 extension LedgerQueries {
-  /// The sales of a key, or else those that one of whose transactions has this id; those of pending receipts
-  /// included.
+  /// The sales with this key or, if there are none, those that have a transaction with this id. Sales of pending
+  /// receipts are included.
   package func sales(key: String) throws -> [SaleDetail] {
     let confirmed = try sales("sale_key = ?") { $0.bind(1, text: key) }
     let found = try confirmed + pendingSales { self.string($0.key) == key }
@@ -20,7 +20,7 @@ extension LedgerQueries {
     return try confirmedByAlias + pendingSales(ofTransaction: key)
   }
 
-  /// The sales that an upload contributed to, directly or by its verifications.
+  /// The sales that an upload contributed to, directly or through its verifications.
   package func sales(changedByUpload position: Position) throws -> [SaleDetail] {
     try sales(
       """
@@ -46,7 +46,7 @@ extension LedgerQueries {
 
   // MARK: Shown by a reply
 
-  /// The sales that a verification's reply shows, in the order of their dates.
+  /// The sales that a verification's reply shows, sorted by date, then key.
   package func sales(shownBy verification: VerificationDetail) throws -> [SaleDetail] {
     guard verification.authority == Authority.appStore.rawValue,
       verification.outcome == Outcome.valid.rawValue, let position = verification.replyPosition
@@ -65,8 +65,7 @@ extension LedgerQueries {
     }
   }
 
-  /// The purchases of a receipt: the sales that its latest reply shows or, while it is pending, those
-  /// that its file holds.
+  /// The purchases of a receipt: the sales that its latest reply shows or, while it is pending, those in its file.
   package func purchases(of receipt: ReceiptDetail) throws -> [SaleDetail] {
     if let position = receipt.replyPosition {
       let verification = try verifications(ofReceipt: receipt.receiptID).last {
@@ -118,7 +117,7 @@ extension LedgerQueries {
     return result
   }
 
-  /// The pending sales that `condition` holds for.
+  /// The pending sales that satisfy `condition`.
   func pendingSales(_ condition: (Sale) -> Bool) throws -> [SaleDetail] {
     guard let pending = try pending() else { return [] }
     let sales = pending.store.sales
@@ -126,7 +125,7 @@ extension LedgerQueries {
       .map { try detail($0, pending.store) }
   }
 
-  /// The pending sales one of whose transactions has this id.
+  /// The pending sales that have a transaction with this id.
   private func pendingSales(ofTransaction id: String) throws -> [SaleDetail] {
     guard let pending = try pending() else { return [] }
     let store = pending.store

@@ -1,8 +1,8 @@
 // The table `sale_figures`: what revenue reports read about all sales, packed into few rows.
 import Revenue
 
-/// Writes the figures of sales, and reads all of them. Row `n` holds the figures of the sales from number `n ×
-/// SaleFigures.rowCapacity` on, in numerical order, without gaps.
+/// Writes the figures of sales, and reads all of them. Row `n` holds the figures of the sales from number
+/// `n × SaleFigures.rowCapacity` on, in numerical order, without gaps.
 struct SaleFiguresTable {
   private let database: Database
   private var target: RowTarget?
