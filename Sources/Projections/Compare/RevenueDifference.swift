@@ -1,5 +1,4 @@
-// The difference in revenue between two states of the books, by month, country and currency, with the sales behind
-// it.
+// How revenue differs between two states of the books, by month, country and currency, and the sales behind it.
 import AppStore
 import Revenue
 

@@ -112,7 +112,7 @@ struct RevenueReport {
 
   /// Writes the report; returns its totals and remarks.
   mutating func write(to writer: any ReportWriter) throws -> ReportSummary {
-    // A local copy, so that it is changed in place.
+    // A local copy can be changed in place.
     var conversion = self.conversion
     try source.forEachConfirmedLine { line throws(ProjectionError) in
       let dateMs = source.decidingDateMs(line)
