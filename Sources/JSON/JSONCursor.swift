@@ -1,4 +1,4 @@
-// The fast reader: walks once through bytes that were validated before, or that this program wrote.
+// The fast reader: one pass over bytes that were validated earlier or that this program wrote.
 
 /// The kinds of JSON values.
 @frozen
@@ -6,17 +6,17 @@ public enum JSONKind: Sendable {
   case object, array, string, number, boolean, null
 }
 
-/// A cursor over one JSON text. It never reads outside its bytes, whatever they are, but it does not
-/// refuse all that `JSONValidator` refuses. The bytes must outlive it and what it returns.
-/// Public because `package` functions do not inline across modules: a rebuild is a quarter faster.
+/// A cursor over one JSON text. It never reads outside its bytes, whatever they contain, but it accepts some
+/// texts that `JSONValidator` rejects. The bytes must outlive the cursor and everything it returns.
+/// Public because `package` functions do not inline across modules: this makes a rebuild a quarter faster.
 @frozen
 public struct JSONCursor {
   @usableFromInline let start: UnsafePointer<UInt8>
   @usableFromInline let end: Int
-  /// The cursor's position, in bytes from the beginning.
+  /// The cursor's position, in bytes from the start of the text.
   public var offset: Int
 
-  /// A cursor at the text's beginning.
+  /// Creates a cursor at the start of the text.
   @inlinable
   public init(_ bytes: JSONBytes) {
     if let base = bytes.baseAddress {
@@ -43,7 +43,7 @@ public struct JSONCursor {
     JSONError(offset < end ? cause : .unexpectedEnd, at: offset)
   }
 
-  /// The kind of the value that comes next.
+  /// The kind of the next value.
   @inlinable @inline(__always)
   public mutating func kind() throws(JSONError) -> JSONKind {
     skipSpace()
@@ -76,8 +76,8 @@ public struct JSONCursor {
     offset &+= 1
   }
 
-  /// The next key of the object that the cursor is in, or nil, having left it. After a key its value
-  /// must be read or skipped.
+  /// The next key of the current object. At the object's end, leaves it and returns nil. After each key, the
+  /// caller must read or skip its value.
   @inlinable @inline(__always)
   public mutating func nextKey() throws(JSONError) -> JSONString? {
     skipSpace()
@@ -97,7 +97,7 @@ public struct JSONCursor {
     return key
   }
 
-  /// Whether the array that the cursor is in has a next element; if not, the cursor has left it.
+  /// Whether the current array has another element. If not, the cursor has left the array.
   @inlinable @inline(__always)
   public mutating func nextElement() throws(JSONError) -> Bool {
     skipSpace()
@@ -136,7 +136,7 @@ public struct JSONCursor {
       raw: JSONBytes(start: start + first, count: place &- first), hasEscapes: hasEscapes)
   }
 
-  /// Reads a number's token, as written.
+  /// Reads a number's token as written.
   @inlinable
   public mutating func readNumber() throws(JSONError) -> JSONBytes {
     guard try kind() == .number else { throw fault(.wrongKind) }
@@ -151,7 +151,7 @@ public struct JSONCursor {
       || byte | 0x20 == 0x65
   }
 
-  /// Reads an integer within 64 bits; another number is of the wrong kind.
+  /// Reads an integer that fits in 64 bits; any other number throws `wrongKind`.
   @inlinable
   public mutating func readInteger() throws(JSONError) -> Int64 {
     let token = try readNumber()
@@ -170,7 +170,7 @@ public struct JSONCursor {
     return value
   }
 
-  /// Takes a `null` if one comes next; returns whether it did.
+  /// Consumes a `null` if it is the next value; returns whether it was.
   @inlinable
   public mutating func takeNull() throws(JSONError) -> Bool {
     guard try kind() == .null else { return false }
@@ -184,7 +184,7 @@ public struct JSONCursor {
     offset += count
   }
 
-  /// Reads any value as the bytes in which it is written.
+  /// Reads a value of any kind as the bytes that represent it.
   @inlinable @inline(__always)
   public mutating func readRaw() throws(JSONError) -> JSONBytes {
     skipSpace()
@@ -193,8 +193,8 @@ public struct JSONCursor {
     return JSONBytes(start: start + first, count: offset &- first)
   }
 
-  /// The value of the last member of the outermost object, without a look at it: everything up to the
-  /// text's last byte, which must be that object's end. Reading the value detects bytes that follow.
+  /// Returns the value of the outermost object's last member without inspecting it: everything up to the
+  /// text's last byte, which must end that object. Any extra bytes are detected when the value is read.
   @inlinable
   public mutating func readRest() throws(JSONError) -> JSONBytes {
     skipSpace()
@@ -204,13 +204,13 @@ public struct JSONCursor {
     return JSONBytes(start: start + first, count: end &- 1 &- first)
   }
 
-  /// What was passed over since an earlier offset.
+  /// The bytes passed since an earlier offset.
   @inlinable @inline(__always)
   public func passed(since earlier: Int) -> JSONBytes {
     JSONBytes(start: start + earlier, count: offset &- earlier)
   }
 
-  /// Passes over one value of any kind.
+  /// Skips one value of any kind.
   @inlinable
   public mutating func skipValue() throws(JSONError) {
     switch try kind() {
@@ -241,7 +241,7 @@ public struct JSONCursor {
     throw fault(.unexpectedEnd)
   }
 
-  /// Throws unless nothing but white space is left.
+  /// Throws unless only white space is left.
   @inlinable
   public mutating func expectEnd() throws(JSONError) {
     skipSpace()
@@ -252,7 +252,8 @@ public struct JSONCursor {
 /// Reads numbers from their tokens, without binary floating point.
 @frozen
 public enum JSONNumber {
-  /// The value of an integer's token (digits, with `-` or not) within 64 bits; nil for all else.
+  /// The value of an integer's token (digits, optionally preceded by `-`) that fits in 64 bits; otherwise
+  /// nil.
   @inlinable
   public static func integer(_ token: JSONBytes) -> Int64? {
     var index = 0

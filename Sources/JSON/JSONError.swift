@@ -1,9 +1,10 @@
-// What can be wrong with a JSON text, and where.
+// The errors that a JSON text can contain, and their location.
 
-/// A fault in a JSON text. It names a place and a cause, never the text itself, which may hold secrets.
+/// An error in a JSON text. It gives a position and a cause, never the text itself, which may contain
+/// secrets.
 @frozen
 public struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// The kinds of faults.
+  /// The kinds of errors.
   @frozen
   public enum Cause: String, Sendable {
     case unexpectedEnd = "unexpected end"
@@ -21,16 +22,16 @@ public struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
 
   /// What is wrong.
   public let cause: Cause
-  /// Place of the fault, in bytes from the beginning of the text.
+  /// Position of the error, in bytes from the start of the text.
   public let offsetBytes: Int
 
-  /// A fault at a place.
+  /// Creates an error at an offset.
   @inlinable
   public init(_ cause: Cause, at offsetBytes: Int) {
     self.cause = cause
     self.offsetBytes = offsetBytes
   }
 
-  /// Cause and place, for people.
+  /// Cause and position, for people.
   public var description: String { "\(cause.rawValue) at byte \(offsetBytes)" }
 }

@@ -1,6 +1,6 @@
-// One JSON object with a line for each member: for small files that people read too.
+// Writes one JSON object with one member per line, for small files that people also read.
 
-/// Collects the members of an object. Their names need no escape.
+/// Collects the members of an object. Member names must not need escaping.
 package struct JSONLines {
   private var lines: [String] = []
 
@@ -13,6 +13,6 @@ package struct JSONLines {
     lines.append("\"\(name)\":" + String(decoding: writer.bytes, as: UTF8.self))
   }
 
-  /// The object, which ends with a line feed.
+  /// The object's bytes, ending with a line feed.
   package var bytes: [UInt8] { Array("{\n\(lines.joined(separator: ",\n"))\n}\n".utf8) }
 }

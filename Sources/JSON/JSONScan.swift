@@ -1,4 +1,4 @@
-// Finds the end of runs of plain string bytes, eight at a time.
+// Finds the end of a run of plain string bytes, eight bytes at a time.
 
 /// The bytes of a JSON text.
 public typealias JSONBytes = UnsafeRawBufferPointer
@@ -8,7 +8,7 @@ enum Scan {
   @inlinable static var ones: UInt64 { 0x0101_0101_0101_0101 }
   @inlinable static var highs: UInt64 { 0x8080_8080_8080_8080 }
 
-  /// Marks the high bit of each byte of `word` that is zero; higher marks may be false, the lowest is exact.
+  /// Sets the high bit of each zero byte in `word`. The lowest mark is exact; higher ones may be false.
   @inlinable @inline(__always)
   static func zeroBytes(_ word: UInt64) -> UInt64 { (word &- ones) & ~word & highs }
 
@@ -50,7 +50,7 @@ enum Scan {
     return place
   }
 
-  /// Whether `count` bytes at both places are the same. Keys are short: a loop beats a call.
+  /// Whether the `count` bytes at both addresses are equal. Keys are short, so a loop beats a call.
   @inlinable @inline(__always)
   static func equals(_ left: UnsafeRawPointer, _ right: UnsafeRawPointer, _ count: Int) -> Bool {
     var place = 0

@@ -1,20 +1,20 @@
-// A string as it is in a JSON text: raw bytes between the quotes, unescaped on demand.
+// A string inside a JSON text: the raw bytes between the quotes, unescaped on demand.
 
-/// The bytes between a JSON string's quotes. Valid as long as the text that it points into.
+/// The bytes between a JSON string's quotes. Valid as long as the text that contains them.
 public struct JSONString {
   /// The bytes as written, escapes included.
   public let raw: JSONBytes
-  /// Whether `raw` holds a backslash: without one, `raw` is the string itself.
+  /// Whether `raw` contains a backslash. If not, `raw` is the string itself.
   public let hasEscapes: Bool
 
-  /// A string of raw bytes.
+  /// Creates a string from raw bytes.
   @inlinable
   public init(raw: JSONBytes, hasEscapes: Bool) {
     self.raw = raw
     self.hasEscapes = hasEscapes
   }
 
-  /// Compares with a literal; a string with escapes is unescaped first.
+  /// Compares with a literal. A string with escapes is unescaped first.
   @inlinable @inline(__always)
   public static func == (left: JSONString, right: StaticString) -> Bool {
     if left.hasEscapes { return left.equalsUnescaped(right) }
@@ -41,7 +41,7 @@ public struct JSONString {
     hasEscapes ? String(decoding: bytes, as: UTF8.self) : String(decoding: raw, as: UTF8.self)
   }
 
-  /// Appends the unescaped bytes. A lone surrogate, which validated text cannot hold, becomes U+FFFD.
+  /// Appends the unescaped bytes. A lone surrogate, which validated text cannot contain, becomes U+FFFD.
   public func append(to result: inout [UInt8]) {
     guard hasEscapes else {
       result.append(contentsOf: raw)

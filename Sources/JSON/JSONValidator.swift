@@ -1,11 +1,11 @@
-// The strict reader: checks whether bytes are one JSON text, and copies them without white space.
+// The strict reader: checks that bytes are one JSON text, and copies them without white space.
 
-/// Checks texts against RFC 8259, made stricter where that leaves a choice: UTF-8 alone, no half of a
-/// surrogate pair, no key twice in one object (compared unescaped), a bound on the levels.
+/// Checks texts against RFC 8259, with stricter rules where the RFC leaves a choice: UTF-8 only, no lone
+/// surrogates, no duplicate key in an object (compared unescaped), limited nesting.
 package struct JSONValidator {
-  /// Levels of arrays and objects that a text may have by default.
+  /// The default limit on nested arrays and objects.
   package static let defaultDepthLimit = 64
-  /// The most levels that may be asked for: the check recurses.
+  /// The highest limit that a caller may set: the check is recursive.
   package static let greatestDepthLimit = 512
 
   private let start: UnsafePointer<UInt8>
@@ -26,7 +26,7 @@ package struct JSONValidator {
 
   private init(_ bytes: JSONBytes, depthLimit: Int, output: [UInt8]?) {
     precondition(depthLimit <= Self.greatestDepthLimit)
-    // An empty buffer has no address; nothing is read through this one.
+    // An empty buffer has no address; nothing is read through this pointer.
     start = bytes.baseAddress.map { $0.assumingMemoryBound(to: UInt8.self) } ?? Self.nothing
     end = bytes.count
     self.depthLimit = depthLimit
@@ -37,7 +37,7 @@ package struct JSONValidator {
   nonisolated(unsafe) private static let nothing = UnsafePointer(
     UnsafeMutablePointer<UInt8>.allocate(capacity: 1))
 
-  /// Throws unless `bytes` are exactly one JSON value, with white space around it or not.
+  /// Throws unless `bytes` are exactly one JSON value, optionally surrounded by white space.
   package static func validate(
     _ bytes: JSONBytes, depthLimit: Int = defaultDepthLimit
   ) throws(JSONError) {
@@ -45,8 +45,8 @@ package struct JSONValidator {
     try validator.text()
   }
 
-  /// Validates `bytes` and appends them to `output` without the white space between tokens. Tokens and
-  /// their order stay as written. After an error `output` is what it was.
+  /// Validates `bytes` and appends them to `output` without the white space between tokens. Tokens and their
+  /// order do not change. On error, `output` is left as it was.
   package static func compact(
     _ bytes: JSONBytes, depthLimit: Int = defaultDepthLimit, to output: inout [UInt8]
   ) throws(JSONError) {
@@ -139,7 +139,7 @@ package struct JSONValidator {
       }
       if digits() == 0 { throw JSONError(.invalidNumber, at: first) }
     }
-    // "01" and "1x" would otherwise be found later, with a less exact cause.
+    // Otherwise "01" and "1x" would be found later, with a less exact cause.
     if offset < end, (0x30...0x39).contains(start[offset]) {
       throw JSONError(.invalidNumber, at: first)
     }
@@ -265,7 +265,7 @@ package struct JSONValidator {
 
   // MARK: Keys
 
-  /// Up to this many keys are compared pair by pair; more are sorted, so that no object takes quadratic time.
+  /// Up to this many keys are compared in pairs. More are sorted, so no object takes quadratic time.
   private static let pairwiseLimit = 48
 
   @inline(__always)

@@ -1,6 +1,6 @@
-// A JSON value in memory, for small texts such as configuration: order and digits stay as written.
+// A JSON value in memory, for small texts such as configuration. Member order and digits stay as written.
 
-/// One JSON value. Objects keep their members' order, numbers their digits.
+/// One JSON value. Objects keep the order of their members, numbers their digits.
 package indirect enum JSONValue: Equatable, Sendable {
   case object([Member])
   case array([JSONValue])
@@ -20,14 +20,14 @@ package indirect enum JSONValue: Equatable, Sendable {
     }
   }
 
-  /// Reads one strict JSON text.
+  /// Parses one strict JSON text.
   package init(_ bytes: JSONBytes) throws(JSONError) {
     try JSONValidator.validate(bytes)
     var cursor = JSONCursor(bytes)
     self = try Self.read(&cursor)
   }
 
-  /// Reads one strict JSON text.
+  /// Parses one strict JSON text.
   package init(_ bytes: [UInt8]) throws(JSONError) {
     let result: Result<JSONValue, JSONError> = bytes.withUnsafeBytes { raw in
       do throws(JSONError) { return .success(try JSONValue(raw)) } catch { return .failure(error) }
@@ -58,25 +58,25 @@ package indirect enum JSONValue: Equatable, Sendable {
     }
   }
 
-  /// The member of an object; nil where there is none, or where this is no object.
+  /// The value of an object's member; nil if there is none or this is not an object.
   package subscript(_ key: String) -> JSONValue? {
     guard case .object(let members) = self else { return nil }
     return members.first { $0.key.utf8.elementsEqual(key.utf8) }?.value
   }
 
-  /// The text of a string.
+  /// The text, if this is a string.
   package var stringValue: String? {
     if case .string(let text) = self { return text }
     return nil
   }
 
-  /// The value of an integer within 64 bits.
+  /// The value, if this is an integer that fits in 64 bits.
   package var integerValue: Int64? {
     if case .number(let digits) = self { return Int64(digits) }
     return nil
   }
 
-  /// The elements of an array.
+  /// The elements, if this is an array.
   package var arrayValue: [JSONValue]? {
     if case .array(let elements) = self { return elements }
     return nil

@@ -1,23 +1,23 @@
-// The canonical writer: no white space, keys in the order given, the shortest escapes.
+// The canonical writer: no white space, keys in the given order, the shortest escapes.
 
-/// Writes one JSON text after another into a buffer of bytes. Commas come by themselves.
+/// Writes JSON texts, one after another, into a byte buffer. It adds the commas.
 package struct JSONWriter: Sendable {
-  /// What was written so far.
+  /// The bytes written so far.
   package private(set) var bytes: [UInt8]
   private var needsComma = false
 
-  /// Continues `bytes`, at a place where a value may follow.
+  /// Continues `bytes`, which must end where a value may follow.
   package init(_ bytes: [UInt8] = []) {
     self.bytes = bytes
   }
 
-  /// Forgets what was written and keeps the memory.
+  /// Clears the buffer and keeps its memory.
   package mutating func removeAll() {
     bytes.removeAll(keepingCapacity: true)
     needsComma = false
   }
 
-  /// Reserves capacity for more bytes.
+  /// Reserves capacity for this many more bytes.
   package mutating func reserve(_ countBytes: Int) {
     bytes.reserveCapacity(bytes.count + countBytes)
   }
@@ -50,7 +50,7 @@ package struct JSONWriter: Sendable {
     needsComma = true
   }
 
-  /// Writes a key that needs no escape; its value must follow.
+  /// Writes a key that needs no escaping; its value must follow.
   package mutating func key(_ key: StaticString) {
     separate()
     bytes.append(0x22)
@@ -61,7 +61,7 @@ package struct JSONWriter: Sendable {
     needsComma = false
   }
 
-  /// Writes a key of any text; its value must follow.
+  /// Writes any text as a key; its value must follow.
   package mutating func key(_ key: String) {
     string(key)
     bytes.append(0x3A)
@@ -86,7 +86,7 @@ package struct JSONWriter: Sendable {
     guard value.bitWidth <= 64 else { return bytes.append(contentsOf: String(value).utf8) }
     if value < 0 { bytes.append(0x2D) }
     var rest = UInt64(value.magnitude)
-    // 20 digits at most.
+    // At most 20 digits.
     var room: (UInt64, UInt64, UInt64) = (0, 0, 0)
     withUnsafeMutableBytes(of: &room) { room in
       var place = room.count
@@ -105,7 +105,7 @@ package struct JSONWriter: Sendable {
 
   package mutating func null() { raw("null") }
 
-  /// Writes a value that is written already: one JSON value, without white space around it.
+  /// Writes a value that is already encoded: one JSON value without surrounding white space.
   package mutating func raw(_ value: JSONBytes) {
     separate()
     bytes.append(contentsOf: value)
@@ -119,29 +119,29 @@ package struct JSONWriter: Sendable {
 
   // MARK: Members
 
-  /// Writes a member with a string.
+  /// Writes a string member.
   package mutating func member(_ key: StaticString, _ value: String) {
     self.key(key)
     string(value)
   }
 
-  /// Writes a member with an integer.
+  /// Writes an integer member.
   package mutating func member(_ key: StaticString, _ value: some FixedWidthInteger) {
     self.key(key)
     integer(value)
   }
 
-  /// Writes a member with a string, where there is one.
+  /// Writes a string member, if the value is not nil.
   package mutating func member(_ key: StaticString, ifPresent value: String?) {
     if let value { member(key, value) }
   }
 
-  /// Writes a member with an integer, where there is one.
+  /// Writes an integer member, if the value is not nil.
   package mutating func member(_ key: StaticString, ifPresent value: (some FixedWidthInteger)?) {
     if let value { member(key, value) }
   }
 
-  /// Writes a member with an array of strings.
+  /// Writes a member whose value is an array of strings.
   package mutating func member(_ key: StaticString, _ values: [String]) {
     self.key(key)
     beginArray()
@@ -151,7 +151,7 @@ package struct JSONWriter: Sendable {
 
   // MARK: Escapes
 
-  /// Appends the content of a string literal: `"`, `\` and control characters escaped, all else unchanged.
+  /// Appends the content of a string literal: escapes `"`, `\` and control characters, copies the rest.
   package static func appendEscaped(_ value: JSONBytes, to bytes: inout [UInt8]) {
     guard let base = value.baseAddress else { return }
     let start = base.assumingMemoryBound(to: UInt8.self)

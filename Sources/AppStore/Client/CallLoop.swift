@@ -4,17 +4,17 @@ internal import CCurl
 private import Glibc
 private import JSON
 
-/// One call as the caller asked for it.
+/// One call, as requested.
 struct RequestedCall: Sendable {
   let request: VerifyReceiptRequest
   let completion: @Sendable (VerifyReceiptAnswer) -> Void
-  /// By the monotonic clock.
+  /// Monotonic clock.
   let askedAtMs: Int64
 
-  /// How long ago it was asked.
+  /// Time since the request.
   var elapsedMs: Int64 { MonotonicClock.nowMs() - askedAtMs }
 
-  /// Answers without having asked the App Store.
+  /// Completes the call with a failure, without asking the App Store.
   func end(_ failure: VerifyReceiptFailure) {
     completion(
       VerifyReceiptAnswer(
@@ -23,8 +23,8 @@ struct RequestedCall: Sendable {
   }
 }
 
-/// The calls that the client's thread has not started yet. The caller bounds them: the scheduler of verifications makes
-/// no more calls at once than are configured.
+/// The calls that the client's thread has not started yet. The caller limits them: the verification scheduler
+/// never has more calls in flight than configured.
 final class CallQueue: Sendable {
   private struct State {
     var calls: [RequestedCall] = []
@@ -33,7 +33,7 @@ final class CallQueue: Sendable {
 
   private let state = Monitor(State())
 
-  /// Adds a call for the thread, which must then be woken. False where the queue is closed.
+  /// Queues a call for the thread, which the caller must then wake. Returns false if the queue is closed.
   func append(_ call: RequestedCall) -> Bool {
     state.withLock { state in
       if state.isClosed { return false }
@@ -42,10 +42,10 @@ final class CallQueue: Sendable {
     }
   }
 
-  /// No more calls are accepted from here on.
+  /// Rejects all further calls.
   func close() { state.withLock { $0.isClosed = true } }
 
-  /// Removes all calls; once closed they are to be cancelled.
+  /// Removes and returns all calls. If the queue is closed, they are to be cancelled.
   func popAll() -> (calls: [RequestedCall], isClosed: Bool) {
     state.withLock { state in
       defer { state.calls = [] }
@@ -54,7 +54,7 @@ final class CallQueue: Sendable {
   }
 }
 
-/// One call that is under way.
+/// A call in progress.
 private final class RunningCall {
   let call: RequestedCall
   let transfer: Transfer
@@ -67,18 +67,18 @@ private final class RunningCall {
   }
 }
 
-/// The work of the client's thread. Nothing here but `init` is called by any other.
+/// The work of the client's thread. Other threads call only `init`.
 final class CallLoop {
   private let options: VerifyReceiptOptions
   private let queue: CallQueue
   private let multi: MultiHandle
   private let production: EndpointTarget
   private let sandbox: EndpointTarget
-  /// By libcurl's handle.
+  /// Keyed by libcurl's handle.
   private var running: [UnsafeMutableRawPointer: RunningCall] = [:]
   private var idle: [Transfer] = []
 
-  /// What is recorded of an answer that is no JSON.
+  /// How much of an answer that is not JSON is recorded.
   private static let otherBytesMax = 64 << 10
   private static let longestWaitMs: Int32 = 60_000
 
@@ -90,14 +90,14 @@ final class CallLoop {
     self.multi = multi
     production = try options.target(of: .production)
     sandbox = try options.target(of: .sandbox)
-    // Found out now rather than by the first receipt: whether libcurl has all that is asked of it.
+    // Find out now, not at the first receipt, whether libcurl has all the required features.
     guard let first = Transfer(options) else {
       throw .noResources("libcurl is out of memory or lacks a feature")
     }
     idle = [first]
   }
 
-  /// Works until the queue is closed and every call has ended.
+  /// Runs until the queue is closed and every call has ended.
   func run() {
     while true {
       let (calls, isClosed) = queue.popAll()
@@ -111,13 +111,13 @@ final class CallLoop {
         failAll()
         continue
       }
-      // A completion may have asked for another call.
+      // A completion may have requested another call.
       if endFinished() == 0 { wait() }
     }
   }
 
   private func wait() {
-    // libcurl shortens the wait to its own next timeout.
+    // libcurl shortens this wait to its own next timeout.
     if curl_multi_poll(multi.handle, nil, 0, Self.longestWaitMs, nil) != CURLM_OK { usleep(10_000) }
   }
 
@@ -142,7 +142,7 @@ final class CallLoop {
     running[call.transfer.handle] = call
   }
 
-  /// Deals with the transfers that have ended; returns how many.
+  /// Processes the transfers that have ended; returns their number.
   private func endFinished() -> Int {
     var count = 0
     var remaining: Int32 = 0
@@ -150,7 +150,7 @@ final class CallLoop {
       guard message.pointee.msg == CURLMSG_DONE, let handle = message.pointee.easy_handle else {
         continue
       }
-      // The message is gone with the handle.
+      // Removing the handle frees the message.
       let code = message.pointee.data.result
       count += 1
       curl_multi_remove_handle(multi.handle, handle)
@@ -187,7 +187,7 @@ final class CallLoop {
         durationMs: call.call.elapsedMs))
   }
 
-  /// libcurl itself has failed; the handles are not used again.
+  /// libcurl itself has failed. The handles are not reused.
   private func failAll() {
     endAll(.connectionFailed)
     usleep(10_000)
@@ -229,7 +229,7 @@ final class CallLoop {
     return isJSON ? .json(compact) : .other(Array(answer.prefix(otherBytesMax)))
   }
 
-  /// Whether the status says that the other endpoint is the right one.
+  /// Whether the status says to use the other endpoint.
   private static func pointsElsewhere(_ content: VerifyReceiptAnswer.Content) -> Bool {
     guard case .json(let bytes) = content else { return false }
     return bytes.withUnsafeBytes { bytes in

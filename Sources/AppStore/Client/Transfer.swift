@@ -1,12 +1,12 @@
-// One HTTP request to one endpoint: a reused libcurl handle, its request's bytes, its answer's.
+// One HTTP request to one endpoint: a reused libcurl handle, the request's bytes and the answer's.
 internal import CCurl
 
-/// A libcurl handle and what it sends and receives. Used by the client's thread alone. It must not
-/// move or go while libcurl works with it: libcurl holds its address and that of the request.
+/// A libcurl handle with the data it sends and receives. Only the client's thread uses it. It must not move
+/// or be freed while libcurl uses it: libcurl holds its address and the request's.
 final class Transfer {
-  /// What came of a request.
+  /// The result of a request.
   enum Outcome {
-    /// A whole answer with HTTP status 200.
+    /// A complete answer with HTTP status 200.
     case answer([UInt8])
     case failure(VerifyReceiptFailure, httpStatus: Int?)
   }
@@ -20,10 +20,10 @@ final class Transfer {
   private var hasWholeHeader = false
   private var isTooLarge = false
 
-  /// An answer's header has some 1 KiB; libcurl itself sets no limit to the sum of its lines.
+  /// The headers of an answer take about 1 KiB; libcurl does not limit their total size.
   private static let headerBytesMax = 64 << 10
 
-  /// Nil where libcurl has no memory, or lacks what makes it safe.
+  /// Nil if libcurl is out of memory or lacks a feature needed for safety.
   init?(_ options: VerifyReceiptOptions) {
     guard let handle = curl_easy_init() else { return nil }
     guard let headers = Self.headers() else {
@@ -44,7 +44,7 @@ final class Transfer {
 
   private static func headers() -> UnsafeMutablePointer<curl_slist>? {
     var list: UnsafeMutablePointer<curl_slist>?
-    // A header without content is one that libcurl leaves out: no waiting for `100 Continue`.
+    // libcurl omits a header without content, so it does not wait for `100 Continue`.
     for header in ["Content-Type: application/json", "Accept: application/json", "Expect:"] {
       guard let longer = curl_slist_append(list, header) else {
         curl_slist_free_all(list)
@@ -55,7 +55,7 @@ final class Transfer {
     return list
   }
 
-  /// Sets what is the same for all requests.
+  /// Sets the options that all requests share.
   private static func configure(
     _ handle: UnsafeMutableRawPointer, _ options: VerifyReceiptOptions,
     _ headers: UnsafeMutablePointer<curl_slist>
@@ -64,11 +64,11 @@ final class Transfer {
       (CURLOPT_NOSIGNAL, 1), (CURLOPT_POST, 1), (CURLOPT_FOLLOWLOCATION, 0),
       (CURLOPT_SSL_VERIFYPEER, 1), (CURLOPT_SSL_VERIFYHOST, 2),
       (CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2)),
-      // One connection for each call: on a shared one a single stall would stop them all.
+      // One connection per call: on a shared connection, one stall would stop all calls.
       (CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1)), (CURLOPT_HTTP09_ALLOWED, 0),
       (CURLOPT_CONNECTTIMEOUT_MS, options.connectTimeoutMs),
       (CURLOPT_TIMEOUT_MS, options.timeoutMs),
-      // A name server that hangs must not hold the thread beyond the timeout.
+      // A name server that hangs must not block the thread beyond the timeout.
       (CURLOPT_QUICK_EXIT, 1), (CURLOPT_TCP_KEEPALIVE, 1),
     ]
     for (option, value) in numbers where ccurl_set_long(handle, option, value) != CURLE_OK {
@@ -80,7 +80,7 @@ final class Transfer {
       && ccurl_set_receive(handle, CURLOPT_HEADERFUNCTION, receiveHeader) == CURLE_OK
   }
 
-  /// Makes ready for one request. The transfer must outlive it.
+  /// Prepares one request. The transfer must outlive it.
   func prepare(_ body: [UInt8], for target: EndpointTarget) -> Bool {
     let request = UnsafeMutableRawBufferPointer.allocate(byteCount: body.count, alignment: 1)
     request.copyBytes(from: body)
@@ -90,7 +90,7 @@ final class Transfer {
     hasWholeHeader = false
     isTooLarge = false
     let context = Unmanaged.passUnretained(self).toOpaque()
-    // An empty proxy is none, whatever the environment says; nil is what it says.
+    // An empty proxy means none, whatever the environment says; nil means what the environment says.
     return ccurl_set_text(handle, CURLOPT_URL, target.url) == CURLE_OK
       && ccurl_set_text(handle, CURLOPT_PROTOCOLS_STR, target.scheme) == CURLE_OK
       && ccurl_set_text(handle, CURLOPT_PROXY, target.isPlainLoopback ? "" : nil) == CURLE_OK
@@ -108,12 +108,12 @@ final class Transfer {
     let httpStatus = status > 0 ? status : nil
     guard code == CURLE_OK else { return .failure(failure(code), httpStatus: httpStatus) }
     guard httpStatus == 200 else { return .failure(.httpStatus, httpStatus: httpStatus) }
-    // libcurl takes a header that breaks off for one without a body.
+    // libcurl treats a header that is cut off as a header without a body.
     guard hasWholeHeader else { return .failure(.connectionFailed, httpStatus: 200) }
     return .answer(answer)
   }
 
-  /// Gives up the request's and the answer's bytes.
+  /// Frees the request's and the answer's bytes.
   func forget() {
     _ = ccurl_set_pointer(handle, CURLOPT_POSTFIELDS, nil)
     request?.deallocate()
@@ -137,7 +137,7 @@ final class Transfer {
     }
   }
 
-  /// How many of the bytes are taken; fewer than there are ends the transfer.
+  /// Stores the bytes. Returns the number stored; fewer than given ends the transfer.
   fileprivate func take(_ bytes: UnsafeRawBufferPointer) -> Int {
     guard bytes.count <= answerBytesMax - answer.count else {
       isTooLarge = true
@@ -149,7 +149,7 @@ final class Transfer {
 
   fileprivate func takeHeader(_ line: UnsafeRawBufferPointer) -> Int {
     headerByteCount += line.count
-    // Each status line starts new headers; what follows a body is not a header any more.
+    // Each status line starts new headers. What follows a body is no longer a header.
     if line.starts(with: "HTTP/".utf8) {
       hasWholeHeader = false
     } else if line.first == UInt8(ascii: "\r") || line.first == UInt8(ascii: "\n") {

@@ -1,13 +1,13 @@
-// The App Store's verifyReceipt over libcurl: one thread that all calls share.
+// A client of the App Store's verifyReceipt on top of libcurl: all calls share one thread.
 private import Base
 internal import CCurl
 
-/// Asks the App Store: production first, and on status 21007 or 21008 the other endpoint, once.
-/// Connections are kept and used again. Each call begins at once; the caller limits how many there are.
+/// Asks the App Store: production first and, on status 21007 or 21008, once the other endpoint. Connections
+/// are kept and reused. Each call starts at once; the caller limits how many run.
 package final class VerifyReceiptClient: VerifyReceiptService {
   private let queue: CallQueue
   private let multi: MultiHandle
-  /// Nil once somebody waits for its end.
+  /// Nil once a caller waits for the thread to end.
   private let thread: Monitor<WorkerThread?>
 
   /// Starts the client's thread. Throws unless `options.check()` passes.
@@ -23,11 +23,11 @@ package final class VerifyReceiptClient: VerifyReceiptService {
 
   deinit {
     close()
-    // The last reference may go on the thread itself, which cannot wait for its own end.
+    // The thread itself may release the last reference, and it cannot wait for its own end.
     thread.withLock { $0.take() }?.detach()
   }
 
-  /// As the protocol requires; after `shutDown()` the completion is called at once, on the caller's thread.
+  /// Implements the protocol. After `shutDown()`, the completion is called at once, on the caller's thread.
   package func verify(
     _ request: VerifyReceiptRequest,
     completion: @escaping @Sendable (VerifyReceiptAnswer) -> Void
@@ -38,8 +38,8 @@ package final class VerifyReceiptClient: VerifyReceiptService {
     multi.wake()
   }
 
-  /// Ends every call that is under way or waits with `.cancelled`, and waits until their completions
-  /// have returned; called by one of these it only begins to end. A second call does nothing.
+  /// Ends all running and waiting calls with `.cancelled`, and waits until their completions have returned.
+  /// When called from a completion, it does not wait. A second call does nothing.
   package func shutDown() {
     close()
     guard let thread = thread.withLock({ $0.take() }) else { return }
@@ -52,12 +52,12 @@ package final class VerifyReceiptClient: VerifyReceiptService {
   }
 }
 
-/// libcurl's set of transfers. Only `wake()` may be called by other threads than the client's.
+/// libcurl's set of transfers. Threads other than the client's may call only `wake()`.
 final class MultiHandle: @unchecked Sendable {
-  // Unchecked: curl_multi_wakeup is made for other threads, and nothing else is used by them.
+  // Unchecked: curl_multi_wakeup is thread-safe, and other threads use nothing else.
   let handle: UnsafeMutableRawPointer
 
-  /// Done once in a process; libcurl asks for it before all else.
+  /// Runs once per process; libcurl requires it before any other call.
   private static let isReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
   init(_ options: VerifyReceiptOptions) throws(VerifyReceiptOptionsError) {

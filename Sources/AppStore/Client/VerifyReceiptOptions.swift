@@ -1,19 +1,20 @@
-// What an operator may set of the verifyReceipt client, and what is refused of it.
+// The options of the verifyReceipt client, and the checks on them.
 internal import CCurl
 private import Glibc
 
-/// How the App Store is asked.
+/// How to call the App Store.
 package struct VerifyReceiptOptions: Sendable, Equatable {
-  /// https; http to a loopback address or `localhost` alone.
+  /// https, or http to a loopback address or `localhost` only.
   package var productionURL = "https://buy.itunes.apple.com/verifyReceipt"
   package var sandboxURL = "https://sandbox.itunes.apple.com/verifyReceipt"
   /// 1 to 600,000.
   package var connectTimeoutMs = 5_000
-  /// Of a call to one endpoint, connecting included; each of the two has it whole. 1 to 600,000.
+  /// The time limit of a call to one endpoint, including connecting; each of the two endpoints gets all of
+  /// it. 1 to 600,000.
   package var timeoutMs = 5_000
   /// 1 KiB to 1 GiB.
   package var answerBytesMax = 15 << 20
-  /// Calls that the caller makes at once, at most: as many connections are kept. 1 to 1,024.
+  /// The most calls that the caller makes at once; the client keeps this many connections. 1 to 1,024.
   package var callsMax = 64
 
   package init() {}
@@ -22,13 +23,13 @@ package struct VerifyReceiptOptions: Sendable, Equatable {
     endpoint == .production ? productionURL : sandboxURL
   }
 
-  /// The host that is asked, as verifications name it: in lower case, with its port where the URL names another than
-  /// the scheme's own. Throws unless a client can work with the URL.
+  /// The endpoint's host as verifications record it: in lower case, with the port if the URL names one other
+  /// than the scheme's default. Throws unless a client can use the URL.
   package func host(of endpoint: AppStoreEndpoint) throws(VerifyReceiptOptionsError) -> String {
     try target(of: endpoint).host
   }
 
-  /// Throws unless a client can work with these.
+  /// Throws unless a client can use these options.
   package func check() throws(VerifyReceiptOptionsError) {
     for endpoint in AppStoreEndpoint.allCases { _ = try target(of: endpoint) }
     try check("connect timeout in milliseconds", connectTimeoutMs, 1...600_000)
@@ -50,7 +51,7 @@ package struct VerifyReceiptOptions: Sendable, Equatable {
   }
 }
 
-/// Why options are refused. No text shows a URL: it may hold what is secret.
+/// Why options are refused. The messages never show a URL, which may contain secrets.
 package enum VerifyReceiptOptionsError: Error, Equatable, Sendable, CustomStringConvertible {
   /// What can be wrong with an endpoint's URL.
   package enum URLFault: String, Error, Sendable {
@@ -62,7 +63,7 @@ package enum VerifyReceiptOptionsError: Error, Equatable, Sendable, CustomString
 
   case url(AppStoreEndpoint, URLFault)
   case outOfRange(String, Int, ClosedRange<Int>)
-  /// The system gave no thread or no memory.
+  /// The system provided no thread or no memory.
   case noResources(String)
 
   package var description: String {
@@ -77,14 +78,14 @@ package enum VerifyReceiptOptionsError: Error, Equatable, Sendable, CustomString
   }
 }
 
-/// Where one endpoint is asked, as libcurl takes it.
+/// The address of one endpoint, in the form libcurl needs.
 struct EndpointTarget: Sendable {
   let url: String
-  /// The only protocol that may be spoken.
+  /// The only protocol allowed.
   let scheme: String
-  /// Without credentials, in lower case; with the port where it is not the scheme's own.
+  /// Without credentials, in lower case; with the port if it is not the scheme's default.
   let host: String
-  /// Asked directly, whatever proxies the environment names.
+  /// Connect directly, whatever proxies the environment names.
   let isPlainLoopback: Bool
 
   init(_ url: String) throws(VerifyReceiptOptionsError.URLFault) {
@@ -115,7 +116,7 @@ struct EndpointTarget: Sendable {
     return String(cString: text)
   }
 
-  /// `localhost`, which libcurl never looks up, 127.0.0.0/8 and ::1.
+  /// `localhost` (which libcurl never looks up), 127.0.0.0/8 or ::1.
   private static func isLoopback(_ host: String) -> Bool {
     if host.lowercased() == "localhost" { return true }
     var address = in_addr()

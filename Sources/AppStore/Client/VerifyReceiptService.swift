@@ -4,7 +4,7 @@
 package enum AppStoreEndpoint: String, Sendable, CaseIterable {
   case production, sandbox
 
-  /// The one that statuses 21007 and 21008 point to.
+  /// The endpoint that statuses 21007 and 21008 point to.
   package var other: AppStoreEndpoint { self == .production ? .sandbox : .production }
 }
 
@@ -21,7 +21,7 @@ package struct VerifyReceiptRequest: Sendable {
   }
 }
 
-/// Why there is no answer. The words are safe to show and to record.
+/// Why there is no answer. The texts are safe to show and to record.
 package enum VerifyReceiptFailure: String, Error, Sendable, CaseIterable {
   case connectTimeout = "connect_timeout"
   case timeout
@@ -31,7 +31,7 @@ package enum VerifyReceiptFailure: String, Error, Sendable, CaseIterable {
   case httpStatus = "http_status"
   case cancelled
 
-  /// In words for people.
+  /// The failure in words, for people.
   package var meaning: String {
     switch self {
     case .connectTimeout: "timed out while connecting"
@@ -45,25 +45,25 @@ package enum VerifyReceiptFailure: String, Error, Sendable, CaseIterable {
   }
 }
 
-/// What one call came to, after the switch of endpoints where there was one.
+/// The result of one call, after the switch of endpoints if there was one.
 package struct VerifyReceiptAnswer: Sendable {
   package enum Content: Sendable {
     /// One valid JSON value, without white space between tokens; tokens and order as sent.
     case json([UInt8])
-    /// What is no JSON: its first 64 KiB.
+    /// An answer that is not JSON: its first 64 KiB.
     case other([UInt8])
-    /// Nothing that could be recorded as an answer.
+    /// There was no answer to record.
     case none(VerifyReceiptFailure)
   }
 
   package let content: Content
-  /// The endpoint that was asked last.
+  /// The endpoint that was called last.
   package let endpoint: AppStoreEndpoint
-  /// Its host, as `VerifyReceiptOptions.host(of:)` has it; nil where none was asked.
+  /// That endpoint's host, as `VerifyReceiptOptions.host(of:)` returns it; nil if none was called.
   package let host: String?
-  /// The HTTP status of the last answer; nil where there was none.
+  /// The HTTP status of the last answer; nil if there was none.
   package let httpStatus: Int?
-  /// How long all of it took, in milliseconds.
+  /// The total time in milliseconds.
   package let durationMs: Int64
 
   package init(
@@ -80,7 +80,7 @@ package struct VerifyReceiptAnswer: Sendable {
 
 /// A service that can ask the App Store.
 package protocol VerifyReceiptService: AnyObject, Sendable {
-  /// Asks, and calls `completion` exactly once, on a thread of the service. Never blocks.
+  /// Sends the request and calls `completion` exactly once, on a thread of the service. Never blocks.
   func verify(
     _ request: VerifyReceiptRequest, completion: @escaping @Sendable (VerifyReceiptAnswer) -> Void)
 }

@@ -1,24 +1,24 @@
 // A bounded reader for ASN.1: DER, and BER with indefinite lengths and constructed strings.
 
-/// Why bytes are no ASN.1 that this reader takes.
+/// Why this reader cannot read bytes as ASN.1.
 package struct DERError: Error, Equatable, Sendable, CustomStringConvertible {
   /// What is wrong.
   package enum Kind: Equatable, Sendable {
-    /// An element, its header or its end marker lies beyond the end of what holds it.
+    /// An element, its header or its end marker extends beyond the end of its container.
     case truncated
     /// A length of more than 2^31 - 1 bytes.
     case lengthTooLarge
     /// An indefinite length on a primitive element.
     case indefinitePrimitive
-    /// An end-of-contents marker where no indefinite length is open.
+    /// An end-of-contents marker outside an indefinite length.
     case unexpectedEndOfContents
     /// A tag number above 30; receipts have none.
     case unsupportedTag
-    /// More levels than `DERReader.maximumDepth`.
+    /// Nested deeper than `DERReader.maximumDepth`.
     case tooDeep
     /// More elements of indefinite length than `DERReader.maximumIndefiniteCount`.
     case tooManyIndefinite
-    /// Another element than the format has at this place.
+    /// An element that the format does not allow here.
     case unexpectedElement(identifier: UInt8)
     /// Bytes after the last element of the format.
     case trailingBytes
@@ -27,7 +27,7 @@ package struct DERError: Error, Equatable, Sendable, CustomStringConvertible {
   }
 
   package var kind: Kind
-  /// Where the element begins, in bytes from the start of what is read.
+  /// Start of the element, in bytes from the start of the input.
   package var offsetBytes: Int
 
   package init(kind: Kind, offsetBytes: Int) {
@@ -55,7 +55,7 @@ package struct DERError: Error, Equatable, Sendable, CustomStringConvertible {
   }
 }
 
-/// Identifier octets of the elements that receipts are made of.
+/// Identifier octets of the elements in receipts.
 package enum DERIdentifier {
   package static let integer: UInt8 = 0x02
   package static let octetString: UInt8 = 0x04
@@ -70,21 +70,21 @@ package enum DERIdentifier {
   package static let context0: UInt8 = 0xA0
 }
 
-/// One element: its identifier octet and where it lies, in bytes from the start of the buffer.
+/// One element: its identifier octet and its location, in bytes from the start of the buffer.
 package struct DERElement: Sendable {
   package var identifier: UInt8
-  /// The whole element, header and end marker included.
+  /// The whole element, including header and end marker.
   package var range: Range<Int>
-  /// Its contents alone.
+  /// The contents alone.
   package var content: Range<Int>
 }
 
-/// An OCTET STRING's bytes: a slice of the buffer, or joined from the pieces of a constructed one.
+/// The bytes of an OCTET STRING: a slice of the buffer, or the joined pieces of a constructed one.
 package enum DEROctets: Sendable {
   case slice(Range<Int>)
   case joined([UInt8])
 
-  /// Calls `body` with the bytes; `buffer` is the one that the string was read from.
+  /// Calls `body` with the bytes; `buffer` must be the one that the string was read from.
   @inline(__always)
   package func withBytes<Result, Failure: Error>(
     of buffer: UnsafeRawBufferPointer,
@@ -101,30 +101,30 @@ package enum DEROctets: Sendable {
   }
 }
 
-/// Where the elements of indefinite length end that one reading has met. Finding an end means to walk over all
-/// that lies before it; without this memory each level of nesting would walk over the same bytes again.
+/// The ends of the indefinite-length elements that have been read. Finding an end means walking over
+/// everything before it; without this cache, each level of nesting would walk over the same bytes again.
 private final class IndefiniteEnds {
-  /// The offset of the end marker, by that of the first byte of the content.
+  /// The offset of the end marker, keyed by the offset of the content's first byte.
   var ends: [Int: Int] = [:]
-  /// Headers that were read to find ends.
+  /// The number of headers read to find ends.
   var scannedHeaderCount = 0
 }
 
-/// Reads sibling elements one after the other. It never recurses, and never reads beyond its end.
+/// Reads sibling elements in order. It never recurses and never reads beyond its end.
 package struct DERReader {
-  /// How many levels may be open at once.
+  /// The most levels that may be open at once.
   package static let maximumDepth = 32
-  /// How many elements of one reading may have an indefinite length. Receipts have a dozen.
+  /// The most indefinite-length elements in one input. Receipts have about a dozen.
   package static let maximumIndefiniteCount = 16_384
 
   package let bytes: UnsafeRawBufferPointer
   package private(set) var offset: Int
   private let end: Int
   private let depth: Int
-  /// Shared by all readers of one reading; nil until the first indefinite length.
+  /// Shared by all readers of one input; nil until the first indefinite length.
   private var indefinite: IndefiniteEnds?
 
-  /// A reader of all of `bytes`, which must outlive it.
+  /// Creates a reader of all of `bytes`, which must outlive it.
   package init(_ bytes: UnsafeRawBufferPointer) {
     self.init(bytes, 0..<bytes.count, depth: 0, nil)
   }
@@ -139,15 +139,15 @@ package struct DERReader {
     self.indefinite = indefinite
   }
 
-  /// How many headers were read to find the ends of indefinite lengths, by all readers of one reading.
+  /// The number of headers that all readers of one input have read to find the ends of indefinite lengths.
   package var scannedHeaderCount: Int { indefinite?.scannedHeaderCount ?? 0 }
 
   package var isAtEnd: Bool { offset == end }
 
-  /// The identifier octet of the next element, nil at the end.
+  /// The identifier octet of the next element; nil at the end.
   package var nextIdentifier: UInt8? { isAtEnd ? nil : bytes[offset] }
 
-  /// Reads the next element, whatever it is.
+  /// Reads the next element, whatever its type.
   package mutating func next() throws(DERError) -> DERElement {
     let start = offset
     let header = try readHeader(at: start)
@@ -165,7 +165,7 @@ package struct DERReader {
       content: header.contentStart..<contentEnd)
   }
 
-  /// Reads the next element, which must bear this identifier.
+  /// Reads the next element, which must have this identifier.
   package mutating func next(_ identifier: UInt8) throws(DERError) -> DERElement {
     let start = offset
     guard let found = nextIdentifier else { throw fault(.truncated, start) }
@@ -175,20 +175,20 @@ package struct DERReader {
     return try next()
   }
 
-  /// A reader of a constructed element's contents.
+  /// Returns a reader of a constructed element's contents.
   package func inside(_ element: DERElement) throws(DERError) -> DERReader {
     guard depth < Self.maximumDepth else { throw fault(.tooDeep, element.range.lowerBound) }
     return DERReader(bytes, element.content, depth: depth + 1, indefinite)
   }
 
-  /// Reads the next element, which must bear this identifier, and goes inside.
+  /// Reads the next element, which must have this identifier, and returns a reader of its contents.
   package mutating func enter(_ identifier: UInt8) throws(DERError) -> DERReader {
-    // In two steps: `inside` must see what `next` has noted of indefinite lengths.
+    // Two steps: `inside` needs what `next` has recorded about indefinite lengths.
     let element = try next(identifier)
     return try inside(element)
   }
 
-  /// Refuses whatever still follows.
+  /// Throws unless all bytes have been read.
   package func finish() throws(DERError) {
     guard isAtEnd else { throw fault(.trailingBytes, offset) }
   }
@@ -229,7 +229,7 @@ package struct DERReader {
   private struct Header {
     var identifier: UInt8
     var contentStart: Int
-    /// Nil for an indefinite length.
+    /// Nil means an indefinite length.
     var length: Int?
   }
 
@@ -258,7 +258,8 @@ package struct DERReader {
     return Header(identifier: identifier, contentStart: contentStart, length: length)
   }
 
-  /// Where the end-of-contents marker lies that closes the indefinite length whose content begins at `start`.
+  /// The offset of the end-of-contents marker that closes the indefinite length whose content begins at
+  /// `start`.
   private mutating func endOfContents(from start: Int) throws(DERError) -> Int {
     let known = indefinite ?? IndefiniteEnds()
     indefinite = known
@@ -266,8 +267,8 @@ package struct DERReader {
     return try Self.findEnds(from: start, known, self)
   }
 
-  /// Walks to the marker that closes the indefinite length whose content begins at `start`, and notes the ends of all
-  /// that are nested in it. What has a definite length is stepped over.
+  /// Walks to the marker that closes the indefinite length whose content begins at `start`, and records the
+  /// ends of all indefinite lengths nested in it. Skips elements of definite length.
   private static func findEnds(
     from start: Int, _ known: IndefiniteEnds, _ reader: DERReader
   ) throws(DERError) -> Int {

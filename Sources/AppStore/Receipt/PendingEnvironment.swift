@@ -1,21 +1,21 @@
-// The environment of a receipt that the App Store has not placed in one yet (rule R1, *pending*).
+// The environment of a receipt that the App Store has not confirmed yet (rule R1, *pending*).
 
-/// What a receipt file tells about its environment, and what it can't.
+/// What a receipt file reveals about its environment.
 package enum PendingEnvironment {
-  /// That of a transaction receipt which names none that counts: only the App Store knows it.
+  /// The environment of a transaction receipt that names none that counts: only the App Store knows it.
   package static let unknown: StaticString = "Unknown"
 
-  /// What a file names, as the verification of its signature records it: a unified receipt's signed word; of a
-  /// transaction receipt `Sandbox` alone, for that line is outside the signature, and there is
-  /// nothing to gain from calling a production receipt one of the sandbox.
+  /// The environment that a file names, as its signature verification records it. For a unified receipt, this
+  /// is the signed name. For a transaction receipt, it is `Sandbox` or nothing: the line is outside the
+  /// signature, but labelling a production receipt as sandbox gains nothing.
   package static func named(in file: Receipt) -> String? {
     if file.style == .unified { return file.environment }
     let sandbox = EnvironmentName.sandbox.description
     return file.unsignedEnvironment == sandbox ? sandbox : nil
   }
 
-  /// R1: `ProductionSandbox` is Sandbox; a transaction receipt that says Sandbox is Sandbox, and any other has the
-  /// environment `Unknown`.
+  /// R1: `ProductionSandbox` is Sandbox. A transaction receipt that says Sandbox is Sandbox; any other has
+  /// the environment `Unknown`.
   package static func environment(of file: Receipt) -> String {
     guard let named = named(in: file) else {
       return file.style == .transaction ? "\(unknown)" : EnvironmentName.production.description

@@ -1,21 +1,21 @@
 // A bounded reader for property lists in the NeXT (OpenStep) text form.
 import Base
 
-/// Why bytes are no property list. Offsets are bytes from the list's beginning.
+/// Why bytes are not a property list. Offsets are in bytes from the start of the list.
 package struct PropertyListError: Error, Equatable, Sendable, CustomStringConvertible {
   /// What is wrong.
   package enum Kind: Equatable, Sendable {
     /// The bytes end inside the list.
     case truncated
-    /// Another character than the grammar has at this place.
+    /// A character that the grammar does not allow here.
     case unexpectedCharacter
     /// The same key twice in the outermost dictionary.
     case duplicateKey
-    /// More levels than `PropertyList.maximumDepth`.
+    /// Nested deeper than `PropertyList.maximumDepth`.
     case tooDeep
     /// More entries than `PropertyList.maximumEntryCount`.
     case tooManyEntries
-    /// A backslash followed by what is no escape for an ASCII or Unicode character.
+    /// A backslash that does not start an escape for an ASCII or Unicode character.
     case invalidEscape
     /// A string that is not UTF-8.
     case notUTF8
@@ -47,19 +47,19 @@ package struct PropertyListError: Error, Equatable, Sendable, CustomStringConver
   }
 }
 
-/// The text entries of a property list's outermost dictionary. Entries that hold a dictionary, an
-/// array or data are checked for their grammar and left out.
+/// The text entries of a property list's outermost dictionary. The grammar of entries that hold a dictionary,
+/// an array or data is checked, but those entries are not kept.
 package struct PropertyList {
-  /// How many dictionaries and arrays may be open at once.
+  /// The most dictionaries and arrays that may be open at once.
   package static let maximumDepth = 32
-  /// Receipts have about 25.
+  /// Receipts have about 25 entries.
   package static let maximumEntryCount = 512
 
   private var texts: [String: String] = [:]
   private let bytes: UnsafeRawBufferPointer
   private var offset = 0
 
-  /// Reads the list that `bytes` holds from its first to its last byte.
+  /// Reads the list, which must fill `bytes`.
   package static func texts(
     in bytes: UnsafeRawBufferPointer
   ) throws(PropertyListError) -> [String: String] {
@@ -90,12 +90,12 @@ package struct PropertyList {
     guard offset == bytes.count else { throw fault(.trailingBytes, offset) }
   }
 
-  /// What the next token of a nested value may be.
+  /// What the next token inside a nested value may be.
   private enum Expectation {
     case key, equals, value, semicolon, element, comma
   }
 
-  /// Reads over a nested value with a stack of its own instead of recursion.
+  /// Skips a nested value, with an explicit stack instead of recursion.
   private mutating func skipValue() throws(PropertyListError) {
     var open: [UInt8] = []
     var expectation = Expectation.value
@@ -134,7 +134,7 @@ package struct PropertyList {
       case (.value, _), (.element, _):
         _ = try readText()
       }
-      // A value has just ended: what follows depends on what holds it.
+      // A value has just ended; its container determines what may follow.
       expectation = open.last == UInt8(ascii: "{") ? .semicolon : .comma
     } while !open.isEmpty
   }
@@ -142,13 +142,13 @@ package struct PropertyList {
   private mutating func push(
     _ byte: UInt8, on open: inout [UInt8]
   ) throws(PropertyListError) {
-    // The outermost dictionary is a level too.
+    // The outermost dictionary counts as a level.
     guard open.count + 1 < Self.maximumDepth else { throw fault(.tooDeep, offset) }
     open.append(byte)
     offset += 1
   }
 
-  /// Reads over `<0fbd 77>`: pairs of hexadecimal digits with white space between.
+  /// Skips `<0fbd 77>`: pairs of hexadecimal digits, separated by white space.
   private mutating func skipData() throws(PropertyListError) {
     offset += 1
     var digitCount = 0
@@ -173,7 +173,7 @@ package struct PropertyList {
     let start = offset
     while offset < bytes.count, Self.isUnquoted(bytes[offset]) { offset += 1 }
     guard offset > start else { throw fault(.unexpectedCharacter, start) }
-    // A word that touches the end of the bytes may have been cut.
+    // A word that ends with the input may have been cut off.
     guard offset < bytes.count else { throw fault(.truncated, offset) }
     return String(decoding: UnsafeRawBufferPointer(rebasing: bytes[start..<offset]), as: UTF8.self)
   }
@@ -210,13 +210,13 @@ package struct PropertyList {
     return text
   }
 
-  /// Reads what follows a backslash.
+  /// Reads the escape after a backslash.
   private mutating func readEscape(into unescaped: inout [UInt8]) throws(PropertyListError) {
     guard offset < bytes.count else { throw fault(.truncated, bytes.count) }
     let byte = bytes[offset]
     switch byte {
     case UInt8(ascii: "0")...UInt8(ascii: "7"):
-      // Up to three octal digits; above 0177 the meaning depends on an encoding long gone.
+      // Up to three octal digits; above 0177, the meaning depends on an obsolete encoding.
       var value = 0
       var digitCount = 0
       while digitCount < 3, offset < bytes.count,
@@ -254,7 +254,7 @@ package struct PropertyList {
     unescaped.append(contentsOf: UTF8.encode(scalar).map(Array.init) ?? [])
   }
 
-  /// Four hexadecimal digits.
+  /// Reads four hexadecimal digits.
   private mutating func readCodeUnit() throws(PropertyListError) -> UInt32 {
     guard bytes.count - offset >= 4 else { throw fault(.truncated, bytes.count) }
     var value: UInt32 = 0

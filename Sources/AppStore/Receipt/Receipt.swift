@@ -2,27 +2,27 @@
 
 /// The two file formats in which the App Store has issued receipts.
 package enum ReceiptStyle: String, Sendable {
-  /// PKCS#7 over a set of attributes: the whole app's receipt, since 2013.
+  /// PKCS#7 that contains a set of attributes: the receipt of the whole app, since 2013.
   case unified
-  /// A property list around one purchase: the legacy transaction receipt.
+  /// A property list for one purchase: the legacy transaction receipt.
   case transaction
 }
 
-/// A decoded receipt. Nothing in it is trusted before `ReceiptVerifier` has said so.
+/// A decoded receipt. Do not trust its content until `ReceiptVerifier` has checked the signature.
 package struct Receipt: Equatable, Sendable {
   package var style: ReceiptStyle
-  /// As the signed content says (`Production`, `ProductionSandbox`, `Xcode`, ...). Nil for a
-  /// transaction receipt: its environment line lies outside the signature.
+  /// As in the signed content (`Production`, `ProductionSandbox`, `Xcode`, ...). Nil for a transaction
+  /// receipt: its environment line is outside the signature.
   package var environment: String?
-  /// The environment line of a transaction receipt, which is not signed: never evidence, but all that
-  /// there is until the App Store has said which it is.
+  /// The environment line of a transaction receipt. It is not signed, so it is never evidence, but nothing
+  /// better exists until the App Store has answered.
   package var unsignedEnvironment: String?
   package var bundleID: String
   package var applicationVersion: String?
   package var originalApplicationVersion: String?
-  /// Epoch milliseconds. Nil for a transaction receipt, which has only its purchase's date.
+  /// Epoch milliseconds. Nil for a transaction receipt, which has only the date of its purchase.
   package var creationDateMs: Int64?
-  /// Epoch milliseconds; only volume purchases expire as a whole.
+  /// Epoch milliseconds. Only volume purchases expire as a whole.
   package var expirationDateMs: Int64?
   package var purchases: [ReceiptPurchase]
 
@@ -42,13 +42,13 @@ package struct Receipt: Equatable, Sendable {
   }
 }
 
-/// One purchase as a receipt describes it. Ids stay text; what the receipt leaves out is nil.
-/// Dates are epoch milliseconds.
+/// One purchase as a receipt describes it. Ids stay text; a field that the receipt omits is nil. Dates are
+/// epoch milliseconds.
 package struct ReceiptPurchase: Equatable, Sendable {
   package var productID: String?
   package var transactionID: String?
   package var originalTransactionID: String?
-  /// Decimal text; nil where the receipt has none or 0.
+  /// Decimal text; nil if the receipt has none or 0.
   package var webOrderLineItemID: String?
   package var quantity: String?
   package var purchaseDateMs: Int64?

@@ -1,11 +1,11 @@
-// The spellings of a time in receipts and replies: RFC 3339, Xcode's, and `2015-11-18 04:34:41 Etc/GMT`.
+// The date formats of receipts and replies: RFC 3339, Xcode's, and `2015-11-18 04:34:41 Etc/GMT`.
 private import Base
 
-/// Times as receipts and replies write them.
+/// Parses dates in receipts and replies.
 package enum ReceiptDate {
-  /// Epoch milliseconds of an RFC 3339 time (any offset, with a colon or, as Xcode 12 writes it, without; any
-  /// fraction, cut to milliseconds) or of the legacy form with a space and `Etc/GMT` or `America/Los_Angeles`; nil
-  /// where it is neither.
+  /// Epoch milliseconds of an RFC 3339 time or of the legacy format with a space and `Etc/GMT` or
+  /// `America/Los_Angeles`; nil if the text is neither. An RFC 3339 time may have any offset, with a colon or
+  /// (as Xcode 12 writes it) without, and any fraction, which is truncated to milliseconds.
   package static func parse(_ text: UnsafeRawBufferPointer) -> Int64? {
     guard (20...64).contains(text.count),
       let year = digits(text, 0, 4), text[4] == UInt8(ascii: "-"),
@@ -51,7 +51,7 @@ package enum ReceiptDate {
     default:
       return nil
     }
-    // RFC 3339 allows the year 0000, which CivilDate leaves out.
+    // RFC 3339 allows the year 0000, which CivilDate does not.
     let dayNumber = CivilDate.dayNumber(year: year, month: month, day: day)
     let seconds = dayNumber * 86_400 + hour * 3_600 + minute * 60 + second - zoneSeconds
     return Int64(seconds * 1_000 + milliseconds)

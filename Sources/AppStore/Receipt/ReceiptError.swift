@@ -1,4 +1,4 @@
-// Why bytes are no receipt. No text here ever shows a byte of the receipt.
+// Why bytes are not a receipt. No message ever shows a byte of the receipt.
 package import Base
 
 /// Why a receipt file cannot be decoded.
@@ -7,23 +7,23 @@ package enum ReceiptError: Error, Equatable, Sendable, CustomStringConvertible {
   case empty
   /// Neither PKCS#7 nor a property list.
   case unknownStyle
-  /// ASN.1 that is broken, or is no PKCS#7 SignedData with content.
+  /// ASN.1 that is damaged, or is not PKCS#7 SignedData with content.
   case envelope(DERError)
-  /// PKCS#7 of another type than SignedData over data.
+  /// PKCS#7 of a type other than SignedData over data.
   case notSignedData
   /// The content is not a set of attributes.
   case attributes(DERError)
-  /// The value of an attribute does not fit its type.
+  /// The value of an attribute does not match its type.
   case attribute(type: Int64, AttributeProblem)
   /// More purchases than `ReceiptFile.maximumPurchaseCount`.
   case tooManyPurchases
-  /// A property list that is broken; `part` names which of the two.
+  /// A damaged property list; `part` says which of the two.
   case propertyList(part: TransactionPart, PropertyListError)
   /// A property list without a field that every receipt has.
   case missingField(TransactionPart, field: String)
-  /// A field that holds base64, and doesn't.
+  /// A field that should hold base64 but does not.
   case base64(field: String, Base64Error)
-  /// A date or flag that is none.
+  /// An invalid date or flag.
   case invalidField(field: String)
   /// A unified receipt without attribute 2.
   case missingBundleID
@@ -44,7 +44,7 @@ package enum ReceiptError: Error, Equatable, Sendable, CustomStringConvertible {
 
   package var description: String { "decode receipt: \(cause)" }
 
-  /// What is wrong, without what was attempted.
+  /// What is wrong, without the operation.
   package var cause: String {
     switch self {
     case .empty: "empty"

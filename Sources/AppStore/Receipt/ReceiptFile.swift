@@ -1,12 +1,11 @@
-// The door to receipt files: finds the style by content and decodes it.
+// The entry point for receipt files: detects the style from the content and decodes it.
 
 /// Receipt files of both styles.
 package enum ReceiptFile {
-  /// More purchases than any real receipt holds; bounds what a small hostile file can claim.
+  /// More purchases than any real receipt has; limits what a small hostile file can claim.
   package static let maximumPurchaseCount = 65_536
 
-  /// Decodes a receipt file (the bytes after base64). Whether it is genuine is for
-  /// `ReceiptVerifier` to say.
+  /// Decodes a receipt file (the bytes after base64). `ReceiptVerifier` decides whether it is genuine.
   package static func decode(_ bytes: UnsafeRawBufferPointer) throws(ReceiptError) -> Receipt {
     switch try style(of: bytes) {
     case .unified: try UnifiedReceipt.decode(bytes)
@@ -14,14 +13,14 @@ package enum ReceiptFile {
     }
   }
 
-  /// Decodes a receipt file held in an array.
+  /// Decodes a receipt file in an array.
   package static func decode(_ bytes: [UInt8]) throws(ReceiptError) -> Receipt {
     try bytes.withUnsafeBufferPointer { buffer throws(ReceiptError) in
       try decode(UnsafeRawBufferPointer(buffer))
     }
   }
 
-  /// The style that the first bytes show.
+  /// The style, detected from the first bytes.
   package static func style(
     of bytes: UnsafeRawBufferPointer
   ) throws(ReceiptError) -> ReceiptStyle {

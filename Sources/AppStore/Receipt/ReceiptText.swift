@@ -1,10 +1,10 @@
-// A receipt as clients send it: base64 that a form or a line-breaking encoder may have touched.
+// A receipt as clients send it: base64 that a form or a line-breaking encoder may have altered.
 package import Base
 
-/// Mends the two harmless ways in which base64 is damaged on its way, and no other.
+/// Repairs the two harmless ways in which base64 is altered in transit, and no others.
 package enum ReceiptText {
-  /// The text with CR, LF and TAB removed and a space put back to `+` (form decoding made it one);
-  /// nil where the text is already so.
+  /// The text without CR, LF and TAB, and with each space turned back into `+` (form decoding had replaced
+  /// it); nil if the text needs no change.
   package static func normalized(_ text: UnsafeRawBufferPointer) -> [UInt8]? {
     guard let first = text.firstIndex(where: { $0 <= UInt8(ascii: " ") && isDamage($0) }) else {
       return nil
@@ -22,12 +22,12 @@ package enum ReceiptText {
     }
   }
 
-  /// The same for an array; an undamaged one is returned without a copy.
+  /// The same for an array. An unaltered array is returned without a copy.
   package static func normalize(_ text: [UInt8]) -> [UInt8] {
     text.withUnsafeBytes { normalized($0) } ?? text
   }
 
-  /// Normalizes and decodes: from what a client sent to the receipt file's bytes.
+  /// Normalizes and decodes what a client sent into the bytes of the receipt file.
   package static func decode(_ text: UnsafeRawBufferPointer) throws(Base64Error) -> [UInt8] {
     if let mended = normalized(text) { return try Base64.decode(mended) }
     return try Base64.decode(text)

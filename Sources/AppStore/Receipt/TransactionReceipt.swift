@@ -1,13 +1,13 @@
-// Transaction (legacy) receipts: a property list around a signed property list.
+// Transaction (legacy) receipts: a property list that contains a signed property list.
 import Base
 
-/// The outer property list of a transaction receipt, its two signed-over fields decoded.
+/// The outer property list of a transaction receipt, with its two base64 fields decoded.
 struct TransactionReceipt {
-  /// The blob that `TransactionSignature` reads; nil where the receipt has none.
+  /// The blob that `TransactionSignature` reads; nil if the receipt has none.
   let signature: [UInt8]?
   /// The inner property list, as signed.
   let purchaseInfo: [UInt8]
-  /// The environment line, which lies outside the signature.
+  /// The environment line, which is outside the signature.
   let environment: String?
 
   init(_ bytes: UnsafeRawBufferPointer) throws(ReceiptError) {
@@ -43,7 +43,7 @@ struct TransactionReceipt {
     purchase.purchaseDateMs = try Self.dateMs(fields, "purchase-date-ms", orText: "purchase-date")
     purchase.originalPurchaseDateMs = try Self.dateMs(
       fields, "original-purchase-date-ms", orText: "original-purchase-date")
-    // The one date whose milliseconds bear no suffix.
+    // The only date whose millisecond field has no suffix.
     purchase.expiresDateMs = try Self.dateMs(
       fields, "expires-date", orText: "expires-date-formatted")
     purchase.cancellationDateMs = try Self.dateMs(
@@ -72,7 +72,8 @@ struct TransactionReceipt {
     }
   }
 
-  /// Milliseconds where the receipt gives them, else the readable time (the oldest have no more).
+  /// The milliseconds if the receipt has them, otherwise the readable time (the oldest receipts have only
+  /// that).
   private static func dateMs(
     _ fields: [String: String], _ field: String, orText textField: String
   ) throws(ReceiptError) -> Int64? {
@@ -89,7 +90,7 @@ struct TransactionReceipt {
     return nil
   }
 
-  /// Digits alone, at most 15 of them: beyond the year 30,000 it is no date.
+  /// Digits only, at most 15: a larger number is beyond the year 30,000 and not a date.
   private static func milliseconds(_ text: String) -> Int64? {
     let isNumber = text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
     guard isNumber, text.utf8.count <= 15 else { return nil }

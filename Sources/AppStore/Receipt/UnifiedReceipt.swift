@@ -1,7 +1,8 @@
-// Unified receipts: the attributes that PKCS#7 wraps. Types as in the App Store's receipt fields.
+// Unified receipts: the attributes inside PKCS#7. The types are those of Apple's receipt fields.
 
-/// Decodes a unified receipt's attributes. What feeds a figure is read or refused: a known attribute of the wrong
-/// type, or with a broken date, fails the receipt; unknown types and empty values do not.
+/// Decodes a unified receipt's attributes. A field that feeds a figure is either read or refused: a known
+/// attribute of the wrong type, or with an invalid date, fails the receipt. Unknown types and empty values do
+/// not.
 enum UnifiedReceipt {
   static func decode(_ bytes: UnsafeRawBufferPointer) throws(ReceiptError) -> Receipt {
     let content = try SignedData.content(of: bytes)
@@ -90,7 +91,7 @@ enum UnifiedReceipt {
     }
   }
 
-  /// The text of a string value; nil where it is empty.
+  /// The text of a string value; nil if it is empty.
   private static func text(
     _ value: UnsafeRawBufferPointer, of type: Int64
   ) throws(ReceiptError) -> String? {

@@ -1,17 +1,18 @@
-// Reads the App Store's values leniently: the same field comes as a string, an integer or a boolean.
+// Reads the App Store's values leniently: the same field may be a string, an integer or a boolean.
 package import JSON
 
-/// A scalar of a reply. Strings are unescaped; the bytes live as long as the reply's and its arena.
+/// A scalar in a reply. Strings are unescaped; the bytes live as long as the reply's bytes and its
+/// `TextKeeper`.
 package enum LenientValue {
   case missing
   case string(JSONBytes)
-  /// A number's token, as written.
+  /// A number's token as written.
   case number(JSONBytes)
   case boolean(Bool)
-  /// An array or object, as written.
+  /// An array or object as written.
   case container(JSONBytes)
 
-  /// A non-empty string, or the digits of an integer; nil for all else.
+  /// A non-empty string, or the digits of an integer; otherwise nil.
   package var id: JSONBytes? {
     switch self {
     case .string(let text): text.isEmpty ? nil : text
@@ -20,7 +21,7 @@ package enum LenientValue {
     }
   }
 
-  /// An integer, or a string of digits, within 64 bits; nil for all else.
+  /// An integer, or a string of digits, that fits in 64 bits; otherwise nil.
   package var integer: Int64? {
     switch self {
     case .string(let text): text.first == UInt8(ascii: "-") ? nil : JSONNumber.integer(text)
@@ -40,7 +41,7 @@ package enum LenientValue {
     }
   }
 
-  /// True or false where the value says so as a boolean, 0 or 1, or either in a string; nil for all else.
+  /// True or false if the value is a boolean, 0 or 1, or a string with one of these; otherwise nil.
   package var spokenFlag: Bool? {
     switch text.lowercased() {
     case "true", "1": true
@@ -49,7 +50,7 @@ package enum LenientValue {
     }
   }
 
-  /// The value as text, for a person to read.
+  /// The value as text for people.
   package var text: String {
     switch self {
     case .missing: ""
@@ -64,7 +65,7 @@ package enum LenientValue {
   }
 }
 
-/// Keeps strings that had to be unescaped for as long as the reply is looked at.
+/// Keeps unescaped strings in memory while the reply is in use.
 package final class TextKeeper {
   private var kept: [UnsafeMutableRawBufferPointer] = []
 
@@ -72,13 +73,13 @@ package final class TextKeeper {
 
   deinit { removeAll() }
 
-  /// Forgets all; what was handed out is gone.
+  /// Frees all strings; every buffer handed out becomes invalid.
   package func removeAll() {
     for buffer in kept { buffer.deallocate() }
     kept.removeAll(keepingCapacity: true)
   }
 
-  /// The string's unescaped bytes: those of the text itself where nothing is escaped.
+  /// The string's unescaped bytes; without escapes, the bytes in the text itself.
   @inline(__always)
   package func bytes(of string: JSONString) -> JSONBytes {
     string.hasEscapes ? keep(string.bytes) : string.raw

@@ -1,9 +1,9 @@
-// The dates of a reply's row as people read them, for replies that have no milliseconds.
+// The human-readable dates in a reply's row, for replies without milliseconds.
 private import Base
 import JSON
 
-/// Epoch milliseconds of a row's readable dates: `2011-08-02 15:08:02 Etc/GMT` under the plain name, else
-/// `2011-08-02 08:08:02 America/Los_Angeles`, which has the name with `_pst`.
+/// Epoch milliseconds of a row's readable dates: `2011-08-02 15:08:02 Etc/GMT` under the plain name,
+/// otherwise `2011-08-02 08:08:02 America/Los_Angeles` under the name with `_pst`.
 struct ReadableDates {
   private(set) var purchaseMs: Int64?
   private(set) var originalPurchaseMs: Int64?
@@ -39,7 +39,7 @@ struct ReadableDates {
 }
 
 extension LenientValue {
-  /// Epoch milliseconds of a date that is written out, between the years 0001 and 9999.
+  /// Epoch milliseconds of a readable date, between the years 0001 and 9999.
   var readableInstantMs: Int64? {
     guard case .string(let text) = self, text.count > 10, text[10] == UInt8(ascii: " "),
       let value = ReceiptDate.parse(text), Timestamp.rangeMs.contains(value)

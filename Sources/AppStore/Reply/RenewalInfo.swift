@@ -1,20 +1,21 @@
-// What a reply says about the renewal of its subscriptions.
+// What a reply says about the renewal of subscriptions.
 package import JSON
 
-/// The renewal of one subscription. Source: `responseBody.Pending_renewal_info` in Apple's documentation,
-/// and the outermost `auto_renew_status` of legacy replies.
+/// The renewal of one subscription. Source: `responseBody.Pending_renewal_info` in Apple's documentation, and
+/// the outermost `auto_renew_status` of legacy replies.
 package struct RenewalInfo {
-  /// Nil in legacy replies, which are about one subscription alone.
+  /// Nil in legacy replies, which cover only one subscription.
   package var originalTransactionID: JSONBytes?
   package var productID: JSONBytes?
-  /// Whether it renews automatically; nil where the reply does not tell.
+  /// Whether it renews automatically; nil if the reply does not say.
   package var isAutoRenewing: Bool?
-  /// Until when it stays in use though the renewal was not paid, in epoch milliseconds.
+  /// End of the grace period, during which the subscription stays usable although the renewal is unpaid;
+  /// epoch milliseconds.
   package var gracePeriodEndMs: Int64?
 
   package init() {}
 
-  /// Reads all of a reply, which is one JSON value.
+  /// Reads all renewals of a reply, which is one JSON value.
   package static func all(
     of reply: JSONBytes, _ keeper: TextKeeper
   ) throws(JSONError) -> [RenewalInfo] {
@@ -65,7 +66,7 @@ package struct RenewalInfo {
     return value.flag
   }
 
-  /// Whether this is about the subscription that a row belongs to.
+  /// Whether this renewal belongs to the row's subscription.
   package func covers(_ row: ReplyRow) -> Bool {
     guard let originalTransactionID else { return true }
     guard let original = row.originalTransactionID ?? row.transactionID else { return false }
@@ -73,11 +74,11 @@ package struct RenewalInfo {
   }
 }
 
-/// The period that a row's purchase lasts.
+/// The period that a row's purchase covers.
 package struct PurchasePeriod {
   /// Epoch milliseconds.
   package var endMs: Int64?
-  /// The type of product as attribute 1707 of receipt files numbers them; replies do not have it.
+  /// The product type, numbered as in attribute 1707 of receipt files; replies do not have it.
   package var productType: Int64?
 
   /// Reads the object of a row.
@@ -90,7 +91,7 @@ package struct PurchasePeriod {
       if key == "expires_date_ms" {
         endMs = try keeper.read(&cursor).instantMs
       } else if key == "expires_date" {
-        // Legacy replies have milliseconds under the name of the readable date.
+        // Legacy replies use the name of the readable date for milliseconds.
         let value = try keeper.read(&cursor)
         legacyEndMs = value.instantMs ?? value.readableInstantMs
       } else if key == "expires_date_formatted" {

@@ -1,27 +1,28 @@
-// A verifyReceipt reply, decoded by its shape: unified and legacy ones, whatever the receipt's style.
+// A verifyReceipt reply, unified or legacy, decoded by its shape and regardless of the receipt's style.
 package import JSON
 
 /// The content of a reply. Source: `responseBody` in Apple's documentation of verifyReceipt, and recorded replies.
 package struct Reply {
   package private(set) var status: Int64?
-  /// As the reply names it; legacy replies name none.
+  /// As the reply names it; legacy replies have none.
   package private(set) var environment: JSONBytes?
-  /// Nil where the value is neither yes nor no. Where both spellings are present, one yes is enough:
-  /// asking again does no harm.
+  /// Nil if the value is neither yes nor no. If both spellings are present, one yes is enough: asking again
+  /// does no harm.
   package private(set) var isRetryable: Bool?
-  /// `receipt.bundle_id`, else `receipt.bid`.
+  /// `receipt.bundle_id`, otherwise `receipt.bid`.
   package private(set) var bundleID: JSONBytes?
   /// `receipt.request_date_ms`.
   package private(set) var requestDateMs: Int64?
-  /// Whether the receipt is flat, with a purchase's own fields.
+  /// Whether the receipt is flat: it has the fields of a purchase itself.
   package private(set) var isLegacy = false
-  /// The rows in the order of rule R2: by source, then as the arrays have them.
+  /// The rows in the order of rule R2: by source, then by array order.
   package private(set) var rows: [ReplyRow] = []
 
   private var bid: JSONBytes?
 
-  /// Decodes one JSON value. What is no object has neither status nor rows.
-  /// - Parameter keeper: keeps unescaped strings; what the reply holds is valid as long as it and `bytes`.
+  /// Decodes one JSON value. A value that is not an object has neither status nor rows.
+  /// - Parameter keeper: keeps unescaped strings; the reply's content is valid as long as `keeper` and
+  ///   `bytes`.
   package init(_ bytes: JSONBytes, _ keeper: TextKeeper) throws(JSONError) {
     var cursor = JSONCursor(bytes)
     guard try cursor.kind() == .object else {
@@ -61,7 +62,7 @@ package struct Reply {
     if !isOrdered { orderRows() }
   }
 
-  /// Rows are in an array, or single in the legacy shape; only objects are rows.
+  /// Rows are in an array or, in the legacy shape, a single object. Only objects are rows.
   private mutating func readRows(
     _ source: ReplyRow.Source, _ cursor: inout JSONCursor, _ keeper: TextKeeper
   ) throws(JSONError) {
@@ -89,7 +90,7 @@ package struct Reply {
     try cursor.beginObject()
     let first = cursor.offset - 1
     while let key = try cursor.nextKey() {
-      // Only the flat receipt of the legacy shape has a purchase's own fields, and most have not.
+      // Only the flat legacy receipt has the fields of a purchase itself; most receipts do not.
       if key == "in_app" {
         if try cursor.takeNull() { continue }
         hasInApp = true

@@ -1,20 +1,20 @@
-// Whether a reply is about the receipt that it was given for.
+// Checks whether a reply belongs to the receipt that it was given for.
 package import JSON
 
-/// What shows that a reply is about something else. The raw value is stored in events and exceptions.
+/// Why a reply belongs to another receipt. The raw value is stored in events and exceptions.
 package enum ReplyMismatch: String, Sendable {
-  /// It is about an app that the receipt's app family does not have.
+  /// The reply is about an app outside the receipt's app family.
   case bundle
-  /// Receipt and reply show purchases, and none that they have in common.
+  /// Receipt and reply both show purchases but have none in common.
   case transactions
 }
 
-/// What a receipt is about, as far as a reply can be compared with it.
+/// The content of a receipt that can be compared with a reply.
 package struct ReceiptSubject {
   private var transactionIDs: Set<String> = []
   private var lineItems: Set<String> = []
 
-  /// - Parameter receipt: nil where its file can't be read: any purchase may then be its own.
+  /// - Parameter receipt: nil if its file cannot be read; any purchase may then belong to it.
   package init(_ receipt: Receipt?) {
     for purchase in receipt?.purchases ?? [] {
       if let id = purchase.transactionID { transactionIDs.insert(id) }
@@ -23,7 +23,7 @@ package struct ReceiptSubject {
     }
   }
 
-  /// What speaks against a reply; nil where it fits.
+  /// Why the reply does not fit; nil if it fits.
   /// - Parameter isOwnBundle: whether the receipt's app family has this bundle id.
   package func mismatch(
     of reply: Reply, isOwnBundle: (JSONBytes) -> Bool
@@ -32,13 +32,13 @@ package struct ReceiptSubject {
     return showsOtherTransactions(reply.rows) ? .transactions : nil
   }
 
-  /// A reply that names no bundle fits where it shows nothing.
+  /// A reply without a bundle id fits if it shows no purchases.
   package static func fitsBundle(_ reply: Reply, _ isOwnBundle: (JSONBytes) -> Bool) -> Bool {
     reply.bundleID.map(isOwnBundle) ?? reply.rows.isEmpty
   }
 
-  /// Whether receipt and rows both have purchases with ids, and no transaction id, original transaction id or line
-  /// item in common.
+  /// Whether receipt and rows both have purchases with ids, but no transaction id, original transaction id or
+  /// line item in common.
   package func showsOtherTransactions(_ rows: [ReplyRow]) -> Bool {
     if transactionIDs.isEmpty, lineItems.isEmpty { return false }
     var hasIDs = false

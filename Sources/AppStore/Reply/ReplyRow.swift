@@ -1,25 +1,25 @@
-// One purchase object of a verifyReceipt reply, or of a receipt file in place of one.
+// One purchase object of a verifyReceipt reply, or of a receipt file instead.
 private import Base
 package import JSON
 
-/// A purchase as the App Store shows it. Ids are non-empty; what is missing is nil.
+/// A purchase as the App Store shows it. Ids are non-empty; missing fields are nil.
 /// Source: Apple's documentation of `responseBody.Latest_receipt_info` and `responseBody.Receipt.In_app`.
 package struct ReplyRow {
-  /// Where in the reply the row is, in the order of rule R2.
+  /// The row's location in the reply, in the order of rule R2.
   package enum Source: Int8, Sendable {
     case latestReceiptInfo, inApp, flatReceipt, latestExpiredReceiptInfo
   }
 
   package var source: Source
-  /// The object as sent; nil where a row is made of something else.
+  /// The object as sent; nil if the row was not made from one.
   package var object: JSONBytes?
   package var productID: JSONBytes?
   package var transactionID: JSONBytes?
   package var originalTransactionID: JSONBytes?
-  /// Nil where it is missing, empty or `0`.
+  /// Nil if missing, empty or `0`.
   package var webOrderLineItemID: JSONBytes?
   package var quantity: LenientValue = .missing
-  /// Epoch milliseconds, as all dates: `purchase_date_ms`, else the readable date where that is all there is.
+  /// Epoch milliseconds, like all dates: `purchase_date_ms`, or the readable date if there is nothing else.
   package var purchaseDateMs: Int64?
   package var originalPurchaseDateMs: Int64?
   package var hasExpiryDate = false
@@ -50,8 +50,8 @@ package struct ReplyRow {
     try end(with: cursor.passed(since: first), keeper)
   }
 
-  /// Keeps the object as sent, once its members are read. Replies of 2011 and before have readable dates alone,
-  /// which are looked at only where milliseconds are missing.
+  /// Stores the object as sent, after its members have been read. Replies of 2011 and before have only
+  /// readable dates, which are read only if milliseconds are missing.
   mutating func end(
     with object: JSONBytes, _ keeper: TextKeeper
   ) throws(JSONError) {
@@ -66,7 +66,7 @@ package struct ReplyRow {
     cancellationDateMs = cancellationDateMs ?? dates.cancellationMs
   }
 
-  /// Reads one member. A row has some 25 keys and most are not needed: their length tells them apart first.
+  /// Reads one member. A row has about 25 keys, most of them not needed; their length is compared first.
   @inline(__always)
   mutating func read(
     _ key: JSONString, _ cursor: inout JSONCursor, _ keeper: TextKeeper
@@ -113,7 +113,7 @@ package struct ReplyRow {
     }
   }
 
-  /// A key written with escapes is still the same key.
+  /// Reads a member whose key contains escapes.
   private mutating func readEscapedKey(
     _ key: JSONString, _ cursor: inout JSONCursor, _ keeper: TextKeeper
   ) throws(JSONError) {
@@ -123,7 +123,7 @@ package struct ReplyRow {
 }
 
 extension LenientValue {
-  /// Epoch milliseconds between the years 0001 and 9999, which is what RFC 3339 can write.
+  /// Epoch milliseconds between the years 0001 and 9999, the range of RFC 3339.
   package var instantMs: Int64? {
     guard let value = integer, Timestamp.rangeMs.contains(value) else { return nil }
     return value

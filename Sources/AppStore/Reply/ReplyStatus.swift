@@ -1,4 +1,4 @@
-// What the App Store's statuses mean, in words for people.
+// The meaning of the App Store's statuses, in words for people.
 
 /// The statuses of verifyReceipt.
 package enum ReplyStatus {
@@ -11,13 +11,13 @@ package enum ReplyStatus {
   /// Failures within the App Store.
   package static let internalFailures: ClosedRange<Int64> = 21100...21199
 
-  /// Rule R1: whether the status is final, so that no further reply is expected.
+  /// Rule R1: whether the status is final, so no further reply is expected.
   package static func isFinal(_ status: Int64?) -> Bool {
     status == valid || status == notAuthenticated || status == expiredSubscription
       || status == accountNotFound
   }
 
-  /// What a status says; nil for one that is not documented.
+  /// The meaning of a status; nil for an undocumented one.
   package static func meaning(_ status: Int64) -> String? {
     switch status {
     case valid: "the receipt is valid"
