@@ -1,27 +1,27 @@
-// Where drafts of events go: this process's own writer, or another process that holds it.
+// The destination of event drafts: this process's own writer, or another process that holds it.
 package import Ledger
 
-/// Takes drafts and makes them durable, in the order in which they were submitted.
+/// Accepts drafts and makes them durable, in the order in which they were submitted.
 package protocol EventAppender {
   associatedtype Ticket
 
-  /// Hands over drafts that are appended together. It returns before they are durable, and waits only
-  /// for room.
+  /// Submits drafts that are appended together. It returns before they are durable, and blocks only while
+  /// there is no room.
   func submit(_ drafts: [EventDraft]) throws(LedgerError) -> Ticket
   /// Waits until the submitted drafts are durable, and returns their positions.
   func positions(of ticket: Ticket) throws(LedgerError) -> Range<Position>
   /// Waits until each of these submissions is durable or lost.
   func outcome(of tickets: [Ticket]) -> AppendOutcome
-  /// Waits until all that was submitted is durable.
+  /// Waits until everything submitted is durable.
   func flush() throws(LedgerError)
 }
 
-/// What became of some submissions.
+/// The outcome of a group of submissions.
 package struct AppendOutcome {
-  /// The position of each, in their order; nil for one that is not known to be durable. On a full disk a submission
-  /// may be lost and a smaller one after it kept.
+  /// The positions of each submission, in order; nil if it is not known to be durable. On a full disk, a
+  /// submission may be lost and a smaller later one kept.
   package var positions: [Range<Position>?] = []
-  /// Why the first of those was lost; nil where none was.
+  /// Why the first of the lost submissions was lost; nil if none was.
   package var failure: LedgerError?
 
   package init() {}

@@ -1,8 +1,8 @@
-// Foreign text in messages: short, no secret, and without anything that a terminal would act upon.
+// Untrusted text in messages: short, without secrets, and without characters that control a terminal.
 
 package enum PrintableText {
-  /// At most `count` characters (Unicode scalars) of a text, control and format characters replaced; none of one
-  /// that looks like a secret.
+  /// At most `count` characters (Unicode scalars) of a text, with control and format characters replaced. A
+  /// text that looks like a secret is replaced entirely.
   package static func shortened(_ text: some StringProtocol, to count: Int = 64) -> String {
     if SecretText.isLikely(text) { return SecretText.substitute(text) }
     var result = ""

@@ -1,33 +1,34 @@
-// Whether a text has the look of a secret: messages leave such texts out, wherever they come from.
+// Detects texts that look like secrets, so messages can omit them wherever they come from.
 
-/// Knows tokens, receipts, signed data and random keys by their look. It cannot know a password made of words.
+/// Recognizes tokens, receipts, signed data and random keys by their form. It cannot recognize a password
+/// made of words.
 package enum SecretText {
-  /// With this every token of the client API begins.
+  /// The prefix of every token of the client API.
   package static let tokenPrefix = "rlt_"
 
-  /// Shorter runs are names, and no whole secret.
+  /// A shorter run is a name, not a complete secret.
   private static let runLengthMin = 16
-  /// No file name and no identifier is longer.
+  /// No file name or identifier is longer.
   private static let nameLengthMax = 255
   private static let pathLengthMax = 1024
 
-  /// Whether a text holds what could be a token, a receipt's base64, a JWS, or a key in base64 or hexadecimal.
-  /// UUIDs, times and words, however joined, are none.
+  /// Whether a text contains what may be a token, a receipt's base64, a JWS, or a key in base64 or
+  /// hexadecimal. UUIDs, times and words, however joined, do not count.
   package static func isLikely(_ text: some StringProtocol) -> Bool {
     let bytes = Array(text.utf8)
     if bytes.count < runLengthMin { return false }
     if bytes.count > pathLengthMax { return true }
-    // Slashes occur in base64 and separate the names of a path: both readings count.
+    // A slash may be part of base64 or separate the names in a path, so try both.
     return runs(of: bytes, with: false).contains { looksRandom(bytes[$0]) || isLongHex(bytes[$0]) }
       || runs(of: bytes, with: true).contains { $0.count >= 32 && looksRandom(bytes[$0]) }
   }
 
-  /// What is shown instead of a text.
+  /// The text to show instead.
   package static func substitute(_ text: some StringProtocol) -> String {
     "[\(text.unicodeScalars.count) characters, not shown]"
   }
 
-  /// The stretches of characters of which base64, base64url and hexadecimal are made.
+  /// The runs of characters that base64, base64url and hexadecimal use.
   private static func runs(of bytes: [UInt8], with slashes: Bool) -> [Range<Int>] {
     var runs: [Range<Int>] = []
     var start = 0
@@ -54,11 +55,11 @@ package enum SecretText {
     }
   }
 
-  /// Whether letters and digits are mixed as chance mixes them: of random base64 about half of the
-  /// neighbours are of different kinds, of words, dates and numbers few.
+  /// Whether letters and digits are mixed as if by chance. In random base64, about half of the adjacent pairs
+  /// are of different kinds; in words, dates and numbers, only a few are.
   private static func looksRandom(_ run: ArraySlice<UInt8>) -> Bool {
     if run.starts(with: tokenPrefix.utf8) { return true }
-    // JSON in base64, as every JWS begins.
+    // JSON in base64: every JWS begins with it.
     if run.starts(with: "eyJ".utf8) { return true }
     let bytes = withoutUUIDs(run)
     if bytes.split(separator: UInt8(ascii: "/")).contains(where: { $0.count > nameLengthMax }) {
@@ -69,10 +70,10 @@ package enum SecretText {
       let (left, right) = (kind(left), kind(right))
       if left == .other || right == .other { continue }
       pairs += 1
-      // A word may begin with a capital.
+      // A word may begin with a capital letter.
       if left != right, (left, right) != (.upper, .lower) { changes += 1 }
     }
-    // Of few neighbours more must differ.
+    // With few pairs, a larger share must differ.
     return pairs >= 12 && changes * 100 >= pairs * (pairs < 23 ? 30 : 25)
   }
 
@@ -90,7 +91,7 @@ package enum SecretText {
     }
   }
 
-  /// The run with a hyphen in place of each UUID: ids of receipts and apps are no secrets.
+  /// The run with a hyphen in place of each UUID: ids of receipts and apps are not secrets.
   private static func withoutUUIDs(_ run: ArraySlice<UInt8>) -> [UInt8] {
     var result: [UInt8] = []
     var rest = run

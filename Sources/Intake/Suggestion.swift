@@ -1,8 +1,8 @@
 // "did you mean …?", for commands, options and the keys of config.json.
 
-/// The candidate that is nearest to `text`, where one is near enough to be meant.
+/// The candidate nearest to `text`, if one is near enough to be what was meant.
 package func suggestion(for text: String, among candidates: [String]) -> String? {
-  // Longer than every name: nothing to find, and the comparison's cost stays small.
+  // 40 is longer than every name, and keeps the comparison cheap.
   let scalars = Array(text.lowercased().unicodeScalars.prefix(40))
   guard !scalars.isEmpty else { return nil }
   var best: (distance: Int, candidate: String)?
@@ -16,12 +16,13 @@ package func suggestion(for text: String, among candidates: [String]) -> String?
   return best?.candidate
 }
 
-/// `; did you mean X?`, or nothing.
+/// `; did you mean X?`, or an empty text.
 package func hint(for text: String, among candidates: [String], prefix: String = "") -> String {
   suggestion(for: text, among: candidates).map { "; did you mean \(prefix)\($0)?" } ?? ""
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours that lead from one text to the other.
+/// The number of insertions, deletions, replacements and swaps of neighbours that turn one text into the
+/// other.
 private func editDistance(_ from: [Unicode.Scalar], _ to: [Unicode.Scalar]) -> Int {
   var beforeLast: [Int] = []
   var last = Array(0...to.count)

@@ -1,14 +1,15 @@
-// Apple's public certificates that transaction receipts need and don't carry: the intermediates, and the root above.
+// Apple's public certificates that transaction receipts need but do not contain: the intermediates and their
+// root.
 import Base
 
-/// A certificate that comes with the program: its text, and the fingerprint that the text must have.
+/// A certificate that ships with the program: its text, and the fingerprint that the text must have.
 struct ShippedCertificate: Sendable {
   /// SHA-256 of the DER.
   let fingerprint: SHA256Digest
   /// Base64 of the DER, in lines.
   let text: String
 
-  /// Nil where the text is not the certificate of the fingerprint, which is a fault of this program.
+  /// Nil if the text does not match the fingerprint, which is a bug in this program.
   var certificate: Certificate? {
     guard let der = try? Base64.decode(text.utf8.filter { $0 != 0x0A }),
       let certificate = Certificate.parse(der), certificate.fingerprint == fingerprint
@@ -17,10 +18,10 @@ struct ShippedCertificate: Sendable {
   }
 }
 
-/// Apple's certificates for transaction receipts. Data only: a signer must lead over one of the intermediates to
-/// the root, and the root is used where its fingerprint is pinned.
+/// Apple's certificates for transaction receipts. They are data only: a signer's chain must lead through one
+/// of the intermediates to the root, and the root is used only if its fingerprint is pinned.
 enum AppleCertificates {
-  /// Parsed when the first transaction receipt comes.
+  /// Parsed at the first transaction receipt.
   static let root = loaded(shippedRoot)
   static let intermediates = shippedIntermediates.map(loaded)
 

@@ -1,4 +1,4 @@
-// The root certificate that receipts are trusted by.
+// The fingerprint of the root certificate that receipts are trusted by.
 package import Base
 
 extension SHA256Digest {

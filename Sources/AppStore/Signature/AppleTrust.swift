@@ -1,10 +1,10 @@
-// What is Apple's own: the hosts that answer for the App Store, and the certificates that receipts rest on.
+// Which hosts and certificates are Apple's: those that answer for the App Store and those that sign receipts.
 package import Base
 package import JSON
 
 /// Distinguishes Apple's hosts and certificates from configured ones.
 package enum AppleTrust {
-  /// Whether a host, as `VerifyReceiptOptions.host(of:)` has it, is one of Apple's for verifyReceipt.
+  /// Whether a host, as `VerifyReceiptOptions.host(of:)` returns it, is one of Apple's for verifyReceipt.
   package static func isHost(_ host: JSONString) -> Bool {
     host == "buy.itunes.apple.com" || host == "sandbox.itunes.apple.com"
   }
@@ -13,7 +13,7 @@ package enum AppleTrust {
     host == "buy.itunes.apple.com" || host == "sandbox.itunes.apple.com"
   }
 
-  /// SHA-256 fingerprints of Apple's root and of the intermediates that come with the program.
+  /// SHA-256 fingerprints of Apple's root and of the intermediates that ship with the program.
   package static let certificates = Set(
     AppleCertificates.shippedIntermediates.map(\.fingerprint) + [.appleRoot])
 }

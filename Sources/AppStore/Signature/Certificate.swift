@@ -4,9 +4,9 @@ import Base
 internal import CCrypto
 internal import Glibc
 
-/// An X.509 certificate. Read-only once made.
+/// An X.509 certificate. Immutable.
 final class Certificate: @unchecked Sendable {
-  // Unchecked: libcrypto locks what it computes late inside an X509; nothing else changes it.
+  // Unchecked: libcrypto locks the fields that it computes lazily in an X509; nothing else changes it.
   let handle: OpaquePointer
   let fingerprint: SHA256Digest
   /// First and last second of validity, in epoch seconds.
@@ -14,10 +14,10 @@ final class Certificate: @unchecked Sendable {
   /// The issuer and serial number as SignerInfo gives them.
   let signerName: [UInt8]
 
-  /// Bytes that a certificate never exceeds; a limit on what libcrypto is asked to read.
+  /// The largest certificate accepted; limits what libcrypto has to parse.
   static let maximumSizeBytes = 16_384
 
-  /// Parses one certificate that fills `der`; nil where it doesn't.
+  /// Parses one certificate, which must fill `der`; nil if it does not.
   init?(der: UnsafeRawBufferPointer) {
     guard der.count <= Self.maximumSizeBytes, let signerName = Self.signerName(in: der) else {
       return nil
@@ -43,15 +43,15 @@ final class Certificate: @unchecked Sendable {
 
   deinit { X509_free(handle) }
 
-  /// Parses one certificate held in an array.
+  /// Parses one certificate in an array.
   static func parse(_ der: [UInt8]) -> Certificate? {
     der.withUnsafeBytes { Certificate(der: $0) }
   }
 
-  /// Whether it names itself as its issuer.
+  /// Whether the certificate names itself as its issuer.
   var isSelfIssued: Bool { X509_NAME_cmp(issuerName, subjectName) == 0 }
 
-  /// Whether `other` has the name of this certificate's issuer, whether or not it signed it.
+  /// Whether `other` has the name of this certificate's issuer, even if it did not sign this certificate.
   func namesAsIssuer(_ other: Certificate) -> Bool {
     X509_NAME_cmp(issuerName, other.subjectName) == 0
   }
@@ -59,14 +59,14 @@ final class Certificate: @unchecked Sendable {
   private var issuerName: OpaquePointer? { X509_get_issuer_name(handle) }
   private var subjectName: OpaquePointer? { X509_get_subject_name(handle) }
 
-  /// Whether the certificate bears an extension with this OID, whatever its value.
+  /// Whether the certificate has an extension with this OID, whatever its value.
   func bears(_ purpose: CertificatePurpose) -> Bool {
     guard let object = OBJ_txt2obj(purpose.rawValue, 1) else { return false }
     defer { ASN1_OBJECT_free(object) }
     return X509_get_ext_by_OBJ(handle, object, -1) >= 0
   }
 
-  /// The subject's common name, at most 256 bytes of it; empty where there is none.
+  /// The subject's common name, cut to 256 bytes; empty if there is none.
   var commonName: String {
     guard let subjectName else { return "" }
     let index = X509_NAME_get_index_by_NID(subjectName, NID_commonName, -1)
@@ -79,14 +79,14 @@ final class Certificate: @unchecked Sendable {
       ERR_clear_error()
       return ""
     }
-    // A header's macro, OPENSSL_free, expands to this call.
+    // The macro OPENSSL_free expands to this call.
     defer { CRYPTO_free(bytes, #file, #line) }
     return String(
       decoding: UnsafeBufferPointer(start: bytes, count: min(Int(count), 256)), as: UTF8.self)
   }
 
-  /// Issuer and serial number, cut from the certificate: TBSCertificate is
-  /// SEQUENCE { [0] version, serialNumber, signature, issuer, ... }.
+  /// Issuer and serial number, taken from the certificate's bytes: TBSCertificate is SEQUENCE { [0] version,
+  /// serialNumber, signature, issuer, ... }.
   private static func signerName(in der: UnsafeRawBufferPointer) -> [UInt8]? {
     do {
       var file = DERReader(der)
@@ -110,8 +110,8 @@ final class Certificate: @unchecked Sendable {
   }
 }
 
-/// Apple's OIDs that say what a certificate is for. Without them any developer's certificate
-/// could sign a receipt.
+/// Apple's OIDs for the purpose of a certificate. Without these checks, any developer's certificate could
+/// sign a receipt.
 enum CertificatePurpose: String {
   case developerRelationsIntermediate = "1.2.840.113635.100.6.2.1"
   case iTunesStoreIntermediate = "1.2.840.113635.100.6.2.2"

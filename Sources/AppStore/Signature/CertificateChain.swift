@@ -1,23 +1,23 @@
-// Whether a signer's certificate leads to a trusted anchor, dates aside.
+// Checks that a signer's certificate leads to a trusted anchor, regardless of dates.
 
 internal import Base
 internal import CCrypto
 
-/// A signer whose chain has been proven, with what is needed to check its signatures.
+/// A signer whose chain has been verified, with what is needed to check its signatures.
 final class KnownSigner: @unchecked Sendable {
-  // Unchecked: an EVP_PKEY is only read after it was made, and a check is used by one thread at a time.
+  // Unchecked: an EVP_PKEY is only read after creation, and one thread at a time uses a check.
   let certificate: Certificate
-  /// For each chain above it, when all of its certificates are valid, in epoch seconds. Two chains: an
-  /// intermediate that was issued again with the same name and key.
+  /// For each chain above the signer, the period in which all of its certificates are valid, in epoch
+  /// seconds. There are two chains if an intermediate was reissued with the same name and key.
   let commonValidities: [ClosedRange<Int64>]
   private let key: OpaquePointer
-  /// Made ready once: that takes a third as long as the check itself.
+  /// Reused: setting up a check takes a third as long as the check itself.
   private let spareChecks = Monitor<[SignatureCheck]>([])
 
-  /// Twice what the App Store uses; a larger key would only cost time.
+  /// Twice what the App Store uses. A larger key would only cost time.
   private static let maximumKeySizeBits: Int32 = 4_096
 
-  /// Nil where the certificate's key is not RSA, or too large.
+  /// Nil if the certificate's key is not RSA or is too large.
   init?(certificate: Certificate, chains: [[Certificate]]) {
     guard let key = X509_get_pubkey(certificate.handle) else {
       ERR_clear_error()
@@ -40,16 +40,16 @@ final class KnownSigner: @unchecked Sendable {
 
   deinit { EVP_PKEY_free(key) }
 
-  /// Nil where every certificate of a chain was valid at this time.
+  /// Nil if every certificate of a chain was valid at this time.
   func timeFault(atMs milliseconds: Int64) -> SignatureFault? {
-    // Rounded down: a certificate's last second lasts until the next one begins.
+    // Round down: a certificate's last second lasts until the next one begins.
     let seconds = milliseconds >= 0 ? milliseconds / 1_000 : (milliseconds - 999) / 1_000
     if commonValidities.contains(where: { $0.contains(seconds) }) { return nil }
     guard let first = commonValidities.map(\.lowerBound).min() else { return .expired }
     return seconds < first ? .notYetValid : .expired
   }
 
-  /// Checks an RSA signature (PKCS#1 v1.5) over two pieces of content, one after the other.
+  /// Checks an RSA signature (PKCS#1 v1.5) over the prefix followed by the content.
   func hasSigned(
     prefix: UInt8?, _ content: UnsafeRawBufferPointer, digest: DigestAlgorithm,
     signature: UnsafeRawBufferPointer
@@ -60,7 +60,7 @@ final class KnownSigner: @unchecked Sendable {
     guard let check = spare ?? SignatureCheck(key, digest),
       check.isGood(prefix: prefix, content, signature: signature)
     else {
-      // A check that has failed is not used again.
+      // A failed check is not reused.
       ERR_clear_error()
       return false
     }
@@ -69,13 +69,13 @@ final class KnownSigner: @unchecked Sendable {
   }
 }
 
-/// The state of libcrypto for checks with one key and one digest. Used by one thread at a time.
+/// libcrypto's state for checks with one key and one digest. One thread at a time uses it.
 private final class SignatureCheck: @unchecked Sendable {
   let digest: DigestAlgorithm
   private let digestContext: OpaquePointer
   private let keyContext: OpaquePointer
 
-  /// Nil where libcrypto refuses, for want of memory.
+  /// Nil if libcrypto fails, for lack of memory.
   init?(_ key: OpaquePointer, _ digest: DigestAlgorithm) {
     guard let digestContext = EVP_MD_CTX_new() else { return nil }
     guard let keyContext = EVP_PKEY_CTX_new(key, nil) else {
@@ -114,10 +114,10 @@ private final class SignatureCheck: @unchecked Sendable {
   }
 }
 
-/// Chain building by libcrypto, with nothing trusted but one given anchor.
+/// Chain building by libcrypto, with a given anchor as the only trusted certificate.
 enum CertificateChain {
-  /// Whether `signer` leads to `anchor` over `intermediate` (nil: directly) and over nothing else.
-  /// Dates are left to `KnownSigner`, so that a fault of time alone can be told apart.
+  /// Whether `signer` leads to `anchor` through `intermediate` (nil: directly) and through nothing else.
+  /// `KnownSigner` checks the dates, so a fault of time alone can be distinguished.
   static func leads(
     from signer: Certificate, over intermediate: Certificate?, to anchor: Certificate
   ) -> Bool {
@@ -139,11 +139,11 @@ enum CertificateChain {
       let parameters = X509_STORE_CTX_get0_param(context)
     else { return false }
     var flags = UInt(X509_V_FLAG_NO_CHECK_TIME)
-    // A configured intermediate may be the anchor although it didn't sign itself.
+    // A configured intermediate may be the anchor although it did not sign itself.
     if intermediate == nil { flags |= UInt(X509_V_FLAG_PARTIAL_CHAIN) }
     X509_VERIFY_PARAM_set_flags(parameters, flags)
     X509_VERIFY_PARAM_set_purpose(parameters, X509_PURPOSE_ANY)
-    // Old receipts: SHA-1 throughout and RSA with 1024 bits. Allowed for this check alone.
+    // Old receipts use SHA-1 throughout and RSA with 1024 bits. Allow them for this check only.
     X509_VERIFY_PARAM_set_auth_level(parameters, 0)
     guard X509_verify_cert(context) == 1 else { return false }
 

@@ -2,12 +2,12 @@
 
 internal import CCrypto
 
-/// SHA-1 on receipts before 2023, SHA-256 since.
+/// SHA-1 in receipts before 2023, SHA-256 since.
 enum DigestAlgorithm {
   case sha1
   case sha256
 
-  /// The digest that an AlgorithmIdentifier's contents name, parameters NULL or absent.
+  /// The digest that an AlgorithmIdentifier's contents name, with parameters NULL or absent.
   init?(algorithm: Slice<UnsafeRawBufferPointer>) {
     if Self.names(algorithm, Self.sha1Identifier) {
       self = .sha1
@@ -28,7 +28,7 @@ enum DigestAlgorithm {
     return Self.names(algorithm, Self.rsaIdentifier) || Self.names(algorithm, withDigest)
   }
 
-  /// Never freed.
+  /// libcrypto's object, which is never freed.
   var messageDigest: OpaquePointer? {
     switch self {
     case .sha1: Self.fetchedSHA1
@@ -36,7 +36,7 @@ enum DigestAlgorithm {
     }
   }
 
-  // Fetched once: libcrypto would else do it for each digest.
+  // Fetched once; otherwise libcrypto would fetch it for each digest.
   nonisolated(unsafe) private static let fetchedSHA1: OpaquePointer? =
     EVP_MD_fetch(nil, "SHA1", nil) ?? EVP_sha1()
   nonisolated(unsafe) private static let fetchedSHA256: OpaquePointer? =
@@ -50,7 +50,7 @@ enum DigestAlgorithm {
     return parameters.isEmpty || parameters.elementsEqual([DERIdentifier.null, 0])
   }
 
-  // Each is a whole element: tag 6, length, and the arcs.
+  // Each is a complete element: tag 6, length and the arcs.
   private static let sha1Identifier: [UInt8] = [0x06, 0x05, 0x2B, 0x0E, 0x03, 0x02, 0x1A]
   private static let sha256Identifier: [UInt8] = [
     0x06, 0x09, 0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x01,

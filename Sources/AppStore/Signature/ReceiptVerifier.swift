@@ -1,21 +1,21 @@
-// Checks receipts of both styles against pinned roots: the whole recipe, and the quick path for
-// signers whose chain has been proven before.
+// Checks receipts of both styles against pinned roots: the full check, and the fast path for signers whose
+// chain has already been verified.
 
 package import Base
 
-/// Checks receipts' signatures. Safe to use from several threads at once.
+/// Checks the signatures of receipts. Safe to use from several threads at once.
 package final class ReceiptVerifier: Sendable {
-  /// Whom to trust.
+  /// Which certificates to trust.
   package struct Configuration: Sendable {
-    /// SHA-256 fingerprints of trusted root certificates. A root that travels inside a receipt is
-    /// used if and only if its fingerprint is here.
+    /// SHA-256 fingerprints of trusted root certificates. A root inside a receipt is used if and only if its
+    /// fingerprint is listed here.
     package var pinnedRoots: Set<SHA256Digest>
-    /// DER certificates for transaction receipts in addition to Apple's, which are built in; such
-    /// receipts embed their signer alone. The intermediates (trusted as configured), and the root if
-    /// the chain is to be checked up to it (its fingerprint must be pinned).
+    /// DER certificates for transaction receipts, in addition to Apple's, which are built in; these receipts
+    /// contain only their signer. The list contains intermediates (trusted as configured) and, if the chain
+    /// is to be checked up to the root, the root (its fingerprint must be pinned).
     package var transactionIntermediates: [[UInt8]]
-    /// SHA-256 fingerprints of self-signed certificates whose receipts are accepted with the
-    /// environment `Xcode` or `LocalTesting`. Empty: such receipts are refused.
+    /// SHA-256 fingerprints of self-signed certificates whose receipts are accepted with the environment
+    /// `Xcode` or `LocalTesting`. If empty, such receipts are refused.
     package var localTestingSigners: Set<SHA256Digest>
 
     package init(
@@ -30,9 +30,9 @@ package final class ReceiptVerifier: Sendable {
 
   /// Why a configuration is refused.
   package enum ConfigurationError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// The certificate at this place of `transactionIntermediates` is not DER of one certificate.
+    /// The certificate at this index of `transactionIntermediates` is not exactly one DER certificate.
     case unreadableCertificate(index: Int)
-    /// The certificate at this place is neither a pinned root nor an intermediate for receipts.
+    /// The certificate at this index is neither a pinned root nor an intermediate for receipts.
     case unusableCertificate(index: Int)
 
     package var description: String {
@@ -47,27 +47,28 @@ package final class ReceiptVerifier: Sendable {
     }
   }
 
-  /// Environments that no App Store server ever signs.
+  /// Environments that the App Store never signs.
   package static let localTestingEnvironments: Set<String> = ["Xcode", "LocalTesting"]
 
-  /// How many proven signers are remembered; Apple has used about a dozen.
+  /// The most verified signers kept in the cache; Apple has used about a dozen.
   static let knownSignerLimit = 256
 
   private let configuration: Configuration
-  /// What was configured for transaction receipts, roots included: each certificate's common name and fingerprint.
+  /// The certificates configured for transaction receipts, including roots: common name and fingerprint of
+  /// each.
   package let configuredCertificates: [(name: String, fingerprint: SHA256Digest)]
   private let transactionRoots: [Certificate]
   private let transactionIntermediates: [Certificate]
   private let knownSigners = Monitor<[SignerKey: KnownSigner]>([:])
 
-  /// A signer is known for one use: the rules for its chain differ.
+  /// A signer is cached for one use, because each use has its own rules for the chain.
   private struct SignerKey: Hashable {
     enum Use: Hashable { case unified, localTesting, transaction(TransactionSignature.Version) }
     let use: Use
     let certificates: SHA256Digest
   }
 
-  /// Makes a verifier; the configured certificates are parsed here.
+  /// Creates a verifier and parses the configured certificates.
   package init(configuration: Configuration) throws(ConfigurationError) {
     var roots: [Certificate] = []
     var intermediates: [Certificate] = []
@@ -93,8 +94,8 @@ package final class ReceiptVerifier: Sendable {
     transactionIntermediates = intermediates
   }
 
-  /// Checks a receipt file's signature. `receipt` must be what `ReceiptFile.decode` made of these
-  /// very `bytes`: its date and environment decide, once the signature is found to cover them.
+  /// Checks a receipt file's signature. `receipt` must be what `ReceiptFile.decode` returned for the same
+  /// `bytes`: its date and environment decide, once the signature is known to cover them.
   package func verify(
     _ bytes: UnsafeRawBufferPointer, receipt: Receipt
   ) -> SignatureVerdict {
@@ -106,7 +107,7 @@ package final class ReceiptVerifier: Sendable {
     } catch { return .invalid(error) }
   }
 
-  /// Checks a receipt file held in an array.
+  /// Checks a receipt file in an array.
   package func verify(_ bytes: [UInt8], receipt: Receipt) -> SignatureVerdict {
     bytes.withUnsafeBytes { verify($0, receipt: receipt) }
   }
@@ -162,7 +163,7 @@ package final class ReceiptVerifier: Sendable {
     return signer
   }
 
-  /// One self-signed certificate, trusted by its own fingerprint.
+  /// One self-signed certificate, trusted by its fingerprint.
   private func proveLocalTestingSigner(
     _ certificates: UnsafeRawBufferPointer
   ) throws(SignatureFault) -> KnownSigner {
@@ -176,7 +177,7 @@ package final class ReceiptVerifier: Sendable {
     return signer
   }
 
-  /// Parses exactly `count` certificates that lie one after the other.
+  /// Parses exactly `count` consecutive certificates.
   private static func parse(
     _ certificates: UnsafeRawBufferPointer, count: Int
   ) throws(SignatureFault) -> [Certificate] {
@@ -241,7 +242,7 @@ package final class ReceiptVerifier: Sendable {
     guard let signer = Certificate(der: certificate) else { throw .malformedCertificate }
     let chains = transactionChains(from: signer, version)
     if chains.isEmpty {
-      // Apple issues new intermediates: a signer under a name that is not known here may be genuine.
+      // Apple issues new intermediates, so a signer with an unknown issuer name may be genuine.
       throw !signer.isSelfIssued && !isIssuerKnown(of: signer)
         ? .intermediateNotConfigured : .brokenChain
     }
@@ -252,7 +253,7 @@ package final class ReceiptVerifier: Sendable {
     return known
   }
 
-  /// Apple's own intermediates, where Apple's root is pinned.
+  /// Apple's own intermediates, if Apple's root is pinned.
   private var appleIntermediates: [Certificate] {
     configuration.pinnedRoots.contains(.appleRoot) ? AppleCertificates.intermediates : []
   }
@@ -262,7 +263,7 @@ package final class ReceiptVerifier: Sendable {
     return known.contains { $0.contains(where: signer.namesAsIssuer) }
   }
 
-  /// Every chain over an intermediate that is made for this version.
+  /// Every chain through an intermediate that is intended for this version.
   private func transactionChains(
     from signer: Certificate, _ version: TransactionSignature.Version
   ) -> [[Certificate]] {
@@ -294,7 +295,7 @@ package final class ReceiptVerifier: Sendable {
     return nil
   }
 
-  /// The signer as the receipt has it, unproven: enough to see that the content was altered.
+  /// The signer as the receipt names it, not verified: enough to detect altered content.
   private static func claimedSigner(
     _ certificate: UnsafeRawBufferPointer, _ version: TransactionSignature.Version
   ) throws(SignatureFault) -> KnownSigner {
@@ -307,7 +308,7 @@ package final class ReceiptVerifier: Sendable {
 
   // MARK: Known signers
 
-  /// The signer from the cache, or proven now and kept. Only proven ones are kept, so only
+  /// Returns the signer from the cache, or verifies and caches it. Only verified signers are cached, so only
   /// the pinned authorities can fill the cache.
   private func knownSigner(
     _ use: SignerKey.Use, _ certificates: UnsafeRawBufferPointer,

@@ -1,20 +1,20 @@
-// What a signature check can say, and why.
+// The possible results of a signature check, and the reasons.
 
-/// The outcome of checking one receipt's signature.
+/// The result of checking one receipt's signature.
 package enum SignatureVerdict: Equatable, Sendable {
-  /// Signed by the App Store, with certificates that were valid when the receipt was made.
+  /// Signed by the App Store, with certificates that were valid when the receipt was created.
   case valid
   /// Not the App Store's: altered or forged.
   case invalid(SignatureFault)
-  /// Everything holds but the dates of the certificates. Not fraud: the App Store decides.
+  /// Everything is correct except the dates of the certificates. This is not fraud: the App Store decides.
   case timeOnly(SignatureFault)
-  /// A transaction receipt that can't be judged here: its own signature holds, and its signer's
-  /// intermediate is neither Apple's known ones nor configured; or its signature is of a version that
-  /// this program doesn't know. The App Store decides.
+  /// A transaction receipt that cannot be judged here. Either its own signature is correct but its signer's
+  /// intermediate is neither one of Apple's known ones nor configured, or this program does not know the
+  /// version of its signature. The App Store decides.
   case undecided(SignatureFault)
 }
 
-/// Why a signature was not found valid. The raw value is stable and may be stored.
+/// Why a signature is not valid. The raw value is stable and may be stored.
 package enum SignatureFault: String, Error, Equatable, Sendable, CustomStringConvertible {
   case localTestingEnvironment = "local_testing_environment"
   case malformedEnvelope = "malformed_envelope"

@@ -1,8 +1,8 @@
-// The PKCS#7 frame of a unified receipt (RFC 2315 §9), read without libcrypto.
+// The PKCS#7 envelope of a unified receipt (RFC 2315 §9), read without libcrypto.
 
-/// Where the parts of a SignedData lie that has one signer and no signed attributes.
+/// The locations of the parts of a SignedData with one signer and no signed attributes.
 struct SignedData {
-  /// What the signature lies over.
+  /// The signed content.
   let content: DEROctets
   /// The embedded certificates, one after the other. Untrusted.
   let certificates: Range<Int>
@@ -11,7 +11,7 @@ struct SignedData {
   let digest: DigestAlgorithm
   let signature: Range<Int>
 
-  /// The content alone, for decoding.
+  /// Reads only the content, for decoding.
   static func content(of bytes: UnsafeRawBufferPointer) throws(ReceiptError) -> DEROctets {
     let opening: Opening?
     do { opening = try Opening(bytes) } catch { throw .envelope(error) }
@@ -19,8 +19,8 @@ struct SignedData {
     return opening.content
   }
 
-  /// Reads the whole frame; nil where it has what Apple's frames never have. Nothing signs the
-  /// frame itself, so an unusual one has been modified.
+  /// Reads the whole envelope; nil if it has anything that Apple's envelopes never have. Nothing signs the
+  /// envelope itself, so an unusual one has been modified.
   init?(_ bytes: UnsafeRawBufferPointer) throws(DERError) {
     guard let opening = try Opening(bytes), opening.version == 1 else { return nil }
     var rest = opening.rest
@@ -38,23 +38,23 @@ struct SignedData {
       bytes[opening.digest].elementsEqual(bytes[digestContent])
     else { return nil }
     self.digest = digest
-    // Signed attributes would be here; the identifier is then not a SEQUENCE's.
+    // Signed attributes would be here; the identifier would then not be a SEQUENCE's.
     let algorithm = try signer.next(DERIdentifier.sequence).content
     guard digest.isSigned(by: bytes[algorithm]) else { return nil }
     signature = try signer.next(DERIdentifier.octetString).content
     try signer.finish()
   }
 
-  /// The frame up to its content.
+  /// The envelope up to its content.
   private struct Opening {
     let version: Int64
-    /// The one digest algorithm, as AlgorithmIdentifier contents.
+    /// The only digest algorithm, as AlgorithmIdentifier contents.
     let digest: Range<Int>
     let content: DEROctets
-    /// What follows the content.
+    /// The elements after the content.
     let rest: DERReader
 
-    /// Nil where the bytes are ASN.1, and PKCS#7 of another type.
+    /// Nil if the bytes are valid ASN.1 but PKCS#7 of another type.
     init?(_ bytes: UnsafeRawBufferPointer) throws(DERError) {
       var file = DERReader(bytes)
       var contentInfo = try file.enter(DERIdentifier.sequence)
@@ -82,7 +82,7 @@ struct SignedData {
   }
 }
 
-/// Contents of the OBJECT IDENTIFIERs that a receipt's frame holds.
+/// The contents of the OBJECT IDENTIFIERs in a receipt's envelope.
 enum ObjectIdentifier {
   /// 1.2.840.113549.1.7.1
   static let data: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07, 0x01]

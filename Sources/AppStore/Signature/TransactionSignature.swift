@@ -1,13 +1,13 @@
 // The signature blob of a transaction receipt: version, RSA signature, certificate.
 
-/// Where the parts of the blob lie: a version byte, the signature (128 or 256 bytes), the
-/// certificate's length (32 bits, big-endian) and the certificate, which ends the blob.
+/// The locations of the blob's parts: a version byte, the signature (128 or 256 bytes), the certificate's
+/// length (32 bits, big-endian), and the certificate, which ends the blob.
 struct TransactionSignature {
   let version: Version
   let signature: Range<Int>
   let certificate: Range<Int>
 
-  /// The versions; each names the intermediate, the signer and the digest that Apple uses with it.
+  /// The versions. Each determines the intermediate, the signer and the digest that Apple uses with it.
   enum Version: UInt8 {
     case iTunesStore = 2
     case receiptSigning = 3
@@ -35,17 +35,17 @@ struct TransactionSignature {
     }
   }
 
-  /// No signature and certificate of any kind fit into less.
+  /// A signature and a certificate never fit into fewer bytes.
   private static let minimumSizeBytes = 128
 
-  /// Whether the blob begins as one of a version that this program has not learned: of the rest nothing can be said
-  /// but that a few bytes are no signature.
+  /// Whether the blob starts with a version byte that this program does not know. Its other bytes cannot be
+  /// checked, except that a very short blob is not a signature.
   static func hasUnknownVersion(_ blob: [UInt8]) -> Bool {
     guard let first = blob.first, blob.count >= minimumSizeBytes else { return false }
     return Version(rawValue: first) == nil
   }
 
-  /// Nil where the blob is built otherwise.
+  /// Nil if the blob has another structure.
   init?(_ blob: [UInt8]) {
     guard let first = blob.first, let version = Version(rawValue: first) else { return nil }
     self.version = version

@@ -1,8 +1,8 @@
-// Comma-separated values by RFC 4180: quoted cells, LF or CR LF, a byte order mark or not.
+// Comma-separated values as in RFC 4180: quoted cells, LF or CR LF, optional byte order mark.
 
 /// One record of a CSV file.
 struct CSVRecord: Equatable {
-  /// The line on which it begins, from 1; a quoted cell may hold line ends.
+  /// The line on which it begins, from 1. A quoted cell may contain line ends.
   var line: Int
   var cells: [String]
 }
@@ -24,7 +24,7 @@ struct CSVError: Error, Equatable, CustomStringConvertible {
   var description: String { cause.rawValue }
 }
 
-/// Reads record after record. After an error it continues with the next line.
+/// Reads one record after another. After an error it continues with the next line.
 struct CSVReader {
   private let bytes: [UInt8]
   private var place = 0
@@ -69,7 +69,7 @@ struct CSVReader {
     }
   }
 
-  /// A cell up to a comma or the line's end.
+  /// Reads an unquoted cell, up to a comma or the end of the line.
   private mutating func readPlain() throws(CSVError) -> [UInt8] {
     let first = place
     while place < bytes.count {

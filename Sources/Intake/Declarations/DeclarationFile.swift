@@ -1,10 +1,10 @@
-// A declaration file as a whole: read, checked to its last line, and made into events or refused.
+// A declaration file as a whole: read, checked to its last line, then either turned into events or refused.
 import Base
 package import Ledger
 
-/// One line that is wrong, or worth a word.
+/// An error or a warning for one line.
 package struct DeclarationProblem: Equatable, Sendable, CustomStringConvertible {
-  /// From 1; 0 where the file as a whole is meant.
+  /// From 1; 0 means the whole file.
   package let line: Int
   package let message: String
 
@@ -16,11 +16,11 @@ package struct DeclarationProblem: Equatable, Sendable, CustomStringConvertible 
   package var description: String { line > 0 ? "line \(line): \(message)" : message }
 }
 
-/// Why a declaration was refused. Nothing of the file was appended.
+/// Why a declaration was refused. Nothing from the file was appended.
 package enum DeclarationError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The file cannot be read.
   case input(IntakeError)
-  /// Lines are wrong: the first hundred, and how many there are in all.
+  /// Some lines are wrong: the first hundred of them, and the total number.
   case lines(source: String, [DeclarationProblem], count: Int)
 
   package var description: String {
@@ -36,18 +36,19 @@ package enum DeclarationError: Error, Equatable, Sendable, CustomStringConvertib
   }
 }
 
-/// A declaration that is ready to be appended.
+/// A declaration that is ready to append.
 package struct Declaration: Sendable {
-  /// Its events, in order: the same for the same file.
+  /// Its events, in order. The same file always gives the same events.
   package var drafts: [EventDraft]
   /// SHA-256 of the file, in hex.
   package var sourceSHA256Hex: String
-  /// How many prices or rates it declares.
+  /// The number of prices or rates it declares.
   package var entryCount: Int
-  /// The one currency that a layout without a column for it means by 1; nil elsewhere.
+  /// The base currency of a layout that has no column for it; otherwise nil.
   package var base: String?
   package var warnings: [DeclarationProblem]
-  /// How many of the prices are 0, and the line of the first: a price list may say so, but seldom means it.
+  /// The number of prices that are 0, and the line of the first. A price list may contain 0 but rarely
+  /// intends it.
   package var zeroPrices: ZeroPrices?
 
   package struct ZeroPrices: Equatable, Sendable {
@@ -55,7 +56,7 @@ package struct Declaration: Sendable {
     package var firstLine: Int
   }
 
-  /// The drafts from an index on, divided among appends: one, unless the file is very large.
+  /// The drafts from an index on, split into appends. There is only one unless the file is very large.
   package func appends(from index: Int) -> [[EventDraft]] {
     var appends: [[EventDraft]] = []
     var bytes = 0
@@ -71,21 +72,21 @@ package struct Declaration: Sendable {
   }
 }
 
-/// Bounds of declarations.
+/// Limits on declarations.
 enum DeclarationLimits {
-  /// Of a file, which is read as a whole.
+  /// The size of a file, which is read as a whole.
   static let fileBytes = 64 << 20
-  /// What an event's data should stay under.
+  /// The target for the size of an event's data.
   static let eventDataBytes = 1 << 20
-  /// What is appended together should stay under.
+  /// The target for the size of one append.
   static let appendBytes = 8 << 20
-  /// How many wrong lines are listed.
+  /// The number of wrong lines listed.
   static let problemCount = 100
-  /// Of any text in a cell that is stored unchanged.
+  /// The length of any cell whose text is stored unchanged.
   static let textCharacters = 255
 }
 
-/// The file's bytes, and its name and digest as the events cite them.
+/// The file's bytes, with the name and digest that the events cite.
 struct DeclarationFile {
   var source: String
   var sha256Hex: String
@@ -128,7 +129,7 @@ struct DeclarationFile {
   }
 }
 
-/// Collects wrong lines: the first of them as they are, then their number.
+/// Collects wrong lines: keeps the first ones, then only counts.
 struct ProblemList {
   private(set) var problems: [DeclarationProblem] = []
   private(set) var count = 0
@@ -140,14 +141,14 @@ struct ProblemList {
     }
   }
 
-  /// The first of them, and in place of the others how many they are.
+  /// The first problems and, if there are more, their number.
   var listed: [DeclarationProblem] {
     count > problems.count
       ? problems + [DeclarationProblem(line: 0, "\(count - problems.count) more like this")]
       : problems
   }
 
-  /// Throws where something was added.
+  /// Throws if any problem was added.
   func check(source: String) throws(DeclarationError) {
     if count > 0 { throw .lines(source: source, problems, count: count) }
   }
@@ -158,7 +159,7 @@ struct ColumnMap {
   private let places: [Int]
   private let cellCount: Int
 
-  /// - Parameter names: the columns that there must be, and no others.
+  /// - Parameter names: the required columns; no others are allowed.
   init?(_ header: CSVRecord, names: [String], problems: inout ProblemList) {
     let found = header.cells.map { trimmed($0).lowercased() }
     var isGood = true
@@ -183,8 +184,8 @@ struct ColumnMap {
     cellCount = found.count
   }
 
-  /// The cells in the order of the names, without white space around them; nil, with a problem, where
-  /// the number of cells differs from the header's.
+  /// The cells in the order of the names, without surrounding white space. Nil, with a problem, if the number
+  /// of cells differs from the header's.
   func cells(of record: CSVRecord, problems: inout ProblemList) -> [String]? {
     guard record.cells.count == cellCount else {
       problems.add(
@@ -195,7 +196,7 @@ struct ColumnMap {
   }
 }
 
-/// The text without spaces and tabs around it.
+/// The text without leading and trailing spaces and tabs.
 func trimmed(_ text: String) -> String {
   var utf8 = text.utf8[...]
   while let first = utf8.first, first == 0x20 || first == 0x09 { utf8.removeFirst() }
@@ -203,7 +204,7 @@ func trimmed(_ text: String) -> String {
   return String(utf8) ?? text
 }
 
-/// Divides entries into runs whose estimated sizes stay under that of an event.
+/// Splits entries into runs whose estimated size stays below the target size of an event.
 func runs<Entry>(of entries: [Entry], sizeBytes: (Entry) -> Int) -> [ArraySlice<Entry>] {
   var runs: [ArraySlice<Entry>] = []
   var first = 0

@@ -47,7 +47,7 @@ package enum PriceListFile {
         if !isHeaderSeen {
           isHeaderSeen = true
           columnMap = ColumnMap(record, names: columns, problems: &problems)
-          // Without its columns no line can be judged.
+          // Without its columns, no line can be checked.
           if columnMap == nil { break }
         } else if let cells = columnMap?.cells(of: record, problems: &problems) {
           guard let (entry, micros) = entry(cells, record.line, &problems) else { continue }
@@ -139,7 +139,7 @@ package enum PriceListFile {
 }
 
 extension String.UTF8View {
-  /// Lends the bytes, copied only where they do not lie together.
+  /// Lends the bytes. Copies them only if they are not contiguous.
   func withContiguousBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
     withContiguousStorageIfAvailable { body(UnsafeRawBufferPointer($0)) }
       ?? Array(self).withUnsafeBytes(body)

@@ -3,8 +3,8 @@ import Base
 import Ledger
 import Revenue
 
-/// Exchange rates: either the columns date, base, quote and rate, or the wide layout of the European
-/// Central Bank's history (`eurofxref-hist.csv`: a date, then one column for each currency, base EUR).
+/// Exchange rates in one of two layouts: the columns date, base, quote and rate, or the wide layout of the
+/// European Central Bank's history (`eurofxref-hist.csv`: a date, then one column per currency, base EUR).
 package enum RateListFile {
   static let columns = ["date", "base", "quote", "rate"]
 
@@ -33,7 +33,7 @@ package enum RateListFile {
           layout.read(record, &collector)
         } else {
           layout = RateLayout(header: record, &collector)
-          // Without its columns no line can be judged.
+          // Without its columns, no line can be checked.
           if layout == nil { break }
         }
       } catch {
@@ -63,7 +63,7 @@ package enum RateListFile {
   }
 }
 
-/// Gathers rates by day and base, and finds those that contradict each other.
+/// Collects rates by day and base, and detects those that contradict each other.
 private struct RateCollector {
   struct Pair: Hashable {
     var dayIndex: Int
@@ -82,7 +82,7 @@ private struct RateCollector {
   private var dayIndexes: [DayKey: Int] = [:]
   private var seen: [Pair: (line: Int, rate: Decimal18)] = [:]
 
-  /// Adds a rate; returns what is wrong with it, if anything is.
+  /// Adds a rate; returns the problem, if there is one.
   mutating func add(
     _ date: CivilDate, _ base: Currency, _ quote: Currency, _ text: String, line: Int
   ) -> String? {
@@ -112,10 +112,10 @@ private struct RateCollector {
 /// The layout of a file's lines, from its header.
 private enum RateLayout {
   case plain(ColumnMap)
-  /// The currency of each column after the date; nil for one that is left out.
+  /// The currency of each column after the date; nil for a column that is skipped.
   case wide([Currency?], base: Currency)
 
-  /// The base of every rate where no column names one.
+  /// The base of every rate, if no column names it.
   var impliedBase: Currency? {
     if case .wide(_, let base) = self { return base }
     return nil
@@ -137,13 +137,13 @@ private enum RateLayout {
     }
   }
 
-  /// The history goes back to 1999 and holds currencies that no table of today's need hold.
+  /// The history goes back to 1999 and contains currencies that today's table may not have.
   private static func wideColumns(
     _ header: CSVRecord, _ collector: inout RateCollector
   ) -> [Currency?]? {
     var columns: [Currency?] = []
     var names = header.cells.dropFirst().map(trimmed)
-    // Each line of the history ends in a comma.
+    // Each line of the history ends with a comma.
     if names.last?.isEmpty == true { names.removeLast() }
     let problemCount = collector.problems.count
     for name in names {

@@ -1,20 +1,19 @@
-// Where an input's bytes come from: files and standard input, read in pieces.
+// The sources of an input's bytes: files and standard input, read in pieces.
 import Glibc
 
 /// A stream of bytes.
 package protocol ByteSource: AnyObject {
-  /// Reads at least one byte, or 0 bytes at the end. A fault is thrown only after all that was whole
-  /// before it has been given.
+  /// Reads at least one byte, or 0 bytes at the end. It returns all intact data before it throws an error.
   func read(into buffer: UnsafeMutableRawBufferPointer) throws(IntakeError) -> Int
 }
 
-/// A file, pipe or terminal that stays open for as long as this lives.
+/// A file, pipe or terminal that stays open as long as this object exists.
 package final class FileSource: ByteSource {
-  /// As shown to people.
+  /// The name shown to people.
   package let name: String
-  /// Size of a regular file; nil for a stream, whose end is not known.
+  /// Size of a regular file; nil for a stream, whose length is not known.
   package let sizeBytes: Int?
-  /// How far the reading has come since the beginning, or the last `rewind()`.
+  /// Bytes read since the beginning or the last `rewind()`.
   package private(set) var readBytes = 0
   private let descriptor: Int32
   private let ownsDescriptor: Bool
@@ -29,7 +28,7 @@ package final class FileSource: ByteSource {
       ownsDescriptor = false
     } else {
       name = path
-      // A path with a NUL would be cut there, and another file read.
+      // The system would cut a path at a NUL and open another file.
       guard !path.utf8.contains(0) else {
         throw IntakeError(
           .unreadable, operation: "open", object: "input", cause: "the path contains a NUL")
@@ -48,7 +47,7 @@ package final class FileSource: ByteSource {
     }
   }
 
-  /// Opening a pipe waits for its writer; a signal ends the wait.
+  /// Opening a pipe waits for its writer. A signal ends the wait.
   private static func opened(_ path: String, _ stop: StopFlag) throws(IntakeError) -> Int32 {
     while true {
       let descriptor = open(path, O_RDONLY | O_CLOEXEC)
@@ -61,7 +60,7 @@ package final class FileSource: ByteSource {
     IntakeError(.interrupted, operation: operation, object: name, cause: "interrupted")
   }
 
-  /// Takes over an open descriptor of a regular file.
+  /// Takes ownership of an open descriptor of a regular file.
   init(spool descriptor: Int32, name: String, sizeBytes: Int, stop: StopFlag) {
     self.descriptor = descriptor
     self.name = name
@@ -79,7 +78,7 @@ package final class FileSource: ByteSource {
       .unreadable, operation: operation, object: name, cause: String(cString: strerror(code)))
   }
 
-  /// Goes back to the beginning of a regular file.
+  /// Returns to the beginning of a regular file.
   package func rewind() throws(IntakeError) {
     guard lseek(descriptor, 0, SEEK_SET) == 0 else { throw Self.fault("read", name, errno) }
     readBytes = 0
@@ -90,7 +89,7 @@ package final class FileSource: ByteSource {
   ) throws(IntakeError) -> Int {
     while true {
       if stop.isSet { throw Self.interrupted("read", name) }
-      // A stream may stay silent for ever, and a signal may come just before the wait for it.
+      // A stream may stay silent forever, and a signal may arrive just before the wait.
       if sizeBytes == nil, !isReady() { continue }
       let count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
       if count >= 0 {
@@ -101,10 +100,10 @@ package final class FileSource: ByteSource {
     }
   }
 
-  /// Whether a read would not wait; looks for a moment.
+  /// Whether a read would not block; waits at most 200 ms to find out.
   private func isReady() -> Bool {
     var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-    // What cannot be polled is read: that tells its error.
+    // If polling fails, read anyway: the read returns the error.
     let result = poll(&request, 1, 200)
     return result > 0 || result < 0 && errno != EINTR
   }

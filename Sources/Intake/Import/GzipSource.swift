@@ -1,7 +1,7 @@
-// Gzip files as a stream of their content, member after member.
+// Reads gzip files as a stream of their content, one member after another.
 import CZlib
 
-/// Inflates a source. Zeros after the last member are padding; any other byte there is damage.
+/// Decompresses a source. Zeros after the last member are padding; any other byte there is an error.
 package final class GzipSource: ByteSource {
   private static let inputBytes = 256 << 10
 
@@ -49,7 +49,7 @@ package final class GzipSource: ByteSource {
     return count
   }
 
-  /// One step towards the next byte of content.
+  /// Does one step towards the next byte of content.
   private func step() throws(IntakeError) {
     if stream.pointee.avail_in == 0, try refill() == 0 {
       guard isBetweenMembers else { throw damage("the gzip data is truncated") }

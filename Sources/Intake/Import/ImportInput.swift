@@ -1,4 +1,4 @@
-// The files of an import: opened all before anything is appended, and looked through where that is possible.
+// The files of an import. All are opened, and checked where possible, before anything is appended.
 import Glibc
 package import Ledger
 
@@ -7,18 +7,18 @@ package final class ImportInput {
   package let name: String
   private let file: FileSource
   private let isGzip: Bool
-  /// What was read from a stream to see whether it is gzip.
+  /// The bytes read from a stream to detect gzip.
   private var peeked: [UInt8]
 
   private static let gzipMagic: [UInt8] = [0x1F, 0x8B]
 
-  /// Opens every path (`-` is standard input), then checks what can be checked beforehand: that no file
-  /// is empty, and that compressed files are whole.
+  /// Opens every path (`-` is standard input), then checks what can be checked in advance: no file is empty,
+  /// and compressed files are intact.
   /// - Parameters:
-  ///   - spoolFolder: where standard input and pipes are first kept in a private file, so that they
-  ///     can be read twice; nil to read them as they come.
-  ///   - spoolBytesMax: how much is kept there of all of them together: a stream may have no end.
-  ///   - stop: looked at while reading.
+  ///   - spoolFolder: where standard input and pipes are first copied to a private file, so they can be read
+  ///     twice; nil to read them as they arrive.
+  ///   - spoolBytesMax: the limit for all spooled inputs together: a stream may be endless.
+  ///   - stop: checked while reading.
   package static func openAll(
     _ paths: [String], spoolFolder: Folder?, spoolBytesMax: Int = 4 << 30, stop: StopFlag
   ) throws(IntakeError) -> [ImportInput] {
@@ -48,7 +48,7 @@ package final class ImportInput {
   private init(_ file: FileSource) throws(IntakeError) {
     self.file = file
     name = file.name
-    // A regular file as standard input may be at any offset; a shell's redirection starts at the beginning.
+    // A regular file on standard input may be at any offset; a shell's redirection starts at the beginning.
     if file.sizeBytes != nil { try file.rewind() }
     peeked = []
     while peeked.count < 2 {
@@ -69,10 +69,10 @@ package final class ImportInput {
 
   /// Size on disk; nil for a stream.
   package var sizeBytes: Int? { file.sizeBytes }
-  /// How much of it was read in this pass.
+  /// Bytes read in this pass.
   package var readBytes: Int { file.readBytes }
 
-  /// The input's content from its beginning. A stream can be read once alone.
+  /// The input's content from its beginning. A stream can be read only once.
   package func content() throws(IntakeError) -> any ByteSource {
     var source: any ByteSource = file
     if sizeBytes != nil {
@@ -93,7 +93,7 @@ package final class ImportInput {
     if isEmpty { throw Self.empty(name) }
   }
 
-  /// Copies a stream into a file that has no name any more.
+  /// Copies a stream into a file that has already been unlinked.
   private static func spool(
     _ file: FileSource, in folder: Folder, left: Int, of spoolBytesMax: Int, stop: StopFlag
   ) throws(IntakeError) -> FileSource {

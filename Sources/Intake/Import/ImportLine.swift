@@ -4,9 +4,9 @@ import Base
 import JSON
 import Ledger
 
-/// A line whose every property was found good. It lives as long as the parser's buffer.
+/// A line whose properties are all valid. It is valid as long as the parser's buffer.
 struct ImportLine {
-  /// A reply of the App Store as an operator recorded it.
+  /// A reply of the App Store, as an operator recorded it.
   struct RecordedReply {
     /// Without white space.
     var bytes: JSONBytes
@@ -16,10 +16,10 @@ struct ImportLine {
     var environment: String?
     var bundleID: String?
     var isLegacy: Bool
-    /// For comparing it with the receipt.
+    /// Needed to compare it with the receipt.
     var reply: Reply
     var requestDateMs: Int64?
-    /// As given, else as the reply lets one conclude.
+    /// As given, otherwise as inferred from the reply.
     var endpoint: Endpoint
     /// Epoch milliseconds.
     var occurredAtMs: Int64?
@@ -31,20 +31,21 @@ struct ImportLine {
   var recorded: RecordedReply?
 }
 
-/// Reads line after line, using its memory again.
+/// Reads one line after another and reuses its memory.
 final class ImportLineParser {
   private var compact: [UInt8] = []
   private let keeper = TextKeeper()
   private var warnedNames: Set<String> = []
-  /// Names are remembered so that each is warned of once; a hostile file has no end of them.
+  /// Names are remembered so each gets one warning. The limit is for hostile files, which may have any number
+  /// of names.
   private static let warnedNamesMax = 100
 
-  /// Warnings of the line that was read last.
+  /// Warnings for the most recent line.
   private(set) var warnings: [FieldProblem] = []
-  /// Why the line that was read last is refused.
+  /// Why the most recent line is refused.
   private(set) var problems: [FieldProblem] = []
 
-  /// Reads a line and lends it to `body`; nil, with `problems` set, where it is refused.
+  /// Reads a line and lends it to `body`. Returns nil and sets `problems` if the line is refused.
   func read<Result>(
     _ line: UnsafeRawBufferPointer, _ body: (ImportLine) -> Result
   ) -> Result? {
@@ -119,7 +120,8 @@ final class ImportLineParser {
     reader.note(FieldProblem("marketplace", .invalidValue, "is not \"itunes\""))
   }
 
-  /// RFC 3339 in a string, or epoch milliseconds; nil for `null`, and for what is neither, which is noted.
+  /// An RFC 3339 string or epoch milliseconds; nil for `null` and for anything else, which is recorded as a
+  /// problem.
   private func readTime(
     _ field: String, _ cursor: inout JSONCursor, _ reader: inout UploadFieldReader
   ) throws(JSONError) -> Int64? {
@@ -148,7 +150,7 @@ final class ImportLineParser {
     return nil
   }
 
-  /// No App Store sent anything before 1970, and no event can say so.
+  /// The App Store sent nothing before 1970, and events cannot hold earlier times.
   private static let times = 0...Timestamp.rangeMs.upperBound
 
   // MARK: The recorded verification
@@ -188,7 +190,7 @@ final class ImportLineParser {
       return nil
     }
     let reply = try Reply(replyBytes, keeper)
-    // It is in the reply too: an invalid name need not be stored twice.
+    // The reply contains the name too: an invalid one need not be stored twice.
     let environment = reply.environment.flatMap {
       $0.count <= EventLimits.environmentBytes ? $0 : nil
     }
@@ -199,7 +201,7 @@ final class ImportLineParser {
       )
     }
     if isObject, endpoint == nil, reply.environment == nil {
-      // Rule R1 takes the environment from either; production must not be guessed.
+      // Rule R1 takes the environment from either of them. Never guess production.
       reader.note(
         FieldProblem(
           "verification.endpoint", .missing, "is missing, and the reply names no environment"))

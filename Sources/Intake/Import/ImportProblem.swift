@@ -1,11 +1,11 @@
-// Problems of single lines that an import reports.
+// The problems of single lines that an import reports.
 
 /// All problems of one line.
 package struct ImportProblem: Equatable, Sendable, CustomStringConvertible {
   package enum Severity: String, Sendable {
     /// The line was not imported.
     case refused
-    /// The line was imported, or checked as if it were.
+    /// The line was imported or, in a check, would have been.
     case warning
   }
 

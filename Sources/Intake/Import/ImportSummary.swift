@@ -1,14 +1,14 @@
-// What an import came to.
+// The result of an import.
 package import Ledger
 
 /// Why an import ended early.
 package enum ImportFailure: Error, Equatable, Sendable, CustomStringConvertible {
   /// An input could not be read to its end.
   case input(IntakeError)
-  /// The ledger did not take the events.
+  /// The ledger did not accept the events.
   case ledger(LedgerError)
 
-  /// What went wrong.
+  /// The error itself.
   package var underlying: any Error {
     switch self {
     case .input(let error): error
@@ -19,31 +19,31 @@ package enum ImportFailure: Error, Equatable, Sendable, CustomStringConvertible 
   package var description: String { "\(underlying)" }
 }
 
-/// The counts of an import. They hold also where it ended early.
+/// The counts of an import. They are correct even if it ended early.
 package struct ImportSummary: Equatable, Sendable {
-  /// Lines that were looked at; empty ones are not counted.
+  /// Lines processed; empty lines are not counted.
   package var lines = 0
-  /// Uploads that were appended.
+  /// Uploads appended.
   package var uploads = 0
-  /// Lines that the ledger had already.
+  /// Lines that the ledger already had.
   package var known = 0
-  /// Lines that were refused.
+  /// Lines refused.
   package var refused = 0
-  /// Warnings that were reported.
+  /// Warnings reported.
   package var warnings = 0
-  /// App families that were registered on the way.
+  /// App families registered by this import.
   package var registered = 0
-  /// The first and the last position that were appended; nil where nothing was.
+  /// The first and last positions appended; nil if there are none.
   package var positions: ClosedRange<Position>?
-  /// Whether `--strict` kept everything out.
+  /// Whether `--strict` rejected the whole import.
   package var isRefusedAsWhole = false
   package var isInterrupted = false
   package var failure: ImportFailure?
 
   package init() {}
 
-  /// 0 done, 1 failed or refused as a whole, 3 done with something refused or warned, 130 interrupted,
-  /// and the ledger's own codes.
+  /// 0: success. 1: failed, or refused as a whole. 3: completed, but with refused lines or warnings. 130:
+  /// interrupted. A ledger error has its own codes.
   package var exitCode: Int32 {
     switch failure {
     case .input: return 1
@@ -56,7 +56,7 @@ package struct ImportSummary: Equatable, Sendable {
   }
 }
 
-/// How far an import has come.
+/// The progress of an import.
 package struct ImportProgress: Equatable, Sendable {
   package enum Phase: Sendable {
     /// The first of two passes: nothing is appended.
@@ -65,9 +65,9 @@ package struct ImportProgress: Equatable, Sendable {
   }
 
   package var phase: Phase
-  /// Bytes of the inputs as they lie on disk, in this pass.
+  /// Bytes read from the inputs in this pass, measured as they are on disk.
   package var readBytes: Int
-  /// Of all inputs; nil where one is a stream.
+  /// The size of all inputs; nil if one of them is a stream.
   package var totalBytes: Int?
   package var lines: Int
   package var uploads: Int

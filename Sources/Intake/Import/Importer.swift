@@ -1,24 +1,24 @@
-// Import: lines of recorded uploads become events.
+// Import: turns lines of recorded uploads into events.
 import AppStore
 import Base
 package import Ledger
 
-/// How an import goes about its work.
+/// Options of an import.
 package struct ImportOptions: Sendable {
   /// Registers an app family for a bundle id that has none.
   package var registersApps = false
-  /// Appends nothing unless every line is good.
+  /// Appends nothing unless every line is valid.
   package var isStrict = false
-  /// Checks the signatures also of receipts that come with a recorded reply.
+  /// Also checks the signatures of receipts that come with a recorded reply.
   package var checksSignatures = false
-  /// Takes recorded replies that show other transactions than their receipt.
+  /// Accepts recorded replies that show other transactions than their receipt.
   package var acceptsMismatch = false
 
   package init() {}
 }
 
-/// One run over some inputs, on the calling thread. It ends early when the stop flag is set, an input
-/// cannot be read on, or the ledger takes no more; what was submitted by then is made durable first.
+/// One import of some inputs, on the calling thread. It ends early if the stop flag is set, an input cannot
+/// be read further, or the ledger accepts no more events. Submitted events are made durable first.
 package final class Importer<Appender: EventAppender> {
   private let inputs: [ImportInput]
   private let appender: Appender
@@ -26,7 +26,7 @@ package final class Importer<Appender: EventAppender> {
   private let known: any KnownLines
   private let verifier: any SignatureChecker
   private let options: ImportOptions
-  /// What is to be recorded before the first signature is checked; nil where it is recorded.
+  /// To be recorded before the first signature is checked; nil once it is recorded.
   private var trust: TrustDeclared?
   private let stop: StopFlag
   private let nowMs: () -> Int64
@@ -41,10 +41,10 @@ package final class Importer<Appender: EventAppender> {
   private var readBytes = 0
   private var ownLines = DigestSet()
   private var familyIDs: [String: UUID16] = [:]
-  /// Uploads that are not known to be durable yet, the oldest first.
+  /// Uploads not yet known to be durable, oldest first.
   private var pending: [Pending] = []
   private var hasSubmitted = false
-  /// What is known to be durable.
+  /// The counts of what is known to be durable.
   private var durable = ImportSummary()
 
   private struct Pending {
@@ -52,19 +52,19 @@ package final class Importer<Appender: EventAppender> {
     var isNewFamily: Bool
   }
 
-  /// The number of uploads that may be pending and are then looked up together.
+  /// The most uploads that may be pending. They are confirmed in groups of `confirmedAtOnce`.
   private static var pendingMax: Int { 2048 }
   private static var confirmedAtOnce: Int { 256 }
 
-  /// Lines between two reports of progress.
+  /// Lines between two progress reports.
   private static var linesPerReport: Int { 64 }
 
   /// - Parameters:
-  ///   - inputs: from `ImportInput.openAll`; with a spool directory where the import is strict.
-  ///   - trust: whom `verifier` trusts, where the ledger does not say so yet. It is appended with the first upload whose
-  ///     signature is checked.
-  ///   - nowMs: the clock, in epoch milliseconds, for uploads that say no time of their own.
-  ///   - onProblem: told of each refused line and each warning, in the order of the lines.
+  ///   - inputs: from `ImportInput.openAll`; with a spool directory if the import is strict.
+  ///   - trust: whom `verifier` trusts, if the ledger has not recorded it yet. It is appended with the first
+  ///     upload whose signature is checked.
+  ///   - nowMs: the clock, in epoch milliseconds, for uploads without a time.
+  ///   - onProblem: called for each refused line and each warning, in the order of the lines.
   package init(
     _ inputs: [ImportInput], into appender: Appender, families: any AppFamilies,
     known: any KnownLines, verifier: any SignatureChecker, options: ImportOptions,
@@ -85,7 +85,7 @@ package final class Importer<Appender: EventAppender> {
     self.onProgress = onProgress
   }
 
-  /// Runs the import once, and waits until all that was submitted is durable.
+  /// Runs the import once, and waits until everything submitted is durable.
   package func run() -> ImportSummary {
     do throws(ImportFailure) {
       if options.isStrict {
@@ -116,11 +116,11 @@ package final class Importer<Appender: EventAppender> {
     }
   }
 
-  /// Makes durable what was submitted, and gets its positions. The counts are then those of what is
-  /// durable, whatever came between.
+  /// Makes the submitted events durable and gets their positions. The counts then cover exactly what is
+  /// durable, whatever happened before.
   private func settle() {
     do throws(LedgerError) {
-      // Each is looked at: where one was lost, others after it may have been kept.
+      // Check each one: if one was lost, later ones may still have been kept.
       while !pending.isEmpty {
         do throws(LedgerError) { try confirmOldest() } catch { note(.ledger(error)) }
       }
@@ -131,7 +131,7 @@ package final class Importer<Appender: EventAppender> {
     summary.positions = durable.positions
   }
 
-  /// Counts the oldest pending uploads as far as they are durable, and throws where one is lost.
+  /// Counts the oldest pending uploads that are durable, and throws if one is lost.
   private func confirmOldest() throws(LedgerError) {
     let oldest = Array(pending.prefix(Self.confirmedAtOnce))
     pending.removeFirst(oldest.count)
@@ -205,7 +205,7 @@ package final class Importer<Appender: EventAppender> {
       let isKnown = ownLines.contains(digest) || known.contains(digest)
       let verdict = isKnown ? nil : parser.read(bytes) { judge($0, number: number, digest: digest) }
       if stop.isSet {
-        // A failed lookup has requested a stop: its answers are not used.
+        // A failed lookup has requested a stop. Do not use its answers.
         summary.lines -= 1
         summary.isInterrupted = true
         return
@@ -315,7 +315,7 @@ package final class Importer<Appender: EventAppender> {
         appFamily: appFamily, isNewFamily: registered == nil, isChecked: local != nil))
   }
 
-  /// Why the recorded reply is about something else; nil where it fits or gives no sale.
+  /// Why the recorded reply belongs to another receipt; nil if it fits or gives no sale.
   private func mismatch(
     _ subject: LineDrafts.Subject, ofFamily appFamily: UUID16?
   ) -> ReplyMismatch? {
@@ -344,10 +344,10 @@ package final class Importer<Appender: EventAppender> {
     }
   }
 
-  /// The App Store accepts no longer bundle id.
+  /// The App Store does not accept a longer bundle id.
   private static var bundleIDBytesMax: Int { 255 }
 
-  /// The app family of a bundle id; nil, without a problem, where it is to be registered.
+  /// The app family of a bundle id. Nil without a problem means that it is to be registered.
   private func registeredFamily(_ bundleID: String) -> (UUID16?, FieldProblem?) {
     if bundleID.isEmpty {
       return (
@@ -376,8 +376,8 @@ package final class Importer<Appender: EventAppender> {
     return EventDraft(.appRegistered, event.data)
   }
 
-  /// The result of the local check; nil where a recorded reply makes it unnecessary. The first pass of two
-  /// does not need it: a bad signature makes no line bad.
+  /// The result of the local check; nil if a recorded reply makes the check unnecessary. The first of two
+  /// passes skips it, because an invalid signature does not make a line invalid.
   private func checkSignature(_ subject: LineDrafts.Subject) -> LocalVerification? {
     if phase == .checking { return .valid }
     if subject.line.recorded != nil, !options.checksSignatures { return nil }

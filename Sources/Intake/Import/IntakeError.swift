@@ -1,13 +1,13 @@
 // Why an input cannot be read: operation, object and cause.
 
-/// A fault of an input file as a whole. Single lines have an `ImportProblem`.
+/// An error that affects a whole input file. For single lines, see `ImportProblem`.
 package struct IntakeError: Error, Equatable, Sendable, CustomStringConvertible {
   package enum Kind: Sendable {
-    /// It cannot be opened or read, or is nothing that could be imported.
+    /// The input cannot be opened or read, or is not something that can be imported.
     case unreadable
-    /// Its compressed data is damaged or cut short.
+    /// Its compressed data is damaged or truncated.
     case damaged
-    /// Its content is not what it must be.
+    /// Its content is not valid.
     case invalid
     /// The operator asked to stop.
     case interrupted

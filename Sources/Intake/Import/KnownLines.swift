@@ -1,19 +1,19 @@
-// Which lines were imported before.
+// Records which lines were imported before.
 package import Base
 
-/// The lines that the ledger holds already, by the SHA-256 of their bytes.
+/// The lines already in the ledger, by the SHA-256 of their bytes.
 package protocol KnownLines {
   func contains(_ digest: SHA256Digest) -> Bool
 }
 
-/// The app families that are registered.
+/// The registered app families.
 package protocol AppFamilies {
-  /// The UUID of the app family that has this bundle id.
+  /// The UUID of the app family with this bundle id.
   func id(forBundleID bundleID: String) -> String?
 }
 
-/// A growing set of digests that keeps half of each: 128 bits are beyond chance and beyond forgery of a
-/// given line, and a run of a million lines takes 32 MB.
+/// A growing set of digests that keeps half of each one. 128 bits rule out accidental collisions and the
+/// forgery of a given line, and an import of a million lines takes 32 MB.
 struct DigestSet {
   private struct Slot {
     var high: UInt64
@@ -27,12 +27,13 @@ struct DigestSet {
     digest.withUnsafeBytes { bytes in
       Slot(
         high: bytes.loadUnaligned(fromByteOffset: 0, as: UInt64.self),
-        // An empty slot is one of zeros; one digest in 2^127 shares its neighbour's place.
+        // All zeros marks an empty slot, so the low bit is set; two digests that differ only there (chance
+        // 2^-127) coincide.
         low: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self) | 1)
     }
   }
 
-  /// The place of the digest, or of the empty slot where it belongs.
+  /// The index of the digest's slot, or of the empty slot where it belongs.
   private func place(of wanted: Slot) -> Int {
     let mask = slots.count - 1
     var index = Int(truncatingIfNeeded: wanted.high) & mask

@@ -1,20 +1,20 @@
-// The events of one good import line.
+// The events of one valid import line.
 import AppStore
 import Base
 import JSON
 import Ledger
 
-/// Makes the events of lines.
+/// Builds the events of lines.
 struct LineDrafts {
-  /// The part of a line that is the same whether it is imported or only checked.
+  /// The part of a line that is the same for importing and for checking.
   struct Subject {
     var line: ImportLine
-    /// Nil where the file cannot be decoded, which only an operator's word makes acceptable.
+    /// Nil if the file cannot be decoded, which is acceptable only with an operator's recorded reply.
     var receipt: Receipt?
-    /// Why the recorded reply does not fit the receipt; nil where it fits, and where there is none.
+    /// Why the recorded reply does not fit the receipt; nil if it fits or there is none.
     var mismatch: ReplyMismatch?
 
-    /// The receipt's own word, else the reply's, else empty.
+    /// The bundle id in the receipt, otherwise the one in the reply, otherwise empty.
     var bundleID: String {
       if let receipt, !receipt.bundleID.isEmpty { return receipt.bundleID }
       return line.recorded?.bundleID ?? ""
@@ -34,7 +34,7 @@ struct LineDrafts {
 
   /// The upload and its verification results, in the order in which they are appended.
   /// - Parameters:
-  ///   - local: the result of the local check, where there was one.
+  ///   - local: the result of the local check, if there was one.
   ///   - firstIndex: the upload's index among the drafts that are appended together.
   func drafts(
     _ subject: Subject, local: LocalVerification?, firstIndex: Int
@@ -49,7 +49,7 @@ struct LineDrafts {
       addVerification(
         local.data(of: subject.receipt, occurredAtMs: nowMs))
     }
-    // A reply to a forged receipt is no evidence of a sale.
+    // A reply to a forged receipt is not evidence of a sale.
     if let recorded, local?.outcome != .invalid {
       addVerification(
         verification(recorded, subject.mismatch, uploadedAtMs: uploadedAtMs))

@@ -1,17 +1,17 @@
-// Cuts a stream of bytes into lines, with bounded memory.
+// Splits a stream of bytes into lines, with bounded memory.
 import Glibc
 
-/// Reads lines that end in LF or CR LF, the last one with or without. Empty lines are counted and
-/// passed over, and so is a UTF-8 byte order mark before the first.
+/// Reads lines that end with LF or CR LF; the last line need not have an end. Empty lines are counted and
+/// skipped. A UTF-8 byte order mark before the first line is skipped too.
 package final class LineReader {
   package enum Line {
-    /// The bytes without the line's end; valid until the next call.
+    /// The bytes without the line end; valid until the next call.
     case whole(number: Int, UnsafeRawBufferPointer)
     /// A line that is longer than allowed; none of it was kept.
     case tooLong(number: Int)
   }
 
-  /// The longest line, its end not counted.
+  /// The longest line, without its end.
   package static let lineBytesMax = 16 << 20
   private static let chunkBytes = 256 << 10
 
@@ -20,13 +20,13 @@ package final class LineReader {
   private var buffer: UnsafeMutableRawPointer
   private var capacity: Int
   private var start = 0
-  /// Up to here no line feed was found.
+  /// There is no line feed before this offset.
   private var scanned = 0
   private var end = 0
   private var number = 0
   private var isAtEnd = false
   private var isPastMark = false
-  /// How many bytes the buffer takes up now.
+  /// The current size of the buffer in bytes.
   package var bufferBytes: Int { capacity }
 
   package init(
@@ -72,7 +72,7 @@ package final class LineReader {
     return UnsafeMutableRawPointer(found) - buffer
   }
 
-  /// The line in this range; nil where it is empty.
+  /// The line in this range; nil if it is empty.
   private func take(from first: Int, to last: Int) -> Line? {
     number += 1
     var last = last
@@ -83,7 +83,7 @@ package final class LineReader {
       number: number, UnsafeRawBufferPointer(start: buffer + first, count: last - first))
   }
 
-  /// Passes over the rest of a line that is too long.
+  /// Skips the rest of a line that is too long.
   private func skipLine() throws(IntakeError) -> Line {
     number += 1
     while true {
@@ -103,7 +103,7 @@ package final class LineReader {
     }
   }
 
-  /// Makes room and reads more after the content.
+  /// Makes room, and reads more bytes after the content.
   private func refill() throws(IntakeError) {
     if start > 0, start == end || end == capacity {
       memmove(buffer, buffer + start, end - start)
@@ -112,7 +112,7 @@ package final class LineReader {
       start = 0
     }
     if end == capacity {
-      // One byte for a CR, and one that shows that the line is too long.
+      // One extra byte for a CR, and one to detect that the line is too long.
       let grown = min(capacity * 2, max(lineBytesMax + 2, capacity + 1))
       let larger = UnsafeMutableRawPointer.allocate(byteCount: grown, alignment: 16)
       larger.copyMemory(from: buffer, byteCount: end)

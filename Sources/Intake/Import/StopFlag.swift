@@ -1,12 +1,12 @@
-// The operator's wish to stop, looked at between lines and while waiting for input.
+// The operator's request to stop, checked between lines and while waiting for input.
 import Synchronization
 
-/// A flag that is set once, or a query to the signal handling.
+/// A flag that, once set, stays set. It can also query the signal handling.
 package final class StopFlag: Sendable {
   private let flag = Atomic<Bool>(false)
   private let isRequested: @Sendable () -> Bool
 
-  /// - Parameter isRequested: asked too; true counts as set.
+  /// - Parameter isRequested: also checked; true counts as set.
   package init(isRequested: @escaping @Sendable () -> Bool = { false }) {
     self.isRequested = isRequested
   }

@@ -1,13 +1,13 @@
-// How large what goes into one event may be.
+// The size limits of one event's content.
 
-/// The bounds of what intake puts into one event.
+/// The limits on what intake puts into one event.
 package enum EventLimits {
-  /// The largest data of an event: an event's line, of 16 MiB at most, has other members too.
+  /// The largest data of an event: its line, at most 16 MiB, has other members too.
   package static let dataBytes = (16 << 20) - 1024
   /// The largest reply: a verification has other members too.
   package static let replyBytes = dataBytes - 1024
-  /// The longest host with its port: 253 bytes of a name and six more.
+  /// The longest host with port: a name of 253 bytes and six more.
   package static let hostBytes = 259
-  /// The longest name of an environment that is taken for one.
+  /// The longest text that is accepted as the name of an environment.
   package static let environmentBytes = 64
 }

@@ -1,9 +1,9 @@
 // What is wrong with one field of an upload, for people and for programs.
 
-/// One reason why an upload or an import line is refused or remarked upon. It never holds the field's
+/// One reason to refuse an upload or an import line, or to warn about it. It never contains the field's
 /// value: receipts and user identifiers are secrets.
 package struct FieldProblem: Equatable, Sendable, CustomStringConvertible {
-  /// The kinds of problems, as programs read them.
+  /// The kinds of problems, for programs.
   package enum Code: String, Sendable {
     case missing
     case wrongType = "wrong_type"
@@ -25,7 +25,7 @@ package struct FieldProblem: Equatable, Sendable, CustomStringConvertible {
     case replyMismatch = "reply_mismatch"
   }
 
-  /// The property's name, with a dot between levels; empty where the whole text is meant.
+  /// The property's name, with dots between levels; empty means the whole text.
   package let field: String
   package let code: Code
   /// A clause that continues the field's name: "is longer than 255 characters".

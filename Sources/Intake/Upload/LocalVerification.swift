@@ -1,8 +1,8 @@
-// The result of checking a receipt's signature locally, as recorded.
+// The recorded result of a local check of a receipt's signature.
 package import AppStore
 package import Ledger
 
-/// What the local check of a signature came to.
+/// The result of a local signature check.
 package struct LocalVerification: Equatable, Sendable {
   package let outcome: Outcome
   package let reason: String?
@@ -12,23 +12,23 @@ package struct LocalVerification: Equatable, Sendable {
   package static let signatureInvalid = LocalVerification(
     outcome: .invalid, reason: FieldProblem.Code.signatureInvalid.rawValue)
 
-  /// The receipt of an app that the uploader's app family does not have.
+  /// The receipt's app is not in the uploader's app family.
   package static let bundleIDMismatch = LocalVerification(
     outcome: .invalid, reason: "bundle_id_mismatch")
 
-  /// A chain that fails for time alone: no fraud, the App Store decides.
+  /// The chain fails only because of dates. This is not fraud: the App Store decides.
   package static func timeOnly(_ anomaly: String) -> LocalVerification {
     LocalVerification(outcome: .unreachable, reason: anomaly)
   }
 
   /// The data of the event, without the upload's position.
   /// - Parameters:
-  ///   - receipt: nil where it can't be decoded.
-  ///   - occurredAtMs: when the check was made, in epoch milliseconds.
+  ///   - receipt: nil if it cannot be decoded.
+  ///   - occurredAtMs: the time of the check, in epoch milliseconds.
   package func data(of receipt: Receipt?, occurredAtMs: Int64) -> [UInt8] {
     var event = ReceiptVerified(
       authority: .local, outcome: outcome, occurredAtMs: occurredAtMs)
-    // Unsigned text may have any length, and the projections keep each name.
+    // Unsigned text may have any length, and the projections keep every name.
     event.environment = receipt.flatMap(PendingEnvironment.named).flatMap {
       $0.utf8.count <= EventLimits.environmentBytes ? $0 : nil
     }
@@ -37,7 +37,7 @@ package struct LocalVerification: Equatable, Sendable {
   }
 }
 
-/// A checker of receipt signatures.
+/// Checks the signatures of receipts.
 package protocol SignatureChecker {
   /// Checks the signature of a receipt file that was decoded as `receipt`.
   func check(_ receiptFile: UnsafeRawBufferPointer, _ receipt: Receipt) -> LocalVerification

@@ -1,10 +1,10 @@
-// What a verifyReceipt reply means for the upload that it answers.
+// The meaning of a verifyReceipt reply for its upload.
 package import AppStore
 package import Ledger
 
 extension Reply {
-  /// The outcome by status; the table is that of the facts on verifyReceipt. What is neither an answer
-  /// for good nor a refusal for good counts as unreachable, so that the App Store is asked again.
+  /// The outcome by status, as in the table of verifyReceipt statuses. A reply that neither confirms nor
+  /// refuses for good counts as unreachable, so the App Store is asked again.
   package var outcome: Outcome {
     switch status {
     case ReplyStatus.valid, ReplyStatus.expiredSubscription: .valid
@@ -19,8 +19,8 @@ extension Reply {
     status == ReplyStatus.notAuthenticated ? FraudReason.notAuthenticated.rawValue : nil
   }
 
-  /// The endpoint that must have answered, by the reply's own word. Where it has none the line is
-  /// refused, and this is not looked at.
+  /// The endpoint that must have answered, according to the reply. If the reply does not name an environment,
+  /// the line is refused and this value is not used.
   package var likelyEndpoint: Endpoint {
     guard let environment else { return .production }
     return String(decoding: environment, as: UTF8.self).lowercased() == Endpoint.sandbox.rawValue
@@ -29,7 +29,7 @@ extension Reply {
 }
 
 extension Endpoint {
-  /// How events call the endpoint that answered.
+  /// The name that events use for the endpoint that answered.
   package init(_ endpoint: AppStoreEndpoint) {
     switch endpoint {
     case .production: self = .production

@@ -1,11 +1,11 @@
-// The drafts of uploads and of their verifications, however they came.
+// The drafts of uploads and of their verifications, for HTTP and import alike.
 package import AppStore
 package import Base
 package import Ledger
 
-/// Makes events that are appended together.
+/// Builds events that are appended together.
 package enum UploadDrafts {
-  /// What an upload's event contains besides the request's own fields.
+  /// What an upload's event contains in addition to the request's fields.
   package struct Context {
     package var identity: ReceiptIdentity
     package var appFamily: UUID16
@@ -14,7 +14,7 @@ package enum UploadDrafts {
     /// Epoch milliseconds.
     package var occurredAtMs: Int64
     package var origin: ReceiptUploaded.Origin
-    /// The client's address, for uploads that neither name nor withhold one.
+    /// The client's address, for uploads that neither give nor withhold one.
     package var peerAddress: String?
 
     package init(
@@ -31,7 +31,7 @@ package enum UploadDrafts {
     }
   }
 
-  /// The upload itself.
+  /// The upload's event.
   package static func upload(_ fields: UploadFields, _ context: Context) -> EventDraft {
     var event = ReceiptUploaded(
       receiptID: context.identity.receiptID.description,
@@ -51,7 +51,7 @@ package enum UploadDrafts {
     return EventDraft(.receiptUploaded, data)
   }
 
-  /// A verification of an upload among the drafts of the same append.
+  /// A verification of an upload in the same append.
   /// - Parameter data: without the upload's position.
   package static func verification(_ data: [UInt8], ofDraftAt index: Int) -> EventDraft {
     let upload = PositionReference(
@@ -59,13 +59,13 @@ package enum UploadDrafts {
     return EventDraft(.receiptVerified, data, references: [upload])
   }
 
-  /// A verification of an upload that the ledger holds.
+  /// A verification of an upload that is already in the ledger.
   package static func verification(_ data: [UInt8]) -> EventDraft {
     EventDraft(.receiptVerified, data)
   }
 
-  /// A verification of an upload that the ledger holds, by a reply that is first among the drafts
-  /// of the same append.
+  /// A verification of an upload that is already in the ledger, by a reply that is the first draft of the
+  /// same append.
   /// - Parameter data: without the reply's position.
   package static func verificationByFirstDraft(_ data: [UInt8]) -> EventDraft {
     let reply = PositionReference(offsetBytes: data.count - 1, eventIndex: 0)

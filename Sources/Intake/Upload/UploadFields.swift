@@ -1,16 +1,16 @@
-// The fields of one upload, as HTTP requests and import lines have them in common.
+// The fields of one upload, common to HTTP requests and import lines.
 import AppStore
 import Base
 import Glibc
 package import JSON
 import Revenue
 
-/// An upload whose every field was found good.
+/// An upload whose fields are all valid.
 package struct UploadFields: Sendable {
-  /// What an upload tells about the user's IP address.
+  /// What an upload says about the user's IP address.
   package enum ClientAddress: Equatable, Sendable {
     case absent
-    /// `null` or the word `"NULL"`: it must not be stored.
+    /// `null` or the text `"NULL"`: the address must not be stored.
     case withheld
     /// IPv4 or IPv6, as sent.
     case address(String)
@@ -31,22 +31,22 @@ package struct UploadFields: Sendable {
   package var metadata: [UInt8]?
 }
 
-/// The bounds of an upload's fields.
+/// The limits on an upload's fields.
 package enum UploadLimits {
-  /// Of the receipt's base64, normalised.
+  /// The receipt's base64, normalised.
   package static let receiptTextBytes = 4 << 20
-  /// Of the metadata, without white space.
+  /// The metadata, without white space.
   package static let metadataBytes = 64 << 10
-  /// Levels of the metadata, its outermost object included.
+  /// Nesting levels of the metadata, including its outermost object.
   package static let metadataLevels = 32
-  /// Unicode scalars of an identifier: the user's, the vendor's.
+  /// Unicode scalars in an identifier: the user's or the vendor's.
   package static let identifierCharacters = 255
 }
 
-/// Takes an upload's properties one after another and finds every problem, not only the first.
-/// The JSON text must have been validated, and be without white space between tokens.
+/// Reads an upload's properties one by one and finds every problem, not only the first. The JSON text must
+/// have been validated and have no white space between tokens.
 package struct UploadFieldReader {
-  /// What was found wrong so far.
+  /// The problems found so far.
   package private(set) var problems: [FieldProblem] = []
   private var receiptText: [UInt8]?
   private var receiptFile: [UInt8] = []
@@ -60,10 +60,10 @@ package struct UploadFieldReader {
 
   package init() {}
 
-  /// Whether the upload asks that its client's address not be kept, as far as it was read.
+  /// Whether the upload, as far as it has been read, asks not to store its client's address.
   package var withholdsClientAddress: Bool { clientAddress == .withheld }
 
-  /// Takes the value at the cursor if `key` names a property of an upload.
+  /// Reads the value at the cursor if `key` is a property of an upload.
   /// - Returns: false, with the value unread, for any other key.
   package mutating func take(
     _ key: JSONString, from cursor: inout JSONCursor
@@ -86,22 +86,22 @@ package struct UploadFieldReader {
     return true
   }
 
-  /// Takes the value of `user_identifer`, a misspelling met in old histories. The right spelling wins.
+  /// Reads `user_identifer`, a misspelling found in old histories. The correct spelling wins.
   package mutating func takeMisspelledUserIdentifier(
     from cursor: inout JSONCursor
   ) throws(JSONError) {
     misspelledUserIdentifier = try identifier("user_identifer", &cursor)
   }
 
-  /// Whether the misspelling gives the user, as far as the upload was read.
+  /// Whether the misspelled property supplies the user, as far as the upload has been read.
   var takesMisspelledUserIdentifier: Bool {
     userIdentifier == nil && misspelledUserIdentifier != nil
   }
 
-  /// Adds a problem that was found outside the upload's own properties.
+  /// Adds a problem found outside the upload's own properties.
   package mutating func note(_ problem: FieldProblem) { problems.append(problem) }
 
-  /// Ends the reading. Nil where there are problems.
+  /// Finishes reading. Returns nil if there are problems.
   package mutating func finish() -> UploadFields? {
     if !isReceiptSeen { note(FieldProblem("receipt", .missing, "is missing")) }
     guard problems.isEmpty, let receiptText else { return nil }
@@ -114,7 +114,7 @@ package struct UploadFieldReader {
 
   // MARK: One field each
 
-  /// A string; nil for `null`, and for what is no string, which is noted.
+  /// A string; nil for `null`, and for any other kind, which is recorded as a problem.
   private mutating func text(
     _ field: String, _ cursor: inout JSONCursor
   ) throws(JSONError) -> JSONString? {
@@ -136,7 +136,7 @@ package struct UploadFieldReader {
     isReceiptSeen = true
     var text = content.bytes
     do throws(Base64Error) {
-      // Nearly all texts are whole: looking for damage first would cost more than decoding.
+      // Nearly all texts are intact: looking for damage first would cost more than decoding.
       if let file = try? Base64.decode(text) {
         receiptFile = file
       } else {
@@ -172,7 +172,7 @@ package struct UploadFieldReader {
     guard let content = try text(field, &cursor) else { return nil }
     let bytes = content.bytes
     let limit = UploadLimits.identifierCharacters
-    // Each scalar has exactly one byte that is no continuation.
+    // Each scalar has exactly one byte that is not a continuation byte.
     if bytes.count > limit, bytes.count(where: { $0 & 0xC0 != 0x80 }) > limit {
       note(FieldProblem(field, .tooLong, "is longer than \(limit) characters"))
       return nil
@@ -198,7 +198,7 @@ package struct UploadFieldReader {
 
   private static func address(_ content: JSONString) -> String? {
     let bytes = content.bytes
-    // No address is longer; and C would take a NUL for the end.
+    // No address is longer, and C would treat a NUL as the end.
     guard bytes.count < Int(INET6_ADDRSTRLEN), !bytes.contains(0) else { return nil }
     let text = String(decoding: bytes, as: UTF8.self)
     var parsed = in6_addr()
