@@ -1,12 +1,12 @@
-// Amounts as text: exact, with the currency's minor digits or as many more as the amount needs.
+// Writes amounts as text: exact, with the currency's minor digits or more if the amount needs them.
 
-/// Writes amounts of micros (10⁻⁶ of the currency's unit) as revenue rule R9 requires: `.` as the
-/// decimal point, `-` as the sign, no thousands separator, and decimals up to the currency's minor
-/// digits, more where the amount needs them. Without a currency: as few as the amount needs.
+/// Writes amounts in micros (10⁻⁶ of the currency's unit) as revenue rule R9 requires: `.` as the decimal
+/// point, `-` as the sign, no thousands separator, and as many decimals as the currency has minor digits, or
+/// more if the amount needs them. Without a currency, it writes only the decimals that the amount needs.
 package enum Amount {
   private static let microsPerUnit: UInt64 = 1_000_000
 
-  /// Appends an amount of 64 bits.
+  /// Appends a 64-bit amount.
   package static func append(micros: Int64, currency: Currency?, to output: inout [UInt8]) {
     if micros < 0 { output.append(UInt8(ascii: "-")) }
     let magnitude = micros.magnitude
@@ -14,12 +14,12 @@ package enum Amount {
     appendFraction(magnitude % microsPerUnit, currency, to: &output)
   }
 
-  /// Appends a sum of 128 bits.
+  /// Appends a 128-bit sum.
   package static func append(micros: Int128, currency: Currency?, to output: inout [UInt8]) {
     if micros < 0 { output.append(UInt8(ascii: "-")) }
     let (whole, fraction) = micros.magnitude.quotientAndRemainder(
       dividingBy: UInt128(microsPerUnit))
-    // 2¹²⁷ / 10⁶ is below 10³³: two groups of digits hold every whole part.
+    // 2¹²⁷ / 10⁶ is below 10³³, so two groups of digits hold every integer part.
     let (high, low) = whole.quotientAndRemainder(dividingBy: 1_000_000_000_000_000_000)
     if high > 0 {
       appendDigits(UInt64(high), to: &output)
@@ -30,14 +30,14 @@ package enum Amount {
     appendFraction(UInt64(fraction), currency, to: &output)
   }
 
-  /// An amount of 64 bits as text.
+  /// A 64-bit amount as text.
   package static func text(micros: Int64, currency: Currency?) -> String {
     var bytes: [UInt8] = []
     append(micros: micros, currency: currency, to: &bytes)
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// A sum of 128 bits as text.
+  /// A 128-bit sum as text.
   package static func text(micros: Int128, currency: Currency?) -> String {
     var bytes: [UInt8] = []
     append(micros: micros, currency: currency, to: &bytes)
@@ -60,7 +60,7 @@ package enum Amount {
   }
 }
 
-/// Appends a number in decimal, with leading zeros up to `minimumCount` digits (at most 20).
+/// Appends a decimal number, padded with zeros to `minimumCount` digits (at most 20).
 func appendDigits(_ value: UInt64, minimumCount: Int = 1, to output: inout [UInt8]) {
   var rest = value
   var start = 20

@@ -1,14 +1,14 @@
 // Country: an ISO 3166-1 alpha-2 code, or XK.
 import Base
 
-/// A country code of ISO 3166-1 alpha-2, or `XK` (Kosovo), which the App Store uses. `UK` and the
-/// other reserved codes are none. Values order as their letters do.
+/// A country code of ISO 3166-1 alpha-2, or `XK` (Kosovo), which the App Store uses. `UK` and the other
+/// reserved codes are not accepted. Values sort in the order of their letters.
 package struct Country: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// The letters as a number in base 26.
   private let index: UInt16
 
-  /// Reads a code out of UTF-8 text: exactly two letters, lower case taken as upper.
-  /// - Returns: nil where the text is no code of the table.
+  /// Parses a code from UTF-8 text: exactly two letters, in either case.
+  /// - Returns: nil if the text is not a code in the table.
   package static func parse(_ text: UnsafeRawBufferPointer) -> Country? {
     guard text.count == 2, let first = letterIndex(text[0]), let second = letterIndex(text[1])
     else { return nil }
@@ -16,13 +16,13 @@ package struct Country: Hashable, Comparable, Sendable, CustomStringConvertible 
     return isAssigned[index] ? Country(index: UInt16(index)) : nil
   }
 
-  /// Reads a code out of a string; the same rules as for bytes.
+  /// Parses a code from a string; the same rules as for bytes.
   package static func parse(_ text: String) -> Country? {
     var text = text
     return text.withUTF8 { parse(UnsafeRawBufferPointer($0)) }
   }
 
-  /// Every country of the table, in the order of the codes.
+  /// Every country in the table, in the order of the codes.
   package static var all: [Country] {
     isAssigned.indices.filter { isAssigned[$0] }.map { Country(index: UInt16($0)) }
   }

@@ -1,18 +1,18 @@
 // Currency: a known ISO 4217 alphabetic code and its minor digits.
 import Base
 
-/// A currency of the table (see `CurrencyTable`): three capital letters with a number of minor
-/// digits. Values order as their codes do, byte by byte.
+/// A currency in the table (see `CurrencyTable`): three capital letters and a number of minor digits. Values
+/// sort in the order of their codes, byte by byte.
 package struct Currency:
   Hashable, Comparable, Sendable, BitwiseCopyable, CustomStringConvertible
 {
-  /// Place in the sorted table. It changes when the table grows: what is stored is the code.
+  /// Index in the sorted table. It changes when the table grows, so the code is what gets stored.
   package let ordinal: UInt8
 
   package init(ordinal: UInt8) { self.ordinal = ordinal }
 
-  /// Reads a code out of UTF-8 text: trimmed of ASCII white space, lower case taken as upper.
-  /// - Returns: nil where the text is no code of the table.
+  /// Parses a code from UTF-8 text: ASCII white space around it is ignored, either case is accepted.
+  /// - Returns: nil if the text is not a code in the table.
   package static func parse(_ text: UnsafeRawBufferPointer) -> Currency? {
     var start = 0
     var end = text.count
@@ -28,18 +28,18 @@ package struct Currency:
     return ordinal == CurrencyTable.noOrdinal ? nil : Currency(ordinal: ordinal)
   }
 
-  /// Reads a code out of a string; the same rules as for bytes.
+  /// Parses a code from a string; the same rules as for bytes.
   package static func parse(_ text: String) -> Currency? {
     var text = text
     return text.withUTF8 { parse(UnsafeRawBufferPointer($0)) }
   }
 
-  /// Every currency of the table, in the order of the codes.
+  /// Every currency in the table, in the order of the codes.
   package static var all: [Currency] {
     (0..<CurrencyTable.shared.minorDigits.count).map { Currency(ordinal: UInt8($0)) }
   }
 
-  /// Digits after the decimal point that ISO 4217 gives (0 to 4); 0 where it has "N.A.".
+  /// Digits after the decimal point according to ISO 4217 (0 to 4); 0 for "N.A.".
   package var minorDigits: Int { Int(CurrencyTable.shared.minorDigits[Int(ordinal)]) }
 
   /// The three capital letters.

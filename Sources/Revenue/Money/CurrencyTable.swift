@@ -1,18 +1,18 @@
 // The ISO 4217 codes that a price may name, grouped by their minor digits.
 import Base
 
-/// The currencies of revenue rule R7: list one of ISO 4217 up to amendment 179 with its funds codes
-/// and bond market units, and the codes withdrawn since January 2008 with the minor digits they had.
-/// Metals, the test code XTS and the no-currency code XXX are left out.
+/// The currencies of revenue rule R7: list one of ISO 4217 up to amendment 179, with its funds codes and bond
+/// market units, and the codes withdrawn since January 2008, with the minor digits they had. Metals, the test
+/// code XTS and the no-currency code XXX are excluded.
 struct CurrencyTable: Sendable {
   static let shared = CurrencyTable()
   static let noOrdinal: UInt8 = 0xFF
 
-  /// Three capital letters for each currency, in the order of the codes.
+  /// Three capital letters per currency, in the order of the codes.
   let letters: [UInt8]
-  /// By ordinal.
+  /// Minor digits, indexed by ordinal.
   let minorDigits: [UInt8]
-  /// By the code read as a number in base 26; `noOrdinal` where there is no such code.
+  /// Ordinals, indexed by the code as a number in base 26; `noOrdinal` if there is no such code.
   let ordinals: [UInt8]
 
   private init() {
@@ -67,14 +67,14 @@ struct CurrencyTable: Sendable {
 
   private static let active4 = "CLF UYW"
 
-  /// Units for which ISO 4217 gives no minor unit ("N.A.").
+  /// Units without a minor unit in ISO 4217 ("N.A.").
   private static let notApplicable = "XBA XBB XBC XBD XDR XSU XUA"
 
-  /// ZWN is among them although one ISO list ends it in 2006: it was used until August 2008.
+  /// ZWN is included although one ISO list ends it in 2006: it was used until August 2008.
   private static let withdrawn2 = """
     ANG BGN CUC CYP EEK GHC HRK LTL LVL MRO MTL SKK SLL STD TMM USS VEB VEF ZMK ZWD ZWL ZWN ZWR
     """
 
-  /// BYR had no minor unit; for XFU none was given.
+  /// BYR had no minor unit; none was given for XFU.
   private static let withdrawn0 = "BYR XFU"
 }

@@ -1,21 +1,21 @@
-// Decimal18: an exact positive decimal, as exchange rates are written.
+// Decimal18: an exact positive decimal, used for exchange rates.
 import Base
 
-/// An exact decimal above 0: `mantissa` × 10^-`scale`, with at most 18 significant digits and at
-/// most 12 decimals. Zeros at either end of the text count for neither, so that equal numbers are
-/// equal values.
+/// An exact decimal above 0: `mantissa` × 10^-`scale`, with at most 18 significant digits and at most 12
+/// decimals. Zeros at either end of the text do not count towards these limits, so equal numbers are equal
+/// values.
 package struct Decimal18: Hashable, Sendable, CustomStringConvertible {
-  /// Limits of the text and of the parts.
+  /// Limits on the text and on the parts.
   package static let significantDigitsMax = 18
   package static let decimalsMax = 12
 
   /// 1 to 10¹⁸ - 1.
   package let mantissa: UInt64
-  /// 0 to 12; above 0 only where the mantissa does not end in 0.
+  /// 0 to 12; above 0 only if the mantissa does not end with 0.
   package let scale: Int
 
-  /// Builds a value of its two parts, as a database holds them.
-  /// - Returns: nil where they are outside the ranges above; zeros at the end are taken off.
+  /// Creates a value from its two parts, as stored in a database. Trailing zeros are removed.
+  /// - Returns: nil if the parts are outside the ranges above.
   package init?(mantissa: UInt64, scale: Int) {
     guard mantissa > 0, (0...Self.decimalsMax).contains(scale) else { return nil }
     var mantissa = mantissa
@@ -29,7 +29,7 @@ package struct Decimal18: Hashable, Sendable, CustomStringConvertible {
     self.scale = scale
   }
 
-  /// Reads `digits` or `digits.digits`: no sign, no exponent, no white space.
+  /// Parses `digits` or `digits.digits`: no sign, no exponent, no white space.
   package init(parsing text: UnsafeRawBufferPointer) throws(DecimalError) {
     let point = text.firstIndex(of: UInt8(ascii: ".")) ?? text.count
     guard point > 0, point != text.count - 1 else { throw .notDecimal }
@@ -57,7 +57,7 @@ package struct Decimal18: Hashable, Sendable, CustomStringConvertible {
     self.scale = decimals
   }
 
-  /// Reads a decimal out of a string; the same rules as for bytes.
+  /// Parses a decimal from a string; the same rules as for bytes.
   package init(parsing text: String) throws(DecimalError) {
     var text = text
     let result = text.withUTF8 { bytes in
@@ -77,7 +77,7 @@ package struct Decimal18: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// Why a text is no `Decimal18`.
+/// Why a text is not a `Decimal18`.
 package enum DecimalError: Error, Equatable, CustomStringConvertible {
   case notDecimal
   case zero

@@ -1,22 +1,22 @@
-// ExactFraction: a rate as a fraction of integers, and its one rounded product with an amount.
+// ExactFraction: a rate as a fraction of integers, multiplied with an amount and rounded once.
 
-/// A positive fraction that carries an amount from one currency into another.
+/// A positive fraction that converts an amount from one currency to another.
 struct ExactFraction: Hashable, Sendable {
-  /// Below 10³⁰, as is the denominator: a mantissa below 10¹⁸ times at most 10¹².
+  /// Below 10³⁰, like the denominator: a mantissa below 10¹⁸ times at most 10¹².
   let numerator: UInt128
   let denominator: UInt128
 
-  /// One unit of the base is `rate` of the quote: from the base into the quote.
+  /// From the base to the quote: one unit of the base is `rate` of the quote.
   init(direct rate: Decimal18) {
     self.init(numerator: UInt128(rate.mantissa), denominator: Self.powerOfTen(rate.scale))
   }
 
-  /// From the quote of `rate` into its base.
+  /// From the quote of `rate` to its base.
   init(inverse rate: Decimal18) {
     self.init(numerator: Self.powerOfTen(rate.scale), denominator: UInt128(rate.mantissa))
   }
 
-  /// From one quote of a common base into another: (base→target) ÷ (base→own).
+  /// From one quote of a common base to another: (base→target) ÷ (base→own).
   init(cross target: Decimal18, over own: Decimal18) {
     self.init(
       numerator: UInt128(target.mantissa) * Self.powerOfTen(own.scale),
@@ -29,10 +29,10 @@ struct ExactFraction: Hashable, Sendable {
   }
 
   /// The amount times the fraction, rounded once, half to even.
-  /// - Returns: nil where the result needs more than 64 bits.
+  /// - Returns: nil if the result needs more than 64 bits.
   func applied(to micros: Int64) -> Int64? {
     let product = UInt128(micros.magnitude).multipliedFullWidth(by: numerator)
-    // A quotient of 128 bits or more: `dividingFullWidth` would trap.
+    // The quotient would need 128 bits or more: `dividingFullWidth` would trap.
     guard product.high < denominator else { return nil }
     var (quotient, remainder) = denominator.dividingFullWidth(product)
     guard quotient <= UInt128(UInt64.max) else { return nil }

@@ -1,18 +1,18 @@
-// Reading a unit price from the forms that clients send, exactly and without allocation.
+// Parses unit prices in the forms that clients send, exactly and without allocation.
 import Base
 
-/// The price forms of revenue rule R7. Each reads one raw token and gives micros (10⁻⁶ of the
-/// currency's unit), from 0 to 10¹⁷; nil means unreadable. Zero is read as 0: whether it is a
-/// price is the rule's to say.
+/// The price forms of revenue rule R7. Each function parses one raw token and returns micros (10⁻⁶ of the
+/// currency's unit), from 0 to 10¹⁷, or nil if it is unreadable. Zero is returned as 0; the rule decides
+/// whether it is a price.
 package enum PriceForms {
   static let wholeDigitsMax = 11
   static let microsDigitsMax = 17
   static let milliunitsDigitsMax = 14
   static let microsDecimals = 6
 
-  /// Reads `price`: the content of a JSON string, or a JSON number's digits as written, of the
-  /// form `^[0-9]{1,11}(\.[0-9]+)?$`. Decimals beyond the sixth round half to even, all of them
-  /// taken into account.
+  /// Parses `price`: the content of a JSON string, or a JSON number's digits as written, of the form
+  /// `^[0-9]{1,11}(\.[0-9]+)?$`. Rounds half to even at the sixth decimal, taking all further decimals into
+  /// account.
   package static func micros(decimal text: UnsafeRawBufferPointer) -> Int64? {
     var place = 0
     var micros: Int64 = 0
@@ -41,12 +41,12 @@ package enum PriceForms {
     return micros
   }
 
-  /// Reads `price_micros`: a JSON integer token of at most 17 digits, without a sign.
+  /// Parses `price_micros`: a JSON integer token of at most 17 digits, without a sign.
   package static func micros(microsToken token: UnsafeRawBufferPointer) -> Int64? {
     integer(token, digitsMax: microsDigitsMax)
   }
 
-  /// Reads `price_milliunits`: a JSON integer token of at most 14 digits, without a sign.
+  /// Parses `price_milliunits`: a JSON integer token of at most 14 digits, without a sign.
   package static func micros(milliunitsToken token: UnsafeRawBufferPointer) -> Int64? {
     integer(token, digitsMax: milliunitsDigitsMax).map { $0 * 1000 }
   }

@@ -1,9 +1,10 @@
-// RateConverter: amounts into one reporting currency, and the rates it used: their sources, the oldest.
+// RateConverter: converts amounts to one reporting currency, and records the sources of the rates used and
+// the oldest.
 import Base
 
-/// Where rates were declared.
+/// The source of some declared rates.
 package struct RateSource: Hashable, Sendable {
-  /// As the declarations name it.
+  /// The name in the declarations.
   package let name: String
   /// The positions of those declarations, ascending.
   package let positions: [Int64]
@@ -14,7 +15,7 @@ package struct RateSource: Hashable, Sendable {
   }
 }
 
-/// The day of a declared rate, and its pair.
+/// The day of a declared rate, and its currency pair.
 package struct RateDay: Equatable, Sendable {
   package let base: Currency
   package let quote: Currency
@@ -22,14 +23,14 @@ package struct RateDay: Equatable, Sendable {
   package let day: Int
 }
 
-/// Converts amounts into a reporting currency by revenue rule R10.
+/// Converts amounts to a reporting currency by revenue rule R10.
 package struct RateConverter: Sendable {
   /// The reporting currency.
   package let target: Currency
-  /// By how many days a rate may be older than the line; nil sets no limit.
+  /// The most days that a rate may be older than the line; nil means no limit.
   package let ageMaxDays: Int?
   private let table: RateTable
-  /// Direct-mapped: a day of a currency has one slot, which it may lose to another and win back.
+  /// Direct-mapped: each pair of currency and day has one slot, which another pair may take over.
   private var cache: [CacheSlot?]
   private var isSourceUsed: [Bool]
   private var oldest: RateTable.Leg?
@@ -40,10 +41,10 @@ package struct RateConverter: Sendable {
     let resolution: RateTable.Resolution?
   }
 
-  /// Twenty currencies of a year fit; a power of two.
+  /// Fits twenty currencies for a year; a power of two.
   private static let cacheCount = 8192
 
-  /// A converter that has used no rate yet.
+  /// Creates a converter that has used no rate yet.
   package init(_ table: RateTable, to target: Currency, ageMaxDays: Int? = nil) {
     self.table = table
     self.target = target
@@ -52,10 +53,11 @@ package struct RateConverter: Sendable {
     isSourceUsed = Array(repeating: false, count: table.sources.count)
   }
 
-  /// The amount in the reporting currency, rounded once, half to even, to the micro.
+  /// The amount in the reporting currency, rounded once, half to even, to the micro. An amount that is
+  /// already in the reporting currency is returned unchanged.
   /// - Parameter utcDay: days since 1970-01-01 of the line's date in UTC.
-  /// - Returns: nil where no rate of that day or before that is young enough leads to the reporting currency, or
-  ///   where the result needs more than 64 bits. An amount that is in it already is returned unchanged.
+  /// - Returns: nil if no sufficiently recent rate of that day or earlier leads to the reporting currency, or
+  ///   if the result needs more than 64 bits.
   package mutating func convert(
     micros: Int64, from currency: Currency, utcDay: Int
   ) -> Int64? {
@@ -74,8 +76,8 @@ package struct RateConverter: Sendable {
     oldest = leg
   }
 
-  /// The day of the older rate that would convert a currency on a day if its age did not matter; nil where the rates
-  /// are young enough, or where there are none.
+  /// The day of the older rate that would convert a currency on a day if its age did not matter. Nil if the
+  /// rates are recent enough or there are none.
   package mutating func staleRateDay(from currency: Currency, utcDay: Int) -> Int? {
     guard currency != target, ageMaxDays != nil,
       resolution(from: currency, utcDay: utcDay) == nil
@@ -83,12 +85,12 @@ package struct RateConverter: Sendable {
     return table.resolve(from: currency, to: target, utcDay: utcDay, ageMaxDays: nil)?.oldestDay
   }
 
-  /// The oldest rate used so far; of one day, the first by its currencies.
+  /// The oldest rate used so far. Of several rates on that day, the first by currencies.
   package var oldestUsed: RateDay? {
     oldest.map { RateDay(base: $0.base, quote: $0.quote, day: $0.day) }
   }
 
-  /// The sources of the rates used so far, each once, sorted as bytes.
+  /// The sources of the rates used so far, without duplicates, sorted as bytes.
   package var sourcesUsed: [RateSource] {
     var positions: [String: [Int64]] = [:]
     for (source, isUsed) in zip(table.sources, isSourceUsed) where isUsed {
@@ -101,7 +103,7 @@ package struct RateConverter: Sendable {
   private mutating func resolution(
     from currency: Currency, utcDay: Int
   ) -> RateTable.Resolution? {
-    // Neighbouring days of one currency get neighbouring slots, other currencies others.
+    // Consecutive days of one currency get consecutive slots; other currencies get other slots.
     let place = (utcDay &+ Int(currency.ordinal) &* 367) & (Self.cacheCount - 1)
     if let slot = cache[place], slot.currency == currency, slot.utcDay == utcDay {
       return slot.resolution

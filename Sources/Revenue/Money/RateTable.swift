@@ -1,4 +1,4 @@
-// RateTable: declared exchange rates, and which of them converts one currency on one day.
+// RateTable: the declared exchange rates, and which of them converts one currency on one day.
 import Base
 
 /// One exchange rate of a `rates.declared` event: 1 `base` = `rate` `quote`.
@@ -12,10 +12,10 @@ package struct DeclaredRate: Hashable, Sendable {
   package var rate: Decimal18
   /// Position of the event.
   package var position: Int64
-  /// Place among the event's rates; of two rates alike in the rest, the later place counts.
+  /// Index among the event's rates. Of two rates that are otherwise alike, the later one counts.
   package var orderInFile: Int
 
-  /// A rate as its event declares it.
+  /// Creates a rate as its event declares it.
   package init(
     source: String, dateDay: Int, base: Currency, quote: Currency, rate: Decimal18,
     position: Int64, orderInFile: Int
@@ -30,10 +30,11 @@ package struct DeclaredRate: Hashable, Sendable {
   }
 }
 
-/// Declared rates in the order in which revenue rule R10 looks for them. Immutable; conversions go
-/// through a `RateConverter`.
+/// Declared rates in the order in which revenue rule R10 searches them. Immutable; use a `RateConverter` to
+/// convert.
 package struct RateTable: Sendable {
-  /// What R10 needs of a rate; those that a later one of the same pair and day replaces are gone.
+  /// The parts of a rate that R10 needs. A rate that a later one for the same pair and day replaces is not
+  /// kept.
   private struct Entry {
     let day: Int
     let rate: Decimal18
@@ -48,11 +49,11 @@ package struct RateTable: Sendable {
 
   /// Sorted by base, then quote.
   private let pairs: [Pair]
-  /// For each pair a run in ascending order of days.
+  /// One run per pair, ascending by day.
   private let entries: [Entry]
-  /// Each base that some pair has, ascending.
+  /// Every base of a pair, ascending.
   private let bases: [Currency]
-  /// The declarations that contain the rates, each once.
+  /// The declarations that contain the rates, without duplicates.
   let sources: [Source]
 
   struct Source: Hashable, Sendable {
@@ -96,7 +97,7 @@ package struct RateTable: Sendable {
     self.sources = sources
   }
 
-  /// A rate as a conversion uses it.
+  /// A rate as used by a conversion.
   struct Leg: Sendable {
     let base: Currency
     let quote: Currency
@@ -104,25 +105,25 @@ package struct RateTable: Sendable {
     let rate: Decimal18
     let sourceIndex: Int
 
-    /// Whether it is the older; of one day, the first by its currencies.
+    /// Whether it is older; on the same day, whether its currencies sort first.
     func isOlder(than other: Leg) -> Bool {
       (day, base, quote) < (other.day, other.base, other.quote)
     }
   }
 
-  /// A fraction and the rates that it rests on.
+  /// A fraction and the rates behind it.
   struct Resolution: Sendable {
     let fraction: ExactFraction
     let leg: Leg
     let secondLeg: Leg?
 
-    /// The day of its older rate.
+    /// The day of the older rate.
     var oldestDay: Int { min(leg.day, secondLeg?.day ?? leg.day) }
   }
 
-  /// The fraction that converts between two different currencies on a day: the direct pair, else
-  /// the inverse of the opposite one, else through the alphabetically first base with rates to
-  /// both; each at its latest date up to the day, and none that is older than `ageMaxDays`.
+  /// The fraction that converts between two different currencies on a day: the direct pair, otherwise the
+  /// inverse of the opposite pair, otherwise through the alphabetically first base with rates for both. Each
+  /// rate is the latest up to that day, and none is older than `ageMaxDays`.
   func resolve(from: Currency, to: Currency, utcDay: Int, ageMaxDays: Int?) -> Resolution? {
     let days = Self.days(upTo: utcDay, ageMaxDays)
     if let leg = latest(from, to, days) {

@@ -1,10 +1,10 @@
-// Period: the year, quarter, month, week or day of an instant in a zone, and its label.
+// Period: the year, quarter, month, week or day of an instant in a time zone, and its label.
 package import Base
 
-/// A span of days that a report groups by. Periods of one granularity order by time, and within
-/// the years 0000 to 9999 their labels order alike, byte by byte.
+/// A span of days that a report groups by. Periods of one granularity sort by time; within the years 0000 to
+/// 9999, their labels sort the same way, byte by byte.
 package struct Period: Hashable, Comparable, Sendable, CustomStringConvertible {
-  /// How long a period is.
+  /// The length of a period.
   package enum Granularity: String, CaseIterable, Sendable {
     case year, quarter, month, week, day
   }
@@ -13,8 +13,8 @@ package struct Period: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// Years, quarters or months since year 0, or weeks or days since 1970.
   package let ordinal: Int
 
-  /// The period that holds a day.
-  /// - Parameter dayNumber: days since 1970-01-01, as the zone's clocks show them.
+  /// The period that contains a day.
+  /// - Parameter dayNumber: days since 1970-01-01 in the zone's local time.
   package init(_ granularity: Granularity, containing dayNumber: Int) {
     self.granularity = granularity
     switch granularity {
@@ -77,7 +77,7 @@ extension Period.Granularity {
   }
 }
 
-/// Finds days and periods of instants in one zone; made for many instants that lie close together.
+/// Finds the days and periods of instants in one zone; optimized for many instants close together.
 package struct PeriodCalendar: Sendable {
   package let granularity: Period.Granularity
   package let zone: TimeZoneTable
@@ -85,7 +85,7 @@ package struct PeriodCalendar: Sendable {
   private var lastDayNumber: Int
   private var lastPeriod: Period
 
-  /// A calendar that remembers no instant yet.
+  /// Creates a calendar that has not cached any instant yet.
   package init(_ granularity: Period.Granularity, in zone: TimeZoneTable) {
     self.granularity = granularity
     self.zone = zone
@@ -94,7 +94,7 @@ package struct PeriodCalendar: Sendable {
     lastPeriod = Period(granularity, containing: 0)
   }
 
-  /// Days since 1970-01-01 as the zone's clocks show them, for any instant in epoch milliseconds.
+  /// Days since 1970-01-01 in the zone's local time, for any instant in epoch milliseconds.
   package mutating func dayNumber(atMs ms: Int64) -> Int {
     let seconds = floorDivide(ms, 1000)
     if seconds < span.fromSeconds || seconds > span.throughSeconds {

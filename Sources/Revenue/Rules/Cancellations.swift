@@ -1,8 +1,9 @@
-// Rule R8: Returns and Reversals, from what replies show of a cancellation.
+// Rule R8: Returns and Reversals, from the cancellations that replies show.
 import AppStore
 
 extension RevenueFold {
-  /// R8: what a verification's rows tell about the sale's cancellation; returns whether the sale changed.
+  /// R8: applies what a verification's rows show about the sale's cancellation; returns whether the sale
+  /// changed.
   func cancel(
     _ place: Int, _ group: ArraySlice<Shown>, _ rows: [ReplyRow], _ verification: Verification
   ) throws -> Bool {
@@ -24,14 +25,14 @@ extension RevenueFold {
     return giveBack(place, dateMs, reason, verification) || isChanged
   }
 
-  /// R8: a Return, where the reply may give one.
+  /// R8: adds a Return, if the reply allows one.
   private func giveBack(
     _ place: Int, _ dateMs: Int64, _ reason: Text?, _ verification: Verification
   ) -> Bool {
     let sale = store.sales[place]
     if sale.cancellationState == .returned { return note(cancellationOf: place, verification) }
     if sale.cancellationState == .reversed {
-      // A new Return needs a reply newer than the one that reversed.
+      // A new Return needs a reply newer than the one that reversed the last.
       guard let request = verification.requestDateMs, request > sale.reversalRequestMs else {
         return false
       }
@@ -45,7 +46,7 @@ extension RevenueFold {
     return true
   }
 
-  /// R8: remembers how new the newest reply is that showed the cancellation.
+  /// R8: records the request date of the newest reply that showed the cancellation.
   private func note(cancellationOf place: Int, _ verification: Verification) -> Bool {
     guard store.sales[place].cancellationState == .returned,
       let request = verification.requestDateMs,
@@ -53,16 +54,16 @@ extension RevenueFold {
     else { return false }
     store.update(place) {
       $0.newestCancellationRequestMs = request
-      // Not a change that a reader sees, but one that must be kept.
+      // Readers do not see this change, but it must be saved.
       $0.isChanged = true
     }
     return false
   }
 
-  /// R8: a Reversal, where a newer reply shows the sale without its cancellation.
+  /// R8: adds a Reversal, if a newer reply shows the sale without its cancellation.
   private func reverse(_ place: Int, _ verification: Verification) -> Bool {
     let sale = store.sales[place]
-    // Where no reply that showed the cancellation has a date, none can be known to be newer.
+    // If no reply that showed the cancellation has a date, no reply is known to be newer.
     guard sale.cancellationState == .returned, let request = verification.requestDateMs,
       sale.newestCancellationRequestMs != .min, request > sale.newestCancellationRequestMs
     else { return false }

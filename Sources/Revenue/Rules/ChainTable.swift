@@ -1,10 +1,10 @@
 // The chains of rule R7.4, each with its sales.
 
 extension Sale {
-  /// R7.4: only regular sales with an original transaction are in chains.
+  /// R7.4: only regular sales with an original transaction belong to chains.
   package var isOfChain: Bool { kind == .regular && !originalTransactionID.isEmpty }
 
-  /// R7.4: what the latest earlier sale of the chain must share.
+  /// R7.4: what the latest earlier sale of the chain must have in common with this one.
   fileprivate func isOfSameChain(as other: Sale) -> Bool {
     environment == other.environment && bundle == other.bundle && product == other.product
       && originalTransactionID.equals(other.originalTransactionID)
@@ -14,16 +14,16 @@ extension Sale {
 /// Groups sales by chain without sorting all of them: most chains have one sale.
 final class ChainTable {
   private struct Chain {
-    /// A sale of the chain, by which others are known to be of it.
+    /// One sale of the chain, against which other sales are compared.
     let example: Int
-    /// The member that was added last, or −1.
+    /// The most recently added member, or −1.
     var last: Int32 = -1
   }
 
   private let store: SaleStore
   private let places = HashIndex()
   private var chains: [Chain] = []
-  /// For each member the one that was added before it, or −1.
+  /// For each member, the one added before it, or −1.
   private var previous: [Int32]
 
   init(_ store: SaleStore) {
@@ -49,7 +49,7 @@ final class ChainTable {
     return true
   }
 
-  /// Adds a sale to its chain, where that was added.
+  /// Adds a sale to its chain, if that chain has been added.
   func addMember(_ place: Int) {
     if previous.count < store.sales.count {
       previous += Array(repeating: -1, count: store.sales.count - previous.count)
@@ -60,7 +60,7 @@ final class ChainTable {
     chains[chain].last = Int32(place)
   }
 
-  /// Calls `body` with the places of each chain's sales.
+  /// Calls `body` with the indexes of each chain's sales.
   func forEachChain(_ body: (inout [Int]) -> Void) {
     var members: [Int] = []
     for chain in chains {

@@ -1,6 +1,6 @@
-// Rule R7, 4–6: the prices that follow from other sales and from price lists, at the report's position.
+// Rule R7, 4–6: the prices derived from other sales and from price lists, at the report's position.
 
-/// Gives a price to sales for which no client sent one, or takes it away where it no longer follows.
+/// Sets the prices of sales for which no client sent one, and removes derived prices that no longer apply.
 package struct DerivedPrices {
   let store: SaleStore
   let symbols: StringInterner
@@ -12,11 +12,11 @@ package struct DerivedPrices {
     self.priceList = priceList
   }
 
-  /// Derives the prices of all sales in memory whose basis may have changed: those for which
-  /// `isConcerned` holds, and their chains.
+  /// Derives the prices of all sales in memory whose basis may have changed: those for which `isConcerned`
+  /// returns true, and their chains.
   package func settle(_ isConcerned: (Sale) -> Bool) throws {
     let chains = ChainTable(store)
-    // Fetching a chain appends to the store: only what was there before is looked at.
+    // Fetching a chain appends to the store. Visit only the sales that were there before.
     for place in store.sales.indices where isConcerned(store.sales[place]) {
       let sale = store.sales[place]
       if sale.isOfChain {
@@ -31,14 +31,14 @@ package struct DerivedPrices {
     chains.forEachChain { settle(chain: &$0) }
   }
 
-  /// R7.4: walks through a chain by (date, key as bytes).
+  /// R7.4: visits the sales of a chain by (date, key as bytes).
   private func settle(chain places: inout [Int]) {
     places.sort { left, right in
       let (one, other) = (store.sales[left], store.sales[right])
       if one.saleDateMs != other.saleDateMs { return one.saleDateMs < other.saleDateMs }
       return one.key.precedes(other.key)
     }
-    // Of two sales of one date and key, a line item and a transaction, neither is the earlier one.
+    // If a line item and a transaction have the same date and key, neither counts as the earlier sale.
     var carried: (price: UnitPrice, position: Int)?
     var latest: (price: UnitPrice, position: Int)?
     var previous: Int?
@@ -63,7 +63,7 @@ package struct DerivedPrices {
 
   private typealias Derived = (price: UnitPrice, basis: PriceBasis, position: Int)
 
-  /// R7.5.
+  /// R7.5: the price from the price list.
   private func listed(_ sale: Sale) -> Derived? {
     priceList.entry(product: sale.product, country: sale.country, saleDateMs: sale.saleDateMs)
       .map { ($0.price, .priceList, $0.position) }

@@ -1,8 +1,8 @@
-// Exceptions in memory, each once.
+// Exceptions in memory, without duplicates.
 
-/// Keeps the exceptions of a fold that has no database, in the order in which they were found.
+/// Stores the exceptions of a fold without a database, in the order in which they were found.
 package final class ExceptionList: ExceptionSink {
-  /// What tells exceptions apart; the same one at a later position is not kept.
+  /// The fields that distinguish exceptions. A repetition at a later position is not stored.
   struct Key: Hashable {
     var type: ExceptionType
     /// −1 for an exception of a row or of a whole verification.
@@ -18,11 +18,11 @@ package final class ExceptionList: ExceptionSink {
   private var seen: Set<Key> = []
   private(set) var entries: [(key: Key, position: Int)] = []
 
-  /// None yet; texts are kept in `arena`.
+  /// Creates an empty list, which stores texts in `arena`.
   package init(_ arena: TextArena) { self.arena = arena }
 
   package func add(_ type: ExceptionType, sale: Sale, detail: Text, position: Int) {
-    // Those of pending sales are not facts yet.
+    // Exceptions of pending sales are not facts yet.
     if sale.isPending { return }
     add(
       Key(
@@ -50,7 +50,7 @@ package final class ExceptionList: ExceptionSink {
     }
   }
 
-  /// Copies the key's texts if it is new.
+  /// Stores an exception and copies its texts, if it is new.
   func add(_ key: Key, _ position: Int) {
     if seen.contains(key) { return }
     var kept = key
@@ -61,7 +61,7 @@ package final class ExceptionList: ExceptionSink {
     entries.append((kept, position))
   }
 
-  /// Walks through the exceptions; the number of the sale is −1 where there is none.
+  /// Visits the exceptions; the sale's number is −1 if there is no sale.
   package func forEach(
     _ body: (_ type: ExceptionType, _ sale: Int, _ detail: Text, _ position: Int) -> Void
   ) {

@@ -4,14 +4,14 @@
 public struct JournalLine {
   package var type: LineType
   package var dateMs: Int64
-  /// Signed; trials and family-shared sales have theirs too.
+  /// Signed. Trials and family-shared sales have a quantity too.
   package var quantity: Int64
-  /// Signed; 0 for trials and family-shared sales, nil for unpriced ones.
+  /// Signed; 0 for trials and family-shared sales, nil for unpriced sales.
   package var amountMicros: Int64?
   package var position: Int
   package var reason: Text
 
-  /// R8: the line of a sale, a Return or a Reversal: quantity and amount with its sign.
+  /// R8: the line of a Sale, Return or Reversal, with the sign applied to quantity and amount.
   package init(_ type: LineType, of sale: Sale, dateMs: Int64, position: Int, reason: Text) {
     self.type = type
     self.dateMs = dateMs
@@ -21,13 +21,13 @@ public struct JournalLine {
     amountMicros = Self.amountMicros(of: quantity, priceMicros: sale.price?.micros, sale.kind)
   }
 
-  /// R8: the signed amount of a signed quantity.
+  /// R8: the signed amount for a signed quantity.
   @inlinable @inline(__always)
   public static func amountMicros(
     of quantity: Int64, priceMicros: Int64?, _ kind: SaleKind
   ) -> Int64? {
     guard let priceMicros else { return kind.isPaid ? nil : 0 }
-    // A unit price has at most 11 digits before its 6 decimals, a quantity is at most 10.
+    // A unit price has at most 11 digits before its 6 decimals, and a quantity is at most 10.
     let (amount, overflow) = priceMicros.multipliedReportingOverflow(by: quantity)
     precondition(!overflow, "an amount exceeds 64 bits")
     return amount
@@ -35,7 +35,7 @@ public struct JournalLine {
 }
 
 extension SaleStore {
-  /// R8: calls `body` with the lines of a sale in their order: the Sale line first.
+  /// R8: calls `body` with the lines of a sale in order, starting with the Sale line.
   package func forEachJournalLine<Failure: Error>(
     of sale: Sale, _ body: (JournalLine) throws(Failure) -> Void
   ) throws(Failure) {

@@ -1,10 +1,10 @@
-// The prices in an upload's metadata, as its client wrote them (rule R7, forms and problems).
+// The prices in an upload's metadata, as the client wrote them (rule R7, forms and problems).
 import AppStore
 import JSON
 
 /// One price that a client sent: an entry of `metadata.prices[]`, or the shorthand members.
 struct PriceEntry {
-  /// The forms as written; nil where they are missing or null.
+  /// The forms as written; `missing` if absent or null.
   struct Forms {
     var price: LenientValue = .missing
     var micros: LenientValue = .missing
@@ -22,7 +22,7 @@ struct PriceEntry {
   var forms = Forms()
   var currency: LenientValue = .missing
 
-  /// Reads one member; what isn't a price's is passed over.
+  /// Reads one member; ignores a member that does not belong to a price.
   mutating func read(
     _ key: JSONString, _ cursor: inout JSONCursor, _ keeper: TextKeeper
   ) throws(JSONError) {
@@ -46,14 +46,14 @@ struct PriceEntry {
   }
 }
 
-/// What R7 makes of an entry: a price, or the first problem found.
+/// The result of applying R7 to an entry: a price, or the first problem found.
 enum PriceReading {
   case price(micros: Int64, Currency)
   case problem(PriceProblem)
 }
 
 extension PriceEntry {
-  /// R7: the unit price, if all its forms are readable and agree, it is not 0, and its currency is known.
+  /// R7: the unit price, if all its forms are readable and equal, it is not 0, and its currency is known.
   func read() -> PriceReading {
     var found: Int64?
     var disagree = false
@@ -88,7 +88,7 @@ extension PriceEntry {
 
   private func form(_ micros: Int64?) -> Form { micros.map { .micros($0) } ?? .unreadable }
 
-  /// A string of digits with a decimal point or without, or a number written so.
+  /// A string of digits with or without a decimal point, or a number written that way.
   private func micros(of value: LenientValue) -> Form {
     switch value {
     case .missing: .absent
@@ -114,25 +114,25 @@ extension PriceEntry {
   }
 }
 
-/// The prices of one upload's metadata. Its texts live as long as the metadata and this value's keeper.
+/// The prices in one upload's metadata. The texts live as long as the metadata and this value's keeper.
 struct MetadataPrices {
-  /// The entries of `prices[]`, then the shorthand where it names a product or a transaction.
+  /// The entries of `prices[]`, then the shorthand if it names a product or a transaction.
   private(set) var entries: [PriceEntry] = []
   /// The shorthand `metadata.price` (or another form) with `metadata.currency`.
   private(set) var shorthand: PriceEntry?
   private let keeper = TextKeeper()
 
-  /// Whether there is nothing to read.
+  /// Whether there is no price to read.
   var isEmpty: Bool { entries.isEmpty && shorthand == nil }
 
-  /// Reads another upload's metadata. Metadata is the client's own: what is not as expected gives no entry.
+  /// Reads another upload's metadata. Clients write it freely, so unexpected content gives no entry.
   mutating func read(_ metadata: Text) {
     entries.removeAll(keepingCapacity: true)
     shorthand = nil
     keeper.removeAll()
     if metadata.isEmpty { return }
     do throws(JSONError) { try parse(metadata) } catch {
-      // The event's line was validated when it was written; a fold must not stop at one that wasn't.
+      // The event's line was validated when it was written. A fold must not stop at one that was not.
       entries.removeAll()
       shorthand = nil
     }

@@ -30,7 +30,7 @@ package struct PriceList {
     isSorted = false
   }
 
-  /// Must be called after entries were added, before prices are asked for.
+  /// Call this after adding entries and before looking up prices.
   package mutating func sort() {
     if isSorted { return }
     for product in Array(entries.keys) {
@@ -49,8 +49,8 @@ package struct PriceList {
     }
   }
 
-  /// R7.5: the entry in effect on the sale date, of the country itself or else of all countries; the
-  /// latest `effective_from`, then the latest position.
+  /// R7.5: the entry in effect on the sale date, for the country itself or otherwise for all countries: the
+  /// one with the latest `effective_from`, then the latest position.
   func entry(product: Symbol, country: Symbol, saleDateMs: Int64) -> Entry? {
     guard let list = entries[product] else { return nil }
     precondition(isSorted)

@@ -6,7 +6,7 @@ extension RevenueFold {
   /// R7: 30 days of 86,400 s, in milliseconds.
   private static let evidenceLimitMs: Int64 = 30 * 86_400 * 1000
 
-  /// R7: tries the prices of the verification's upload on each sale that it shows.
+  /// R7: applies the prices of the verification's upload to each sale that it shows.
   func price(
     _ rows: [ReplyRow], _ verification: Verification, newRegularSales: Int
   ) throws {
@@ -32,7 +32,8 @@ extension RevenueFold {
     }
   }
 
-  /// R7.1: the first entry for one of the sale's transactions; returns whether that settles the price.
+  /// R7.1: applies the first entry for one of the sale's transactions; returns whether that decides the
+  /// price.
   private func priceByTransaction(
     _ place: Int, _ verification: Verification
   ) throws -> Bool {
@@ -64,7 +65,7 @@ extension RevenueFold {
     }
   }
 
-  /// R7.2: the first entry for the sale's product and kind; returns whether that settles the price.
+  /// R7.2: applies the first entry for the sale's product and kind; returns whether that decides the price.
   private func priceByProduct(
     _ place: Int, _ primary: ReplyRow, _ verification: Verification
   ) throws -> Bool {
@@ -84,7 +85,7 @@ extension RevenueFold {
 
   /// R7.2: whether an entry's kind fits the sale.
   private func fits(_ entry: PriceEntry, _ kind: SaleKind, _ primary: ReplyRow) -> Bool {
-    // Read as an id: what is empty or null is no kind.
+    // Read as an id: an empty or null value is not a kind.
     guard let text = entry.kind.id else { return kind == .regular }
     let word = JSONString(raw: text, hasEscapes: false)
     if kind == .regular { return word == "regular" }
@@ -93,7 +94,7 @@ extension RevenueFold {
       || (word == "offer_code" && primary.hasOfferCode)
   }
 
-  /// R7.3: the shorthand, for the one regular sale that the verification first observes.
+  /// R7.3: applies the shorthand to the only regular sale first observed by this verification.
   private func priceByShorthand(
     _ place: Int, _ verification: Verification
   ) throws {
@@ -104,7 +105,7 @@ extension RevenueFold {
     _ = try take(shorthand.read(), .clientSingle, place, verification)
   }
 
-  /// R7: whether the upload came too late for today's price to be evidence of that day's.
+  /// R7: whether the upload came too late for its price to be evidence of the price on the sale date.
   private func isLate(_ place: Int, _ verification: Verification) -> Bool {
     verification.upload.occurredAtMs - store.sales[place].saleDateMs > Self.evidenceLimitMs
   }
@@ -117,7 +118,7 @@ extension RevenueFold {
       position: verification.position)
   }
 
-  /// Takes a valid price, or records what is wrong with it; returns whether the sale has a price now.
+  /// Sets a valid price, or records the problem; returns whether the sale has a price now.
   private func take(
     _ reading: PriceReading, _ basis: PriceBasis, _ place: Int, _ verification: Verification
   ) throws -> Bool {

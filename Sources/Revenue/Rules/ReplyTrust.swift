@@ -1,14 +1,14 @@
-// What vouches for the reply that a sale rests on.
+// The source of the reply behind a sale.
 
-/// Where the reply came from in which a sale was first observed.
+/// The source of the reply in which a sale was first observed.
 public enum ReplyTrust: Int8, CaseIterable, BitwiseCopyable, Sendable {
-  /// Its event is of a program that did not record it.
+  /// A program version that did not record the source wrote the event.
   case notRecorded
-  /// A host of Apple's answered.
+  /// One of Apple's hosts answered.
   case appStore
-  /// A host answered that an operator has configured.
+  /// A host configured by an operator answered.
   case configured
-  /// An import brought it.
+  /// The reply was imported.
   case imported
   /// There is no reply yet: the sale is pending (rule R1).
   case unconfirmed

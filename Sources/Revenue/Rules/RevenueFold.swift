@@ -1,4 +1,4 @@
-// The fold of verifications into sales: rules R2 to R6. R7 is in Pricing.swift, R8 in Cancellations.swift.
+// Folds verifications into sales: rules R2 to R6. R7 is in Pricing.swift, R8 in Cancellations.swift.
 package import AppStore
 
 /// Folds verifications, in position order, into the sales of a store.
@@ -6,22 +6,22 @@ package final class RevenueFold {
   let store: SaleStore
   let symbols: StringInterner
   let exceptions: any ExceptionSink
-  /// Gives a user's identifier, for exceptions.
+  /// Returns a user's identifier, for exceptions.
   let userIdentifier: (Int32) throws -> Text
   var prices = MetadataPrices()
 
-  /// A row of the verification at hand and the place of its sale.
+  /// A row of the current verification, and the index of its sale.
   struct Shown {
     var sale: Int
-    /// The sale's number: places differ between runs, numbers don't.
+    /// The sale's number. Indexes differ between runs, numbers do not.
     var saleID: Int
     var row: Int
   }
 
   private var shown: [Shown] = []
-  /// How many sales the verification that was folded last shows.
+  /// The number of sales in the most recent verification.
   package private(set) var shownSaleCount = 0
-  /// What the verification that was folded last proves against its upload, by what was folded before it.
+  /// The fraud that the most recent verification, together with earlier ones, proves against its upload.
   package private(set) var fraudReason: FraudReason?
 
   package init(
@@ -34,7 +34,7 @@ package final class RevenueFold {
     self.userIdentifier = userIdentifier
   }
 
-  /// Folds one verification that counts (rule R1). Rows are in R2's order of sources.
+  /// Folds one verification that counts (rule R1). The rows must be in R2's order of sources.
   package func fold(_ verification: Verification, rows: [ReplyRow]) throws {
     shown.removeAll(keepingCapacity: true)
     shownSaleCount = 0
@@ -57,7 +57,7 @@ package final class RevenueFold {
     try price(rows, verification, newRegularSales: newRegularSales)
   }
 
-  /// Walks through the sales shown, each with its rows in R2's order.
+  /// Visits the sales shown, each with its rows in R2's order.
   func forEachSale(
     _ body: (Int, ArraySlice<Shown>) throws -> Void
   ) rethrows {
@@ -72,7 +72,8 @@ package final class RevenueFold {
 
   // MARK: R2 – rows
 
-  /// R2: the place of the sale that a row shows; nil for a row that is malformed.
+  /// R2: the index of the sale that a row shows, added if new; nil for a malformed row, and for a pending row
+  /// of a confirmed sale.
   private func place(
     of row: ReplyRow, _ verification: Verification
   ) throws -> Int? {
@@ -83,7 +84,7 @@ package final class RevenueFold {
       return nil
     }
     if let known = try store.find(key) {
-      // R1: pending receipts never change a confirmed sale.
+      // R1: a pending receipt never changes a confirmed sale.
       return verification.isPending && !store.sales[known].isPending ? nil : known
     }
     let place = store.add(key)
@@ -111,8 +112,8 @@ package final class RevenueFold {
     }
   }
 
-  /// R2: rows of one sale are together; those of `latest_receipt_info` first, then the smaller purchase
-  /// date, the smaller transaction id, and the order in which they came.
+  /// R2: groups the rows by sale. Within a sale, rows of `latest_receipt_info` come first, then the smaller
+  /// purchase date, the smaller transaction id and the original order decide.
   private func order(_ rows: [ReplyRow]) {
     shown.sort { left, right in
       if left.saleID != right.saleID { return left.saleID < right.saleID }
@@ -128,11 +129,11 @@ package final class RevenueFold {
       kind == .lineItem
       ? (row.purchaseDateMs, row.originalPurchaseDateMs)
       : (row.originalPurchaseDateMs, row.purchaseDateMs)
-    // A row without either is malformed (R2) and shows no sale.
+    // A row with neither date is malformed (R2) and shows no sale.
     return dates.0 ?? dates.1 ?? 0
   }
 
-  /// R3: a renewal that would fall together with its first period.
+  /// R3: reports a renewal that has no line item and would merge with its first period.
   private func notice(
     renewal row: ReplyRow, of place: Int, _ verification: Verification
   ) throws {
@@ -146,7 +147,7 @@ package final class RevenueFold {
 
   // MARK: Fraud
 
-  /// Looks for products that the app family does not declare.
+  /// Reports products that the app family does not declare.
   private func compare(
     _ rows: [ReplyRow], _ products: DeclaredProducts, _ verification: Verification
   ) throws {
@@ -162,7 +163,7 @@ package final class RevenueFold {
     }
   }
 
-  /// A declared consumable belongs to the user who showed it first.
+  /// Reports a replay: a declared consumable belongs to the user who showed it first.
   private func notice(replayOf sale: Sale, _ verification: Verification) throws {
     guard let products = verification.products, products.isConsumable(symbols.text(sale.product))
     else { return }
@@ -203,7 +204,7 @@ package final class RevenueFold {
     if isChanged { touch(place, verification) }
   }
 
-  /// Counts a change by this verification.
+  /// Counts a change made by this verification.
   func touch(_ place: Int, _ verification: Verification) {
     store.update(place) { sale in
       sale.isChanged = true
@@ -214,7 +215,7 @@ package final class RevenueFold {
     }
   }
 
-  /// R4: the first observation's primary row fixes what the sale is.
+  /// R4: the primary row of the first observation determines what the sale is.
   private func fix(_ place: Int, _ row: ReplyRow, _ verification: Verification) {
     let none = Text(start: nil, count: 0)
     let product = symbols.symbol(row.productID ?? none)
@@ -238,13 +239,13 @@ package final class RevenueFold {
     }
   }
 
-  /// R4: an integer from 1 to 10; else 1, and an exception.
+  /// R4: an integer from 1 to 10; otherwise 1, and an exception.
   private func quantity(of row: ReplyRow) -> (value: Int64, isGood: Bool) {
     if let value = row.quantity.integer, (1...10).contains(value) { return (value, true) }
     return (1, false)
   }
 
-  /// R4: a row of a later verification that disagrees.
+  /// R4: reports a row of a later verification that disagrees.
   private func compare(
     _ place: Int, _ row: ReplyRow, _ quantity: Int64, _ verification: Verification
   ) throws {
@@ -266,7 +267,7 @@ package final class RevenueFold {
 
   // MARK: R5 – kinds
 
-  /// R5: the first that matches.
+  /// R5: the first kind that matches.
   private func kind(of row: ReplyRow) -> SaleKind {
     if row.isFamilyShared { return .familyShared }
     if row.isTrialPeriod { return .trial }
@@ -307,7 +308,7 @@ package final class RevenueFold {
 }
 
 extension SaleKey {
-  /// R2 and R3: what identifies the sale that a row shows; nil for a row that is malformed.
+  /// R2 and R3: the key of the sale that a row shows; nil for a malformed row.
   package init?(of row: ReplyRow, environment: Symbol, bundle: Symbol) {
     guard row.productID != nil, let transaction = row.originalTransactionID ?? row.transactionID,
       row.purchaseDateMs != nil || row.originalPurchaseDateMs != nil

@@ -1,7 +1,7 @@
-// The state of a fold that has no database: saved as bytes, and loaded to go on without a replay.
+// The state of a fold without a database: saved as bytes, and loaded to continue without a replay.
 import Base
 
-/// Symbols, sales, exceptions and declared prices, all in memory. Users are numbered by symbols.
+/// Symbols, sales, exceptions and declared prices, all in memory. Users are identified by symbols.
 package final class RevenueState {
   private let arena = TextArena()
   package let symbols: StringInterner
@@ -12,12 +12,12 @@ package final class RevenueState {
   private static let magic = Array("RLRS".utf8)
   private static let version: UInt8 = 1
   private static var headerSize: Int { magic.count + 1 }
-  /// The dates that receipts and replies may show: the years 0001 to 9999.
+  /// The dates that receipts and replies may contain: the years 0001 to 9999.
   private static let instantsMs: ClosedRange<Int64> = -62_135_596_800_000...253_402_300_799_999
   /// A unit price has at most 11 digits before its 6 decimals.
   private static let microsMax: Int64 = 99_999_999_999_999_999
 
-  /// Nothing folded yet.
+  /// Creates an empty state.
   package convenience init() { self.init(saleCount: 0) }
 
   private init(saleCount: Int) {
@@ -26,14 +26,14 @@ package final class RevenueState {
     exceptions = ExceptionList(arena)
   }
 
-  /// The rules over this state.
+  /// Creates a fold that applies the rules to this state.
   package func fold() -> RevenueFold {
     RevenueFold(
       store: store, symbols: symbols, exceptions: exceptions,
       userIdentifier: { [symbols] in symbols.text($0) })
   }
 
-  /// Gives prices to the sales that follow from other sales and from the price list (rule R7, 4 to 6).
+  /// Derives the prices that follow from other sales and from the price list (rule R7, 4 to 6).
   package func derivePrices() throws {
     priceList.sort()
     try DerivedPrices(store: store, symbols: symbols, priceList: priceList).settle { _ in true }
@@ -41,7 +41,7 @@ package final class RevenueState {
 
   // MARK: Saving
 
-  /// The state as bytes: magic, version, the counted parts, and the SHA-256 of all that.
+  /// The state as bytes: magic, version, the counted parts, and the SHA-256 of all of these.
   package func save() -> [UInt8] {
     var writer = StateWriter(Self.magic + [Self.version])
     writer.write(symbols.count)
@@ -120,7 +120,7 @@ package final class RevenueState {
 
   // MARK: Loading
 
-  /// The state that was saved as these bytes. Its memory is within a small multiple of theirs.
+  /// Loads a state from its saved bytes. It uses at most a small multiple of their size in memory.
   package static func load(_ bytes: UnsafeRawBufferPointer) throws(RevenueStateError)
     -> RevenueState
   {
@@ -217,7 +217,7 @@ package final class RevenueState {
   }
 }
 
-/// Why bytes are not loaded as a state.
+/// Why bytes cannot be loaded as a state.
 package enum RevenueStateError: Error, Equatable, CustomStringConvertible {
   case notState
   case unknownVersion(UInt8)

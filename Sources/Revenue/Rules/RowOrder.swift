@@ -2,15 +2,15 @@
 package import AppStore
 
 extension ReplyRow {
-  /// R2: the rows of one sale. Those of `latest_receipt_info` first, then the smaller purchase date, the
-  /// smaller transaction id, and the order in which they came.
+  /// R2: sorts the rows of one sale. Rows of `latest_receipt_info` come first, then the smaller purchase
+  /// date, the smaller transaction id and the original order decide.
   package static func inOrder(_ rows: [ReplyRow]) -> [ReplyRow] {
     rows.enumerated().sorted { left, right in
       precedes(left.element, left.offset, right.element, right.offset)
     }.map(\.element)
   }
 
-  /// R2, for two rows and their places.
+  /// R2: whether one row comes before another, given their indexes.
   static func precedes(
     _ one: ReplyRow, _ index: Int, _ other: ReplyRow, _ otherIndex: Int
   ) -> Bool {

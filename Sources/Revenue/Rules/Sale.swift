@@ -1,5 +1,5 @@
-// A sale as the rules keep it: what the customer was charged for once. What reports ask of each line is public, since
-// `package` functions do not inline across modules.
+// A sale as the rules keep it: what the customer was charged for once. The parts that reports read for each
+// line are public, because `package` functions do not inline across modules.
 
 /// The kinds of sales (rule R5).
 public enum SaleKind: Int8, CaseIterable, BitwiseCopyable, Sendable {
@@ -15,14 +15,14 @@ public enum SaleKind: Int8, CaseIterable, BitwiseCopyable, Sendable {
     }
   }
 
-  /// Whether the customer paid a price for it.
+  /// Whether the customer paid for it.
   @inlinable public var isPaid: Bool { self == .regular || self == .offer }
 }
 
-/// What a sale's key is (rule R3).
+/// The kind of a sale's key (rule R3).
 public enum KeyKind: Int8, BitwiseCopyable, Sendable { case lineItem, transaction }
 
-/// Where a price comes from (rule R7).
+/// The source of a price (rule R7).
 public enum PriceBasis: Int8, CaseIterable, BitwiseCopyable, Sendable {
   /// A trial or family-shared sale, which has no price.
   case notApplicable
@@ -43,13 +43,13 @@ public enum PriceBasis: Int8, CaseIterable, BitwiseCopyable, Sendable {
     }
   }
 
-  /// Whether the price was given with an upload (R7, 1–3); such a price holds for good.
+  /// Whether the price came with an upload (R7, 1–3). Such a price is final.
   @inlinable public var isFromClient: Bool {
     self == .clientTransaction || self == .clientProduct || self == .clientSingle
   }
 }
 
-/// What may be wrong with a price that a client sent (rule R7).
+/// What can be wrong with a price that a client sent (rule R7).
 public enum PriceProblem: Int8, CaseIterable, BitwiseCopyable, Sendable {
   case noPrice, unreadable, formsDisagree, zero, currencyMissing, currencyUnknown
 
@@ -66,7 +66,7 @@ public enum PriceProblem: Int8, CaseIterable, BitwiseCopyable, Sendable {
   }
 }
 
-/// A price for one unit.
+/// The price of one unit.
 package struct UnitPrice: Equatable, BitwiseCopyable {
   package var micros: Int64
   package var currency: Currency
@@ -77,7 +77,7 @@ package struct UnitPrice: Equatable, BitwiseCopyable {
   }
 }
 
-/// What the cancellations of a sale have led to (rule R8).
+/// The result of a sale's cancellations so far (rule R8).
 public enum CancellationState: Int8, BitwiseCopyable, Sendable { case none, returned, reversed }
 
 /// The lines of the journal (rule R8), in their order at one position.
@@ -93,11 +93,11 @@ public enum LineType: Int8, CaseIterable, BitwiseCopyable, Sendable {
     }
   }
 
-  /// +1 or −1, by which quantity and amount are multiplied.
+  /// +1 or −1, the factor for quantity and amount.
   @inlinable public var sign: Int64 { self == .return ? -1 : 1 }
 }
 
-/// A Return or Reversal of a sale. The Sale line follows from the sale itself.
+/// A Return or Reversal of a sale. The Sale line is derived from the sale itself.
 package struct SaleLine: BitwiseCopyable {
   package var type: LineType
   package var dateMs: Int64
@@ -114,16 +114,16 @@ package struct SaleLine: BitwiseCopyable {
   }
 }
 
-/// A sale. Texts belong to the store's arena.
+/// A sale. Its texts belong to the store's arena.
 package struct Sale: BitwiseCopyable {
-  /// Its number, from 0 in the order of first observation.
+  /// The sale's number, from 0 in the order of first observation.
   package var id: Int
   package var environment: Symbol
   package var bundle: Symbol
   package var keyKind: KeyKind
   package var key: Text
 
-  // What the first observation fixed (rules R3–R5).
+  // Set by the first observation (rules R3–R5).
   package var product: Symbol = .none
   package var quantity: Int64 = 1
   package var saleDateMs: Int64 = 0
@@ -133,7 +133,7 @@ package struct Sale: BitwiseCopyable {
   package var firstPosition = 0
   package var trust: ReplyTrust = .notRecorded
 
-  // What later ones may add (rule R6).
+  // Later observations may add these (rule R6).
   package var country: Symbol = .none
   package var countryPosition = -1
   package var user: Int32 = -1
@@ -148,31 +148,32 @@ package struct Sale: BitwiseCopyable {
   // Rule R8.
   package var isUpgraded = false
   package var cancellationState: CancellationState = .none
-  /// `request_date_ms` of the newest reply that showed the cancellation; the least value where none had one.
+  /// `request_date_ms` of the newest reply that showed the cancellation; the minimum if no such reply had
+  /// one.
   package var newestCancellationRequestMs = Int64.min
-  /// `request_date_ms` of the reply that reversed.
+  /// `request_date_ms` of the reply that caused the Reversal.
   package var reversalRequestMs = Int64.min
-  /// Index of the first line other than the Sale line, and of the last, or −1.
+  /// Indexes of the first and the last line other than the Sale line, or −1.
   package var firstLine: Int32 = -1
   var lastLine: Int32 = -1
   /// Index of the first alias, or −1.
   var firstAlias: Int32 = -1
 
-  /// How many verifications changed it.
+  /// The number of verifications that changed the sale.
   package var version = 0
   package var createdAtMs: Int64 = 0
   package var updatedAtMs: Int64 = 0
-  /// The verification that changed it last, in this run.
+  /// The most recent verification in this run that changed the sale.
   package var updatedPosition = -1
 
-  /// Whether the database has another state of it, or none.
+  /// Whether the database has no state or another state of the sale.
   package var isChanged = true
-  /// Whether it rests on receipts that the App Store has not confirmed (rule R1).
+  /// Whether the sale rests on receipts that the App Store has not confirmed (rule R1).
   package var isPending = false
-  /// Whether the verification at hand is the first that shows it.
+  /// Whether the current verification is the first that shows the sale.
   package var isFirstObservation = true
 
-  /// The price that a client sent. It replaces a derived one.
+  /// The price that a client sent. It replaces a derived price.
   var clientPrice: UnitPrice? { priceBasis.isFromClient ? price : nil }
 
   package init(id: Int, environment: Symbol, bundle: Symbol, keyKind: KeyKind, key: Text) {
@@ -180,7 +181,7 @@ package struct Sale: BitwiseCopyable {
     (self.keyKind, self.key) = (keyKind, key)
   }
 
-  /// Whether the key is this sale's.
+  /// Whether this sale has the given key.
   @inline(__always)
   func isOf(_ other: SaleKey) -> Bool {
     environment == other.environment && bundle == other.bundle && keyKind == other.kind

@@ -1,4 +1,4 @@
-// Exceptions: what a finance person must know beside the figures (rules R1–R10).
+// Exceptions: what the finance department must know in addition to the figures (rules R1–R10).
 import AppStore
 
 /// The types of exceptions.
@@ -10,7 +10,7 @@ package enum ExceptionType: Int8, CaseIterable {
   case productUnknown, transactionReplayed
   case malformedEvent
   case replyMismatch
-  // Those that follow from sales at the time of a report.
+  // Derived from sales at the time of a report.
   case unpriced, pendingSale, unconverted, staleRate
 
   /// Its name in reports.
@@ -42,7 +42,7 @@ package enum ExceptionType: Int8, CaseIterable {
     }
   }
 
-  /// The exception of a price problem.
+  /// The exception type for a price problem.
   init(_ problem: PriceProblem) {
     switch problem {
     case .noPrice: self = .unpriced
@@ -55,18 +55,18 @@ package enum ExceptionType: Int8, CaseIterable {
   }
 }
 
-/// Takes exceptions; each is kept once for its type, subject and detail, with the first position.
+/// Collects exceptions. Each is kept once per type, subject and detail, with its first position.
 package protocol ExceptionSink: AnyObject {
   /// An exception of a sale.
   func add(
     _ type: ExceptionType, sale: Sale, detail: Text, position: Int
   ) throws
-  /// An exception of a row that gives no sale.
+  /// An exception of a row that does not give a sale.
   func add(
     _ type: ExceptionType, environment: Symbol, bundle: Symbol, product: Text, transaction: Text,
     detail: Text, position: Int
   ) throws
-  /// An exception of a whole verification, which has none of its kind yet.
+  /// An exception of a whole verification, which has no other of this kind yet.
   func add(
     _ type: ExceptionType, environment: Symbol, bundle: Symbol, detail: String, position: Int
   ) throws

@@ -1,21 +1,21 @@
-// All sales of a fold, in memory; those that an earlier run has stored are fetched when they are met.
+// All sales of a fold, in memory. Sales stored by an earlier run are fetched when first needed.
 
-/// Where sales come from that an earlier run has stored. What it throws, the rules pass on; they throw nothing of
-/// their own.
+/// The source of sales that an earlier run has stored. The rules pass on the errors that it throws and throw
+/// none themselves.
 package protocol SaleSource: AnyObject {
-  /// Puts the sale of this key into the store if it is stored.
+  /// Adds the sale with this key to the store, if there is one.
   func fetch(_ key: SaleKey, into store: SaleStore) throws
-  /// Puts all sales of the chain of `sale` into the store (rule R7.4).
+  /// Adds all sales of the chain of `sale` to the store (rule R7.4).
   func fetchChain(of sale: Sale, into store: SaleStore) throws
 }
 
-/// The sales, their aliases and their lines other than Sale lines.
+/// The sales, their aliases, and their lines other than Sale lines.
 package final class SaleStore {
   struct Alias {
     var text: Text
     /// Index of the sale's next alias, or −1.
     var next: Int32
-    /// Whether the database doesn't have it yet.
+    /// Whether the database does not have it yet.
     var isNew: Bool
   }
 
@@ -24,9 +24,9 @@ package final class SaleStore {
   private let aliases = ChunkedArray<Alias>()
   private let lines = ChunkedArray<SaleLine>()
   private let places = HashIndex()
-  /// Nil where all sales are in memory.
+  /// Nil if all sales are in memory.
   private unowned let source: (any SaleSource)?
-  /// The number that the next sale gets.
+  /// The number for the next sale.
   private(set) var nextID: Int
 
   package init(_ arena: TextArena, source: (any SaleSource)? = nil, nextID: Int = 0) {
@@ -35,7 +35,7 @@ package final class SaleStore {
     self.nextID = nextID
   }
 
-  /// The place of a sale in `sales`, or nil where there is none.
+  /// The index of a sale in `sales`, or nil if there is none.
   @inline(__always)
   package func find(_ key: SaleKey) throws -> Int? {
     if let place = known(key) { return place }
@@ -44,18 +44,18 @@ package final class SaleStore {
     return known(key)
   }
 
-  /// The place of a sale that is in memory already.
+  /// The index of a sale that is already in memory.
   @inline(__always)
   package func known(_ key: SaleKey) -> Int? {
     places.find(key.placeHash) { sales[$0].isOf(key) }
   }
 
-  /// Fetches what the chain of a sale has in the database.
+  /// Fetches the sales of a sale's chain from the database.
   func fetchChain(of sale: Sale) throws {
     try source?.fetchChain(of: sale, into: self)
   }
 
-  /// Adds a new sale; its key's text is copied.
+  /// Adds a new sale and copies its key's text.
   func add(_ key: SaleKey) -> Int {
     let kept = SaleKey(
       environment: key.environment, bundle: key.bundle, kind: key.kind, text: arena.keep(key.text))
@@ -66,7 +66,7 @@ package final class SaleStore {
     return place(sale, kept)
   }
 
-  /// Adds a sale from the database; its texts must be in the arena.
+  /// Adds a sale from the database. Its texts must be in the arena.
   package func takeIn(_ sale: Sale) -> Int {
     place(
       sale,
@@ -98,14 +98,14 @@ package final class SaleStore {
     return false
   }
 
-  /// Adds an alias if the sale doesn't have it; returns whether it was new.
+  /// Adds an alias if the sale does not have it; returns whether it was new.
   package func addAlias(_ place: Int, _ text: Text, isNew: Bool = true) -> Bool {
     if hasAlias(place, text) { return false }
     appendAlias(place, text, isNew: isNew)
     return true
   }
 
-  /// Adds an alias that the sale doesn't have.
+  /// Adds an alias that the sale does not have.
   @inline(__always)
   func appendAlias(_ place: Int, _ text: Text, isNew: Bool = true) {
     aliases.append(
@@ -113,7 +113,7 @@ package final class SaleStore {
     sales.update(place) { $0.firstAlias = Int32(aliases.count - 1) }
   }
 
-  /// The aliases of a sale that the database doesn't have, sorted as bytes; from now on it has them.
+  /// The aliases of a sale that the database does not have, sorted as bytes. Marks them as stored.
   package func takeNewAliases(_ place: Int) -> [Text] {
     var result: [Text] = []
     var index = sales[place].firstAlias
@@ -155,7 +155,7 @@ package final class SaleStore {
     sales.update(place) { $0.lastLine = index }
   }
 
-  /// Walks through a sale's Returns and Reversals in their order.
+  /// Visits a sale's Returns and Reversals in order.
   package func forEachLine<Failure: Error>(
     of sale: Sale, _ body: (SaleLine) throws(Failure) -> Void
   ) throws(Failure) {

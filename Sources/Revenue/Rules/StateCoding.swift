@@ -1,4 +1,4 @@
-// The parts of a saved state: integers of a variable length, and texts with their length.
+// The parts of a saved state: variable-length integers, and texts with their length.
 
 /// Writes the parts of a state.
 struct StateWriter {
@@ -6,7 +6,7 @@ struct StateWriter {
 
   init(_ header: [UInt8]) { bytes = header }
 
-  /// Zigzag, then seven bits a byte, the lowest first; the top bit says that more follow.
+  /// Zigzag encoding, then seven bits per byte, lowest first; the top bit means that more bytes follow.
   mutating func write(_ value: some BinaryInteger) {
     let value = Int64(value)
     var rest = UInt64(bitPattern: value << 1 ^ value >> 63)
@@ -22,14 +22,14 @@ struct StateWriter {
     bytes.append(contentsOf: text)
   }
 
-  /// The currency by its code: ordinals change when the table grows.
+  /// Writes the currency as its code: ordinals change when the table grows.
   mutating func write(_ price: UnitPrice) {
     write(price.micros)
     price.currency.append(to: &bytes)
   }
 }
 
-/// Reads the parts of a state; texts are lent.
+/// Reads the parts of a state. Texts point into its bytes.
 struct StateReader {
   private let bytes: UnsafeRawBufferPointer
   private var place = 0
@@ -44,7 +44,7 @@ struct StateReader {
       guard place < bytes.count else { throw .inconsistent }
       let byte = bytes[place]
       place += 1
-      // The tenth byte has one bit of the 64 left.
+      // The tenth byte holds only one of the 64 bits.
       guard shift < 63 || byte <= 1 else { throw .inconsistent }
       value |= UInt64(byte & 0x7F) << UInt64(shift)
       if byte < 0x80 { return Int64(bitPattern: value >> 1) ^ -Int64(bitPattern: value & 1) }
@@ -58,7 +58,7 @@ struct StateReader {
     return value
   }
 
-  /// How many parts follow, each of at least one byte: never more than there are bytes.
+  /// The number of parts that follow, each at least one byte: never more than the bytes left.
   mutating func count() throws(RevenueStateError) -> Int {
     let value = try integer()
     guard (0...Int64(min(bytes.count - place, Int(Int32.max)))).contains(value) else {

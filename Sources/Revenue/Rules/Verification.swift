@@ -1,4 +1,4 @@
-// What the rules know of one verification: its reply's rows, and the upload whose receipt it verified.
+// What the rules know about one verification: its reply, and the upload whose receipt it verified.
 
 /// A verification that counts (rule R1), with its upload.
 package struct Verification {
@@ -12,9 +12,9 @@ package struct Verification {
   package var bundle: Symbol
   package var upload: UploadEvidence
   package var trust: ReplyTrust
-  /// What the app family declares; nil where it declares no products.
+  /// The products that the app family declares; nil if it declares none.
   package var products: DeclaredProducts?
-  /// Whether it takes the place of the App Store's reply while that is pending (rule R1, *pending*).
+  /// Whether it substitutes for the App Store's reply while that is pending (rule R1, *pending*).
   package var isPending = false
 
   package init(
@@ -35,7 +35,7 @@ package struct Verification {
   }
 }
 
-/// What an upload tells about the sales that its verifications show.
+/// What an upload says about the sales in its verifications.
 package struct UploadEvidence {
   package var position: Int
   /// Epoch milliseconds.

@@ -1,7 +1,7 @@
-// Records by number, in chunks that never move: growing copies nothing and touches no more memory than is used.
+// Numbered records in chunks that never move: growth copies nothing and touches no more memory than is used.
 
-/// A growing run of plain values. Behind a pointer, so that no access pays for a check of exclusive access.
-/// Public with its insides, since `package` functions do not inline across modules.
+/// A growable array of plain values. The state is behind a pointer, so no access pays for an exclusivity
+/// check. Public with its internals, because `package` functions do not inline across modules.
 public final class ChunkedArray<Element: BitwiseCopyable>: RandomAccessCollection {
   @usableFromInline
   struct State {
@@ -20,7 +20,7 @@ public final class ChunkedArray<Element: BitwiseCopyable>: RandomAccessCollectio
   @inlinable static var chunkCount: Int { 1 << shift }
   @usableFromInline let state: UnsafeMutablePointer<State>
 
-  /// None yet.
+  /// Creates an empty array.
   @inlinable
   public init() {
     state = .allocate(capacity: 1)
@@ -35,9 +35,9 @@ public final class ChunkedArray<Element: BitwiseCopyable>: RandomAccessCollectio
     state.deallocate()
   }
 
-  /// The number of the first.
+  /// The number of the first record.
   @inlinable public var startIndex: Int { 0 }
-  /// How many there are.
+  /// The number of records.
   @inlinable @inline(__always)
   public var endIndex: Int { state.pointee.count }
 
@@ -47,7 +47,7 @@ public final class ChunkedArray<Element: BitwiseCopyable>: RandomAccessCollectio
     return state.pointee.chunks[index >> Self.shift] + (index & (Self.chunkCount - 1))
   }
 
-  /// A copy of the record of a number.
+  /// A copy of the record with this number.
   @inlinable @inline(__always)
   public subscript(index: Int) -> Element { place(index).pointee }
 
@@ -57,7 +57,7 @@ public final class ChunkedArray<Element: BitwiseCopyable>: RandomAccessCollectio
     change(&place(index).pointee)
   }
 
-  /// Adds a record behind the last.
+  /// Appends a record.
   @inlinable
   public func append(_ record: Element) {
     let count = state.pointee.count

@@ -1,12 +1,12 @@
-// A hash table of indexes for lookup by texts, faster than a dictionary of keys.
+// A hash table of indexes for lookups by text, faster than a dictionary of keys.
 import Glibc
 
-/// Indexes by the hashes of their entries. The caller compares the entries: the table keeps no keys.
+/// Indexes, keyed by the hashes of their entries. The caller compares the entries: the table stores no keys.
 public final class HashIndex {
   @usableFromInline
   struct Slot {
     @usableFromInline var hash: UInt32
-    /// The place, or −1 in an empty slot.
+    /// The index, or −1 in an empty slot.
     @usableFromInline var place: Int32
   }
 
@@ -17,10 +17,10 @@ public final class HashIndex {
     var count = 0
   }
 
-  /// Behind a pointer: each look would otherwise pay for a check of exclusive access.
+  /// Behind a pointer: otherwise each lookup would pay for an exclusivity check.
   @usableFromInline let state: UnsafeMutablePointer<State>
 
-  /// None yet.
+  /// Creates an empty table.
   public init() {
     state = .allocate(capacity: 1)
     state.initialize(to: State(slots: Self.slots(64), mask: 63))
@@ -37,7 +37,7 @@ public final class HashIndex {
     return slots
   }
 
-  /// The place with this hash for which `isMatch` holds.
+  /// The index with this hash for which `isMatch` returns true.
   @inlinable @inline(__always)
   public func find(_ hash: UInt64, _ isMatch: (Int) -> Bool) -> Int? {
     let (slots, mask) = (state.pointee.slots, state.pointee.mask)
@@ -51,7 +51,7 @@ public final class HashIndex {
     }
   }
 
-  /// Adds a place that the table doesn't have.
+  /// Adds an index that the table does not have.
   public func insert(_ hash: UInt64, _ place: Int) {
     if 2 * (state.pointee.count + 1) > state.pointee.mask { grow() }
     put(Slot(hash: UInt32(truncatingIfNeeded: hash), place: Int32(place)))
@@ -76,10 +76,10 @@ public final class HashIndex {
 }
 
 extension UnsafeRawBufferPointer {
-  /// Differs from run to run, so that an attacker cannot choose colliding texts.
+  /// Differs from run to run, so an attacker cannot choose colliding texts.
   private static let seed = (UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max) | 1)
 
-  /// A hash for tables in memory. Each eight bytes are folded in by one multiplication of 64 by 64 bits.
+  /// A hash for tables in memory. One multiplication of 64 by 64 bits mixes in each eight bytes.
   package func placeHash(_ more: UInt64 = 0) -> UInt64 {
     let seed = Self.seed
     var hash = Self.fold(seed.0 ^ more, seed.1 ^ UInt64(truncatingIfNeeded: count))

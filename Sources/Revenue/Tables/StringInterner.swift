@@ -1,6 +1,6 @@
 // Small integers for texts that repeat: environments, bundles, products, countries, currencies, families.
 
-/// The number of a text that repeats. Numbers are given in the order in which events show the texts.
+/// The number of a text that repeats. Numbers are assigned in the order in which the texts occur in events.
 public typealias Symbol = Int32
 
 extension Symbol {
@@ -16,11 +16,11 @@ public final class StringInterner {
 
   package init(_ arena: TextArena) { self.arena = arena }
 
-  /// How many symbols there are: their numbers are those below it.
+  /// The number of symbols. A symbol is a number from 0 up to this.
   package var count: Int { texts.count }
 
-  /// The symbol of `text`, a new one where it has none. Most texts are those of the event before:
-  /// `recent` keeps the last answer at one place of use.
+  /// The symbol of `text`, created if needed. Most texts repeat from the previous event, so `recent` caches
+  /// the last result for one call site.
   @inlinable @inline(__always)
   public func symbol(_ text: Text, recent: inout Symbol) -> Symbol {
     if recent >= 0, texts[Int(recent)].equals(text) { return recent }
@@ -28,32 +28,32 @@ public final class StringInterner {
     return recent
   }
 
-  /// The symbol of `text`, a new one where it has none.
+  /// The symbol of `text`, created if needed.
   public func symbol(_ text: Text) -> Symbol {
     known(text) ?? add(text)
   }
 
-  /// The symbol of `text`, a new one where it has none.
+  /// The symbol of `text`, created if needed.
   package func symbol(_ text: String) -> Symbol {
     var text = text
     return text.withUTF8 { symbol(Text($0)) }
   }
 
-  /// The symbol of a currency's code, a new one where it has none.
+  /// The symbol of a currency's code, created if needed.
   package func symbol(_ currency: Currency) -> Symbol { symbol(currency.description) }
 
-  /// The symbol of `text` if it has one.
+  /// The symbol of `text`, if it has one.
   package func known(_ text: String) -> Symbol? {
     var text = text
     return text.withUTF8 { known(Text($0)) }
   }
 
-  /// The symbol of `text` if it has one.
+  /// The symbol of `text`, if it has one.
   package func known(_ text: Text) -> Symbol? {
     numbers.find(text.placeHash()) { texts[$0].equals(text) }.map(Symbol.init)
   }
 
-  /// Whether the symbol is here.
+  /// Whether the symbol exists.
   package func holds(_ symbol: Symbol) -> Bool { texts.indices.contains(Int(symbol)) }
 
   private func add(_ text: Text) -> Symbol {
@@ -64,12 +64,12 @@ public final class StringInterner {
     return number
   }
 
-  /// The text of a symbol; empty for none.
+  /// The text of a symbol; empty for `none`.
   @inlinable @inline(__always)
   public func text(_ symbol: Symbol) -> Text {
     texts.indices.contains(Int(symbol)) ? texts[Int(symbol)] : Text(start: nil, count: 0)
   }
 
-  /// The text of a symbol; empty for none.
+  /// The text of a symbol; empty for `none`.
   package func string(_ symbol: Symbol) -> String { String(decoding: text(symbol), as: UTF8.self) }
 }

@@ -2,10 +2,10 @@
 public import Glibc
 public import JSON
 
-/// Bytes of a text that something else keeps alive.
+/// The bytes of a text whose memory is owned elsewhere.
 public typealias Text = JSONBytes
 
-/// Keeps texts in chunks that never move, so that a `Text` stays valid as long as its arena.
+/// Stores texts in chunks that never move, so a `Text` stays valid as long as its arena.
 package final class TextArena {
   private static let chunkSizeBytes = 1 << 18
   private var chunks: [UnsafeMutableRawBufferPointer] = []
@@ -17,13 +17,13 @@ package final class TextArena {
     for chunk in chunks { chunk.deallocate() }
   }
 
-  /// Copies `text`.
+  /// Copies `text` into the arena.
   package func keep(_ text: Text) -> Text {
     if text.isEmpty { return Text(start: nil, count: 0) }
     if text.count > Self.chunkSizeBytes / 4 {
       let own = UnsafeMutableRawBufferPointer.allocate(byteCount: text.count, alignment: 1)
       own.copyMemory(from: text)
-      // Behind the chunk in use, which stays the last.
+      // Insert before the current chunk, which stays the last.
       chunks.insert(own, at: max(chunks.count - 1, 0))
       return Text(own)
     }
@@ -40,7 +40,7 @@ package final class TextArena {
 }
 
 extension UnsafeRawBufferPointer {
-  /// Whether both hold the same bytes.
+  /// Whether both contain the same bytes.
   @inlinable @inline(__always)
   public func equals(_ other: UnsafeRawBufferPointer) -> Bool {
     guard count == other.count else { return false }
@@ -48,19 +48,19 @@ extension UnsafeRawBufferPointer {
     return mine == theirs || memcmp(mine, theirs, count) == 0
   }
 
-  /// A number for an index: the same in every run, and of little use without the bytes themselves. Four bytes:
-  /// what falls together is told apart by the bytes, and rows and index are narrower.
-  /// Source: the constants of FNV-1a with 64 bits.
+  /// A number for a database index: the same in every run, and of little use without the bytes themselves.
+  /// Four bytes keep rows and index narrow; the bytes tell collisions apart.
+  /// Source: the 64-bit constants of FNV-1a.
   package var indexHash: Int64 {
     var hash: UInt64 = 0xCBF2_9CE4_8422_2325
     for byte in self { hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01B3 }
     return Int64(Int32(truncatingIfNeeded: hash ^ hash >> 32))
   }
 
-  /// Whether these bytes come before the other's, compared as bytes.
+  /// Whether these bytes sort before the other's.
   package func precedes(_ other: UnsafeRawBufferPointer) -> Bool { order(other) < 0 }
 
-  /// Negative, zero or positive, as bytes compare.
+  /// Negative, zero or positive, as in a comparison of bytes.
   package func order(_ other: UnsafeRawBufferPointer) -> Int {
     let shared = Swift.min(count, other.count)
     if shared > 0, let mine = baseAddress, let theirs = other.baseAddress {
@@ -71,7 +71,7 @@ extension UnsafeRawBufferPointer {
   }
 }
 
-/// A text as a dictionary's key, compared by its bytes.
+/// A text as the key of a dictionary, compared by its bytes.
 package struct TextKey: Hashable {
   package let text: Text
 
