@@ -1,4 +1,4 @@
-// The destination of event drafts: this process's own writer, or another process that holds it.
+// The destination of event drafts: the writer of this process, or another process that holds the writer.
 package import Ledger
 
 /// Accepts drafts and makes them durable, in the order in which they were submitted.

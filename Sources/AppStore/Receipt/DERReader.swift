@@ -75,7 +75,7 @@ package struct DERElement: Sendable {
   package var identifier: UInt8
   /// The whole element, including header and end marker.
   package var range: Range<Int>
-  /// The contents alone.
+  /// Only the contents.
   package var content: Range<Int>
 }
 

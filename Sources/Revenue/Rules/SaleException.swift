@@ -66,7 +66,7 @@ package protocol ExceptionSink: AnyObject {
     _ type: ExceptionType, environment: Symbol, bundle: Symbol, product: Text, transaction: Text,
     detail: Text, position: Int
   ) throws
-  /// An exception of a whole verification, which has no other of this kind yet.
+  /// An exception of a whole verification. The caller must not add the same one twice.
   func add(
     _ type: ExceptionType, environment: Symbol, bundle: Symbol, detail: String, position: Int
   ) throws
