@@ -1,6 +1,6 @@
-// What a failed system call leaves.
+// The error of a failed system call.
 
-/// The code that a system call failed with.
+/// The `errno` value of a failed system call.
 package struct SystemError: Error, Sendable, Equatable {
   /// The value of `errno`.
   package let code: Int32

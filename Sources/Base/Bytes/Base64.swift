@@ -1,14 +1,14 @@
-// Base64 (RFC 4648 §4), decoded strictly: one text for one sequence of bytes.
+// Base64 (RFC 4648 §4), decoded strictly: each byte sequence has exactly one accepted text.
 
-/// Why a text is not canonical base64. Offsets are bytes from the text's beginning.
+/// Why a text is not canonical base64. Offsets count bytes from the start of the text.
 package enum Base64Error: Error, Equatable, Sendable, CustomStringConvertible {
   /// The number of characters is not a multiple of four (padding is required).
   case invalidLength(characterCount: Int)
-  /// A character outside the standard alphabet; white space is one.
+  /// A character outside the standard alphabet, including white space.
   case invalidCharacter(offsetBytes: Int)
-  /// A `=` anywhere but in the last one or two places.
+  /// A `=` anywhere but in the last one or two positions.
   case misplacedPadding(offsetBytes: Int)
-  /// The last character carries bits that no byte uses.
+  /// The last character sets bits that belong to no byte.
   case unusedBitsSet(offsetBytes: Int)
 
   package var description: String {
@@ -28,7 +28,7 @@ package enum Base64Error: Error, Equatable, Sendable, CustomStringConvertible {
 
 /// Canonical base64 with the standard alphabet.
 package enum Base64 {
-  /// Decodes a whole text. The empty text is the empty sequence of bytes.
+  /// Decodes a whole text. The empty text decodes to no bytes.
   package static func decode(_ text: UnsafeRawBufferPointer) throws(Base64Error) -> [UInt8] {
     let capacity = text.count / 4 * 3
     var failure: Base64Error?
@@ -39,9 +39,8 @@ package enum Base64 {
     return decoded
   }
 
-  /// Decodes a whole text into memory that holds three bytes for each four characters, without
-  /// an allocation.
-  /// - Returns: how many bytes were written.
+  /// Decodes a whole text without allocating. The target must hold three bytes for every four characters.
+  /// - Returns: the number of bytes written.
   package static func decode(
     _ text: UnsafeRawBufferPointer, into target: UnsafeMutableBufferPointer<UInt8>
   ) throws(Base64Error) -> Int {
@@ -81,8 +80,8 @@ package enum Base64 {
     }
   }
 
-  /// Encodes bytes into memory that holds their `characterCount`, without an allocation.
-  /// - Returns: how many characters were written.
+  /// Encodes bytes without allocating. The target must hold their `characterCount`.
+  /// - Returns: the number of characters written.
   @discardableResult
   package static func encode(
     _ bytes: UnsafeRawBufferPointer, into target: UnsafeMutableBufferPointer<UInt8>
@@ -125,7 +124,7 @@ package enum Base64 {
     return text[text.count - 2] == UInt8(ascii: "=") ? 2 : 1
   }
 
-  /// Returns the number of bytes written; 0 with `failure` set where the text is refused.
+  /// Returns the number of bytes written. If the text is invalid, returns 0 and sets `failure`.
   private static func decodeQuartets(
     _ text: UnsafeRawBufferPointer, padding: Int, values: UnsafeBufferPointer<UInt8>,
     into output: UnsafeMutableBufferPointer<UInt8>, failure: inout Base64Error?
@@ -139,9 +138,9 @@ package enum Base64 {
         let bits =
           quartets[Int(text[read])] | quartets[256 + Int(text[read + 1])]
           | quartets[512 + Int(text[read + 2])] | quartets[768 + Int(text[read + 3])]
-        // One test does for four characters.
+        // One comparison checks all four characters.
         if bits > 0xFF_FFFF { break }
-        // The fourth byte is written over by the next three, where there is room for it.
+        // Where there is room, stores four bytes at once: the next three overwrite the fourth.
         if written + 4 <= target.count {
           target.storeBytes(of: (bits << 8).bigEndian, toByteOffset: written, as: UInt32.self)
         } else {
@@ -196,13 +195,13 @@ package enum Base64 {
   private static let alphabet = [UInt8](
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
-  /// The bits of each character in each of four places; a bit above all of them for what is no character of
-  /// the alphabet.
+  /// The bits of each character, shifted for each of the four positions. Characters outside the alphabet have bit 31
+  /// set, which no valid value uses.
   private static let quartets: [UInt32] = [18, 12, 6, 0].flatMap { shift in
     values.map { $0 > 63 ? 1 << 31 : UInt32($0) << shift }
   }
 
-  /// The six bits of each character; 255 for what is no character of the alphabet.
+  /// The six-bit value of each character; 255 if the character is not in the alphabet.
   private static let values: [UInt8] = {
     var values = [UInt8](repeating: 255, count: 256)
     for (value, character) in alphabet.enumerated() { values[Int(character)] = UInt8(value) }

@@ -1,7 +1,7 @@
 // Binary search.
 
-/// The first place of a range for which `isBefore` does not hold, in a range where it holds for
-/// all places before some place and for none after.
+/// The first index in a range for which `isBefore` is false. `isBefore` must be true for all indexes before some
+/// point and false for all after it.
 @inlinable @inline(__always)
 package func lowerBound(_ range: Range<Int>, _ isBefore: (Int) -> Bool) -> Int {
   var low = range.lowerBound

@@ -1,8 +1,9 @@
 // Hexadecimal digits, both ways.
 
-/// Hexadecimal; written in lower case. Public where it is called for each byte: only then it inlines.
+/// Hexadecimal; always written in lower case. The per-byte functions are public because only then can they be
+/// inlined.
 public enum Hex {
-  /// The four bits of a digit, lower case alone; nil for any other byte.
+  /// The value of a lower-case digit; nil for any other byte.
   @inlinable @inline(__always)
   public static func value(_ character: UInt8) -> UInt8? {
     switch character {
@@ -12,19 +13,19 @@ public enum Hex {
     }
   }
 
-  /// The four bits of a digit of either case; nil for any other byte.
+  /// The value of a digit in either case; nil for any other byte.
   package static func value(anyCase character: UInt8) -> UInt8? {
     (0x41...0x46).contains(character) ? character - 0x41 + 10 : value(character)
   }
 
-  /// The four bytes of eight digits that were loaded as a little-endian word, lower case alone; nil for any
-  /// other byte. Looks at all eight at once.
+  /// The four bytes encoded by eight lower-case digits, loaded as a little-endian word; nil if any byte is not such a
+  /// digit. Checks all eight digits at once.
   @inlinable @inline(__always)
   public static func bytes(_ digits: UInt64) -> UInt32? {
     let ones: UInt64 = 0x0101_0101_0101_0101
     let highs = ones &* 0x80
     guard digits & highs == 0 else { return nil }
-    // The high bit of each byte says whether it is at least a bound. No sum leaves its byte.
+    // Sets the high bit of each byte that is at least the bound. No addition carries into the next byte.
     func reaches(_ bound: UInt64) -> UInt64 { (digits &+ ones &* (0x80 &- bound)) & highs }
     let numbers = reaches(0x30) & ~reaches(0x3A)
     let letters = reaches(0x61) & ~reaches(0x67)
@@ -35,13 +36,13 @@ public enum Hex {
     return UInt32(truncatingIfNeeded: words | words >> 16)
   }
 
-  /// The digit of four bits.
+  /// The digit for a four-bit value.
   @inlinable @inline(__always)
   public static func digit(_ value: UInt8) -> UInt8 {
     value < 10 ? 0x30 + value : 0x61 + value - 10
   }
 
-  /// Writes two digits for each byte from `target` on, which has room for them.
+  /// Writes two digits for each byte, starting at `target`, which must have room for them.
   package static func write(_ bytes: UnsafeRawBufferPointer, to target: UnsafeMutableRawPointer) {
     var place = target
     for byte in bytes {

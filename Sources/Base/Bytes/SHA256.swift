@@ -1,9 +1,9 @@
-// SHA-256 through libcrypto, with a context that is made once and reused.
+// SHA-256 through libcrypto, with a reusable context.
 import CCrypto
 
-/// A SHA-256 computation that can be used again and again; one thread at a time.
+/// A reusable SHA-256 computation. Not thread-safe.
 package final class SHA256 {
-  // Fetched once: a fetch for each digest costs more than hashing a small record.
+  // Fetched once: fetching it for each digest costs more than hashing a small record.
   private nonisolated(unsafe) static let algorithm: OpaquePointer? =
     EVP_MD_fetch(nil, "SHA256", nil) ?? EVP_sha256()
 
@@ -17,12 +17,12 @@ package final class SHA256 {
 
   deinit { EVP_MD_CTX_free(context) }
 
-  /// Adds bytes to the digest under way.
+  /// Adds bytes to the current digest.
   package func update(_ bytes: UnsafeRawBufferPointer) {
     Self.check(EVP_DigestUpdate(context, bytes.baseAddress, bytes.count))
   }
 
-  /// Ends the digest under way and starts an empty one.
+  /// Returns the current digest and starts a new one.
   package func finish() -> SHA256Digest {
     var digest = SHA256Digest()
     let status = digest.withUnsafeMutableBytes { target in
@@ -34,13 +34,13 @@ package final class SHA256 {
     return digest
   }
 
-  /// The digest of these bytes alone; no digest may be under way.
+  /// The digest of these bytes alone. No digest may be in progress.
   package func hash(_ bytes: UnsafeRawBufferPointer) -> SHA256Digest {
     update(bytes)
     return finish()
   }
 
-  /// The digest of these bytes; for one-off use, since libcrypto makes a context for it.
+  /// The digest of these bytes, for one-off use: libcrypto creates a context for each call.
   package static func hash(_ bytes: UnsafeRawBufferPointer) -> SHA256Digest {
     var digest = SHA256Digest()
     let status = digest.withUnsafeMutableBytes { target in
@@ -55,7 +55,7 @@ package final class SHA256 {
   private func start() { Self.check(EVP_DigestInit_ex(context, SHA256.algorithm, nil)) }
 
   private static func check(_ status: Int32) {
-    // The calls fail for want of memory only, never because of the bytes.
+    // These calls fail only if memory runs out, never because of the bytes.
     if status != 1 { fatalError("SHA-256: libcrypto failed") }
   }
 }

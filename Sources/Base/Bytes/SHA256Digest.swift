@@ -1,13 +1,13 @@
 // A SHA-256 digest as a value.
 
-/// 32 bytes: a SHA-256 digest, a certificate's fingerprint, a leaf or a node of the tree.
+/// 32 bytes: a SHA-256 digest, a certificate fingerprint, or a leaf or node of the tree.
 package struct SHA256Digest: Sendable, Hashable {
   private var words: (UInt64, UInt64, UInt64, UInt64)
 
-  /// How many bytes a digest has.
+  /// The length of a digest in bytes.
   package static let byteCount = 32
 
-  /// All zeros; the code that computes the digest fills it.
+  /// All zeros; the code that computes the digest fills it in.
   init() { words = (0, 0, 0, 0) }
 
   /// Copies a digest; nil unless there are exactly 32 bytes.
@@ -17,8 +17,7 @@ package struct SHA256Digest: Sendable, Hashable {
     Swift.withUnsafeMutableBytes(of: &words) { $0.copyMemory(from: bytes) }
   }
 
-  /// A digest that the program itself names, as four numbers of 16 digits in the order in which
-  /// its hexadecimal form is read.
+  /// A constant digest, given as four 16-digit numbers in the order in which its hexadecimal form is read.
   package init(_ first: UInt64, _ second: UInt64, _ third: UInt64, _ fourth: UInt64) {
     words = (first.bigEndian, second.bigEndian, third.bigEndian, fourth.bigEndian)
   }
@@ -39,14 +38,14 @@ package struct SHA256Digest: Sendable, Hashable {
     if !isValid { return nil }
   }
 
-  /// Lends the 32 bytes.
+  /// Gives the 32 bytes to a closure.
   package func withUnsafeBytes<Result, Failure: Error>(
     _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
   ) throws(Failure) -> Result {
     try Swift.withUnsafeBytes(of: words) { (bytes) throws(Failure) in try body(bytes) }
   }
 
-  /// Writes the 32 bytes through a pointer.
+  /// Lets a closure write the 32 bytes.
   mutating func withUnsafeMutableBytes<Result>(
     _ body: (UnsafeMutableRawBufferPointer) -> Result
   ) -> Result {

@@ -1,4 +1,4 @@
-// UUIDs (RFC 9562): random ones, and those that follow from a name.
+// UUIDs (RFC 9562): random ones and name-based ones.
 import CCrypto
 
 /// The 16 bytes of a UUID.
@@ -12,7 +12,7 @@ package struct UUID16: Hashable, Sendable, CustomStringConvertible {
     self.low = low
   }
 
-  /// Puts version and variant into 16 bytes that are otherwise taken as they are.
+  /// Sets the version and variant bits and keeps all others.
   private init(high: UInt64, low: UInt64, version: UInt64) {
     self.high = high & ~0xF000 | version << 12
     self.low = low & ~(0b11 << 62) | 0b10 << 62
@@ -25,7 +25,7 @@ package struct UUID16: Hashable, Sendable, CustomStringConvertible {
     low = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
   }
 
-  /// Makes a version 4 UUID of 16 random bytes; nil unless there are 16.
+  /// Makes a version 4 UUID from 16 random bytes; nil unless there are 16.
   package init?(random bytes: [UInt8]) {
     guard let plain = bytes.withUnsafeBytes({ UUID16($0) }) else { return nil }
     self.init(high: plain.high, low: plain.low, version: 4)
@@ -58,7 +58,7 @@ package struct UUID16: Hashable, Sendable, CustomStringConvertible {
 
   /// The UUID of a name within a namespace (version 5: SHA-1).
   package static func named(_ name: UnsafeRawBufferPointer, in namespace: UUID16) -> UUID16 {
-    // The digest, then what it is of.
+    // The buffer holds the digest, followed by the hashed bytes.
     let (high, low) = withUnsafeTemporaryAllocation(
       byteCount: 24 + byteCount + name.count, alignment: 8
     ) { room in
@@ -77,11 +77,11 @@ package struct UUID16: Hashable, Sendable, CustomStringConvertible {
     return UUID16(high: high, low: low, version: 5)
   }
 
-  // Fetched once: a fetch costs more than the digest.
+  // Fetched once: fetching it costs more than computing the digest.
   nonisolated(unsafe) private static let sha1: OpaquePointer? =
     EVP_MD_fetch(nil, "SHA1", nil) ?? EVP_sha1()
 
-  /// Lends the 16 bytes.
+  /// Gives the 16 bytes to a closure.
   package func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
     Swift.withUnsafeBytes(of: (high.bigEndian, low.bigEndian), body)
   }
@@ -93,7 +93,7 @@ package struct UUID16: Hashable, Sendable, CustomStringConvertible {
 
   private static let textByteCount = 36
 
-  /// Lends the bytes of `description`, without an allocation.
+  /// Gives the bytes of `description` to a closure, without allocating.
   package func withText<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
     withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Self.textByteCount) { text in
       _ = write(to: text)

@@ -1,4 +1,4 @@
-// Small files outside a ledger that are read whole: certificates, proofs, time zones.
+// Reads small files outside a ledger whole: certificates, proofs, time zones.
 import Glibc
 
 /// Why a small file could not be read.
@@ -7,7 +7,7 @@ package enum SmallFileError: Error, Equatable {
   case notRegular
   case larger(byteCountMax: Int)
 
-  /// In words that begin with a small letter.
+  /// The cause, starting with a lower-case letter.
   package var cause: String {
     switch self {
     case .system(let error):
@@ -19,9 +19,9 @@ package enum SmallFileError: Error, Equatable {
   }
 }
 
-/// Reads files by paths that links may lead to.
+/// Reads files by path; the path may contain symbolic links.
 package enum SmallFile {
-  /// The content of a regular file. A pipe in its place keeps no caller waiting.
+  /// The content of a regular file. Does not block if the path names a pipe.
   package static func read(
     _ path: String, byteCountMax: Int
   ) throws(SmallFileError) -> [UInt8] {
@@ -34,7 +34,7 @@ package enum SmallFile {
     return try read(descriptor, byteCountMax: byteCountMax)
   }
 
-  /// What is left of an open file or stream.
+  /// The rest of an open file or stream.
   package static func read(
     _ descriptor: Int32, byteCountMax: Int
   ) throws(SmallFileError) -> [UInt8] {

@@ -1,16 +1,16 @@
 // State that threads share: a value behind a mutex, with condition variables.
 import Glibc
 
-/// A value behind a mutex, with numbered conditions to wait on. It is the system's mutex, since the thread
-/// sanitizer does not see how the standard library's waits.
+/// A value behind a mutex, with numbered condition variables. It uses the system's mutex, because the thread
+/// sanitizer does not see how the standard library's mutex waits.
 package final class Monitor<State>: @unchecked Sendable {
-  // In memory of their own, where they do not move and where access is the lock's affair alone.
+  // On the heap, where they do not move and where only the lock controls access.
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private let conditions: UnsafeMutableBufferPointer<pthread_cond_t>
   private let state: UnsafeMutablePointer<State>
 
   package init(_ initial: State, conditionCount: Int = 0) {
-    // One allocation for all: a server makes a monitor for each request.
+    // One allocation for all three: a server creates a monitor for each request.
     let conditionsOffset = Self.aligned(
       MemoryLayout<pthread_mutex_t>.size, to: MemoryLayout<pthread_cond_t>.alignment)
     let stateOffset = Self.aligned(
@@ -35,7 +35,7 @@ package final class Monitor<State>: @unchecked Sendable {
     state.deinitialize(count: 1)
     for index in conditions.indices { pthread_cond_destroy(&conditions[index]) }
     pthread_mutex_destroy(mutex)
-    // The mutex is at the start of the allocation.
+    // The allocation starts with the mutex.
     UnsafeMutableRawPointer(mutex).deallocate()
   }
 
@@ -44,7 +44,7 @@ package final class Monitor<State>: @unchecked Sendable {
   }
 
   private func initializeConditions() {
-    // A wall clock that is put back must not make anyone wait longer.
+    // Setting the wall clock back must not make a wait longer.
     var attributes = pthread_condattr_t()
     pthread_condattr_init(&attributes)
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
@@ -82,7 +82,7 @@ package final class Monitor<State>: @unchecked Sendable {
     }
   }
 
-  /// Waits on a condition until the body returns something, or the time is over: nil then.
+  /// Waits on a condition until the body returns something; returns nil when the time is up.
   /// - Parameter limitMs: the longest wait, in milliseconds.
   package func wait<Result, Failure: Error>(
     on condition: Int, limitMs: Int64, until body: (inout State) throws(Failure) -> Result?

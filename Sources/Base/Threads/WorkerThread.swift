@@ -1,27 +1,27 @@
-// Threads of our own.
+// Threads that this program starts.
 import Glibc
 
-/// How a thread shares the processors with others.
+/// How a thread competes with others for the processors.
 package enum ThreadPriority: Sendable, Equatable {
-  /// Like any other.
+  /// The default priority.
   case usual
-  /// From 1 to 19: how much lower its priority is than the starting thread's.
+  /// From 1 to 19: how much lower the priority is than that of the starting thread.
   case niceness(Int32)
-  /// It runs only on an idle processor, and any thread that wakes up preempts it. Nothing that is waited
-  /// for may be left to it alone, and it may hold no lock that others need: while the processors are busy it stands
-  /// almost still. The end of the process waits for it too, so a short-lived process must not start it.
+  /// Runs only on an idle processor; any thread that wakes up preempts it. Do not wait for such a thread without
+  /// helping it, and do not let it hold a lock that others need: while the processors are busy it makes almost no
+  /// progress. The process also waits for it at exit, so a short-lived process must not start one.
   case idle
 
-  /// Linux's SCHED_IDLE, which the C library declares for GNU programs only (sched(7)).
+  /// Linux's SCHED_IDLE. The C library declares it only for GNU programs (sched(7)).
   private static let idlePolicy: Int32 = 5
 
-  /// Sets it for the calling thread: in Linux each thread has its own. If the system refuses, the thread stays
-  /// as it was.
+  /// Applies the priority to the calling thread; in Linux each thread has its own. If the system refuses, the thread
+  /// keeps its priority.
   fileprivate func adopt() {
     switch self {
     case .usual: break
     case .niceness(let value):
-      // Relative to the starting thread's, so that no thread gains priority.
+      // Relative to the starting thread, so that no thread gains priority.
       let which = __priority_which_t(PRIO_PROCESS.rawValue)
       setpriority(which, 0, getpriority(which, 0) + value)
     case .idle:
@@ -50,7 +50,7 @@ package struct WorkerThread: @unchecked Sendable {
     }
   }
 
-  /// Starts a thread; whoever starts it must join or detach it.
+  /// Starts a thread. The caller must join or detach it.
   package init(
     _ priority: ThreadPriority = .usual, _ run: sending @escaping () -> Void
   ) throws(SystemError) {
@@ -69,12 +69,12 @@ package struct WorkerThread: @unchecked Sendable {
     self.handle = handle
   }
 
-  /// Waits for its end.
+  /// Waits until the thread ends.
   package func join() { pthread_join(handle, nil) }
 
-  /// Lets it end by itself: it keeps alive what it uses.
+  /// Lets the thread end by itself; it keeps alive what it uses.
   package func detach() { pthread_detach(handle) }
 
-  /// Whether the caller runs on it, and so cannot wait for its end.
+  /// Whether the caller is this thread and so cannot join it.
   package var isCurrent: Bool { pthread_equal(handle, pthread_self()) != 0 }
 }

@@ -1,4 +1,4 @@
-// Days of the proleptic Gregorian calendar, and the day numbers behind them.
+// Days of the proleptic Gregorian calendar and their day numbers.
 
 /// A day of the proleptic Gregorian calendar.
 package struct CivilDate: Hashable, Comparable, Sendable, CustomStringConvertible {
@@ -8,11 +8,11 @@ package struct CivilDate: Hashable, Comparable, Sendable, CustomStringConvertibl
   /// 1 to 31.
   package let day: Int
 
-  /// Years that can be written with four digits; 0 is left out, as no calendar people use has it.
+  /// Years that can be written with four digits, without year 0, which no calendar in use has.
   package static let years = 1...9999
 
   /// A date from its parts.
-  /// - Returns: nil where there is no such day in the years 0001 to 9999.
+  /// - Returns: nil if the day does not exist or its year is not 0001 to 9999.
   package init?(year: Int, month: Int, day: Int) {
     guard Self.years.contains(year), (1...12).contains(month),
       (1...Self.dayCount(year: year, month: month)).contains(day)
@@ -23,11 +23,11 @@ package struct CivilDate: Hashable, Comparable, Sendable, CustomStringConvertibl
   }
 
   /// The date of a day number.
-  /// - Parameter dayNumber: days since 1970-01-01, of at most 2⁵³ either way; years beyond four
-  ///   digits are computed too.
+  /// - Parameter dayNumber: days since 1970-01-01, at most 2⁵³ in either direction. Years with more than four digits
+  ///   work too.
   package init(dayNumber: Int) {
     precondition(dayNumber.magnitude <= 1 << 53, "a day number out of range")
-    // Years begin in March here, so that the leap day is a year's last; 146,097 days are 400 years.
+    // Years start in March here, so that the leap day is the last day of a year. 146,097 days are 400 years.
     let shifted = dayNumber + 719_468
     let era = floorDivide(shifted, 146_097)
     let dayOfEra = shifted - era * 146_097
@@ -50,7 +50,7 @@ package struct CivilDate: Hashable, Comparable, Sendable, CustomStringConvertibl
     self = date
   }
 
-  /// Reads `YYYY-MM-DD` out of a string; the same rules as for bytes.
+  /// Reads `YYYY-MM-DD` from a string, by the same rules as for bytes.
   package init(parsing text: String) throws(DateError) {
     var text = text
     let result = text.withUTF8 { bytes in
@@ -73,7 +73,7 @@ package struct CivilDate: Hashable, Comparable, Sendable, CustomStringConvertibl
     return era * 146_097 + dayOfEra - 719_468
   }
 
-  /// The year of ISO 8601's week calendar and its week, 1 to 53.
+  /// The ISO 8601 week year and week, 1 to 53.
   package var isoWeek: (year: Int, week: Int) {
     Self.isoWeek(index: Self.weekIndex(dayNumber: dayNumber))
   }
@@ -85,7 +85,7 @@ package struct CivilDate: Hashable, Comparable, Sendable, CustomStringConvertibl
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// Appends `2026-03-14`; a year outside 0000 to 9999 with its sign and at least six digits.
+  /// Appends `2026-03-14`; a year outside 0000 to 9999 gets a sign and at least six digits.
   package func append(to output: inout [UInt8]) {
     appendYear(year, to: &output)
     output.append(UInt8(ascii: "-"))
@@ -98,10 +98,10 @@ package struct CivilDate: Hashable, Comparable, Sendable, CustomStringConvertibl
     (left.year, left.month, left.day) < (right.year, right.month, right.day)
   }
 
-  /// Weeks from Monday to Sunday, counted from the one that holds 1970-01-01.
+  /// Monday-to-Sunday weeks, counted from the week of 1970-01-01.
   package static func weekIndex(dayNumber: Int) -> Int { floorDivide(dayNumber + 3, 7) }
 
-  /// A week belongs to the year that holds its Thursday; 1970-01-01 was one.
+  /// A week belongs to the year that contains its Thursday. 1970-01-01 was a Thursday.
   package static func isoWeek(index: Int) -> (year: Int, week: Int) {
     let thursdayDay = index * 7
     let year = CivilDate(dayNumber: thursdayDay).year
@@ -123,7 +123,7 @@ package struct CivilDate: Hashable, Comparable, Sendable, CustomStringConvertibl
     }
   }
 
-  /// The first day of a year or of one of its months, of any year.
+  /// The first day of any year, or of one of its months.
   package init(firstOf year: Int, month: Int = 1) {
     self.year = year
     self.month = month
@@ -131,7 +131,7 @@ package struct CivilDate: Hashable, Comparable, Sendable, CustomStringConvertibl
   }
 }
 
-/// Why a text is no date.
+/// Why a text is not a date.
 package enum DateError: Error, Equatable, CustomStringConvertible {
   case notDate
   case noSuchDay

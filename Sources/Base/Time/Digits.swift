@@ -1,7 +1,7 @@
-// Digits and letters of times, dates and codes, and divisions that round down.
+// Digits and letters in times, dates and codes, and division that rounds down.
 
-/// The quotient rounded towards negative infinity; `divisor` is above 0. Not generic, as every
-/// instant of a report passes through it.
+/// The quotient rounded towards negative infinity; `divisor` is above 0. Not generic, because reports call it for
+/// every instant.
 @inlinable @inline(__always)
 package func floorDivide(_ dividend: Int64, _ divisor: Int64) -> Int64 {
   let (quotient, remainder) = dividend.quotientAndRemainder(dividingBy: divisor)
@@ -15,7 +15,7 @@ package func floorDivide(_ dividend: Int, _ divisor: Int) -> Int {
   return remainder < 0 ? quotient - 1 : quotient
 }
 
-/// Appends four digits, or, outside 0000 to 9999, ISO 8601's expanded form with sign and six.
+/// Appends four digits. Outside 0000 to 9999, appends ISO 8601's expanded form: a sign and at least six digits.
 package func appendYear(_ year: Int, to output: inout [UInt8]) {
   if (0...9999).contains(year) {
     appendTwoDigits(year / 100, to: &output)
@@ -34,8 +34,7 @@ package func appendTwoDigits(_ value: Int, to output: inout [UInt8]) {
   output.append(UInt8(ascii: "0") + UInt8(value % 10))
 }
 
-/// The number written in ASCII digits; nil where a byte of the range is not a digit. The range
-/// lies within the text.
+/// The number written in ASCII digits; nil if a byte of the range is not a digit. The range must lie within the text.
 @inline(__always)
 func decimalValue(_ text: UnsafeRawBufferPointer, _ range: Range<Int>) -> Int? {
   var value = 0
@@ -47,7 +46,7 @@ func decimalValue(_ text: UnsafeRawBufferPointer, _ range: Range<Int>) -> Int? {
   return value
 }
 
-/// The place of an ASCII letter in the alphabet, from 0, in either case; nil for other bytes.
+/// The index of an ASCII letter in the alphabet, from 0, in either case; nil for other bytes.
 @inlinable @inline(__always)
 package func letterIndex(_ byte: UInt8) -> Int? {
   let capital = byte & 0xDF

@@ -1,12 +1,12 @@
-// The one form in which events carry times, read and written without an allocation.
+// The fixed form of times in events, read and written without allocating.
 
 extension Timestamp {
-  /// How many bytes the fixed form has: `2026-01-02T03:04:05.678Z`.
+  /// The length of the fixed form in bytes: `2026-01-02T03:04:05.678Z`.
   package static let fixedByteCount = 24
-  /// The instants of the fixed form: the years 1970 to 9999.
+  /// The instants that the fixed form can express: the years 1970 to 9999.
   package static let fixedRangeMs: ClosedRange<Int64> = 0...253_402_300_799_999
 
-  /// Reads the fixed form; nil for anything else, days that do not exist included.
+  /// Reads the fixed form; nil for anything else, including days that do not exist.
   package static func parseFixed(_ text: UnsafeRawBufferPointer) -> Int64? {
     guard text.count == fixedByteCount, text[4] == UInt8(ascii: "-"), text[7] == UInt8(ascii: "-"),
       text[10] == UInt8(ascii: "T"), text[13] == UInt8(ascii: ":"), text[16] == UInt8(ascii: ":"),
@@ -22,8 +22,8 @@ extension Timestamp {
     return Int64(seconds * 1000 + fractionMs)
   }
 
-  /// Writes the fixed form of an instant into the `fixedByteCount` bytes from `target` on; an
-  /// instant outside `fixedRangeMs` becomes the nearest within.
+  /// Writes the fixed form of an instant into the `fixedByteCount` bytes at `target`. An instant outside
+  /// `fixedRangeMs` is clamped to it.
   package static func writeFixed(ms: Int64, to target: UnsafeMutableRawPointer) {
     let clamped = Int(min(max(ms, fixedRangeMs.lowerBound), fixedRangeMs.upperBound))
     let (dayNumber, msOfDay) = clamped.quotientAndRemainder(dividingBy: Int(dayMs))
@@ -54,7 +54,7 @@ extension Timestamp {
     put(UInt8(ascii: "Z"), 23)
   }
 
-  /// The fixed form of an instant; one outside `fixedRangeMs` becomes the nearest within.
+  /// The fixed form of an instant. An instant outside `fixedRangeMs` is clamped to it.
   package static func fixedText(ms: Int64) -> String {
     String(unsafeUninitializedCapacity: fixedByteCount) { bytes in
       if let start = bytes.baseAddress { writeFixed(ms: ms, to: start) }

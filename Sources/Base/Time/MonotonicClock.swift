@@ -1,7 +1,7 @@
-// The clock that deadlines and durations are measured by; `Timestamp.now()` is the wall clock.
+// The clock for deadlines and durations; `Timestamp.now()` is the wall clock.
 import Glibc
 
-/// The time since some fixed point: it never goes back, whoever sets the wall clock.
+/// The time since some fixed point. It never goes back, even if the wall clock is set.
 package enum MonotonicClock {
   /// In milliseconds.
   package static func nowMs() -> Int64 {
@@ -15,7 +15,7 @@ package enum MonotonicClock {
     return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
   }
 
-  /// As the waiting functions of the system want it.
+  /// The time as the system's wait functions expect it.
   static func now() -> timespec {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)

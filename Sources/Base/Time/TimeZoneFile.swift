@@ -1,12 +1,12 @@
-// TimeZoneFile: a TZif file (RFC 9636) taken apart: the changes it lists and its footer's rule.
+// TimeZoneFile: a parsed TZif file (RFC 9636): the changes it lists and the rule in its footer.
 
 /// The content of a zone's TZif file.
 struct TimeZoneFile: Sendable {
-  /// Before the first change.
+  /// The offset before the first change.
   var firstOffsetSeconds: Int
   /// Strictly ascending.
   var transitions: [TimeZoneRule.Transition]
-  /// From the last change on; for all time where there is none.
+  /// Applies after the last change, or to all time if there is no change.
   var rule: TimeZoneRule?
 
   static let magic: [UInt8] = Array("TZif".utf8)
@@ -39,14 +39,14 @@ struct TimeZoneFile: Sendable {
       nameSize = count(5)
     }
 
-    /// Bytes of the block after the header; six 32-bit counts cannot overflow 64 bits.
+    /// Bytes of the block after the header. Six 32-bit counts cannot overflow 64 bits.
     func blockSize(timeSize: Int) -> Int {
       transitionCount * (timeSize + 1) + typeCount * 6 + nameSize + leapCount * (timeSize + 4)
         + standardIndicatorCount + utcIndicatorCount
     }
   }
 
-  /// Takes a file's bytes apart; memory stays within a small multiple of them.
+  /// Parses a file's bytes. Memory use is at most a small multiple of their size.
   init(parsing bytes: UnsafeRawBufferPointer) throws(TimeZoneError.Cause) {
     guard let first = Header(bytes, at: 0) else { throw .notTimeZoneFile }
     guard first.version >= UInt8(ascii: "2") else {
@@ -74,7 +74,7 @@ struct TimeZoneFile: Sendable {
   ) throws(TimeZoneError.Cause) {
     guard place + header.blockSize(timeSize: timeSize) <= bytes.count, header.typeCount > 0
     else { throw .malformed }
-    // With leap seconds an instant's number would mean another instant.
+    // With leap seconds, the same number would mean a different instant.
     guard header.leapCount == 0 else { throw .leapSeconds }
     let typeIndexes = place + header.transitionCount * timeSize
     let types = typeIndexes + header.transitionCount
@@ -101,7 +101,7 @@ struct TimeZoneFile: Sendable {
 }
 
 extension UnsafeRawBufferPointer {
-  /// An integer in network byte order at a place that need not be aligned.
+  /// An integer in network byte order at an offset that need not be aligned.
   fileprivate func bigEndian<Value: FixedWidthInteger>(_ type: Value.Type, at place: Int) -> Value {
     Value(bigEndian: loadUnaligned(fromByteOffset: place, as: type))
   }

@@ -1,7 +1,7 @@
-// TimeZoneRule: the POSIX TZ string at a TZif file's end, which rules all later years.
+// TimeZoneRule: the POSIX TZ string at the end of a TZif file, which covers all later years.
 
-/// Standard time, and daylight saving time where the zone has it, year after year: the footer of
-/// RFC 9636 section 3.3.
+/// Standard time and, where the zone has it, daylight saving time, for every year: the footer of RFC 9636 section
+/// 3.3.
 struct TimeZoneRule: Hashable, Sendable {
   struct Saving: Hashable, Sendable {
     let offsetSeconds: Int
@@ -24,7 +24,7 @@ struct TimeZoneRule: Hashable, Sendable {
     /// From -167 to 167 hours.
     let timeSeconds: Int
 
-    /// Seconds since 1970 of this date's wall clock in a year, read as if it were UTC.
+    /// The wall-clock time of this date in a year, read as UTC, in seconds since 1970.
     func wallSeconds(year: Int) -> Int64 {
       Int64(dayNumber(year: year)) * 86_400 + Int64(timeSeconds)
     }
@@ -54,7 +54,7 @@ struct TimeZoneRule: Hashable, Sendable {
   func offsetSeconds(atSeconds seconds: Int64) -> Int {
     guard saving != nil else { return standardOffsetSeconds }
     let year = CivilDate(dayNumber: Int(floorDivide(seconds, 86_400))).year
-    // The nearest change before an instant lies in its year or an adjacent one, offsets included.
+    // The nearest change before an instant is in its year or an adjacent one, even with the offsets.
     var nearest: Transition?
     for candidateYear in (year - 1)...(year + 1) {
       for transition in transitions(year: candidateYear) where transition.atSeconds <= seconds {
@@ -70,8 +70,8 @@ struct TimeZoneRule: Hashable, Sendable {
     let offsetSeconds: Int
   }
 
-  /// The changes of a year, ascending; none where saving time never begins, or ends as it begins.
-  /// Saving time that ends at the instant where next year's begins has no end: it lasts all year.
+  /// The changes of a year, ascending. There are none if saving time never begins, or ends when it begins. If saving
+  /// time ends at the instant when next year's begins, it lasts all year and has no end.
   func transitions(year: Int) -> [Transition] {
     guard let saving else { return [] }
     let start = Transition(
@@ -88,8 +88,8 @@ struct TimeZoneRule: Hashable, Sendable {
 }
 
 extension TimeZoneRule {
-  /// Reads a POSIX TZ string with RFC 9636's extensions; nil where it is malformed, or names
-  /// saving time without saying when.
+  /// Reads a POSIX TZ string with RFC 9636's extensions; nil if it is malformed or names saving time without its
+  /// dates.
   init?(parsing text: UnsafeRawBufferPointer) {
     var scanner = Scanner(text: text)
     guard scanner.skipName(), let west = scanner.offset(hoursMax: 24) else { return nil }
@@ -161,7 +161,7 @@ extension TimeZoneRule {
       return isNegative ? -seconds : seconds
     }
 
-    /// `,Jn`, `,n` or `,Mm.w.d`, then `/time` where it is not 02:00.
+    /// `,Jn`, `,n` or `,Mm.w.d`, then `/time` if it is not 02:00.
     mutating func yearlyDate() -> YearlyDate? {
       guard skip(UInt8(ascii: ",")), let day = day() else { return nil }
       var timeSeconds = 7200

@@ -1,9 +1,9 @@
-// TimeZoneTable: a zone of the system's tz database, and its offset from UTC at any instant.
+// TimeZoneTable: a zone of the system's tz database and its UTC offset at any instant.
 import Glibc
 
-/// A time zone by its IANA name. Immutable: it answers from what its file said when it was read.
+/// A time zone by its IANA name. Immutable: later changes to the file have no effect.
 package struct TimeZoneTable: Sendable {
-  /// Where the tz database of the system lies.
+  /// The directory of the system's tz database.
   package static let systemDirectory = "/usr/share/zoneinfo"
   /// The zone that every report uses by default; it needs no file.
   package static let utc = TimeZoneTable()
@@ -12,15 +12,15 @@ package struct TimeZoneTable: Sendable {
   package let name: String
 
   private let firstOffsetSeconds: Int
-  /// Ascending; as deep as the file goes, and by its rule up to `expandedYearEnd`.
+  /// Ascending: all changes in the file, and those that its rule gives before `expandedYearEnd`.
   private let transitions: [TimeZoneRule.Transition]
-  /// For instants after the last of them.
+  /// For instants after the last transition.
   private let rule: TimeZoneRule?
 
   private static let expandedYearMin = 1800
   private static let expandedYearEnd = 2101
   private static let nameSizeMax = 255
-  /// The largest zone file of the tz database has 4 KB.
+  /// The largest zone file of the tz database is 4 KB.
   private static let fileSizeMax = 1 << 20
 
   private init() {
@@ -57,8 +57,8 @@ package struct TimeZoneTable: Sendable {
     var transitions = file.transitions
     if let rule = file.rule, let last = transitions.last {
       let lastYear = CivilDate(dayNumber: Int(floorDivide(last.atSeconds, 86_400))).year
-      // From the year before: a change near New Year may belong to the rule's other year. A file
-      // that ends before there were time zones is answered by its rule alone, year for year.
+      // Starts a year early: a change near New Year may belong to the rule's other year. If a file's changes end
+      // before time zones existed, its rule alone answers, for each year.
       let isExpandable = (Self.expandedYearMin..<Self.expandedYearEnd).contains(lastYear)
       let years = isExpandable ? (lastYear - 1)..<Self.expandedYearEnd : 0..<0
       var lastSeconds = last.atSeconds
@@ -77,7 +77,7 @@ package struct TimeZoneTable: Sendable {
     span(containing: floorDivide(ms, 1000)).offsetSeconds
   }
 
-  /// Instants for which one offset holds.
+  /// A range of instants with one offset.
   package struct Span: Sendable {
     /// Seconds since 1970, inclusive.
     package let fromSeconds: Int64
@@ -86,7 +86,7 @@ package struct TimeZoneTable: Sendable {
     package let offsetSeconds: Int
   }
 
-  /// The offset at a second since 1970, with instants around it that share it.
+  /// The offset at a second since 1970, and a range of instants around it with the same offset.
   package func span(containing seconds: Int64) -> Span {
     let after = lowerBound(transitions.indices) { transitions[$0].atSeconds <= seconds }
     let fromSeconds = after > 0 ? transitions[after - 1].atSeconds : Int64.min
@@ -106,8 +106,8 @@ package struct TimeZoneTable: Sendable {
         ?? firstOffsetSeconds)
   }
 
-  /// The tz database's version, such as `2026a`, which reports state: its rules change now and
-  /// then. nil where the system's copy doesn't say.
+  /// The version of the tz database, such as `2026a`. Reports state it, because the rules change from time to time.
+  /// nil if the system's copy does not give it.
   package static func dataVersion(directory: String = systemDirectory) -> String? {
     let prefix = Array("# version ".utf8)
     guard let bytes = try? readZoneFile("\(directory)/tzdata.zi", sizeMax: fileSizeMax),
@@ -119,7 +119,7 @@ package struct TimeZoneTable: Sendable {
     return String(decoding: version, as: UTF8.self)
   }
 
-  /// Files among the zones that reflect a machine's settings: the same report would differ elsewhere.
+  /// Zone files that reflect a machine's settings: the same report would differ on another machine.
   private static let machineNames: Set<String> = ["localtime", "posixrules"]
 
   private static func isZoneName(_ name: String) -> Bool {
@@ -151,7 +151,7 @@ package struct TimeZoneError: Error, Equatable, CustomStringConvertible {
   package let name: String
   package let cause: Cause
 
-  /// The failure of a zone by its name.
+  /// The error for a zone with this name.
   package init(name: String, cause: Cause) {
     self.name = name
     self.cause = cause

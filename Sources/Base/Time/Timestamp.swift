@@ -3,11 +3,11 @@ import Glibc
 
 /// Instants are milliseconds since 1970-01-01T00:00:00Z without leap seconds.
 package enum Timestamp {
-  /// The instants of the years 0001 to 9999 in UTC: those that RFC 3339 can write. An instant that
-  /// someone else's data gives outside this range is no date.
+  /// The instants that RFC 3339 can write: the years 0001 to 9999 in UTC. An instant outside this range in foreign
+  /// data is not a valid date.
   package static let rangeMs: ClosedRange<Int64> = -62_135_596_800_000...253_402_300_799_999
 
-  /// How many milliseconds a day has.
+  /// The number of milliseconds in a day.
   package static let dayMs: Int64 = 86_400_000
 
   /// The system's clock, in epoch milliseconds.
@@ -17,9 +17,9 @@ package enum Timestamp {
     return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
   }
 
-  /// Reads RFC 3339: `YYYY-MM-DDTHH:MM:SS`, at most three decimals, then `Z` or `±HH:MM`; `t` and
-  /// `z` in either case. No leap second, no hour 24, nothing outside `rangeMs`.
-  /// - Parameter cutsDecimals: takes any number of decimals and drops those beyond the third.
+  /// Reads RFC 3339: `YYYY-MM-DDTHH:MM:SS`, at most three decimals, then `Z` or `±HH:MM`; `t` and `z` in either case.
+  /// No leap second, no hour 24, nothing outside `rangeMs`.
+  /// - Parameter cutsDecimals: accepts any number of decimals and drops those after the third.
   /// - Returns: epoch milliseconds.
   package static func parse(
     _ text: UnsafeRawBufferPointer, cutsDecimals: Bool = false
@@ -43,7 +43,7 @@ package enum Timestamp {
     return ms
   }
 
-  /// Reads RFC 3339 out of a string; the same rules as for bytes.
+  /// Reads RFC 3339 from a string, by the same rules as for bytes.
   package static func parse(
     _ text: String, cutsDecimals: Bool = false
   ) throws(TimestampError) -> Int64 {
@@ -56,7 +56,7 @@ package enum Timestamp {
     return try result.get()
   }
 
-  /// Appends `2026-01-02T03:04:05.678Z`; a year outside 0000 to 9999 with sign and six digits.
+  /// Appends `2026-01-02T03:04:05.678Z`; a year outside 0000 to 9999 gets a sign and at least six digits.
   package static func append(ms: Int64, to output: inout [UInt8]) {
     let dayNumber = floorDivide(ms, dayMs)
     let timeMs = timeOfDayMs(ms)
@@ -69,7 +69,7 @@ package enum Timestamp {
     output.append(UInt8(ascii: "Z"))
   }
 
-  /// Appends `2018-02-26 10:35:47 UTC`, the App Store's way; milliseconds are cut off.
+  /// Appends `2018-02-26 10:35:47 UTC`, the App Store's format, without the milliseconds.
   package static func appendAppStore(ms: Int64, to output: inout [UInt8]) {
     let dayNumber = floorDivide(ms, dayMs)
     CivilDate(dayNumber: Int(dayNumber)).append(to: &output)
@@ -95,7 +95,7 @@ package enum Timestamp {
   /// The instant's day in UTC, as days since 1970-01-01.
   package static func utcDay(ms: Int64) -> Int { Int(floorDivide(ms, dayMs)) }
 
-  /// By the remainder, as the earliest instant's midnight does not fit into 64 bits.
+  /// Computed by remainder, because the earliest instant's midnight does not fit into 64 bits.
   private static func timeOfDayMs(_ ms: Int64) -> Int {
     let remainder = ms % dayMs
     return Int(remainder < 0 ? remainder + dayMs : remainder)
@@ -143,7 +143,7 @@ package enum Timestamp {
   }
 }
 
-/// Why a text is no timestamp.
+/// Why a text is not a timestamp.
 package enum TimestampError: Error, Equatable, CustomStringConvertible {
   case notTimestamp
   case tooManyDecimals

@@ -1,8 +1,8 @@
-// The only user of SQLite: connections and prepared statements.
+// The only code that uses SQLite: connections and prepared statements.
 import CSQLite
 import Glibc
 
-/// A failure of SQLite, with what was done and why it failed; never with a value that was bound.
+/// A SQLite failure: the operation and its cause, never a bound value.
 package struct DatabaseError: Error, CustomStringConvertible, Sendable {
   package let operation: String
   package let cause: String
@@ -20,13 +20,13 @@ package struct DatabaseError: Error, CustomStringConvertible, Sendable {
     (self.operation, self.cause, self.code) = (operation, cause, code)
   }
 
-  /// Whether the file, or its folder, may not be written to.
+  /// Whether the file or its folder is not writable.
   package var isReadOnly: Bool { code == SQLITE_READONLY }
-  /// Whether the file is no database, a damaged one, or one that lacks what this program's has.
+  /// Whether the file is not a database, is damaged, or lacks a table or column that this program needs.
   package var isCorrupt: Bool {
     code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_ERROR && isOfOtherShape
   }
-  /// Whether the work ended because it was asked to.
+  /// Whether the work ended because it was cancelled.
   var isInterrupted: Bool { code == SQLITE_INTERRUPT }
 
   /// SQLite has no code of its own for a missing table or column.
@@ -35,7 +35,7 @@ package struct DatabaseError: Error, CustomStringConvertible, Sendable {
   }
 }
 
-/// A connection. Used by one thread at a time.
+/// A connection. Not thread-safe.
 package final class Database {
   /// How a database is opened.
   package enum Mode { case create, write, read }
@@ -43,15 +43,15 @@ package final class Database {
   fileprivate let handle: OpaquePointer
   /// The file's path.
   package let path: String
-  /// The file as it was opened, where nothing locks it: it must not change while it is read.
+  /// The file as it was opened, if it is read without locks: it must not change meanwhile.
   private let unlockedFile: UnlockedFile?
-  /// The rows that `row_batch` shows while a statement reads them; nil before there is such a table.
+  /// The rows that `row_batch` shows while a statement reads them; nil until the table is registered.
   private var rowSource: UnsafeMutablePointer<RowSource?>?
-  /// Where a commit notes the length of the write-ahead log.
+  /// Where a commit stores the length of the write-ahead log.
   private let logPages: UnsafeMutablePointer<Int32>
 
-  /// Opens the database. One that may not be written to, nor its folder, is read without SQLite's own files
-  /// beside it, as long as there are none; where the file changes meanwhile, results are refused.
+  /// Opens the database. If neither it nor its folder is writable, it is read without SQLite's auxiliary files, as
+  /// long as none exist; if the file then changes, results are refused.
   /// - Parameter followsLinks: whether the path may contain symbolic links; if not, such a path fails.
   package init(path: String, mode: Mode, followsLinks: Bool = false) throws(DatabaseError) {
     var flags: Int32 =
@@ -103,8 +103,8 @@ package final class Database {
     logPages.deallocate()
   }
 
-  /// Leaves the write-ahead log alone after commits, which else write it back now and then: from now on
-  /// someone else must.
+  /// Turns off automatic checkpoints after commits. From now on, another thread or connection must write the log
+  /// back.
   func leaveLogAlone() {
     _ = sqlite3_wal_hook(
       handle,
@@ -114,8 +114,7 @@ package final class Database {
       }, logPages)
   }
 
-  /// How many pages the write-ahead log held after this connection's last commit; 0 before
-  /// `leaveLogAlone`.
+  /// The pages in the write-ahead log after this connection's last commit; 0 before `leaveLogAlone`.
   var logPageCount: Int { Int(logPages.pointee) }
 
   fileprivate func error(_ operation: String) -> DatabaseError {
@@ -124,18 +123,18 @@ package final class Database {
       code: sqlite3_errcode(handle) & 0xFF)
   }
 
-  /// What SQLite asks while it works.
+  /// What SQLite's progress handler asks.
   private final class Question {
     let isCancelled: () -> Bool
     init(_ isCancelled: @escaping () -> Bool) { self.isCancelled = isCancelled }
   }
 
-  /// Interrupts long statements inside `body` once `isCancelled` returns true.
+  /// Interrupts long statements inside `body` when `isCancelled` returns true.
   func interruptible<Result>(
     by isCancelled: @escaping () -> Bool, _ body: () throws(DatabaseError) -> Result
   ) throws(DatabaseError) -> Result {
     let question = Question(isCancelled)
-    // This many of SQLite's steps take a fraction of a millisecond.
+    // This many SQLite steps take a fraction of a millisecond.
     let stepCount: Int32 = 1000
     sqlite3_progress_handler(
       handle, stepCount,
@@ -150,15 +149,15 @@ package final class Database {
     return try body()
   }
 
-  /// Runs statements that return nothing of interest.
+  /// Runs statements and ignores their rows.
   package func execute(_ sql: String) throws(DatabaseError) {
     guard sqlite3_exec(handle, sql, nil, nil, nil) == SQLITE_OK else {
       throw error("running \(sql.prefix(60))")
     }
   }
 
-  /// Copies a consistent state of the whole database into an empty file, while others may write to it.
-  /// The copy is not forced to disk.
+  /// Copies a consistent state of the whole database into an empty file, while others may write to it. The copy is
+  /// not synced.
   func copy(to path: String) throws(DatabaseError) {
     let target = try Database(path: path, mode: .write)
     try target.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
@@ -202,7 +201,7 @@ package final class Database {
     try Statement(self, sql)
   }
 
-  /// The first column of the first row; nil where there is no row or the value is null.
+  /// The first column of the first row; nil if there is no row or the value is null.
   package func integer(_ sql: String) throws(DatabaseError) -> Int64? {
     let statement = try prepare(sql)
     guard try statement.step(), !statement.isNull(0) else { return nil }
@@ -243,7 +242,7 @@ package final class Statement {
     if let value { bind(index, value) } else { sqlite3_bind_null(handle, index) }
   }
 
-  /// Binds UTF-8 bytes, which must stay where they are until the statement was run.
+  /// Binds UTF-8 bytes, which must stay in place until the statement has run.
   package func bind(_ index: Int32, text: UnsafeRawBufferPointer?) {
     guard let text else {
       sqlite3_bind_null(handle, index)
@@ -295,14 +294,14 @@ package final class Statement {
     }
   }
 
-  /// Runs the statement once and makes it ready for other parameters.
+  /// Runs the statement once and resets it for the next parameters.
   @inline(__always)
   package func run() throws(DatabaseError) {
     _ = try step()
     sqlite3_reset(handle)
   }
 
-  /// Makes the statement ready for other parameters.
+  /// Resets the statement for the next parameters.
   package func reset() { sqlite3_reset(handle) }
 
   // MARK: Columns, counted from 0
@@ -336,8 +335,8 @@ package final class Statement {
     sqlite3_column_type(handle, index) == SQLITE_INTEGER ? integer(index) : nil
   }
 
-  /// How a value sorts against that of another statement's row at the same place, as SQLite sorts without a
-  /// collation: below, above, or 0 where they are the same.
+  /// Compares a value with the value in the same column of another statement's row, in SQLite's order without a
+  /// collation: negative, positive, or 0 if they are equal.
   func order(of index: Int32, against other: Statement) -> Int {
     let (mine, theirs) = (rank(index), other.rank(index))
     if mine != theirs { return mine < theirs ? -1 : 1 }
@@ -361,8 +360,8 @@ package final class Statement {
     }
   }
 
-  /// Appends a value in a form that no other value has: its kind, the length of a text or blob, its bytes. Numbers
-  /// are little-endian.
+  /// Appends a value in a form that is unique to it: its kind, the length of a text or blob, its bytes. Numbers are
+  /// little-endian.
   func append(_ index: Int32, to buffer: inout [UInt8]) {
     func appendNumber(_ number: UInt64) {
       withUnsafeBytes(of: number.littleEndian) { buffer.append(contentsOf: $0) }

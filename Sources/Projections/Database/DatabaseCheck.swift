@@ -1,8 +1,8 @@
-// Whether a database is whole, before it is kept or put in use.
+// Checks that a database is intact before it is kept or put in use.
 
 extension Projector {
-  /// What is wrong with a database of the projections, as far as SQLite's own check and the list of its tables show
-  /// it: the end of a sentence about it. Nil where nothing is.
+  /// What is wrong with a projections database according to SQLite's own check and the list of its tables, as the end
+  /// of a sentence. Nil if nothing is.
   func damage(in database: Database) throws(ProjectionError) -> String? {
     do throws(DatabaseError) {
       return try database.interruptible(by: observer.isCancelled) { () throws(DatabaseError) in
@@ -17,7 +17,7 @@ extension Projector {
     }
   }
 
-  /// The same as far as the list of its tables shows it, which takes no time.
+  /// The same, by the list of its tables alone, which is fast.
   func otherShape(of database: Database) throws(DatabaseError) -> String? {
     var found: [String: String] = [:]
     for definition in try Self.definitions(in: database) {
@@ -29,7 +29,7 @@ extension Projector {
     return nil
   }
 
-  /// The tables, indexes and views that a database of the projections has.
+  /// The tables, indexes and views that a projections database must have.
   private func expectedDefinitions() throws(DatabaseError) -> [(name: String, columns: String)] {
     let empty = try Database(path: ":memory:", mode: .create)
     try empty.execute(Schema.tables + projections.tables)
@@ -38,7 +38,7 @@ extension Projector {
     return try Self.definitions(in: empty)
   }
 
-  /// In the order in which they were made; columns of tables alone, since a view names those that it reads.
+  /// In creation order. Only tables have columns, because a view names the columns that it reads.
   private static func definitions(
     in database: Database
   ) throws(DatabaseError) -> [(name: String, columns: String)] {

@@ -1,10 +1,10 @@
-// Locks of files, by which those who change a folder take turns.
+// File locks that coordinate the processes that change a folder.
 import Ledger
 
 /// Waits for an exclusive lock; closing the file releases it.
 /// - Parameters:
-///   - waiting: told that someone else has it.
-///   - isCancelled: asked before the waiting, and when a signal ends it.
+///   - waiting: called if another process holds the lock.
+///   - isCancelled: asked before the wait, and when a signal interrupts it.
 func waitForLock(
   _ file: StorageFile, waiting: () -> Void = {}, isCancelled: () -> Bool
 ) throws(ProjectionError) {
@@ -15,8 +15,8 @@ func waitForLock(
   if !isHeld { throw .interrupted }
 }
 
-/// Holds the lock for changing a folder of the ledger while `body` runs; waits for another holder.
-/// A folder that is missing is made.
+/// Holds the lock for changing a folder of the ledger while `body` runs; waits if another process holds it. Creates
+/// the folder if it is missing.
 /// - Parameter name: the folder's name.
 func withFolderLock<Result>(
   _ ledger: LedgerDirectory, _ name: String, waiting: () -> Void = {}, isCancelled: () -> Bool,
@@ -31,7 +31,7 @@ func withFolderLock<Result>(
   return try body(folder)
 }
 
-/// Work on files of the ledger, whose errors are passed on.
+/// Runs work on ledger files and passes its errors on.
 func inLedger<Result>(
   _ body: () throws(LedgerError) -> Result
 ) throws(ProjectionError) -> Result {

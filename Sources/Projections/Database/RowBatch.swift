@@ -1,11 +1,11 @@
-// Rows of one table, as flat values, so that handing over hundreds of them allocates nothing.
+// Rows of one table as flat values, so that passing hundreds of them to another thread allocates nothing.
 import Revenue
 
-/// Rows of one target, and the bytes of their texts. The creator frees it.
+/// Rows for one target, and the bytes of their texts. The creator frees it.
 struct RowBatch {
   /// The number of values or bytes at which a batch is full.
   static let (fullValueCount, fullByteCount) = (8192, 192 << 10)
-  /// With room for one row more than a full batch has.
+  /// Has room for one row more than a full batch.
   private static let valueCapacity = fullValueCount + RowTable.columnLimit
   private static let firstByteCapacity = 64 << 10
 
@@ -21,7 +21,7 @@ struct RowBatch {
     bytes.deallocate()
   }
 
-  /// The memory that it keeps, used or not.
+  /// The allocated memory, used or not.
   var allocatedByteCount: Int {
     Self.valueCapacity * MemoryLayout<RowValue>.stride + byteCapacity
   }
@@ -33,7 +33,7 @@ struct RowBatch {
   mutating func removeAll() {
     (valueCount, byteCount) = (0, 0)
     if byteCapacity <= 4 * Self.fullByteCount { return }
-    // One huge text need not be paid for until the end.
+    // Shrinks again, so that one huge text does not hold memory until the end.
     bytes.deallocate()
     byteCapacity = Self.firstByteCapacity
     bytes = .allocate(byteCount: byteCapacity, alignment: 8)

@@ -1,4 +1,4 @@
-// Rows in memory as a table that SQLite can read, so that one statement writes many of them.
+// Shows rows in memory to SQLite as a table, so that one statement writes many of them.
 import CSQLite
 
 /// A value of a row on its way into the database.
@@ -12,7 +12,7 @@ struct RowValue {
   var word: Int64 = 0
 }
 
-/// The rows that the table shows: as many values for each row as the statement that reads them has columns.
+/// The rows that the table shows. Each row has as many values as the statement that reads them has columns.
 struct RowSource {
   var first: UnsafeMutablePointer<RowValue>
   var end: UnsafeMutablePointer<RowValue>
@@ -20,10 +20,10 @@ struct RowSource {
   var bytes: UnsafeMutableRawPointer
 }
 
-/// The table `row_batch` of a connection, with the columns `c0`, `c1` and so on. No other connection sees it,
-/// and it is in no schema.
+/// The table `row_batch` of a connection, with the columns `c0`, `c1` and so on. No other connection sees it, and no
+/// schema contains it.
 enum RowTable {
-  /// More columns than any table has that is written so.
+  /// More columns than any table has that is written this way.
   static let columnLimit = 40
 
   /// `c0, c1, …`
@@ -31,7 +31,7 @@ enum RowTable {
     (0..<count).map { "c\($0)" }.joined(separator: ", ")
   }
 
-  /// Gives a connection the table. The source must stay where it is as long as the connection is used.
+  /// Registers the table with a connection. The source must stay in place as long as the connection is used.
   static func register(
     _ database: OpaquePointer, _ source: UnsafeMutablePointer<RowSource?>
   ) -> Int32 {
@@ -57,10 +57,10 @@ enum RowTable {
     UnsafeMutableRawPointer(base).assumingMemoryBound(to: Cursor.self)
   }
 
-  /// Made once and never changed; SQLite keeps its address.
+  /// Created once and never changed; SQLite keeps its address.
   nonisolated(unsafe) private static let module: UnsafePointer<sqlite3_module> = {
     var module = sqlite3_module()
-    // Without xCreate the table is there from the start, under its module's name.
+    // Without xCreate, the table exists from the start under its module's name.
     module.xConnect = { database, source, _, _, result, _ in
       guard let source, let result else { return SQLITE_MISUSE }
       let code = sqlite3_declare_vtab(database, "CREATE TABLE x(\(columns(columnLimit)))")

@@ -1,49 +1,49 @@
-// Rows on their way into the database: batch by batch, by a thread of their own where there is one.
+// Writes rows into the database in batches, on a separate thread where there is one.
 import Ledger
 import Revenue
 
-/// A statement of a `RowWriter` that takes rows.
+/// A statement of a `RowWriter` that rows are written to.
 struct RowTarget {
   fileprivate let index: Int
 }
 
-/// Takes rows value by value; those of one target are written in the order in which they were begun.
+/// Accepts rows value by value. Rows of one target are written in the order in which they were begun.
 ///
-/// In a fold from nothing a separate thread writes: SQLite's share of the time then passes while the
-/// next events are folded. While rows are being written no other code may use the database: `drain` waits. Whoever
-/// reads a table that rows are written to must drain too: they wait in memory for others of their batch.
+/// During a fold from nothing, a separate thread writes, so SQLite works while the next events are folded. While it
+/// writes, no other code may use the database; `drain` waits for it. Code that reads a table that rows are written to
+/// must also call `drain`, because rows wait in memory until their batch is full.
 final class RowWriter {
-  /// Behind a pointer: each value that is added would otherwise pay for a check of exclusive access.
+  /// Behind a pointer: otherwise each added value would pay for an exclusive-access check.
   private struct State {
     var batch = RowBatch()
     var target = -1
-    /// Whether each row is handed over as soon as it ends.
+    /// Whether each row is sent as soon as it ends.
     var isSingle = false
   }
 
   private struct Target {
     let statement: RowStatement
     let valueCount: Int
-    /// Targets of one group are written in the order in which their rows were begun.
+    /// Rows of the targets of one group are written in the order in which they were begun.
     let group: Int
     let isSingle: Bool
-    /// Nil while the batch is the one at hand.
+    /// Nil while the batch is the current one.
     var batch: RowBatch?
   }
 
   private let database: Database
-  /// Kept texts must outlive the rows that point at them.
+  /// Kept texts must outlive the rows that point to them.
   private let arena: TextArena
   private var targets: [Target] = []
   private let state: UnsafeMutablePointer<State>
   private let lane: RowWriterThread?
-  /// What went wrong where nothing may throw; thrown at the row's end.
+  /// A failure inside a function that cannot throw; thrown at the end of the row.
   private var failure: DatabaseError?
 
   init(_ database: Database, _ arena: TextArena, isThreaded: Bool) {
     self.database = database
     self.arena = arena
-    // Where the system gives no thread, the caller's does the writing.
+    // If no thread can be started, the caller's thread writes.
     lane = isThreaded ? try? RowWriterThread(database) : nil
     state = .allocate(capacity: 1)
     state.initialize(to: State())
@@ -57,19 +57,19 @@ final class RowWriter {
     state.deallocate()
   }
 
-  /// For an insert: `INSERT INTO table` or a variant of it, with the columns where not all are given.
+  /// For an insert: `INSERT INTO table` or a variant of it, with the columns if not all are given.
   func target(_ insert: String, valueCount: Int) throws(DatabaseError) -> RowTarget {
     try target(
       reading: "\(insert) SELECT \(RowTable.columns(valueCount)) FROM row_batch",
       valueCount: valueCount)
   }
 
-  /// For rows of which some are in the table already: these are updated in place. Replacing a row writes
-  /// its index entries again, on pages all over the file; an update writes only those of changed columns.
+  /// For rows of which some already exist: these are updated in place. Replacing a row rewrites all its index
+  /// entries, on pages all over the file; an update rewrites only those of changed columns.
   /// - Parameters:
   ///   - table: with its columns.
-  ///   - key: the column that tells which row is meant.
-  ///   - columns: what may differ from the row that is there.
+  ///   - key: the column that identifies the row.
+  ///   - columns: those that may differ from the existing row.
   func target(
     upserting table: String, valueCount: Int, key: String, changing columns: [String]
   ) throws(DatabaseError) -> RowTarget {
@@ -83,14 +83,14 @@ final class RowWriter {
 
   /// For any statement that reads its rows from the table `row_batch`, with the columns `c0`, `c1`, ….
   /// - Parameters:
-  ///   - other: a target with whose rows these keep their order.
+  ///   - other: a target whose rows and these keep their common order.
   ///   - isSingle: whether the statement must see one row at a time.
   func target(
     reading sql: String, valueCount: Int, inOrderWith other: RowTarget? = nil,
     isSingle: Bool = false
   ) throws(DatabaseError) -> RowTarget {
     precondition(valueCount <= RowTable.columnLimit, "a row has too many values")
-    // The first target comes before all rows: the connection is not in use yet.
+    // The first target is added before any row, so the connection is not in use yet.
     try database.registerRowTable()
     targets.append(
       Target(
@@ -100,7 +100,7 @@ final class RowWriter {
     return RowTarget(index: targets.count - 1)
   }
 
-  /// Begins a row; its values must follow, and `end`.
+  /// Begins a row. Its values must follow, then `end`.
   @inline(__always)
   func begin(_ target: RowTarget) {
     if state.pointee.target != target.index { change(to: target.index) }
@@ -121,7 +121,7 @@ final class RowWriter {
     }
   }
 
-  /// Has the rows of other targets of a group written before those that follow.
+  /// Sends the rows of the group's other targets before those that follow.
   private func sendOthers(ofGroupOf index: Int) throws(DatabaseError) {
     let group = targets[index].group
     for other in targets.indices where other != index && targets[other].group == group {
@@ -144,7 +144,7 @@ final class RowWriter {
     if let value { add(value) } else { state.pointee.batch.add(RowValue(kind: .null)) }
   }
 
-  /// Adds a text, which is copied; nil is null.
+  /// Adds a text, which is copied; nil becomes null.
   @inline(__always)
   func add(text: Text?) {
     if let text { state.pointee.batch.add(text, .text) } else { add(Int64?.none) }
@@ -164,11 +164,11 @@ final class RowWriter {
     if let blob { state.pointee.batch.add(blob, .blob) } else { add(Int64?.none) }
   }
 
-  /// Adds a symbol; none is null.
+  /// Adds a symbol; no symbol becomes null.
   @inline(__always)
   func add(symbol: Symbol) { add(symbol >= 0 ? Int64(symbol) : nil) }
 
-  /// Adds a position; a negative one is null.
+  /// Adds a position; a negative one becomes null.
   @inline(__always)
   func add(position: Int) { add(position >= 0 ? Int64(position) : nil) }
 
@@ -178,7 +178,7 @@ final class RowWriter {
     if state.pointee.isSingle || state.pointee.batch.isFull { try flush() }
   }
 
-  /// Writes the rows of the batch at hand, or has them written.
+  /// Writes the rows of the current batch, or queues them for the thread.
   private func flush() throws(DatabaseError) {
     if let failure { throw failure }
     let target = targets[state.pointee.target]
@@ -198,7 +198,7 @@ final class RowWriter {
     }
   }
 
-  /// Runs statements after the rows queued before, in parallel with the fold if there is a thread for it.
+  /// Runs statements after the rows queued so far, in parallel with the fold if there is a thread.
   func execute(_ sql: String) throws(DatabaseError) {
     try sendAll()
     guard let lane else { return try database.execute(sql) }

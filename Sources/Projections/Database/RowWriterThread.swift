@@ -2,8 +2,8 @@
 import Base
 import Ledger
 
-/// A statement that takes rows, prepared by the thread that runs it first: preparing it earlier would wait for all
-/// rows that are under way.
+/// A statement that writes rows. The thread that first runs it prepares it: preparing it earlier would have to wait
+/// for all queued rows.
 final class RowStatement {
   private let sql: String
   private var prepared: Statement?
@@ -20,9 +20,9 @@ final class RowStatement {
 
 /// Writes batches and runs statements in the order in which they were sent.
 final class RowWriterThread: Sendable {
-  /// A batch with the statement that writes it, or statements of their own.
+  /// A batch with the statement that writes it, or separate statements.
   ///
-  /// Sendable because it is handed over whole: the sender does not use it again.
+  /// Sendable because the sender gives it away whole and does not use it again.
   struct Work: @unchecked Sendable {
     fileprivate var rows: RowBatch?
     private var valueCount = 0
@@ -35,7 +35,7 @@ final class RowWriterThread: Sendable {
 
     init(sql: String) { self.sql = sql }
 
-    /// The memory that it keeps.
+    /// The memory that it holds.
     var byteCount: Int { rows?.allocatedByteCount ?? 0 }
 
     func write(_ database: Database) throws(DatabaseError) {
@@ -49,7 +49,7 @@ final class RowWriterThread: Sendable {
     }
   }
 
-  /// The connection, which the thread alone uses while there is work.
+  /// The connection, which only the thread uses while there is work.
   private struct Connection: @unchecked Sendable {
     let database: Database
   }
@@ -63,9 +63,9 @@ final class RowWriterThread: Sendable {
     var failure: DatabaseError?
   }
 
-  /// Conditions: something for the thread to do, something for the fold to know.
+  /// Conditions: the thread has work; the fold can continue.
   private static let (hasWork, hasProgress) = (0, 1)
-  /// One or two hundred batches: the fold need not wait while an index is made.
+  /// One or two hundred batches, so that the fold need not wait while an index is created.
   private static let waitingByteCountMax = 40 << 20
   private let monitor = Monitor(State(), conditionCount: 2)
   private let thread: WorkerThread
@@ -103,7 +103,7 @@ final class RowWriterThread: Sendable {
     }
   }
 
-  /// Where it throws, the work's batch still belongs to the caller.
+  /// If it throws, the work's batch still belongs to the caller.
   func send(_ work: Work) throws(DatabaseError) {
     try monitor.wait(on: Self.hasProgress) { (state) throws(DatabaseError) in
       if let failure = state.failure { throw failure }
@@ -115,7 +115,7 @@ final class RowWriterThread: Sendable {
     monitor.signal(Self.hasWork)
   }
 
-  /// An empty batch, one that was written where there is one.
+  /// An empty batch; reuses one that was written, if there is one.
   func spare() -> RowBatch { monitor.withLock { $0.spares.popLast() } ?? RowBatch() }
 
   /// Waits until all is written.
@@ -126,7 +126,7 @@ final class RowWriterThread: Sendable {
     }
   }
 
-  /// Ends the thread. What is not written yet is discarded: a caller that needs it has waited before.
+  /// Ends the thread. Discards what is not written yet: a caller that needs it has already waited.
   func stop() {
     monitor.withLock { $0.isStopped = true }
     monitor.signal(Self.hasWork)

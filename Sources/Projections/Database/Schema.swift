@@ -1,17 +1,17 @@
 // The tables of the standard projections and their indexes.
 import Revenue
 
-/// The schema. The views that people query are stable; tables may change with a version.
+/// The schema. The views for people to query are stable; tables may change with a version.
 enum Schema {
-  /// The version of each projection's tables and fold. A database with others is rebuilt, as is one with other
-  /// definitions: a fold that changed can only be told by its version.
+  /// The version of each projection's tables and fold. A database with other versions or other definitions is
+  /// rebuilt. Only the version reveals that a fold changed.
   static let versions: [(name: String, version: Int)] = [
     ("apps", 1), ("receipts", 4), ("sales", 4), ("journal", 2), ("users", 1),
     ("verifications", 3), ("exceptions", 4), ("declarations", 2), ("uploads", 3),
     ("views", 7),
   ]
 
-  /// They are one fold over tables that belong together: whatever changes among these is a change of all.
+  /// All standard projections are one fold over connected tables, so a change to one changes the identity of all.
   static let identities: [ProjectionIdentity] = {
     let sql = tables + indexes
     return versions.map { projection in
@@ -21,8 +21,8 @@ enum Schema {
     }
   }()
 
-  /// The tables whose rows are counted as those of each; all use `symbols`, and `sale_figures` repeats
-  /// the rows of `sales`.
+  /// The tables whose rows count as those of each projection. All use `symbols`, and `sale_figures` repeats the rows
+  /// of `sales`.
   static let tableNames: [String: [String]] = [
     "apps": ["apps", "app_bundles"],
     "receipts": ["receipts", "upload_verdicts", "open_uploads", "pending_receipts"],
@@ -32,7 +32,7 @@ enum Schema {
     "uploads": ["uploads"], "views": [],
   ]
 
-  /// In the order in which rows are written: only then SQLite takes their values without copying them.
+  /// Columns are in the order in which rows are written: only then can SQLite use their values without copying them.
   static let tables = """
     CREATE TABLE progress(
       id INTEGER PRIMARY KEY CHECK (id = 0), position INTEGER NOT NULL, root BLOB NOT NULL,
@@ -116,23 +116,23 @@ enum Schema {
       is_apple INTEGER NOT NULL, data TEXT NOT NULL);
     """
 
-  /// The tables with a database's progress and with what was signed, which do not follow from events: they are left
-  /// out where databases are compared.
+  /// The tables with a database's progress and signed heads. They do not follow from events, so comparisons of
+  /// databases leave them out.
   static let ownTables = ["progress", "projections", "signed_heads"]
 
-  /// What was signed of the ledger: no event has it, so each generation takes it over from the last. Created once there
-  /// is something to remember.
+  /// The signed heads of the ledger. No event contains them, so each generation copies them from the previous one.
+  /// Created when there is a head to record.
   static let signedHeads = """
     CREATE TABLE IF NOT EXISTS signed_heads(
       id INTEGER PRIMARY KEY CHECK (id = 0), checkpoints INTEGER NOT NULL, size INTEGER NOT NULL,
       root BLOB NOT NULL);
     """
 
-  /// Made when most rows of a load from nothing are in their order already. Long texts are found by hashes:
-  /// sorting integers takes a quarter of the time, and a lookup compares the text too.
+  /// Created when most rows of a load from nothing are in their final order. Long texts are found by hashes: sorting
+  /// integers takes a quarter of the time, and a lookup also compares the text.
   static let indexes = (earlyIndexes + lateIndexes).joined(separator: "\n")
 
-  /// Of tables that are written while events are folded: they are closing steps.
+  /// For tables that are written while events are folded; closing steps create them.
   static let earlyIndexes = [
     "CREATE UNIQUE INDEX users_identifier ON users(user_identifier);",
     "CREATE INDEX uploads_line_hash ON uploads(line_hash) WHERE line_hash IS NOT NULL;",
@@ -149,7 +149,7 @@ enum Schema {
     """,
     "CREATE INDEX exceptions_sale ON exceptions(sale) WHERE sale IS NOT NULL;",
     "CREATE INDEX exceptions_transaction_id ON exceptions(transaction_id) WHERE sale IS NULL;",
-    // A server asks every few seconds which products are not declared.
+    // A server queries the undeclared products every few seconds.
     """
     CREATE INDEX exceptions_product_unknown ON exceptions(bundle, product_id)
       WHERE type = \(ExceptionType.productUnknown.rawValue);

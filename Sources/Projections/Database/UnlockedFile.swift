@@ -1,15 +1,15 @@
-// A database on a medium, or in a folder, that may not be written to: read without locks.
+// A database on read-only media or in a read-only folder: read without locks.
 import Glibc
 import Ledger
 
-/// A database file in a folder where SQLite can make no files of its own. It can be read all the same while
-/// no process writes to it: there is no write-ahead log next to it, and its file does not change.
+/// A database file in a folder where SQLite cannot create its own files. It can still be read while no process writes
+/// to it: it has no write-ahead log, and the file does not change.
 struct UnlockedFile {
   private let path: String
   private let found: FileStatus
 
-  /// Nil where the folder may be written to, where SQLite's own files are there already, or where a log of
-  /// changes holds some that the file itself has not.
+  /// Nil if the folder is writable, if SQLite's auxiliary files exist, or if a log holds changes that the file itself
+  /// lacks.
   init?(_ path: String) {
     let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) }
     guard access(folder ?? ".", W_OK) != 0, errno == EACCES || errno == EROFS,
@@ -20,7 +20,7 @@ struct UnlockedFile {
     self.found = found
   }
 
-  /// Whether the file is the one that was found.
+  /// Whether the file is still the one that was found.
   var isUnchanged: Bool {
     guard let status = Self.status(path) else { return false }
     return status.isOfSameFile(as: found) && status.sizeBytes == found.sizeBytes
@@ -29,7 +29,7 @@ struct UnlockedFile {
 
   private static func status(_ path: String) -> FileStatus? { try? PosixStorage().status(path) }
 
-  /// The file as SQLite takes one that does not change.
+  /// The file's URI, which tells SQLite that the file does not change.
   var address: String {
     var escaped = ""
     for byte in path.utf8 {
@@ -39,7 +39,7 @@ struct UnlockedFile {
       default: escaped.unicodeScalars.append(Unicode.Scalar(byte))
       }
     }
-    // An absolute path follows an empty authority; one that begins with two slashes has no other place.
+    // An absolute path needs an empty authority, so that a path that begins with two slashes is read as a path.
     return (path.hasPrefix("/") ? "file://" : "file:") + escaped + "?immutable=1"
   }
 }

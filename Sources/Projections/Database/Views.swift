@@ -1,4 +1,4 @@
-// The views that people query: stable names, words for numbers, times in both forms.
+// The views for people to query: stable names, words for numbers, times in both forms.
 import AppStore
 import Ledger
 import Revenue
@@ -10,26 +10,26 @@ extension Schema {
     "journal_view", "exception_view", "price_view", "rate_view", "trust_view",
   ]
 
-  /// Made with the indexes. Words are those of the reports, from the same cases.
+  /// Created with the indexes. The words are those of the reports, from the same enums.
   static let views = [intakeViews, saleViews, exceptionView, declarationViews].joined()
 
   // MARK: Parts of statements
 
-  /// The text of a symbol's number; null for an empty one.
+  /// The text of a symbol's number; null if it is empty.
   private static func symbol(_ column: String) -> String {
     "(SELECT nullif(text, '') FROM symbols WHERE id = \(column))"
   }
 
   /// An instant as stored, then as RFC 3339 text: `sale_date_ms, sale_date`.
   private static func instant(_ column: String, _ name: String) -> String {
-    // SQLite rounds a number with a fraction to the millisecond, so nothing is lost.
+    // SQLite rounds the fraction to the millisecond, so nothing is lost.
     """
     \(column) AS \(name)_ms, \
     strftime('%Y-%m-%dT%H:%M:%fZ', \(column) / 1000.0, 'unixepoch') AS \(name)
     """
   }
 
-  /// The name of a case's number; null for an empty name.
+  /// The name for a case's number; null if the name is empty.
   private static func word(_ column: String, _ words: [(number: Int8, word: String)]) -> String {
     let cases = words.filter { !$0.word.isEmpty }.map { "WHEN \($0.number) THEN '\($0.word)'" }
     return "CASE \(column) \(cases.joined(separator: " ")) END"
@@ -88,8 +88,8 @@ extension Schema {
     \(userView)
     """
 
-  /// Each user has an upload. The order of the join is forced: the other way round it depends on the whole query
-  /// whether SQLite makes an index for it, or goes through all users for each user.
+  /// Each user has an upload. The order of the join is forced: in the other order, it depends on the whole query
+  /// whether SQLite creates an index or scans all users for each user.
   private static let userView = """
     CREATE VIEW user_view AS SELECT u.user_identifier, u.uploads, r.receipts,
       \(instant("u.first_seen_at_ms", "first_seen_at")),
@@ -136,7 +136,7 @@ extension Schema {
 
     """
 
-  /// What the fold recorded, and what follows from the sales; without what depends on a report's options.
+  /// The recorded exceptions and those that follow from the sales, but not those that depend on a report's options.
   private static let exceptionView = """
     CREATE VIEW exception_view AS SELECT \(word("e.type", exceptionTypes)) AS exception,
       \(symbol("e.environment")) AS environment, \(symbol("e.bundle")) AS bundle_id, e.sale,

@@ -1,15 +1,15 @@
-// The folds of the additional projections, as the standard fold drives them.
+// Drives the additional projections from the standard fold.
 import Ledger
 import Revenue
 
-/// Hands events and sales to the additional projections.
+/// Passes events and sales to the additional projections.
 final class AdditionalFold {
   private let projections: [any Projection]
   private let rows: ProjectionRows
   private let symbols: StringInterner
   private let userIdentifier: (Int32) throws(DatabaseError) -> Text
 
-  /// Nil where there are none: the fold then has no cost for them.
+  /// Nil if there are none, so that the fold has no cost for them.
   init?(
     _ projections: ProjectionSet, _ rows: RowWriter, _ symbols: StringInterner,
     userIdentifier: @escaping (Int32) throws(DatabaseError) -> Text

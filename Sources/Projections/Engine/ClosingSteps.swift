@@ -1,30 +1,30 @@
-// What a fold from nothing does during its last events: after them a single thread would do it.
+// What a fold from nothing does during its last events; doing it afterwards would use only one thread.
 
 /// When a fold from nothing writes rows that may still change.
 struct WritingPace: Sendable {
-  /// What has not changed for this many events will hardly change again.
+  /// Rows unchanged for this many events will rarely change again.
   var settledEventCount = 4096
-  /// The closing steps run while the last events are folded: this fraction of them, up to this number.
+  /// The closing steps run during the last events: this fraction of all events, up to this number.
   var closingFraction = 5
   var closingEventCountMax = 65_536
 
-  /// The last of a number of events.
+  /// How many of the last events this is, of a total.
   func closingEventCount(of total: Int) -> Int {
     min(total / closingFraction, closingEventCountMax)
   }
 }
 
-/// What is done once, when most events are folded.
+/// A step that runs once, when most events are folded.
 enum ClosingStep: Equatable {
-  /// Writes the users, most of whom are known by then.
+  /// Writes the users; most of them are known by then.
   case users
-  /// Writes again what has changed since it was written.
+  /// Writes again the rows that changed after they were written.
   case sales, receipts
-  /// Makes an index; what comes after it costs more.
+  /// Creates an index. Rows written afterwards cost more.
   case index(String)
 }
 
-/// The steps that are left, in their order: what is written again should have no indexes yet.
+/// The remaining steps, in order: rows that are written again should not have indexes yet.
 struct ClosingSteps {
   private static let all =
     [.users, .sales, .receipts] + Schema.earlyIndexes.map { ClosingStep.index($0) }
@@ -34,8 +34,8 @@ struct ClosingSteps {
 
   init(_ pace: WritingPace) { self.pace = pace }
 
-  /// The next step, if it is its turn: they are spread over the last events. After the very last one nothing runs
-  /// in parallel: the rest is done when all rows are written.
+  /// The next step if it is due; the steps are spread over the last events. Nothing runs in parallel after the very
+  /// last event, so the remaining steps then run when all rows are written.
   mutating func next(after foldedCount: Int, of total: Int) -> ClosingStep? {
     let closingCount = pace.closingEventCount(of: total)
     guard foldedCount < total, (total - foldedCount) * Self.all.count < closingCount * left.count
@@ -43,6 +43,6 @@ struct ClosingSteps {
     return left.popFirst()
   }
 
-  /// The next step, whether it is its turn or not.
+  /// The next step, whether or not it is due.
   mutating func next() -> ClosingStep? { left.popFirst() }
 }

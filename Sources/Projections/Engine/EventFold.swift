@@ -1,10 +1,10 @@
-// The fold of all standard projections: each event, in position order, into the tables.
+// Folds all standard projections: each event, in position order, into the tables.
 import AppStore
 import JSON
 import Ledger
 import Revenue
 
-/// Reads one event's line again; for replies that are used again and receipts that stay pending.
+/// Reads one event's line again, for reused replies and receipts that stay pending.
 typealias EventAccess = (Int) throws(LedgerError) -> [UInt8]
 
 /// Folds events into one database, inside a transaction that the caller holds.
@@ -27,9 +27,9 @@ final class EventFold {
   private let comparison: ReplyComparison
   private let openUploads: OpenUploads
   private let verifications: VerificationTable
-  /// Nil where there are no other projections than the standard ones.
+  /// Nil if there are only the standard projections.
   private let additional: AdditionalFold?
-  /// Where the lines of folded events are kept for a while; nil where they are not needed.
+  /// Keeps the lines of folded events for a while; nil if they are not needed.
   private let recent: RecentEvents?
   private let keeper = TextKeeper()
   private let rows: RowWriter
@@ -40,17 +40,17 @@ final class EventFold {
   private var recentCountry: Symbol = .none
   private let pace: WritingPace
   private var closingSteps: ClosingSteps
-  /// The position of the event that comes next.
+  /// The position of the next event.
   private(set) var nextPosition: Int
   /// Whether an app family was registered.
   private(set) var hasNewApps = false
-  /// Whether a price list was declared, which the end of each run applies again.
+  /// Whether a price list was declared. The end of each run then applies prices again.
   var hasNewPrices: Bool { declarations.hasNewPrices }
 
   /// - Parameters:
-  ///   - isFresh: whether the database is empty, so that nothing need be looked up in it.
-  ///   - recent: keeps the lines of the events that are folded.
-  ///   - answerTimes: receives final replies, also those of a transaction that is rolled back.
+  ///   - isFresh: whether the database is empty, so that no lookup is needed.
+  ///   - recent: keeps the lines of folded events.
+  ///   - answerTimes: receives final replies, including those of a transaction that is rolled back.
   ///   - pace: when a fold from nothing writes.
   init(
     _ database: Database, isFresh: Bool, nextPosition: Int, recent: RecentEvents? = nil,
@@ -96,7 +96,7 @@ final class EventFold {
       rows, symbols, keeper, receipts, openUploads, answerTimes)
   }
 
-  /// Folds one event that was read before, on another thread.
+  /// Folds one event that another thread has parsed.
   @inline(__always)
   func fold(_ event: borrowing ScannedEvent) throws(ProjectionError) {
     switch event.content {
@@ -180,8 +180,8 @@ final class EventFold {
     if let additional { try fold(event, data, into: additional) }
   }
 
-  /// Folds an event into the standard projections. Returns what is wrong with one that is malformed: nothing of it
-  /// was folded then.
+  /// Folds an event into the standard projections. If the event is malformed, folds nothing and returns what is
+  /// wrong.
   private func foldStandard(
     _ type: EventType, _ event: EventLine, _ data: Text
   ) throws(ProjectionError) -> EventError? {
@@ -201,7 +201,7 @@ final class EventFold {
         try declarations.add(try PricesDeclared(data: data), position: event.position)
       case .ratesDeclared:
         try declarations.add(try RatesDeclared(data: data), position: event.position)
-      // They do not affect the books.
+      // These events do not affect sales.
       case .snapshotCreated: _ = try SnapshotCreated(data: data)
       case .historyAccepted: _ = try HistoryAccepted(data: data)
       case .trustDeclared:
@@ -216,8 +216,8 @@ final class EventFold {
     }
   }
 
-  /// Records a malformed event as an exception, and nothing else of it: it can't be removed from the log, and one such
-  /// event must not keep all others from being folded.
+  /// Records a malformed event as an exception and folds nothing of it. It cannot be removed from the log, and it
+  /// must not keep all others from being folded.
   private func passOver(
     _ event: EventLine, _ data: Text, _ fault: EventError
   ) throws(ProjectionError) {
@@ -285,7 +285,7 @@ final class EventFold {
 
   // MARK: receipt.verified
 
-  /// Folds a result; returns what is wrong if its positions name no event of the right kind.
+  /// Folds a result. Returns what is wrong if its positions do not name events of the right kind.
   private func fold(
     _ result: ReceiptVerifiedView, _ reply: Reply?, _ event: EventLine
   ) throws(ProjectionError) -> EventError? {
@@ -294,7 +294,7 @@ final class EventFold {
       if let replyOf = result.replyOf {
         return try fold(result, replyOf: Int(replyOf), event, receipt, evidence)
       }
-      // Uploads that come soon may reuse it.
+      // Later uploads may soon reuse it.
       if reply != nil { recent?.keep(Array(event.bytes), at: event.position) }
       try fold(result, reply, event.position, event, receipt, evidence)
       return nil
@@ -303,7 +303,7 @@ final class EventFold {
     return fault
   }
 
-  /// The reply that an earlier event holds.
+  /// Folds a result whose reply is in an earlier event.
   private func fold(
     _ result: ReceiptVerifiedView, replyOf: Position, _ event: EventLine, _ receipt: Int32,
     _ evidence: UploadEvidence
@@ -391,8 +391,8 @@ final class EventFold {
     } catch { throw .output(error) }
   }
 
-  /// R1: the reply's environment, or, where it names none, that of the endpoint that answered. Where none did: what
-  /// the check of the signature recorded; a transaction receipt of which it recorded nothing is of one unknown.
+  /// R1: the reply's environment or, if it names none, that of the endpoint that answered. If no endpoint answered,
+  /// the environment that the signature check recorded; if that recorded nothing for a transaction receipt, unknown.
   private func environment(
     of result: ReceiptVerifiedView, _ reply: Reply?, _ receipt: Int32
   ) throws(DatabaseError) -> Text {
@@ -411,9 +411,9 @@ final class EventFold {
 
   // MARK: Writing
 
-  /// During a fold from nothing, writes rows that will probably not change, while there is time for it.
-  /// One that changes after all is written again.
-  /// - Parameter total: how many events the fold will have folded in the end.
+  /// During a fold from nothing, writes rows that will probably not change, while there is time for it. A row that
+  /// does change is written again.
+  /// - Parameter total: how many events the fold will have folded at its end.
   func writeSettled(total: Int) throws(ProjectionError) {
     guard isFresh else { return }
     let limit = nextPosition - pace.settledEventCount
@@ -435,8 +435,8 @@ final class EventFold {
     }
   }
 
-  /// Derives what follows from all events folded, and writes everything that has changed; from nothing, with
-  /// the indexes.
+  /// Derives what follows from all folded events and writes everything that changed. After a fold from nothing, also
+  /// creates the indexes.
   func finish() throws(ProjectionError) {
     do throws(DatabaseError) {
       let hasNewPrices = declarations.hasNewPrices
@@ -451,7 +451,7 @@ final class EventFold {
       try symbolRows.store(rows)
       try openUploads.store()
       if isFresh {
-        // Those of a log of a few blocks.
+        // Steps remain if the log has only a few blocks.
         while let step = closingSteps.next() { try take(step) }
         for index in Schema.lateIndexes { try rows.execute(index) }
       }

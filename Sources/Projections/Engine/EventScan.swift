@@ -1,12 +1,12 @@
-// The half of a fold that needs no state: reading a block's events, on the thread that inflated it.
+// The part of a fold that needs no state: parsing a block's events on the thread that inflated the block.
 import AppStore
 import JSON
 import Ledger
 import Revenue
 
-/// What can be read of an event on its own. Everything points into its block's bytes.
+/// What can be read from a single event. All pointers refer to its block's bytes.
 struct ScannedEvent {
-  /// Its decoded data; `other` is left to the fold: rare types, old versions, damage.
+  /// The decoded data. The fold handles `other`: rare types, old versions, damage.
   enum Content {
     case uploaded(ReceiptUploadedView)
     case verified(ReceiptVerifiedView, Reply?)
@@ -17,15 +17,15 @@ struct ScannedEvent {
   let content: Content
 }
 
-/// The events of one block. Valid as long as the block's bytes.
+/// The events of one block, valid as long as the block's bytes are.
 final class EventScan: @unchecked Sendable {
-  // Written by the thread that makes it, read by the one that folds, never by both at a time.
+  // One thread writes it and another, the fold's, reads it, never at the same time.
   private(set) var events: [ScannedEvent] = []
   private let keeper = TextKeeper()
 
-  /// Reads whole lines. Nil where a line is not an event: the fold then finds out which and reports it.
+  /// Reads whole lines. Nil if a line is not an event; the fold then finds and reports that line.
   init?(_ bytes: Text, firstPosition: Position, count: Int) {
-    // The count comes from a header; no line is shorter than this.
+    // The count comes from a header; no line is shorter than 128 bytes.
     events.reserveCapacity(min(count, bytes.count / 128 + 1))
     var lines = EventLines(bytes)
     var position = firstPosition

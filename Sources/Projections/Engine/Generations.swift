@@ -1,8 +1,8 @@
-// The generations of the read models on disk, and the link to the one in use.
+// The generations of the projection databases on disk, and the link to the current one.
 import Glibc
 import Ledger
 
-/// The files `projections/<n>.sqlite` of a ledger, and the link `projections.sqlite` to the one in use.
+/// The files `projections/<n>.sqlite` of a ledger, and the link `projections.sqlite` to the current one.
 struct Generations {
   /// The ledger.
   let ledger: LedgerDirectory
@@ -11,38 +11,37 @@ struct Generations {
 
   init(_ ledger: LedgerDirectory) { self.ledger = ledger }
 
-  /// The path of the folder, without links. SQLite takes only paths, and follows no link either.
+  /// The folder's path without links. SQLite accepts only paths, and it is opened without following links.
   private var path: String { "\(ledger.root.path)/\(Self.folderName)" }
 
-  /// The folder; nil where there is none, or none that may be used, which is reported when a file is
-  /// created in it.
+  /// The folder; nil if it does not exist or must not be used. The latter is reported when a file is created in it.
   private var folder: Folder? { (try? ledger.folderIfPresent(Self.folderName)) ?? nil }
 
-  /// The path of the generation in use, or nil where there is none.
+  /// The path of the current generation; nil if there is none.
   var current: String? {
     var last: String?
     while let name = linked {
       if name == last { return nil }
       if isThere(name) { return "\(path)/\(name)" }
-      // Removed between the two looks: the link points at its successor by now.
+      // The file was removed between the two checks; by now the link names its successor.
       last = name
     }
     return nil
   }
 
-  /// A folder that may not be used is reported when a file in it is inspected.
+  /// A folder that must not be used is reported when a file in it is inspected.
   private func isThere(_ name: String) -> Bool {
     do throws(LedgerError) {
       return try ledger.folderIfPresent(Self.folderName)?.status(name) != nil
     } catch { return true }
   }
 
-  /// When the generation in use was put in use, or its link copied, in epoch milliseconds; nil where there is none.
+  /// When the current generation was put in use or its link copied, in epoch milliseconds; nil if there is none.
   var putInUseAtMs: Int64? {
     (try? ledger.root.status(Self.linkName))?.modifiedAtMs
   }
 
-  /// Whether generations can be made, put in use and folded on.
+  /// Whether generations can be created, put in use and updated.
   var isWritable: Bool {
     [ledger.root.path, path, current].allSatisfy { path in
       guard let path, access(path, F_OK) == 0 else { return true }
@@ -50,8 +49,9 @@ struct Generations {
     }
   }
 
-  /// Calls `body` with the path of the generation in use; nil where there is none. A rebuild may replace it, and
-  /// remove it, at any moment: then a failure or a result is discarded, and `body` runs with the new one.
+  /// Calls `body` with the path of the current generation; nil if there is none. A rebuild may replace and remove
+  /// that generation at any time: `body` then runs again with the new one, and its first failure or result is
+  /// discarded.
   func withCurrent<Result>(
     _ body: (String) throws(ProjectionError) -> Result
   ) throws(ProjectionError) -> Result? {
@@ -71,8 +71,8 @@ struct Generations {
     return try body(path)
   }
 
-  /// Rejects a generation that is a link, or that others may write to. Its file is not opened for that: closing it
-  /// would release SQLite's locks.
+  /// Rejects a generation that is a link or that other users may write to. Does not open its file: closing it would
+  /// release SQLite's locks.
   private func inspect(_ path: String) throws(ProjectionError) {
     try inLedger { () throws(LedgerError) in
       try ledger.folderIfPresent(Self.folderName)?.inspect(Self.name(path), .regular, "open")
@@ -84,11 +84,10 @@ struct Generations {
     path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path
   }
 
-  /// Generations that follow each other faster than they can be opened are not waited for.
+  /// How many times to retry when generations are replaced faster than they can be opened.
   private static let attemptCount = 8
 
-  /// The name that the link gives. It is taken as a name, wherever the link leads; one that no generation can have is
-  /// none.
+  /// The file name in the link's target; its directory is ignored. nil if no generation can have that name.
   private var linked: String? {
     guard let target = ledger.root.link(Self.linkName) else { return nil }
     let name = Self.name(target)
@@ -98,15 +97,15 @@ struct Generations {
     return name
   }
 
-  /// A file of a generation, by its name. No other files in the folder are touched.
+  /// A generation's file, by its name. Other files in the folder are left alone.
   private struct FileName {
     static let numberMax = 999_999_999
 
     let number: Int
     let isBuilding: Bool
 
-    /// Also SQLite's files of a generation: a new database with an old write-ahead log of the same name
-    /// would take up its rows.
+    /// Also matches SQLite's files of a generation: SQLite would apply an old write-ahead log of the same name to a
+    /// new database.
     init?(_ name: String) {
       let digits = name.prefix { ("0"..."9").contains($0) }
       guard let number = Int(digits), 0...Self.numberMax ~= number, digits == "\(number)" else {
@@ -124,11 +123,11 @@ struct Generations {
 
   /// The suffix of an unfinished generation's name.
   private static let building = ".building"
-  /// What follows the name of a database in those of its files: its own, and SQLite's auxiliary files.
+  /// The suffixes of a database's files: its own, and those of SQLite's auxiliary files.
   private static let companions = ["", "-wal", "-shm", "-journal"]
 
-  /// Holds the lock for building a generation while `body` runs; waits for another holder.
-  /// - Parameter observer: told of the wait, and asked whether to end it.
+  /// Holds the lock for building a generation while `body` runs; waits if another process holds it.
+  /// - Parameter observer: notified of the wait and asked whether to end it.
   func withLock<Result>(
     _ observer: Projector.Observer, _ body: () throws(ProjectionError) -> Result
   ) throws(ProjectionError) -> Result {
@@ -137,7 +136,7 @@ struct Generations {
     ) { (_) throws(ProjectionError) in try body() }
   }
 
-  /// Removes what killed builds have left behind, unless a build is running. What can't be removed stays.
+  /// Removes the files of interrupted builds unless a build is running. Files that cannot be removed stay.
   func tidy() {
     guard let inUse = current.map(Self.name), let folder,
       names(in: folder).contains(where: { isLeftBehind($0, inUse: inUse) })
@@ -150,7 +149,7 @@ struct Generations {
     try? ledger.root.unlink(Self.linkName + ".new")
   }
 
-  /// The names in a folder; none where it cannot be read.
+  /// The names in a folder; none if it cannot be read.
   private func names(in folder: Folder?) -> [String] { (try? folder?.names()) ?? [] }
 
   /// Whether a file belongs to a generation that is not in use.
@@ -165,8 +164,8 @@ struct Generations {
     }
   }
 
-  /// A path for a new generation under a name that no reader looks for, and what it will be called.
-  /// What interrupted builds have left behind is removed.
+  /// The path for building a new generation, with a name that readers ignore, and its final path. Removes the files
+  /// of interrupted builds.
   func newPath() -> (building: String, final: String) {
     var taken: Set<Int> = []
     let folder = folder
@@ -176,7 +175,7 @@ struct Generations {
     }
     var number = (taken.max() ?? 0) + 1
     if number > FileName.numberMax {
-      // The highest number is in use; there are free ones below.
+      // The highest number is in use; lower numbers are free.
       number = 1
       while taken.contains(number) { number += 1 }
     }
@@ -184,7 +183,7 @@ struct Generations {
     return (final + Self.building, final)
   }
 
-  /// Creates an empty file that only its owner may read: it will hold users and receipts.
+  /// Creates an empty file that only its owner can read: it will hold users and receipts.
   func create(_ path: String) throws(ProjectionError) {
     try inLedger { () throws(LedgerError) in
       _ = try folder(of: path).openFile(Self.name(path), .create)
@@ -197,13 +196,13 @@ struct Generations {
       path: String(path.dropLast(Self.name(path).count + 1)), storage: ledger.root.storage)
   }
 
-  /// Removes an unfinished file, with SQLite's auxiliary files.
+  /// Removes an unfinished file and SQLite's auxiliary files.
   func remove(_ path: String) {
     guard let folder = try? self.folder(of: path) else { return }
     for companion in Self.companions { try? folder.unlink(Self.name(path) + companion) }
   }
 
-  /// Syncs a generation and puts it in use; older ones are removed. One that can't be put in use is removed itself.
+  /// Syncs a generation, puts it in use and removes older ones. If that fails, removes the new generation.
   func putInUse(building: String, final: String) throws(ProjectionError) {
     let name = Self.name(final)
     precondition(
@@ -219,7 +218,7 @@ struct Generations {
         remove(final)
         throw error
       }
-      // From here on it is in use, even if the sync fails.
+      // From here on the generation is in use, even if the sync fails.
       try ledger.root.sync()
     }
     // A process that has an older generation open can use it until it closes it.

@@ -1,14 +1,15 @@
-// The projections as they were when the log had fewer events.
+// The projections at an earlier size of the log.
 import Ledger
 
 extension Projector {
-  /// What a fold can start from.
+  /// A state that a fold can start from.
   enum Base {
     case nothing
     /// A database, at its progress.
     case database(Database, Progress)
     case snapshot(Snapshot)
-    /// One whose header can't be read, with the size from its name: it is not used, and a message reports that.
+    /// A snapshot whose header cannot be read, with the size from its file name. It is not used, and a message
+    /// reports it.
     case unreadable(SnapshotStore.Unreadable, size: Int)
 
     var size: Int {
@@ -21,17 +22,16 @@ extension Projector {
     }
   }
 
-  /// The projections at a number of events: from the nearest earlier state, be it a
-  /// snapshot, the generation in use, or `earlier`; else from nothing. They are in a file of their own,
-  /// which has no name any more and is freed with the database.
+  /// The projections after `size` events, folded from the nearest earlier state: a snapshot, the current generation
+  /// or `earlier`; otherwise from nothing. Their file has no name any more and is freed when the database is closed.
   ///
   /// Throws `ledger` for a size beyond the log's head, and for damage before it.
-  /// - Parameter earlier: books of the same log that nothing else uses yet.
+  /// - Parameter earlier: projections of the same log that nothing else uses yet.
   package func books(
     at size: Int, from earlier: Database? = nil
   ) throws(ProjectionError) -> Database {
     let scratch = try scratch(at: size, from: earlier)
-    // `scratch` removes the file's name, once the database is open.
+    // When the database is open, `scratch` removes the file's name.
     defer { withExtendedLifetime(scratch) {} }
     do throws(DatabaseError) { return try Database(path: scratch.path, mode: .read) } catch {
       throw .database(error)
@@ -48,7 +48,7 @@ extension Projector {
       candidates.sort { $0.size > $1.size }
       for base in candidates {
         let newEvents = size - base.size
-        // The same choice as in a catch-up: what is mostly new is built from nothing.
+        // As in a catch-up: if most events are new, build from nothing.
         if newEvents >= Self.rebuildEvents, newEvents > base.size { break }
         do {
           if case .snapshot(let snapshot) = base {
@@ -68,12 +68,12 @@ extension Projector {
     } catch { throw Self.projectionError(error) }
   }
 
-  /// The projections at a number of events, always built from nothing.
+  /// The projections after `size` events, always built from nothing.
   package func booksFromNothing(at size: Int) throws(ProjectionError) -> Database {
     try check(size)
     do {
       let scratch = try scratchFromNothing(at: size)
-      // `scratch` removes the file's name, once the database is open.
+      // When the database is open, `scratch` removes the file's name.
       defer { withExtendedLifetime(scratch) {} }
       return try Database(path: scratch.path, mode: .read)
     } catch { throw Self.projectionError(error) }
@@ -89,7 +89,7 @@ extension Projector {
     try ScratchFile(generations, isCancelled: observer.isCancelled)
   }
 
-  /// The snapshots up to a number of events, also those that can't be read.
+  /// The snapshots up to a size, including unreadable ones.
   private func snapshotBases(upTo size: Int) -> [Base] {
     let store = snapshots
     let unreadable = store.unreadable.compactMap { entry in
@@ -103,14 +103,13 @@ extension Projector {
     let scratch = try newScratch()
     do throws(DatabaseError) {
       try database.copy(to: scratch.path)
-      // The copy no longer uses a write-ahead log.
+      // Switches the copy from the write-ahead log to no journal.
       _ = try Self.openAlone(scratch.path)
     } catch { throw .database(error) }
     return scratch
   }
 
-  /// Opens a file that no other process reads and that is discarded on any failure: without a
-  /// journal.
+  /// Opens, without a journal, a file that no other process reads and that any failure discards.
   static func openAlone(_ path: String) throws(DatabaseError) -> Database {
     let database = try Database(path: path, mode: .write)
     try database.execute(
@@ -122,8 +121,8 @@ extension Projector {
     return database
   }
 
-  /// The generation in use, where it belongs to this log and has folded at most this many events.
-  /// - Parameter isFirst: whether these books are the first requested: messages are written once.
+  /// The current generation, if it belongs to this log and has folded at most this many events.
+  /// - Parameter isFirst: whether these are the first projections requested; messages are written only once.
   private func currentBase(
     upTo size: Int, isFirst: Bool
   ) throws(ProjectionError) -> Base? {
@@ -138,13 +137,13 @@ extension Projector {
           }
           return nil
         }
-        // The copy has the state at which its progress was read.
+        // Gives the copy the state at which its progress was read.
         try database.execute("BEGIN")
         try checkHistory(of: try Progress(database))
         return try base(database, upTo: size)
       } catch {
         let failure = Self.projectionError(error)
-        // What can't be read can't be a start.
+        // An unreadable database cannot be a start.
         if case .database(let error) = failure, error.isCorrupt || error.isReadOnly { return nil }
         throw failure
       }
@@ -160,8 +159,7 @@ extension Projector {
     return .database(database, progress)
   }
 
-  /// Fills an empty file with the projections at a size. No other process may read it yet, and it is not forced
-  /// to disk.
+  /// Fills an empty file with the projections at a size. No other process may read it yet, and it is not synced.
   private func fill(_ path: String, from base: Base, to size: Int) throws {
     switch base {
     case .nothing: try fill(path, upTo: size)
@@ -175,7 +173,7 @@ extension Projector {
 
   /// The same from a snapshot.
   ///
-  /// Throws `snapshot` where that is damaged.
+  /// Throws `snapshot` if the snapshot is damaged.
   func fill(_ path: String, from snapshot: Snapshot, to size: Int) throws {
     try snapshot.inflate(to: path, isCancelled: observer.isCancelled)
     try blaming(snapshot) {
@@ -185,8 +183,8 @@ extension Projector {
     }
   }
 
-  /// Runs code that reads a copy of a snapshot: damage found there is the snapshot's, not that of the projections
-  /// in use.
+  /// Runs code that reads a copy of a snapshot. Damage found there is attributed to the snapshot, not to the current
+  /// projections.
   private func blaming(_ snapshot: Snapshot, _ body: () throws -> Void) throws {
     do { try body() } catch {
       let isDamage =
@@ -200,7 +198,7 @@ extension Projector {
     }
   }
 
-  /// Folds on to a size, batch by batch: in memory that does not grow with what is new.
+  /// Folds up to a size in batches, so that memory use does not grow with the number of new events.
   func foldOn(_ database: Database, to size: Int) throws {
     while true {
       let progress = try Progress(database)
@@ -216,7 +214,7 @@ extension Projector {
 
   /// Throws if the content of a snapshot does not match its header or has another schema.
   private func check(_ database: Database, _ snapshot: Snapshot) throws {
-    // It was intact when it was saved, and the digest proves that it is unchanged.
+    // The database was intact when it was saved, and the digest proves that it is unchanged.
     if let shape = try otherShape(of: database) {
       throw ProjectionError.snapshot(name: snapshot.name, cause: "its database \(shape)")
     }
@@ -232,9 +230,9 @@ extension Projector {
 
   // MARK: Restoring
 
-  /// Puts a snapshot in use, caught up with the log; readers see the old generation until it is.
+  /// Puts a snapshot in use after catching up with the log; until then, readers see the old generation.
   ///
-  /// Throws `snapshot` where it does not fit the log or this program, or is damaged.
+  /// Throws `snapshot` if it does not fit the log or this program, or is damaged.
   package func restore(_ snapshot: Snapshot) throws(ProjectionError) {
     if let cause = unfitness(of: snapshot) { throw .snapshot(name: snapshot.name, cause: cause) }
     try replaceGeneration { path in

@@ -1,10 +1,10 @@
-// The history of the projections: a rewritten log must not replace projections that prove the old history.
+// Compares histories: a rewritten log must not replace projections that prove the old history.
 import Base
 package import Ledger
 
-/// Projections with another history than the log. They are evidence, and are replaced only on request.
+/// Projections with a different history than the log. They are evidence and are replaced only on request.
 package struct HistoryConflict: Equatable, Sendable, CustomStringConvertible {
-  /// How many events the projections have folded, and the root that they recorded with it.
+  /// How many events the projections have folded, and the root that they recorded.
   package let folded: RecordedHead
   /// How many events the log holds.
   package let logSize: Int
@@ -26,7 +26,7 @@ package struct HistoryConflict: Equatable, Sendable, CustomStringConvertible {
 }
 
 extension Projector {
-  /// Throws `anotherHistory` unless the log has, at the position of the progress, the root that was recorded with it.
+  /// Throws `anotherHistory` unless the log, at the progress's position, has the recorded root.
   func checkHistory(of progress: Progress) throws(ProjectionError) {
     if let conflict = try historyConflict(of: progress) { throw .anotherHistory(conflict) }
   }
@@ -35,10 +35,10 @@ extension Projector {
     of progress: Progress
   ) throws(ProjectionError) -> HistoryConflict? {
     do throws(LedgerError) {
-      // Another process may have appended, and folded, since the log was looked at.
+      // Another process may have appended and folded since the reader read the head.
       if progress.position > reader.head.size { try reader.refresh() }
       if progress.position > reader.head.size, reader.isLimited {
-        // A writer that does not publish the durable position let them fold further.
+        // The projections were folded further while a writer was not publishing the durable position.
         throw LedgerError(
           .locked, operation: "fold", object: "position \(reader.head.size)",
           cause: "the log's writer has not synced this event yet, but the projections hold it")
@@ -49,7 +49,7 @@ extension Projector {
         return nil
       }
     } catch { throw .ledger(error) }
-    // A log that can't be read to its end is damaged, not another history: reading it reports that.
+    // A log that cannot be read to its end is damaged, which is not another history. Reading it reports the damage.
     if reader.damage != nil { return nil }
     return HistoryConflict(
       folded: RecordedHead(
@@ -57,12 +57,12 @@ extension Projector {
       logSize: reader.head.size)
   }
 
-  /// The conflict if the current projections have another history than the log; nil also if there are none, or none
-  /// that record their history. Changes nothing.
+  /// The conflict if the current projections have a different history than the log. Also nil if there are no
+  /// projections or they record no history. Changes nothing.
   package func historyConflict() throws(ProjectionError) -> HistoryConflict? {
     let found = try generations.withCurrent { path throws(ProjectionError) -> HistoryConflict? in
       let progress: Progress
-      // What can't be read proves nothing, whichever version of the program wrote it.
+      // An unreadable database proves nothing, whichever program version wrote it.
       do throws(DatabaseError) {
         progress = try Progress(try Database(path: path, mode: .read))
       } catch { return nil }
@@ -73,7 +73,7 @@ extension Projector {
 
   // MARK: Signed heads
 
-  /// Records in the current projections what was signed; does nothing if there are none.
+  /// Records signed heads in the current projections; does nothing if there are none.
   package func remember(_ heads: SignedHeads) throws(ProjectionError) {
     _ = try generations.withCurrent { path throws(ProjectionError) in
       do throws(DatabaseError) {
@@ -96,7 +96,7 @@ extension Projector {
     try insert.run()
   }
 
-  /// The signed heads that a ledger's projections have recorded; nil where there are none.
+  /// The signed heads that a ledger's projections have recorded; nil if there are none.
   package static func rememberedHeads(
     _ ledger: LedgerDirectory
   ) throws(ProjectionError) -> SignedHeads? {
@@ -109,7 +109,7 @@ extension Projector {
     return found ?? nil
   }
 
-  /// Records in a new generation the signed heads of the ledger's file and of the current generation.
+  /// Records in a new generation the signed heads from the ledger's file and from the current generation.
   /// - Parameter forgetsOlder: leaves out those of the current generation.
   func carrySignedHeads(to path: String, forgetsOlder: Bool) throws {
     let remembered = forgetsOlder ? nil : try? Self.rememberedHeads(reader.directory)
@@ -120,7 +120,8 @@ extension Projector {
 }
 
 extension SignedHeads {
-  /// Those that a database of the projections has recorded; nil where there are none, as before any was signed.
+  /// The signed heads that a projections database has recorded; nil if there are none, for example because none was
+  /// signed yet.
   fileprivate init?(_ database: Database) throws(DatabaseError) {
     guard
       try database.integer("SELECT 1 FROM sqlite_master WHERE name = 'signed_heads'") != nil

@@ -1,13 +1,13 @@
-// How far a database has folded the log, and with which code.
+// How far, and with which code, a database has folded the log.
 import Base
 import Ledger
 
 /// The position up to which a database has folded, and the history of those events.
 struct Progress {
-  /// The position of the event that comes next.
+  /// The position of the next event.
   var position = 0
   var frontier = Frontier()
-  /// Epoch milliseconds; nil where no event was folded.
+  /// Epoch milliseconds; nil if no event was folded.
   var lastEventAtMs: Int64?
 
   /// The tree's root at the position.
@@ -21,7 +21,7 @@ struct Progress {
       "SELECT position, frontier, last_event_at_ms FROM progress WHERE id = 0")
     guard try row.step() else { return }
     position = Int(row.integer(0))
-    // A frontier that doesn't belong to its size has a root that no log has: it will be discarded.
+    // A frontier that does not match its size gets a root that no log has, so it will be discarded.
     frontier = Frontier(size: position, bytes: row.bytes(1)) ?? Frontier()
     lastEventAtMs = row.optionalInteger(2)
   }
@@ -52,18 +52,18 @@ struct Progress {
     }
   }
 
-  /// Whether the database was folded by exactly these projections, in their versions, into their tables.
+  /// Whether exactly these projections, in these versions and definitions, folded the database.
   static func hasVersions(
     _ projections: ProjectionSet, _ database: Database
   ) throws(DatabaseError) -> Bool {
-    // An empty file is a database too, one without tables.
+    // An empty file is a valid database without tables.
     let tableCount = try database.integer(
       "SELECT count(*) FROM sqlite_master WHERE name IN ('projections', 'progress')")
     guard tableCount == 2 else { return false }
     return Set(try storedIdentities(database)) == Set(projections.identities)
   }
 
-  /// What a database records of the projections in it, by name. One that was made before definitions were noted has
+  /// What a database records about its projections, by name. Databases made before definitions were recorded have
   /// empty ones.
   static func storedIdentities(
     _ database: Database

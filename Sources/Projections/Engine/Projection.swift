@@ -1,28 +1,28 @@
-// What an additional projection consists of: a name, a version, tables, a fold.
+// The parts of an additional projection: name, version, tables, fold.
 import Base
 package import Ledger
 
-/// A fold of the log into tables of its own, kept with the standard ones: in the same database, in the same
-/// transactions, rebuilt and caught up with them. docs/projections.md builds one from nothing.
+/// A fold of the log into additional tables. They share the database and transactions of the standard ones, and are
+/// rebuilt and caught up with them. docs/projections.md builds one from nothing.
 ///
-/// It must be a function of what it is given: a rebuild, and a catch-up in pieces of any size, must give the same
-/// rows. `ledgerctl rebuild --check` proves it.
+/// The fold must depend only on its input: a rebuild, and a catch-up in pieces of any size, must give the same rows.
+/// `ledgerctl rebuild --check` verifies this.
 package protocol Projection: Sendable {
-  /// Unique; the names of its tables and views should begin with it.
+  /// Unique. The names of its tables and views should begin with it.
   var name: String { get }
-  /// From 1. Raised with every change of a table, a view or the fold: a database with another one is rebuilt. A changed
-  /// table or view is noticed without it, a changed fold is not.
+  /// From 1. Raise it with every change to a table, a view or the fold: a database with a different version is
+  /// rebuilt. The program detects a changed table or view by itself, but not a changed fold.
   var version: Int { get }
   var tables: [TableDefinition] { get }
-  /// What people query; may read the standard views and tables too.
+  /// Views for people to query. They may also read the standard views and tables.
   var views: [ViewDefinition] { get }
 
-  /// Folds an event. Called once for each that is not malformed, in the order of positions.
-  /// - Parameter data: the event's data as its type's current version has it, valid inside the call alone.
+  /// Folds an event. Called once for each well-formed event, in position order.
+  /// - Parameter data: the event's data in the current version of its type, valid only during the call.
   func fold(_ event: EventLine, data: UnsafeRawBufferPointer, into rows: ProjectionRows) throws
 
-  /// Folds the current state of a sale. Called at least once for each sale, and again when it has changed: what was
-  /// written for it before must be replaced, so the sale's number belongs into the key.
+  /// Folds the current state of a sale. Called at least once for each sale, and again whenever it changes. Each call
+  /// must replace what earlier calls wrote for the sale, so the key must contain the sale's number.
   func fold(_ sale: FoldedSale, into rows: ProjectionRows) throws
 }
 
@@ -39,7 +39,7 @@ extension Projection {
 /// A table of a projection.
 package struct TableDefinition: Sendable {
   package let name: String
-  /// Columns and constraints in SQL, with a primary key: what identifies a row is how rows are compared.
+  /// Columns and constraints in SQL, with a primary key: rows are compared by it.
   package let columns: String
 
   package init(_ name: String, columns: String) { (self.name, self.columns) = (name, columns) }
@@ -71,7 +71,7 @@ package enum RowCell: Equatable, Sendable {
   package static func text(_ value: String?) -> RowCell { value.map { .text($0) } ?? .null }
 }
 
-/// A sale, with the words of the reports (docs/revenue.md).
+/// A sale, in the terms of the reports (docs/revenue.md).
 package struct FoldedSale: Sendable {
   /// A line of the journal.
   package struct Line: Sendable {
@@ -81,9 +81,9 @@ package struct FoldedSale: Sendable {
     package let dateMs: Int64
     /// Signed.
     package let quantity: Int64
-    /// Signed, in micros of the sale's currency; 0 where nothing was to pay, nil where unpriced.
+    /// Signed, in micros of the sale's currency; 0 if nothing was to be paid, nil if unpriced.
     package let amountMicros: Int64?
-    /// The event that gave the line.
+    /// The event that caused the line.
     package let position: Position
   }
 
@@ -94,27 +94,27 @@ package struct FoldedSale: Sendable {
   package let productID: String
   /// `regular`, `offer`, `trial`, `family_shared`.
   package let kind: String
-  /// Whether the customer pays a price for it: a regular sale, or one at an offer's price.
+  /// Whether the customer pays for it: a regular sale, or one at an offer's price.
   package let isPaid: Bool
   package let quantity: Int64
   /// Epoch milliseconds.
   package let saleDateMs: Int64
-  /// `ZZ` where unknown.
+  /// `ZZ` if unknown.
   package let countryCode: String
   package let userIdentifier: String?
-  /// The verification that showed it first.
+  /// The verification that first showed the sale.
   package let firstPosition: Position
-  /// Of the price; nil where unpriced.
+  /// The currency of the price; nil if unpriced.
   package let currency: String?
   /// The price of one unit.
   package let unitPriceMicros: Int64?
   /// Whether its last line is a Return.
   package let isCancelled: Bool
-  /// The Sale line first.
+  /// The Sale line comes first.
   package let lines: [Line]
 }
 
-/// Takes the rows of a projection. They are written in batches, in parallel with the fold where that is faster.
+/// Receives the rows of a projection. They are written in batches, in parallel with the fold where that is faster.
 package final class ProjectionRows {
   private struct Key: Hashable {
     let table: String
@@ -127,13 +127,13 @@ package final class ProjectionRows {
 
   init(_ rows: RowWriter) { self.rows = rows }
 
-  /// Writes a row with a value for each column of the table; one with the same key is replaced.
+  /// Writes a row, with a value for each column of the table. Replaces a row with the same key.
   package func replace(in table: String, _ cells: [RowCell]) throws {
     try write(table, "INSERT OR REPLACE INTO", conflict: nil, cells)
   }
 
-  /// Writes a row; where there is one with the same key, `update` determines the result, as
-  /// `DO UPDATE SET uploads = uploads + excluded.uploads`.
+  /// Writes a row. If a row with the same key exists, `update` determines the result, as in `DO UPDATE SET uploads =
+  /// uploads + excluded.uploads`.
   package func insert(in table: String, _ cells: [RowCell], onConflict update: String) throws {
     try write(table, "INSERT INTO", conflict: update, cells)
   }
@@ -146,7 +146,7 @@ package final class ProjectionRows {
     if let known = targets[key] {
       target = known
     } else {
-      // Without a condition SQLite would take ON CONFLICT for a part of the SELECT.
+      // Without a condition, SQLite would parse ON CONFLICT as part of the SELECT.
       let ending = conflict.map { " WHERE true ON CONFLICT \($0)" } ?? ""
       target = try rows.target(
         reading: "\(verb) \(table) SELECT \(RowTable.columns(cells.count)) FROM row_batch\(ending)",
@@ -165,12 +165,12 @@ package final class ProjectionRows {
   }
 }
 
-/// What a database was made with: tables that were changed without a new version would be read, or written to, as what
-/// they are not.
+/// What made the database's tables. If tables changed without a new version, the program would otherwise misread them
+/// or write wrong rows.
 struct ProjectionIdentity: Hashable, Sendable {
   let name: String
   let version: Int
-  /// The SHA-256 of the statements that make its tables, indexes and views, in hexadecimal digits.
+  /// The SHA-256, in hexadecimal, of the statements that create its tables, indexes and views.
   let definition: String
 
   init(name: String, version: Int, definition: String) {
@@ -184,14 +184,14 @@ struct ProjectionIdentity: Hashable, Sendable {
   }
 }
 
-/// What a projector keeps: the standard projections and additional ones.
+/// The projections that a projector maintains: standard and additional ones.
 package struct ProjectionSet: Sendable {
-  /// Without additional ones.
+  /// The standard projections alone.
   package static let standard = ProjectionSet([])
 
   package let additional: [any Projection]
 
-  /// - Parameter additional: with names that are neither each other's nor those of standard ones.
+  /// - Parameter additional: projections with unique names, none of them a standard one's.
   package init(_ additional: [any Projection]) {
     self.additional = additional
     let names = versions.map(\.name)
@@ -203,7 +203,7 @@ package struct ProjectionSet: Sendable {
     Schema.versions + additional.map { ($0.name, $0.version) }
   }
 
-  /// What each projection must be to be read or folded into, the standard ones first.
+  /// The identity that each projection must have to be read or folded into, the standard ones first.
   var identities: [ProjectionIdentity] {
     Schema.identities
       + additional.map { projection in
@@ -213,11 +213,11 @@ package struct ProjectionSet: Sendable {
       }
   }
 
-  /// The statements that create the tables of the additional ones.
+  /// The statements that create the tables of the additional projections.
   var tables: String { additional.flatMap(\.tables).map(\.sql).joined() }
   var views: String { additional.flatMap(\.views).map(\.sql).joined() }
 
-  /// The tables of a projection, by which its rows are counted; empty for an unknown name.
+  /// The tables whose rows count as a projection's rows; empty for an unknown name.
   func tableNames(of name: String) -> [String] {
     Schema.tableNames[name] ?? additional.first { $0.name == name }?.tables.map(\.name) ?? []
   }

@@ -1,4 +1,4 @@
-// What can go wrong while projections are folded, opened or read.
+// The errors of folding, opening and reading projections.
 package import Ledger
 
 /// A failure of the projections: the operation and its cause.
@@ -6,12 +6,12 @@ package enum ProjectionError: Error, CustomStringConvertible {
   case database(DatabaseError)
   case ledger(LedgerError)
   case event(position: Int, EventError)
-  /// An event names an upload or a reply that the log doesn't have.
+  /// An event names an upload or a reply that the log does not have.
   case missingEvent(position: Int, names: Int)
   case file(operation: String, name: String, cause: String)
-  /// A snapshot that can't be used, by its name.
+  /// A snapshot that cannot be used, by its name.
   case snapshot(name: String, cause: String)
-  /// Their history differs from the log's.
+  /// The projections' history differs from the log's.
   case anotherHistory(HistoryConflict)
   /// An invalid argument, such as an unknown time zone.
   case usage(String)
@@ -19,7 +19,7 @@ package enum ProjectionError: Error, CustomStringConvertible {
   case inconsistent(String)
   /// The caller stopped the work.
   case interrupted
-  /// The consumer wants no more output, or can take no more.
+  /// The consumer wants no more output or cannot accept more.
   case output(any Error)
 
   package var description: String {

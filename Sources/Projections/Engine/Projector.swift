@@ -1,28 +1,28 @@
-// Brings the projections up to date with the log: by what is new, or from nothing.
+// Brings the projections up to date with the log, by folding new events or by a build from nothing.
 import Base
 package import Ledger
 
 /// The progress of a projector's work, for display.
 package struct ProjectionProgress: Sendable {
-  /// Events folded so far, and their total.
+  /// How many events are folded so far, and how many there are.
   package let foldedEvents: Int
   package let totalEvents: Int
 }
 
-/// Keeps the projections of one ledger.
+/// Maintains the projections of one ledger.
 package final class Projector {
-  /// Messages and progress of the work.
+  /// Receives messages and progress.
   package struct Observer {
     package var progress: (ProjectionProgress) -> Void
-    /// A message, such as that projections were discarded.
+    /// A message, for example that projections were discarded.
     package var notice: (String) -> Void
-    /// Another process is building; waiting for its end.
+    /// Another process is building; this one waits until it ends.
     package var waiting: () -> Void
-    /// Asked now and then; true stops the work and discards what was built.
+    /// Called from time to time. If it returns true, the work stops and what was built is discarded.
     package var isCancelled: () -> Bool
-    /// Called for each snapshot that historical projections are built from.
+    /// Called for each snapshot from which historical projections are built.
     package var basis: (Snapshot) -> Void = { _ in }
-    /// Why a fitting snapshot must not be used for historical projections; nil where it may.
+    /// Why a suitable snapshot must not be used for historical projections; nil if it may be used.
     package var objection: (Snapshot) -> String? = { _ in nil }
 
     package init(
@@ -40,7 +40,7 @@ package final class Projector {
   let reader: LogReader
   let generations: Generations
   let observer: Observer
-  /// What is kept.
+  /// The projections to maintain.
   let projections: ProjectionSet
   /// When builds from nothing write; tests make it earlier.
   var pace = WritingPace()
@@ -56,9 +56,9 @@ package final class Projector {
 
   // MARK: Opening
 
-  /// The projections at the log's head: caught up, or built where there are none that fit.
-  /// - Parameter isFrugal: catches up in any case, batch by batch, in memory that does not grow with what is
-  ///   new; otherwise what is mostly new is built from nothing, which is faster.
+  /// The projections at the log's head: caught up, or built if none fit.
+  /// - Parameter isFrugal: always catches up in batches, in memory that does not grow with the number of new events.
+  ///   Otherwise, if most events are new, the projections are built from nothing, which is faster.
   package func current(isFrugal: Bool = false) throws(ProjectionError) -> Database {
     guard generations.isWritable else { return try readOnly() }
     generations.tidy()
@@ -75,14 +75,14 @@ package final class Projector {
     return try open()
   }
 
-  /// For a read-only ledger.
+  /// The projections of a read-only ledger.
   private func readOnly() throws(ProjectionError) -> Database {
     if let database = try? atHead() { return database }
     observer.notice("this ledger is read-only: folding into a temporary file")
     return try books(at: reader.head.size)
   }
 
-  /// The projections as they were left, without a look at the log; nil where there are none that fit.
+  /// The projections as they are on disk, without reading the log; nil if none fit.
   package func existing() throws(ProjectionError) -> Database? {
     let found = try generations.withCurrent { path throws(ProjectionError) -> Database? in
       do throws(DatabaseError) {
@@ -96,18 +96,18 @@ package final class Projector {
     return found ?? nil
   }
 
-  /// The projections if they are at the log's head already; else nil.
+  /// The projections if they already are at the log's head; otherwise nil.
   package func atHead() throws(ProjectionError) -> Database? {
     guard let database = try existing(), isUpToDate(try progress(of: database)) else { return nil }
     return database
   }
 
-  /// The generation in use.
+  /// Opens the current generation.
   func open(mode: Database.Mode = .read) throws(ProjectionError) -> Database {
     let opened = try generations.withCurrent { path throws(ProjectionError) in
       do throws(DatabaseError) {
         let database = try Database(path: path, mode: mode)
-        // The first look opens SQLite's own files too: from then on they cannot be taken away.
+        // The first read also opens SQLite's auxiliary files; after that, removing them does no harm.
         _ = try Progress(database)
         return database
       } catch { throw .database(error) }
@@ -121,20 +121,20 @@ package final class Projector {
 
   // MARK: Catching up
 
-  /// How many events one transaction of a catch-up folds, and then those that complete a block.
+  /// How many events one transaction of a catch-up folds, plus the rest of the last block.
   static let batchEvents = 16_384
-  /// The number of new events from which a build from nothing may be faster.
+  /// With at least this many new events, a build from nothing may be faster.
   static let rebuildEvents = 8192
 
-  /// Folds what is new into a generation. Nil where it does not fit the log or this program, or where a
-  /// build from nothing is faster.
+  /// Folds new events into a generation. Nil if it does not fit the log or this program, or if a build from nothing
+  /// is faster.
   private func catchUp(_ path: String, isFrugal: Bool) throws(ProjectionError) -> Database? {
     let database: Database
     var farBehind: Progress?
     do {
       let reading = try Database(path: path, mode: .read)
       guard try Progress.hasVersions(projections, reading) else {
-        // With another history they are not replaced; an error reports it instead.
+        // Projections with another history are not replaced; an error reports them instead.
         if try historyConflict() == nil {
           observer.notice("the projections belong to another version of this program: rebuilding")
         }
@@ -150,7 +150,7 @@ package final class Projector {
       try database.execute("PRAGMA synchronous = NORMAL; PRAGMA cache_size = -16384")
     } catch { throw Self.projectionError(error) }
     if let farBehind {
-      // What does not fit the log is not dropped, even where it would be rebuilt.
+      // Projections that do not fit the log are kept, even if they would be rebuilt.
       try checkHistory(of: farBehind)
       return nil
     }
@@ -162,10 +162,10 @@ package final class Projector {
   private func foldBatch(into database: Database) throws(ProjectionError) {
     do {
       try database.execute("BEGIN IMMEDIATE")
-      // Another process may have folded between the last look and the lock.
+      // Another process may have folded between the last check and the lock.
       let progress = try Progress(database)
       if !isUpToDate(progress) { try checkHistory(of: progress) }
-      // Which may have brought the log's view up to the progress.
+      // The history check may have refreshed the reader up to the progress.
       if !isUpToDate(progress) {
         try fold(into: database, from: progress, isFresh: false, atLeast: Self.batchEvents)
       }
@@ -186,10 +186,10 @@ package final class Projector {
 
   // MARK: Rebuilding
 
-  /// Builds all projections from nothing while the current ones stay in use, catches up with what is appended
-  /// meanwhile, and puts them in use.
+  /// Builds all projections from nothing while the current ones stay in use, catches up with events appended
+  /// meanwhile, and puts the new projections in use.
   ///
-  /// Throws `anotherHistory` where those in use rest on one.
+  /// Throws `anotherHistory` if the current projections have one.
   /// - Parameter acceptsHistory: replaces those too.
   package func rebuild(acceptsHistory: Bool = false) throws(ProjectionError) {
     try replaceGeneration(acceptsHistory: acceptsHistory) { path in
@@ -200,7 +200,7 @@ package final class Projector {
     }
   }
 
-  /// Puts a generation in use once `build` has filled its file; what fails leaves the one in use.
+  /// Puts a generation in use when `build` has filled its file. If anything fails, the current one stays in use.
   func replaceGeneration(
     acceptsHistory: Bool = false, _ build: (String) throws -> Void
   ) throws(ProjectionError) {
@@ -220,8 +220,8 @@ package final class Projector {
     }
   }
 
-  /// Builds all projections at a number of events from nothing, in a file of
-  /// their own that is not put in use. The file must not exist; after a failure it is removed.
+  /// Builds all projections at a number of events from nothing, in a separate file that is not put in use. The file
+  /// must not exist; a failure removes it.
   ///
   /// Throws `ledger` for a position beyond the log's head, and for damage before it.
   package func build(upTo position: Position, at path: String) throws(ProjectionError) {
@@ -243,10 +243,10 @@ package final class Projector {
           cause: "the log holds \(reader.head.size) events"))
   }
 
-  /// So often a build looks for what was appended meanwhile; each time there is far less of it.
+  /// How many times a build checks for events appended meanwhile; each time there are far fewer.
   private static let followCount = 8
 
-  /// - Parameter position: where the fold ends; nil is the head, also what is appended meanwhile.
+  /// - Parameter position: where the fold ends; nil is the head, including events appended meanwhile.
   func fill(_ path: String, upTo position: Position?, writeBehind: WriteBehind? = nil) throws {
     let database = try Database(path: path, mode: .create)
     try database.execute(
@@ -263,11 +263,11 @@ package final class Projector {
     try database.execute(Schema.views + projections.views)
     try database.execute("COMMIT")
     if position == nil { try follow(into: database) }
-    // The mode is stored in the file's header for readers and later catch-ups.
+    // The mode is stored in the file's header, for readers and later catch-ups.
     try database.execute("PRAGMA journal_mode = WAL")
   }
 
-  /// Folds what was appended while a generation was built, so that the one in use gives way to none that is behind.
+  /// Folds events appended during a build, so that the new generation is not behind the one that it replaces.
   func follow(into database: Database) throws {
     for _ in 0..<Self.followCount {
       try reader.refresh()
@@ -282,19 +282,19 @@ package final class Projector {
 
   // MARK: Folding
 
-  /// In a build from nothing, decompression has lower priority than the fold and the thread that writes its
-  /// rows: it is ahead of them anyway.
+  /// During a build from nothing, decompression runs at a lower priority than the fold and the writer thread: it is
+  /// ahead of them anyway.
   private static let inflatingPriority = ThreadPriority.niceness(5)
 
   /// - Parameters:
   ///   - to: the position at which the fold ends; nil is the head.
   ///   - atLeast: stops after the block that reaches this many events; nil continues to the end.
-  ///   - writeBehind: is given the fold's progress.
+  ///   - writeBehind: is notified of the fold's progress.
   func fold(
     into database: Database, from progress: Progress, to end: Position? = nil, isFresh: Bool,
     atLeast: Int? = nil, writeBehind: WriteBehind? = nil
   ) throws(ProjectionError) {
-    // Events of replies that are used again, and of receipts that stay pending, are read apart.
+    // Reads single events: those with reused replies, and those of receipts that stay pending.
     let events = EventReader(reader.directory)
     let fold: EventFold
     do throws(DatabaseError) {
@@ -309,7 +309,7 @@ package final class Projector {
       fold, into: database, from: progress, to: end, atLeast: atLeast, writeBehind: writeBehind)
   }
 
-  /// Folds what follows the progress, and stores the new progress.
+  /// Folds the events after the progress, and stores the new progress.
   /// - Parameters:
   ///   - to: the position at which the fold ends; nil is the head.
   ///   - atLeast: stops after the block that reaches this many events; nil continues to the end.
@@ -320,7 +320,7 @@ package final class Projector {
     let total = end ?? reader.head.size
     var last = progress
     do {
-      // What a commit rests on must not be lost before it. A durable view knows that it is on disk.
+      // Events must not be lost before a commit that depends on them. A durable view contains only synced events.
       try reader.syncTails()
       if progress.position < total {
         let scan: BlockPreparation = { EventScan($0, firstPosition: $1, count: $2) }

@@ -1,19 +1,19 @@
-// Lines of events that are likely to be asked for again, so that no block of the log is inflated for them.
+// Caches lines of events that are likely to be read again, so that no block has to be inflated for them.
 import JSON
 import Ledger
 
-/// Keeps the lines of the newest events, and for longer those with replies and those that were read again, each up
-/// to a number of bytes.
+/// Keeps the lines of the newest events. Keeps lines with replies, and lines that were read again, for longer. Each
+/// group has a limit in bytes.
 final class RecentEvents {
   private static let newestBytesMax = 8 << 20
   private static let keptBytesMax = 32 << 20
   private var lines: [[UInt8]] = []
-  /// Lines before this index are gone.
+  /// Lines before this index were removed.
   private var startIndex = 0
   private var endPosition = 0
   private var sizeBytes = 0
   private var kept: [Int: [UInt8]] = [:]
-  /// The positions of `kept` in order; those before an index are removed.
+  /// The positions of `kept`, in order. Those before `keptStartIndex` were removed.
   private var keptOrder: [Int] = []
   private var keptStartIndex = 0
   private var keptBytes = 0
@@ -35,7 +35,7 @@ final class RecentEvents {
     }
   }
 
-  /// Keeps a line after it is no longer one of the newest.
+  /// Keeps a line after it leaves the newest.
   func keep(_ line: [UInt8], at position: Int) {
     keptBytes += line.count
     if let earlier = kept.updateValue(line, forKey: position) {
@@ -53,14 +53,14 @@ final class RecentEvents {
     }
   }
 
-  /// The line of the event at a position, if it is still here.
+  /// The line of the event at a position; nil if it is no longer kept.
   func line(at position: Int) -> [UInt8]? {
     let index = lines.count - (endPosition - position)
     if position < endPosition, index >= startIndex { return lines[index] }
     return kept[position]
   }
 
-  /// The line of the event at a position, which `read` fetches where it is not here.
+  /// The line of the event at a position; `read` fetches it if it is not kept.
   func line<Failure>(
     at position: Int, _ read: (Int) throws(Failure) -> [UInt8]
   ) throws(Failure) -> [UInt8] {
@@ -75,7 +75,7 @@ final class RecentEvents {
     (startIndex, sizeBytes) = (0, 0)
   }
 
-  /// Forgets all.
+  /// Removes all lines.
   func removeAll() {
     removeNewest()
     kept.removeAll()

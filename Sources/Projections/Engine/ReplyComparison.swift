@@ -1,16 +1,16 @@
-// Replies that are not about their receipt (rule R9, `reply_mismatch`): by what intake found, or found out here.
+// Finds replies that do not belong to their receipt (rule R9, `reply_mismatch`), recorded at intake or detected here.
 import AppStore
 import Base
 import JSON
 import Ledger
 import Revenue
 
-/// Tells which replies do not fit their receipts. Events record what intake found when comparing them. Those of earlier
-/// versions do not, so their receipts are read: only a log with such events pays for that.
+/// Detects replies that do not fit their receipts. Events record what intake found when it compared them. Events of
+/// earlier versions do not, so their receipts are read; only a log with such events has that cost.
 final class ReplyComparison {
   private let catalogue: AppCatalogue
   private let readEvent: EventAccess
-  /// The base64 of the uploads' receipts, once an event without that record was met.
+  /// The base64 of the uploads' receipts, kept once an event without that record was found.
   private var receipts: RecentEvents?
 
   init(_ catalogue: AppCatalogue, _ readEvent: @escaping EventAccess) {
@@ -18,35 +18,35 @@ final class ReplyComparison {
     self.readEvent = readEvent
   }
 
-  /// Keeps an upload's receipt for its verification, where one may be asked for.
+  /// Keeps an upload's receipt for its verification, which may need it.
   func note(_ upload: ReceiptUploadedView, at position: Position) {
     guard let receipts, let receipt = upload.receipt else { return }
     receipts.keep(Array(receipt.raw), at: position)
   }
 
-  /// What speaks against a reply; nil where it fits, or was not believed for another reason.
+  /// Why a reply does not fit; nil if it fits or was rejected for another reason.
   func mismatch(
     of reply: Reply, _ result: ReceiptVerifiedView, ofFamily family: Text, receiptBundle: Text
   ) throws(LedgerError) -> ReplyMismatch? {
     if let found = result.mismatch {
-      // The usual case: no text is created for it.
+      // The usual case, handled without creating a string.
       if found == "none" { return nil }
       return ReplyMismatch(rawValue: String(decoding: found.bytes, as: UTF8.self))
     }
-    // A reply that is taken over was given for the same receipt.
+    // A reused reply was given for the same receipt.
     guard result.outcome == .valid, result.replyOf == nil else { return nil }
     let catalogue = catalogue
     let fitsBundle = ReceiptSubject.fitsBundle(reply) { bundle in
       bundle.equals(receiptBundle) || catalogue.isOfFamily(family, bundle: bundle)
     }
-    // The bundle ids of a family that no event registered are unknown.
+    // The bundle ids of an unregistered family are unknown.
     guard fitsBundle || !catalogue.isRegistered(family) else { return .bundle }
     if reply.rows.isEmpty { return nil }
     let receipt = try receipt(ofUpload: result.upload)
     return ReceiptSubject(receipt).showsOtherTransactions(reply.rows) ? .transactions : nil
   }
 
-  /// The receipt that an upload brought; nil where it can't be read.
+  /// The receipt of an upload; nil if it cannot be read.
   private func receipt(ofUpload position: Position) throws(LedgerError) -> Receipt? {
     let known = receipts ?? RecentEvents()
     receipts = known

@@ -1,6 +1,6 @@
-// The rules over sales and exceptions that lie in a database: what they throw is the database's.
+// Errors of the rules when sales and exceptions are in a database: they are database errors.
 
-/// Runs the rules, which throw what their source of sales and their sink of exceptions threw.
+/// Runs the rules, which throw what their source of sales or their exception sink throws.
 @inline(__always)
 func byRules<Result>(_ body: () throws -> Result) throws(DatabaseError) -> Result {
   do { return try body() } catch let error as DatabaseError { throw error } catch {

@@ -1,15 +1,15 @@
-// A database file for the length of one command, which no crash leaves behind for long.
+// A temporary database file for one command; crashes do not leave it behind for long.
 import Glibc
 import Ledger
 
-/// An empty file in `projections/past`, locked while it is in use and then removed. What a
-/// process that was killed has left there is removed by the next one that needs such a file.
+/// An empty file in `projections/past`, locked while in use and then removed. If a process was killed, the next
+/// process that needs such a file removes what it left.
 final class ScratchFile {
   let path: String
   let file: StorageFile
   private let folder: Folder
   private let name: String
-  /// A folder made for this file alone, where the ledger's own may not be written to.
+  /// A folder made for this file alone, if the ledger's own is not writable.
   private let ownFolder: TemporaryFolder?
 
   /// - Parameter isCancelled: ends the wait for other processes that create such a file.
@@ -30,12 +30,11 @@ final class ScratchFile {
       (folder, name, ownFolder) = (temporary.folder, "0.sqlite", temporary)
     }
     path = "\(folder.path)/\(name)"
-    // Made under the lock, and held before that is given back.
+    // Created under the folder's lock, and locked before that is released.
     file = try Self.create(name, in: folder)
   }
 
-  /// Takes the lock for creating such a file; nil where nothing may be
-  /// written.
+  /// Acquires the lock for creating such a file; nil if nothing may be written.
   private static func lock(
     _ ledger: LedgerDirectory, _ isCancelled: () -> Bool
   ) throws(ProjectionError) -> (folder: Folder, file: StorageFile)? {
@@ -48,7 +47,7 @@ final class ScratchFile {
       throw .ledger(error)
     }
     try waitForLock(file, isCancelled: isCancelled)
-    // A folder that is there already may still refuse new files.
+    // An existing folder may still refuse new files.
     if faccessat(folder.descriptor, ".", W_OK, 0) == 0 { return (folder, file) }
     return nil
   }
@@ -66,7 +65,7 @@ final class ScratchFile {
     _ name: String, in folder: Folder
   ) throws(ProjectionError) -> StorageFile {
     let file = try inLedger { () throws(LedgerError) in try folder.openFile(name, .create) }
-    // Nobody else has seen the file yet, so that the lock is free.
+    // No other process has seen the file yet, so the lock is free.
     guard (try? file.lock()) == true else {
       let failure = failure("locking", "a temporary generation")
       try? folder.unlink(name)
@@ -75,7 +74,7 @@ final class ScratchFile {
     return file
   }
 
-  /// Removes the files that no process locks any more.
+  /// Removes the files that no process has locked.
   private static func removeLeftovers(_ folder: Folder) {
     for name in (try? folder.names()) ?? [] where name.contains(".sqlite") {
       guard let file = try? folder.openFile(name, .readWrite) else { continue }

@@ -5,7 +5,7 @@ package import Ledger
 import Revenue
 
 extension ReplyTrust {
-  /// What a verification by the App Store records of itself.
+  /// What a verification by the App Store records about its source.
   init(_ result: ReceiptVerifiedView) {
     if let host = result.host {
       self = AppleTrust.isHost(host) ? .appStore : .configured
@@ -16,7 +16,7 @@ extension ReplyTrust {
 }
 
 extension TrustDeclared {
-  /// What is not Apple's own, in words that name it; empty where all is.
+  /// The trust that is not Apple's own, in words; empty if all is Apple's.
   package var foreignTrust: [String] {
     var words: [String] = []
     for (endpoint, host) in [("production", productionHost), ("sandbox", sandboxHost)]

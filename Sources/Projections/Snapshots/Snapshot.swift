@@ -1,4 +1,4 @@
-// One snapshot: whether it fits, and how it becomes a database again.
+// One snapshot: checks whether it is usable, and inflates it into a database.
 import Base
 import Glibc
 import Ledger
@@ -9,12 +9,12 @@ package struct Snapshot: Sendable {
   /// The folder of both files.
   let folder: Folder
 
-  /// How people call it: by its number of events.
+  /// The name for users: its number of events.
   package var name: String { "\(header.size)" }
 
-  /// Inflates the database into an empty file, and compares its digest on the way.
+  /// Inflates the database into an empty file and checks its digest.
   ///
-  /// Throws `snapshot` where the file is not the one that the header describes.
+  /// Throws `snapshot` if the file is not the one that the header describes.
   func inflate(to path: String, isCancelled: () -> Bool) throws(ProjectionError) {
     guard let source = try? folder.openDescriptor(header.file, .readOnly) else {
       throw .snapshot(name: name, cause: "its file cannot be opened")
@@ -30,7 +30,7 @@ package struct Snapshot: Sendable {
     try SnapshotInflater(self, source: source, target: target).run(isCancelled: isCancelled)
   }
 
-  /// Reads all of the file; returns why it is not the one that the header describes, nil where it is.
+  /// Reads the whole file. Returns why it is not the one that the header describes; nil if it is.
   fileprivate func damagedFile(isCancelled: () -> Bool) throws(ProjectionError) -> String? {
     guard let file = try? folder.openFile(header.file, .readOnly) else {
       return "its file cannot be opened"
@@ -51,7 +51,7 @@ package struct Snapshot: Sendable {
     }
   }
 
-  /// Whether the file has the length in its header; checking more requires reading it.
+  /// Compares the file's length with its header; checking more requires reading it. Nil if it fits.
   var unfitFile: String? {
     let status: FileStatus?
     do throws(LedgerError) { status = try folder.status(header.file) } catch {
@@ -65,7 +65,7 @@ package struct Snapshot: Sendable {
 }
 
 extension Projector {
-  /// Why a snapshot can't be used, as far as its header and the log show it; nil where it can.
+  /// Why a snapshot cannot be used, as far as its header and the log show; nil if it can.
   package func unfitness(of snapshot: Snapshot) -> String? {
     let header = snapshot.header
     let identity = reader.directory.identity
@@ -89,10 +89,10 @@ extension Projector {
     return snapshot.unfitFile
   }
 
-  /// The event that vouches for a snapshot. It names what the file must hold by a digest: who can write to the
-  /// folder, but not append to the log, can make no other file pass.
+  /// The event that vouches for a snapshot. It contains a digest of the snapshot's content: someone who can write to
+  /// the folder, but not append to the log, cannot substitute another file.
   ///
-  /// Throws `snapshot` where the log has none.
+  /// Throws `snapshot` if the log has no such event.
   func voucher(of snapshot: Snapshot) throws(ProjectionError) -> SnapshotCreated {
     let position = snapshot.header.event
     func refusal(_ cause: String) -> ProjectionError {
@@ -100,7 +100,7 @@ extension Projector {
     }
     let line: [UInt8]?
     do throws(LedgerError) {
-      // Another process may have appended it since the log was looked at.
+      // Another process may have appended it since the reader read the head.
       if position >= reader.head.size { try reader.refresh() }
       line = position < reader.head.size ? try reader.event(at: position) : nil
     } catch { throw .ledger(error) }
@@ -122,23 +122,24 @@ extension Projector {
     return created
   }
 
-  /// The same with a look at each byte of its file; what it holds is not inflated, which takes no room.
+  /// The same, and reads every byte of its file. Does not inflate the content, so it needs no space.
   package func unfitnessOfBytes(of snapshot: Snapshot) throws(ProjectionError) -> String? {
     if let cause = unfitness(of: snapshot) { return cause }
     return try snapshot.damagedFile(isCancelled: observer.isCancelled)
   }
 
-  /// Reads all of a snapshot, as a restore would, has SQLite check every page, and compares its rows with the event
+  /// Reads a whole snapshot as a restore would, has SQLite check every page, and compares its rows with the event
   /// that vouches for them.
-  /// - Returns: why it can't be used, nil where it can.
+  /// - Returns: why it cannot be used; nil if it can.
   ///
-  /// Throws where that can't be told, such as for want of space.
+  /// Throws if that cannot be determined, for example because the disk is full.
   package func verify(_ snapshot: Snapshot) throws(ProjectionError) -> String? {
     try verify(snapshot) { _ in nil }
   }
 
-  /// The same for all snapshots, whose rows are compared with what the log gives: it is folded from nothing, once.
-  /// - Returns: each snapshot, with why it can't be used, or is not what the log gives; nil where it is.
+  /// The same for all snapshots. Also compares their rows with what the log gives, which is folded once, from
+  /// nothing.
+  /// - Returns: each snapshot, with why it cannot be used or how it differs from the log; nil if it is good.
   package func prove() throws(ProjectionError) -> [(snapshot: Snapshot, problem: String?)] {
     var scratch: ScratchFile?
     var result: [(snapshot: Snapshot, problem: String?)] = []
@@ -165,14 +166,14 @@ extension Projector {
     return result
   }
 
-  /// - Parameter compare: given the database of a snapshot that is whole; returns what is wrong with it.
+  /// - Parameter compare: receives the database of an intact snapshot; returns what is wrong with it.
   private func verify(
     _ snapshot: Snapshot, _ compare: (Database) throws -> String?
   ) throws(ProjectionError) -> String? {
     if let cause = unfitness(of: snapshot) { return cause }
     do {
       let scratch = try newScratch()
-      // The file goes with `scratch`.
+      // `scratch` removes the file.
       defer { withExtendedLifetime(scratch) {} }
       try fill(scratch.path, from: snapshot, to: snapshot.header.size)
       let database = try Database(path: scratch.path, mode: .read)

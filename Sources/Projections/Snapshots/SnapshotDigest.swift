@@ -1,15 +1,15 @@
-// What a snapshot's event names its content by: a digest of all rows, concealed by a salt.
+// The content digest in a snapshot's event: a digest of all rows, hidden by a salt.
 import Base
 import Ledger
 
-/// 32 random bytes that only the snapshot's header has: without them one cannot test whether an event's digest is
-/// that of some content.
+/// 32 random bytes that only the snapshot's header holds. Without them, no one can test whether an event's digest
+/// matches a guessed content.
 struct SnapshotSalt {
   private static let byteCount = 32
 
   let bytes: [UInt8]
 
-  /// Draws one.
+  /// Creates a random salt.
   init() {
     var generator = SystemRandomNumberGenerator()
     bytes = (0..<Self.byteCount).map { _ in generator.next() }
@@ -28,8 +28,8 @@ struct SnapshotSalt {
 }
 
 extension Projector {
-  /// The digest of every row of every table but those with the database's progress: the tables by name, the
-  /// rows in the order of their keys. It is the same for equal rows, in whatever order they were written.
+  /// The digest of every row of every table except those with the database's progress. Tables are ordered by name,
+  /// rows by key. Equal rows give the same digest, whatever order they were written in.
   func contentDigest(of database: Database) throws(ProjectionError) -> SHA256Digest {
     do throws(DatabaseError) {
       return try database.interruptible(by: observer.isCancelled) { () throws(DatabaseError) in
@@ -63,7 +63,7 @@ private struct ContentDigest {
     }
     let rows = try database.prepare(
       "SELECT \(list(columns.names)) FROM \(TableComparison.quoted(name)) ORDER BY \(list(keys))")
-    // A name ends with a byte that none holds, the list of columns with an empty name.
+    // A zero byte, which no name contains, ends each name; an empty name ends the list of columns.
     for text in [name] + columns.names + [""] { buffer += Array(text.utf8) + [0] }
     let columnCount = Int32(columns.names.count)
     var rowCount: UInt64 = 0

@@ -6,31 +6,31 @@ package import Ledger
 /// The header of a snapshot.
 package struct SnapshotHeader: Sendable {
   static let version = 2
-  /// The largest header that is read.
+  /// The largest header that is read, in bytes.
   static let byteCountMax = 64 << 10
-  /// How large a database may be that a header promises: far more than SQLite can hold in pages of 8 KiB.
+  /// The largest database size that a header may state: far more than SQLite can hold in pages of 8 KiB.
   private static let databaseByteCountMax: Int64 = 1 << 46
 
   package let origin: String
   package let ledgerID: String
   /// How many events the database has folded.
   package let size: Int
-  /// The tree of these events.
+  /// The Merkle tree of these events.
   package let frontier: Frontier
-  /// The time of the last one in epoch milliseconds; nil where there is none.
+  /// The time of the last event in epoch milliseconds; nil if there is none.
   package let lastEventAtMs: Int64?
-  /// When the snapshot was made, in epoch milliseconds.
+  /// When the snapshot was created, in epoch milliseconds.
   package let createdAtMs: Int64
-  /// The versions of the projections in it.
+  /// The versions of its projections.
   package let projectionVersions: [(name: String, version: Int)]
-  /// The digests of their definitions by name; empty in a header of the time before there were any.
+  /// The digests of their definitions by name; empty in older headers, which have none.
   private let definitions: [String: String]
   package let databaseByteCount: Int
   /// The compressed file: its name in the same folder, its length and its SHA-256.
   package let file: String
   package let byteCount: Int
   package let sha256: SHA256Digest
-  /// What keeps the event that vouches for the snapshot from telling what it holds.
+  /// Keeps the event that vouches for the snapshot from revealing the content.
   let salt: SnapshotSalt
   /// The position of that event.
   package let event: Position
@@ -106,10 +106,10 @@ package struct SnapshotHeader: Sendable {
 
   // MARK: Reading
 
-  /// Why some bytes are no header.
+  /// Why some bytes are not a header.
   struct Refusal: Error {
     let cause: String
-    /// Whether the system failed to read them, so that they may be a header all the same.
+    /// Whether the system failed to read the bytes, so that they may still be a valid header.
     var isOfSystem = false
   }
 
@@ -181,8 +181,8 @@ package struct SnapshotHeader: Sendable {
 
   // MARK: Names
 
-  /// The names that the compressed database may have: how many events, in 20 digits. The second is for one that
-  /// takes the place of another, which is usable until the new header is in place.
+  /// The possible names of the compressed database: the number of events in 20 digits. The second name is for a
+  /// replacement; the first file stays usable until the new header is in place.
   static func fileNames(size: Int) -> [String] {
     [".sqlite.gz", ".2.sqlite.gz"].map { baseName(size: size) + $0 }
   }
@@ -195,7 +195,7 @@ package struct SnapshotHeader: Sendable {
 
   // MARK: Fitness
 
-  /// Whether an event is the one that vouches for a snapshot with this header, and for the file that it names.
+  /// Whether an event vouches for a snapshot with this header and for the file that it names.
   func isVouchedFor(by created: SnapshotCreated) -> Bool {
     created.size == size && created.root == root
       && created.projections.elementsEqual(projectionVersions) {
@@ -203,7 +203,7 @@ package struct SnapshotHeader: Sendable {
       } && created.fileSHA256 == salt.conceal(sha256)
   }
 
-  /// What is of another version than these, in words; empty where nothing is.
+  /// The projections whose version or definition differs from these, in words; empty if none does.
   func versionDifferences(from projections: [ProjectionIdentity]) -> [String] {
     let stored = Dictionary(
       projectionVersions.map { ($0.name, $0.version) }, uniquingKeysWith: { first, _ in first })

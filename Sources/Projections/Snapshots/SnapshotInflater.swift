@@ -3,9 +3,9 @@ import Base
 import Glibc
 import Ledger
 
-/// One run over a snapshot's file.
+/// Reads and inflates a snapshot's file once.
 final class SnapshotInflater {
-  /// Whole members, and where what they hold belongs.
+  /// Whole members, and the offset of their content.
   private struct Slab: Sendable {
     let bytes: [UInt8]
     let offset: Int
@@ -36,7 +36,7 @@ final class SnapshotInflater {
     .snapshot(name: snapshot.name, cause: "its file is damaged")
   }
 
-  /// Reads the file to its end; whatever was written is of no use where this throws.
+  /// Reads the whole file. If it throws, discard whatever was written.
   func run(isCancelled: () -> Bool) throws(ProjectionError) {
     var threads: [WorkerThread] = []
     var started: LedgerError?

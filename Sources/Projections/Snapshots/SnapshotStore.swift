@@ -1,16 +1,16 @@
-// The snapshots of a ledger: which there are, making one, removing old ones.
+// The snapshots of a ledger: listing, creating and removing them.
 import Base
 package import Ledger
 
 /// The content of the folder `snapshots`.
 package struct SnapshotStore {
-  /// A header that can't be read, by its file's name.
+  /// A header that cannot be read, by its file's name.
   package struct Unreadable: Sendable {
     package let file: String
     package let cause: String
-    /// Whether the system failed to read it, so that it may be good.
+    /// Whether the system failed to read it, so that it may be valid.
     let isOfSystem: Bool
-    /// Its number of events by the file's name; nil where the name has none.
+    /// The number of events in the file's name; nil if the name has none.
     package let size: Int?
 
     init(file: String, _ refusal: SnapshotHeader.Refusal) {
@@ -20,7 +20,7 @@ package struct SnapshotStore {
       }
     }
 
-    /// How people call it.
+    /// The name for users.
     package var name: String { size.map { "\($0)" } ?? file }
   }
 
@@ -30,10 +30,11 @@ package struct SnapshotStore {
   package private(set) var snapshots: [Snapshot] = []
   package private(set) var unreadable: [Unreadable] = []
 
-  /// Looks what is there. A folder that is missing holds nothing.
+  /// Lists the folder. A missing folder counts as empty.
   package init(_ ledger: LedgerDirectory) {
     self.ledger = ledger
-    // One that may not be used is refused when the ledger is opened, and where something is made in it.
+    // A folder that must not be used is refused when the ledger is opened and when something is created in the
+    // folder.
     guard let folder = (try? ledger.folderIfPresent(Self.folderName)) ?? nil else { return }
     list((try? folder.names()) ?? [], in: folder)
   }
@@ -50,7 +51,7 @@ package struct SnapshotStore {
     }
   }
 
-  /// The snapshot at exactly one number of events.
+  /// The store with only the snapshot at exactly this size.
   package func only(_ size: Int) -> SnapshotStore {
     var store = self
     store.snapshots = snapshots.filter { $0.header.size == size }
@@ -79,7 +80,7 @@ package struct SnapshotStore {
 
   // MARK: Writing
 
-  /// Work on one file, whose errors say what was being done.
+  /// Runs work on one file; its errors name the operation.
   private static func attempt<Result>(
     _ operation: String, _ name: String, _ body: () throws(LedgerError) -> Result
   ) throws(ProjectionError) -> Result {
@@ -101,10 +102,10 @@ package struct SnapshotStore {
     }
   }
 
-  /// Saves a database that is not changing. A snapshot at the same position is replaced, and can be used until then.
+  /// Saves a database that is not changing. Replaces a snapshot at the same position, which stays usable until then.
   /// - Parameters:
   ///   - content: the digest of its rows.
-  ///   - append: makes the event that vouches for the snapshot durable, and returns its position. Where it throws no
+  ///   - append: makes the event that vouches for the snapshot durable and returns its position. If it throws, no
   ///     snapshot is created.
   func save(
     _ database: StorageFile, _ progress: Progress, _ projections: [ProjectionIdentity],
@@ -138,7 +139,7 @@ package struct SnapshotStore {
         return 0
       }
       try inLedger { () throws(LedgerError) in
-        // Without a header that names it the file is never read.
+        // The file is never read unless a header names it.
         try folder.rename(Self.buildingName(file), to: file, of: written.file)
         do throws(LedgerError) {
           try folder.sync()
@@ -155,7 +156,7 @@ package struct SnapshotStore {
     }
   }
 
-  /// The name of a file that is still being made.
+  /// The name of a file that is still being written.
   private static func buildingName(_ name: String) -> String { name + ".building" }
 
   private typealias Sink = (UnsafeRawBufferPointer) throws(ProjectionError) -> Void
@@ -163,7 +164,7 @@ package struct SnapshotStore {
     file: StorageFile, inputByteCount: Int, byteCount: Int, sha256: SHA256Digest
   )
 
-  /// Writes a file under its name for builders, and forces it to disk.
+  /// Writes a file under its temporary name and syncs it.
   private func write(
     _ name: String, in folder: Folder, _ body: (Sink) throws(ProjectionError) -> Int
   ) throws(ProjectionError) -> Written {
@@ -179,19 +180,20 @@ package struct SnapshotStore {
       hasher.update(bytes)
       byteCount += bytes.count
     }
-    // The event that vouches for the file comes between its sync and its name: `Folder.putInPlace` has no such pause.
+    // The event that vouches for the file comes between its sync and its rename; `Folder.putInPlace` has no such
+    // pause.
     try Self.attempt("syncing", "snapshots/\(name)") { () throws(LedgerError) in
       try file.syncData()
     }
     return (file, inputByteCount, byteCount, hasher.finish())
   }
 
-  /// Compresses a file; returns its length.
+  /// Compresses a file and returns its compressed length.
   private static func compress(
     _ database: StorageFile, _ isCancelled: () -> Bool, _ sink: Sink
   ) throws(ProjectionError) -> Int {
     let compressor: BlockedGzipCompressor
-    // A snapshot is read in a hurry: the fastest level gives two thirds of what the slowest does.
+    // Restores should be fast: the fastest level gives two thirds of the slowest level's compression.
     do throws(LedgerError) { compressor = try BlockedGzipCompressor(level: 1) } catch {
       throw .ledger(error)
     }
@@ -233,9 +235,9 @@ package struct SnapshotStore {
 
   // MARK: Removing
 
-  /// Removes all that `choose` does not keep: other snapshots, headers that can't be read, what interrupted work
-  /// left. Returns the names of the removed snapshots and of those kept.
-  /// - Parameter choose: is given all snapshots, by size; none comes meanwhile.
+  /// Removes everything that `choose` does not keep: other snapshots, unreadable headers, and what interrupted work
+  /// left. Returns the names of the removed and of the kept snapshots.
+  /// - Parameter choose: receives all snapshots, by size; none is added meanwhile.
   package func prune(
     isCancelled: () -> Bool = { false },
     keeping choose: ([Snapshot]) throws(ProjectionError) -> [Snapshot]
@@ -245,11 +247,11 @@ package struct SnapshotStore {
     }
     guard isThere else { return ([], []) }
     return try withLock(isCancelled: isCancelled) { (folder) throws(ProjectionError) in
-      // What was there before the wait for the lock may have been replaced.
+      // Snapshots found before the wait for the lock may have been replaced.
       let found = try inLedger { () throws(LedgerError) in try folder.names() }
       var store = self
       store.list(found, in: folder)
-      // What can't be read now is not taken for damaged.
+      // A header that cannot be read now is not treated as damaged.
       if let unread = store.unreadable.first(where: \.isOfSystem) {
         throw .file(
           operation: "reading", name: "\(Self.folderName)/\(unread.file)", cause: unread.cause)
@@ -281,10 +283,9 @@ extension Projector {
   /// The snapshots of the ledger.
   package var snapshots: SnapshotStore { SnapshotStore(reader.directory) }
 
-  /// Saves the projections as they are once they are caught up, or as they were when the log had so many
-  /// events.
-  /// - Parameter append: makes the event that vouches for the snapshot durable, and returns its position. Where it
-  ///   throws no snapshot is created.
+  /// Saves the projections after catching up, or as they were at `size` events.
+  /// - Parameter append: makes the event that vouches for the snapshot durable and returns its position. If it
+  ///   throws, no snapshot is created.
   package func createSnapshot(
     at size: Int? = nil, append: (EventDraft) throws -> Position
   ) throws(ProjectionError) -> Snapshot {
@@ -300,14 +301,14 @@ extension Projector {
         throw DatabaseError(inconsistency: "the database \(damage)")
       }
       let progress = try Progress(database)
-      // A server may have folded on since the log was looked at.
+      // A server may have folded more since the reader read the head.
       if progress.position > reader.head.size { try reader.refresh() }
       guard progress.position <= reader.head.size,
         try reader.frontier(at: progress.position) == progress.frontier
       else {
         throw ProjectionError.inconsistent("their history differs from the log's")
       }
-      // What is saved must not outlive the events that it rests on.
+      // A snapshot must not outlive the events that it depends on.
       try reader.syncTails()
       return try snapshots.save(
         scratch.file, progress, projections.identities,
