@@ -2,9 +2,9 @@
 package import Base
 import Glibc
 
-/// Why an operation on a ledger failed. Never holds event data, receipts, tokens or identifiers.
+/// Why an operation on a ledger failed. Never contains event data, receipts, tokens or identifiers.
 package struct LedgerError: Error, Sendable, Equatable, CustomStringConvertible {
-  /// The class of failure, which decides the exit code.
+  /// The class of failure, which determines the exit code.
   package enum Kind: Sendable, Equatable {
     /// There is no ledger at the path given.
     case noLedger
@@ -12,11 +12,11 @@ package struct LedgerError: Error, Sendable, Equatable, CustomStringConvertible 
     case locked
     /// The ledger was made by a newer program.
     case newerFormat
-    /// The log is damaged where a crash can't have damaged it.
+    /// The log is damaged in a way that a crash cannot cause.
     case corruption
-    /// The system refused: a full disk, a missing permission, a failed sync.
+    /// The system refused a call: a full disk, a missing permission, a failed sync.
     case inputOutput
-    /// The caller asked for what can't be: an oversized event, a position beyond the end.
+    /// The caller requested something impossible: an oversized event, a position beyond the end.
     case invalidInput
     /// The writer was closed.
     case closed
@@ -30,7 +30,7 @@ package struct LedgerError: Error, Sendable, Equatable, CustomStringConvertible 
     case unreadable
     /// Bytes do not match their checksum or break the format.
     case corrupt
-    /// Bytes are consistent with themselves, but not with their neighbours or the tree.
+    /// The bytes are consistent in themselves, but not with neighbouring parts or the tree.
     case tampered
   }
 
@@ -40,9 +40,9 @@ package struct LedgerError: Error, Sendable, Equatable, CustomStringConvertible 
     package let verdict: Verdict
     /// The damaged file's path inside the ledger, or the file that should have existed.
     package let file: String
-    /// The block's ordinal in its segment, from 0; nil where no block is concerned.
+    /// The block's ordinal in its segment, from 0; nil if no block is affected.
     package let block: Int?
-    /// The first position that is not whole.
+    /// The first position that is not intact.
     package let position: Position?
 
     package init(verdict: Verdict, file: String, block: Int? = nil, position: Position?) {
@@ -63,9 +63,9 @@ package struct LedgerError: Error, Sendable, Equatable, CustomStringConvertible 
   package let cause: String
   /// Where the damage lies; set if and only if `kind` is `corruption`.
   package let damage: Damage?
-  /// The value of `errno`; 0 where it was not the system that refused.
+  /// The value of `errno`; 0 if the failure is not a system error.
   package let code: Int32
-  /// Whether the device failed (`EIO`): what it holds of the file is not known then.
+  /// Whether the device failed (`EIO`): the file's content on disk is then unknown.
   package var isOfDevice: Bool { code == EIO }
 
   package init(
@@ -91,7 +91,7 @@ package struct LedgerError: Error, Sendable, Equatable, CustomStringConvertible 
     code = 0
   }
 
-  /// The process exit code that this failure means.
+  /// The process exit code for this failure.
   package var exitCode: Int32 {
     switch kind {
     case .noLedger: 10
@@ -109,7 +109,7 @@ package struct LedgerError: Error, Sendable, Equatable, CustomStringConvertible 
 }
 
 extension WorkerThread {
-  /// Starts a thread; a refusal is the ledger's error.
+  /// Starts a thread; reports a refusal as a ledger error.
   package static func start(
     _ priority: ThreadPriority = .usual, _ run: sending @escaping () -> Void
   ) throws(LedgerError) -> WorkerThread {

@@ -1,14 +1,14 @@
-// A reusable run of raw bytes: what lines, frames and members are encoded into.
+// A reusable byte buffer into which lines, frames and members are encoded.
 import Base
 import Glibc
 
-/// A growable run of bytes on the heap, never zeroed and never shrunk.
+/// A growable buffer on the heap. It is never zeroed, and it shrinks only on request.
 ///
-/// Sendable only because ownership is handed from thread to thread under a lock, never shared.
+/// Sendable because threads pass it on under a lock and never share it.
 package final class ByteBuffer: @unchecked Sendable {
   private(set) var base: UnsafeMutableRawPointer
   private(set) var capacity: Int
-  /// How many bytes are in use.
+  /// The number of bytes in use.
   package var count = 0
 
   package init(capacity: Int = 4096) {
@@ -21,7 +21,7 @@ package final class ByteBuffer: @unchecked Sendable {
   /// The bytes in use; valid until the buffer changes.
   package var bytes: UnsafeRawBufferPointer { .init(start: base, count: count) }
 
-  /// Everything that is allocated, for a reader to fill.
+  /// All allocated bytes, for a reader to fill.
   var storage: UnsafeMutableRawBufferPointer { .init(start: base, count: capacity) }
 
   /// Reserves capacity for a number of bytes beyond those in use.
@@ -36,7 +36,7 @@ package final class ByteBuffer: @unchecked Sendable {
     capacity = newCapacity
   }
 
-  /// Lets go of what one large use made it grow to; the content is lost.
+  /// Frees memory after one large use; the content is lost.
   func shrink() {
     base.deallocate()
     capacity = 64 << 10
@@ -75,14 +75,14 @@ package final class ByteBuffer: @unchecked Sendable {
     withUnsafeBytes(of: value.littleEndian) { append($0) }
   }
 
-  /// Appends a time as events carry it.
+  /// Appends a time in the form that events use.
   func append(fixedTimestampMs ms: Int64) {
     reserve(Timestamp.fixedByteCount)
     Timestamp.writeFixed(ms: ms, to: base + count)
     count += Timestamp.fixedByteCount
   }
 
-  /// Appends the decimal digits of a number that is not negative.
+  /// Appends a non-negative number in decimal digits.
   func appendDecimal(_ value: Int) {
     reserve(20)
     var rest = UInt(value)

@@ -5,7 +5,7 @@ import Base
 enum SaltText {
   static let byteCount = 16
   static let characterCount = 24
-  /// What base64 wants as room to decode into.
+  /// The buffer size that base64 needs for decoding.
   private static let roomByteCount = 18
 
   static func append(_ salt: UnsafeRawBufferPointer, to buffer: ByteBuffer) {
@@ -18,7 +18,8 @@ enum SaltText {
     buffer.count += characterCount
   }
 
-  /// Lends the 16 bytes of a text; nil, and no call, unless the text is canonical.
+  /// Decodes a text and passes the 16 bytes to a closure. If the text is not canonical, returns nil without calling
+  /// it.
   static func withDecoded<Result>(
     _ text: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Result
   ) -> Result? {

@@ -1,18 +1,18 @@
-// Checkpoints (C2SP tlog-checkpoint): a ledger's signed head.
+// Checkpoints (C2SP tlog-checkpoint): signed heads of a ledger.
 package import Base
 
-/// The head of a ledger as in a checkpoint's text.
+/// A ledger's head, as written in a checkpoint.
 package struct Checkpoint: Sendable, Equatable {
   /// The ledger's origin.
   package let origin: String
-  /// How many events there are.
+  /// The number of events.
   package let size: Int
   /// The tree's root.
   package let root: SHA256Digest
-  /// The whole note, byte for byte.
+  /// The whole note, unchanged.
   package let bytes: [UInt8]
 
-  /// Reads a checkpoint that one of these keys has signed, under its own origin.
+  /// Reads a checkpoint that one of these keys signed under the checkpoint's origin.
   package init(_ bytes: [UInt8], keys: [VerifierKey]) throws(ProofError) {
     let note = try SignedNote(bytes)
     let signers = try note.signers(among: keys)
@@ -22,7 +22,7 @@ package struct Checkpoint: Sendable, Equatable {
     else { throw ProofError("checkpoint", "it is not signed by a key of its origin") }
   }
 
-  /// Reads a checkpoint and believes it: its signatures are not looked at.
+  /// Reads a checkpoint without checking its signatures.
   package init(unverified bytes: [UInt8]) throws(ProofError) {
     try self.init(try SignedNote(bytes), bytes)
   }
@@ -46,7 +46,7 @@ package struct Checkpoint: Sendable, Equatable {
     "\(origin)\n\(size)\n\(Base64.text(root.bytes))\n"
   }
 
-  /// A decimal number without sign and leading zeros, within the range of positions.
+  /// A decimal number without a sign or leading zeros, within the range of positions.
   static func decimal(_ digits: ArraySlice<UInt8>) -> Int? {
     digits.withUnsafeBytes { bytes in
       var scanner = ByteScanner(bytes)

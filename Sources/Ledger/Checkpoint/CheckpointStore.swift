@@ -1,4 +1,4 @@
-// The checkpoints that a ledger keeps: every head that was ever signed.
+// The checkpoints that a ledger keeps: every head that was signed.
 import Base
 
 /// The folder `checkpoints/` of a ledger.
@@ -18,16 +18,16 @@ package struct CheckpointStore {
     "\(directoryName)/\(Format.padded(size))\(suffix)"
   }
 
-  /// The sizes of the heads that were signed, ascending.
+  /// The sizes of the signed heads, ascending.
   package func sizes() throws(LedgerError) -> [Int] {
     let names = try directory.folderIfPresent(Self.directoryName)?.names() ?? []
     return names.filter { $0.hasSuffix(Self.suffix) }
       .compactMap { Format.position($0.dropLast(Self.suffix.count)) }.sorted()
   }
 
-  /// A kept checkpoint; nil where none of this size was kept.
+  /// A kept checkpoint; nil if none of this size exists.
   ///
-  /// Throws `corruption` where its signature, its origin or its size is not what it must be.
+  /// Throws `corruption` if its signature, origin or size is wrong.
   package func checkpoint(size: Int) throws(LedgerError) -> Checkpoint? {
     let name = Self.fileName(size: size)
     guard let bytes = try directory.readSmallFile(name) else { return nil }
@@ -47,13 +47,14 @@ package struct CheckpointStore {
     return checkpoint
   }
 
-  /// Signs the head of a log and keeps it. A head that was signed before is given out again.
+  /// Signs the head of a log and keeps the checkpoint. If this head was signed before, returns the existing
+  /// checkpoint.
   ///
-  /// Throws `invalidInput` where there is no key, `corruption` where the log does not extend, or
-  /// lie before, what was signed last: two heads that contradict each other are never signed.
-  /// - Parameter size: how many events; nil is all.
+  /// Throws `invalidInput` if there is no key. Throws `corruption` if the log neither extends the last signed head
+  /// nor is a prefix of it: two contradicting heads are never signed.
+  /// - Parameter size: the number of events; nil means all.
   package func sign(_ reader: LogReader, size: Int? = nil) throws(LedgerError) -> Checkpoint {
-    // What is signed must not be lost: a signed head can't be taken back.
+    // Signed events must not be lost: a signed head cannot be withdrawn.
     let reader = reader.view == .durable ? reader : try LogReader(directory, .durable)
     if let damage = reader.damage { throw damage }
     guard try keys.signingKey() != nil else {
@@ -81,7 +82,7 @@ package struct CheckpointStore {
     }
   }
 
-  /// Throws `corruption` where a log does not extend what was signed last.
+  /// Throws `corruption` if a log does not extend the last signed head.
   package func check(_ reader: LogReader) throws(LedgerError) {
     let head = reader.head
     if let last = try sizes().last {
@@ -90,10 +91,9 @@ package struct CheckpointStore {
     try SignedHeads(of: directory)?.check(reader, operation: "sign checkpoint")
   }
 
-  // MARK: What is remembered
+  // MARK: Recorded heads
 
-  /// Notes a checkpoint that was made, and those that an earlier version of this program, or a run that was
-  /// interrupted, has not noted.
+  /// Records a new checkpoint, and those that an older program version or an interrupted run did not record.
   private func remember(
     _ checkpoint: Checkpoint, _ kept: [Int], _ remembered: SignedHeads?
   ) throws(LedgerError) {
@@ -107,11 +107,11 @@ package struct CheckpointStore {
     if heads != remembered { try heads.write(to: directory) }
   }
 
-  /// What is remembered of the checkpoints, apart from them.
+  /// What the file `heads` records of the checkpoints.
   package func signedHeads() throws(LedgerError) -> SignedHeads? { try SignedHeads(of: directory) }
 
-  /// Why what is remembered does not agree with a log and the checkpoints that are kept; nil where it does. A file that
-  /// can't be read does not.
+  /// Why the recorded heads do not agree with a log and the kept checkpoints; nil if they agree. An unreadable file
+  /// does not agree.
   package func disagreement(
     of heads: SignedHeads, _ reader: LogReader
   ) throws(LedgerError) -> String? {
@@ -126,9 +126,9 @@ package struct CheckpointStore {
     return nil
   }
 
-  /// Forgets what was remembered, and remembers what is kept: the count, and the newest checkpoint that the log extends.
+  /// Replaces the recorded heads by what is kept: the number of checkpoints, and the newest one that the log extends.
   package func forgetHeads(_ reader: LogReader) throws(LedgerError) {
-    // The lock is in the folder of the keys, which the ledger may not have.
+    // The lock is in the key folder, which a ledger need not have.
     try directory.makePrivateDirectory(KeyStore.directoryName)
     try keys.withLock { () throws(LedgerError) in
       let kept = try sizes()
@@ -168,7 +168,7 @@ package struct CheckpointStore {
     }
   }
 
-  /// Proves that the head to be signed and the last signed one are of one history.
+  /// Proves that the head to be signed and the last signed head belong to one history.
   private func check(
     last: Int, size: Int, root: SHA256Digest, _ reader: LogReader
   ) throws(LedgerError) {

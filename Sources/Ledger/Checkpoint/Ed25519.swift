@@ -6,7 +6,7 @@ enum Ed25519 {
   static let keyByteCount = 32
   static let signatureByteCount = 64
 
-  /// The public key of a seed of 32 bytes; nil for any other size.
+  /// The public key of a 32-byte seed; nil for any other size.
   static func publicKey(seed: [UInt8]) -> [UInt8]? {
     guard let key = privateKey(seed) else { return nil }
     defer { EVP_PKEY_free(key) }
@@ -17,7 +17,7 @@ enum Ed25519 {
     return bytes
   }
 
-  /// The signature of 64 bytes; nil for a seed of another size, or where libcrypto is out of memory.
+  /// The 64-byte signature; nil if the seed has another size or libcrypto is out of memory.
   static func sign(_ message: [UInt8], seed: [UInt8]) -> [UInt8]? {
     guard let key = privateKey(seed) else { return nil }
     defer { EVP_PKEY_free(key) }
@@ -32,7 +32,7 @@ enum Ed25519 {
     return signature
   }
 
-  /// Whether the signature is that of the message by the key; false for whatever has a wrong size.
+  /// Whether the key signed the message; false if anything has the wrong size.
   static func verify(_ signature: [UInt8], of message: [UInt8], publicKey: [UInt8]) -> Bool {
     guard signature.count == signatureByteCount, publicKey.count == keyByteCount,
       let key = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nil, publicKey, publicKey.count)
@@ -40,7 +40,7 @@ enum Ed25519 {
     defer { EVP_PKEY_free(key) }
     guard let context = EVP_MD_CTX_new() else { return false }
     defer { EVP_MD_CTX_free(context) }
-    // A refused signature leaves its reason in libcrypto's error queue, which is not read.
+    // libcrypto puts the reason for a rejected signature into its error queue, which is not read.
     defer { ERR_clear_error() }
     return EVP_DigestVerifyInit(context, nil, nil, nil, key) == 1
       && EVP_DigestVerify(context, signature, signature.count, message, message.count) == 1

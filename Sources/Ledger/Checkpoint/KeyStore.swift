@@ -1,7 +1,7 @@
-// The keys of a ledger: private ones in keys/, public ones in ledger.json.
+// The keys of a ledger: private keys in keys/, public keys in ledger.json.
 import Glibc
 
-/// Makes and finds the keys that sign a ledger's checkpoints.
+/// Creates and finds the keys that sign a ledger's checkpoints.
 package struct KeyStore {
   static let directoryName = "keys"
   private static let suffix = ".key"
@@ -28,18 +28,18 @@ package struct KeyStore {
     return keys
   }
 
-  /// Whether the private key that belongs to a public one lies in the ledger.
+  /// Whether the ledger has the private key for a public key.
   package func hasPrivateKey(_ key: VerifierKey) throws(LedgerError) -> Bool {
     try directory.statusIfPresent(Self.fileName(key)) != nil
   }
 
-  /// Makes a key that signs from now on, durably: first its file, then its entry in `ledger.json`.
+  /// Creates a key that signs from now on, durably: first its file, then its entry in `ledger.json`.
   ///
-  /// Throws `invalidInput` where there is a signing key and no further one was asked for.
+  /// Throws `invalidInput` if there is a signing key already and the caller did not request another.
   package func create(isFurther: Bool) throws(LedgerError) -> VerifierKey {
     try directory.makePrivateDirectory(Self.directoryName)
     return try withLock { () throws(LedgerError) in
-      // Read again under the lock: another may have made a key meanwhile.
+      // Read again under the lock: another process may have created a key meanwhile.
       let current = try directory.reread()
       if !isFurther, let existing = try KeyStore(current).signingKey()?.verifierKey {
         throw LedgerError(
@@ -59,9 +59,9 @@ package struct KeyStore {
     }
   }
 
-  /// The newest key that can sign; nil where there is none.
+  /// The newest key that can sign; nil if there is none.
   ///
-  /// Throws `invalidInput` where others than the ledger's owner can read or write its file.
+  /// Throws `invalidInput` if anyone but the ledger's owner can read or write its file.
   package func signingKey() throws(LedgerError) -> SigningKey? {
     for key in try publicKeys().reversed() {
       let name = Self.fileName(key)
@@ -83,14 +83,14 @@ package struct KeyStore {
     return nil
   }
 
-  /// Why a private key may be known to others, or of their making; nil where its file belongs to its owner alone.
+  /// Why other users may know or have made a private key; nil if only the owner can access its file.
   private static func exposure(of file: StorageFile) throws(LedgerError) -> String? {
     let status = try file.status()
     if status.permissions & 0o077 != 0 {
       return "other users can read or write it, and it is secret: run chmod 600; "
         + "if anyone may have read it, replace it with 'ledgerctl key create --further'"
     }
-    // Root may sign for the owner; a key that another user put there is never used.
+    // Root may sign for the owner; a key file of another user is never used.
     if geteuid() != 0, ![0, geteuid()].contains(status.owner) {
       return "it belongs to another user"
     }
@@ -114,12 +114,12 @@ package struct KeyStore {
 }
 
 extension LedgerDirectory {
-  /// Makes a directory that its owner alone may enter, if there is none, durably.
+  /// Creates a directory that only its owner may enter, durably, if there is none.
   func makePrivateDirectory(_ name: String) throws(LedgerError) {
     if try root.makeFolder(name) { try root.sync() }
   }
 
-  /// The whole content of a small file; nil if there is none. A large one is corruption.
+  /// The content of a small file; nil if there is none. A larger file counts as corruption.
   func readSmallFile(
     _ name: String, byteCountMax: Int = 1 << 20
   ) throws(LedgerError) -> [UInt8]? {

@@ -1,10 +1,10 @@
-// Keys of signed notes (C2SP signed-note): the verifier key that is published, the signing key.
+// Keys of signed notes (C2SP signed-note): the public verifier key and the signing key.
 import Base
 import CCrypto
 
-/// Names of keys.
+/// Key names.
 package enum KeyName {
-  /// Whether a text may name a key: not empty, no Unicode space, no `+`, no control character.
+  /// Whether a text is a valid key name: not empty, no Unicode space, no `+`, no control character.
   package static func isValid(_ text: String) -> Bool {
     !text.isEmpty
       && text.unicodeScalars.allSatisfy { scalar in
@@ -13,14 +13,14 @@ package enum KeyName {
   }
 }
 
-/// The parts of a written key, split at its bytes: a character may be `+` with an accent upon it.
+/// The parts of a written key, split by bytes: a character may consist of `+` and a combining accent.
 private struct KeyParts {
   let name: String
   let id: String
   let key: [UInt8]
 
   init?(_ text: some Collection<UInt8>) {
-    // The base64 may hold `+` too; name and id may not.
+    // The base64 may also contain `+`; name and id may not.
     let parts = text.split(separator: 0x2B, maxSplits: 2, omittingEmptySubsequences: false)
     guard parts.count == 3 else { return nil }
     name = String(decoding: parts[0], as: UTF8.self)
@@ -40,7 +40,7 @@ package struct VerifierKey: Sendable, Hashable, CustomStringConvertible {
   /// 32 bytes.
   package let publicKey: [UInt8]
 
-  /// A key by its parts; nil unless the name is valid and the key has 32 bytes.
+  /// A key from its parts; nil unless the name is valid and the key has 32 bytes.
   package init?(name: String, publicKey: [UInt8]) {
     guard KeyName.isValid(name), publicKey.count == Ed25519.keyByteCount else { return nil }
     self.name = name
@@ -86,13 +86,13 @@ package struct VerifierKey: Sendable, Hashable, CustomStringConvertible {
   }
 }
 
-/// A private key. Written nowhere but into its own file.
+/// A private key. It is written only to its own file.
 package struct SigningKey: Sendable {
-  /// The public key that belongs to it.
+  /// The matching public key.
   package let verifierKey: VerifierKey
   private let seed: [UInt8]
 
-  /// A key by its seed; nil unless the name is valid and the seed has 32 bytes.
+  /// A key from its seed; nil unless the name is valid and the seed has 32 bytes.
   package init?(name: String, seed: [UInt8]) {
     guard let publicKey = Ed25519.publicKey(seed: seed),
       let verifierKey = VerifierKey(name: name, publicKey: publicKey)
@@ -113,13 +113,13 @@ package struct SigningKey: Sendable {
 
   private static let prefix = "PRIVATE+KEY+"
 
-  /// The content of a key's file: `PRIVATE+KEY+name+id+base64(0x01 ‖ seed)` and a line feed.
+  /// The content of a key file: `PRIVATE+KEY+name+id+base64(0x01 ‖ seed)` and a line feed.
   var fileText: String {
     let encoded = Base64.text([VerifierKey.algorithm] + seed)
     return "\(Self.prefix)\(verifierKey.name)+\(verifierKey.idText)+\(encoded)\n"
   }
 
-  /// Reads a key's file; nil where it is none.
+  /// Reads a key file; nil if it is not one.
   init?(fileText: String) {
     let text = fileText.utf8
     guard text.starts(with: Self.prefix.utf8), text.last == 0x0A,
@@ -131,6 +131,6 @@ package struct SigningKey: Sendable {
     self = key
   }
 
-  /// The signature of a message; nil only where libcrypto is out of memory.
+  /// The signature of a message; nil only if libcrypto is out of memory.
   func sign(_ message: [UInt8]) -> [UInt8]? { Ed25519.sign(message, seed: seed) }
 }

@@ -1,8 +1,8 @@
 // Why a key, a signed note, a checkpoint or a proof is not accepted.
 
-/// A refusal: what was looked at, and what is wrong with it. Never holds a private key.
+/// A refusal: the object that was checked and what is wrong with it. Never contains a private key.
 package struct ProofError: Error, Sendable, Equatable, CustomStringConvertible {
-  /// What was looked at: "signed note", "checkpoint", "inclusion proof".
+  /// What was checked: "signed note", "checkpoint", "inclusion proof".
   package let object: String
   /// What is wrong with it.
   package let cause: String

@@ -1,4 +1,4 @@
-// Proofs as files: C2SP tlog-proof for one event, and a similar text for two checkpoints.
+// Proof files: C2SP tlog-proof for one event, and a similar text for two checkpoints.
 package import Base
 
 /// A proof that one event is in a ledger: `c2sp.org/tlog-proof@v1`.
@@ -11,7 +11,7 @@ package struct InclusionProof: Sendable, Equatable {
   package let index: Int
   /// From the leaf to the root.
   package let hashes: [SHA256Digest]
-  /// The signed head, byte for byte.
+  /// The signed head, unchanged.
   package let checkpoint: [UInt8]
 
   package init(leafRecord: [UInt8], index: Int, hashes: [SHA256Digest], checkpoint: [UInt8]) {
@@ -21,7 +21,7 @@ package struct InclusionProof: Sendable, Equatable {
     self.checkpoint = checkpoint
   }
 
-  /// Reads a file. The leaf record must be there: without it there is nothing to prove.
+  /// Reads a file. The leaf record is required: without it there is nothing to prove.
   package init(_ bytes: [UInt8]) throws(ProofError) {
     var lines = ProofLines(bytes, "inclusion proof")
     try lines.expect(Self.heading)
@@ -42,7 +42,7 @@ package struct InclusionProof: Sendable, Equatable {
     return Array((lines.joined(separator: "\n") + "\n\n").utf8) + checkpoint
   }
 
-  /// Checks everything with nothing but the public keys, and returns the head that it leads to.
+  /// Checks everything, using only the public keys. Returns the signed head.
   package func verify(_ keys: [VerifierKey]) throws(ProofError) -> Checkpoint {
     let head = try Checkpoint(checkpoint, keys: keys)
     let leafHash = leafRecord.withUnsafeBytes { TreeHash.leaf($0, SHA256()) }
@@ -52,21 +52,21 @@ package struct InclusionProof: Sendable, Equatable {
     else {
       throw ProofError("inclusion proof", "it does not lead to the checkpoint's root")
     }
-    // The record names its own position; in our trees it is its place too.
+    // The record contains its own position, which in our trees is also its index.
     guard leafRecord.starts(with: Array("{\"seq\":\(index),".utf8))
     else { throw ProofError("inclusion proof", "its leaf record has another position") }
     return head
   }
 }
 
-/// A proof that one checkpoint's ledger is the beginning of another's.
+/// A proof that one checkpoint's ledger is a prefix of another's.
 package struct ConsistencyProof: Sendable, Equatable {
   private static let heading = "receipt-ledger/consistency-proof@v1"
 
-  /// The older signed head, byte for byte.
+  /// The older signed head, unchanged.
   package let oldCheckpoint: [UInt8]
   package let hashes: [SHA256Digest]
-  /// The newer signed head, byte for byte.
+  /// The newer signed head, unchanged.
   package let newCheckpoint: [UInt8]
 
   package init(oldCheckpoint: [UInt8], hashes: [SHA256Digest], newCheckpoint: [UInt8]) {
@@ -93,7 +93,7 @@ package struct ConsistencyProof: Sendable, Equatable {
     return Array((lines.joined(separator: "\n") + "\n\n").utf8) + newCheckpoint
   }
 
-  /// Checks everything with nothing but the public keys, and returns both heads.
+  /// Checks everything, using only the public keys. Returns both heads.
   package func verify(
     _ keys: [VerifierKey]
   ) throws(ProofError) -> (old: Checkpoint, new: Checkpoint) {
@@ -134,7 +134,7 @@ private struct ProofLines {
     guard try line() == Array(text.utf8) else { throw refusal("it does not begin with '\(text)'") }
   }
 
-  /// What follows a word and a space; nil where the line is another.
+  /// The bytes after a word and a space; nil if the line does not begin with them.
   mutating func value(after word: String) throws(ProofError) -> [UInt8]? {
     let line = try line()
     let start = Array(word.utf8) + [0x20]

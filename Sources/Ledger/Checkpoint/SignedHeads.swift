@@ -1,16 +1,17 @@
-// How many heads were signed, and the newest of them, apart from the checkpoints: so that missing ones are seen.
+// The number of signed heads and the newest of them, recorded apart from the checkpoints so that missing ones are
+// noticed.
 package import Base
 import JSON
 
-/// What a ledger remembers of its checkpoints.
+/// What a ledger records about its checkpoints.
 package struct SignedHeads: Equatable, Sendable {
   /// The file's name in the ledger.
   package static let fileName = "heads"
   private static let byteCountMax = 4096
 
-  /// How many checkpoints were made.
+  /// The number of checkpoints created.
   package let count: Int
-  /// How many events the newest signed head has.
+  /// The number of events in the newest signed head.
   package let size: Int
   package let root: SHA256Digest
 
@@ -18,7 +19,7 @@ package struct SignedHeads: Equatable, Sendable {
     (self.count, self.size, self.root) = (count, size, root)
   }
 
-  /// What both remember: the larger count, the head of more events.
+  /// Both records combined: the larger count and the head with more events.
   package func merged(with other: SignedHeads?) -> SignedHeads {
     guard let other else { return self }
     let newest = other.size > size ? other : self
@@ -27,9 +28,9 @@ package struct SignedHeads: Equatable, Sendable {
 
   // MARK: The file
 
-  /// The content of a ledger's file; nil where there is none.
+  /// The content of a ledger's file; nil if there is none.
   ///
-  /// Throws `corruption` where it is not what this program writes.
+  /// Throws `corruption` if this program would not write such a file.
   package init?(of directory: LedgerDirectory) throws(LedgerError) {
     guard
       let bytes = try directory.readSmallFile(Self.fileName, byteCountMax: Self.byteCountMax)
@@ -57,7 +58,7 @@ package struct SignedHeads: Equatable, Sendable {
     try directory.replaceFile(Self.fileName, with: bytes)
   }
 
-  /// Throws `corruption` unless a log begins with the newest head.
+  /// Throws `corruption` unless the newest head is a prefix of the log.
   func check(_ reader: LogReader, operation: String) throws(LedgerError) {
     guard size <= reader.head.size else {
       throw LedgerError(
@@ -76,10 +77,9 @@ package struct SignedHeads: Equatable, Sendable {
 }
 
 extension AuditReport {
-  /// Checks that no checkpoint is missing of those that were made, and that the newest of them is the beginning of the
-  /// log.
+  /// Checks that no checkpoint is missing and that the newest head is a prefix of the log.
   /// - Parameters:
-  ///   - name: where this is remembered, as findings call it.
+  ///   - name: the name of the record in findings.
   ///   - keptCount: how many checkpoints are kept.
   package mutating func check(_ heads: SignedHeads, name: String, keptCount: Int) {
     func add(_ verdict: LedgerError.Verdict, at position: Position?, _ cause: String) {

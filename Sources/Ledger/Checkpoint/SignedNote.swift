@@ -1,27 +1,27 @@
 // Signed notes (C2SP signed-note): a text, an empty line, and signatures over the text.
 import Base
 
-/// A note as it was read or made. Reading it does not check its signatures.
+/// A note, read or created. Reading it does not check its signatures.
 package struct SignedNote: Sendable, Equatable {
   /// A signature line.
   package struct Signature: Sendable, Equatable {
     package let name: String
-    /// The first four bytes: which key of this name.
+    /// The first four bytes, which identify the key among those with this name.
     package let keyID: UInt32
-    /// What follows them.
+    /// The remaining bytes.
     package let bytes: [UInt8]
 
-    /// Whether it names this key.
+    /// Whether the signature names this key.
     func isOf(_ key: VerifierKey) -> Bool { keyID == key.id && name.hasSameBytes(as: key.name) }
   }
 
   /// Far more than any checkpoint has.
   package static let byteCountMax = 1 << 20
-  /// The most signatures that are looked at; notes with more are refused.
+  /// The most signatures that are checked; notes with more are refused.
   package static let signatureCountMax = 100
   private static let dash = Array("— ".utf8)
 
-  /// What is signed: UTF-8 that ends with a line feed.
+  /// The signed text: UTF-8 that ends with a line feed.
   package let text: [UInt8]
   package private(set) var signatures: [Signature]
 
@@ -69,9 +69,9 @@ package struct SignedNote: Sendable, Equatable {
       bytes: Array(bytes[4...]))
   }
 
-  /// The keys that signed it. Signatures of unknown keys are ignored.
+  /// The known keys that signed the note. Signatures of unknown keys are ignored.
   ///
-  /// Throws unless a known key signed it, and where the signature of a known key is wrong.
+  /// Throws unless a known key signed it, and if a known key's signature is wrong.
   @discardableResult
   package func signers(among keys: [VerifierKey]) throws(ProofError) -> [VerifierKey] {
     var signers: [VerifierKey] = []
@@ -87,7 +87,7 @@ package struct SignedNote: Sendable, Equatable {
     return signers
   }
 
-  /// Adds a signature. One that is there already is not added again.
+  /// Adds a signature, unless the key has already signed.
   mutating func sign(_ key: SigningKey) throws(ProofError) {
     let verifier = key.verifierKey
     if signatures.contains(where: { $0.isOf(verifier) }) { return }
@@ -97,7 +97,7 @@ package struct SignedNote: Sendable, Equatable {
     signatures.append(Signature(name: verifier.name, keyID: verifier.id, bytes: bytes))
   }
 
-  /// The note's text, as written to a file.
+  /// The whole note, as written to a file.
   package var bytes: [UInt8] {
     var result = text + [0x0A]
     for signature in signatures {

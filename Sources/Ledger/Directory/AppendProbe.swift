@@ -1,11 +1,11 @@
-// Whether there is room for events, found out without appending one.
+// Checks, without appending, that there is room for events.
 
 extension LedgerDirectory {
   private static let probeName = "\(Format.logDirectoryName)/probe\(Format.temporarySuffix)"
   private static let probeByteCount = 1 << 20
 
-  /// Writes and syncs a file in the log's directory, and removes it. Throws why it can't: no room, no descriptor, a
-  /// file system that is read-only. What a crash leaves of it the next recovery removes.
+  /// Writes, syncs and removes a file in the log's directory. Throws the reason if that fails: no space, no
+  /// descriptor, a read-only file system. If a crash leaves the file, the next recovery removes it.
   package func probeAppend() throws(LedgerError) {
     let outcome: Result<Void, LedgerError>
     do throws(LedgerError) {

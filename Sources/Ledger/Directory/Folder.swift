@@ -1,19 +1,19 @@
-// A directory of the ledger that is open: its files by their names, and what is refused there.
+// An open directory of the ledger: its files by name, and what it refuses.
 import Base
 import Glibc
 
-/// A directory that was opened once. Every name in it is looked up relative to its descriptor and no symbolic link is
-/// followed, so that a user who may change the directory's surroundings can't redirect a command.
+/// A directory that is opened once. Names are looked up relative to its descriptor, and symbolic links are not
+/// followed, so a user who can change the directories above it cannot redirect a command.
 package final class Folder: Sendable {
-  /// The door to the files.
+  /// The storage that all file calls go through.
   package let storage: any Storage
-  /// Of the storage; that of the operating system where the storage is.
+  /// The storage's descriptor; a system descriptor if the storage is the operating system's.
   package let descriptor: Int32
-  /// The path, without links, for what takes nothing but paths.
+  /// The path without links, for code that accepts only paths.
   package let path: String
-  /// How errors call a file in it: by this and the file's name.
+  /// The prefix for file names in errors.
   private let prefix: String
-  /// The ledger's directory as its path was given.
+  /// The ledger's directory, as the user wrote its path.
   private let ledgerPath: String
 
   private init(
@@ -28,7 +28,7 @@ package final class Folder: Sendable {
 
   deinit { storage.close(descriptor) }
 
-  /// Opens a directory by its path, which links may lead to.
+  /// Opens a directory by its path, which may contain links.
   package convenience init(
     path: String, storage: any Storage = PosixStorage()
   ) throws(LedgerError) {
@@ -39,10 +39,10 @@ package final class Folder: Sendable {
       storage, descriptor, path: storage.path(of: descriptor) ?? path, label: "", ledgerPath: path)
   }
 
-  /// How errors call a file in the folder.
+  /// The name of a file in the folder, for errors.
   package func label(_ name: String) -> String { prefix + name }
 
-  /// How errors call the folder itself.
+  /// The name of the folder itself, for errors.
   private var ownLabel: String { prefix.isEmpty ? ledgerPath : String(prefix.dropLast()) }
 
   // MARK: What is refused
@@ -64,7 +64,7 @@ package final class Folder: Sendable {
       "other users can write to it; to fix this, run 'chmod -R go-w \(ledgerPath)'")
   }
 
-  /// Refuses what is no regular file, and one that others may write to.
+  /// Refuses a file that is not regular or that other users may write to.
   private func check(
     _ status: FileStatus, _ operation: String, _ object: String, isSecret: Bool = false
   ) throws(LedgerError) {
@@ -77,14 +77,14 @@ package final class Folder: Sendable {
     if !isSecret, status.isWritableByOthers { throw writableRefusal(operation, object) }
   }
 
-  /// Refuses the folder where others may write to it.
+  /// Refuses the folder if other users may write to it.
   package func refuseIfWritableByOthers(_ operation: String = "open") throws(LedgerError) {
     if try ownStatus().isWritableByOthers { throw writableRefusal(operation, ownLabel) }
   }
 
-  /// Refuses what bears a name in the folder where it may not be what it is: a link, a pipe, a file or directory that
-  /// others may write to. A name that is free is good.
-  /// - Parameter kind: what is expected there.
+  /// Refuses a name that must not be used: a link, a pipe, or a file or directory that other users may write to. A
+  /// free name is accepted.
+  /// - Parameter kind: the expected kind.
   package func inspect(
     _ name: String, _ kind: FileKind, _ operation: String
   ) throws(LedgerError) {
@@ -96,7 +96,8 @@ package final class Folder: Sendable {
     }
   }
 
-  /// What a file could not be opened for. The system has one code for a link and others for what is no file.
+  /// Explains why a file could not be opened. The system uses one code for a link and others for other kinds of
+  /// files.
   private func explained(
     _ error: LedgerError, _ name: String, _ operation: String, _ object: String
   ) throws(LedgerError) -> LedgerError {
@@ -108,7 +109,7 @@ package final class Folder: Sendable {
   // MARK: Files
 
   /// Opens a file.
-  /// - Parameter isSecret: whether the caller judges its permissions, more strictly.
+  /// - Parameter isSecret: whether the caller checks the permissions itself, more strictly.
   package func openFile(
     _ name: String, _ access: FileAccess, operation: String = "open", object: String? = nil,
     isSecret: Bool = false
@@ -118,7 +119,7 @@ package final class Folder: Sendable {
     return StorageFile(storage: storage, descriptor: descriptor, name: object ?? label(name))
   }
 
-  /// The same for reading; nil where there is no such file.
+  /// The same for reading; nil if the file does not exist.
   func openFileIfPresent(
     _ name: String, isSecret: Bool = false
   ) throws(LedgerError) -> StorageFile? {
@@ -132,7 +133,7 @@ package final class Folder: Sendable {
 
   /// Opens a file and returns its descriptor, which the caller closes.
   /// - Parameters:
-  ///   - isSecret: whether the caller judges its permissions, more strictly.
+  ///   - isSecret: whether the caller checks the permissions itself, more strictly.
   ///   - permissions: of a new file.
   package func openDescriptor(
     _ name: String, _ access: FileAccess, operation: String = "open", object: String? = nil,
@@ -158,7 +159,7 @@ package final class Folder: Sendable {
     }
   }
 
-  /// Makes a new file, in the place of one that an earlier attempt has left under its name.
+  /// Creates a new file, replacing one that an earlier attempt left under its name.
   package func makeFile(
     _ name: String, object: String? = nil, permissions: UInt32 = Format.filePermissions
   ) throws(LedgerError) -> StorageFile {
@@ -173,21 +174,21 @@ package final class Folder: Sendable {
     return try make()
   }
 
-  /// Opens a file for a lock, and makes it if there is none.
-  /// - Returns: also whether it was made by this call.
+  /// Opens a lock file; creates it if there is none.
+  /// - Returns: also whether this call created it.
   package func openLock(_ name: String) throws(LedgerError) -> (file: StorageFile, isNew: Bool) {
     do throws(LedgerError) { return (try openFile(name, .readWrite), false) } catch {
       guard error.code == ENOENT else { throw error }
     }
     do throws(LedgerError) { return (try openFile(name, .create), true) } catch {
-      // Another has made it meanwhile.
+      // Another process has created it meanwhile.
       guard error.code == EEXIST else { throw error }
     }
     return (try openFile(name, .readWrite), false)
   }
 
-  /// What root makes belongs to the folder's owner, whose server could not read it otherwise.
-  /// - Parameter file: one that the caller has just made; an existing one is never given away.
+  /// Gives a file that root created to the folder's owner; otherwise the owner's server could not read it.
+  /// - Parameter file: one that the caller has just created; an existing file is never given away.
   package func giveNewFileToOwner(_ file: StorageFile) throws(LedgerError) {
     guard geteuid() == 0 else { return }
     let folder = try ownStatus()
@@ -196,9 +197,9 @@ package final class Folder: Sendable {
     }
   }
 
-  /// Gives a file its name, in the place of what bore it.
+  /// Renames a file, replacing any file with the new name.
   ///
-  /// Throws where the old name is not the file's any more.
+  /// Throws if the old name no longer refers to this file.
   package func rename(
     _ name: String, to newName: String, of file: StorageFile
   ) throws(LedgerError) {
@@ -213,7 +214,7 @@ package final class Folder: Sendable {
     }
   }
 
-  /// Gives a file that was written whole its name, durably: the file synced, renamed, the folder synced.
+  /// Gives a completely written file its name, durably: syncs the file, renames it, syncs the folder.
   package func putInPlace(
     _ file: StorageFile, _ temporary: String, as name: String
   ) throws(LedgerError) {
@@ -222,7 +223,7 @@ package final class Folder: Sendable {
     try sync()
   }
 
-  /// Makes a file that belongs to the folder's owner appear whole or not at all; returns it, open for writing.
+  /// Writes a file atomically and durably, gives it to the folder's owner, and returns it open for writing.
   @discardableResult
   package func replaceFile(
     _ name: String, with content: [UInt8]
@@ -240,7 +241,7 @@ package final class Folder: Sendable {
     }
   }
 
-  /// Removes a file's name, if it is there.
+  /// Removes a file's name, if it exists.
   package func unlink(_ name: String) throws(LedgerError) {
     try retrying("remove", label(name)) { () throws(SystemError) in
       do throws(SystemError) { try storage.unlink(name, in: descriptor) } catch {
@@ -249,7 +250,7 @@ package final class Folder: Sendable {
     }
   }
 
-  /// What bears a name, be it a link; nil where nothing does.
+  /// The status of a name, without following a link; nil if it does not exist.
   package func status(_ name: String) throws(LedgerError) -> FileStatus? {
     try retrying("examine", label(name)) { () throws(SystemError) -> FileStatus? in
       do throws(SystemError) { return try storage.status(name, in: descriptor) } catch {
@@ -261,12 +262,12 @@ package final class Folder: Sendable {
 
   // MARK: Links
 
-  /// Where the link of this name leads; nil where there is none.
+  /// The target of the link with this name; nil if there is none.
   package func link(_ name: String) -> String? {
     try? storage.readLink(name, in: descriptor)
   }
 
-  /// Puts a link in place, whatever bore its name.
+  /// Creates a link, replacing whatever has its name.
   package func putLink(_ name: String, to target: String) throws(LedgerError) {
     let temporary = name + Format.temporarySuffix
     try unlink(temporary)
@@ -285,17 +286,17 @@ package final class Folder: Sendable {
 
   // MARK: The folder
 
-  /// What the system knows about the folder.
+  /// The status of the folder.
   package func ownStatus() throws(LedgerError) -> FileStatus {
     try retrying("examine", ownLabel) { () throws(SystemError) in try storage.status(descriptor) }
   }
 
-  /// The names in it, without `.` and `..`.
+  /// The names in the folder, without `.` and `..`.
   package func names() throws(LedgerError) -> [String] {
     try retrying("list", ownLabel) { () throws(SystemError) in try storage.list(descriptor) }
   }
 
-  /// Forces its entries to disk; opens nothing. A failure is final.
+  /// Syncs the folder's entries without opening anything. A failure is final.
   package func sync() throws(LedgerError) {
     do throws(SystemError) { try storage.syncDirectory(descriptor) } catch {
       throw .system(error.code, "sync", ownLabel)
@@ -308,7 +309,7 @@ package final class Folder: Sendable {
     }
   }
 
-  /// Makes a folder that its owner alone may enter; false where its name is taken.
+  /// Creates a folder that only its owner may enter; false if the name is taken.
   package func makeFolder(_ name: String) throws(LedgerError) -> Bool {
     try retrying("create directory", label(name)) { () throws(SystemError) in
       do throws(SystemError) {
@@ -321,7 +322,7 @@ package final class Folder: Sendable {
     }
   }
 
-  /// Opens a folder in this one; nil where there is none.
+  /// Opens a subfolder; nil if there is none.
   ///
   /// Throws if it is a symbolic link or if other users may write to it.
   package func folderIfPresent(_ name: String) throws(LedgerError) -> Folder? {
@@ -344,20 +345,20 @@ package final class Folder: Sendable {
     return folder
   }
 
-  /// Opens a folder in this one.
+  /// Opens a subfolder.
   package func folder(_ name: String) throws(LedgerError) -> Folder {
     if let folder = try folderIfPresent(name) { return folder }
     throw .system(ENOENT, "open", label(name))
   }
 
-  /// Opens a folder in this one, and makes it where there is none.
+  /// Opens a subfolder; creates it if there is none.
   package func madeFolder(_ name: String) throws(LedgerError) -> Folder {
     if let folder = try folderIfPresent(name) { return folder }
     _ = try makeFolder(name)
     return try folder(name)
   }
 
-  /// Opens the folder that holds this one.
+  /// Opens the parent folder.
   func parent() throws(LedgerError) -> Folder {
     let name = "\(ownLabel)/.."
     let descriptor = try retrying("open", name) { () throws(SystemError) in

@@ -1,19 +1,19 @@
-// A ledger's directory: how it is created, and the files in it by their names.
+// A ledger's directory: creation, opening, and access to its files by name.
 import Base
 import CCrypto
 import Glibc
 
-/// An existing ledger: its directory, which was opened once and stays open, and that of its log. Holds no lock.
+/// An existing ledger: its directory, opened once and kept open, and the log's directory. Holds no lock.
 ///
-/// Links may lead to the directory; inside it none is followed.
+/// The path may contain links; inside the directory, links are not followed.
 package struct LedgerDirectory: Sendable {
-  /// The path as it was given.
+  /// The path as the user wrote it.
   package let path: String
   /// The content of `ledger.json`.
   package let identity: LedgerIdentity
   /// The directory.
   package let root: Folder
-  /// The log's directory once it was opened: what is appended needs no further descriptor to sync it.
+  /// The log's directory, once opened, so that syncing an append needs no new descriptor.
   private let log: Monitor<Folder?>
 
   private init(_ path: String, _ identity: LedgerIdentity, _ root: Folder, _ log: Monitor<Folder?>)
@@ -28,15 +28,15 @@ package struct LedgerDirectory: Sendable {
   package static let folderNames = [
     Format.logDirectoryName, "keys", "checkpoints", "projections", "snapshots",
   ]
-  /// The files in its directory that every command looks at before it does anything.
+  /// The files in its directory that every command checks first.
   private static let fileNames = [
     Format.identityName, Format.lockName, "config.json", "config.lock",
   ]
 
-  /// Makes a ledger in a new or empty directory, durably. The directory gets mode 0700.
+  /// Creates a ledger in a new or empty directory, durably. The directory gets mode 0700.
   ///
-  /// Throws `invalidInput` if the origin is no valid name or the directory holds anything but the
-  /// remains of an earlier attempt.
+  /// Throws `invalidInput` if the origin is not a valid name, or if the directory contains anything but the remains
+  /// of an earlier attempt.
   package static func create(
     path: String, origin: String, storage: any Storage = PosixStorage(), id: LedgerID? = nil,
     createdAtMs: Int64 = Timestamp.now()
@@ -67,15 +67,15 @@ package struct LedgerDirectory: Sendable {
     return directory
   }
 
-  /// Opens a ledger; reads nothing but `ledger.json`.
+  /// Opens a ledger; reads only `ledger.json`.
   ///
-  /// Throws `noLedger`, `newerFormat`, or `corruption` if `ledger.json` is damaged; `invalidInput` where a link stands
-  /// in the place of a folder or file of the ledger, or where others may write to one.
+  /// Throws `noLedger`, `newerFormat`, or `corruption` if `ledger.json` is damaged; `invalidInput` if a folder or
+  /// file of the ledger is a link or is writable by other users.
   package static func open(
     path: String, storage: any Storage = PosixStorage()
   ) throws(LedgerError) -> LedgerDirectory {
     let root = try openRoot(path, storage)
-    // What is no ledger is called that first.
+    // If the directory is not a ledger, report that first.
     guard try root.status(Format.identityName) != nil else {
       throw LedgerError(
         .noLedger, operation: openOperation, object: path,
@@ -87,7 +87,7 @@ package struct LedgerDirectory: Sendable {
     let identity = try readIdentity(root, path)
     let directory = LedgerDirectory(path, identity, root, Monitor(nil))
     do throws(LedgerError) { _ = try directory.logFolder() } catch {
-      // Reading the log reports what is wrong with it.
+      // Reading the log reports what is wrong with the directory.
       guard error.code == ENOTDIR else { throw error }
     }
     return directory
@@ -122,7 +122,7 @@ package struct LedgerDirectory: Sendable {
   ) throws(LedgerError) -> LedgerIdentity {
     let name = Format.identityName
     let file = try root.openFile(name, .readOnly, operation: openOperation)
-    // Larger than any real one: a huge file is refused, not read.
+    // Larger than any real file: a huge one is refused, not read.
     let content = ByteBuffer(capacity: 1 << 20)
     content.count = try file.read(into: content.storage, offsetBytes: 0)
     do {
@@ -141,7 +141,7 @@ package struct LedgerDirectory: Sendable {
     }
   }
 
-  /// Replaces `ledger.json`, durably, with the same origin and id and other public keys.
+  /// Replaces `ledger.json` durably, with new public keys and the same origin and id.
   package func withPublicKeys(_ publicKeys: [String]) throws(LedgerError) -> LedgerDirectory {
     var identity = identity
     identity.publicKeys = publicKeys
@@ -149,13 +149,13 @@ package struct LedgerDirectory: Sendable {
     return LedgerDirectory(path, identity, root, log)
   }
 
-  /// The full path of a file that is named relative to the ledger.
+  /// The full path of a file, given its path inside the ledger.
   package func fullPath(_ name: String) -> String { "\(path)/\(name)" }
 
   /// The path of a log file, relative to the ledger.
   func logPath(_ name: String) -> String { "\(Format.logDirectoryName)/\(name)" }
 
-  /// The folder of a path, and the name in it; the folder is nil where there is none.
+  /// The folder and the name of a path inside the ledger; the folder is nil if it does not exist.
   private func placeIfPresent(
     _ name: String
   ) throws(LedgerError) -> (folder: Folder?, name: String) {
@@ -169,8 +169,8 @@ package struct LedgerDirectory: Sendable {
     return (folder, place.name)
   }
 
-  /// - Parameter isLookedUp: whether to look if another directory bears the name by now, as after a backup was put
-  ///   back beneath a reader.
+  /// - Parameter isLookedUp: whether to check if the name now refers to another directory, for example because a
+  ///   backup was restored while a reader was open.
   private func logFolder(isLookedUp: Bool = false) throws(LedgerError) -> Folder? {
     try log.withLock { log throws(LedgerError) in
       if isLookedUp, let known = log {
@@ -182,7 +182,7 @@ package struct LedgerDirectory: Sendable {
     }
   }
 
-  /// A folder of the ledger; nil where there is none.
+  /// A folder of the ledger; nil if there is none.
   ///
   /// Throws if it is a symbolic link or if other users may write to it.
   package func folderIfPresent(_ name: String) throws(LedgerError) -> Folder? {
@@ -205,7 +205,7 @@ package struct LedgerDirectory: Sendable {
     return try folder.openFile(leaf, access, object: errorName ?? name)
   }
 
-  /// Makes a new file; one that an earlier attempt has left under its name goes.
+  /// Creates a new file; removes one that an earlier attempt left under its name.
   func makeFile(_ name: String, errorName: String? = nil) throws(LedgerError) -> StorageFile {
     let (folder, leaf) = try place(name)
     return try folder.makeFile(leaf, object: errorName ?? name)
@@ -219,13 +219,13 @@ package struct LedgerDirectory: Sendable {
     return try folder?.openFileIfPresent(leaf, isSecret: isSecret)
   }
 
-  /// What the system knows about what bears a name; nil if nothing does.
+  /// The status of a name; nil if it does not exist.
   func statusIfPresent(_ name: String) throws(LedgerError) -> FileStatus? {
     let (folder, leaf) = try placeIfPresent(name)
     return try folder?.status(leaf)
   }
 
-  /// The same for a file that is opened later; throws where it may not be used.
+  /// The same for a file that is opened later. Throws if it must not be used.
   func inspectedStatus(_ name: String) throws(LedgerError) -> FileStatus? {
     let (folder, leaf) = try placeIfPresent(name)
     try folder?.inspect(leaf, .regular, "open")
@@ -251,7 +251,7 @@ package struct LedgerDirectory: Sendable {
     return try folder?.names()
   }
 
-  /// Removes a file, if it is there.
+  /// Removes a file, if it exists.
   func unlink(_ name: String) throws(LedgerError) {
     let (folder, leaf) = try placeIfPresent(name)
     try folder?.unlink(leaf)
@@ -259,7 +259,7 @@ package struct LedgerDirectory: Sendable {
 
   func syncLogDirectory() throws(LedgerError) { try folder(Format.logDirectoryName).sync() }
 
-  /// Makes a file appear whole or not at all: written to a temporary file, synced, renamed, directory synced.
+  /// Writes a file atomically: writes and syncs a temporary file, renames it, and syncs the directory.
   /// - Returns: the file, open for writing.
   @discardableResult
   func replaceFile(_ name: String, with content: [UInt8]) throws(LedgerError) -> StorageFile {
@@ -267,7 +267,7 @@ package struct LedgerDirectory: Sendable {
     return try folder.replaceFile(leaf, with: content)
   }
 
-  /// Gives a file that was written whole its name, durably.
+  /// Gives a completely written file its name, durably.
   func putInPlace(
     _ file: StorageFile, _ temporary: String, as name: String
   ) throws(LedgerError) {
@@ -286,7 +286,7 @@ package struct LedgerDirectory: Sendable {
     return bytes
   }
 
-  /// Makes and opens the directory of a new ledger, and that of its log in it.
+  /// Creates and opens the directory of a new ledger, and the log's directory in it.
   private static func makeRoot(
     _ path: String, _ storage: any Storage
   ) throws(LedgerError) -> Folder {
@@ -301,7 +301,7 @@ package struct LedgerDirectory: Sendable {
     }
     let root = try Folder(path: path, storage: storage)
     if !isNew {
-      // What others may have put there, or hold open, is no ground to build on.
+      // Other users may have put files there or hold files open.
       try root.refuseIfWritableByOthers(createOperation)
       try refuseUnlessEmpty(root, path)
     }
@@ -318,7 +318,7 @@ package struct LedgerDirectory: Sendable {
     }
     let names = Set(try root.names())
     if names.contains(Format.identityName) { throw refusal("it is a ledger already") }
-    // What an attempt that was cut short can have left, and nothing else, may be built upon.
+    // The only accepted content: what an interrupted attempt can have left.
     let remains = [Format.lockName, Format.identityName].flatMap {
       [$0, $0 + Format.temporarySuffix]
     }

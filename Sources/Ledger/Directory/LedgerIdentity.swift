@@ -1,4 +1,4 @@
-// A ledger's identity: the content of ledger.json, read strictly and written in one form.
+// A ledger's identity: the content of ledger.json, parsed strictly and written in one form.
 import Base
 
 /// A ledger's id: a random UUID (version 4).
@@ -31,11 +31,11 @@ package struct LedgerID: Sendable, Hashable, CustomStringConvertible {
 
 /// The content of `ledger.json`.
 package struct LedgerIdentity: Sendable, Equatable {
-  /// The ledger's public name, and that of its checkpoints' key.
+  /// The ledger's public name, which is also the name of its checkpoint keys.
   package let origin: String
   /// The id that every segment repeats.
   package let id: LedgerID
-  /// When the ledger was made, in milliseconds since 1970.
+  /// When the ledger was created, in milliseconds since 1970.
   package let createdAtMs: Int64
   /// Verifier keys in the C2SP form `name+hash+base64`.
   package var publicKeys: [String]
@@ -47,8 +47,8 @@ package struct LedgerIdentity: Sendable, Equatable {
     self.publicKeys = publicKeys
   }
 
-  /// Whether a text may be an origin: a C2SP key name (no white space, no `+`) that needs no
-  /// escaping, of at most 255 bytes.
+  /// Whether a text is a valid origin: a C2SP key name (no white space, no `+`) that needs no escaping, of at most
+  /// 255 bytes.
   package static func isValidOrigin(_ text: String) -> Bool {
     guard 1...255 ~= text.utf8.count else { return false }
     return text.unicodeScalars.allSatisfy { scalar in
@@ -64,16 +64,16 @@ package struct LedgerIdentity: Sendable, Equatable {
       + "\"created_at\":\"\(Timestamp.fixedText(ms: createdAtMs))\",\"public_keys\":[\(keys)]}\n"
   }
 
-  /// Why a `ledger.json` can't be used.
+  /// Why a `ledger.json` cannot be used.
   enum Fault: Error, Equatable {
-    /// It was written by a newer program, in this format version.
+    /// A newer program wrote it, in this format version.
     case newer(Int)
-    /// It is not in the form of version 1.
+    /// It does not have the form of version 1.
     case invalid(String)
   }
 
-  /// Reads a file's content. White space between tokens is allowed, since people edit such files. The version comes
-  /// first, so that a newer file of any shape is recognised as newer and not as broken.
+  /// Reads a file's content. White space between tokens is allowed, because people edit such files. The version comes
+  /// first, so that a newer file of any form is recognised as newer, not as broken.
   init(_ bytes: UnsafeRawBufferPointer) throws(Fault) {
     var scanner = IdentityScanner(bytes)
     guard scanner.take(0x7B), scanner.string() == "format_version", scanner.take(0x3A),

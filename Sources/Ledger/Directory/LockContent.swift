@@ -3,7 +3,7 @@ import Base
 import CDeflate
 import Glibc
 
-/// The content of the lock file, two lines of fixed width, so that each is replaced in place by one write: the
+/// The content of the lock file: two lines of fixed width, so that one write replaces each in place. They contain the
 /// holder's process id (0: none), and the durable position with a CRC-32 of its digits. Docs: format.md, *The lock*.
 struct LockContent: Equatable {
   private static let processDigitCount = 10
@@ -11,13 +11,13 @@ struct LockContent: Equatable {
   static let positionOffsetBytes = processDigitCount + 1
   static let byteCount = positionOffsetBytes + positionDigitCount + 1 + 8 + 1
 
-  /// Nil where no writer has put its own there.
+  /// Nil if no writer has written its id there.
   let processID: Int32?
   /// Every event before this position was synced; nil where the line is missing or torn.
   let position: Position?
 
   init(_ bytes: UnsafeRawBufferPointer) {
-    // Older programs write as many digits as there are, and no second line.
+    // Older programs write the process id without padding, and no second line.
     var scanner = ByteScanner(UnsafeRawBufferPointer(rebasing: bytes.prefix { $0 != 0x0A }))
     while scanner.skip("0") {}
     processID = scanner.decimal().flatMap { Int32(exactly: $0) }
@@ -65,7 +65,7 @@ struct LockContent: Equatable {
 }
 
 extension StorageFile {
-  /// The content of the lock file. What a writer is about to replace is read again.
+  /// The content of the lock file. Reads it again if a writer may be replacing it.
   func lockContent() throws(LedgerError) -> LockContent {
     let buffer = ByteBuffer(capacity: 64)
     var content = LockContent(UnsafeRawBufferPointer(start: nil, count: 0))

@@ -1,11 +1,11 @@
-// A folder for temporary files of a command.
+// A folder for a command's temporary files.
 import Glibc
 
-/// A folder that only its owner may enter, removed with the value.
+/// A folder that only its owner may enter; removed with the value.
 package final class TemporaryFolder {
   package let folder: Folder
 
-  /// Creates it in `TMPDIR`, else in `/tmp`.
+  /// Creates it in `TMPDIR`, or in `/tmp` if that is not set.
   package init() throws(LedgerError) {
     var parent = "/tmp"
     if let given = getenv("TMPDIR"), given.pointee != 0 { parent = String(cString: given) }
@@ -17,7 +17,7 @@ package final class TemporaryFolder {
       path: String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self))
   }
 
-  /// The path of a file in it, without links: databases are opened without following any.
+  /// The path of a file in it, without links, because databases are opened without following links.
   package func path(_ name: String) -> String { "\(folder.path)/\(name)" }
 
   deinit {

@@ -1,10 +1,10 @@
-// The lock of the one writer: flock on a file that is never replaced.
+// The writer's lock: flock on a file that is never replaced.
 import Base
 import Glibc
 
-/// Held as long as the value lives; the system releases it when the process ends.
+/// Holds the lock as long as the value lives; the system releases it when the process ends.
 final class WriterLock: Sendable {
-  /// So long a reader may have the lock, which syncs what a dead writer left (`LogReader`).
+  /// How long a reader may hold the lock to sync what a dead writer left (`LogReader`).
   private static let readerWaitMs: Int64 = 5000
   private static let attemptsBesideWriter = 3
 
@@ -12,16 +12,16 @@ final class WriterLock: Sendable {
   /// Where the writer publishes the durable position.
   let mark: DurableMark
 
-  /// Takes the lock; throws `locked` with the holder's process id if another writer has it. A reader, which has it for
-  /// a moment, is waited for.
+  /// Acquires the lock. Throws `locked` with the holder's process id if another writer has it. If a reader has it,
+  /// which is brief, waits.
   init(_ directory: LedgerDirectory) throws(LedgerError) {
     let file = try directory.openFile(
       Format.lockName, .readWriteOrCreate, errorName: directory.fullPath(Format.lockName))
     try Self.take(file, directory)
     self.file = file
     mark = DurableMark(file)
-    // The process id tells others which process holds the lock. The position that a writer before this one has
-    // published holds on: what was durable stays durable.
+    // The process id tells others which process holds the lock. The previous writer's published position stays valid:
+    // what was durable stays durable.
     var lines = LockContent.processLine(getpid())
     if (try? file.lockContent().position) == nil { lines += LockContent.positionLine(0) }
     try? file.write(lines, offsetBytes: 0)
@@ -40,7 +40,7 @@ final class WriterLock: Sendable {
     while try !file.lock() {
       attempts += 1
       let holder = try file.lockContent().processID
-      // A reader that has just taken it may not have wiped out the process id of a dead writer yet.
+      // A reader that has just acquired the lock may not have erased a dead writer's process id yet.
       let isWriter = holder.map(isAlive) ?? false
       if isWriter && attempts >= attemptsBesideWriter || MonotonicClock.nowMs() >= deadlineMs {
         throw LedgerError(
@@ -51,7 +51,7 @@ final class WriterLock: Sendable {
     }
   }
 
-  /// Whether there is a process of this id.
+  /// Whether a process with this id exists.
   static func isAlive(_ processID: Int32) -> Bool { kill(processID, 0) == 0 || errno == EPERM }
 }
 
@@ -61,8 +61,8 @@ final class DurableMark: Sendable {
 
   init(_ file: StorageFile) { self.file = file }
 
-  /// Publishes that all events before a position were synced. Where that can't be written, readers go on from what was
-  /// said before.
+  /// Publishes that all events before a position are synced. If the write fails, readers continue with the last
+  /// published position.
   func publish(_ position: Position) {
     try? file.write(
       LockContent.positionLine(position), offsetBytes: LockContent.positionOffsetBytes)

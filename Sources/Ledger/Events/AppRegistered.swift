@@ -53,7 +53,7 @@ package struct AppRegistered: Equatable, Sendable {
     return writer.bytes
   }
 
-  /// Throws `badField` where a member is missing or violates the catalogue, `malformed` for invalid JSON.
+  /// Throws `badField` if a member is missing or violates the catalogue, `malformed` for invalid JSON.
   package init(data: JSONBytes) throws(EventError) {
     let members = try EventMembers(.appRegistered, data)
     appFamilyID = try members.string("app_family_id")

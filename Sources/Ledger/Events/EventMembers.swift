@@ -1,4 +1,4 @@
-// Reads the members of events that are rare: their data is small, and read into memory as a whole.
+// Reads the members of rare events: their data is small and is parsed into memory as a whole.
 import Base
 import JSON
 
@@ -6,7 +6,7 @@ import JSON
 struct EventMembers {
   private let type: EventType
   private let value: JSONValue
-  /// The outermost member that this object is inside of: errors name it. Nil for the data itself.
+  /// The outermost member that contains this object, which errors name. Nil for the data itself.
   private let field: String?
 
   private init(_ type: EventType, _ value: JSONValue, in field: String?) {
@@ -64,12 +64,12 @@ struct EventMembers {
     try array(name) { EventMembers(type, $0, in: field ?? name) }
   }
 
-  /// An object inside this one; nil where there is none.
+  /// An object inside this one; nil if there is none.
   func optionalObject(_ name: String) -> EventMembers? {
     value[name].map { EventMembers(type, $0, in: field ?? name) }
   }
 
-  /// An object whose keys are names: all its members, in their order.
+  /// An object whose keys are names: all its members, in order.
   func named<Value>(
     _ name: String, _ read: (JSONValue) -> Value?
   ) throws(EventError) -> [(name: String, value: Value)] {
@@ -92,7 +92,7 @@ struct EventMembers {
   }
 }
 
-/// Members that events and the file of signed heads have in common.
+/// Member types shared by events and the file of signed heads.
 extension JSONValue {
   /// A number of events or of checkpoints.
   func count(_ name: String) -> Int? {
