@@ -35,7 +35,7 @@ package struct InclusionProof: Sendable, Equatable {
     checkpoint = lines.rest
   }
 
-  /// The file.
+  /// The file's content.
   package var bytes: [UInt8] {
     var lines = [Self.heading, "extra \(Base64.text(leafRecord))", "index \(index)"]
     lines += hashes.map { Base64.text($0.bytes) }
@@ -86,7 +86,7 @@ package struct ConsistencyProof: Sendable, Equatable {
     newCheckpoint = lines.rest
   }
 
-  /// The file.
+  /// The file's content.
   package var bytes: [UInt8] {
     let lines =
       [Self.heading, "old \(Base64.text(oldCheckpoint))"] + hashes.map { Base64.text($0.bytes) }

@@ -60,7 +60,7 @@ package struct PricesDeclared: Equatable, Sendable {
     return writer.bytes
   }
 
-  /// Throws `badField` where a member is missing or violates the catalogue, `malformed` for invalid JSON.
+  /// Throws `badField` if a member is missing or violates the catalogue, `malformed` for invalid JSON.
   package init(data: JSONBytes) throws(EventError) {
     let members = try EventMembers(.pricesDeclared, data)
     source = try members.string("source")
@@ -142,7 +142,7 @@ package struct RatesDeclared: Equatable, Sendable {
     return writer.bytes
   }
 
-  /// Throws `badField` where a member is missing or violates the catalogue, `malformed` for invalid JSON.
+  /// Throws `badField` if a member is missing or violates the catalogue, `malformed` for invalid JSON.
   package init(data: JSONBytes) throws(EventError) {
     let members = try EventMembers(.ratesDeclared, data)
     source = try members.string("source")

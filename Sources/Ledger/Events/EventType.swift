@@ -15,15 +15,15 @@ package enum EventType: String, CaseIterable, Sendable {
   case ratesDeclared = "rates.declared"
   /// A snapshot of the projections was made.
   case snapshotCreated = "snapshot.created"
-  /// An operator accepted the log, although something recorded another history.
+  /// An operator accepted the log although other records held another history.
   case historyAccepted = "history.accepted"
-  /// The trust of verification was set or changed.
+  /// The trust of verifications was set or changed.
   case trustDeclared = "trust.declared"
 
-  /// The version in which this program writes the type.
+  /// The version of the type that this program writes.
   package var currentVersion: Int { 1 }
 
-  /// The type whose name is `bytes`, without making a string.
+  /// The type whose name is `bytes`, without creating a string.
   @inline(__always)
   package init?(_ bytes: JSONBytes) {
     let name = JSONString(raw: bytes, hasEscapes: false)
@@ -51,19 +51,19 @@ package enum EventType: String, CaseIterable, Sendable {
 
 /// Why an event cannot be read.
 package enum EventError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// The type is written by a later program.
+  /// A newer program wrote the type.
   case unknownType
-  /// The version is written by a later program.
+  /// A newer program wrote the version.
   case newerVersion(EventType, version: Int)
-  /// No upcaster leads from this version to the next.
+  /// There is no upcaster from this version to the next.
   case missingUpcaster(EventType, version: Int)
   /// The data is not valid JSON.
   case malformed(EventType, JSONError)
   /// A required field is missing, or a field is invalid.
   case badField(EventType, field: String)
 
-  /// The type and the faulty member, as the exception `malformed_event` names them. Nil if only the version of
-  /// the program is at fault, not the event.
+  /// The type and the faulty member, as named by the exception `malformed_event`. Nil if the program's version is at
+  /// fault, not the event.
   package var malformation: String? {
     switch self {
     case .malformed(let type, _): "\(type.rawValue) data"
@@ -72,7 +72,7 @@ package enum EventError: Error, Equatable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Whether a later program wrote the event.
+  /// Whether a newer program wrote the event.
   package var isOfLaterProgram: Bool {
     switch self {
     case .unknownType, .newerVersion: true

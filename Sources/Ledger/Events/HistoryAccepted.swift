@@ -1,4 +1,4 @@
-// history.accepted: an operator accepted the log, although something recorded another history.
+// history.accepted: an operator accepted the log although other records held another history.
 package import Base
 package import JSON
 
@@ -20,7 +20,7 @@ package struct HistoryAccepted: Equatable, Sendable {
   package var log: Head
   /// The projections' position in the other history; nil if they agreed with the log or did not exist.
   package var projections: Head?
-  /// The signed heads that were remembered; nil if they agreed with the log and the kept checkpoints.
+  /// The recorded signed heads; nil if they agreed with the log and the kept checkpoints.
   package var heads: SignedHeads?
 
   package init(log: Head, projections: Head?, heads: SignedHeads?) {
@@ -48,7 +48,7 @@ package struct HistoryAccepted: Equatable, Sendable {
     return writer.bytes
   }
 
-  /// Throws `badField` where a member is missing or violates the catalogue, `malformed` for invalid JSON.
+  /// Throws `badField` if a member is missing or violates the catalogue, `malformed` for invalid JSON.
   package init(data: JSONBytes) throws(EventError) {
     let members = try EventMembers(.historyAccepted, data)
     guard let log = members.optionalObject("log") else { throw members.fault("log") }

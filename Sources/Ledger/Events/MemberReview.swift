@@ -1,4 +1,4 @@
-// Collects the missing and the invalid members while an event is decoded.
+// Collects missing and invalid members while an event is decoded.
 import JSON
 
 /// The members of one event that were present, and those that were invalid, by their index in the catalogue's list.
@@ -6,7 +6,7 @@ struct MemberReview {
   private var met: UInt32 = 0
   private var wrong: UInt32 = 0
 
-  /// Marks a member as met.
+  /// Records that a member is present and whether it is valid.
   @inline(__always)
   mutating func mark(_ place: Int, isRight: Bool) {
     let bit = UInt32(1) << UInt32(place)
@@ -14,9 +14,9 @@ struct MemberReview {
     if !isRight { wrong |= bit }
   }
 
-  /// Throws `badField` for the first member, in the catalogue's order, that is wrong, or missing though required.
+  /// Throws `badField` for the first member, in the catalogue's order, that is invalid, or missing although required.
   /// - Parameters:
-  ///   - required: a bit for each member that may not be absent.
+  ///   - required: a bit for each required member.
   ///   - names: the members in the catalogue's order.
   @inline(__always)
   func check(
@@ -46,7 +46,7 @@ extension JSONCursor {
   }
 }
 
-/// The one form in which events write UUIDs: 36 bytes, digits in lower case.
+/// The form of UUIDs in events: 36 bytes, lower-case digits.
 enum EventUUID {
   static func isOne(_ text: JSONBytes) -> Bool {
     guard text.count == 36 else { return false }

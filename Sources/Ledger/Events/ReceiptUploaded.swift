@@ -43,7 +43,7 @@ package struct ReceiptUploaded {
     self.origin = origin
   }
 
-  /// The event's data. The receipt is last, so that a reader that does not need it can stop before it.
+  /// The event's data. The receipt comes last, so that a reader that does not need it can stop before it.
   /// - Parameter receipt: the receipt's normalised base64.
   package func data(receipt: JSONBytes) -> [UInt8] {
     var writer = JSONWriter()
@@ -85,7 +85,7 @@ package struct ReceiptUploadedView {
   package private(set) var style: JSONString?
   package private(set) var bundleID: JSONString?
   package private(set) var receiptSHA256Hex: JSONString?
-  /// Epoch milliseconds; nil if the event has no time of its own.
+  /// Epoch milliseconds; nil if the event does not contain it.
   package private(set) var occurredAtMs: Int64?
   package private(set) var isImport = false
   package private(set) var line: Int64?
@@ -99,7 +99,7 @@ package struct ReceiptUploadedView {
   /// The receipt's base64.
   package private(set) var receipt: JSONString?
 
-  /// The members in the catalogue's order; those up to `via`, and the last, may not be absent.
+  /// The members in the catalogue's order; those up to `via`, and the last, are required.
   private static let members = [
     "receipt_id", "app_family_id", "style", "bundle_id", "receipt_sha256", "occurred_at", "via",
     "line", "line_sha256", "country_code", "identifier_for_vendor", "user_identifier",
@@ -107,7 +107,7 @@ package struct ReceiptUploadedView {
   ]
   private static var required: UInt32 { 0b100_0000_0111_1111 }
 
-  /// Throws `badField` where a member is missing or violates the catalogue, `malformed` for invalid JSON.
+  /// Throws `badField` if a member is missing or violates the catalogue, `malformed` for invalid JSON.
   package init(data: JSONBytes) throws(EventError) {
     var review = MemberReview()
     do throws(JSONError) { try read(data, &review) } catch {
@@ -124,7 +124,7 @@ package struct ReceiptUploadedView {
     while let key = try cursor.nextKey() {
       let length = key.raw.count
       if length == 7, key == "receipt" {
-        // It is last and base64: a caller that needs it decodes it strictly.
+        // The receipt is last and is base64; a caller that needs it decodes it strictly.
         receipt = Self.lastString(try cursor.readRest())
         review.mark(14, isRight: receipt != nil)
         return
@@ -141,7 +141,7 @@ package struct ReceiptUploadedView {
     }
   }
 
-  /// The string that makes up the rest of the data; nil if the rest is anything else.
+  /// The string that forms the rest of the data; nil if the rest is anything else.
   private static func lastString(_ rest: JSONBytes) -> JSONString? {
     var cursor = JSONCursor(rest)
     guard let text = try? cursor.readString(), cursor.offset == rest.count else { return nil }
@@ -152,7 +152,7 @@ package struct ReceiptUploadedView {
     _ key: JSONString, _ cursor: inout JSONCursor, _ review: inout MemberReview
   ) throws(JSONError) {
     let text = try cursor.readStringOrSkip()
-    // A key's length tells most of them apart.
+    // The length alone distinguishes most keys.
     switch key.raw.count {
     case 3 where key == "via":
       isImport = text.map { $0 == "import" } ?? false

@@ -2,7 +2,7 @@
 import Base
 package import JSON
 
-/// The authority that gave a verification's result.
+/// Who gave a verification's result.
 package enum Authority: String, Sendable {
   /// This program checked the receipt's signature.
   case local
@@ -22,7 +22,7 @@ package enum Endpoint: String, Sendable {
 
 /// Where a reply came from.
 package enum ReplySource: Equatable, Sendable {
-  /// The host that answered, with its port where the URL names one.
+  /// The host that answered, with its port if the URL contains one.
   case host(String)
   /// An import brought it; this program sent no request.
   case imported
@@ -40,7 +40,7 @@ package struct ReceiptVerified {
     case json([UInt8])
     /// The first 64 KiB, in base64, of a reply that is not JSON.
     case other(base64: [UInt8])
-    /// The position of an earlier verification whose reply was used again.
+    /// The position of an earlier verification whose reply was reused.
     case reused(Int)
     /// The same for a verification in the same append: its position is inserted before the last byte.
     case reusedOfSameAppend
@@ -53,8 +53,8 @@ package struct ReceiptVerified {
   package var reason: String?
   package var attempt: Int
   package var endpoint: Endpoint?
-  /// `none` if the reply matches the receipt, else why it does not. Nil if they were not compared, and in
-  /// events of earlier programs.
+  /// `none` if the reply matches the receipt, otherwise why it does not. Nil if they were not compared, and in events
+  /// of older programs.
   package var mismatch: String?
   /// Where the reply came from; nil if there is none or its source was not recorded.
   package var source: ReplySource?
@@ -71,10 +71,10 @@ package struct ReceiptVerified {
   /// The `mismatch` of a reply that matches the receipt.
   package static let noMismatch = "none"
 
-  /// The offset in `data(upload: nil, …)` where the digits of the upload's position are inserted.
+  /// The offset in `data(upload: nil, …)` at which the digits of the upload's position are inserted.
   package static let uploadOffsetBytes = #"{"upload":"#.utf8.count
 
-  /// The event's data. The reply is last, so that a reader need not scan it to find its end.
+  /// The event's data. The reply comes last, so that a reader need not scan it to find its end.
   /// - Parameter upload: the upload's position; nil omits it, for insertion at `uploadOffsetBytes`.
   package func data(upload: Int?, reply: Reply) -> [UInt8] {
     var writer = JSONWriter()
@@ -132,18 +132,18 @@ package struct ReceiptVerifiedView {
   package private(set) var reason: JSONString?
   package private(set) var attempt: Int64 = 1
   package private(set) var endpoint: Endpoint?
-  /// `none`, or why the reply does not fit the receipt; nil where they were not compared.
+  /// `none`, or why the reply does not fit the receipt; nil if they were not compared.
   package private(set) var mismatch: JSONString?
   /// The host that answered.
   package private(set) var host: JSONString?
   /// Whether an import brought the reply.
   package private(set) var isImported = false
-  /// Epoch milliseconds; nil where the event names no time of its own.
+  /// Epoch milliseconds; nil if the event does not contain it.
   package private(set) var occurredAtMs: Int64?
   /// The reply as sent, one JSON value.
   package private(set) var reply: JSONBytes?
   package private(set) var hasOtherReply = false
-  /// The position of the verification whose reply was used again.
+  /// The position of the verification whose reply was reused.
   package private(set) var replyOf: Int64?
 
   /// The members in the catalogue's order.
@@ -153,7 +153,7 @@ package struct ReceiptVerifiedView {
   ]
   private static var required: UInt32 { 0b1000_0100_0111 }
 
-  /// Throws `badField` where a member is missing or violates the catalogue, `malformed` for invalid JSON.
+  /// Throws `badField` if a member is missing or violates the catalogue, `malformed` for invalid JSON.
   /// Whether the positions that it names hold what they must is for the caller to look up; so is whether the reply,
   /// which is last, is one JSON value.
   package init(data: JSONBytes) throws(EventError) {
@@ -167,7 +167,7 @@ package struct ReceiptVerifiedView {
           upload = Int(position)
           review.mark(0, isRight: position >= 0)
         } else if key.raw.count == 5, key == "reply" {
-          // It is last, and decoding it scans it: it need not be skipped here.
+          // The reply is last, and decoding it scans it, so it is not scanned here.
           reply = try cursor.readRest()
           break
         } else {
@@ -181,7 +181,7 @@ package struct ReceiptVerifiedView {
   private mutating func read(
     _ key: JSONString, _ cursor: inout JSONCursor, _ review: inout MemberReview
   ) throws(JSONError) {
-    // A key's length tells most of them apart.
+    // The length alone distinguishes most keys.
     switch key.raw.count {
     case 3 where key == "via":
       isImported = try cursor.readStringOrSkip().map { $0 == "import" } ?? false

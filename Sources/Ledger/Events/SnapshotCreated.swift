@@ -2,8 +2,8 @@
 package import Base
 package import JSON
 
-/// Authenticates a snapshot: only a process that may append can record it. It reveals nothing of the
-/// snapshot's content.
+/// Authenticates a snapshot: only a process that may append can record it. It reveals nothing about the snapshot's
+/// content.
 package struct SnapshotCreated: Equatable, Sendable {
   /// A projection in the snapshot.
   package struct Version: Equatable, Sendable {
@@ -53,7 +53,7 @@ package struct SnapshotCreated: Equatable, Sendable {
     return writer.bytes
   }
 
-  /// Throws `badField` where a member is missing or violates the catalogue, `malformed` for invalid JSON.
+  /// Throws `badField` if a member is missing or violates the catalogue, `malformed` for invalid JSON.
   package init(data: JSONBytes) throws(EventError) {
     let members = try EventMembers(.snapshotCreated, data)
     size = try members.count("size")

@@ -1,4 +1,4 @@
-// trust.declared: whom verification trusts from here on.
+// trust.declared: the hosts and certificates that verification trusts from here on.
 package import Base
 package import JSON
 
@@ -6,7 +6,7 @@ package import JSON
 package struct TrustDeclared: Equatable, Sendable {
   /// A certificate that verifies transaction receipts.
   package struct Certificate: Equatable, Sendable {
-    /// The subject's common name; empty where it has none.
+    /// The subject's common name; empty if it has none.
     package var name: String
     /// SHA-256 of the DER.
     package var sha256: SHA256Digest
@@ -14,12 +14,12 @@ package struct TrustDeclared: Equatable, Sendable {
     package init(name: String, sha256: SHA256Digest) { (self.name, self.sha256) = (name, sha256) }
   }
 
-  /// The host that verifies receipts of Production, with its port if the URL has one.
+  /// The host that verifies Production receipts, with its port if the URL contains one.
   package var productionHost: String
   package var sandboxHost: String
-  /// SHA-256 fingerprints of the pinned roots, Apple's included, ascending.
+  /// SHA-256 fingerprints of the pinned roots, including Apple's, ascending.
   package var roots: [SHA256Digest]
-  /// The configured ones, without those of the program. Ascending by fingerprint.
+  /// The configured intermediates, without the built-in ones. Ascending by fingerprint.
   package var intermediates: [Certificate]
   /// SHA-256 fingerprints of signers of `Xcode` and `LocalTesting` receipts, ascending.
   package var localTestingSigners: [SHA256Digest]
@@ -36,7 +36,7 @@ package struct TrustDeclared: Equatable, Sendable {
     self.localTestingSigners = localTestingSigners.sorted { $0.hex < $1.hex }
   }
 
-  /// The event's data: the same trust gives the same bytes.
+  /// The event's data. The same trust gives the same bytes.
   package var data: [UInt8] {
     var writer = JSONWriter()
     writer.beginObject()
@@ -60,7 +60,7 @@ package struct TrustDeclared: Equatable, Sendable {
   /// The event.
   package var draft: EventDraft { EventDraft(.trustDeclared, data) }
 
-  /// Throws `badField` where a member is missing or violates the catalogue, `malformed` for invalid JSON.
+  /// Throws `badField` if a member is missing or violates the catalogue, `malformed` for invalid JSON.
   package init(data: JSONBytes) throws(EventError) {
     let members = try EventMembers(.trustDeclared, data)
     func host(_ name: String) throws(EventError) -> String {

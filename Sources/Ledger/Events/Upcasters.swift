@@ -1,22 +1,22 @@
-// Converts old versions of events to the current ones. Stored bytes are never rewritten.
+// Converts old event versions to the current ones. Stored bytes are never rewritten.
 package import JSON
 
-/// Turns the data of one version of a type into that of the next.
+/// Converts the data of one version of a type to the next version.
 package struct Upcaster: Sendable {
   package let type: EventType
-  /// The version that it reads; its result has the next one.
+  /// The version that it reads; it returns the next one.
   package let fromVersion: Int
   package let upcast: @Sendable (JSONValue) throws(JSONError) -> JSONValue
 }
 
 /// The chain of upcasters of all types.
 package struct Upcasters: Sendable {
-  /// The upcasters of this program. Each change of a type's data adds one here and raises its current version.
+  /// The upcasters of this program. Each change to a type's data adds one here and raises the type's current version.
   package static let standard = Upcasters(steps: [])
 
   private let steps: [Upcaster]
 
-  /// The data in the current version, or nil where `data` is that already.
+  /// The data in the current version; nil if `data` is current already.
   package func upcast(
     _ type: EventType, version: Int, data: JSONBytes
   ) throws(EventError) -> [UInt8]? {

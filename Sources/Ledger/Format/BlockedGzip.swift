@@ -1,14 +1,15 @@
-// Gzip in small members whose headers hold their lengths (BGZF): any tool inflates it, several threads can.
+// Gzip in small members whose headers contain their lengths (BGZF): any tool can inflate it, and several threads can
+// share the work.
 import CDeflate
 import Glibc
 
 /// The format of `bgzip`: gzip members of at most 64 KiB, each with its own length in the extra field `BC`,
 /// and an empty member at the end.
 package enum BlockedGzip {
-  /// How many bytes each member holds, but for the last: whole pages of 8 KiB, and less than 64 KiB even
-  /// where nothing can be compressed.
+  /// The content bytes of each member but the last: whole pages of 8 KiB, and a member below 64 KiB even if nothing
+  /// can be compressed.
   package static let blockByteCount = 56 << 10
-  /// The largest member.
+  /// The largest member, in bytes.
   package static let memberByteCountMax = 64 << 10
   /// The empty member that ends a file.
   package static let end: [UInt8] = header + [27, 0, 3, 0] + Array(repeating: 0, count: 8)
@@ -20,7 +21,7 @@ package enum BlockedGzip {
   fileprivate static let headerByteCount = 18
   fileprivate static let trailerByteCount = 8
 
-  /// The length of the member that begins here; nil where none does, or not all of its header is there.
+  /// The length of the member that begins here; nil if none does or its header is incomplete.
   package static func memberByteCount(_ bytes: UnsafeRawBufferPointer) -> Int? {
     guard bytes.count >= headerByteCount, bytes.prefix(header.count).elementsEqual(header) else {
       return nil
@@ -38,11 +39,11 @@ package enum BlockedGzip {
   }
 }
 
-/// Compresses blocks, one by one. Used by one thread at a time.
+/// Compresses blocks one at a time. Not thread-safe.
 package final class BlockedGzipCompressor {
   private let compressor: OpaquePointer
 
-  /// - Parameter level: libdeflate's, from 1 (fastest) to 12.
+  /// - Parameter level: libdeflate's level, from 1 (fastest) to 12.
   package init(level: Int32) throws(LedgerError) {
     guard let compressor = libdeflate_alloc_compressor(level) else {
       throw .system(ENOMEM, "compress", "blocks")
@@ -52,7 +53,7 @@ package final class BlockedGzipCompressor {
 
   deinit { libdeflate_free_compressor(compressor) }
 
-  /// Writes the member of a block of 1 to `blockByteCount` bytes; returns its length.
+  /// Writes the member for a block of 1 to `blockByteCount` bytes and returns its length.
   /// - Parameter target: has room for `memberByteCountMax` bytes.
   package func compress(
     _ block: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer
@@ -76,7 +77,7 @@ package final class BlockedGzipCompressor {
   }
 }
 
-/// Inflates members, one by one. Used by one thread at a time.
+/// Inflates members one at a time. Not thread-safe.
 package final class BlockedGzipInflater {
   private let decompressor: OpaquePointer
 
@@ -89,8 +90,7 @@ package final class BlockedGzipInflater {
 
   deinit { libdeflate_free_decompressor(decompressor) }
 
-  /// Inflates one whole member; returns how many bytes it held, or nil where it is damaged or holds more
-  /// than there is room for.
+  /// Inflates one whole member and returns its content size; nil if it is damaged or its content does not fit.
   package func inflate(
     _ member: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer
   ) -> Int? {

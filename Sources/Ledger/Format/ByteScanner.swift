@@ -1,7 +1,7 @@
 // A cursor over bytes for the strict, fixed grammars of lines and frame headers.
 import Glibc
 
-/// Reads from left to right; after a failed read its place is of no use.
+/// Reads from left to right. After a failed read, its offset is meaningless.
 struct ByteScanner {
   private let bytes: UnsafeRawBufferPointer
   private(set) var offset = 0
@@ -18,7 +18,7 @@ struct ByteScanner {
     return true
   }
 
-  /// A decimal number without sign or leading zeros, of at most 18 digits.
+  /// A decimal number without a sign or leading zeros, at most 18 digits.
   @inline(__always)
   mutating func decimal() -> Int? {
     let start = offset
@@ -35,7 +35,7 @@ struct ByteScanner {
     return value
   }
 
-  /// The next bytes, a given number of them.
+  /// The next `count` bytes.
   @inline(__always)
   mutating func take(_ count: Int) -> UnsafeRawBufferPointer? {
     guard bytes.count - offset >= count else { return nil }

@@ -1,12 +1,13 @@
-// Drafts, and how they become event lines: digest, position references.
+// Encodes drafts as event lines, with digests and inserted positions.
 import Base
 import Glibc
 
-/// A reference to the position of an event of the same append, known only when it is written.
+/// A reference to the position of another event in the same append. The position is known only when the event is
+/// written.
 package struct PositionReference: Sendable, Equatable {
-  /// Where in `EventDraft.data` the decimal digits of the position are inserted.
+  /// The offset in `EventDraft.data` at which the position's decimal digits are inserted.
   package let offsetBytes: Int
-  /// The index of the event that is meant, within the same append.
+  /// The index of that event in the append.
   package let eventIndex: Int
 
   package init(offsetBytes: Int, eventIndex: Int) {
@@ -33,16 +34,16 @@ package struct EventDraft: Sendable {
     self.references = references
   }
 
-  /// An event of the catalogue, in its current version.
+  /// An event of the catalogue in its current version.
   package init(_ type: EventType, _ data: [UInt8], references: [PositionReference] = []) {
     self.init(
       type: type.rawValue, version: type.currentVersion, data: data, references: references)
   }
 
-  /// The most bytes that the line of this draft can take.
+  /// An upper limit for the length of this draft's line.
   var lineByteCountLimit: Int { data.count + references.count * 18 + 320 }
 
-  /// Why this draft can't become an event; nil if it can.
+  /// Why this draft cannot become an event; nil if it can.
   func fault(eventCount: Int) -> String? {
     let typeFault = "the type is not [a-z][a-z0-9_.]* of at most \(Format.typeByteCountMax) bytes"
     guard let first = type.utf8.first, 0x61...0x7A ~= first,
@@ -74,7 +75,7 @@ package struct EventDraft: Sendable {
   }
 }
 
-/// Writes event lines; one thread at a time.
+/// Writes event lines. Not thread-safe.
 final class EventEncoder {
   private let hasher = SHA256()
   private let data = ByteBuffer(capacity: 16 << 10)

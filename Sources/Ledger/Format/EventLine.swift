@@ -1,8 +1,8 @@
-// An event's line: parsed in place, strictly, without allocating.
+// An event's line: parsed strictly and in place, without allocating.
 package import Base
 import Glibc
 
-/// One event as it is in the log. Points into bytes that it does not own: valid as long as they are.
+/// One event as stored in the log. It points into bytes that it does not own and is valid as long as they are.
 package struct EventLine {
   /// The line without its line feed.
   package let bytes: UnsafeRawBufferPointer
@@ -13,15 +13,15 @@ package struct EventLine {
   /// When it was recorded, in milliseconds since 1970.
   package let recordedAtMs: Int64
   private let typeRange: Range<Int>
-  // Where the 64 digits of the digest begin; salt and data lie at fixed distances.
+  // The offset of the digest's 64 digits; salt and data are at fixed distances from it.
   private let digestOffset: Int
 
   private static let digestToSalt = 64 + 10
   private static let saltToData = SaltText.characterCount + 9
 
-  /// Parses a line given without its line feed; nil unless it has the one form of an event.
+  /// Parses a line without its line feed; nil unless it has the exact form of an event.
   ///
-  /// Only the enclosing braces of the data are checked: the writer guarantees valid JSON.
+  /// Of the data, only the enclosing braces are checked: the writer guarantees valid JSON.
   package init?(_ line: UnsafeRawBufferPointer) {
     guard line.count < Format.lineByteCountMax else { return nil }
     var scanner = ByteScanner(line)
@@ -73,12 +73,12 @@ package struct EventLine {
     return UnsafeRawBufferPointer(rebasing: bytes[start..<start + SaltText.characterCount])
   }
 
-  /// The data: a JSON object, braces included.
+  /// The data: a JSON object with its braces.
   package var data: UnsafeRawBufferPointer {
     UnsafeRawBufferPointer(rebasing: bytes[dataOffsetBytes..<bytes.count - 1])
   }
 
-  /// Where in the line the data begins.
+  /// The offset of the data in the line.
   package var dataOffsetBytes: Int {
     digestOffset + EventLine.digestToSalt + EventLine.saltToData
   }
@@ -88,7 +88,7 @@ package struct EventLine {
     UnsafeRawBufferPointer(rebasing: bytes[0..<digestOffset + 65])
   }
 
-  /// The record that the tree's leaf is made of.
+  /// The record that is hashed as the tree's leaf.
   package var leafRecord: [UInt8] { Array(leafRecordStart) + [0x7D] }
 
   /// The hash of the leaf: SHA-256 of a zero byte and the leaf record.
@@ -102,7 +102,7 @@ package struct EventLine {
     }
   }
 
-  /// Whether the digest is that of salt and data.
+  /// Whether the digest matches salt and data.
   package func verifyDigest(_ hasher: SHA256) -> Bool {
     let isSame = SaltText.withDecoded(saltText) { salt in
       hasher.update(salt)
@@ -113,15 +113,15 @@ package struct EventLine {
   }
 }
 
-/// The lines of a run of whole event lines, one after the other.
+/// Iterates over consecutive whole event lines.
 package struct EventLines {
   private var rest: UnsafeRawBufferPointer
 
-  /// Takes bytes that end with a line feed, or none.
+  /// The bytes must be empty or end with a line feed.
   package init(_ bytes: UnsafeRawBufferPointer) { rest = bytes }
 
-  /// The next line without its line feed; nil at the end. Bytes after the last line feed are lost:
-  /// `isAtEnd` tells.
+  /// The next line without its line feed; nil at the end. It never returns bytes after the last line feed; then
+  /// `isAtEnd` stays false.
   package mutating func next() -> UnsafeRawBufferPointer? {
     guard let base = rest.baseAddress, !rest.isEmpty, let end = memchr(base, 0x0A, rest.count)
     else { return nil }
@@ -130,6 +130,6 @@ package struct EventLines {
     return UnsafeRawBufferPointer(start: base, count: count)
   }
 
-  /// Whether nothing is left.
+  /// Whether no bytes are left.
   package var isAtEnd: Bool { rest.isEmpty }
 }

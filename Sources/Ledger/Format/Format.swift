@@ -1,21 +1,21 @@
-// The constants of the on-disk format, for its writers and its readers.
+// The constants of the on-disk format, for writers and readers.
 
 /// Sizes, names and fixed bytes of the log; docs/format.md explains them.
 package enum Format {
-  /// The version of the format that this program writes, and the newest it reads.
+  /// The format version that this program writes, and the newest that it reads.
   package static let version = 1
 
-  /// The largest event line, its line feed included: 16 MiB.
+  /// The largest event line, including its line feed: 16 MiB.
   package static let lineByteCountMax = 16 << 20
   /// The most event bytes that one frame holds: 32 MiB.
   package static let frameByteCountMax = 32 << 20
   /// The longest frame header: `#`, 8 digits, three numbers of up to 19 digits, separators.
   static let frameHeaderByteCountMax = 1 + 8 + 3 * (1 + 19) + 1
-  /// The largest size at which a tail may be told to hand over.
+  /// The largest allowed setting for the size at which a tail is sealed.
   static let blockByteCountLimit = 15 << 20
-  /// The most event bytes that one block holds: a tail about to hand over, and one frame more.
+  /// The most event bytes in one block: a tail just below its limit, plus one frame.
   static let blockByteCountMax = blockByteCountLimit + frameByteCountMax
-  /// The largest gzip member; deflate adds 5 bytes for 64 KiB at worst.
+  /// The largest gzip member; deflate adds at most 5 bytes per 64 KiB.
   static let memberByteCountMax = blockByteCountMax + (1 << 20)
   /// Positions fit in 18 digits and in every tool's signed 64-bit number.
   static let positionMax = 999_999_999_999_999_999
@@ -23,7 +23,7 @@ package enum Format {
   /// The longest event type.
   static let typeByteCountMax = 64
 
-  /// What a gzip member starts with: magic, deflate, FEXTRA only, MTIME 0, XFL 0, OS unknown.
+  /// The first bytes of a gzip member: magic, deflate, FEXTRA only, MTIME 0, XFL 0, OS unknown.
   static let memberStart: [UInt8] = [0x1F, 0x8B, 8, 4, 0, 0, 0, 0, 0, 255]
   /// `RL`: the identifier of our subfield.
   static let subfieldIdentifier: [UInt8] = [0x52, 0x4C]
@@ -35,22 +35,22 @@ package enum Format {
   static let memberChecksumOffsetBytes = memberPrefixByteCount + 4
   /// CRC-32 and size of the content, at the end of a gzip member.
   static let memberFooterByteCount = 8
-  /// The deflate stream of an empty content.
+  /// The deflate stream of empty content.
   static let emptyDeflate: [UInt8] = [3, 0]
   /// An opening member's subfield before its frontier: the fixed part and the ledger's id.
   static let openingFixedByteCount = subfieldFixedByteCount + 16
   /// A closing member's subfield: the fixed part, block count, segment size, root.
   static let closingSubfieldByteCount = subfieldFixedByteCount + 8 + 8 + 32
-  /// A closing member: it can be found from the end of its file.
+  /// The size of a closing member, which is fixed: it can be found from the end of its file.
   static let closingMemberByteCount =
     memberPrefixByteCount + closingSubfieldByteCount + emptyDeflate.count + memberFooterByteCount
-  /// The most bytes of a member before its deflate stream: a frontier has at most 63 roots.
+  /// The most bytes before a member's deflate stream: a frontier has at most 63 roots.
   static let memberHeaderByteCountMax = memberPrefixByteCount + openingFixedByteCount + 63 * 32
 
   static let logDirectoryName = "log"
   static let identityName = "ledger.json"
   static let lockName = "lock"
-  /// The ending of files that are still being made; no reader looks at them.
+  /// The suffix of unfinished files, which readers ignore.
   static let temporarySuffix = ".new"
 
   static let segmentSuffix = ".jsonl.gz"
@@ -67,12 +67,12 @@ package enum Format {
   /// The name of the tail that starts at a position.
   static func tailName(_ first: Position) -> String { tailPrefix + padded(first) + tailSuffix }
 
-  /// The first position that a segment's name tells; nil for other names.
+  /// The first position in a segment's name; nil for other names.
   static func segmentFirst(_ name: String) -> Position? {
     name.hasSuffix(segmentSuffix) ? position(name.dropLast(segmentSuffix.count)) : nil
   }
 
-  /// The first position that a tail's name tells; nil for other names.
+  /// The first position in a tail's name; nil for other names.
   static func tailFirst(_ name: String) -> Position? {
     guard name.hasPrefix(tailPrefix), name.hasSuffix(tailSuffix) else { return nil }
     return position(name.dropFirst(tailPrefix.count).dropLast(tailSuffix.count))

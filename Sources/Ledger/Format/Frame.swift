@@ -11,10 +11,10 @@ struct FrameHeader: Equatable {
   let eventCount: Int
   /// The size of the event lines that follow.
   let eventByteCount: Int
-  /// The size of the header line, its line feed included.
+  /// The size of the header line, including its line feed.
   let headerByteCount: Int
 
-  /// `#`, eight digits and a space: what the CRC does not cover.
+  /// `#`, eight digits and a space, which the CRC does not cover.
   static let uncoveredByteCount = 10
 
   var frameByteCount: Int { headerByteCount + eventByteCount }
@@ -73,16 +73,16 @@ struct FrameHeader: Equatable {
 }
 
 extension FrameHeader {
-  /// Takes the headers out of a buffer of whole frames, so that their lines are left; the end of the last
-  /// frame, or nil where the buffer holds anything but whole frames that continue each other.
+  /// Removes the headers from a buffer of whole frames, leaving their lines. Returns the end of the last frame; nil
+  /// unless the buffer holds only whole, consecutive frames.
   static func removeAll(from buffer: ByteBuffer, first: Position) -> Position? {
     let byteCount = buffer.count
     let (end, wholeByteCount) = remove(from: buffer, first: first)
     return wholeByteCount == byteCount ? end : nil
   }
 
-  /// Takes the headers of the whole frames at its beginning out of a buffer, and whatever follows those frames; the end of
-  /// the last one.
+  /// Removes the headers of the whole frames at the start of a buffer, and all bytes after those frames. Returns the
+  /// end of the last frame.
   static func removeLeading(from buffer: ByteBuffer, first: Position) -> Position {
     remove(from: buffer, first: first).end
   }
@@ -120,7 +120,7 @@ struct EventRun {
     self.lastEventAtMs = lastEventAtMs
   }
 
-  /// Goes over lines; returns why they are not a continuation, or nil. Each line is handed on.
+  /// Passes each line to `visit`. Returns why the lines do not continue the run; nil if they do.
   mutating func fault(
     _ bytes: UnsafeRawBufferPointer, eventCount: Int, _ visit: (EventLine) -> Void
   ) -> String? {

@@ -2,7 +2,7 @@
 import Base
 import CDeflate
 
-/// What a member is.
+/// The kind of a member.
 enum MemberKind: UInt8 {
   case opening = 1
   case block = 2
@@ -11,20 +11,20 @@ enum MemberKind: UInt8 {
 
 /// The header of a gzip member, up to its deflate stream.
 struct MemberHeader: Equatable {
-  /// What only one kind of member carries.
+  /// The fields that only one kind of member has.
   enum Detail: Equatable {
-    /// Which ledger the segment belongs to, and the tree before it.
+    /// The ledger that the segment belongs to, and the tree before it.
     case opening(ledgerID: LedgerID, frontierBefore: Frontier)
     /// The tree after the block.
     case block(frontierAfter: Frontier)
-    /// Blocks in the segment, its bytes before this member, and the tree's root after it.
+    /// The number of blocks in the segment, its bytes before this member, and the tree's root after it.
     case closing(blockCount: Int, segmentByteCount: Int, root: SHA256Digest)
   }
 
   let checksum: UInt32
   /// The position of the first event: of the block, or of the whole segment.
   let first: Position
-  /// How many events are in the block, or in the segment that is closed; 0 for an opening.
+  /// How many events are in the block or in the closed segment; 0 for an opening.
   let eventCount: Int
   /// The size of the whole member.
   let memberByteCount: Int
@@ -38,7 +38,7 @@ struct MemberHeader: Equatable {
 
   var endPosition: Position { first + eventCount }
 
-  /// How long the header is that begins with these bytes; nil where none does.
+  /// The length of the header that begins with these bytes; nil if none does.
   static func byteCount(prefix bytes: UnsafeRawBufferPointer) -> Int? {
     guard bytes.count >= Format.memberPrefixByteCount,
       bytes.prefix(10).elementsEqual(Format.memberStart)
@@ -135,7 +135,7 @@ struct MemberHeader: Equatable {
     bytes.count == memberByteCount && MemberHeader.checksum(bytes) == checksum
   }
 
-  /// The CRC-32 over every byte of a member but the four that hold it.
+  /// The CRC-32 of all bytes of a member except the four that contain it.
   static func checksum(_ member: UnsafeRawBufferPointer) -> UInt32 {
     guard let base = member.baseAddress else { return 0 }
     let offset = Format.memberChecksumOffsetBytes
@@ -144,7 +144,7 @@ struct MemberHeader: Equatable {
   }
 }
 
-/// Encodes members into a buffer that is emptied first.
+/// Encodes members into a buffer, which it empties first.
 struct MemberWriter {
   private let buffer: ByteBuffer
 
@@ -174,7 +174,7 @@ struct MemberWriter {
     endEmpty()
   }
 
-  /// A block of events that were deflated before; false if it is larger than a member can be.
+  /// A block of events that are already deflated; false if it is larger than a member may be.
   func block(
     events: UnsafeRawBufferPointer, eventCount: Int, deflated: ByteBuffer,
     frontierAfter: Frontier, lastEventAtMs: Int64

@@ -1,12 +1,12 @@
-// A draft with its salt, and with its digest as soon as that can be known.
+// A draft with its salt, and with its digest if that is already known.
 import Base
 
-/// What the submitter computes of an event before it has a position, so that the one thread that
-/// writes frames need not hash what others can.
+/// What the submitter computes before an event has a position, so that the single thread that writes frames need not
+/// do the hashing.
 struct PreparedEvent: Sendable {
   let draft: EventDraft
   private let saltWords: (UInt64, UInt64)
-  /// The digest of salt and data; nil where positions are still to be inserted into the data.
+  /// The digest of salt and data; nil if positions must still be inserted into the data.
   let digest: SHA256Digest?
 
   /// - Parameter salt: 16 random bytes.
@@ -22,12 +22,12 @@ struct PreparedEvent: Sendable {
       ? draft.data.withUnsafeBytes { Self.digest(salt: salt, data: $0, hasher) } : nil
   }
 
-  /// Lends the 16 bytes of the salt.
+  /// Gives the 16 bytes of the salt to a closure.
   func withSalt<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
     withUnsafeBytes(of: saltWords, body)
   }
 
-  /// The digest of an event: of its salt followed by its data.
+  /// An event's digest: that of its salt followed by its data.
   static func digest(
     salt: UnsafeRawBufferPointer, data: UnsafeRawBufferPointer, _ hasher: SHA256
   ) -> SHA256Digest {
@@ -37,15 +37,15 @@ struct PreparedEvent: Sendable {
   }
 }
 
-/// Salts drafts, and hashes what can be hashed; one thread at a time.
+/// Adds salts to drafts and computes digests where possible. Not thread-safe.
 final class Salter {
   private let random: @Sendable (UnsafeMutableRawBufferPointer) -> Bool
   private let hasher = SHA256()
-  // Drawn by the thousand: asking for each costs more than hashing a small event.
+  // Random bytes are fetched in large portions: a call for each salt costs more than hashing a small event.
   private let salts = ByteBuffer(capacity: 256 * SaltText.byteCount)
   private var usedByteCount = 0
 
-  /// - Parameter random: fills a buffer with random bytes; false if it can't.
+  /// - Parameter random: fills a buffer with random bytes; returns false if it fails.
   init(random: @escaping @Sendable (UnsafeMutableRawBufferPointer) -> Bool) {
     self.random = random
   }
@@ -73,7 +73,7 @@ final class Salter {
   }
 }
 
-/// Salters that threads borrow from each other.
+/// A pool of salters for several threads.
 final class Salters: Sendable {
   private struct State: @unchecked Sendable {
     var idle: [Salter] = []

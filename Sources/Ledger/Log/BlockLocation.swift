@@ -1,7 +1,7 @@
 // The location of a block, and how its events are read.
 import CDeflate
 
-/// A block's place in its segment, as its header tells.
+/// A block's location in its segment, from its header.
 struct BlockLocation: Sendable {
   let first: Position
   let eventCount: Int
@@ -15,7 +15,7 @@ struct BlockLocation: Sendable {
   var endOffsetBytes: Int { offsetBytes + memberByteCount }
 }
 
-/// Reads and inflates blocks; one thread at a time.
+/// Reads and inflates blocks. Not thread-safe.
 final class BlockInflater {
   private let decompressor: OpaquePointer
   private let member = ByteBuffer(capacity: 1 << 20)

@@ -1,4 +1,4 @@
-// The files that a log is made of, as `status` lists them.
+// The files of a log, as `status` lists them.
 
 /// A segment or a tail.
 package struct LogFile: Sendable, Equatable {
@@ -14,13 +14,13 @@ package struct LogFile: Sendable, Equatable {
   /// The path inside the ledger.
   package let name: String
   package let firstPosition: Position
-  /// How many whole events it holds.
+  /// The number of whole events in it.
   package let eventCount: Int
   package let sizeBytes: Int
 }
 
 extension LogReader {
-  /// The segments and tails that this view rests on, in order.
+  /// The segments and tails of this view, in order.
   package func files() throws(LedgerError) -> [LogFile] {
     var files: [LogFile] = []
     for segment in state.sealed {
@@ -48,10 +48,10 @@ extension LogReader {
     return files
   }
 
-  /// How many bytes at the end of the last tail are a write that was cut short: the next writer removes them.
+  /// The size of the incomplete write at the end of the last tail. The next writer removes it.
   package var tornTailByteCount: Int { state.tornTailByteCount }
 
-  /// The first position whose event was recorded at this time or later; the log's size where none was.
+  /// The first position recorded at this time or later; the log's size if there is none.
   package func firstPosition(recordedFromMs timeMs: Int64) throws(LedgerError) -> Position {
     if timeMs > head.lastEventAtMs { return head.size }
     var (low, high) = (0, head.size)
@@ -67,7 +67,7 @@ extension LogReader {
   }
 }
 
-/// The format version of ledgers that this program writes.
+/// The format version that this program writes.
 package let ledgerFormatVersion = Format.version
-/// The largest event line, its line feed included.
+/// The largest event line, including its line feed.
 package let ledgerLineByteCountMax = Format.lineByteCountMax

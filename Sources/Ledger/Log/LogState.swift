@@ -1,65 +1,64 @@
-// The state of the whole log on disk: segments, tails, and what is wrong with them.
+// The state of the whole log on disk: segments, tails and damage.
 import Base
 
-/// A segment that is closed and followed by another.
+/// A closed segment that another segment follows.
 struct SealedSegment: Sendable {
   let first: Position
   let endPosition: Position
 }
 
-/// A tail by its name, and its file where that was opened.
+/// A tail's name, and its file if it was opened.
 private struct FoundTail {
   let first: Position
   let name: String
   let kept: StorageFile?
 
-  /// The file; nil where it is gone.
+  /// The file; nil if it no longer exists.
   func opened(_ directory: LedgerDirectory) throws(LedgerError) -> StorageFile? {
     if let kept { return kept }
     return try directory.openFileIfPresent(name)
   }
 }
 
-/// What was found when a ledger's log was looked through from the outside.
+/// The result of reading through a ledger's log.
 struct LogState {
   private(set) var sealed: [SealedSegment] = []
   /// The last segment that could be opened.
   var newest: SegmentIndex?
-  /// The tails that continue the blocks, in order; each is whole but the last.
+  /// The tails that continue the blocks, in order; all but the last are whole.
   var tails: [TailView] = []
   /// The first positions of tails whose events are all in blocks.
   private(set) var coveredTails: [Position] = []
   /// Names of temporary files that were never completed.
   private(set) var temporaryNames: [String] = []
-  /// Whether the newest segment ends with a torn member that a tail makes good.
+  /// Whether the newest segment ends with a torn member whose events are in a tail.
   private(set) var hasTornMember = false
-  /// How many bytes at the end of the last tail are a torn frame.
+  /// The size of the torn frame at the end of the last tail.
   private(set) var tornTailByteCount = 0
-  /// Whether there is more after the limit up to which to look.
+  /// Whether the log continues after the limit.
   var isLimited = false
-  /// The first damage; what is before it is intact.
+  /// The first damage; everything before it is intact.
   private(set) var damage: LedgerError?
 
-  /// How many events are whole.
+  /// The number of whole events.
   var size: Int { tails.last?.endPosition ?? newest?.endPosition ?? 0 }
   var frontier: Frontier { tails.last?.frontierAfter ?? newest?.frontierAfter ?? Frontier() }
   var lastEventAtMs: Int64 { tails.last?.lastEventAtMs ?? newest?.lastEventAtMs ?? 0 }
 
-  /// Looks through a log: openings and closings of the sealed segments, the headers of the newest,
-  /// and the tails.
+  /// Reads through a log: openings and closings of the sealed segments, the headers of the newest, and the tails.
   ///
-  /// Throws only if the log cannot be examined at all; damage is reported in `damage`. What an earlier
-  /// state knows is not read again.
-  /// - Parameter keptTailCount: how many tails stay open, besides the last one. None need to if no other process can
-  ///   remove them.
-  /// - Parameter limit: frames of the newest tail that reach beyond this position are left out.
+  /// Throws only if the log cannot be examined at all; damage is reported in `damage`. What an earlier state contains
+  /// is not read again.
+  /// - Parameter keptTailCount: how many tails stay open in addition to the last one. None need to if no other
+  ///   process can remove them.
+  /// - Parameter limit: frames of the newest tail that extend beyond this position are left out.
   init(
     _ directory: LedgerDirectory, _ hasher: SHA256, keptTailCount: Int,
     knowing earlier: LogState? = nil, limit: Position = .max
   ) throws(LedgerError) {
-    // Tails are opened before the blocks are walked: one that vanishes in between is in a block by
-    // then, and one that is open stays readable. The second list sees every segment that holds it.
-    // Tails beyond those that may be open are opened one by one: where one has gone, all is looked at again.
+    // Tails are opened before the blocks are read: a tail that vanishes in between is in a block by then, and an open
+    // tail stays readable. The second list includes every segment that contains it. Tails beyond the limit of open
+    // files are opened one by one; if one has gone, everything is read again.
     guard let early = try directory.listIfPresent(Format.logDirectoryName) else {
       temporaryNames = []
       damage = LedgerError(
@@ -146,14 +145,14 @@ struct LogState {
     return .end
   }
 
-  /// After damage: the last segment before it becomes the newest, so that it can be read.
+  /// After damage, makes the last segment before it the newest, so that it can be read.
   private mutating func reopenLastSealed(_ directory: LedgerDirectory) throws(LedgerError) {
     guard newest == nil, let last = sealed.popLast() else { return }
     do throws(LedgerError) {
       newest = try SegmentIndex(directory, first: last.first)
       _ = try walkNewest()
     } catch {
-      // What is damaged here comes first.
+      // Damage in this segment comes first.
       guard error.kind == .corruption else { throw error }
       damage = error
     }
@@ -165,8 +164,8 @@ struct LogState {
     return try segment.extend()
   }
 
-  /// Adds the blocks that were appended to the newest segment, in place of their tails. False
-  /// where that does not explain what is found: then the whole log must be looked at again.
+  /// Adds the blocks that were appended to the newest segment, replacing their tails. Returns false if that does not
+  /// explain the files found; the whole log must then be read again.
   mutating func takeNewBlocks() throws(LedgerError) -> Bool {
     guard damage == nil, var segment = newest, !segment.isClosed else { return false }
     let stop: SegmentIndex.Stop
@@ -174,17 +173,17 @@ struct LogState {
       guard error.kind == .corruption else { throw error }
       return false
     }
-    // What follows a closed segment is in other segments, even if its tails are removed already.
+    // Events after a closed segment are in other segments, even if their tails are already removed.
     if segment.isClosed { return false }
     switch stop {
     case .end: break
     case .torn:
-      // A block that is being written: its tail is there.
+      // A block that is being written still has its tail.
       guard tails.contains(where: { $0.first == segment.endPosition }) else { return false }
     case .damaged: return false
     }
     if segment.endPosition > newest?.endPosition ?? 0 {
-      // Tails and blocks must tell the same history.
+      // Tails and blocks must contain the same history.
       guard let last = tails.firstIndex(where: { $0.endPosition == segment.endPosition }),
         tails[last].frontierAfter == segment.frontierAfter,
         tails[last].lastEventAtMs == segment.lastEventAtMs
@@ -241,7 +240,7 @@ struct LogState {
       let isLast = index == open.count - 1
       let stop: TailView.Stop
       do throws(LedgerError) {
-        // One that another follows was synced before that was begun.
+        // A tail that another follows was synced before the next one began.
         stop = try tail.extend(opened, hasher, buffer, limit: isLast ? limit : .max)
       } catch {
         tails.append(tail)
@@ -259,7 +258,7 @@ struct LogState {
     }
   }
 
-  /// What is known of a tail, where it is this very file and continues the same history.
+  /// The known state of a tail, if it is the same file and continues the same history.
   private func tail(_ file: TailFile, after frontier: Frontier) -> TailView? {
     guard damage == nil, let index = tails.firstIndex(where: { $0.first == frontier.size }) else {
       return nil

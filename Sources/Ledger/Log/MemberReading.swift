@@ -1,14 +1,14 @@
-// Reading a member's header, even if the bytes after it are unreadable.
+// Reads a member's header even if the bytes after it are unreadable.
 
 extension StorageFile {
-  /// The header of the member at an offset, read through a buffer; nil where there is none.
+  /// The header of the member at an offset, read through a buffer; nil if there is none.
   ///
-  /// Throws only where bytes of the header itself can't be read.
+  /// Throws only if bytes of the header itself cannot be read.
   func memberHeader(
     at offsetBytes: Int, _ buffer: ByteBuffer
   ) throws(LedgerError) -> MemberHeader? {
     do throws(LedgerError) {
-      // The longest header at once: where it is shorter, what follows is read along.
+      // Reads the longest possible header at once; a shorter one includes bytes after it.
       try fill(buffer, Format.memberHeaderByteCountMax, offsetBytes)
     } catch {
       guard error.operation == LedgerError.readOperation else { throw error }

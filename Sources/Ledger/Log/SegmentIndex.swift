@@ -1,7 +1,7 @@
-// One segment, member by member: its opening, its blocks, its closing.
+// One segment, member by member: opening, blocks, closing.
 import Base
 
-/// What is known of a segment after walking over its members' headers.
+/// What is known about a segment after reading its members' headers.
 struct SegmentIndex {
   private(set) var file: StorageFile
   let first: Position
@@ -9,25 +9,25 @@ struct SegmentIndex {
   /// The time of the last event before the segment.
   let lastEventAtMsBefore: Int64
   private(set) var blocks: [BlockLocation] = []
-  /// Where the next member begins.
+  /// The offset of the next member.
   private(set) var endOffsetBytes: Int
   /// The tree after the last block.
   private(set) var frontierAfter: Frontier
   private(set) var lastEventAtMs: Int64
   private(set) var isClosed = false
-  /// The size of the file when it was last walked.
+  /// The size of the file when it was last read.
   private(set) var walkedByteCount = 0
 
   var name: String { file.name }
   var endPosition: Position { frontierAfter.size }
 
-  /// Why the walk over the members ended.
+  /// Why reading the members ended.
   enum Stop {
     /// At the end of the file.
     case end
-    /// At `endOffsetBytes` there is no valid member, and no valid one follows.
+    /// No valid member is at `endOffsetBytes`, and none follows.
     case torn
-    /// At `endOffsetBytes` the format is violated as no crash can do it.
+    /// At `endOffsetBytes` the format is violated in a way that a crash cannot cause.
     case damaged(LedgerError)
   }
 
@@ -42,7 +42,7 @@ struct SegmentIndex {
     try self.init(file, directory.identity.id, first: first)
   }
 
-  /// Checks the opening member of a file that is to be the segment of a position.
+  /// Checks the opening member of a file that should be the segment at a position.
   init(_ file: StorageFile, _ expectedID: LedgerID, first: Position) throws(LedgerError) {
     func damage(_ verdict: LedgerError.Verdict, _ cause: String) -> LedgerError {
       LedgerError(
@@ -73,10 +73,10 @@ struct SegmentIndex {
     lastEventAtMs = header.lastEventAtMs
   }
 
-  /// Reads the members from `endOffsetBytes` on. Only a block at the very end of the file is
-  /// read whole: each was synced before the next began.
+  /// Reads the members from `endOffsetBytes` on. Only a block at the very end of the file is read whole: each block
+  /// was synced before the next began.
   mutating func extend() throws(LedgerError) -> Stop {
-    // What was walked over before an error is kept: it is whole.
+    // Keeps the members that were read before an error: they are intact.
     do throws(LedgerError) { return try walk() } catch {
       throw error.unreadable(file, block: blocks.count, at: endPosition)
     }
@@ -104,7 +104,7 @@ struct SegmentIndex {
       ? .end : .damaged(damage("it was truncated"))
   }
 
-  /// Adds one member; returns the damage if it is not a continuation.
+  /// Adds one member; returns the damage if it does not continue the segment.
   private mutating func take(_ header: MemberHeader) -> LedgerError? {
     func damage(_ verdict: LedgerError.Verdict, _ cause: String) -> LedgerError {
       LedgerError(
@@ -144,7 +144,7 @@ struct SegmentIndex {
     return nil
   }
 
-  /// The same knowledge with another descriptor of the same file.
+  /// The same state with another descriptor of the same file.
   func replacingFile(_ file: StorageFile) -> SegmentIndex {
     var copy = self
     copy.file = file
@@ -156,7 +156,7 @@ struct SegmentIndex {
     if let fault = take(header) { throw fault }
   }
 
-  /// Whether what can't be read at `endOffsetBytes` is a torn write: nothing valid follows it.
+  /// Whether the invalid bytes at `endOffsetBytes` are a torn write: nothing valid follows them.
   private func classify(sizeBytes: Int) throws(LedgerError) -> Stop {
     let restByteCount = sizeBytes - endOffsetBytes
     guard restByteCount <= Format.memberByteCountMax
@@ -182,7 +182,7 @@ struct SegmentIndex {
       operation: "walk segment", cause: cause)
   }
 
-  /// The block that holds a position; nil outside.
+  /// The block that contains a position; nil if none does.
   func block(holding position: Position) -> BlockLocation? {
     var low = 0
     var high = blocks.count
@@ -194,7 +194,7 @@ struct SegmentIndex {
     return blocks[low]
   }
 
-  /// The tree before a block, as the member before it tells.
+  /// The tree before a block, from the member before it.
   func frontier(before block: BlockLocation) throws(LedgerError) -> Frontier {
     if block.ordinal == 0 { return frontierBefore }
     let previous = blocks[block.ordinal - 1]
@@ -231,7 +231,7 @@ extension SegmentIndex {
     }
     let offsetBytes = try file.sizeBytes() - Format.closingMemberByteCount
     let buffer = ByteBuffer(capacity: Format.closingMemberByteCount)
-    // It may come right after the last block that was read.
+    // It may directly follow the last block that was read.
     guard offsetBytes >= endOffsetBytes,
       try file.readWhole(Format.closingMemberByteCount, offsetBytes: offsetBytes, into: buffer),
       let header = MemberHeader(buffer.bytes), header.isWhole(in: buffer.bytes),

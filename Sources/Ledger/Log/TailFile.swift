@@ -1,11 +1,11 @@
-// A tail's file, which a writer removes once it is a block: kept open, or opened whenever it is read.
+// A tail's file, which a writer removes once a block holds its events: kept open, or opened for each read.
 
-/// A tail's file. One that is kept open stays readable when its name is gone; keeping all of them open would take as many
-/// descriptors as there are tails.
+/// A tail's file. A file that is kept open stays readable after its name is removed. Keeping all tails open would
+/// need as many descriptors as there are tails.
 final class TailFile: Sendable {
   /// The path inside the ledger.
   let name: String
-  /// The number of the file that was met under the name.
+  /// The number of the file that was found under the name.
   let fileNumber: UInt64
   private let first: Position
   private let directory: LedgerDirectory
@@ -22,7 +22,7 @@ final class TailFile: Sendable {
     self.kept = kept
   }
 
-  /// - Parameter isKept: whether it stays open as long as this lives.
+  /// - Parameter isKept: whether the file stays open as long as this object lives.
   convenience init(
     _ file: StorageFile, _ directory: LedgerDirectory, first: Position, isKept: Bool
   ) throws(LedgerError) {
@@ -38,7 +38,7 @@ final class TailFile: Sendable {
 
   /// The file, open for reading.
   ///
-  /// Throws an error with `isOfVanishedTail` where another file, or none, has its name.
+  /// Throws an error with `isOfVanishedTail` if the name now refers to another file or to none.
   func opened() throws(LedgerError) -> StorageFile {
     if let kept { return kept }
     guard let file = try directory.openFileIfPresent(name),
@@ -55,6 +55,6 @@ final class TailFile: Sendable {
 extension LedgerError {
   fileprivate static let tailOperation = "open tail"
 
-  /// Whether a tail was removed since it was seen: its events are in a block by now, or in a new file of that name.
+  /// Whether a tail was removed after it was found: its events are now in a block or in a new file with that name.
   var isOfVanishedTail: Bool { operation == Self.tailOperation && damage != nil }
 }

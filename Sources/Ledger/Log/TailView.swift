@@ -8,16 +8,16 @@ struct TailPlace {
   let offsetBytes: Int
 }
 
-/// What is known of a tail: its valid frames from the beginning.
+/// What is known about a tail: its valid frames from the beginning.
 struct TailView {
   private(set) var file: TailFile
   let first: Position
-  /// Frames at such distances that reading one event reads little, and thousands of tails take little memory.
+  /// The frames are spaced so that reading one event reads little, and thousands of tails need little memory.
   private(set) var places: [TailPlace] = []
   private static let placeDistanceBytes = 16 << 10
-  /// Where the next frame begins.
+  /// The offset of the next frame.
   private(set) var endOffsetBytes = 0
-  /// The sum of the frames' events.
+  /// The total size of the frames' events.
   private(set) var eventByteCount = 0
   /// The tree after the last valid frame.
   private(set) var frontierAfter: Frontier
@@ -25,18 +25,18 @@ struct TailView {
 
   var name: String { file.name }
   var endPosition: Position { frontierAfter.size }
-  /// Whether it has no whole frame.
+  /// Whether the tail has no whole frame.
   var isEmpty: Bool { endOffsetBytes == 0 }
 
-  /// Why the walk over the frames ended.
+  /// Why reading the frames ended.
   enum Stop {
     /// At the end of the file.
     case end
-    /// Bytes follow that the limit leaves out.
+    /// More bytes follow, beyond the limit.
     case limited
-    /// The last bytes, this many, are no valid frame, and no valid one follows.
+    /// The last `byteCount` bytes are not a valid frame, and no valid frame follows.
     case torn(byteCount: Int)
-    /// A frame is damaged where no crash can have done it.
+    /// A frame is damaged in a way that a crash cannot cause.
     case damaged(LedgerError)
   }
 
@@ -48,25 +48,25 @@ struct TailView {
     lastEventAtMs = lastEventAtMsBefore
   }
 
-  /// The same knowledge with another descriptor of the same file.
+  /// The same state with another descriptor of the same file.
   func with(_ file: TailFile) -> TailView {
     var copy = self
     copy.file = file
     return copy
   }
 
-  /// Does not keep the file open any more.
+  /// Stops keeping the file open.
   mutating func letGoOfFile() { file = file.letGo }
 
   /// Reads the frames from `endOffsetBytes` on.
-  /// - Parameter limit: frames that reach beyond this position are not looked at.
+  /// - Parameter limit: frames that extend beyond this position are not read.
   mutating func extend(
     _ hasher: SHA256, _ buffer: ByteBuffer, limit: Position = .max
   ) throws(LedgerError) -> Stop {
     try extend(try file.opened(), hasher, buffer, limit: limit)
   }
 
-  /// The same, where the file is open already.
+  /// The same for a file that is already open.
   mutating func extend(
     _ file: StorageFile, _ hasher: SHA256, _ buffer: ByteBuffer, limit: Position = .max
   ) throws(LedgerError) -> Stop {
@@ -80,7 +80,7 @@ struct TailView {
   ) throws(LedgerError) -> Stop {
     var windowByteCount = 256 << 10
     while true {
-      // A read that returns less than asked has met the end of the file.
+      // A read that returns less than requested has reached the end of the file.
       let isWhole = try file.readWhole(
         windowByteCount, offsetBytes: endOffsetBytes, into: buffer)
       let window = buffer.bytes
@@ -97,7 +97,7 @@ struct TailView {
       if offset == window.count && !isWhole { return .end }
       if offset == 0 {
         guard isWhole else { return classify(window) }
-        // Nothing valid at the start: the frame may be larger than the window.
+        // No valid frame at the start: it may be larger than the window.
         let limit = Format.frameByteCountMax + Format.frameHeaderByteCountMax
         if windowByteCount > limit {
           return .damaged(damage("more bytes follow than one frame can have"))
@@ -133,7 +133,7 @@ struct TailView {
     return nil
   }
 
-  /// Whether what can't be read is a torn write: nothing valid follows it.
+  /// Whether invalid bytes are a torn write: nothing valid follows them.
   private func classify(_ rest: UnsafeRawBufferPointer) -> Stop {
     var search = ValidPartSearch(rest, start: 0x23)
     while let candidate = search.next() {
@@ -152,7 +152,7 @@ struct TailView {
       cause: cause)
   }
 
-  /// Puts the lines from a place on, or of that place alone, into a buffer, without the frames' headers.
+  /// Reads the lines from a place on, or only those of that place, into a buffer, without the frame headers.
   func readEvents(
     from place: Int, alone isAlone: Bool = false, into buffer: ByteBuffer
   ) throws(LedgerError) {
@@ -173,7 +173,7 @@ struct TailView {
     else { throw damage("a frame changed") }
   }
 
-  /// The index of the last place that begins at a position or before it.
+  /// The index of the last place that begins at or before a position.
   func place(holding position: Position) -> Int {
     var low = 0
     var high = places.count
@@ -184,8 +184,8 @@ struct TailView {
     return max(0, low - 1)
   }
 
-  /// The end position that a tail's frames reach by their checksums alone, for a tail whose events
-  /// are in blocks already.
+  /// The end position of a tail's frames, judged by their checksums alone, for a tail whose events are already in
+  /// blocks.
   static func coveredEnd(
     _ file: StorageFile, first: Position, _ buffer: ByteBuffer
   ) throws(LedgerError) -> Position {

@@ -31,12 +31,12 @@ package enum TreeHash {
   }
 }
 
-/// A tree of any size as the roots of its perfect subtrees, from the largest (left) to the
-/// smallest: enough to append leaves and to compute the root.
+/// A tree of any size, represented by the roots of its perfect subtrees, from the largest (left) to the smallest:
+/// enough to append leaves and to compute the root.
 package struct Frontier: Sendable, Hashable {
-  /// How many leaves the tree has.
+  /// The number of leaves.
   package private(set) var size: Int
-  /// One root for each bit that is set in `size`, the highest first.
+  /// One root for each set bit of `size`, the highest first.
   package private(set) var roots: [SHA256Digest]
 
   /// The tree without leaves.
@@ -61,7 +61,7 @@ package struct Frontier: Sendable, Hashable {
   /// The size in bytes of the roots of a tree of this size.
   package static func byteCount(size: Int) -> Int { size.nonzeroBitCount * SHA256Digest.byteCount }
 
-  /// The roots, one after the other; read again with the size.
+  /// The concatenated roots; reading them back requires the size.
   package var bytes: [UInt8] { roots.flatMap(\.bytes) }
 
   /// Appends a leaf, given its hash.

@@ -1,22 +1,22 @@
 // Inclusion and consistency proofs of RFC 6962: created from a tree, verified without it.
 package import Base
 
-/// A tree that proofs are made from.
+/// A tree from which proofs are created.
 package protocol TreeSource: AnyObject {
-  /// How many leaves there are.
+  /// The number of leaves.
   var leafCount: Int { get }
-  /// The tree of the first leaves, up to a count.
+  /// The tree of the first `size` leaves.
   func frontier(at size: Int) throws(LedgerError) -> Frontier
   /// The hash of one leaf.
   func leafHash(at index: Int) throws(LedgerError) -> SHA256Digest
 }
 
-/// Lists of hashes that lead from a leaf, or from an earlier tree, to a root.
+/// Lists of hashes that connect a leaf, or an earlier tree, to a root.
 package enum TreeProof {
   /// The most hashes that a proof can have.
   package static let hashCountMax = 63
 
-  // MARK: Making
+  // MARK: Creating
 
   /// `PATH(index, D[size])`: the hashes from the leaf up to the root.
   package static func inclusion(
@@ -43,7 +43,7 @@ package enum TreeProof {
     return try roots(ranges.reversed(), tree, hasher)
   }
 
-  /// `PROOF(from, D[to])`: the hashes that both trees are made of. Empty if one of the trees is.
+  /// `PROOF(from, D[to])`: the hashes of which both trees consist. Empty if either tree is empty.
   package static func consistency(
     from: Int, to: Int, _ tree: some TreeSource
   ) throws(LedgerError) -> [SHA256Digest] {
@@ -65,7 +65,7 @@ package enum TreeProof {
         start = middle
       }
     }
-    // The verifier of the proof knows the old tree itself.
+    // The verifier already knows the old tree.
     if start > 0 { ranges.append(start..<end) }
     return try roots(ranges.reversed(), tree, SHA256())
   }
@@ -91,7 +91,7 @@ package enum TreeProof {
     if count == 1 { return try tree.leafHash(at: range.lowerBound) }
     var roots: [SHA256Digest]
     if range.upperBound & count == 0, count.nonzeroBitCount == 1 {
-      // No frontier has a right child's root, but the last frontier before its end has all its parts.
+      // No frontier contains the root of a right child, but the last frontier before its end contains all its parts.
       let before = try tree.frontier(at: range.upperBound - 1)
       roots = before.roots.suffix((count - 1).nonzeroBitCount)
       roots.append(try tree.leafHash(at: range.upperBound - 1))
@@ -103,9 +103,9 @@ package enum TreeProof {
     return root
   }
 
-  // MARK: Checking
+  // MARK: Verifying
 
-  /// Whether a leaf is the one at an index of the tree of this size and root.
+  /// Whether a leaf is at an index of the tree with this size and root.
   package static func verifyInclusion(
     of leafHash: SHA256Digest, at index: Int, size: Int, root: SHA256Digest, _ proof: [SHA256Digest]
   ) -> Bool {
