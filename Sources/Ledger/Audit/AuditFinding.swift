@@ -75,7 +75,7 @@ package struct AuditReport: Sendable {
   package private(set) var findings: [AuditFinding] = []
   /// How many findings are not in `findings`.
   package private(set) var furtherFindingCount = 0
-  /// Traces of a crash, which the next writer removes.
+  /// Traces of a crash. The next writer removes them.
   package var notes: [String] {
     furtherNoteCount > 0 ? keptNotes + ["and \(furtherNoteCount) more"] : keptNotes
   }

@@ -154,8 +154,8 @@ package struct ReceiptVerifiedView {
   private static var required: UInt32 { 0b1000_0100_0111 }
 
   /// Throws `badField` if a member is missing or violates the catalogue, `malformed` for invalid JSON.
-  /// Whether the positions that it names hold what they must is for the caller to look up; so is whether the reply,
-  /// which is last, is one JSON value.
+  /// Does not check what is at the positions that it names, or that the reply, which is last, is one JSON value; the
+  /// caller must.
   package init(data: JSONBytes) throws(EventError) {
     var review = MemberReview()
     do throws(JSONError) {

@@ -50,7 +50,7 @@ final class Salter {
     self.random = random
   }
 
-  /// Gives each draft a salt of its own.
+  /// Adds a different salt to each draft.
   func salt(_ drafts: [EventDraft]) throws(LedgerError) -> [PreparedEvent] {
     var salted: [PreparedEvent] = []
     salted.reserveCapacity(drafts.count)
@@ -86,7 +86,7 @@ final class Salters: Sendable {
     self.random = random
   }
 
-  /// Gives each draft a salt of its own.
+  /// Adds a different salt to each draft.
   func salt(_ drafts: [EventDraft]) throws(LedgerError) -> [PreparedEvent] {
     let salter = monitor.withLock { $0.idle.popLast() } ?? Salter(random: random)
     defer { monitor.withLock { $0.idle.append(salter) } }

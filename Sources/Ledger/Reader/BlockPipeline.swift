@@ -1,4 +1,4 @@
-// Blocks are inflated ahead by worker threads and handed out in order.
+// Worker threads inflate blocks ahead of the reader, which receives them in order.
 import Base
 
 /// An inflated block.
@@ -9,16 +9,17 @@ struct InflatedBlock {
   var prepared: AnyObject?
 }
 
-/// Inflates the blocks of a source on threads of its own; the calling thread takes them in order.
+/// Inflates the blocks of a source on worker threads; the calling thread receives them in order.
 final class BlockPipeline: @unchecked Sendable {
   private struct State {
     let source: any BlockSequence
-    /// Blocks that were taken on, and those that were handed out.
+    /// How many blocks were started and how many were delivered.
     var issuedCount = 0
     var deliveredCount = 0
     var ready: [Int: Result<InflatedBlock, LedgerError>] = [:]
     var freeBuffers: [ByteBuffer] = []
-    /// What was prepared and is no longer wanted: the threads that allocated it free it, in parallel with the reader.
+    /// Prepared objects that are no longer needed: the threads that allocated them free them, in parallel with the
+    /// reader.
     var spent: [AnyObject] = []
     var isExhausted = false
   }
@@ -50,7 +51,7 @@ final class BlockPipeline: @unchecked Sendable {
     }
   }
 
-  /// The next block; nil after the last. Its buffer goes back with `recycle`.
+  /// The next block; nil after the last. Return its buffer with `recycle`.
   func next() throws(LedgerError) -> InflatedBlock? {
     let result = monitor.wait(on: Condition.ready) {
       state -> Result<InflatedBlock, LedgerError>?? in
@@ -71,7 +72,7 @@ final class BlockPipeline: @unchecked Sendable {
     }
   }
 
-  /// Ends the threads; must be called before the last reference goes.
+  /// Ends the threads. Must be called before the last reference is released.
   func stop() {
     monitor.withLock { $0.isExhausted = true }
     monitor.broadcast(Condition.work)

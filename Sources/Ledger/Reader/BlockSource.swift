@@ -6,16 +6,16 @@ struct BlockItem {
   let file: StorageFile
 }
 
-/// Where a pipeline takes its blocks from; called by one thread at a time.
+/// The source of a pipeline's blocks. Only one thread at a time calls it.
 protocol BlockSequence: AnyObject {
   /// The next block; nil after the last. Nothing comes after an error.
   func next() throws(LedgerError) -> BlockItem?
 }
 
-/// Whether anything in a block is wanted, by its positions. Called on several threads, one at a time.
+/// Whether anything in a block is needed, judged by its positions. Called on several threads, but only one at a time.
 package typealias BlockFilter = @Sendable (Range<Position>) -> Bool
 
-/// Goes through the blocks that hold a range of positions; one thread at a time.
+/// Iterates over the blocks that contain a range of positions. Not thread-safe.
 final class BlockSource: BlockSequence {
   private let directory: LedgerDirectory
   private var segments: [SealedSegment]
@@ -52,7 +52,7 @@ final class BlockSource: BlockSequence {
     return nil
   }
 
-  /// Walks over the next segment. Blocks before damage in it come first, then the damage.
+  /// Reads the headers of the next segment. Blocks before damage in it come first, then the damage.
   private func advance() throws(LedgerError) {
     guard let sealed = segments.popLast() else {
       current = newest

@@ -1,10 +1,11 @@
-// How a reader knows which events are on disk: by the writer's word or, where there is no writer, by its own sync.
+// How a reader knows which events are on disk: the writer publishes it or, if there is no writer, the reader syncs
+// the log.
 import Base
 import Glibc
 
-/// The lock's file as a reader has it open.
+/// A reader's open lock file.
 final class ReaderLock {
-  /// Nil where there is none that this process may open.
+  /// Nil if there is none that this process may open.
   let file: StorageFile?
   let isWritable: Bool
 
@@ -23,11 +24,12 @@ extension LogReader {
   /// How long to wait for another reader, or for a writer that has not identified itself.
   private static let holderWaitMs: Int64 = 5000
 
-  /// Reads what is on disk for certain.
+  /// Reads only what is certain to be on disk.
   ///
-  /// A writer publishes the position up to which it has synced. Nothing beyond it is read while the lock is held:
-  /// its sync may have failed, after which a sync of this process would succeed without writing anything. If the
-  /// lock is free, the reader takes it: the end of the log is written again and synced, and the position is published.
+  /// A writer publishes the position up to which it has synced. While the lock is held, nothing beyond that position
+  /// is read: the writer's sync may have failed, after which a sync by this process would succeed without writing
+  /// anything. If the lock is free, the reader acquires it, rewrites and syncs the end of the log, and publishes the
+  /// position.
   func refreshDurably() throws(LedgerError) {
     guard let file = lockFile.file else {
       isSettled = false
@@ -39,7 +41,7 @@ extension LogReader {
       if let known {
         try look(upTo: known)
         isSettled = true
-        // A log that is shorter is not the one of which the position was said.
+        // A shorter log is not the one whose position was published.
         if !state.isLimited, state.size >= known { return }
       }
       if try file.lock() {
@@ -48,7 +50,7 @@ extension LogReader {
       }
       let content = try file.lockContent()
       if let holder = content.processID, WriterLock.isAlive(holder) {
-        // A writer of an older program publishes nothing: then `syncTails` is the only way.
+        // A writer of an older program publishes nothing; `syncTails` is then the only way.
         isSettled = content.position != nil
         return try look(upTo: content.position ?? .max)
       }
@@ -64,19 +66,19 @@ extension LogReader {
   private func settle(_ file: StorageFile) throws(LedgerError) {
     isSettled = false
     guard lockFile.isWritable else { return try look(upTo: .max) }
-    // What a dead writer left there must not be taken for a holder that stays.
+    // A dead writer's process id must not be mistaken for that of a lasting holder.
     try? file.write(LockContent.processLine(0), offsetBytes: 0)
     let known = try file.lockContent().position
     try look(upTo: .max)
-    // Nothing is derived from a log that is not whole.
+    // Nothing may be derived from a damaged log.
     guard damage == nil, try writeAgain(from: known.map { $0 > state.size ? 0 : $0 } ?? 0)
     else { return }
     isSettled = true
     DurableMark(file).publish(state.size)
   }
 
-  /// Writes the frames of the newest tail from a position on again, unchanged, and syncs them: after a failed
-  /// sync the system may call clean what is not on disk. False where nothing may be written.
+  /// Rewrites the frames of the newest tail from a position on, unchanged, and syncs them: after a failed sync, the
+  /// system may treat pages as clean that are not on disk. False if the file is not writable.
   private func writeAgain(from position: Position) throws(LedgerError) -> Bool {
     guard let tail = state.tails.last, tail.endPosition > position, !tail.isEmpty
     else { return true }

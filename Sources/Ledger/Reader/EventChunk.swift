@@ -1,22 +1,22 @@
-// What a reader hands out: whole lines, and the tree after them.
+// What a reader delivers: whole lines, and the tree after them.
 import Glibc
 
-/// Makes something of a block's lines before they are handed out: their bytes, the first position and how
-/// many there are. What it makes is used only as long as the bytes are valid. Called on several threads.
+/// Prepares a block's lines before they are delivered; receives their bytes, first position and count. The result is
+/// used only while the bytes are valid. Called on several threads.
 package typealias BlockPreparation =
   @Sendable (UnsafeRawBufferPointer, Position, Int) -> AnyObject?
 
-/// A run of event lines. The bytes are valid only inside the closure that was given the chunk.
+/// A run of event lines. The bytes are valid only inside the closure that receives the chunk.
 package struct EventChunk {
-  /// Whole lines, their line feeds included.
+  /// Whole lines, including their line feeds.
   package let bytes: UnsafeRawBufferPointer
   /// The position of the first line.
   package let firstPosition: Position
-  /// How many lines there are.
+  /// The number of lines.
   package let count: Int
   /// The tree after the last line.
   package let frontierAfter: Frontier
-  /// What the reader's `prepare` made of a whole block, on the thread that inflated it; nil elsewhere.
+  /// The result of the reader's `prepare` for a whole block, made on the thread that inflated it; otherwise nil.
   package let prepared: AnyObject?
 
   init(
@@ -33,8 +33,8 @@ package struct EventChunk {
   /// The position after the last line.
   package var endPosition: Position { firstPosition + count }
 
-  /// Parses line after line. Throws `corruption` at a line that is not the event it should be;
-  /// whatever the body throws ends it.
+  /// Parses line after line. Throws `corruption` at a line that is not the expected event; an error of the body ends
+  /// the loop.
   package func forEachEvent(_ body: (EventLine) throws -> Void) throws {
     var position = firstPosition
     var lines = EventLines(bytes)
@@ -57,7 +57,7 @@ package struct EventChunk {
 
 /// Finds lines in a run of lines by counting line feeds.
 enum LineRange {
-  /// The offset at which the line with this index begins; nil if there are fewer lines.
+  /// The offset of the line with this index; nil if there are fewer lines.
   static func offset(ofLine index: Int, in bytes: UnsafeRawBufferPointer) -> Int? {
     guard let base = bytes.baseAddress else { return index == 0 ? 0 : nil }
     var offset = 0
@@ -68,7 +68,7 @@ enum LineRange {
     return offset
   }
 
-  /// The lines of a run that begins at `first` which lie in a range of positions.
+  /// The part of a run of lines beginning at `first` that lies in a range of positions.
   static func part(
     _ bytes: UnsafeRawBufferPointer, first: Position, _ range: Range<Position>
   ) -> UnsafeRawBufferPointer? {

@@ -1,9 +1,9 @@
-// Reading a log, without a lock, while a writer may append.
+// Reads a log, without a lock, while a writer may append.
 package import Base
 
-/// How far a log is whole on disk.
+/// The end of the whole part of a log.
 package struct LogHead: Sendable, Equatable {
-  /// How many events there are: the position after the last.
+  /// The number of events, which is the position after the last.
   package let size: Int
   /// The tree of all events.
   package let frontier: Frontier
@@ -16,13 +16,13 @@ package struct LogHead: Sendable, Equatable {
 
 /// What a reader shows of a log.
 package enum LogView: Sendable {
-  /// All that is whole, also what a writer has not synced yet, or could not sync.
+  /// Everything that is whole, including what a writer has not synced or could not sync.
   case whole
-  /// What is on disk for certain: for derived data that must not outlive it.
+  /// What is certain to be on disk: for derived data that must not outlive it.
   case durable
 }
 
-/// A view of a log as it was at the last `refresh`. Used by one thread at a time.
+/// A view of a log as it was at the last `refresh`. Not thread-safe.
 package final class LogReader {
   private static let attemptCount = 5
   private static let restingTailCountMax = 8
@@ -33,22 +33,22 @@ package final class LogReader {
   private let keptTailCount: Int
   private let scratch = ByteBuffer(capacity: 256 << 10)
   private(set) var state: LogState
-  /// Whether all that this view shows is known to be on disk.
+  /// Whether everything in this view is known to be on disk.
   var isSettled = false
-  /// The lock's file, where the writer publishes the durable position.
+  /// The lock file, in which the writer publishes the durable position.
   lazy var lockFile = ReaderLock(directory)
-  // The head of the view, where the state had to be looked at again since: it may lie beyond.
+  // The head of the view, if the state was read again since: the state may extend beyond it.
   private var headOfView: LogHead?
-  // The segment and the block that were looked into last, for reading events one by one.
+  // The last segment and block that were used, for reading single events.
   private var lastSegment: SegmentIndex?
   private var lastBlock: InflatedBlock?
   private lazy var inflater = BlockInflater()
   // The newest tail whose name is known to be on disk.
   private var syncedTailName: String?
 
-  /// Opens a log for reading. Damage does not keep it from opening: see `damage`.
-  /// - Parameter keptTailCount: how many tails it has open besides the last one, if not as many as the system's limit
-  ///   leaves room for; the others are opened when they are read.
+  /// Opens a log for reading. Damage does not prevent that: see `damage`.
+  /// - Parameter keptTailCount: how many tails it keeps open in addition to the last one; by default, as many as the
+  ///   system's limit allows. It opens the others when it reads them.
   package init(
     _ directory: LedgerDirectory, _ view: LogView = .whole, keptTailCount: Int? = nil
   ) throws(LedgerError) {
@@ -62,10 +62,10 @@ package final class LogReader {
     if view == .durable { try refreshDurably() }
   }
 
-  /// Whether the log has more than this view shows, of which it is not known that it is on disk.
+  /// Whether the log contains events after this view that are not known to be on disk.
   package var isLimited: Bool { state.isLimited }
 
-  /// What is whole on disk: blocks and the valid frames of tails, up to the first damage.
+  /// The whole part on disk: blocks and the valid frames of tails, up to the first damage.
   package var head: LogHead {
     headOfView ?? headOfState
   }
@@ -74,16 +74,16 @@ package final class LogReader {
     LogHead(size: state.size, frontier: state.frontier, lastEventAtMs: state.lastEventAtMs)
   }
 
-  /// The damage that ends what can be read, as far as opening shows it.
+  /// The damage that ends the readable part, as far as opening the log shows it.
   package var damage: LedgerError? { state.damage }
 
-  /// Refreshes a view that rests on many tails: sealed tails stay on the disk as long as a process has
-  /// them open. Any other view is unchanged: following the log costs more than a few open tails.
+  /// Refreshes a view that uses many tails: sealed tails occupy the disk as long as a process has them open. Leaves
+  /// any other view unchanged: reading the new blocks costs more than a few open tails.
   package func letGoOfTails() throws(LedgerError) {
     if state.tails.count > Self.restingTailCountMax { try refresh() }
   }
 
-  /// Reads what a writer has added since.
+  /// Reads what a writer has appended since.
   package func refresh() throws(LedgerError) {
     switch view {
     case .whole: try look(upTo: .max)
@@ -91,11 +91,11 @@ package final class LogReader {
     }
   }
 
-  /// Reads what was added up to a position, and never drops what is known.
+  /// Reads what was appended up to a position. Never drops known events.
   func look(upTo limit: Position) throws(LedgerError) {
     headOfView = nil
-    // The segment is looked at last: a tail that was sealed meanwhile has made it grow. While many tails wait, blocks
-    // come all the time: they are read without a look at the other tails.
+    // The segment is checked last: a tail that was sealed meanwhile has made it grow. While many tails wait, blocks
+    // arrive all the time; they are read without checking the other tails.
     if state.damage == nil, let newest = state.newest, try extendTails(limit) {
       if try !hasGrown(newest) { return }
       if try state.takeNewBlocks() { return }
@@ -112,7 +112,7 @@ package final class LogReader {
     return try newest.file.sizeBytes() != newest.walkedByteCount
   }
 
-  /// A writer at work can look like damage for a moment: only what is seen twice is believed.
+  /// An active writer can look like damage for a moment, so damage must be seen twice.
   private static func settledState(
     _ directory: LedgerDirectory, _ hasher: SHA256, keptTailCount: Int,
     knowing earlier: LogState?, limit: Position
@@ -127,17 +127,18 @@ package final class LogReader {
     return state
   }
 
-  /// Looks at the log again where a tail of the view that was not kept open became a block: the view stays where it is.
+  /// Reads the log again if a tail of the view that was not kept open has become a block. The view's head does not
+  /// change.
   private func lookAgain() throws(LedgerError) {
     let head = head
-    // What a durable view has not shown may not be on disk.
+    // Events that a durable view has not shown may not be on disk.
     state = try LogReader.settledState(
       directory, hasher, keptTailCount: keptTailCount, knowing: state,
       limit: view == .whole ? .max : head.size)
     headOfView = head
   }
 
-  /// Does something that reads tails, again where one has gone meanwhile.
+  /// Runs a closure that reads tails; repeats it if a tail has vanished meanwhile.
   private func withTails<Result>(
     _ body: () throws(LedgerError) -> Result
   ) throws(LedgerError) -> Result {
@@ -161,7 +162,7 @@ package final class LogReader {
         throw error
       }
       state.tails.append(tail)
-      // A newly opened writer continues in a copy of the tail: this one does not grow any more.
+      // A new writer continues in a copy of the tail, so this file no longer grows.
       if tail.endOffsetBytes == endBefore,
         try directory.statusIfPresent(tail.name)?.fileNumber != tail.file.fileNumber
       {
@@ -178,14 +179,14 @@ package final class LogReader {
     }
     while true {
       let name = directory.logPath(Format.tailName(state.size))
-      // The tail of this very position may be the one that is open already, still empty.
+      // A tail at this position may already be open and still be empty.
       if state.tails.last?.first == state.size { return true }
       guard let file = try directory.openFileIfPresent(name) else { return true }
       var tail = TailView(
         try TailFile(file, directory, first: state.size, isKept: true),
         frontierBefore: state.frontier, lastEventAtMsBefore: state.lastEventAtMs)
       let stop = try tail.extend(file, hasher, scratch, limit: limit)
-      // The last one is kept open whatever the limit.
+      // The last tail stays open whatever the limit.
       if let last = state.tails.indices.last, last >= keptTailCount {
         state.tails[last].letGoOfFile()
       }
@@ -198,29 +199,28 @@ package final class LogReader {
     }
   }
 
-  /// Forces to disk what this view rests on and may not be there yet, so that what is derived from them can't
-  /// outlive them. Blocks were synced before their tails were removed. A durable view needs it only with a writer that
-  /// does not publish the durable position, and where nothing may be written.
+  /// Syncs what this view uses and what may not be on disk yet, so that derived data cannot outlive it. Blocks were
+  /// synced before their tails were removed. A durable view needs this only with a writer that does not publish the
+  /// durable position, and if the log is not writable.
   package func syncTails() throws(LedgerError) {
     if isSettled { return }
-    // A tail is begun only after the last sync of the one before has returned.
+    // A tail is begun only after the last sync of the previous tail has returned.
     guard let newest = state.tails.last else { return }
     try newest.file.opened().syncData()
-    // It is seen as soon as it has its name, which its writer syncs a moment later. While it is empty it can still
-    // be taken back, and another file get its name.
+    // A tail is visible as soon as it has its name, which its writer syncs a moment later. While it is empty, the
+    // writer can still remove it, and another file can get its name.
     guard !newest.isEmpty, newest.file.name != syncedTailName else { return }
     try directory.syncLogDirectory()
     syncedTailName = newest.file.name
   }
 
-  /// Hands out the events of a range in order, on the calling thread, while worker threads inflate
-  /// the next blocks. The body returns false to stop.
+  /// Delivers the events of a range in order, on the calling thread, while worker threads inflate the next blocks.
+  /// The body returns false to stop.
   ///
-  /// Without `to` it goes to the head and then throws the damage behind it, if there is any:
-  /// a reader that reaches the end cannot miss that the log is incomplete. Blocks that `isWanted` turns down are
-  /// passed over by their headers, unread; chunks then leave positions out. Throws `invalidInput` for
-  /// positions beyond the head, `corruption` at a block that does not match its checksum (all
-  /// before it was handed out), and what the body throws.
+  /// Without `to` it reads up to the head and then throws any damage behind it: a reader that reaches the end always
+  /// learns that the log is incomplete. Blocks that `isWanted` rejects are skipped by their headers and not read;
+  /// chunks then leave positions out. Throws `invalidInput` for positions beyond the head, `corruption` at a block
+  /// that does not match its checksum (after delivering everything before it), and the errors of the body.
   package func read(
     from: Position, to: Position? = nil, workers: Int = 2, priority: ThreadPriority = .usual,
     syncTails: Bool = false, isWanted: BlockFilter? = nil, prepare: BlockPreparation? = nil,
@@ -248,7 +248,7 @@ package final class LogReader {
         else { return }
         break
       } catch let error as LedgerError where error.isOfVanishedTail && goneAt != next {
-        // It was not kept open, and became a block. Once more at the same place would be damage.
+        // The tail was not kept open and became a block. If that happens again at the same position, it is damage.
         goneAt = next
         try lookAgain()
       }
@@ -274,7 +274,7 @@ package final class LogReader {
     _ range: Range<Position>, _ source: BlockSource, _ workers: Int, _ priority: ThreadPriority,
     _ prepare: BlockPreparation?, _ body: (borrowing EventChunk) throws -> Bool
   ) throws -> Bool {
-    // One block is not worth a thread.
+    // A single block does not justify a thread.
     if workers < 1 || isWithinNewestBlock(range) {
       let events = ByteBuffer(capacity: 2 << 20)
       while let item = try source.next() {
@@ -346,7 +346,7 @@ package final class LogReader {
     return true
   }
 
-  /// The tree of the log's first events, up to a count.
+  /// The tree of the log's first `position` events.
   package func frontier(at position: Position) throws(LedgerError) -> Frontier {
     try withTails { () throws(LedgerError) in try frontierOnce(at: position) }
   }
@@ -403,7 +403,7 @@ package final class LogReader {
       cause: head.size == 0 ? "the log is empty" : "the last position is \(head.size - 1)")
   }
 
-  /// The block that holds a position; nil if a tail does.
+  /// The block that contains a position; nil if a tail does.
   private func locate(
     _ position: Position
   ) throws(LedgerError) -> (SegmentIndex, BlockLocation)? {

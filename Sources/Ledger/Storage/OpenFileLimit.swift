@@ -1,23 +1,22 @@
-// How many files a process may have open: a reader of a log has all its tails open.
+// The limit of open files per process: a log reader keeps its tails open.
 import Glibc
 
-/// The limit that the system sets this process.
+/// The system's limit for this process.
 package enum OpenFileLimit {
-  /// How many files may be open now.
+  /// How many files the process may have open now.
   package static var current: Int {
-    // The call can't fail; with the usual limit everything works, too.
+    // The call cannot fail; with the usual limit, everything works.
     limits.map { Int(clamping: $0.rlim_cur) } ?? 1024
   }
 
-  /// How many tails may wait to be sealed with this limit of open files: a server has several readers,
-  /// and one that looks at everything again opens all tails a second time.
+  /// How many tails may wait to be sealed under this limit of open files: a server has several readers, and a reader
+  /// that reads everything again opens all tails a second time.
   package static func tailCountMax(limit: Int) -> Int {
     min(WriterOptions().unsealedTailCountMax, limit / 8)
   }
 
-  /// Raises the limit as far as is wanted and the system allows. Where it is refused everything works with fewer
-  /// files.
-  /// - Parameter wanted: enough for all tails that can wait, and for the connections of a server, unless told.
+  /// Raises the limit as far as requested and allowed. If the system refuses, everything works with fewer files.
+  /// - Parameter wanted: the default is enough for all tails that can wait and for a server's connections.
   package static func raise(to wanted: Int = 65_536) {
     guard var limit = limits else { return }
     let reachable = min(limit.rlim_max, rlim_t(wanted))

@@ -1,4 +1,4 @@
-// The real storage: one system call for each function of the seam.
+// The real storage: one system call for each function of `Storage`.
 package import Base
 import Glibc
 
@@ -129,7 +129,7 @@ package struct PosixStorage: Storage {
   }
 
   package func list(_ directory: Int32) throws(SystemError) -> [String] {
-    // A description of its own: its place in the list is no other reader's.
+    // A separate open file description, whose read position no other reader shares.
     let descriptor = try openDirectory(".", in: directory)
     guard let directory = fdopendir(descriptor) else {
       let code = errno
@@ -184,7 +184,7 @@ extension FileStatus {
       changedAtNs: Self.nanoseconds(status.st_ctim))
   }
 
-  /// A time past the range, as a file may bear by mistake, wraps around.
+  /// A time out of range, which a file may have by mistake, wraps around.
   private static func nanoseconds(_ time: timespec) -> Int64 {
     Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
   }

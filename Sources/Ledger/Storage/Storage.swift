@@ -1,4 +1,4 @@
-// The one seam between the ledger and the system's files.
+// The interface between the ledger and the system's files.
 package import Base
 import Glibc
 
@@ -8,20 +8,20 @@ package enum FileAccess: Sendable {
   case readOnly
   /// An existing file, for reading and writing.
   case readWrite
-  /// A file for reading and writing, made if there is none.
+  /// A file for reading and writing, created if there is none.
   case readWriteOrCreate
-  /// A new file for reading and writing; fails where the name is taken, be it by a link (`EEXIST`).
+  /// A new file for reading and writing; fails if the name is taken, even by a link (`EEXIST`).
   case create
 }
 
-/// What bears a name.
+/// The kind of a directory entry.
 package enum FileKind: Sendable {
   case regular, directory, link, other
 }
 
 /// What the system knows about a file.
 package struct FileStatus: Sendable, Equatable {
-  /// What it is.
+  /// The file's kind.
   package let kind: FileKind
   /// The size in bytes.
   package let sizeBytes: Int
@@ -31,13 +31,13 @@ package struct FileStatus: Sendable, Equatable {
   package let changedAtNs: Int64
   /// The permission bits.
   package let permissions: UInt32
-  /// The user that the file belongs to.
+  /// The user who owns the file.
   package let owner: UInt32
-  /// The group that the file belongs to.
+  /// The group that owns the file.
   package let group: UInt32
   /// The device that holds the file.
   package let device: UInt64
-  /// The file's number: tells, with the device, whether two names or descriptors are one file.
+  /// The file's number. With the device, it tells whether two names or descriptors refer to the same file.
   package let fileNumber: UInt64
 
   package init(
@@ -59,45 +59,45 @@ package struct FileStatus: Sendable, Equatable {
   /// When its content last changed, in epoch milliseconds.
   package var modifiedAtMs: Int64 { modifiedAtNs / 1_000_000 }
 
-  /// Whether both are of one file.
+  /// Whether both describe the same file.
   package func isOfSameFile(as other: FileStatus) -> Bool {
     fileNumber == other.fileNumber && device == other.device
   }
 
-  /// Whether its group, or everyone, may write to it.
+  /// Whether its group or everyone may write to it.
   package var isWritableByOthers: Bool { permissions & 0o022 != 0 }
 }
 
-/// Every call on files that the ledger makes, as the system offers it: calls may be interrupted
-/// (`EINTR`) and may read or write less than asked. `StorageFile` and `Folder` retry.
+/// Every file call of the ledger, as the system offers it: calls may be interrupted (`EINTR`) and may read or write
+/// less than requested. `StorageFile` and `Folder` retry.
 ///
-/// A name is looked up in an open directory and holds no slash. No call follows a symbolic link that bears it.
-/// SQLite opens, writes and syncs the files of its databases itself, past this seam.
+/// Names are looked up in an open directory and contain no slash. No call follows a symbolic link with that name.
+/// SQLite opens, writes and syncs its database files itself, without this interface.
 package protocol Storage: Sendable {
-  /// Opens a directory by its path, also through links, and returns its descriptor.
+  /// Opens a directory by its path, following links, and returns its descriptor.
   func openDirectory(_ path: String) throws(SystemError) -> Int32
-  /// Opens a directory in another; not through a link.
+  /// Opens a directory in another, without following a link.
   func openDirectory(_ name: String, in directory: Int32) throws(SystemError) -> Int32
-  /// The path of an open directory without links in it; nil where the system does not tell.
+  /// The path of an open directory without links; nil if the system does not provide it.
   func path(of directory: Int32) -> String?
-  /// Opens a file and returns its descriptor, which no child process inherits. Does not wait for the other end
+  /// Opens a file and returns its descriptor, which child processes do not inherit. Does not wait for the other end
   /// of a pipe.
   func open(
     _ name: String, in directory: Int32, _ access: FileAccess, permissions: UInt32
   ) throws(SystemError) -> Int32
-  /// Closes a descriptor; errors have no consequence, since whatever matters was synced.
+  /// Closes a descriptor. Errors have no consequence, because everything important was synced.
   func close(_ descriptor: Int32)
   /// Reads at an offset; 0 at the end of the file.
   func read(
     _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, offsetBytes: Int
   ) throws(SystemError) -> Int
-  /// Writes at an offset and returns how many bytes were taken.
+  /// Writes at an offset and returns the number of bytes written.
   func write(
     _ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, offsetBytes: Int
   ) throws(SystemError) -> Int
-  /// Forces a file's bytes and size to disk. Never retried after a failure.
+  /// Syncs a file's bytes and size. Never retried after a failure.
   func syncData(_ descriptor: Int32) throws(SystemError)
-  /// Forces the entries of an open directory to disk. Never retried after a failure.
+  /// Syncs the entries of an open directory. Never retried after a failure.
   func syncDirectory(_ descriptor: Int32) throws(SystemError)
   /// Sets a file's size.
   func truncate(_ descriptor: Int32, sizeBytes: Int) throws(SystemError)
@@ -105,48 +105,48 @@ package protocol Storage: Sendable {
   func changePermissions(_ descriptor: Int32, _ permissions: UInt32) throws(SystemError)
   /// Gives an open file to another user and group.
   func changeOwner(_ descriptor: Int32, _ owner: UInt32, _ group: UInt32) throws(SystemError)
-  /// What the system knows about an open file or directory.
+  /// The status of an open file or directory.
   func status(_ descriptor: Int32) throws(SystemError) -> FileStatus
-  /// What the system knows about what bears a name, be it a link.
+  /// The status of a name, without following a link.
   func status(_ name: String, in directory: Int32) throws(SystemError) -> FileStatus
-  /// What the system knows about what a path leads to, also through links.
+  /// The status of the file at a path, following links.
   func status(_ path: String) throws(SystemError) -> FileStatus
-  /// Gives a file another name in the same directory, replacing what bore it.
+  /// Renames a file in its directory, replacing any file with the new name.
   func rename(
     _ name: String, to newName: String, in directory: Int32
   ) throws(SystemError)
   /// Removes a file's name.
   func unlink(_ name: String, in directory: Int32) throws(SystemError)
-  /// Makes a directory at a path.
+  /// Creates a directory at a path.
   func makeDirectory(_ path: String, permissions: UInt32) throws(SystemError)
-  /// Makes a directory in another.
+  /// Creates a directory in another.
   func makeDirectory(
     _ name: String, in directory: Int32, permissions: UInt32
   ) throws(SystemError)
-  /// The names in a directory, in no order, without `.` and `..`.
+  /// The names in a directory, unordered, without `.` and `..`.
   func list(_ directory: Int32) throws(SystemError) -> [String]
-  /// Where a symbolic link leads.
+  /// The target of a symbolic link.
   func readLink(_ name: String, in directory: Int32) throws(SystemError) -> String
-  /// Makes a symbolic link.
+  /// Creates a symbolic link.
   func makeLink(to target: String, _ name: String, in directory: Int32) throws(SystemError)
-  /// Takes the exclusive lock of an open file; false when another holds it.
+  /// Acquires the exclusive lock on an open file; false if it is already held elsewhere.
   func lock(_ descriptor: Int32) throws(SystemError) -> Bool
   /// Waits for the exclusive lock of an open file.
   func waitForLock(_ descriptor: Int32) throws(SystemError)
-  /// Gives the lock back, also where a child process holds a copy of the descriptor until it runs its program.
+  /// Releases the lock, even if a child process holds a copy of the descriptor until it runs its program.
   func unlock(_ descriptor: Int32)
 }
 
 extension Storage {
-  /// Closing gives back a lock that only this process can hold.
+  /// Closing releases a lock that only this process can hold.
   package func unlock(_ descriptor: Int32) {}
 
-  /// Where nothing but this process can hold a lock, one that is held is not given back during the wait.
+  /// If only this process can hold a lock, a held lock is not released during the wait.
   package func waitForLock(_ descriptor: Int32) throws(SystemError) {
     if try !lock(descriptor) { throw SystemError(code: EDEADLK) }
   }
 
-  /// The same for a directory's path; where there are no other paths.
+  /// The same for a directory's path, for storages without other paths.
   package func status(_ path: String) throws(SystemError) -> FileStatus {
     let descriptor = try openDirectory(path)
     defer { close(descriptor) }

@@ -1,11 +1,11 @@
-// An open file of the ledger: whole reads and writes, errors with the file's name.
+// An open file of the ledger, with complete reads and writes, and errors that name the file.
 import Base
 import Glibc
 
-/// An open file; closed when the last reference goes.
+/// An open file. The last reference closes it.
 package final class StorageFile: Sendable {
   private let storage: any Storage
-  /// Of the storage; that of the operating system where the storage is.
+  /// The storage's descriptor; a system descriptor if the storage is the operating system's.
   package let descriptor: Int32
   /// The path inside the ledger, for errors.
   package let name: String
@@ -65,7 +65,7 @@ package final class StorageFile: Sendable {
     return buffer.count == byteCount
   }
 
-  /// Forces the file to disk. A failure is final: the kernel may have dropped the bytes.
+  /// Syncs the file. A failure is final: the kernel may have dropped the bytes.
   package func syncData() throws(LedgerError) {
     do { try storage.syncData(descriptor) } catch {
       throw .system(error.code, LedgerError.syncOperation, name)
@@ -84,7 +84,7 @@ package final class StorageFile: Sendable {
     }
   }
 
-  /// The whole content. A large one is corruption.
+  /// The whole content. A larger file counts as corruption.
   package func readSmall(byteCountMax: Int = 1 << 20) throws(LedgerError) -> [UInt8] {
     let sizeBytes = try sizeBytes()
     guard sizeBytes <= byteCountMax else {
@@ -104,15 +104,15 @@ package final class StorageFile: Sendable {
     try attempt("examine") { () throws(SystemError) in try storage.status(descriptor) }
   }
 
-  /// Takes the exclusive lock; false when another holds it.
+  /// Acquires the exclusive lock; false if it is already held elsewhere.
   package func lock() throws(LedgerError) -> Bool {
     try attempt("lock") { () throws(SystemError) in try storage.lock(descriptor) }
   }
 
-  /// Waits for the exclusive lock; false where the wait was cancelled.
+  /// Waits for the exclusive lock; false if the wait was cancelled.
   /// - Parameters:
-  ///   - waiting: told that another holds it.
-  ///   - isCancelled: asked before the wait, and when a signal ends it.
+  ///   - waiting: called if the lock is held elsewhere.
+  ///   - isCancelled: asked before the wait, and when a signal interrupts it.
   package func waitForLock(
     waiting: () -> Void = {}, isCancelled: () -> Bool = { false }
   ) throws(LedgerError) -> Bool {
@@ -130,7 +130,7 @@ package final class StorageFile: Sendable {
     return false
   }
 
-  /// Gives the lock back.
+  /// Releases the lock.
   package func unlock() { storage.unlock(descriptor) }
 
   private func attempt<Result>(
@@ -140,7 +140,7 @@ package final class StorageFile: Sendable {
   }
 }
 
-/// Repeats a system call while it is interrupted.
+/// Repeats a system call as long as it is interrupted.
 func retrying<Result>(
   _ operation: String, _ object: String, _ call: () throws(SystemError) -> Result
 ) throws(LedgerError) -> Result {
@@ -158,8 +158,8 @@ extension LedgerError {
   static let writeOperation = "write"
   static let syncOperation = "sync"
 
-  /// Whether what is on disk is not known any more: a sync failed, or the device failed a write. Whatever else the
-  /// system refuses has left things as they were, and may be granted later.
+  /// Whether the content on disk is unknown: a sync failed, or the device failed a write. Any other refusal leaves
+  /// the file as it was, and a later attempt may succeed.
   var leavesDiskUnknown: Bool {
     operation == Self.syncOperation || isOfDevice && operation == Self.writeOperation
   }

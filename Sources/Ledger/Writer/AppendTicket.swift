@@ -1,24 +1,24 @@
-// What a submitter holds until its events are on disk.
+// What a submitter waits on until its events are on disk.
 import Glibc
 
 /// The positions of appended events.
 package struct AppendResult: Sendable, Equatable {
   /// The position of the first event.
   package let firstPosition: Position
-  /// How many events there are.
+  /// The number of events.
   package let count: Int
-  /// The time in them, in milliseconds since 1970.
+  /// The time recorded in them, in milliseconds since 1970.
   package let recordedAtMs: Int64
 }
 
 /// A submission in progress. Any thread may wait for it, any number of times.
 package final class AppendTicket: @unchecked Sendable {
-  /// The drafts to append; emptied once the result is known, so that a ticket may be kept for long.
+  /// The drafts to append. Emptied once the result is known, so that a ticket can be kept for long.
   private(set) var drafts: [PreparedEvent]
-  /// The most bytes that the event lines can take.
+  /// An upper limit for the size of the event lines.
   let byteCountLimit: Int
-  // Written once before the semaphore is raised, read after it was passed. The drafts belong to the committing
-  // thread until then.
+  // Written once before the semaphore is posted, read after waiting for it. Until then, the drafts belong to the
+  // committing thread.
   private var outcome: Result<AppendResult, LedgerError>?
   private let semaphore: UnsafeMutablePointer<sem_t>
 
@@ -43,7 +43,7 @@ package final class AppendTicket: @unchecked Sendable {
 
   func wait() throws(LedgerError) -> AppendResult {
     while sem_wait(semaphore) != 0 {}
-    // Signalled again for the next waiting thread.
+    // Posted again for the next waiting thread.
     sem_post(semaphore)
     guard let outcome else {
       throw LedgerError(

@@ -1,17 +1,17 @@
-// Compression of the events of blocks.
+// Compresses the events of blocks.
 import CDeflate
 
-/// The events of a tail, plain and deflated: what a block is made of.
+/// The events of a tail, plain and deflated, from which a block is made.
 struct BlockContent {
   let events: ByteBuffer
   let deflated: ByteBuffer
 }
 
-/// Deflates the events of blocks. Used by one thread at a time.
+/// Deflates the events of blocks. Not thread-safe.
 final class BlockDeflater {
   private let compressor: OpaquePointer
 
-  /// - Parameter level: libdeflate's, from 1 to 12.
+  /// - Parameter level: libdeflate's level, 1 to 12.
   init(level: Int32) throws(LedgerError) {
     guard let compressor = libdeflate_alloc_compressor(level) else {
       throw LedgerError(
@@ -30,12 +30,12 @@ final class BlockDeflater {
     return result
   }
 
-  /// The buffer size that a number of event bytes can need when compressed.
+  /// The buffer size that this many event bytes may need when compressed.
   func bound(_ byteCount: Int) -> Int {
     libdeflate_deflate_compress_bound(compressor, byteCount)
   }
 
-  /// Puts the deflated events into a buffer that has room for them.
+  /// Deflates the events into a buffer that has room for them.
   func deflate(_ events: UnsafeRawBufferPointer, into buffer: ByteBuffer) {
     buffer.count = libdeflate_deflate_compress(
       compressor, events.baseAddress, events.count, buffer.base, buffer.capacity)

@@ -1,26 +1,26 @@
-// Tails whose events are in blocks: compared with the blocks before their removal; damaged blocks are rewritten.
+// Compares tails whose events are in blocks with those blocks before removing them, and rewrites damaged blocks.
 import Base
 
-/// A damaged block that can be rewritten in place, and the tail that holds its events.
+/// A damaged block that can be rewritten in place, and the tail that contains its events.
 struct BlockRepair {
   let segment: SegmentIndex
   let block: BlockLocation
   /// The tree before the block.
   let frontierBefore: Frontier
   let lastEventAtMsBefore: Int64
-  /// What follows from the tail; the block's header has the same.
+  /// Computed from the tail; the block's header contains the same.
   let frontierAfter: Frontier
   let tailFirst: Position
 }
 
-/// Checks the tails whose blocks exist already. The caller holds the lock.
+/// Checks the tails whose blocks already exist. The caller holds the lock.
 struct CoveredTails {
   private let directory: LedgerDirectory
   private let state: LogState
   private let deflater: BlockDeflater
   private let inflater = BlockInflater()
   private let hasher = SHA256()
-  // The tail and the block that are compared.
+  // The tail and the block under comparison.
   private let tailEvents = ByteBuffer()
   private let blockEvents = ByteBuffer()
   private let member = ByteBuffer()
@@ -35,9 +35,9 @@ struct CoveredTails {
     deflater = try BlockDeflater(level: compressionLevel)
   }
 
-  /// Compares all of them with their blocks; changes nothing. Each may be removed once `repair` has returned.
+  /// Compares all of them with their blocks; changes nothing. After `repair` returns, each tail may be removed.
   ///
-  /// Throws `corruption` where a tail holds what its block does not, and the block can't be rewritten.
+  /// Throws `corruption` if a tail contains events that its block does not, and the block cannot be rewritten.
   mutating func inspect() throws(LedgerError) {
     for first in state.coveredTails {
       let end = try readTail(first)
@@ -50,15 +50,15 @@ struct CoveredTails {
     }
   }
 
-  /// Rewrites the damaged blocks durably. If interrupted, this can be repeated: the tails are still there.
+  /// Rewrites the damaged blocks durably. If interrupted, it can be repeated, because the tails still exist.
   func repair() throws(LedgerError) {
     for repair in repairs { try write(repair) }
   }
 
   // MARK: Tails
 
-  /// Puts the lines of a tail's whole frames into `tailEvents` and returns where they end. What the medium can't
-  /// return, or is no frame, counts as missing.
+  /// Reads the lines of a tail's whole frames into `tailEvents` and returns their end position. Unreadable bytes, and
+  /// bytes that are not a frame, count as missing.
   private func readTail(_ first: Position) throws(LedgerError) -> Position {
     tailEvents.count = 0
     let name = directory.logPath(Format.tailName(first))
@@ -108,8 +108,8 @@ struct CoveredTails {
 
   private static let operation = "compare tail"
 
-  /// Compares a block with its tail. The block is right where it is intact and has the same events; the tail is
-  /// right where the block is damaged.
+  /// Compares a block with its tail. An intact block with the same events is correct; if the block is damaged, the
+  /// tail is correct.
   private mutating func compare(
     _ block: BlockLocation, _ segment: SegmentIndex, tailFirst: Position, tailEnd: Position
   ) throws(LedgerError) {
@@ -136,8 +136,8 @@ struct CoveredTails {
     guard let ofBlock = LineRange.part(blockEvents.bytes, first: block.first, common),
       let ofTail = tailPart(tailFirst, common), ofBlock.elementsEqual(ofTail)
     else {
-      // Two intact versions that differ. As long as no line of a block is ever changed, neither of them is the
-      // older one; once lines can be, the block's is right wherever both have the same leaf.
+      // Two intact versions that differ. As long as a block's lines never change, neither version is older. If lines
+      // could change, the block's version would be correct wherever both have the same leaf.
       throw LedgerError(
         .init(
           verdict: .tampered, file: segment.name, block: block.ordinal, position: block.first),
@@ -150,7 +150,7 @@ struct CoveredTails {
     return LedgerError(damage, operation: Self.operation, cause: cause)
   }
 
-  /// What a block must be, by the member before it and the tail.
+  /// What a block must contain, from the member before it and the tail.
   private func remade(
     _ block: BlockLocation, _ segment: SegmentIndex, tailFirst: Position
   ) throws(LedgerError) -> BlockRepair {
@@ -175,7 +175,7 @@ struct CoveredTails {
       frontierAfter: frontier, tailFirst: tailFirst)
   }
 
-  /// The tree and the time before a block; the member before it must be intact, or be rewritten too.
+  /// The tree and the time before a block. The member before it must be intact or also be rewritten.
   private func end(
     before block: BlockLocation, _ segment: SegmentIndex
   ) throws(LedgerError) -> (Frontier, Int64) {
@@ -191,7 +191,7 @@ struct CoveredTails {
     let isRepaired = repairs.contains {
       $0.segment.first == segment.first && $0.block.ordinal == previous.ordinal
     }
-    // The header of a block that is rewritten was checked before.
+    // The header of a block to be rewritten was checked before.
     guard isThere, let header = MemberHeader(member.bytes),
       isRepaired || header.isWhole(in: member.bytes),
       case .block(let frontier) = header.detail, frontier.size == block.first
@@ -205,7 +205,7 @@ struct CoveredTails {
     return (frontier, header.lastEventAtMs)
   }
 
-  /// Builds the member of a block again, in `member`; false where it can't be one.
+  /// Encodes a block's member again, into `member`; false if that is impossible.
   private func encode(_ repair: BlockRepair) throws(LedgerError) -> Bool {
     let block = repair.block
     guard let lines = tailPart(repair.tailFirst, block.first..<block.endPosition) else {
@@ -218,7 +218,7 @@ struct CoveredTails {
       frontierAfter: repair.frontierAfter, lastEventAtMs: run.lastEventAtMs)
   }
 
-  /// Whether the new member fits exactly in the damaged one's place and has the same header.
+  /// Whether the new member has the damaged one's exact size and header.
   private func repairKeepsPlace(_ repair: BlockRepair) throws(LedgerError) -> Bool {
     let block = repair.block
     let buffer = ByteBuffer(capacity: Format.memberHeaderByteCountMax)

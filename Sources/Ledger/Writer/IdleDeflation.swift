@@ -1,20 +1,20 @@
-// Deflating where a processor is idle, on a thread that nobody has to wait for.
+// Compresses on an idle processor, on a thread that no other thread has to wait for.
 import Base
 import Glibc
 import Synchronization
 
-/// Compresses one tail on a thread of idle priority, which ends after that.
+/// Compresses one tail on a thread of idle priority, which then ends.
 ///
-/// While others are busy such a thread can stop anywhere, for minutes, and its priority can't be raised again. So it
-/// only computes: what it reads and writes is its own, it takes no lock and makes no file call. The wait for it can be
-/// ended; the thread then ends later, and its result is dropped.
+/// While other threads are busy, such a thread can stall anywhere, for minutes, and its priority cannot be raised
+/// again. So it only computes: no other thread uses the memory that it reads and writes, and it acquires no lock and
+/// makes no file call. The wait for it can be abandoned; the thread then ends later, and its result is dropped.
 final class IdleDeflation: @unchecked Sendable {
   private let events: ByteBuffer
   // Owned by the thread until `isDone`, and afterwards too if no thread waited.
   private let deflater: BlockDeflater
   private let deflated: ByteBuffer
   private let isDone = Atomic(false)
-  // Signalled when it is done, and to release a waiting thread. A semaphore has no lock inside.
+  // Posted when it is done, and to release a waiting thread. A semaphore contains no lock.
   private let bell: UnsafeMutablePointer<sem_t>
 
   /// Starts compressing the events, with a deflater that no other thread uses until it is done.
@@ -39,12 +39,12 @@ final class IdleDeflation: @unchecked Sendable {
     sem_post(bell)
   }
 
-  /// Waits for the deflated events; nil where the wait was ended before. To be called once.
+  /// Waits for the deflated events; nil if the wait was abandoned first. Call it once.
   func wait() -> ByteBuffer? {
     while sem_wait(bell) != 0 {}
     return isDone.load(ordering: .acquiring) ? deflated : nil
   }
 
-  /// Ends the wait, also one that has not begun.
+  /// Ends the wait, even one that has not begun.
   func abandon() { sem_post(bell) }
 }

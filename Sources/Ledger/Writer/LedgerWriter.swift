@@ -1,7 +1,7 @@
-// The one writer of a ledger: a queue of submissions, group commit, and its end.
+// The single writer of a ledger: its submission queue, group commit and shutdown.
 import Base
 
-/// Submitters whose events are durable and who are not notified yet.
+/// Submitters whose events are durable but who are not notified yet.
 private struct Acknowledgement {
   var tickets: [AppendTicket] = []
   var results: [AppendResult] = []
@@ -11,25 +11,25 @@ private struct Acknowledgement {
   }
 }
 
-/// Appends events to a ledger, durably and in order. Any thread may call it.
+/// Appends events to a ledger, durably and in order. Thread-safe.
 ///
-/// While it lives it holds the ledger's lock. After a failed sync it refuses everything: the ledger
-/// must be opened again, which looks at what is really on disk.
+/// It holds the ledger's lock while it lives. After a failed sync it refuses everything: the ledger must be opened
+/// again, which checks what is really on disk.
 package final class LedgerWriter: @unchecked Sendable {
   private struct State {
     var queue: [AppendTicket] = []
     var queueByteCount = 0
-    /// Turns given to submitters and turns that were used: they enter the queue as they came, so
-    /// that none waits for ever behind faster ones.
+    /// Turns issued to submitters, and turns used. Submitters enter the queue in order of arrival, so that faster
+    /// ones cannot block another for ever.
     var givenTurnCount = 0
     var usedTurnCount = 0
     /// Whether some thread is using `tailWriter`.
     var isCommitting = false
-    /// How many submissions the last commit took: above 1 it pays to wait for more.
+    /// The number of submissions in the last commit. Above 1, waiting for more pays off.
     var lastGroupCount = 0
-    /// When the writing thread began its last commit, in milliseconds of a clock that never goes back.
+    /// When the writing thread began its last commit, in milliseconds of the monotonic clock.
     var groupBeganMs: Int64 = 0
-    /// Whether the writing thread lets a group grow before it takes it.
+    /// Whether the writing thread is letting a group grow before it commits the group.
     var isPausing = false
     var nextPosition: Position
     var clockSetBack = ClockSetBack()
@@ -50,15 +50,15 @@ package final class LedgerWriter: @unchecked Sendable {
   private let lock: Monitor<WriterLock?>
   private let sealer: Sealer
   private let salters: Salters
-  // Used only by the thread that has set `isCommitting`.
+  // Used only by the thread that set `isCommitting`.
   private let tailWriter: TailWriter
   private let thread: Monitor<WorkerThread?>
   /// What recovery did when the ledger was opened.
   package let recovery: RecoveryReport
-  /// The ledger that is written.
+  /// The ledger that it writes to.
   package let directory: LedgerDirectory
 
-  /// Opens a ledger for writing: takes the lock, runs recovery, starts the threads.
+  /// Opens a ledger for writing: acquires the lock, runs recovery, starts the threads.
   ///
   /// Throws `locked`, `corruption`, or `inputOutput`.
   package static func open(
@@ -97,7 +97,8 @@ package final class LedgerWriter: @unchecked Sendable {
   private func startThread() throws(LedgerError) {
     let started: WorkerThread
     do throws(LedgerError) {
-      // Unsafe: a writer that is dropped at once may be in its deinit, which waits for the thread, before that begins.
+      // Unsafe: a writer that is released immediately may already be in its deinit, which waits for the thread,
+      // before the thread begins.
       started = try WorkerThread.start { [unowned(unsafe) self] in run() }
     } catch {
       sealer.close()
@@ -108,16 +109,16 @@ package final class LedgerWriter: @unchecked Sendable {
 
   deinit { try? close() }
 
-  /// The position that the next event gets, queued ones not counted.
+  /// The position of the next event, not counting queued ones.
   package var nextPosition: Position { monitor.withLock { $0.nextPosition } }
 
-  /// What was seen, since it was opened, of a clock that was behind the last event.
+  /// How far the clock was behind the last event since the writer was opened.
   package var clockSetBack: ClockSetBack { monitor.withLock { $0.clockSetBack } }
 
   /// The backlog of tails to seal.
   package var unsealedTails: UnsealedTails { sealer.unsealed }
 
-  /// Why nothing can be appended any more; nil while something can.
+  /// Why nothing can be appended any more; nil if appends are possible.
   package var failure: LedgerError? { monitor.withLock { $0.failure } }
 
   /// Appends events in one frame; they are durable when it returns.
@@ -139,8 +140,8 @@ package final class LedgerWriter: @unchecked Sendable {
     return try ticket.wait()
   }
 
-  /// Queues events and returns at once, or waits while the queue is full. The events of one
-  /// submission share a frame; the frame may hold others too.
+  /// Queues events and returns at once, or waits while the queue is full. The events of one submission share a frame,
+  /// which may contain others too.
   package func submit(_ drafts: [EventDraft]) throws(LedgerError) -> AppendTicket {
     let ticket = try makeTicket(drafts)
     try enqueue(ticket)
@@ -160,8 +161,7 @@ package final class LedgerWriter: @unchecked Sendable {
     }
   }
 
-  /// Writes what is queued, seals the full tails, ends the threads, releases the lock.
-  /// Calling it again does nothing.
+  /// Writes what is queued, seals the full tails, ends the threads and releases the lock. Later calls do nothing.
   package func close() throws(LedgerError) {
     let isFirst = monitor.withLock { state in
       defer { state.isClosing = true }
@@ -234,7 +234,7 @@ package final class LedgerWriter: @unchecked Sendable {
   private func run() {
     var durable = Acknowledgement()
     while true {
-      // Waiting submissions are taken before the others are notified: those submit again while the frame is made.
+      // Waiting submissions are collected before the others are notified: those submit again while the frame is made.
       var group = options.groupPauseMs > 0 ? nil : monitor.withLock { takeGroup(&$0) }
       durable.tell()
       if group == nil {
@@ -264,7 +264,7 @@ package final class LedgerWriter: @unchecked Sendable {
     monitor.withLock { $0.isPausing = false }
   }
 
-  /// Waits for a group; nil when the writer is closing.
+  /// Waits for the next group; nil when the writer is closing.
   private func nextGroup() -> [AppendTicket]? {
     monitor.wait(on: Condition.work) { state -> [AppendTicket]?? in
       if let group = takeGroup(&state) { return .some(group) }
@@ -272,7 +272,7 @@ package final class LedgerWriter: @unchecked Sendable {
     }
   }
 
-  /// Takes what is queued, up to the size of a group, to be committed; nil where that can't be now.
+  /// Removes queued submissions, up to the size of a group, for a commit; nil if none can be committed now.
   private func takeGroup(_ state: inout State) -> [AppendTicket]? {
     if state.isCommitting || state.queue.isEmpty { return nil }
     state.isCommitting = true
@@ -280,7 +280,8 @@ package final class LedgerWriter: @unchecked Sendable {
     return take(&state, byteCount: 0)
   }
 
-  /// Takes queued submissions while they fit into a group with this many bytes; at least one into an empty group.
+  /// Removes queued submissions while they fit into a group that has this many bytes; at least one if the group is
+  /// empty.
   private func take(_ state: inout State, byteCount: Int) -> [AppendTicket] {
     if state.queue.isEmpty { return [] }
     var total = byteCount
@@ -298,8 +299,8 @@ package final class LedgerWriter: @unchecked Sendable {
     return taken
   }
 
-  /// Commits a group, and submissions that arrive while its frame is made. Then the submitters
-  /// must be notified, unless they were told of a failure. The caller has set `isCommitting`.
+  /// Commits a group, and submissions that arrive while its frame is made. The caller, which has set `isCommitting`,
+  /// must then notify the submitters, except those that have received a failure.
   private func commit(_ tickets: [AppendTicket]) -> Acknowledgement {
     var group = tickets
     let outcome: Result<[AppendResult], TailWriter.Failure>
@@ -325,7 +326,7 @@ package final class LedgerWriter: @unchecked Sendable {
         state.queueByteCount = 0
         monitor.broadcast(Condition.room)
       }
-      // The writing thread may be waiting for `isCommitting` to end, for work or to close.
+      // The writing thread may be waiting for `isCommitting` to end so that it can work or close.
       if !state.queue.isEmpty || state.isClosing { monitor.signal(Condition.work) }
       monitor.broadcast(Condition.idle)
       return abandoned

@@ -1,7 +1,7 @@
-// Opening for writing: what a crash left is cut, removed or copied, and reported.
+// Opening for writing: cuts, removes or copies what a crash left, and reports it.
 import Base
 
-/// What recovery hands to the writer.
+/// The result of recovery, for the writer.
 struct RecoveredLog {
   let segmentWriter: SegmentWriter
   /// Full tails before the current one, in order.
@@ -12,7 +12,7 @@ struct RecoveredLog {
   let report: RecoveryReport
 }
 
-/// Brings a log into a state that a writer can continue from. The caller holds the lock.
+/// Brings a log into a state in which a writer can continue. The caller holds the lock.
 struct Recovery {
   private let directory: LedgerDirectory
   private let options: WriterOptions
@@ -23,9 +23,9 @@ struct Recovery {
     self.options = options
   }
 
-  /// Throws `corruption` for anything that a crash can't have done; nothing is changed then.
+  /// Throws `corruption` for anything that a crash cannot cause; nothing is changed then.
   mutating func run() throws(LedgerError) -> RecoveredLog {
-    // No tail can disappear meanwhile: this writer holds the lock.
+    // No tail can disappear meanwhile, because this writer holds the lock.
     let state = try LogState(directory, SHA256(), keptTailCount: 0)
     if let damage = state.damage { throw damage }
     try refuseShorterThanSigned(state.size)
@@ -34,7 +34,7 @@ struct Recovery {
         .init(verdict: .missing, file: Format.logDirectoryName, position: 0),
         operation: "open for writing", cause: "there is no segment")
     }
-    // Before anything is changed: events that a tail has and its block lacks must not be lost.
+    // Done before any change: events in a tail that its block lacks must not be lost.
     let covered = try compareCovered(state)
     let segment = try reopenForWriting(found)
     if state.hasTornMember { try cutTornMember(segment) }
@@ -60,7 +60,7 @@ struct Recovery {
       lastEventAtMs: state.lastEventAtMs, report: report)
   }
 
-  /// Signed positions are not written a second time: appending to a log whose end is missing would hide the loss.
+  /// Signed positions are never written again: appending to a log whose end is missing would hide the loss.
   private func refuseShorterThanSigned(_ size: Int) throws(LedgerError) {
     let store = CheckpointStore(directory)
     let cause: String
@@ -76,7 +76,7 @@ struct Recovery {
       operation: "open for writing", cause: "\(cause), but the log holds \(size)")
   }
 
-  /// A segment that may not be written any more was closed durably: its descriptor stays one for reading.
+  /// A segment that is no longer writable was closed durably, so its read-only descriptor suffices.
   private func reopenForWriting(_ found: SegmentIndex) throws(LedgerError) -> SegmentIndex {
     if found.isClosed, try found.file.status().permissions & 0o200 == 0 { return found }
     let segment = found.replacingFile(try directory.openFile(found.name, .readWrite))
@@ -84,8 +84,8 @@ struct Recovery {
     return segment
   }
 
-  /// The last writer ended before its sync of the closing member returned. The next segment must not
-  /// outlive that; written again, it is dirty even where a failed sync has dropped it.
+  /// The last writer ended before its sync of the closing member returned. The next segment must not outlive that
+  /// member. Rewriting makes the member's page dirty even if a failed sync has dropped it.
   private func makeClosingDurable(_ segment: SegmentIndex) throws(LedgerError) {
     let closing = ByteBuffer()
     let offsetBytes = segment.endOffsetBytes - Format.closingMemberByteCount
@@ -132,8 +132,9 @@ struct Recovery {
   ) throws(LedgerError) {
     guard let oldest = state.coveredTails.first else { return }
     if !segment.isClosed {
-      // A tail that outlived its block may tell of a failed sync, after which the page cache calls
-      // clean what is not on disk. Written again, the block is dirty and the sync is real.
+      // A tail that still exists after its block was written may indicate a failed sync, after which the page cache
+      // treats pages as clean that are not on disk. Rewriting the block makes them dirty, so the sync really writes
+      // them.
       let member = ByteBuffer()
       for block in segment.blocks where block.first >= oldest {
         guard
@@ -152,8 +153,8 @@ struct Recovery {
     }
   }
 
-  /// Copies the newest tail: a writer never appends to a tail that it didn't create, nor begins another behind
-  /// one whose last frame may never have been synced. All others were synced before the next one began.
+  /// Copies the newest tail. A writer never appends to a tail that it did not create, and never begins another after
+  /// one whose last frame may not be synced. All others were synced before the next one began.
   private mutating func takeOver(
     _ state: LogState
   ) throws(LedgerError) -> (unsealed: [UnsealedTail], current: TailWriter.CurrentTail?) {

@@ -1,22 +1,22 @@
-// The threads that seal full tails, off the append path.
+// The threads that seal full tails, apart from appends.
 import Base
 import Synchronization
 
-/// The private state of one of the threads.
+/// The private state of one thread.
 private struct SealingWorker: @unchecked Sendable {
   let shift: SealingQueue.Shift
-  // Used by that thread alone.
+  // Used only by that thread.
   let deflater: BlockDeflater
 }
 
-/// Accepts full tails and seals them in order, on threads of its own: one that has them compressed on an
-/// idle processor, and two that write blocks and take over compression when the backlog is urgent. That leaves the
-/// processors to a burst of appends. None of the three is of idle priority: they share a lock with appending threads.
+/// Accepts full tails and seals them in order, on three threads: one has them compressed on an idle processor, and
+/// two write blocks and help with compression when the backlog is urgent. That leaves the processors to a burst of
+/// appends. None of the three has idle priority, because they share a lock with appending threads.
 final class Sealer: @unchecked Sendable {
   private struct State {
     var queue: SealingQueue
     var freeBuffers: [ByteBuffer] = []
-    /// What the background thread waits for.
+    /// The compression that the background thread waits for.
     var idleDeflation: IdleDeflation?
     /// Whether tails were removed since the directory was last synced.
     var hasUnsyncedNames = false
@@ -31,18 +31,18 @@ final class Sealer: @unchecked Sendable {
   private let monitor: Monitor<State>
   private let directory: LedgerDirectory
   private let hasFailed = Atomic(false)
-  // Used by the worker that seals the first tail.
+  // Used only by the worker that seals the first tail.
   private let segmentWriter: SegmentWriter
   private var threads: [WorkerThread] = []
 
-  /// - Parameter unsealed: tails that the last writer left, in order.
+  /// - Parameter unsealed: tails that the previous writer left, in order.
   init(
     _ directory: LedgerDirectory, _ options: WriterOptions, _ segmentWriter: SegmentWriter,
     _ unsealed: [UnsealedTail]
   ) throws(LedgerError) {
     self.directory = directory
     self.segmentWriter = segmentWriter
-    // The tail that is being written counts too.
+    // The current tail counts too.
     let countMax = min(
       options.unsealedTailCountMax, OpenFileLimit.tailCountMax(limit: OpenFileLimit.current))
     var queue = SealingQueue(
@@ -71,8 +71,8 @@ final class Sealer: @unchecked Sendable {
     threads.append(try WorkerThread.start(priority) { [unowned self] in run(worker) })
   }
 
-  /// Hands a tail over, waiting while too many are not sealed. Throws where there is no room for more blocks: for
-  /// good once `failure` is set, otherwise until there is.
+  /// Adds a full tail; waits while too many are unsealed. Throws if there is no room for more blocks: permanently
+  /// once `failure` is set, otherwise until there is room.
   func handOver(_ tail: UnsealedTail) throws(LedgerError) {
     let concernsForeground = try monitor.wait(on: Condition.room) {
       state throws(LedgerError) -> Bool? in
@@ -82,28 +82,28 @@ final class Sealer: @unchecked Sendable {
         return nil
       }
       state.queue.append(tail, nowMs: MonotonicClock.nowMs())
-      // With the first they begin to wait for its time.
+      // With the first tail, the foreground threads start waiting for its deadline.
       return state.queue.concernsForeground || state.queue.unsealed.count == 1
     }
     wakeWorkers(foreground: concernsForeground)
   }
 
-  /// The error that ended the sealing, if any. Every append checks it, without a lock.
+  /// The error that ended sealing, if any. Every append checks it, without a lock.
   var failure: LedgerError? {
     hasFailed.load(ordering: .acquiring) ? monitor.withLock { $0.queue.failure } : nil
   }
 
-  /// What waits to be sealed.
+  /// The tails that wait to be sealed.
   var unsealed: UnsealedTails { monitor.withLock { $0.queue.unsealed } }
 
-  /// Seals what was handed over, for a while, and ends the threads. What is not sealed by then stays unsealed, intact
-  /// and durable: the next writer continues with it.
+  /// Seals the remaining tails for a limited time and ends the threads. Tails that are still unsealed stay intact and
+  /// durable; the next writer continues with them.
   func close() {
     let deflation = monitor.withLock { state in
       state.queue.beginClosing(nowMs: MonotonicClock.nowMs())
       return state.idleDeflation
     }
-    // The foreground threads repeat what the idle-priority thread is compressing: they will be faster.
+    // The foreground threads compress again what the idle-priority thread has begun: they will be faster.
     deflation?.abandon()
     wakeWorkers()
     for thread in threads { thread.join() }
@@ -111,7 +111,7 @@ final class Sealer: @unchecked Sendable {
     syncNames()
   }
 
-  /// Keeps tails that were removed from coming back after a power cut.
+  /// Makes the removal of tails survive a power cut.
   private func syncNames() {
     let mustSync = monitor.withLock { state in
       defer { state.hasUnsyncedNames = false }
@@ -121,7 +121,7 @@ final class Sealer: @unchecked Sendable {
     do throws(LedgerError) { try directory.syncLogDirectory() } catch {
       monitor.withLock { state in
         state.hasUnsyncedNames = true
-        // Nothing depends on those names; a failing device ends the writer here as anywhere.
+        // Nothing depends on those names, but a failing device ends the writer, here as elsewhere.
         guard error.isOfDevice else { return }
         state.queue.fail(error)
         hasFailed.store(true, ordering: .releasing)
@@ -129,7 +129,7 @@ final class Sealer: @unchecked Sendable {
     }
   }
 
-  /// Wakes the workers to look for work. Do not call it under the lock: a woken worker would block on it.
+  /// Wakes the workers to check for work. Do not call it under the lock: a woken worker would block on it.
   private func wakeWorkers(foreground: Bool = true) {
     monitor.broadcast(Condition.background)
     if foreground { monitor.broadcast(Condition.foreground) }
@@ -156,7 +156,7 @@ final class Sealer: @unchecked Sendable {
     let task = monitor.withLock { decide(&$0) }
     guard case .wait(let untilMs) = task else { return task }
     let condition = shift == .foreground ? Condition.foreground : Condition.background
-    /// Continues to wait while the task is `wait` and its time is not shorter.
+    /// Keeps waiting while the task is `wait` with a time that is not earlier.
     func change(_ state: inout State) -> SealingQueue.Task? {
       let task = decide(&state)
       guard case .wait(let sooner) = task else { return task }
@@ -176,7 +176,7 @@ final class Sealer: @unchecked Sendable {
       let deflated =
         worker.shift == .foreground
         ? worker.deflater.deflate(events.bytes) : try deflateInBackground(events, worker.deflater)
-      // The writer is closing: the buffer and the deflater belong to a thread that has not ended.
+      // The writer is closing: the buffer and the deflater belong to a thread that has not ended yet.
       guard let deflated else { return }
       content = .success(BlockContent(events: events, deflated: deflated))
     } catch { content = .failure(error) }
@@ -187,7 +187,7 @@ final class Sealer: @unchecked Sendable {
     wakeWorkers(foreground: concernsForeground)
   }
 
-  /// Compresses on an idle processor; nil if the writer is closed before that is done.
+  /// Compresses on an idle processor; nil if the writer closes first.
   private func deflateInBackground(
     _ events: ByteBuffer, _ deflater: BlockDeflater
   ) throws(LedgerError) -> ByteBuffer? {
@@ -203,7 +203,7 @@ final class Sealer: @unchecked Sendable {
 
   private static func recycle(_ buffer: ByteBuffer, _ state: inout State) {
     buffer.count = 0
-    // A buffer that one huge event made large is freed.
+    // A buffer that one huge event enlarged is freed.
     if buffer.capacity <= 8 << 20 { state.freeBuffers.append(buffer) }
   }
 
@@ -221,7 +221,7 @@ final class Sealer: @unchecked Sendable {
         state.hasUnsyncedNames = true
         Self.recycle(buffer, &state)
       case .failure(let error):
-        // A failed read has written nothing: what the system refuses for a while may succeed later.
+        // A failed read has written nothing, and what the system refuses for now may succeed later.
         var mayRetry = error.kind == .inputOutput
         if case .success = content { mayRetry = segmentWriter.canRetry }
         state.queue.failFirst(error, mayRetry: mayRetry, nowMs: MonotonicClock.nowMs())
@@ -229,7 +229,7 @@ final class Sealer: @unchecked Sendable {
       }
       return state.queue.unsealed.count == 0
     }
-    // Beginning a tail syncs the directory; after the last one this does.
+    // Beginning a tail syncs the directory; after the last tail, this call does.
     if isDrained { syncNames() }
     monitor.broadcast(Condition.room)
     wakeWorkers()

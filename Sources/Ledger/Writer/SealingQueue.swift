@@ -1,6 +1,6 @@
-// The queue of tails to seal: their order, their workers, their urgency.
+// The queue of tails to seal: their order, workers and urgency.
 
-/// How many full tails are not yet sealed, and how many bytes their frames have.
+/// How many full tails are not sealed yet, and the total size of their frames.
 package struct UnsealedTails: Sendable, Equatable {
   package internal(set) var count = 0
   package internal(set) var byteCount = 0
@@ -10,15 +10,15 @@ package struct UnsealedTails: Sendable, Equatable {
 final class SealingJob: @unchecked Sendable {
   enum Progress {
     case untouched
-    /// A thread of that shift reads and compresses it.
+    /// A thread of that shift is reading and compressing it.
     case underWay(SealingQueue.Shift)
     case prepared(Result<BlockContent, LedgerError>)
   }
 
   let tail: UnsealedTail
-  /// When it came, on the clock that never goes back.
+  /// When it was added, on the monotonic clock.
   let cameAtMs: Int64
-  /// Whether an earlier writer has left it.
+  /// Whether an earlier writer left it.
   let isInherited: Bool
   var progress = Progress.untouched
 
@@ -31,66 +31,66 @@ final class SealingJob: @unchecked Sendable {
 
 /// How long tails may wait, in milliseconds.
 struct SealingTiming {
-  /// How long they are left alone.
+  /// How long a tail rests before sealing starts.
   var restMs: Int64 = 0
-  /// The age at which they are urgent.
+  /// The age at which a tail becomes urgent.
   var delayMs: Int64
   /// How long a closing writer seals its own tails and those that earlier writers left.
   var closingMs: Int64 = .max / 2
   var closingInheritedMs: Int64 = .max / 2
 }
 
-/// Decides what is to be done next; without threads and clocks of its own.
+/// Decides on the next task. It contains no threads or clocks.
 struct SealingQueue {
   /// Which workers a decision is for.
   enum Shift {
-    /// It reads tails that have rested for a while, and has them compressed on idle processors, as long as
-    /// nothing is urgent. Others can do what it has begun.
+    /// Reads tails that have rested for a while and has them compressed on idle processors, as long as nothing is
+    /// urgent. The others can redo what it has begun.
     case background
-    /// They write blocks, and compress too when something is urgent.
+    /// Write blocks, and also compress when something is urgent.
     case foreground
   }
 
   enum Task {
     /// Read and deflate a tail.
     case prepare(SealingJob)
-    /// Write the block of the first one, which was prepared.
+    /// Write the block of the first tail, which is prepared.
     case seal(SealingJob, Result<BlockContent, LedgerError>)
-    /// Wait until this time at most, or until something changes.
+    /// Wait until this time or until something changes.
     case wait(untilMs: Int64?)
     case end
   }
 
-  /// How many bytes of the queue may be in memory, besides the first tail.
+  /// How many bytes of the queue may be in memory, in addition to the first tail.
   private static let readAheadByteCount = 8 << 20
   private static let retryMs: Int64 = 500
 
   private let limit: UnsealedTails
   private let timing: SealingTiming
   private var jobs: [SealingJob] = []
-  /// Tails handed over and not yet sealed, those in progress included.
+  /// Tails added and not sealed yet, including those in progress.
   private(set) var unsealed = UnsealedTails()
   /// Why nothing more can be sealed.
   private(set) var failure: LedgerError?
-  /// Why the first tail waits to be tried again.
+  /// Why the first tail waits for another attempt.
   private(set) var stall: LedgerError?
   private var retryAtMs: Int64 = 0
-  /// Whether a thread is writing the block of the first one.
+  /// Whether a thread is writing the block of the first tail.
   private var isSealing = false
-  /// Whether sealing can no longer be left to idle processors. Once it can't, all that waits is sealed first: the two
-  /// shifts must not take turns tail by tail.
+  /// Whether idle processors no longer suffice. Then the whole backlog is sealed first: the two shifts must not take
+  /// turns tail by tail.
   private(set) var isPressing = false
-  /// Since when the writer is being closed, if it is.
+  /// When the writer began to close; nil if it is not closing.
   private(set) var closingSinceMs: Int64?
   var isClosing: Bool { closingSinceMs != nil }
 
-  /// - Parameter limit: appends wait while the backlog has this size.
+  /// - Parameter limit: appends wait while the backlog has at least this size.
   init(limit: UnsealedTails, timing: SealingTiming) {
     self.limit = limit
     self.timing = timing
   }
 
-  /// Whether no tail may be added.
+  /// Whether no more tails may be added.
   var isFull: Bool { unsealed.count >= limit.count || unsealed.byteCount >= limit.byteCount }
 
   mutating func append(_ tail: UnsealedTail, nowMs: Int64, isInherited: Bool = false) {
@@ -99,10 +99,10 @@ struct SealingQueue {
     unsealed.byteCount += tail.byteCount
   }
 
-  /// From now on everything is urgent, for a while.
+  /// Makes everything urgent for a limited time.
   mutating func beginClosing(nowMs: Int64) { closingSinceMs = closingSinceMs ?? nowMs }
 
-  /// Whether a closing writer leaves waiting tails to the next one: the disk is full, or it takes too long.
+  /// Whether a closing writer leaves waiting tails to the next one, because the disk is full or time is up.
   private func isLeft(_ first: SealingJob, nowMs: Int64) -> Bool {
     guard let closingSinceMs else { return false }
     if stall != nil && !isSealing { return true }
@@ -152,14 +152,14 @@ struct SealingQueue {
     return isPressing || mustPress(first, nowMs: .min) || failure != nil
   }
 
-  /// Takes what was read and compressed; false where another thread was faster.
+  /// Stores read and compressed content; false if another thread was faster.
   func take(_ content: Result<BlockContent, LedgerError>, of job: SealingJob) -> Bool {
     guard case .underWay = job.progress else { return false }
     job.progress = .prepared(content)
     return true
   }
 
-  /// The first tail is sealed.
+  /// Records that the first tail is sealed.
   mutating func finishFirst() {
     precondition(isSealing && !jobs.isEmpty, "no sealing was in progress")
     let tail = jobs.removeFirst().tail
@@ -170,18 +170,18 @@ struct SealingQueue {
     if jobs.isEmpty { isPressing = false }
   }
 
-  /// The first tail could not be sealed.
-  /// - Parameter mayRetry: whether it can be tried again after a while.
+  /// Records that the first tail could not be sealed.
+  /// - Parameter mayRetry: whether another attempt can be made after a while.
   mutating func failFirst(_ error: LedgerError, mayRetry: Bool, nowMs: Int64) {
     precondition(isSealing && !jobs.isEmpty, "no sealing was in progress")
     isSealing = false
     guard mayRetry else { return fail(error) }
     stall = error
     retryAtMs = nowMs + Self.retryMs
-    // What could not be read is read again.
+    // Content that could not be read is read again.
     if case .prepared(.failure) = jobs[0].progress { jobs[0].progress = .untouched }
   }
 
-  /// Nothing can be sealed any more.
+  /// Ends sealing permanently.
   mutating func fail(_ error: LedgerError) { failure = failure ?? error }
 }

@@ -1,14 +1,14 @@
-// Appends blocks to the newest segment, and rolls it.
+// Appends blocks to the newest segment, and rolls over to the next one.
 import Base
 
-/// Writes members; one thread at a time. After a failure that cannot be tried again it must not be used again.
+/// Writes members. Not thread-safe. Must not be used again after a failure that cannot be retried.
 final class SegmentWriter {
   private let directory: LedgerDirectory
   private let segmentByteCount: Int
   private let hasher = SHA256()
   private let member = ByteBuffer(capacity: 1 << 20)
   private var segment: SegmentIndex
-  /// Whether what failed left the segment as it was, so that the tail can be tried again.
+  /// Whether the failure left the segment unchanged, so that the tail can be sealed again.
   private(set) var canRetry = false
   /// Sealed tails that could not be removed yet.
   private var remains: [String] = []
@@ -21,13 +21,13 @@ final class SegmentWriter {
     segment = newest
   }
 
-  /// Seals a tail durably, and then removes it.
+  /// Seals a tail durably, then removes it.
   func seal(_ tail: UnsealedTail, _ content: BlockContent) throws(LedgerError) {
     canRetry = false
     let name = directory.logPath(Format.tailName(tail.first))
     var frontier = segment.frontierAfter
     var run = EventRun(next: frontier.size, lastEventAtMs: segment.lastEventAtMs)
-    // Checked before it is written: corrupted memory must not become history.
+    // Checked before writing: corrupted memory must not become history.
     let fault = run.fault(content.events.bytes, eventCount: tail.eventCount) { line in
       frontier.append(leafHash: line.leafHash(hasher), hasher)
     }
@@ -58,8 +58,8 @@ final class SegmentWriter {
     removeTails()
   }
 
-  /// Removes sealed tails. What the system does not remove now is tried again with the next one; at the
-  /// latest the next writer removes it.
+  /// Removes sealed tails. A tail that cannot be removed now is removed with the next one, or at the latest by the
+  /// next writer.
   private func removeTails() {
     while let name = remains.last {
       do throws(LedgerError) { try directory.unlink(name) } catch { return }
@@ -67,7 +67,7 @@ final class SegmentWriter {
     }
   }
 
-  /// Writes at the segment's end. On a full disk a partial write is removed.
+  /// Writes at the segment's end. If the disk is full, removes the partial write.
   private func put(_ bytes: ByteBuffer) throws(LedgerError) {
     let offset = segment.endOffsetBytes
     do throws(LedgerError) {
@@ -80,8 +80,8 @@ final class SegmentWriter {
     }
   }
 
-  /// Creates a segment with its opening member and first block. If the disk is full, or the system refuses a call, a
-  /// partial segment is removed: the one before stays closed, and the next one can be tried again.
+  /// Creates a segment with its opening member and first block. If the disk is full or the system refuses a call,
+  /// removes the partial segment: the previous one stays closed, and another attempt can create the next one.
   private func make(_ bytes: ByteBuffer, first: Position) throws(LedgerError) -> SegmentIndex {
     let name = directory.logPath(Format.segmentName(first))
     let temporary = name + Format.temporarySuffix
@@ -99,7 +99,7 @@ final class SegmentWriter {
     }
   }
 
-  /// Closes the segment and begins the next with the block that is encoded.
+  /// Closes the segment and begins the next one with the encoded block.
   private func roll(firstBlock: MemberHeader) throws(LedgerError) {
     let buffer = ByteBuffer()
     if !segment.isClosed {
@@ -111,7 +111,7 @@ final class SegmentWriter {
       try segment.file.syncData()
       if let closing = MemberHeader(buffer.bytes) { try segment.takeWritten(closing) }
     }
-    // The segment is closed durably: from here on the same can be repeated.
+    // The segment is closed durably: from here on, the steps can be repeated.
     do throws(LedgerError) {
       try segment.file.changePermissions(Format.sealedPermissions)
     } catch {

@@ -1,8 +1,8 @@
-// The append path: submissions become one frame of the current tail, synced.
+// The append path: writes submissions as one frame of the current tail and syncs it.
 import Base
 import Glibc
 
-/// Writes frames; one thread at a time.
+/// Writes frames. Not thread-safe.
 final class TailWriter {
   private let directory: LedgerDirectory
   private let options: WriterOptions
@@ -11,21 +11,21 @@ final class TailWriter {
   private let encoder = EventEncoder()
   private let frame = ByteBuffer(capacity: 64 << 10)
 
-  /// The tail that frames go to; nil until the next append begins one.
+  /// The tail that frames are appended to; nil until the next append begins one.
   private var file: StorageFile?
   private var fileByteCount = 0
-  /// The event lines of the current tail.
+  /// The size of the current tail's event lines.
   private var tailEventByteCount: Int
-  /// The event lines of the frame that is being made.
+  /// The event lines of the frame under construction.
   private let events = ByteBuffer(capacity: 64 << 10)
   private var tailFirst: Position
   private(set) var nextPosition: Position
   private var lastEventAtMs: Int64
-  /// The most that the clock was behind the last event, in milliseconds, and how many events got that
-  /// event's time for it.
+  /// The most that the clock was behind the last event, in milliseconds, and how many events got that event's time
+  /// because of it.
   private(set) var clockSetBack = ClockSetBack()
 
-  /// A tail to continue with, made by this writer, or nil.
+  /// A tail to continue, created by this writer.
   struct CurrentTail {
     let file: StorageFile
     let fileByteCount: Int
@@ -51,9 +51,9 @@ final class TailWriter {
 
   /// Whether the writer can continue after a failed commit.
   enum Failure: Error {
-    /// Nothing was kept, and the tail is as it was.
+    /// Nothing was kept, and the tail is unchanged.
     case refused(LedgerError)
-    /// What is on disk is not known: nothing may be appended any more.
+    /// The content on disk is unknown: nothing may be appended any more.
     case fatal(LedgerError)
 
     var error: LedgerError {
@@ -63,12 +63,12 @@ final class TailWriter {
     }
   }
 
-  /// Appends submissions as one frame; durable when it returns. The results are in order.
-  /// - Parameter latecomers: asked once, when the others are encoded, for further submissions for the frame.
+  /// Appends submissions as one frame, which is durable when it returns. The results are in order.
+  /// - Parameter latecomers: called once, after the others are encoded, for further submissions for the frame.
   func commit(
     _ tickets: [AppendTicket], latecomers: () -> [AppendTicket]
   ) throws(Failure) -> [AppendResult] {
-    // What is on disk of the blocks is not known then, though each frame is in its tail.
+    // The blocks' content on disk is then unknown, although each frame is in its tail.
     if let failure = sealer.failure { throw .fatal(failure) }
     do throws(LedgerError) { try rotateIfFull() } catch {
       throw sealer.failure == nil ? .refused(error) : .fatal(error)
@@ -144,7 +144,7 @@ final class TailWriter {
       try file.write(frame.bytes, offsetBytes: fileByteCount)
     } catch {
       if error.leavesDiskUnknown { throw .fatal(error) }
-      // A full disk: the partial frame is removed, and later appends may succeed.
+      // On a full disk the partial frame is removed, and later appends may succeed.
       do throws(LedgerError) { try file.truncate(sizeBytes: fileByteCount) } catch {
         throw .fatal(error)
       }
@@ -155,8 +155,8 @@ final class TailWriter {
     fileByteCount += frame.count
   }
 
-  /// Begins a tail with its first frame. It has its name from the start: the file and the name reach the disk
-  /// together, where the second of two syncs would wait as long as the first.
+  /// Begins a tail with its first frame. The tail has its final name from the start, so the file and its name reach
+  /// the disk together; a second sync would take as long as the first.
   private func begin(_ first: Position) throws(Failure) {
     let name = directory.logPath(Format.tailName(first))
     let newFile: StorageFile
@@ -165,7 +165,7 @@ final class TailWriter {
       try newFile.write(frame.bytes, offsetBytes: 0)
     } catch {
       if error.leavesDiskUnknown { throw .fatal(error) }
-      // Where it can't be removed either, the next attempt replaces it: it holds no whole frame.
+      // If it cannot be removed either, the next attempt replaces it: it contains no whole frame.
       try? directory.unlink(name)
       throw .refused(error)
     }

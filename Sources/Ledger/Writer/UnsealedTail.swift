@@ -1,4 +1,4 @@
-// A full tail that is not sealed yet, and how it is read again.
+// A full tail that is not sealed yet, and how to read it.
 
 /// A full tail. Its frames are durable; its events are in no other file.
 struct UnsealedTail: Sendable {
@@ -9,9 +9,9 @@ struct UnsealedTail: Sendable {
 
   var endPosition: Position { first + eventCount }
 
-  /// Reads its events, without the headers of its frames.
+  /// Reads its events, without the frame headers.
   ///
-  /// Throws `corruption` where the file does not hold just what was written to it.
+  /// Throws `corruption` if the file does not contain exactly what was written to it.
   func readEvents(
     _ directory: LedgerDirectory, into events: ByteBuffer
   ) throws(LedgerError) {

@@ -1,44 +1,44 @@
-// What a writer can be told: sizes, and where time and salts come from.
+// The writer's options: sizes, times, and the sources of time and salts.
 package import Base
 import CCrypto
 
-/// The settings of a writer. The defaults are what the format document promises.
+/// The options of a writer. The format document states the defaults.
 package struct WriterOptions: Sendable {
-  /// A tail with this many event bytes is full and is handed over for sealing; 1 to 15 MiB.
+  /// A tail with this many event bytes is full and will be sealed; 1 to 15 MiB.
   package var blockByteCount = 1 << 20
-  /// A segment rolls before it would grow beyond this size.
+  /// A new segment begins before this one would grow beyond this size.
   package var segmentByteCount = 256 << 20
-  /// Appends wait while this many tails are not yet sealed: a reader has all of them open. Fewer where the limit of
-  /// open files is low.
+  /// Appends wait while this many tails are unsealed: a reader may have all of them open. Lower if the limit of open
+  /// files is low.
   package var unsealedTailCountMax = 3072
-  /// Appends wait while this many bytes of tails are not yet sealed: opening the log reads all of them.
+  /// Appends wait while this many bytes of tails are unsealed: opening the log reads all of them.
   package var unsealedByteCountMax = 3 << 30
-  /// A full tail is left alone for this long: a process that has ended by then never starts an idle-priority thread,
-  /// which would delay its end.
+  /// A full tail rests for this long. A process that ends earlier thus never starts an idle-priority thread, which
+  /// would delay its exit.
   package var sealingRestMs: Int64 = 5_000
-  /// After that, tails are sealed on idle processors, until one has waited for this long, or three
-  /// quarters of those that may wait do.
+  /// After that, tails are sealed on idle processors, until one has waited this long or the backlog reaches three
+  /// quarters of its limit.
   package var sealingDelayMs: Int64 = 30_000
-  /// A closing writer seals its own tails for at most this long, and leaves the others to the next one.
+  /// A closing writer seals its own tails for at most this long and leaves the others to the next writer.
   package var closingLimitMs: Int64 = 5_000
-  /// The same, for tails that an earlier writer has left.
+  /// The same, for tails that an earlier writer left.
   package var closingInheritedLimitMs: Int64 = 1_000
-  /// How sealing shares the processors from then on, and when the writer is closed.
+  /// The priority of sealing after that, and while the writer is closing.
   package var sealingPriority = ThreadPriority.usual
-  /// A group commit takes no further submission once it has this many bytes.
+  /// A group commit accepts no further submissions once it has this many bytes.
   package var groupByteCount = 1 << 20
-  /// After a commit of several submissions the next one waits for more until this much time has passed since
-  /// that one began: many small commits take processor time from the submitters.
+  /// After a commit of several submissions, the next commit waits for more until this much time has passed since that
+  /// commit began: many small commits take processor time from the submitters.
   package var groupPauseMs: Int64 = 0
   /// `submit` waits while the queue has this many bytes.
   package var queueByteCount = 16 << 20
-  /// The level of libdeflate, 1 to 12.
+  /// The compression level of libdeflate, 1 to 12.
   package var compressionLevel: Int32 = 6
-  /// Also opens a log that is shorter than the newest signed head that `heads` names: for accepting its history.
+  /// Also opens a log that is shorter than the newest signed head recorded in `heads`, for accepting its history.
   package var acceptsShorterLog = false
   /// The time in milliseconds since 1970.
   package var clock: @Sendable () -> Int64 = { Timestamp.now() }
-  /// Fills a buffer with random bytes; false if it can't.
+  /// Fills a buffer with random bytes; returns false if it fails.
   package var random: @Sendable (UnsafeMutableRawBufferPointer) -> Bool = { buffer in
     RAND_bytes(
       buffer.baseAddress?.assumingMemoryBound(to: UInt8.self), Int32(buffer.count)) == 1
@@ -47,15 +47,15 @@ package struct WriterOptions: Sendable {
   package init() {}
 }
 
-/// What a writer has seen of a clock that is behind the last event's time: event times never decrease,
-/// so that the events got that time instead of the clock's.
+/// How far the clock was behind the time of the last event. Event times never decrease, so the events got that time
+/// instead of the clock's.
 package struct ClockSetBack: Sendable, Equatable {
-  /// The greatest distance in milliseconds.
+  /// The largest difference in milliseconds.
   package internal(set) var distanceMsMax: Int64 = 0
-  /// How many events were recorded meanwhile.
+  /// How many events were recorded during that time.
   package internal(set) var eventCount = 0
 
-  /// A sentence for people; nil where the distance is less than a second, as when a clock is adjusted.
+  /// A sentence for users; nil if the difference is below one second, as after a clock adjustment.
   package var note: String? {
     guard distanceMsMax >= 1000 else { return nil }
     return "the clock was \(distanceMsMax / 1000) s behind the last event: \(eventCount) "
@@ -65,11 +65,11 @@ package struct ClockSetBack: Sendable, Equatable {
 
 /// What recovery found and did when a ledger was opened for writing.
 package struct RecoveryReport: Sendable, Equatable {
-  /// An incomplete end that was cut off: it was never acknowledged, or a tail holds it.
+  /// An incomplete end that was cut off: it was never acknowledged, or a tail contains it.
   package struct Cut: Sendable, Equatable {
     /// The file's path inside the ledger.
     package let file: String
-    /// Where the file ends now.
+    /// The new end of the file.
     package let offsetBytes: Int
     /// How many bytes were cut off.
     package let byteCount: Int
@@ -83,7 +83,7 @@ package struct RecoveryReport: Sendable, Equatable {
 
   /// The torn frame at the end of the newest tail.
   package internal(set) var tornFrame: Cut?
-  /// The newest tail where it held no whole frame, and was removed.
+  /// The newest tail, if it contained no whole frame and was removed.
   package internal(set) var emptyTail: String?
   /// The torn member at the end of the newest segment.
   package internal(set) var tornMember: Cut?
@@ -93,7 +93,7 @@ package struct RecoveryReport: Sendable, Equatable {
     package let file: String
     /// The block's ordinal in it, from 0.
     package let block: Int
-    /// The path of the tail that held its events.
+    /// The path of the tail that contained its events.
     package let tail: String
 
     package init(file: String, block: Int, tail: String) {
@@ -105,18 +105,18 @@ package struct RecoveryReport: Sendable, Equatable {
 
   /// Damaged blocks that were rewritten from their tails.
   package internal(set) var repairedBlocks: [RepairedBlock] = []
-  /// Tails that were removed because blocks hold their events.
+  /// Tails that were removed because blocks contain their events.
   package internal(set) var coveredTails: [String] = []
-  /// Tails that are sealed in the background: work that the last writer left, not damage.
+  /// Tails that are being sealed in the background: work that the previous writer left, not damage.
   package internal(set) var unsealedTails: [String] = []
   /// Incomplete files that were removed.
   package internal(set) var temporaryFiles: [String] = []
 
-  /// Whether the log was left as a closed writer leaves it.
+  /// Whether the log is as a closed writer leaves it.
   package var isClean: Bool { notes.isEmpty }
 
-  /// One sentence for each repair, for people. A full tail is none: a writer
-  /// that closes does not seal the newest one, however full it is.
+  /// One sentence for each repair, for users. A full tail does not count: a closing writer does not seal the newest
+  /// one, however full it is.
   package var notes: [String] {
     var notes: [String] = []
     if let cut = tornFrame {
