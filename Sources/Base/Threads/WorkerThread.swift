@@ -7,9 +7,9 @@ package enum ThreadPriority: Sendable, Equatable {
   case usual
   /// From 1 to 19: how much lower the priority is than that of the starting thread.
   case niceness(Int32)
-  /// Runs only on an idle processor; any thread that wakes up preempts it. Do not wait for such a thread without
-  /// helping it, and do not let it hold a lock that others need: while the processors are busy it makes almost no
-  /// progress. The process also waits for it at exit, so a short-lived process must not start one.
+  /// Runs only on an idle processor; any thread that wakes up preempts it. While the processors are busy it
+  /// makes almost no progress, so it must not be the only thread to do work that others wait for, and must not hold a
+  /// lock that others need. The process also waits for it at exit, so a short-lived process must not start one.
   case idle
 
   /// Linux's SCHED_IDLE. The C library declares it only for GNU programs (sched(7)).

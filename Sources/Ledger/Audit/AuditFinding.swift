@@ -67,7 +67,7 @@ package struct AuditReport: Sendable {
   /// Declarations of trust beyond this total size are counted, not kept.
   package static let trustByteCountMax = 1 << 20
 
-  /// Whom verification trusted, and from which position on. At most `findingCountMax`.
+  /// The trust that was declared, with the position from which it applied. At most `findingCountMax`.
   package private(set) var trust: [(position: Position, trust: TrustDeclared)] = []
   private var trustByteCount = 0
   /// How many declarations of trust are not in `trust`.

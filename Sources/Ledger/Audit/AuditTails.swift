@@ -1,4 +1,4 @@
-// The tails of an audit, opened at one moment as far as the limit of open files allows.
+// The tails of an audit, opened at one moment, as far as the limit of open files allows.
 
 /// Opens the tails of a log.
 struct AuditTails {

@@ -3,7 +3,7 @@ import Base
 
 /// What the walk finds, in the order of the files.
 enum AuditStep {
-  /// A segment begins; the opening is nil where it is damaged.
+  /// A segment begins; the opening is nil if it is damaged.
   case segment(name: String, first: Position, opening: MemberHeader?)
   /// A block's header; the pipeline delivers its content. Only a block at the log's end whose CRC-32
   /// does not match may be torn: opening the log accepts any other.

@@ -287,7 +287,7 @@ package final class LogAudit {
     return true
   }
 
-  /// Continues from a header's tree and time where the events cannot be read.
+  /// Continues from a header's tree and time if the events cannot be read.
   private func adopt(_ frontier: Frontier, _ timeMs: Int64) {
     tree = frontier
     position = frontier.size
@@ -429,7 +429,7 @@ extension LogAudit {
     return reader.damage == nil && reader.head.size > position
   }
 
-  /// A tail that was sealed before it could be read, because the limit of open files is low, is no damage.
+  /// A tail that was sealed before it could be read, because the limit of open files is low, is not damage.
   private func sealedError(_ tail: AuditTails.Tail) -> LedgerError {
     LedgerError(
       .inputOutput, operation: "audit", object: tail.file.name,

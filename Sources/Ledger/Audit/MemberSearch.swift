@@ -13,7 +13,7 @@ struct MemberSearch {
   // A dying disk may take seconds for each failing read.
   private var failureBudget = 4096
 
-  /// The header of the member at an offset; nil where there is none that fits into the file.
+  /// The header of the member at an offset; nil if there is none that fits into the file.
   func header(
     at offsetBytes: Int, of file: StorageFile, _ sizeBytes: Int
   ) throws(LedgerError) -> MemberHeader? {

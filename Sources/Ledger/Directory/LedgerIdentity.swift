@@ -12,7 +12,7 @@ package struct LedgerID: Sendable, Hashable, CustomStringConvertible {
     self.uuid = uuid
   }
 
-  /// Makes a version 4 UUID of 16 random bytes; nil unless there are 16.
+  /// Makes a version 4 UUID from 16 random bytes; nil unless there are 16.
   package init?(random bytes: [UInt8]) {
     guard let uuid = UUID16(random: bytes) else { return nil }
     self.uuid = uuid

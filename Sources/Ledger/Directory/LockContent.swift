@@ -13,7 +13,7 @@ struct LockContent: Equatable {
 
   /// Nil if no writer has written its id there.
   let processID: Int32?
-  /// Every event before this position was synced; nil where the line is missing or torn.
+  /// Every event before this position was synced; nil if the line is missing or torn.
   let position: Position?
 
   init(_ bytes: UnsafeRawBufferPointer) {

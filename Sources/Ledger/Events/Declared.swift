@@ -5,7 +5,7 @@ package import JSON
 package struct PricesDeclared: Equatable, Sendable {
   package struct Entry: Equatable, Sendable {
     package var productID: String
-    /// ISO 3166-1 alpha-2; nil applies to countries without an entry of their own.
+    /// ISO 3166-1 alpha-2; nil applies to countries without a specific entry.
     package var countryCode: String?
     /// ISO 4217.
     package var currency: String

@@ -2,7 +2,7 @@
 package import Base
 package import JSON
 
-/// The App Store's hosts and the certificates that verifications trust from this event on.
+/// The App Store's hosts and the certificates that verification trusts from this event on.
 package struct TrustDeclared: Equatable, Sendable {
   /// A certificate that verifies transaction receipts.
   package struct Certificate: Equatable, Sendable {

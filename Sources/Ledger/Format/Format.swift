@@ -17,7 +17,7 @@ package enum Format {
   static let blockByteCountMax = blockByteCountLimit + frameByteCountMax
   /// The largest gzip member; deflate adds at most 5 bytes per 64 KiB.
   static let memberByteCountMax = blockByteCountMax + (1 << 20)
-  /// Positions fit in 18 digits and in every tool's signed 64-bit number.
+  /// Positions fit into 18 digits, and into the signed 64-bit numbers of every tool.
   static let positionMax = 999_999_999_999_999_999
 
   /// The longest event type.

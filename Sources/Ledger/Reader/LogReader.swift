@@ -78,7 +78,7 @@ package final class LogReader {
   package var damage: LedgerError? { state.damage }
 
   /// Refreshes a view that uses many tails: sealed tails occupy the disk as long as a process has them open. Leaves
-  /// any other view unchanged: reading the new blocks costs more than a few open tails.
+  /// any other view unchanged: following the log costs more than a few open tails.
   package func letGoOfTails() throws(LedgerError) {
     if state.tails.count > Self.restingTailCountMax { try refresh() }
   }

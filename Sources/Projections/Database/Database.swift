@@ -29,7 +29,7 @@ package struct DatabaseError: Error, CustomStringConvertible, Sendable {
   /// Whether the work ended because it was cancelled.
   var isInterrupted: Bool { code == SQLITE_INTERRUPT }
 
-  /// SQLite has no code of its own for a missing table or column.
+  /// SQLite has no specific code for a missing table or column.
   private var isOfOtherShape: Bool {
     ["no such table: ", "no such column: ", "has no column named "].contains(where: cause.contains)
   }
@@ -103,8 +103,7 @@ package final class Database {
     logPages.deallocate()
   }
 
-  /// Turns off automatic checkpoints after commits. From now on, another thread or connection must write the log
-  /// back.
+  /// Turns off automatic checkpoints after commits. From now on, other code must write the log back.
   func leaveLogAlone() {
     _ = sqlite3_wal_hook(
       handle,

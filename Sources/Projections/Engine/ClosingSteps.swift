@@ -4,11 +4,11 @@
 struct WritingPace: Sendable {
   /// Rows unchanged for this many events will rarely change again.
   var settledEventCount = 4096
-  /// The closing steps run during the last events: this fraction of all events, up to this number.
+  /// The closing steps run during the last events: one in this many of all events, but no more than the maximum.
   var closingFraction = 5
   var closingEventCountMax = 65_536
 
-  /// How many of the last events this is, of a total.
+  /// How many last events the closing steps have, of a total.
   func closingEventCount(of total: Int) -> Int {
     min(total / closingFraction, closingEventCountMax)
   }

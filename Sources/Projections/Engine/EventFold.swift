@@ -201,7 +201,7 @@ final class EventFold {
         try declarations.add(try PricesDeclared(data: data), position: event.position)
       case .ratesDeclared:
         try declarations.add(try RatesDeclared(data: data), position: event.position)
-      // These events do not affect sales.
+      // These events do not affect sales or revenue.
       case .snapshotCreated: _ = try SnapshotCreated(data: data)
       case .historyAccepted: _ = try HistoryAccepted(data: data)
       case .trustDeclared:

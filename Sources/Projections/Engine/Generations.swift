@@ -50,8 +50,7 @@ struct Generations {
   }
 
   /// Calls `body` with the path of the current generation; nil if there is none. A rebuild may replace and remove
-  /// that generation at any time: `body` then runs again with the new one, and its first failure or result is
-  /// discarded.
+  /// that generation at any time: the failure or result is then discarded, and `body` runs again with the new one.
   func withCurrent<Result>(
     _ body: (String) throws(ProjectionError) -> Result
   ) throws(ProjectionError) -> Result? {
@@ -84,7 +83,7 @@ struct Generations {
     path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path
   }
 
-  /// How many times to retry when generations are replaced faster than they can be opened.
+  /// How many times to try when generations are replaced faster than they can be opened.
   private static let attemptCount = 8
 
   /// The file name in the link's target; its directory is ignored. nil if no generation can have that name.
