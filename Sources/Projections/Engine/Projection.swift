@@ -132,8 +132,8 @@ package final class ProjectionRows {
     try write(table, "INSERT OR REPLACE INTO", conflict: nil, cells)
   }
 
-  /// Writes a row. If a row with the same key exists, `update` determines the result, as in `DO UPDATE SET uploads =
-  /// uploads + excluded.uploads`.
+  /// Writes a row. If a row with the same key exists, `update` determines the result, as in
+  /// `DO UPDATE SET uploads = uploads + excluded.uploads`.
   package func insert(in table: String, _ cells: [RowCell], onConflict update: String) throws {
     try write(table, "INSERT INTO", conflict: update, cells)
   }
