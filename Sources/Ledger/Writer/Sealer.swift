@@ -221,7 +221,7 @@ final class Sealer: @unchecked Sendable {
         state.hasUnsyncedNames = true
         Self.recycle(buffer, &state)
       case .failure(let error):
-        // A failed read has written nothing, and what the system refuses for now may succeed later.
+        // A failed read has written nothing, and what the system refuses now may succeed later.
         var mayRetry = error.kind == .inputOutput
         if case .success = content { mayRetry = segmentWriter.canRetry }
         state.queue.failFirst(error, mayRetry: mayRetry, nowMs: MonotonicClock.nowMs())
