@@ -59,7 +59,7 @@
       #expect(Self.work(&queue, .foreground, nowMs: 99) == ["wait until 100"])
       #expect(Self.word(queue.next(for: .background, nowMs: 99)) == "prepare 0")
       #expect(Self.word(queue.next(for: .background, nowMs: 100)) == "wait")
-      #expect(queue.isPressing)
+      #expect(queue.isUrgent)
       guard case .prepare(let job) = queue.next(for: .foreground, nowMs: 100) else {
         Issue.record("nothing to prepare")
         return

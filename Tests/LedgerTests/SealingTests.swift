@@ -257,7 +257,7 @@ struct SealingTests {
     let head = reader.head
     #expect(try reader.files().filter { $0.kind == .tail }.count == 10)
     try LedgerWriter.open(fixture.directory, options: LedgerFixture.smallOptions(block: 1)).close()
-    try reader.letGoOfTails()
+    try reader.closeSealedTails()
     #expect(reader.damage == nil && reader.head == head)
     #expect(try reader.files().allSatisfy { $0.kind != .tail })
     var next = 0
@@ -292,7 +292,7 @@ struct SealingTests {
     let writer = try LedgerWriter.open(fixture.directory)
     _ = try writer.append([fixture.draft(10)])
     try writer.close()
-    try reader.letGoOfTails()
+    try reader.closeSealedTails()
     #expect(reader.head.size == 10)
     try reader.refresh()
     #expect(reader.head.size == 11)

@@ -132,15 +132,15 @@ import Testing
       let fixture = try LedgerFixture(blockByteCount: 1)
       try fixture.append(steps)
       let expected = try Content(fixture, fixture.rebuilt())
-      for (settledEventCount, closingFraction) in [(0, 1), (1, 2), (8, 1), (30, 5)] {
+      for (settledEventCount, closingDivisor) in [(0, 1), (1, 2), (8, 1), (30, 5)] {
         let projector = try fixture.projector()
         projector.pace.settledEventCount = settledEventCount
-        projector.pace.closingFraction = closingFraction
+        projector.pace.closingDivisor = closingDivisor
         try projector.rebuild()
         let content = try Content(fixture, #require(try fixture.projector().existing()))
         content.expectSame(
           as: expected,
-          "seed \(seed), settled after \(settledEventCount), closing in the last 1/\(closingFraction)"
+          "seed \(seed), settled after \(settledEventCount), closing in the last 1/\(closingDivisor)"
         )
       }
     }

@@ -30,7 +30,7 @@ final class FaultyProjections: WorkflowProjections {
     try live.catchUp()
   }
 
-  func letGoOfTails() throws(LedgerError) { try live.letGoOfTails() }
+  func closeSealedTails() throws(LedgerError) { try live.closeSealedTails() }
 
   var position: Position { live.position }
 

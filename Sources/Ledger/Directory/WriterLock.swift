@@ -6,7 +6,7 @@ import Glibc
 final class WriterLock: Sendable {
   /// How long a reader may hold the lock to sync what a dead writer left (`LogReader`).
   private static let readerWaitMs: Int64 = 5000
-  private static let attemptsBesideWriter = 3
+  private static let writerAttemptsMax = 3
 
   private let file: StorageFile
   /// Where the writer publishes the durable position.
@@ -42,7 +42,7 @@ final class WriterLock: Sendable {
       let holder = try file.lockContent().processID
       // A reader that has just acquired the lock may not have erased a dead writer's process id yet.
       let isWriter = holder.map(isAlive) ?? false
-      if isWriter && attempts >= attemptsBesideWriter || MonotonicClock.nowMs() >= deadlineMs {
+      if isWriter && attempts >= writerAttemptsMax || MonotonicClock.nowMs() >= deadlineMs {
         throw LedgerError(
           .locked, operation: "open for writing", object: directory.path,
           cause: holder.map { "locked by process \($0)" } ?? "locked by another process")

@@ -32,7 +32,7 @@ final class TailFile: Sendable {
   }
 
   /// The same file, no longer kept open.
-  var letGo: TailFile {
+  var closed: TailFile {
     TailFile(directory, name: name, first: first, fileNumber: fileNumber, kept: nil)
   }
 

@@ -56,7 +56,7 @@ struct TailView {
   }
 
   /// Stops keeping the file open.
-  mutating func letGoOfFile() { file = file.letGo }
+  mutating func closeFile() { file = file.closed }
 
   /// Reads the frames from `endOffsetBytes` on.
   /// - Parameter limit: frames that extend beyond this position are not read.

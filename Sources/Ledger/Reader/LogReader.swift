@@ -79,7 +79,7 @@ package final class LogReader {
 
   /// Refreshes a view that uses many tails: sealed tails occupy the disk as long as a process has them open. Leaves
   /// any other view unchanged: following the log costs more than a few open tails.
-  package func letGoOfTails() throws(LedgerError) {
+  package func closeSealedTails() throws(LedgerError) {
     if state.tails.count > Self.restingTailCountMax { try refresh() }
   }
 
@@ -188,7 +188,7 @@ package final class LogReader {
       let stop = try tail.extend(file, hasher, scratch, limit: limit)
       // The last tail stays open whatever the limit.
       if let last = state.tails.indices.last, last >= keptTailCount {
-        state.tails[last].letGoOfFile()
+        state.tails[last].closeFile()
       }
       state.tails.append(tail)
       if case .damaged = stop { return false }

@@ -79,7 +79,7 @@ struct SealingQueue {
   private var isSealing = false
   /// Whether idle processors no longer suffice. Then the whole backlog is sealed first: the two shifts must not take
   /// turns tail by tail.
-  private(set) var isPressing = false
+  private(set) var isUrgent = false
   /// When the writer began to close; nil if it is not closing.
   private(set) var closingSinceMs: Int64?
   var isClosing: Bool { closingSinceMs != nil }
@@ -110,7 +110,7 @@ struct SealingQueue {
     return nowMs >= closingSinceMs + limitMs
   }
 
-  private func mustPress(_ first: SealingJob, nowMs: Int64) -> Bool {
+  private func isOverdue(_ first: SealingJob, nowMs: Int64) -> Bool {
     isClosing || nowMs >= first.cameAtMs + timing.delayMs
       || 4 * unsealed.count >= 3 * limit.count || 4 * unsealed.byteCount >= 3 * limit.byteCount
   }
@@ -120,13 +120,13 @@ struct SealingQueue {
     if failure != nil { return .end }
     guard let first = jobs.first else { return isClosing ? .end : .wait(untilMs: nil) }
     if isLeft(first, nowMs: nowMs) { return .end }
-    if !isPressing { isPressing = mustPress(first, nowMs: nowMs) }
+    if !isUrgent { isUrgent = isOverdue(first, nowMs: nowMs) }
     if shift == .foreground, !isSealing, case .prepared(let content) = first.progress {
       if stall != nil, nowMs < retryAtMs { return .wait(untilMs: retryAtMs) }
       isSealing = true
       return .seal(first, content)
     }
-    guard isPressing == (shift == .foreground) else {
+    guard isUrgent == (shift == .foreground) else {
       return .wait(untilMs: shift == .foreground ? first.cameAtMs + timing.delayMs : nil)
     }
     if shift == .background, nowMs < first.cameAtMs + timing.restMs {
@@ -149,7 +149,7 @@ struct SealingQueue {
   var concernsForeground: Bool {
     guard let first = jobs.first else { return isClosing }
     if case .prepared = first.progress, !isSealing { return true }
-    return isPressing || mustPress(first, nowMs: .min) || failure != nil
+    return isUrgent || isOverdue(first, nowMs: .min) || failure != nil
   }
 
   /// Stores read and compressed content; false if another thread was faster.
@@ -167,7 +167,7 @@ struct SealingQueue {
     unsealed.byteCount -= tail.byteCount
     isSealing = false
     stall = nil
-    if jobs.isEmpty { isPressing = false }
+    if jobs.isEmpty { isUrgent = false }
   }
 
   /// Records that the first tail could not be sealed.

@@ -5,12 +5,12 @@ struct WritingPace: Sendable {
   /// Rows unchanged for this many events will rarely change again.
   var settledEventCount = 4096
   /// The closing steps run during the last events: one in this many of all events, but no more than the maximum.
-  var closingFraction = 5
+  var closingDivisor = 5
   var closingEventCountMax = 65_536
 
   /// How many last events the closing steps have, of a total.
   func closingEventCount(of total: Int) -> Int {
-    min(total / closingFraction, closingEventCountMax)
+    min(total / closingDivisor, closingEventCountMax)
   }
 }
 

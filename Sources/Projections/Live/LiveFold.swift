@@ -69,9 +69,9 @@ final class LiveFold {
     hasNewApps = true
   }
 
-  func letGoOfTails() throws(LedgerError) {
-    try reader.letGoOfTails()
-    try events.letGoOfTails()
+  func closeSealedTails() throws(LedgerError) {
+    try reader.closeSealedTails()
+    try events.closeSealedTails()
   }
 
   // MARK: Catching up
@@ -164,7 +164,7 @@ final class EventReader {
 
   init(_ directory: LedgerDirectory) { self.directory = directory }
 
-  func letGoOfTails() throws(LedgerError) { try reader?.letGoOfTails() }
+  func closeSealedTails() throws(LedgerError) { try reader?.closeSealedTails() }
 
   /// The line of the event at a position.
   func line(at position: Position) throws(LedgerError) -> [UInt8] {

@@ -55,10 +55,12 @@ package final class LiveProjections: Sendable {
   }
 
   /// Closes tails that have been sealed: open files keep their disk space.
-  package func letGoOfTails() throws(LedgerError) {
+  package func closeSealedTails() throws(LedgerError) {
     // A fold in progress looks at the log anyway, and may take long.
-    _ = try folding.withLockIfFree { fold throws(LedgerError) in try fold.letGoOfTails() }
-    try questions.withLock { questions throws(LedgerError) in try questions?.events.letGoOfTails() }
+    _ = try folding.withLockIfFree { fold throws(LedgerError) in try fold.closeSealedTails() }
+    try questions.withLock { questions throws(LedgerError) in
+      try questions?.events.closeSealedTails()
+    }
   }
 
   /// How many events are folded.

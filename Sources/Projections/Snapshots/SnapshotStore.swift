@@ -263,17 +263,17 @@ package struct SnapshotStore {
           snapshot.header.file, SnapshotHeader.headerName(size: snapshot.header.size),
         ])
       }
-      let goners = found.filter { name in
+      let obsoleteNames = found.filter { name in
         !names.contains(name) && (name.hasSuffix(".json") || name.hasSuffix(".sqlite.gz"))
       }.sorted()
       // Headers first: a file without one is never read.
       try inLedger { () throws(LedgerError) in
         for suffix in [".json", ".sqlite.gz"] {
-          for name in goners where name.hasSuffix(suffix) { try folder.unlink(name) }
+          for name in obsoleteNames where name.hasSuffix(suffix) { try folder.unlink(name) }
         }
         try folder.sync()
       }
-      let removed = goners.filter { $0.hasSuffix(".json") }
+      let removed = obsoleteNames.filter { $0.hasSuffix(".json") }
       return (removed.map { String($0.dropLast(".json".count)) }, kept)
     }
   }

@@ -206,7 +206,7 @@ struct DraftCheck {
       if position >= reader.head.size { try reader.refresh() }
       guard 0..<reader.head.size ~= position else { return false }
       let line = try reader.event(at: position)
-      try reader.letGoOfTails()
+      try reader.closeSealedTails()
       return line.withUnsafeBytes { line in
         guard let event = EventLine(line), let type = EventType(event.type) else { return false }
         return Self.isRight(member, type, event.data)

@@ -41,15 +41,15 @@ final class RetryWorker {
       case .scan(let after): scan(after: after)
       case .ask(let entries, let isProbe): ask(entries, isProbe: isProbe)
       }
-      letGoOfTails()
+      closeSealedTails()
       onTurn()
     }
   }
 
   /// After a burst no other thread may look at the log for a long time.
-  private func letGoOfTails() {
-    do { try reader.letGoOfTails() } catch { notes.fault("check the log's tails", error) }
-    do { try projections.letGoOfTails() } catch { notes.fault("check the log's tails", error) }
+  private func closeSealedTails() {
+    do { try reader.closeSealedTails() } catch { notes.fault("check the log's tails", error) }
+    do { try projections.closeSealedTails() } catch { notes.fault("check the log's tails", error) }
   }
 
   private func scan(after: Int64) {

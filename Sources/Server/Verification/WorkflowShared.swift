@@ -101,7 +101,7 @@ package protocol WorkflowProjections: AnyObject, Sendable {
   /// Folds every durable event.
   func catchUp() throws
   /// Lets go of tails that have become blocks.
-  func letGoOfTails() throws(LedgerError)
+  func closeSealedTails() throws(LedgerError)
   /// How many events are folded.
   var position: Position { get }
   /// The app family that has registered a bundle id.
@@ -133,7 +133,7 @@ package protocol WorkflowProjections: AnyObject, Sendable {
 
 extension WorkflowProjections {
   /// Those that have no files open need not do anything.
-  package func letGoOfTails() {}
+  package func closeSealedTails() {}
 }
 
 extension LiveProjections: WorkflowProjections {}
