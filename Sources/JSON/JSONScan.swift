@@ -8,7 +8,7 @@ enum Scan {
   @inlinable static var ones: UInt64 { 0x0101_0101_0101_0101 }
   @inlinable static var highs: UInt64 { 0x8080_8080_8080_8080 }
 
-  /// Sets the high bit of each zero byte in `word`. The lowest mark is exact; higher ones may be false.
+  /// Sets the high bit of each zero byte in `word`. The lowest set bit is exact; higher ones may be false positives.
   @inlinable @inline(__always)
   static func zeroBytes(_ word: UInt64) -> UInt64 { (word &- ones) & ~word & highs }
 

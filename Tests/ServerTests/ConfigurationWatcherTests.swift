@@ -12,10 +12,10 @@ import Testing
     private var changes: [Configuration] = []
     private var problems: [ConfigurationError] = []
 
-    private var mends = 0
+    private var recoveries = 0
 
-    func addMend() { lock.withLock { mends += 1 } }
-    var mendCount: Int { lock.withLock { mends } }
+    func addRecovery() { lock.withLock { recoveries += 1 } }
+    var recoveryCount: Int { lock.withLock { recoveries } }
     func add(_ change: Configuration) { lock.withLock { changes.append(change) } }
     func add(_ problem: ConfigurationError) { lock.withLock { problems.append(problem) } }
     var changeCount: Int { lock.withLock { changes.count } }
@@ -26,7 +26,7 @@ import Testing
   private func watcher(_ ledger: ConfiguredLedger, _ told: Told) throws -> ConfigurationWatcher {
     try ConfigurationWatcher(
       ledger.directory, onChange: { told.add($0) }, onProblem: { told.add($0) },
-      onMended: { told.addMend() })
+      onRecovery: { told.addRecovery() })
   }
 
   @Test func aChangeTakesEffectByItself() async throws {
@@ -69,13 +69,13 @@ import Testing
     let watcher = try watcher(ledger, told)
     defer { watcher.stop() }
     watcher.look()
-    #expect(told.mendCount == 0)
+    #expect(told.recoveryCount == 0)
     try ledger.write("[]")
     watcher.look()
-    #expect(told.mendCount == 0)
+    #expect(told.recoveryCount == 0)
     try ledger.write(#"{"app_store":{"calls_max":7}}"#)
     for _ in 0..<3 { watcher.look() }
-    #expect(told.mendCount == 1)
+    #expect(told.recoveryCount == 1)
     #expect(told.changeCount == 0)
   }
 

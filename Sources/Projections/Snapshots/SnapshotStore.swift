@@ -193,7 +193,7 @@ package struct SnapshotStore {
     _ database: StorageFile, _ isCancelled: () -> Bool, _ sink: Sink
   ) throws(ProjectionError) -> Int {
     let compressor: BlockedGzipCompressor
-    // Restores should be fast: the fastest level gives two thirds of the slowest level's compression.
+    // Level 1, so that snapshots are restored quickly. It gives two thirds of the slowest level's compression.
     do throws(LedgerError) { compressor = try BlockedGzipCompressor(level: 1) } catch {
       throw .ledger(error)
     }

@@ -6,7 +6,7 @@ struct StateWriter {
 
   init(_ header: [UInt8]) { bytes = header }
 
-  /// Zigzag encoding, then seven bits per byte, lowest first; the top bit means that more bytes follow.
+  /// Writes an integer in zigzag encoding, seven bits per byte, lowest first. A set top bit means that more bytes follow.
   mutating func write(_ value: some BinaryInteger) {
     let value = Int64(value)
     var rest = UInt64(bitPattern: value << 1 ^ value >> 63)

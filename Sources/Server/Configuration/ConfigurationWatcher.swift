@@ -23,7 +23,7 @@ package final class ConfigurationWatcher: Sendable {
   private let state: Monitor<State>
   private let onChange: @Sendable (Configuration) -> Void
   private let onProblem: @Sendable (ConfigurationError) -> Void
-  private let onMended: @Sendable () -> Void
+  private let onRecovery: @Sendable () -> Void
   private let isStopping = Atomic<Bool>(false)
   /// Held while looking, so that changes are reported one after the other.
   private let looking = Monitor(())
@@ -33,12 +33,12 @@ package final class ConfigurationWatcher: Sendable {
   /// - Parameters:
   ///   - onChange: told of each new configuration, on the watching thread or that of `look()`.
   ///   - onProblem: told once of each fault that keeps a changed file from taking effect.
-  ///   - onMended: told when such a fault is gone, before the change that came with it.
+  ///   - onRecovery: called when such a problem is gone, before the change that came with it.
   package init(
     _ directory: LedgerDirectory,
     onChange: @escaping @Sendable (Configuration) -> Void = { _ in },
     onProblem: @escaping @Sendable (ConfigurationError) -> Void = { _ in },
-    onMended: @escaping @Sendable () -> Void = {}
+    onRecovery: @escaping @Sendable () -> Void = {}
   ) throws {
     file = ConfigurationFile(directory)
     let loaded = try file.load()
@@ -48,7 +48,7 @@ package final class ConfigurationWatcher: Sendable {
         isFresh: true, hadFile: loaded.stamps.first != .some(nil)))
     self.onChange = onChange
     self.onProblem = onProblem
-    self.onMended = onMended
+    self.onRecovery = onRecovery
     // The thread must not keep the watcher alive, or nobody would ever end it.
     let started = try WorkerThread.start { [weak self] in
       while let watcher = self, !watcher.isStopping.load(ordering: .acquiring) {
@@ -91,7 +91,7 @@ package final class ConfigurationWatcher: Sendable {
       if hadFile, loaded.stamps.first == .some(nil) {
         throw ConfigurationError("read", file.path, [.init("", "it was removed")])
       }
-      let (isNew, isMended) = state.withLock { state in
+      let (isNew, hasRecovered) = state.withLock { state in
         defer {
           state.configuration = loaded.configuration
           state.paths = loaded.filePaths
@@ -102,7 +102,7 @@ package final class ConfigurationWatcher: Sendable {
         }
         return (state.configuration != loaded.configuration, state.reported != nil)
       }
-      if isMended { onMended() }
+      if hasRecovered { onRecovery() }
       if isNew { onChange(loaded.configuration) }
     } catch {
       let isNew = state.withLock { state in

@@ -76,7 +76,7 @@ package final class LedgerServer: Sendable {
     watcher = try part {
       try ConfigurationWatcher(
         directory, onChange: { changes.adopt($0) }, onProblem: { say("\($0)") },
-        onMended: { say("config.json: valid again") })
+        onRecovery: { say("config.json: valid again") })
     }
     let configuration = watcher.current
     appStore = try part { try ReplaceableAppStore(configuration.appStore) }

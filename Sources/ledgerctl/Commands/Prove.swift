@@ -45,25 +45,24 @@ struct ProveOptions: Equatable, Sendable {
   let outputPath: String?
 
   init(_ invocation: Invocation) throws(UsageError) {
-    func wrong(_ object: String, _ cause: String) -> UsageError {
-      UsageError(object, cause)
-    }
     var numbers: [Int] = []
     for text in invocation.positionals {
       guard let number = positionValue(text)
-      else { throw wrong(ShownArgument.text(text), "is not a position") }
+      else { throw UsageError(ShownArgument.text(text), "is not a position") }
       numbers.append(number)
     }
     checkpointPath = invocation.value("checkpoint")
     outputPath = invocation.value("output")
     let to = numbers.dropFirst().first
     guard invocation.has("consistency") else {
-      if to != nil { throw wrong("TO", "requires --consistency") }
+      if to != nil { throw UsageError("TO", "requires --consistency") }
       wish = .event(numbers[0])
       return
     }
-    if checkpointPath != nil { throw wrong("--checkpoint", "cannot be used with --consistency") }
-    if let to, to < numbers[0] { throw wrong("TO", "is smaller than \(numbers[0])") }
+    if checkpointPath != nil {
+      throw UsageError("--checkpoint", "cannot be used with --consistency")
+    }
+    if let to, to < numbers[0] { throw UsageError("TO", "is smaller than \(numbers[0])") }
     wish = .consistency(from: numbers[0], to: to)
   }
 }
