@@ -247,7 +247,6 @@ struct StatusCase: Sendable, CustomTestStringConvertible {
     }
     try waitUntil { gauge() == "receipt_ledger_undeclared_products 0" }
     #expect(try fixture.upload("1").status == 402)
-    #expect(fixture.notes.lines == [])
     // A server that starts says what it finds; one that runs looks now and then.
     fixture.stop()
     try fixture.start()

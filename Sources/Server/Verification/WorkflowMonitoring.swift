@@ -181,10 +181,11 @@ final class WorkflowGauges {
   /// declaration would turn paying customers into frauds.
   private func lookAtProducts() throws {
     let products = try shared.projections.undeclaredProducts()
-    shared.metrics.set(.undeclaredProducts, Double(products.count))
     for product in products where product.lastPosition > saidUndeclaredTo {
       shared.notes.undeclared(product)
     }
     saidUndeclaredTo = products.map(\.lastPosition).max() ?? saidUndeclaredTo
+    // Last, so that whoever sees a product counted finds it reported.
+    shared.metrics.set(.undeclaredProducts, Double(products.count))
   }
 }
