@@ -43,12 +43,12 @@ import Testing
       ),
       (
         receipt(#""AA-_""#),
-        "receipt is not base64 (base64: character at offset 2 is outside the standard alphabet)"
+        "receipt is not base64 (base64: character at offset 2 is outside the alphabet)"
       ),
       (receipt(#""AA=A""#), "receipt is not base64 (base64: '=' at offset 2 is not at the end)"),
       (
         receipt(#""AAA\u0000""#),
-        "receipt is not base64 (base64: character at offset 3 is outside the standard alphabet)"
+        "receipt is not base64 (base64: character at offset 3 is outside the alphabet)"
       ),
       (
         receipt(#""AAAA""#),

@@ -7,6 +7,9 @@ package enum AuthorityDirectory {
   private static let keyFiles = [
     "root.key", "intermediate.key", "signer.key", "purchase-signer.key",
   ]
+  /// The key and the certificate of each link of signed objects' chain: ECDSA signs differently each time, so
+  /// that the certificates are kept too.
+  private static let signedObjectFiles = ["signed-root", "signed-intermediate", "signed-leaf"]
   /// More than any PEM file here has.
   private static let fileBytesMax = 65_536
 
@@ -25,6 +28,23 @@ package enum AuthorityDirectory {
       keys: TestAuthority.Keys(
         root: keys[0], intermediate: keys[1], signer: keys[2], purchaseSigner: keys[3]),
       isRealSize: true)
+  }
+
+  /// Loads the authority for signed objects of a directory that `open` made.
+  package static func loadSignedObjects(
+    _ path: String
+  ) throws(AuthorityError) -> SignedObjectAuthority {
+    var issued: [IssuedCertificate] = []
+    let plan = SignedObjectAuthority.Plan()
+    for (file, link) in zip(signedObjectFiles, [plan.root, plan.intermediate, plan.leaf]) {
+      let name = CertificatePlan.distinguishedName([(ObjectIdentifier.commonName, link.name)])
+      issued.append(
+        IssuedCertificate(
+          der: try certificate(pem: read("\(path)/\(file).pem"), "\(path)/\(file).pem"),
+          name: name, issuerName: issued.last?.name ?? name, serial: link.serial,
+          key: try SigningKey(pem: read("\(path)/\(file).key"))))
+    }
+    return SignedObjectAuthority(root: issued[0], intermediate: issued[1], leaf: issued[2])
   }
 
   private static func make(_ path: String) throws(AuthorityError) {
@@ -60,7 +80,22 @@ package enum AuthorityDirectory {
     for (name, certificate) in certificates {
       try write(certificatePEM(certificate.der), "\(directory)/\(name)")
     }
+    let signed = try SignedObjectAuthority()
+    for (name, link) in zip(signedObjectFiles, [signed.root, signed.intermediate, signed.leaf]) {
+      try write(try link.key.pem(), "\(directory)/\(name).key")
+      try write(certificatePEM(link.der), "\(directory)/\(name).pem")
+    }
     return keyFiles + certificates.map(\.0)
+      + signedObjectFiles.flatMap { ["\($0).key", "\($0).pem"] }
+  }
+
+  private static func certificate(
+    pem: [UInt8], _ path: String
+  ) throws(AuthorityError) -> [UInt8] {
+    let lines = pem.split(separator: 0x0A).filter { $0.first != UInt8(ascii: "-") }
+    do { return try Base64.decode(Array(lines.joined())) } catch {
+      throw AuthorityError("read", path, "no certificate in PEM")
+    }
   }
 
   private static func certificatePEM(_ der: [UInt8]) -> [UInt8] {

@@ -26,6 +26,8 @@ package struct IssuedCertificate: Sendable {
 package struct CertificatePlan {
   package var name: String
   package var isAuthority: Bool
+  /// The most intermediates below this authority; nil for any number.
+  package var pathLength: Int64?
   /// OIDs that say what the certificate is for.
   package var purposes: [String]
   /// UTCTime.
@@ -41,12 +43,13 @@ package struct CertificatePlan {
   package static let purchaseSigning = "1.2.840.113635.100.6.5.1"
 
   package init(
-    name: String, isAuthority: Bool = false, purposes: [String] = [],
+    name: String, isAuthority: Bool = false, pathLength: Int64? = nil, purposes: [String] = [],
     notBefore: String = "140101000000Z", notAfter: String = "341231235959Z", serial: Int64 = 7,
     commentBytes: Int = 0
   ) {
     self.name = name
     self.isAuthority = isAuthority
+    self.pathLength = pathLength
     self.purposes = purposes
     self.notBefore = notBefore
     self.notAfter = notAfter
@@ -60,23 +63,25 @@ package struct CertificatePlan {
   ) throws(AuthorityError) -> IssuedCertificate {
     let name = Self.distinguishedName([(ObjectIdentifier.commonName, name)])
     let issuerName = issuer?.name ?? name
+    let signingKey = issuer?.key ?? key
     let body = CertificateBody(
       subject: name, issuer: issuerName, serial: DER.integer(serial),
-      algorithm: SigningDigest.sha256.withRSA, notBefore: notBefore, notAfter: notAfter,
+      algorithm: signingKey.signatureAlgorithm, notBefore: notBefore, notAfter: notAfter,
       publicKeyInfo: try key.publicKeyInfo(), extensions: extensions
     ).der
-    let signature = try (issuer?.key ?? key).sign(body, .sha256)
+    let signature = try signingKey.sign(body, .sha256)
     return IssuedCertificate(
-      der: CertificateBody.signed(body, SigningDigest.sha256.withRSA, signature), name: name,
+      der: CertificateBody.signed(body, signingKey.signatureAlgorithm, signature), name: name,
       issuerName: issuerName, serial: serial, key: key)
   }
 
   private var extensions: [[UInt8]] {
     let yes: [UInt8] = [DER.Tag.boolean, 0x01, 0xFF]
+    let length = pathLength.map(DER.integer) ?? []
     var extensions = [
       DER.sequence(
         DER.objectIdentifier(ObjectIdentifier.basicConstraints), yes,
-        DER.octets(isAuthority ? DER.sequence(yes) : DER.sequence()))
+        DER.octets(isAuthority ? DER.sequence(yes, length) : DER.sequence()))
     ]
     for purpose in purposes {
       extensions.append(DER.sequence(DER.objectIdentifier(purpose), DER.octets(DER.null)))

@@ -1,4 +1,4 @@
-// RSA keys of the test authority: made, saved, loaded, signed with.
+// RSA and EC keys of the test authority: made, saved, loaded, signed with.
 private import CCrypto
 
 /// Why the authority could not do something.
@@ -46,7 +46,22 @@ package enum SigningDigest: String, CaseIterable, Sendable {
   fileprivate var libcrypto: OpaquePointer? { self == .sha1 ? EVP_sha1() : EVP_sha256() }
 }
 
-/// An RSA key pair. Safe to use from several threads at once.
+/// The curves of signed objects' certificates.
+package enum SigningCurve: Sendable {
+  case p256
+  case p384
+  case p521
+
+  fileprivate var identifier: Int32 {
+    switch self {
+    case .p256: NID_X9_62_prime256v1
+    case .p384: NID_secp384r1
+    case .p521: NID_secp521r1
+    }
+  }
+}
+
+/// A key pair, RSA or EC. Safe to use from several threads at once.
 package final class SigningKey: @unchecked Sendable {
   // Unchecked: libcrypto locks what it computes late inside a key; nothing else changes it.
   private let handle: OpaquePointer
@@ -61,6 +76,21 @@ package final class SigningKey: @unchecked Sendable {
       }
     }
     guard let made else { throw AuthorityError("make", libcrypto: "an RSA key") }
+    handle = made
+  }
+
+  /// Makes a key on a curve, in less than a millisecond.
+  package init(curve: SigningCurve) throws(AuthorityError) {
+    var made: OpaquePointer?
+    if let context = EVP_PKEY_CTX_new_id(EVP_PKEY_EC, nil) {
+      defer { EVP_PKEY_CTX_free(context) }
+      if EVP_PKEY_keygen_init(context) == 1,
+        EVP_PKEY_CTX_set_ec_paramgen_curve_nid(context, curve.identifier) == 1
+      {
+        _ = EVP_PKEY_keygen(context, &made)
+      }
+    }
+    guard let made else { throw AuthorityError("make", libcrypto: "an EC key") }
     handle = made
   }
 
@@ -104,7 +134,16 @@ package final class SigningKey: @unchecked Sendable {
     return Array(UnsafeBufferPointer(start: buffer, count: Int(count)))
   }
 
-  /// Signs with RSASSA-PKCS1-v1_5.
+  package var isRSA: Bool { EVP_PKEY_get_base_id(handle) == EVP_PKEY_RSA }
+
+  /// The AlgorithmIdentifier of this key's signatures over SHA-256.
+  package var signatureAlgorithm: [UInt8] {
+    isRSA
+      ? SigningDigest.sha256.withRSA
+      : DER.sequence(DER.objectIdentifier(ObjectIdentifier.ecdsaWithSHA256))
+  }
+
+  /// Signs with RSASSA-PKCS1-v1_5, or with ECDSA, whose signature is DER and differs each time.
   package func sign(_ content: [UInt8], _ digest: SigningDigest) throws(AuthorityError) -> [UInt8] {
     guard let context = EVP_MD_CTX_new() else {
       throw AuthorityError("make", libcrypto: "a digest")
@@ -114,7 +153,25 @@ package final class SigningKey: @unchecked Sendable {
     var count = signature.count
     guard EVP_DigestSignInit(context, nil, digest.libcrypto, nil, handle) == 1,
       EVP_DigestSign(context, &signature, &count, content, content.count) == 1
-    else { throw AuthorityError("sign", libcrypto: "with RSA") }
+    else { throw AuthorityError("sign", libcrypto: "with RSA or EC") }
     return Array(signature.prefix(count))
+  }
+
+  /// Signs with ECDSA on P-256 and SHA-256, in the form of ES256: R, then S, 32 bytes each (RFC 7518 §3.4).
+  package func signES256(_ content: [UInt8]) throws(AuthorityError) -> [UInt8] {
+    let signature = try sign(content, .sha256)
+    let parsed = signature.withUnsafeBufferPointer { buffer in
+      var cursor = buffer.baseAddress
+      return d2i_ECDSA_SIG(nil, &cursor, buffer.count)
+    }
+    guard let parsed else { throw AuthorityError("sign", libcrypto: "with EC") }
+    defer { ECDSA_SIG_free(parsed) }
+    var raw = [UInt8](repeating: 0, count: 64)
+    let isWhole = raw.withUnsafeMutableBufferPointer { raw in
+      BN_bn2binpad(ECDSA_SIG_get0_r(parsed), raw.baseAddress, 32) == 32
+        && BN_bn2binpad(ECDSA_SIG_get0_s(parsed), raw.baseAddress.map { $0 + 32 }, 32) == 32
+    }
+    guard isWhole else { throw AuthorityError("sign", "an object", "the key is not on P-256") }
+    return raw
   }
 }

@@ -98,6 +98,7 @@ package enum ObjectIdentifier {
   package static let data = "1.2.840.113549.1.7.1"
   package static let signedData = "1.2.840.113549.1.7.2"
   package static let rsaEncryption = "1.2.840.113549.1.1.1"
+  package static let ecdsaWithSHA256 = "1.2.840.10045.4.3.2"
   package static let commonName = "2.5.4.3"
   package static let organization = "2.5.4.10"
   package static let basicConstraints = "2.5.29.19"

@@ -74,7 +74,7 @@ struct Base64Tests {
         == "base64: length 5 is not a multiple of 4 (missing padding, or truncated)")
     #expect(
       Base64Error.invalidCharacter(offsetBytes: 3).description
-        == "base64: character at offset 3 is outside the standard alphabet")
+        == "base64: character at offset 3 is outside the alphabet")
   }
 
   @Test("memory of the exact size is enough, and what is decoded there is what an array holds")
