@@ -1,6 +1,6 @@
 // A certificate authority for signed objects (JWS): it stands in for Apple's, and can misbehave.
 package import AppStore
-package import Base
+private import Base
 private import JSON
 
 /// A root, an intermediate and a leaf as signed objects carry them: on P-384, P-384 and P-256, with Apple's
@@ -48,6 +48,11 @@ package struct SignedObjectAuthority: Sendable {
 
   /// The certificates as an object's `x5c` has them: leaf, intermediate, root.
   package var chain: [[UInt8]] { [leaf.der, intermediate.der, root.der] }
+
+  /// A verifier that trusts this authority's root alone.
+  package var verifier: SignedObjectVerifier {
+    SignedObjectVerifier(pinnedRoots: [root.fingerprint], localTestingSigners: [])
+  }
 
   /// Signs a payload.
   /// - Returns: the JWS in compact serialization.

@@ -1,4 +1,4 @@
-// One purchase object of a verifyReceipt reply, or of a receipt file instead.
+// One purchase object of a verifyReceipt reply, or of a receipt file or a signed transaction instead.
 private import Base
 package import JSON
 
@@ -8,6 +8,8 @@ package struct ReplyRow {
   /// The row's location in the reply, in the order of rule R2.
   package enum Source: Int8, Sendable {
     case latestReceiptInfo, inApp, flatReceipt, latestExpiredReceiptInfo
+    /// Of no reply: a signed transaction is one row by itself.
+    case signedTransaction
   }
 
   package var source: Source
@@ -100,8 +102,7 @@ package struct ReplyRow {
         isFamilyShared = JSONString(raw: text, hasEscapes: false) == "FAMILY_SHARED"
       }
     case 22 where key == "web_order_line_item_id":
-      let id = try keeper.read(&cursor).id
-      webOrderLineItemID = id.flatMap { $0.count == 1 && $0[0] == UInt8(ascii: "0") ? nil : $0 }
+      webOrderLineItemID = try keeper.read(&cursor).lineItemID
     case 23 where key == "original_transaction_id":
       originalTransactionID = try keeper.read(&cursor).id
     case 24 where key == "is_in_intro_offer_period":
@@ -123,6 +124,11 @@ package struct ReplyRow {
 }
 
 extension LenientValue {
+  /// An id other than `0`, which stands for none.
+  var lineItemID: JSONBytes? {
+    id.flatMap { $0.count == 1 && $0[0] == UInt8(ascii: "0") ? nil : $0 }
+  }
+
   /// Epoch milliseconds between the years 0001 and 9999, the range of RFC 3339.
   package var instantMs: Int64? {
     guard let value = integer, Timestamp.rangeMs.contains(value) else { return nil }

@@ -1,4 +1,4 @@
-// Which hosts and certificates are Apple's: those that answer for the App Store and those that sign receipts.
+// Which hosts and certificates are Apple's: those that answer for the App Store and those that sign receipts and signed objects.
 package import Base
 package import JSON
 
@@ -13,7 +13,7 @@ package enum AppleTrust {
     host == "buy.itunes.apple.com" || host == "sandbox.itunes.apple.com"
   }
 
-  /// SHA-256 fingerprints of Apple's root and of the intermediates that ship with the program.
+  /// SHA-256 fingerprints of Apple's roots and of the intermediates that ship with the program.
   package static let certificates = Set(
-    AppleCertificates.shippedIntermediates.map(\.fingerprint) + [.appleRoot])
+    AppleCertificates.shippedIntermediates.map(\.fingerprint) + [.appleRoot, .appleRootG3])
 }

@@ -66,6 +66,27 @@ final class Certificate: @unchecked Sendable {
     return X509_get_ext_by_OBJ(handle, object, -1) >= 0
   }
 
+  /// Whether it may issue certificates, by its extensions or because it is a root of version 1, which has none.
+  var isAuthority: Bool { X509_check_ca(handle) > 0 }
+
+  /// The curve of its key; nil if the key is of another kind or on another curve.
+  var curve: CertificateCurve? {
+    guard let key = X509_get0_pubkey(handle) else {
+      ERR_clear_error()
+      return nil
+    }
+    var name = [CChar](repeating: 0, count: 32)
+    var count = 0
+    guard EVP_PKEY_get_base_id(key) == EVP_PKEY_EC,
+      EVP_PKEY_get_group_name(key, &name, name.count, &count) == 1, count < name.count
+    else {
+      ERR_clear_error()
+      return nil
+    }
+    return CertificateCurve(
+      rawValue: String(decoding: name[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self))
+  }
+
   /// The subject's common name, cut to 256 bytes; empty if there is none.
   var commonName: String {
     guard let subjectName else { return "" }
@@ -92,7 +113,8 @@ final class Certificate: @unchecked Sendable {
       var file = DERReader(der)
       var certificate = try file.enter(DERIdentifier.sequence)
       var body = try certificate.enter(DERIdentifier.sequence)
-      _ = try body.next(DERIdentifier.context0)
+      // Version 1, as some roots have it, is left out.
+      if body.nextIdentifier == DERIdentifier.context0 { _ = try body.next() }
       let serial = try body.next(DERIdentifier.integer)
       _ = try body.next(DERIdentifier.sequence)
       let issuer = try body.next(DERIdentifier.sequence)
@@ -108,6 +130,12 @@ final class Certificate: @unchecked Sendable {
     return Int64(dayNumber) * 86_400 + Int64(parts.tm_hour) * 3_600 + Int64(parts.tm_min) * 60
       + Int64(parts.tm_sec)
   }
+}
+
+/// The curves of signed objects' certificates, by libcrypto's names.
+enum CertificateCurve: String {
+  case p256 = "prime256v1"
+  case p384 = "secp384r1"
 }
 
 /// Apple's OIDs for the purpose of a certificate. Without these checks, any developer's certificate could

@@ -10,6 +10,8 @@ final class KnownSigner: @unchecked Sendable {
   /// For each chain above the signer, the period in which all of its certificates are valid, in epoch
   /// seconds. There are two chains if an intermediate was reissued with the same name and key.
   let commonValidities: [ClosedRange<Int64>]
+  /// The fingerprint of the last certificate of its first chain.
+  let anchor: SHA256Digest
   private let key: OpaquePointer
   /// Reused: setting up a check takes a third as long as the check itself.
   private let spareChecks = Monitor<[SignatureCheck]>([])
@@ -17,13 +19,20 @@ final class KnownSigner: @unchecked Sendable {
   /// Twice what the App Store uses. A larger key would only cost time.
   private static let maximumKeySizeBits: Int32 = 4_096
 
-  /// Nil if the certificate's key is not RSA or is too large.
-  init?(certificate: Certificate, chains: [[Certificate]]) {
+  /// The kinds of keys: receipts are signed with RSA, signed objects with an elliptic curve.
+  enum KeyKind {
+    case rsa, elliptic
+
+    fileprivate var identifier: Int32 { self == .rsa ? EVP_PKEY_RSA : EVP_PKEY_EC }
+  }
+
+  /// Nil if the certificate's key is of another kind or is too large.
+  init?(certificate: Certificate, chains: [[Certificate]], key kind: KeyKind = .rsa) {
     guard let key = X509_get_pubkey(certificate.handle) else {
       ERR_clear_error()
       return nil
     }
-    guard EVP_PKEY_get_base_id(key) == EVP_PKEY_RSA,
+    guard EVP_PKEY_get_base_id(key) == kind.identifier,
       EVP_PKEY_get_bits(key) <= Self.maximumKeySizeBits
     else {
       EVP_PKEY_free(key)
@@ -31,6 +40,7 @@ final class KnownSigner: @unchecked Sendable {
     }
     self.certificate = certificate
     self.key = key
+    anchor = chains.first?.last?.fingerprint ?? certificate.fingerprint
     commonValidities = chains.compactMap { chain in
       let first = chain.map(\.validity.lowerBound).max() ?? certificate.validity.lowerBound
       let last = chain.map(\.validity.upperBound).min() ?? certificate.validity.upperBound
@@ -49,7 +59,7 @@ final class KnownSigner: @unchecked Sendable {
     return seconds < first ? .notYetValid : .expired
   }
 
-  /// Checks an RSA signature (PKCS#1 v1.5) over the prefix followed by the content.
+  /// Checks a signature over the prefix followed by the content: RSA's (PKCS#1 v1.5), or ECDSA's in DER.
   func hasSigned(
     prefix: UInt8?, _ content: UnsafeRawBufferPointer, digest: DigestAlgorithm,
     signature: UnsafeRawBufferPointer
@@ -85,8 +95,9 @@ private final class SignatureCheck: @unchecked Sendable {
     self.digest = digest
     self.digestContext = digestContext
     self.keyContext = keyContext
+    let isRSA = EVP_PKEY_get_base_id(key) == EVP_PKEY_RSA
     guard EVP_PKEY_verify_init(keyContext) == 1,
-      EVP_PKEY_CTX_set_rsa_padding(keyContext, RSA_PKCS1_PADDING) == 1,
+      !isRSA || EVP_PKEY_CTX_set_rsa_padding(keyContext, RSA_PKCS1_PADDING) == 1,
       EVP_PKEY_CTX_set_signature_md(keyContext, digest.messageDigest) == 1
     else { return nil }
   }
@@ -116,10 +127,19 @@ private final class SignatureCheck: @unchecked Sendable {
 
 /// Chain building by libcrypto, with a given anchor as the only trusted certificate.
 enum CertificateChain {
+  /// What a chain must satisfy beside its signatures, its names and the authorities' extensions.
+  enum Rules {
+    /// Old receipts use SHA-1 throughout and RSA with 1024 bits.
+    case receipts
+    /// At least 112 bits of security, and the anchor's own signature.
+    case signedObjects
+  }
+
   /// Whether `signer` leads to `anchor` through `intermediate` (nil: directly) and through nothing else.
   /// `KnownSigner` checks the dates, so a fault of time alone can be distinguished.
   static func leads(
-    from signer: Certificate, over intermediate: Certificate?, to anchor: Certificate
+    from signer: Certificate, over intermediate: Certificate?, to anchor: Certificate,
+    rules: Rules = .receipts
   ) -> Bool {
     defer { ERR_clear_error() }
     guard let store = X509_STORE_new() else { return false }
@@ -141,10 +161,10 @@ enum CertificateChain {
     var flags = UInt(X509_V_FLAG_NO_CHECK_TIME)
     // A configured intermediate may be the anchor although it did not sign itself.
     if intermediate == nil { flags |= UInt(X509_V_FLAG_PARTIAL_CHAIN) }
+    if rules == .signedObjects { flags |= UInt(X509_V_FLAG_CHECK_SS_SIGNATURE) }
     X509_VERIFY_PARAM_set_flags(parameters, flags)
     X509_VERIFY_PARAM_set_purpose(parameters, X509_PURPOSE_ANY)
-    // Old receipts use SHA-1 throughout and RSA with 1024 bits. Allow them for this check only.
-    X509_VERIFY_PARAM_set_auth_level(parameters, 0)
+    X509_VERIFY_PARAM_set_auth_level(parameters, rules == .receipts ? 0 : 2)
     guard X509_verify_cert(context) == 1 else { return false }
 
     let expected = [signer, intermediate, anchor].compactMap { $0 }

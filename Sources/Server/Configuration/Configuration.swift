@@ -39,7 +39,7 @@ package struct Configuration: Sendable, Equatable {
     package var additionalRoots: [SHA256Digest] = []
     /// DER certificates for transaction receipts.
     package var transactionIntermediates: [[UInt8]] = []
-    /// SHA-256 fingerprints of signers of `Xcode` and `LocalTesting` receipts.
+    /// SHA-256 fingerprints of signers of `Xcode` and `LocalTesting` receipts and signed objects.
     package var localTestingSigners: [SHA256Digest] = []
 
     package init() {}
@@ -50,6 +50,15 @@ package struct Configuration: Sendable, Equatable {
         pinnedRoots: Set(additionalRoots + [.appleRoot]),
         transactionIntermediates: transactionIntermediates,
         localTestingSigners: Set(localTestingSigners))
+    }
+
+    /// The roots of signed objects: Apple's G3, which signs no receipt, and those configured.
+    package var signedObjectRoots: Set<SHA256Digest> { Set(additionalRoots + [.appleRootG3]) }
+
+    /// A verifier of signed objects, which trusts Apple's root and these.
+    package func signedObjectVerifier() -> SignedObjectVerifier {
+      SignedObjectVerifier(
+        pinnedRoots: signedObjectRoots, localTestingSigners: Set(localTestingSigners))
     }
   }
 

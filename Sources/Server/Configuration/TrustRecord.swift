@@ -11,12 +11,15 @@ extension TrustDeclared {
     _ appStore: Configuration.AppStore, _ trust: Configuration.Trust, _ verifier: ReceiptVerifier
   ) throws(VerifyReceiptOptionsError) {
     let options = appStore.clientOptions
-    let roots = trust.verifierConfiguration.pinnedRoots
+    let receiptRoots = trust.verifierConfiguration.pinnedRoots
     self.init(
       productionHost: try options.host(of: .production),
-      sandboxHost: try options.host(of: .sandbox), roots: Array(roots),
-      intermediates: verifier.configuredCertificates.filter { !roots.contains($0.fingerprint) }
-        .map { Certificate(name: $0.name, sha256: $0.fingerprint) },
+      sandboxHost: try options.host(of: .sandbox),
+      roots: Array(receiptRoots.union(trust.signedObjectRoots)),
+      intermediates: verifier.configuredCertificates
+        .filter { !receiptRoots.contains($0.fingerprint) }.map {
+          Certificate(name: $0.name, sha256: $0.fingerprint)
+        },
       localTestingSigners: Array(Set(trust.localTestingSigners)))
   }
 }

@@ -1,0 +1,199 @@
+// One signed object of the App Store: a JWS in compact serialization, taken apart but not verified.
+private import Base
+private import JSON
+
+/// Header, payload and signature of a JWS (RFC 7515), as App Store Server Library and StoreKit 2 use it: ES256,
+/// with the certificates in the header.
+package struct SignedObject: Sendable {
+  /// The decoded bytes as sent: each is one JSON object without duplicate keys.
+  package let header: [UInt8]
+  package let payload: [UInt8]
+  /// 64 bytes, R then S.
+  package let signature: [UInt8]
+  /// The whole object as sent.
+  package let text: [UInt8]
+
+  /// Where the signed text ends: before the second dot.
+  let signedCount: Int
+  /// The certificates in DER, one after another, in the order of `x5c`.
+  let certificates: [UInt8]
+  /// The end of each in `certificates`.
+  let certificateEnds: [Int]
+  let facts: SignedObjectFacts
+
+  /// The largest text that is read.
+  package static let maximumSizeBytes = 131_072
+  /// The most levels of arrays and objects in header and payload.
+  package static let depthLimit = 32
+  /// The most certificates in a header.
+  static let certificateLimit = 3
+
+  /// Takes a text apart. It checks the form alone, never a signature.
+  package init(_ text: [UInt8]) throws(SignedObjectFault) {
+    guard text.count <= Self.maximumSizeBytes else { throw .tooLarge }
+    let parts = try text.withBytes { (bytes) throws(SignedObjectFault) in
+      try Parts(bytes)
+    }
+    guard parts.signature.count == Self.signatureSizeBytes else { throw .malformedSignature }
+    let header = try parts.header.withBytes { (bytes) throws(SignedObjectFault) in
+      try SignedObjectHeader(bytes)
+    }
+    facts = try parts.payload.withBytes { (bytes) throws(SignedObjectFault) in
+      guard isObject(bytes) else { throw .payloadNotJSON }
+      do { return try SignedObjectFacts(bytes) } catch { throw .payloadNotJSON }
+    }
+    self.header = parts.header
+    payload = parts.payload
+    signature = parts.signature
+    signedCount = parts.signedCount
+    certificates = header.certificates
+    certificateEnds = header.certificateEnds
+    self.text = text
+  }
+
+  /// Takes apart a text within another.
+  package init(_ text: UnsafeRawBufferPointer) throws(SignedObjectFault) {
+    guard text.count <= Self.maximumSizeBytes else { throw .tooLarge }
+    try self.init([UInt8](text))
+  }
+
+  private static let signatureSizeBytes = 64
+
+  /// Epoch milliseconds of `signedDate`; nil if there is none.
+  package var signedDateMs: Int64? { facts.signedDateMs }
+
+  /// The text of an object from its parts.
+  /// - Parameter signature: the third part as sent.
+  package static func text(header: [UInt8], payload: [UInt8], signature: [UInt8]) -> [UInt8] {
+    var text = Base64.encode(header, .url)
+    text.append(dot)
+    text += Base64.encode(payload, .url)
+    text.append(dot)
+    return text + signature
+  }
+
+  /// The text's third part as sent.
+  package var signatureText: ArraySlice<UInt8> { text[(signedCount + 1)...] }
+
+  /// Whether a text has the form of a signed object: three parts in base64url's alphabet, of which the first
+  /// begins as a JSON object does in base64. No receipt does.
+  package static func looksLike(_ text: UnsafeRawBufferPointer) -> Bool {
+    guard text.count > 4, text[0] == UInt8(ascii: "e"), text[1] == UInt8(ascii: "y") else {
+      return false
+    }
+    var dotCount = 0
+    for byte in text {
+      switch byte {
+      case dot: dotCount += 1
+      case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+        continue
+      default: return false
+      }
+    }
+    return dotCount == 2
+  }
+
+  fileprivate static let dot = UInt8(ascii: ".")
+
+  /// The certificate at this place of `x5c`.
+  func certificateRange(_ place: Int) -> Range<Int> {
+    (place == 0 ? 0 : certificateEnds[place - 1])..<certificateEnds[place]
+  }
+
+  /// The three parts, decoded.
+  private struct Parts {
+    let header: [UInt8]
+    let payload: [UInt8]
+    let signature: [UInt8]
+    let signedCount: Int
+
+    init(_ text: UnsafeRawBufferPointer) throws(SignedObjectFault) {
+      guard let first = text.firstIndex(of: SignedObject.dot),
+        let second = text[(first + 1)...].firstIndex(of: SignedObject.dot),
+        !text[(second + 1)...].contains(SignedObject.dot)
+      else { throw .notThreeParts }
+      do {
+        header = try Base64.decode(UnsafeRawBufferPointer(rebasing: text[..<first]), .url)
+        payload = try Base64.decode(
+          UnsafeRawBufferPointer(rebasing: text[(first + 1)..<second]), .url)
+        signature = try Base64.decode(
+          UnsafeRawBufferPointer(rebasing: text[(second + 1)...]), .url)
+      } catch { throw .notBase64URL }
+      signedCount = second
+    }
+  }
+}
+
+/// Whether bytes are one JSON object that every reader understands alike.
+private func isObject(_ bytes: JSONBytes) -> Bool {
+  guard bytes.first(where: { $0 > 0x20 }) == UInt8(ascii: "{") else { return false }
+  do {
+    try JSONValidator.validate(bytes, depthLimit: SignedObject.depthLimit)
+    return true
+  } catch { return false }
+}
+
+/// What the header says: ES256, and the certificates.
+private struct SignedObjectHeader {
+  private(set) var certificates: [UInt8] = []
+  private(set) var certificateEnds: [Int] = []
+  private var isES256 = false
+
+  init(_ header: JSONBytes) throws(SignedObjectFault) {
+    guard isObject(header) else { throw .headerNotJSON }
+    do { try read(header) } catch {
+      throw (error as? SignedObjectFault) ?? .headerNotJSON
+    }
+    guard isES256 else { throw .wrongAlgorithm }
+    guard !certificateEnds.isEmpty else { throw .missingCertificates }
+  }
+
+  private mutating func read(_ header: JSONBytes) throws {
+    var cursor = JSONCursor(header)
+    try cursor.beginObject()
+    while let key = try cursor.nextKey() {
+      if key == "alg" {
+        guard try cursor.kind() == .string else { throw SignedObjectFault.wrongAlgorithm }
+        isES256 = try cursor.readString() == "ES256"
+      } else if key == "crit" {
+        // RFC 7515 §4.1.11: whoever does not know what it lists must refuse the object.
+        throw SignedObjectFault.criticalHeader
+      } else if key == "x5c" {
+        guard try cursor.kind() == .array else { throw SignedObjectFault.missingCertificates }
+        try cursor.beginArray()
+        while try cursor.nextElement() { try readCertificate(&cursor) }
+      } else {
+        try cursor.skipValue()
+      }
+    }
+  }
+
+  private mutating func readCertificate(_ cursor: inout JSONCursor) throws {
+    guard certificateEnds.count < SignedObject.certificateLimit else {
+      throw SignedObjectFault.unexpectedCertificates
+    }
+    guard try cursor.kind() == .string else { throw SignedObjectFault.malformedCertificate }
+    let text = try cursor.readString()
+    let der: [UInt8]
+    do {
+      der = try text.hasEscapes ? Base64.decode(text.bytes) : Base64.decode(text.raw)
+    } catch { throw SignedObjectFault.malformedCertificate }
+    guard !der.isEmpty, der.count <= Certificate.maximumSizeBytes else {
+      throw SignedObjectFault.malformedCertificate
+    }
+    certificates += der
+    certificateEnds.append(certificates.count)
+  }
+}
+
+extension [UInt8] {
+  /// `withUnsafeBytes` for closures with typed errors.
+  func withBytes<Result, Failure: Error>(
+    _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    try withUnsafeBufferPointer { (buffer) throws(Failure) in
+      try body(UnsafeRawBufferPointer(buffer))
+    }
+  }
+}

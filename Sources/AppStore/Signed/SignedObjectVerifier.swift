@@ -1,0 +1,141 @@
+// Verifies signed objects against pinned roots, at the time at which each was signed.
+package import Base
+
+/// Verifies signed objects. Safe to use from several threads at once.
+///
+/// It looks at `signedDate`, not at the clock: a signing certificate lives about two years, and an object must
+/// have the same verdict in ten.
+package final class SignedObjectVerifier: Sendable {
+  /// SHA-256 fingerprints of trusted roots. A root inside an object is used if and only if it is listed here.
+  private let pinnedRoots: Set<SHA256Digest>
+  private let localTestingSigners: Set<SHA256Digest>
+  private let knownSigners = Monitor<[SignerKey: KnownSigner]>([:])
+
+  /// The most verified signers kept in the cache; the App Store has used a handful.
+  static let knownSignerLimit = 256
+  /// How far an object's `signedDate` may be ahead of the clock here, in milliseconds.
+  package static let clockToleranceMs: Int64 = 60_000
+
+  private struct SignerKey: Hashable {
+    let isLocalTesting: Bool
+    /// SHA-256 of all certificates of the object.
+    let certificates: SHA256Digest
+  }
+
+  /// - Parameters:
+  ///   - pinnedRoots: SHA-256 fingerprints of trusted roots; Apple's is `.appleRootG3`.
+  ///   - localTestingSigners: fingerprints of certificates whose objects are accepted with the environment
+  ///     `Xcode` or `LocalTesting`. If empty, such objects are refused.
+  package init(
+    pinnedRoots: Set<SHA256Digest> = [.appleRootG3], localTestingSigners: Set<SHA256Digest> = []
+  ) {
+    self.pinnedRoots = pinnedRoots
+    self.localTestingSigners = localTestingSigners
+  }
+
+  /// Verifies one object.
+  /// - Parameter nowMs: the clock, in epoch milliseconds; it only limits how far in the future `signedDate` may be.
+  package func verify(_ object: SignedObject, nowMs: Int64) -> SignedObjectVerdict {
+    do throws(SignedObjectFault) {
+      switch object.facts.environment {
+      case .production, .sandbox: return try verifyAppStore(object, nowMs)
+      case .xcode, .localTesting: return try verifyLocalTesting(object, nowMs)
+      case .missing:
+        // Whoever lacks both is told of the date.
+        guard object.signedDateMs != nil else { throw .missingSignedDate }
+        throw .missingEnvironment
+      case .unknown: throw .unknownEnvironment
+      }
+    } catch { return .invalid(error) }
+  }
+
+  private func verifyAppStore(
+    _ object: SignedObject, _ nowMs: Int64
+  ) throws(SignedObjectFault) -> SignedObjectVerdict {
+    guard let signedDateMs = object.signedDateMs else { throw .missingSignedDate }
+    guard object.certificateEnds.count == 3 else { throw .unexpectedCertificates }
+    let signer = try knownSigner(object, isLocalTesting: false)
+    try check(object, signedDateMs, nowMs, signer)
+    return .valid(root: signer.anchor)
+  }
+
+  /// Trusted by the leaf's fingerprint, whatever else stands beside it.
+  private func verifyLocalTesting(
+    _ object: SignedObject, _ nowMs: Int64
+  ) throws(SignedObjectFault) -> SignedObjectVerdict {
+    guard !localTestingSigners.isEmpty else { throw .localTestingEnvironment }
+    guard let signedDateMs = object.signedDateMs else { throw .missingSignedDate }
+    let signer = try knownSigner(object, isLocalTesting: true)
+    try check(object, signedDateMs, nowMs, signer)
+    return .locallyValid(signer: signer.anchor)
+  }
+
+  private func check(
+    _ object: SignedObject, _ signedDateMs: Int64, _ nowMs: Int64, _ signer: KnownSigner
+  ) throws(SignedObjectFault) {
+    try ES256Signature.withDER(of: object.signature) { (signature) throws(SignedObjectFault) in
+      let isSigned = object.text.withUnsafeBytes { text in
+        signer.hasSigned(
+          prefix: nil, UnsafeRawBufferPointer(rebasing: text[..<object.signedCount]),
+          digest: .sha256, signature: signature)
+      }
+      guard isSigned else { throw .wrongSignature }
+    }
+    switch signer.timeFault(atMs: signedDateMs) {
+    case nil: break
+    case .notYetValid: throw .certificateNotYetValid
+    default: throw .certificateExpired
+    }
+    let (lead, overflow) = signedDateMs.subtractingReportingOverflow(nowMs)
+    guard !overflow, lead <= Self.clockToleranceMs else { throw .signedInFuture }
+  }
+
+  // MARK: Known signers
+
+  /// Returns the signer from the cache, or verifies its chain and caches it. Only verified signers are cached,
+  /// so only the pinned authorities can fill the cache.
+  private func knownSigner(
+    _ object: SignedObject, isLocalTesting: Bool
+  ) throws(SignedObjectFault) -> KnownSigner {
+    try object.certificates.withBytes { (bytes) throws(SignedObjectFault) in
+      let key = SignerKey(isLocalTesting: isLocalTesting, certificates: SHA256.hash(bytes))
+      if let known = knownSigners.withLock({ $0[key] }) { return known }
+      let leaf = UnsafeRawBufferPointer(rebasing: bytes[object.certificateRange(0)])
+      let proven =
+        isLocalTesting
+        ? try proveLocalTestingSigner(leaf) : try proveAppStoreSigner(object, bytes)
+      knownSigners.withLock { signers in
+        if signers.count >= Self.knownSignerLimit { signers.removeAll() }
+        signers[key] = proven
+      }
+      return proven
+    }
+  }
+
+  private func proveLocalTestingSigner(
+    _ leaf: UnsafeRawBufferPointer
+  ) throws(SignedObjectFault) -> KnownSigner {
+    guard let certificate = Certificate(der: leaf) else { throw .malformedCertificate }
+    guard localTestingSigners.contains(certificate.fingerprint) else {
+      throw .localTestingEnvironment
+    }
+    guard certificate.curve == .p256,
+      let signer = KnownSigner(certificate: certificate, chains: [[certificate]], key: .elliptic)
+    else { throw .wrongKey }
+    return signer
+  }
+
+  /// Leaf, intermediate and root, in this order and nothing else.
+  private func proveAppStoreSigner(
+    _ object: SignedObject, _ bytes: UnsafeRawBufferPointer
+  ) throws(SignedObjectFault) -> KnownSigner {
+    let chain = try SignedObjectChain(object, bytes)
+    guard pinnedRoots.contains(chain.root.fingerprint) else { throw .untrustedRoot }
+    try chain.requireTrust()
+    guard
+      let signer = KnownSigner(
+        certificate: chain.leaf, chains: [chain.certificates], key: .elliptic)
+    else { throw .wrongKey }
+    return signer
+  }
+}
