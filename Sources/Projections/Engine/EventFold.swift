@@ -82,7 +82,8 @@ final class EventFold {
     sales = SaleStore(arena, source: isFresh ? nil : saleTable, nextID: nextSale)
     revenue = RevenueFold(
       store: sales, symbols: symbols, exceptions: exceptions,
-      userIdentifier: { (number) throws(DatabaseError) in try users.identifier(number) })
+      userIdentifier: { (number) throws(DatabaseError) in try users.identifier(number) },
+      tokenUser: { (identifier) throws(DatabaseError) in try users.number(of: identifier) })
     declarations = DeclarationTable(database, rows, symbols, isFresh: isFresh)
     catalogue = AppCatalogue(symbols, arena)
     if !isFresh { try catalogue.load(from: database) }

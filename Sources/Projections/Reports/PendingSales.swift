@@ -19,7 +19,7 @@ final class PendingSales {
       store = SaleStore(arena, source: table, nextID: nextSale)
       let revenue = RevenueFold(
         store: store, symbols: symbols, exceptions: NoExceptions(),
-        userIdentifier: { _ in Text(start: nil, count: 0) })
+        userIdentifier: { _ in Text(start: nil, count: 0) }, tokenUser: { _ in -1 })
       try Self.fold(database, symbols, arena, into: revenue)
       let declarations = DeclarationTable(database, nil, symbols, isFresh: false)
       let derived = DerivedPrices(

@@ -168,7 +168,8 @@ final class SaleTable: SaleSource {
         place,
         SaleLine(
           type: LineType(rawValue: Int8(lines.integer(0))) ?? .return, dateMs: lines.integer(1),
-          position: Int(lines.integer(2)), reason: store.arena.keep(lines.bytes(3))))
+          position: Int(lines.integer(2)), reason: store.arena.keep(lines.bytes(3)),
+          share: lines.integer(0) == 1 ? .all : .none))
     }
   }
 

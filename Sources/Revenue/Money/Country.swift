@@ -1,4 +1,4 @@
-// Country: an ISO 3166-1 alpha-2 code, or XK.
+// Country: an ISO 3166-1 code, alpha-2 or alpha-3, or XK.
 import Base
 
 /// A country code of ISO 3166-1 alpha-2, or `XK` (Kosovo), which the App Store uses. `UK` and the other
@@ -14,6 +14,16 @@ package struct Country: Hashable, Comparable, Sendable, CustomStringConvertible 
     else { return nil }
     let index = first * 26 + second
     return isAssigned[index] ? Country(index: UInt16(index)) : nil
+  }
+
+  /// The country of an alpha-3 code in capital letters, as storefronts are named; `XKS` is `XK`.
+  /// - Returns: nil if the text is not a code in the table.
+  package static func parse(alpha3 text: UnsafeRawBufferPointer) -> Country? {
+    guard text.count == 3, !text.contains(where: { !(0x41...0x5A).contains($0) }) else {
+      return nil
+    }
+    let packed = text.reduce(0) { $0 << 8 | UInt32($1) }
+    return byAlpha3[packed]
   }
 
   /// Parses a code from a string; the same rules as for bytes.
@@ -67,5 +77,41 @@ package struct Country: Hashable, Comparable, Sendable, CustomStringConvertible 
     PN PR PS PT PW PY QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV
     SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI
     VN VU WF WS XK YE YT ZA ZM ZW
+    """
+
+  /// The countries by their alpha-3 codes, each packed into a number.
+  private static let byAlpha3: [UInt32: Country] = {
+    var result: [UInt32: Country] = [:]
+    var packed: UInt32 = 0
+    var letterCount = 0
+    var places = isAssigned.indices.lazy.filter { isAssigned[$0] }.makeIterator()
+    for byte in alpha3Codes.utf8 where letterIndex(byte) != nil {
+      packed = packed << 8 | UInt32(byte)
+      letterCount += 1
+      guard letterCount == 3 else { continue }
+      guard let place = places.next() else {
+        preconditionFailure("more alpha-3 codes than countries")
+      }
+      result[packed] = Country(index: UInt16(place))
+      (packed, letterCount) = (0, 0)
+    }
+    precondition(places.next() == nil, "a country without its alpha-3 code")
+    return result
+  }()
+
+  /// The alpha-3 codes in the order of `codes`.
+  private static let alpha3Codes = """
+    AND ARE AFG ATG AIA ALB ARM AGO ATA ARG ASM AUT AUS ABW ALA AZE BIH BRB BGD BEL BFA BGR
+    BHR BDI BEN BLM BMU BRN BOL BES BRA BHS BTN BVT BWA BLR BLZ CAN CCK COD CAF COG CHE CIV
+    COK CHL CMR CHN COL CRI CUB CPV CUW CXR CYP CZE DEU DJI DNK DMA DOM DZA ECU EST EGY ESH
+    ERI ESP ETH FIN FJI FLK FSM FRO FRA GAB GBR GRD GEO GUF GGY GHA GIB GRL GMB GIN GLP GNQ
+    GRC SGS GTM GUM GNB GUY HKG HMD HND HRV HTI HUN IDN IRL ISR IMN IND IOT IRQ IRN ISL ITA
+    JEY JAM JOR JPN KEN KGZ KHM KIR COM KNA PRK KOR KWT CYM KAZ LAO LBN LCA LIE LKA LBR LSO
+    LTU LUX LVA LBY MAR MCO MDA MNE MAF MDG MHL MKD MLI MMR MNG MAC MNP MTQ MRT MSR MLT MUS
+    MDV MWI MEX MYS MOZ NAM NCL NER NFK NGA NIC NLD NOR NPL NRU NIU NZL OMN PAN PER PYF PNG
+    PHL PAK POL SPM PCN PRI PSE PRT PLW PRY QAT REU ROU SRB RUS RWA SAU SLB SYC SDN SWE SGP
+    SHN SVN SJM SVK SLE SMR SEN SOM SUR SSD STP SLV SXM SYR SWZ TCA TCD ATF TGO THA TJK TKL
+    TLS TKM TUN TON TUR TTO TUV TWN TZA UKR UGA UMI USA URY UZB VAT VCT VEN VGB VIR VNM VUT
+    WLF WSM XKS YEM MYT ZAF ZMB ZWE
     """
 }

@@ -1,4 +1,5 @@
-// Rule R8: Returns and Reversals, from the cancellations that replies show.
+// Rule R8: Returns and Reversals, from the cancellations that replies show. Sales that a signed statement has shown
+// follow Refunds.swift.
 import AppStore
 
 extension RevenueFold {
@@ -12,17 +13,23 @@ extension RevenueFold {
       store.update(place) { $0.isUpgraded = true }
       isChanged = true
     }
-    guard let cancelled = group.first(where: { rows[$0.row].cancellationDateMs != nil }),
-      let dateMs = rows[cancelled.row].cancellationDateMs
-    else { return reverse(place, verification) || isChanged }
+    let cancelled = group.first { rows[$0.row].cancellationDateMs != nil }.map { rows[$0.row] }
+    if store.sales[place].flags.contains(.hasSignedStatement) {
+      return try refund(
+        place, cancelledAtMs: cancelled?.cancellationDateMs, reason: cancelled?.cancellationReason,
+        verification) || isChanged
+    }
+    if let request = verification.requestDateMs { noteTime(place, request) }
+    guard let cancelled, let dateMs = cancelled.cancellationDateMs else {
+      return reverse(place, verification) || isChanged
+    }
     if store.sales[place].isUpgraded {
       try exceptions.add(
         .upgradeCreditUnknown, sale: store.sales[place], detail: Text(start: nil, count: 0),
         position: verification.position)
       return note(cancellationOf: place, verification) || isChanged
     }
-    let reason = rows[cancelled.row].cancellationReason
-    return giveBack(place, dateMs, reason, verification) || isChanged
+    return giveBack(place, dateMs, cancelled.cancellationReason, verification) || isChanged
   }
 
   /// R8: adds a Return, if the reply allows one.
@@ -40,7 +47,9 @@ extension RevenueFold {
     let kept = reason.map(store.arena.keep) ?? Text(start: nil, count: 0)
     store.addLine(
       place,
-      SaleLine(type: .return, dateMs: dateMs, position: verification.position, reason: kept))
+      SaleLine(
+        type: .return, dateMs: dateMs, position: verification.position, reason: kept, share: .all,
+        isAssumed: true))
     store.update(place) { $0.cancellationState = .returned }
     _ = note(cancellationOf: place, verification)
     return true
@@ -71,7 +80,7 @@ extension RevenueFold {
       place,
       SaleLine(
         type: .reversal, dateMs: verification.occurredAtMs, position: verification.position,
-        reason: Text(start: nil, count: 0)))
+        reason: Text(start: nil, count: 0), share: .none))
     store.update(place) {
       $0.cancellationState = .reversed
       $0.reversalRequestMs = request

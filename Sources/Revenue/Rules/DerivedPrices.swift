@@ -21,7 +21,7 @@ package struct DerivedPrices {
       let sale = store.sales[place]
       if sale.isOfChain {
         if chains.add(chainOf: place) { try store.fetchChain(of: sale) }
-      } else if sale.kind.isPaid, !sale.priceBasis.isFromClient {
+      } else if sale.kind.isPaid, !sale.priceBasis.isOwn {
         set(place, sale.kind == .regular ? listed(sale) : nil)
       }
     }
@@ -51,9 +51,12 @@ package struct DerivedPrices {
         }
       }
       previous = place
-      if sale.priceBasis.isFromClient, let price = sale.price {
-        latest = (price, sale.pricePosition)
-      } else if let carried, sale.keyKind == .lineItem {
+      if sale.priceBasis.isOwn, let price = sale.price {
+        // R12: a signed 0 is a price, but not one to carry forward.
+        if price.micros > 0 || sale.priceBasis.isFromClient { latest = (price, sale.pricePosition) }
+      } else if let carried, sale.keyKind == .lineItem,
+        carried.price.amountMicros(of: sale.quantity) != nil
+      {
         set(place, (carried.price, .carriedForward, carried.position))
       } else {
         set(place, listed(sale))
@@ -66,7 +69,9 @@ package struct DerivedPrices {
   /// R7.5: the price from the price list.
   private func listed(_ sale: Sale) -> Derived? {
     priceList.entry(product: sale.product, country: sale.country, saleDateMs: sale.saleDateMs)
-      .map { ($0.price, .priceList, $0.position) }
+      .flatMap {
+        $0.price.amountMicros(of: sale.quantity) == nil ? nil : ($0.price, .priceList, $0.position)
+      }
   }
 
   private func set(_ place: Int, _ derived: Derived?) {

@@ -1,4 +1,4 @@
-// Rule R8: the lines of the journal, from the current state of a sale.
+// Rules R8 and R12: the lines of the journal, from the current state of a sale.
 
 /// One dated, signed entry of the sales journal.
 public struct JournalLine {
@@ -11,14 +11,16 @@ public struct JournalLine {
   package var position: Int
   package var reason: Text
 
-  /// R8: the line of a Sale, Return or Reversal, with the sign applied to quantity and amount.
-  package init(_ type: LineType, of sale: Sale, dateMs: Int64, position: Int, reason: Text) {
+  package init(
+    _ type: LineType, dateMs: Int64, quantity: Int64, amountMicros: Int64?, position: Int,
+    reason: Text
+  ) {
     self.type = type
     self.dateMs = dateMs
+    self.quantity = quantity
+    self.amountMicros = amountMicros
     self.position = position
     self.reason = reason
-    quantity = type.sign * sale.quantity
-    amountMicros = Self.amountMicros(of: quantity, priceMicros: sale.price?.micros, sale.kind)
   }
 
   /// R8: the signed amount for a signed quantity.
@@ -27,7 +29,6 @@ public struct JournalLine {
     of quantity: Int64, priceMicros: Int64?, _ kind: SaleKind
   ) -> Int64? {
     guard let priceMicros else { return kind.isPaid ? nil : 0 }
-    // A unit price has at most 11 digits before its 6 decimals, and a quantity is at most 10.
     let (amount, overflow) = priceMicros.multipliedReportingOverflow(by: quantity)
     precondition(!overflow, "an amount exceeds 64 bits")
     return amount
@@ -35,18 +36,22 @@ public struct JournalLine {
 }
 
 extension SaleStore {
-  /// R8: calls `body` with the lines of a sale in order, starting with the Sale line.
+  /// R8 and R12: calls `body` with the lines of a sale in order, starting with the Sale line.
   package func forEachJournalLine<Failure: Error>(
     of sale: Sale, _ body: (JournalLine) throws(Failure) -> Void
   ) throws(Failure) {
     try body(
       JournalLine(
-        .sale, of: sale, dateMs: sale.saleDateMs, position: sale.firstPosition,
-        reason: Text(start: nil, count: 0)))
+        .sale, dateMs: sale.saleDateMs, quantity: sale.quantity, amountMicros: sale.amountMicros,
+        position: sale.firstPosition, reason: Text(start: nil, count: 0)))
+    if sale.firstLine < 0 { return }
+    var walk = RefundWalk(sale)
     try forEachLine(of: sale) { line throws(Failure) in
+      let figures = walk.next(line)
       try body(
         JournalLine(
-          line.type, of: sale, dateMs: line.dateMs, position: line.position, reason: line.reason))
+          line.type, dateMs: line.dateMs, quantity: figures.quantity,
+          amountMicros: figures.amountMicros, position: line.position, reason: line.reason))
     }
   }
 }

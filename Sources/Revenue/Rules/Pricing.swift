@@ -10,8 +10,8 @@ extension RevenueFold {
   func price(
     _ rows: [ReplyRow], _ verification: Verification, newRegularSales: Int
   ) throws {
-    if verification.upload.metadata.isEmpty { return }
-    prices.read(verification.upload.metadata)
+    guard let upload = verification.upload, !upload.metadata.isEmpty else { return }
+    prices.read(upload.metadata)
     if prices.isEmpty { return }
     if prices.shorthand != nil, newRegularSales > 1 {
       try exceptions.add(
@@ -41,7 +41,7 @@ extension RevenueFold {
       entry.transactionID.map { store.hasAlias(place, $0) } ?? false
     }
     guard let fitting else { return false }
-    let reading = fitting.read()
+    let reading = read(fitting, place)
     if let price = store.sales[place].clientPrice {
       switch reading {
       case .price(let micros, let currency):
@@ -55,7 +55,19 @@ extension RevenueFold {
     return try take(reading, .clientTransaction, place, verification)
   }
 
-  private func conflict(
+  /// Reads an entry. A price whose amount for the sale's quantity exceeds 64 bits is none.
+  private func read(_ entry: PriceEntry, _ place: Int) -> PriceReading {
+    let reading = entry.read()
+    if case .price(let micros, let currency) = reading,
+      UnitPrice(micros: micros, currency: currency).amountMicros(of: store.sales[place].quantity)
+        == nil
+    {
+      return .problem(.unreadable)
+    }
+    return reading
+  }
+
+  func conflict(
     _ place: Int, _ micros: Int64, _ currency: Currency, _ verification: Verification
   ) throws {
     let other = "\(Amount.text(micros: micros, currency: currency)) \(currency)"
@@ -80,7 +92,7 @@ extension RevenueFold {
       try noteLate("client_product", place, verification)
       return false
     }
-    return try take(fitting.read(), .clientProduct, place, verification)
+    return try take(read(fitting, place), .clientProduct, place, verification)
   }
 
   /// R7.2: whether an entry's kind fits the sale.
@@ -102,12 +114,13 @@ extension RevenueFold {
     if isLate(place, verification) {
       return try noteLate("client_single", place, verification)
     }
-    _ = try take(shorthand.read(), .clientSingle, place, verification)
+    _ = try take(read(shorthand, place), .clientSingle, place, verification)
   }
 
   /// R7: whether the upload came too late for its price to be evidence of the price on the sale date.
   private func isLate(_ place: Int, _ verification: Verification) -> Bool {
-    verification.upload.occurredAtMs - store.sales[place].saleDateMs > Self.evidenceLimitMs
+    guard let upload = verification.upload else { return true }
+    return upload.occurredAtMs - store.sales[place].saleDateMs > Self.evidenceLimitMs
   }
 
   private func noteLate(
@@ -124,11 +137,16 @@ extension RevenueFold {
   ) throws -> Bool {
     switch reading {
     case .price(let micros, let currency):
+      let price = UnitPrice(micros: micros, currency: currency)
+      if store.sales[place].priceBasis == .signedTransaction {
+        try compare(place, clientPrice: price, verification)
+        return true
+      }
       _ = symbols.symbol(currency)
       store.update(place) {
-        $0.price = UnitPrice(micros: micros, currency: currency)
+        $0.price = price
         $0.priceBasis = basis
-        $0.pricePosition = verification.upload.position
+        $0.pricePosition = verification.upload?.position ?? verification.position
       }
       touch(place, verification)
       return true
@@ -140,6 +158,17 @@ extension RevenueFold {
       }
       return false
     }
+  }
+
+  /// R12: reports a client's price whose amount is not the signed one.
+  func compare(_ place: Int, clientPrice: UnitPrice, _ verification: Verification) throws {
+    let sale = store.sales[place]
+    if clientPrice.currency == sale.price?.currency,
+      clientPrice.amountMicros(of: sale.quantity) == sale.signedAmountMicros
+    {
+      return
+    }
+    try conflict(place, clientPrice.micros, clientPrice.currency, verification)
   }
 
   private func note(

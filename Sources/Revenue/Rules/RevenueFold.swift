@@ -1,4 +1,5 @@
-// Folds verifications into sales: rules R2 to R6. R7 is in Pricing.swift, R8 in Cancellations.swift.
+// Folds verifications into sales: rules R2 to R6. R7 is in Pricing.swift, R8 in Cancellations.swift, R12 in
+// SignedTransactions.swift and Refunds.swift.
 package import AppStore
 
 /// Folds verifications, in position order, into the sales of a store.
@@ -8,6 +9,8 @@ package final class RevenueFold {
   let exceptions: any ExceptionSink
   /// Returns a user's identifier, for exceptions.
   let userIdentifier: (Int32) throws -> Text
+  /// Returns the number of the user with this identifier, for users that only a signed transaction names.
+  let tokenUser: (Text) throws -> Int32
   var prices = MetadataPrices()
 
   /// A row of the current verification, and the index of its sale.
@@ -18,27 +21,26 @@ package final class RevenueFold {
     var row: Int
   }
 
-  private var shown: [Shown] = []
-  /// The number of sales in the most recent verification.
+  private(set) var shown: [Shown] = []
+  /// The number of sales in the most recent event.
   package private(set) var shownSaleCount = 0
-  /// The fraud that the most recent verification, together with earlier ones, proves against its upload.
+  /// The fraud that the most recent event, together with earlier ones, proves against its upload.
   package private(set) var fraudReason: FraudReason?
 
   package init(
     store: SaleStore, symbols: StringInterner, exceptions: any ExceptionSink,
-    userIdentifier: @escaping (Int32) throws -> Text
+    userIdentifier: @escaping (Int32) throws -> Text, tokenUser: @escaping (Text) throws -> Int32
   ) {
     self.store = store
     self.symbols = symbols
     self.exceptions = exceptions
     self.userIdentifier = userIdentifier
+    self.tokenUser = tokenUser
   }
 
   /// Folds one verification that counts (rule R1). The rows must be in R2's order of sources.
   package func fold(_ verification: Verification, rows: [ReplyRow]) throws {
-    shown.removeAll(keepingCapacity: true)
-    shownSaleCount = 0
-    fraudReason = nil
+    begin()
     for (index, row) in rows.enumerated() {
       if let place = try place(of: row, verification) {
         shown.append(Shown(sale: place, saleID: store.sales[place].id, row: index))
@@ -50,11 +52,62 @@ package final class RevenueFold {
     var newRegularSales = 0
     try forEachSale { place, group in
       shownSaleCount += 1
+      noteUpload(of: place, verification)
       try observe(place, group, rows, verification)
       let sale = store.sales[place]
       if sale.isFirstObservation, sale.kind == .regular { newRegularSales += 1 }
     }
     try price(rows, verification, newRegularSales: newRegularSales)
+  }
+
+  private func begin() {
+    shown.removeAll(keepingCapacity: true)
+    shownSaleCount = 0
+    fraudReason = nil
+  }
+
+  /// Folds one event with signed transactions that count (rule R12), each statement in the order of the list.
+  package func fold(_ event: SignedEvidence, _ transactions: [SignedTransaction]) throws {
+    begin()
+    for (index, transaction) in transactions.enumerated() {
+      guard let environment = transaction.environment, let bundle = transaction.bundleID else {
+        preconditionFailure("a transaction that counts names its environment and its bundle")
+      }
+      let verification = event.verification(
+        environment: symbols.symbol(environment), bundle: symbols.symbol(bundle))
+      guard let place = try place(of: transaction.row, verification) else { continue }
+      if let products = event.products { try compare(transaction.row, products, verification) }
+      if !shown.contains(where: { $0.sale == place }) {
+        noteUpload(of: place, verification)
+        shown.append(Shown(sale: place, saleID: store.sales[place].id, row: index))
+      }
+      try observe(place, transaction, verification)
+    }
+    shownSaleCount = shown.count
+    guard event.upload != nil, !shown.isEmpty else { return }
+    shown.sort { $0.saleID < $1.saleID }
+    let newRegularSales = shown.count {
+      store.sales[$0.sale].isFirstObservation && store.sales[$0.sale].kind == .regular
+    }
+    // An ambiguous shorthand is an exception of the first transaction's app.
+    let first = transactions[shown.map(\.row).min() ?? 0]
+    guard let environment = first.environment, let bundle = first.bundleID else { return }
+    try price(
+      transactions.map(\.row),
+      event.verification(
+        environment: symbols.symbol(environment), bundle: symbols.symbol(bundle)),
+      newRegularSales: newRegularSales)
+  }
+
+  /// R12: what R7.2 and R7.3 call the first observation is the first event with an upload.
+  private func noteUpload(of place: Int, _ verification: Verification) {
+    store.update(place) { sale in
+      sale.isFirstObservation = verification.upload != nil && !sale.flags.contains(.hasUpload)
+      guard sale.isFirstObservation else { return }
+      sale.flags.insert(.hasUpload)
+      // Readers do not see this change, but it must be saved.
+      sale.isChanged = true
+    }
   }
 
   /// Visits the sales shown, each with its rows in R2's order.
@@ -74,9 +127,7 @@ package final class RevenueFold {
 
   /// R2: the index of the sale that a row shows, added if new; nil for a malformed row, and for a pending row
   /// of a confirmed sale.
-  private func place(
-    of row: ReplyRow, _ verification: Verification
-  ) throws -> Int? {
+  private func place(of row: ReplyRow, _ verification: Verification) throws -> Int? {
     let key = SaleKey(
       of: row, environment: verification.environment, bundle: verification.bundle)
     guard let key else {
@@ -134,7 +185,7 @@ package final class RevenueFold {
   }
 
   /// R3: reports a renewal that has no line item and would merge with its first period.
-  private func notice(
+  func notice(
     renewal row: ReplyRow, of place: Int, _ verification: Verification
   ) throws {
     guard row.webOrderLineItemID == nil, row.hasExpiryDate, let transaction = row.transactionID,
@@ -151,24 +202,28 @@ package final class RevenueFold {
   private func compare(
     _ rows: [ReplyRow], _ products: DeclaredProducts, _ verification: Verification
   ) throws {
+    for entry in shown { try compare(rows[entry.row], products, verification) }
+  }
+
+  private func compare(
+    _ row: ReplyRow, _ products: DeclaredProducts, _ verification: Verification
+  ) throws {
+    guard let product = row.productID, !products.holds(product) else { return }
     let none = Text(start: nil, count: 0)
-    for entry in shown {
-      let row = rows[entry.row]
-      guard let product = row.productID, !products.holds(product) else { continue }
-      fraudReason = .productUnknown
-      try exceptions.add(
-        .productUnknown, environment: verification.environment, bundle: verification.bundle,
-        product: product, transaction: row.transactionID ?? row.originalTransactionID ?? none,
-        detail: none, position: verification.position)
-    }
+    fraudReason = .productUnknown
+    try exceptions.add(
+      .productUnknown, environment: verification.environment, bundle: verification.bundle,
+      product: product, transaction: row.transactionID ?? row.originalTransactionID ?? none,
+      detail: none, position: verification.position)
   }
 
   /// Reports a replay: a declared consumable belongs to the user who showed it first.
   private func notice(replayOf sale: Sale, _ verification: Verification) throws {
-    guard let products = verification.products, products.isConsumable(symbols.text(sale.product))
+    guard let products = verification.products, products.isConsumable(symbols.text(sale.product)),
+      let upload = verification.upload
     else { return }
     if fraudReason == nil { fraudReason = .transactionReplayed }
-    try withText("upload at \(verification.upload.position)") { detail in
+    try withText("upload at \(upload.position)") { detail in
       try exceptions.add(
         .transactionReplayed, sale: sale, detail: detail, position: verification.position)
     }
@@ -180,9 +235,11 @@ package final class RevenueFold {
     _ place: Int, _ group: ArraySlice<Shown>, _ rows: [ReplyRow], _ verification: Verification
   ) throws {
     let isFirst = store.sales[place].version == 0
-    store.update(place) { $0.isFirstObservation = isFirst }
     var isChanged = isFirst
-    if isFirst, let primary = group.first { fix(place, rows[primary.row], verification) }
+    if isFirst, let primary = group.first {
+      let row = rows[primary.row]
+      fix(place, row, kind: kind(of: row), quantity: quantity(of: row), verification)
+    }
     for entry in group {
       let row = rows[entry.row]
       let quantity = quantity(of: row)
@@ -198,6 +255,9 @@ package final class RevenueFold {
       if let transaction = row.transactionID, store.addAlias(place, transaction) {
         isChanged = true
       }
+    }
+    if group.contains(where: { rows[$0.row].isTrialPeriod }), becomeTrial(place) {
+      isChanged = true
     }
     if try add(place, verification) { isChanged = true }
     if try cancel(place, group, rows, verification) { isChanged = true }
@@ -216,15 +276,18 @@ package final class RevenueFold {
   }
 
   /// R4: the primary row of the first observation determines what the sale is.
-  private func fix(_ place: Int, _ row: ReplyRow, _ verification: Verification) {
+  func fix(
+    _ place: Int, _ row: ReplyRow, kind: SaleKind, quantity: (value: Int64, isGood: Bool),
+    _ verification: Verification
+  ) {
     let none = Text(start: nil, count: 0)
     let product = symbols.symbol(row.productID ?? none)
     let transaction = store.arena.keep(row.transactionID ?? row.originalTransactionID ?? none)
     let original = store.arena.keep(row.originalTransactionID ?? none)
-    let kind = kind(of: row)
     store.update(place) { sale in
       sale.product = product
-      sale.quantity = quantity(of: row).value
+      sale.quantity = quantity.value
+      if !quantity.isGood { sale.flags.insert(.isQuantityAssumed) }
       sale.saleDateMs = saleDateMs(of: row, sale.keyKind)
       sale.kind = kind
       sale.transactionID = transaction
@@ -246,7 +309,7 @@ package final class RevenueFold {
   }
 
   /// R4: reports a row of a later verification that disagrees.
-  private func compare(
+  func compare(
     _ place: Int, _ row: ReplyRow, _ quantity: Int64, _ verification: Verification
   ) throws {
     let sale = store.sales[place]
@@ -278,22 +341,26 @@ package final class RevenueFold {
   // MARK: R6 – country and user
 
   /// R6: the first country and the first user count; returns whether one was added.
-  private func add(_ place: Int, _ verification: Verification) throws -> Bool {
-    let upload = verification.upload
-    let sale = store.sales[place]
+  func add(_ place: Int, _ verification: Verification) throws -> Bool {
+    guard let upload = verification.upload else { return false }
     var isChanged = false
-    if sale.country == .none, upload.country != .none {
-      store.update(place) {
-        $0.country = upload.country
-        $0.countryPosition = upload.position
+    if store.sales[place].clientCountry == .none, upload.country != .none {
+      store.update(place) { sale in
+        sale.clientCountry = upload.country
+        if sale.flags.contains(.isCountrySigned) { return }
+        sale.country = upload.country
+        sale.countryPosition = upload.position
       }
+      try compareCountries(place, verification)
       isChanged = true
     }
     guard upload.user >= 0 else { return isChanged }
-    if sale.user < 0 {
+    let sale = store.sales[place]
+    if sale.user < 0 || sale.flags.contains(.isUserToken) {
       store.update(place) {
         $0.user = upload.user
         $0.userPosition = upload.position
+        $0.flags.remove(.isUserToken)
       }
       return true
     }
@@ -304,6 +371,17 @@ package final class RevenueFold {
       try notice(replayOf: sale, verification)
     }
     return isChanged
+  }
+
+  /// R12: reports a storefront and a client's first country that differ, once both are known.
+  func compareCountries(_ place: Int, _ verification: Verification) throws {
+    let sale = store.sales[place]
+    guard sale.flags.contains(.isCountrySigned), sale.clientCountry != .none,
+      sale.clientCountry != sale.country
+    else { return }
+    try exceptions.add(
+      .countryConflict, sale: sale, detail: symbols.text(sale.clientCountry),
+      position: verification.position)
   }
 }
 

@@ -10,7 +10,7 @@ package final class RevenueState {
   package var priceList = PriceList()
 
   private static let magic = Array("RLRS".utf8)
-  private static let version: UInt8 = 1
+  private static let version: UInt8 = 2
   private static var headerSize: Int { magic.count + 1 }
   /// The dates that receipts and replies may contain: the years 0001 to 9999.
   private static let instantsMs: ClosedRange<Int64> = -62_135_596_800_000...253_402_300_799_999
@@ -30,7 +30,8 @@ package final class RevenueState {
   package func fold() -> RevenueFold {
     RevenueFold(
       store: store, symbols: symbols, exceptions: exceptions,
-      userIdentifier: { [symbols] in symbols.text($0) })
+      userIdentifier: { [symbols] in symbols.text($0) },
+      tokenUser: { [symbols] in symbols.symbol($0) })
   }
 
   /// Derives the prices that follow from other sales and from the price list (rule R7, 4 to 6).
@@ -87,16 +88,20 @@ package final class RevenueState {
     writer.write(sale.originalTransactionID)
     writer.write(sale.firstPosition)
     writer.write(sale.trust.rawValue)
+    writer.write(sale.flags.rawValue)
+    writer.write(sale.clientCountry)
     writer.write(sale.country)
     writer.write(sale.countryPosition)
     writer.write(sale.user)
     writer.write(sale.userPosition)
     writer.write(sale.priceBasis.rawValue)
     if let price = sale.price { writer.write(price) }
+    writer.write(sale.signedAmountMicros)
     writer.write(sale.pricePosition)
     writer.write(sale.priceProblem.rawValue)
     writer.write(sale.isUpgraded ? 1 : 0)
     writer.write(sale.isPending ? 1 : 0)
+    writer.write(sale.newestStatementMs)
     writer.write(sale.cancellationState.rawValue)
     writer.write(sale.newestCancellationRequestMs)
     writer.write(sale.reversalRequestMs)
@@ -115,7 +120,22 @@ package final class RevenueState {
       writer.write(line.dateMs)
       writer.write(line.position)
       writer.write(line.reason)
+      write(line.share, &writer)
+      writer.write(line.advancedMicros)
+      writer.write(line.isAssumed ? 1 : 0)
     }
+    let refunds = store.sortedSignedRefunds(of: sale)
+    writer.write(refunds.count)
+    for refund in refunds {
+      writer.write(refund.dateMs)
+      write(refund.share, &writer)
+      writer.write(refund.advancedMicros)
+    }
+  }
+
+  private func write(_ share: RefundShare, _ writer: inout StateWriter) {
+    writer.write(share.kind.rawValue)
+    writer.write(share.value)
   }
 
   // MARK: Loading
@@ -152,13 +172,16 @@ package final class RevenueState {
       id: id, environment: try reader.symbol(below: count), bundle: try reader.symbol(below: count),
       keyKind: try reader.value(), key: store.arena.keep(try reader.text()))
     sale.product = try reader.symbol(below: count)
-    sale.quantity = try reader.integer(in: 1...10)
+    sale.quantity = try reader.integer(in: 1...Sale.quantityMax)
     sale.saleDateMs = try reader.integer(in: Self.instantsMs)
     sale.kind = try reader.value()
     sale.transactionID = store.arena.keep(try reader.text())
     sale.originalTransactionID = store.arena.keep(try reader.text())
     sale.firstPosition = try reader.position()
     sale.trust = try reader.value()
+    sale.flags = SaleFlags(
+      rawValue: UInt16(try reader.integer(in: 0...Int64(SaleFlags.all.rawValue))))
+    sale.clientCountry = try reader.symbol(orNoneBelow: count)
     sale.country = try reader.symbol(orNoneBelow: count)
     sale.countryPosition = try reader.position()
     sale.user = try reader.symbol(orNoneBelow: count)
@@ -168,10 +191,13 @@ package final class RevenueState {
     if sale.priceBasis != .none, sale.priceBasis != .notApplicable {
       sale.price = try reader.price(microsMax: Self.microsMax)
     }
+    sale.signedAmountMicros = try reader.integer(in: 0...Self.microsMax)
+    guard sale.hasAmount else { throw .inconsistent }
     sale.pricePosition = try reader.position()
     sale.priceProblem = try reader.value()
     sale.isUpgraded = try reader.integer(in: 0...1) == 1
     sale.isPending = try reader.integer(in: 0...1) == 1
+    sale.newestStatementMs = try reader.integer()
     sale.cancellationState = try reader.value()
     sale.newestCancellationRequestMs = try reader.integer()
     sale.reversalRequestMs = try reader.integer()
@@ -191,8 +217,29 @@ package final class RevenueState {
         place,
         SaleLine(
           type: type, dateMs: try reader.integer(in: Self.instantsMs),
-          position: try reader.position(), reason: store.arena.keep(try reader.text())))
+          position: try reader.position(), reason: store.arena.keep(try reader.text()),
+          share: try share(&reader, ofQuantity: sale.quantity),
+          advancedMicros: try reader.integer(in: 0...Int64.max),
+          isAssumed: try reader.integer(in: 0...1) == 1))
     }
+    for _ in 0..<(try reader.count()) {
+      store.addSignedRefund(
+        place,
+        SignedRefund(
+          dateMs: try reader.integer(in: Self.instantsMs),
+          share: try share(&reader, ofQuantity: sale.quantity),
+          advancedMicros: try reader.integer(in: 0...Int64.max)))
+    }
+  }
+
+  private func share(
+    _ reader: inout StateReader, ofQuantity quantity: Int64
+  ) throws(RevenueStateError) -> RefundShare {
+    let kind: RefundShare.Kind = try reader.value()
+    guard let share = RefundShare(kind: kind, storedValue: try reader.integer()),
+      kind != .units || share.value < quantity
+    else { throw .inconsistent }
+    return share
   }
 
   private func loadPrice(_ reader: inout StateReader) throws(RevenueStateError) {

@@ -26,6 +26,8 @@ public enum KeyKind: Int8, BitwiseCopyable, Sendable { case lineItem, transactio
 public enum PriceBasis: Int8, CaseIterable, BitwiseCopyable, Sendable {
   /// A trial or family-shared sale, which has no price.
   case notApplicable
+  /// Signed by Apple (rule R12).
+  case signedTransaction
   case clientTransaction, clientProduct, clientSingle, carriedForward, priceList
   /// Unpriced.
   case none
@@ -34,6 +36,7 @@ public enum PriceBasis: Int8, CaseIterable, BitwiseCopyable, Sendable {
   package var word: StaticString {
     switch self {
     case .notApplicable: ""
+    case .signedTransaction: "signed_transaction"
     case .clientTransaction: "client_transaction"
     case .clientProduct: "client_product"
     case .clientSingle: "client_single"
@@ -47,11 +50,16 @@ public enum PriceBasis: Int8, CaseIterable, BitwiseCopyable, Sendable {
   @inlinable public var isFromClient: Bool {
     self == .clientTransaction || self == .clientProduct || self == .clientSingle
   }
+
+  /// Whether the price was stated for the sale itself. Prices derived from elsewhere never replace it.
+  @inlinable public var isOwn: Bool { isFromClient || self == .signedTransaction }
 }
 
-/// What can be wrong with a price that a client sent (rule R7).
+/// What can be wrong with a price (rules R7 and R12).
 public enum PriceProblem: Int8, CaseIterable, BitwiseCopyable, Sendable {
   case noPrice, unreadable, formsDisagree, zero, currencyMissing, currencyUnknown
+  /// A signed price is an average for each seat.
+  case multiSeat
 
   /// Its name in reports.
   package var word: StaticString {
@@ -62,6 +70,7 @@ public enum PriceProblem: Int8, CaseIterable, BitwiseCopyable, Sendable {
     case .zero: "price_zero"
     case .currencyMissing: "currency_missing"
     case .currencyUnknown: "currency_unknown"
+    case .multiSeat: "multi_seat_price"
     }
   }
 }
@@ -74,6 +83,12 @@ package struct UnitPrice: Equatable, BitwiseCopyable {
   package init(micros: Int64, currency: Currency) {
     self.micros = micros
     self.currency = currency
+  }
+
+  /// The amount of a number of units; nil if it exceeds 64 bits. Such a price is not accepted.
+  func amountMicros(of quantity: Int64) -> Int64? {
+    let (amount, overflow) = micros.multipliedReportingOverflow(by: quantity)
+    return overflow ? nil : amount
   }
 }
 
@@ -103,15 +118,52 @@ package struct SaleLine: BitwiseCopyable {
   package var dateMs: Int64
   package var position: Int
   package var reason: Text
+  /// The share of the sale that is refunded after this line (rule R12).
+  package var share: RefundShare
+  /// What Advanced Commerce has refunded after this line, in micros.
+  package var advancedMicros: Int64
+  /// Whether a reply's cancellation was taken for a refund of all, because no signed share is known.
+  package var isAssumed: Bool
   /// Index of the sale's next line, or −1.
   var next: Int32 = -1
 
-  package init(type: LineType, dateMs: Int64, position: Int, reason: Text) {
+  package init(
+    type: LineType, dateMs: Int64, position: Int, reason: Text, share: RefundShare,
+    advancedMicros: Int64 = 0, isAssumed: Bool = false
+  ) {
     self.type = type
     self.dateMs = dateMs
     self.position = position
     self.reason = reason
+    self.share = share
+    self.advancedMicros = advancedMicros
+    self.isAssumed = isAssumed
   }
+}
+
+/// What the rules must remember of a sale besides its figures (rule R12).
+package struct SaleFlags: OptionSet, BitwiseCopyable, Sendable {
+  package let rawValue: UInt16
+
+  package init(rawValue: UInt16) { self.rawValue = rawValue }
+
+  /// The quantity is 1 because the first observation had a bad one.
+  package static let isQuantityAssumed = SaleFlags(rawValue: 1)
+  /// An offer of type 1 that may turn out to be a trial.
+  package static let mayBecomeTrial = SaleFlags(rawValue: 2)
+  /// An upload has shown the sale.
+  package static let hasUpload = SaleFlags(rawValue: 4)
+  /// The country is that of a storefront.
+  package static let isCountrySigned = SaleFlags(rawValue: 8)
+  /// The user is an `appAccountToken`.
+  package static let isUserToken = SaleFlags(rawValue: 16)
+  /// A signed statement has shown the sale.
+  package static let hasSignedStatement = SaleFlags(rawValue: 32)
+  /// A signed statement had `advancedCommerceInfo`.
+  package static let isAdvancedCommerce = SaleFlags(rawValue: 64)
+
+  /// Every flag that this program knows.
+  static let all = SaleFlags(rawValue: 127)
 }
 
 /// A sale. Its texts belong to the store's arena.
@@ -125,6 +177,7 @@ package struct Sale: BitwiseCopyable {
 
   // Set by the first observation (rules R3–R5).
   package var product: Symbol = .none
+  /// From 1 to `quantityMax`.
   package var quantity: Int64 = 1
   package var saleDateMs: Int64 = 0
   package var kind: SaleKind = .regular
@@ -133,31 +186,39 @@ package struct Sale: BitwiseCopyable {
   package var firstPosition = 0
   package var trust: ReplyTrust = .notRecorded
 
-  // Later observations may add these (rule R6).
+  // Later observations may add these (rules R6 and R12).
+  package var flags: SaleFlags = []
+  /// The first country that an upload named.
+  package var clientCountry: Symbol = .none
   package var country: Symbol = .none
   package var countryPosition = -1
   package var user: Int32 = -1
   package var userPosition = -1
 
-  // Rule R7.
+  // Rules R7 and R12.
   package var price: UnitPrice?
+  /// The signed amount for the whole quantity; 0 for any other basis.
+  package var signedAmountMicros: Int64 = 0
   package var priceBasis: PriceBasis = .none
   package var pricePosition = -1
   package var priceProblem: PriceProblem = .noPrice
 
-  // Rule R8.
+  // Rules R8 and R12.
+  /// The time of the newest statement, signed or of a reply, in epoch milliseconds; the minimum if none had one.
+  package var newestStatementMs = Int64.min
   package var isUpgraded = false
   package var cancellationState: CancellationState = .none
-  /// `request_date_ms` of the newest reply that showed the cancellation; the minimum if no such reply had
-  /// one.
+  /// The time of the newest statement that showed the cancellation; the minimum if no such statement had one.
   package var newestCancellationRequestMs = Int64.min
-  /// `request_date_ms` of the reply that caused the Reversal.
+  /// The time of the statement that caused the latest Reversal.
   package var reversalRequestMs = Int64.min
   /// Indexes of the first and the last line other than the Sale line, or −1.
   package var firstLine: Int32 = -1
   var lastLine: Int32 = -1
   /// Index of the first alias, or −1.
   var firstAlias: Int32 = -1
+  /// Index of the first signed refund, or −1.
+  var firstSignedRefund: Int32 = -1
 
   /// The number of verifications that changed the sale.
   package var version = 0
@@ -168,13 +229,34 @@ package struct Sale: BitwiseCopyable {
 
   /// Whether the database has no state or another state of the sale.
   package var isChanged = true
+  /// Whether the database has no or another `newestStatementMs`.
+  package var isTimeChanged = false
   /// Whether the sale rests on receipts that the App Store has not confirmed (rule R1).
   package var isPending = false
-  /// Whether the current verification is the first that shows the sale.
+  /// Whether the current event is the first with an upload that shows the sale.
   package var isFirstObservation = true
+
+  /// The highest quantity; replies have at most 10.
+  package static let quantityMax: Int64 = 1_000_000
 
   /// The price that a client sent. It replaces a derived price.
   var clientPrice: UnitPrice? { priceBasis.isFromClient ? price : nil }
+
+  /// Whether the amount fits 64 bits; a sale from the rules always has such an amount.
+  var hasAmount: Bool {
+    guard let price, priceBasis != .signedTransaction else { return true }
+    return price.amountMicros(of: quantity) != nil
+  }
+
+  /// The amount of the Sale line; 0 for trials and family-shared sales, nil for unpriced sales.
+  package var amountMicros: Int64? {
+    guard let price else { return kind.isPaid ? nil : 0 }
+    if priceBasis == .signedTransaction { return signedAmountMicros }
+    guard let amount = price.amountMicros(of: quantity) else {
+      preconditionFailure("an amount exceeds 64 bits")
+    }
+    return amount
+  }
 
   package init(id: Int, environment: Symbol, bundle: Symbol, keyKind: KeyKind, key: Text) {
     (self.id, self.environment, self.bundle) = (id, environment, bundle)

@@ -1,4 +1,4 @@
-// Exceptions: what the finance department must know in addition to the figures (rules R1–R10).
+// Exceptions: what the finance department must know in addition to the figures (rules R1–R12).
 import AppStore
 
 /// The types of exceptions.
@@ -10,8 +10,9 @@ package enum ExceptionType: Int8, CaseIterable {
   case productUnknown, transactionReplayed
   case malformedEvent
   case replyMismatch
+  case countryConflict, multiSeatPrice, refundAmountUnknown
   // Derived from sales at the time of a report.
-  case unpriced, pendingSale, unconverted, staleRate
+  case unpriced, pendingSale, unconverted, staleRate, refundExceedsAmount
 
   /// Its name in reports.
   package var word: String {
@@ -35,10 +36,14 @@ package enum ExceptionType: Int8, CaseIterable {
     case .transactionReplayed: FraudReason.transactionReplayed.rawValue
     case .malformedEvent: "malformed_event"
     case .replyMismatch: "reply_mismatch"
+    case .countryConflict: "country_conflict"
+    case .multiSeatPrice: PriceProblem.multiSeat.word.description
+    case .refundAmountUnknown: "refund_amount_unknown"
     case .unpriced: "unpriced"
     case .pendingSale: "pending_sale"
     case .unconverted: "unconverted"
     case .staleRate: "stale_rate"
+    case .refundExceedsAmount: "refund_exceeds_amount"
     }
   }
 
@@ -51,6 +56,7 @@ package enum ExceptionType: Int8, CaseIterable {
     case .zero: self = .priceZero
     case .currencyMissing: self = .currencyMissing
     case .currencyUnknown: self = .currencyUnknown
+    case .multiSeat: self = .multiSeatPrice
     }
   }
 }

@@ -23,6 +23,7 @@ package final class SaleStore {
   package let sales = ChunkedArray<Sale>()
   private let aliases = ChunkedArray<Alias>()
   private let lines = ChunkedArray<SaleLine>()
+  private let signedRefunds = ChunkedArray<SignedRefund>()
   private let places = HashIndex()
   /// Nil if all sales are in memory.
   private unowned let source: (any SaleSource)?
@@ -165,5 +166,45 @@ package final class SaleStore {
       try body(line)
       index = line.next
     }
+  }
+
+  /// The latest Return or Reversal of a sale.
+  func lastLine(of sale: Sale) -> SaleLine? {
+    sale.lastLine < 0 ? nil : lines[Int(sale.lastLine)]
+  }
+
+  /// Changes the latest Return or Reversal of a sale, which must have one.
+  func updateLastLine(of place: Int, _ change: (inout SaleLine) -> Void) {
+    lines.update(Int(sales[place].lastLine), change)
+  }
+
+  // MARK: R12 – refunds by their dates
+
+  /// Adds what a signed statement says about the refund of a date.
+  package func addSignedRefund(_ place: Int, _ refund: SignedRefund) {
+    var added = refund
+    added.next = sales[place].firstSignedRefund
+    signedRefunds.append(added)
+    sales.update(place) { $0.firstSignedRefund = Int32(signedRefunds.count - 1) }
+  }
+
+  /// Changes each signed refund of a sale.
+  func updateSignedRefunds(of place: Int, _ change: (inout SignedRefund) -> Void) {
+    var index = sales[place].firstSignedRefund
+    while index >= 0 {
+      signedRefunds.update(Int(index), change)
+      index = signedRefunds[Int(index)].next
+    }
+  }
+
+  /// The signed refunds of a sale by their dates.
+  package func sortedSignedRefunds(of sale: Sale) -> [SignedRefund] {
+    var result: [SignedRefund] = []
+    var index = sale.firstSignedRefund
+    while index >= 0 {
+      result.append(signedRefunds[Int(index)])
+      index = signedRefunds[Int(index)].next
+    }
+    return result.count > 1 ? result.sorted { $0.dateMs < $1.dateMs } : result
   }
 }

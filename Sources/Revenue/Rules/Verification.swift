@@ -1,6 +1,6 @@
-// What the rules know about one verification: its reply, and the upload whose receipt it verified.
+// What the rules know about one event: a verification's reply or signed transactions, and the upload that led to it.
 
-/// A verification that counts (rule R1), with its upload.
+/// A verification that counts (rule R1), with its upload; or an event with signed transactions (rule R12).
 package struct Verification {
   package var position: Int
   /// Epoch milliseconds.
@@ -10,7 +10,8 @@ package struct Verification {
   package var requestDateMs: Int64?
   package var environment: Symbol
   package var bundle: Symbol
-  package var upload: UploadEvidence
+  /// Nil for a notification.
+  package var upload: UploadEvidence?
   package var trust: ReplyTrust
   /// The products that the app family declares; nil if it declares none.
   package var products: DeclaredProducts?
@@ -19,7 +20,7 @@ package struct Verification {
 
   package init(
     position: Int, occurredAtMs: Int64, recordedAtMs: Int64, requestDateMs: Int64?,
-    environment: Symbol, bundle: Symbol, upload: UploadEvidence, trust: ReplyTrust,
+    environment: Symbol, bundle: Symbol, upload: UploadEvidence?, trust: ReplyTrust,
     products: DeclaredProducts? = nil, isPending: Bool = false
   ) {
     self.position = position
@@ -32,6 +33,37 @@ package struct Verification {
     self.trust = trust
     self.products = products
     self.isPending = isPending
+  }
+}
+
+/// An event with signed transactions that count (rule R12). Each transaction names its own environment and bundle.
+package struct SignedEvidence {
+  package var position: Int
+  /// Epoch milliseconds.
+  package var recordedAtMs: Int64
+  /// Nil for a notification.
+  package var upload: UploadEvidence?
+  package var trust: ReplyTrust
+  /// The products that the uploading app family declares; nil if it declares none.
+  package var products: DeclaredProducts?
+
+  package init(
+    position: Int, recordedAtMs: Int64, upload: UploadEvidence?, trust: ReplyTrust,
+    products: DeclaredProducts? = nil
+  ) {
+    self.position = position
+    self.recordedAtMs = recordedAtMs
+    self.upload = upload
+    self.trust = trust
+    self.products = products
+  }
+
+  /// The event as evidence for a transaction of an environment and a bundle.
+  func verification(environment: Symbol, bundle: Symbol) -> Verification {
+    Verification(
+      position: position, occurredAtMs: recordedAtMs, recordedAtMs: recordedAtMs,
+      requestDateMs: nil, environment: environment, bundle: bundle, upload: upload, trust: trust,
+      products: products)
   }
 }
 
