@@ -115,8 +115,8 @@ extension RevenueFold {
         isAssumed: false, verification)
       isChanged = true
     }
-    for refund in known where !totals.contains(where: { $0.dateMs == refund.dateMs }) {
-      setAdvanced(place, refund.dateMs, 0)
+    store.updateSignedRefunds(of: place) { refund in
+      if !totals.contains(where: { $0.dateMs == refund.dateMs }) { refund.advancedMicros = 0 }
     }
     let target = totals.reduce(Int64(0)) { $0.addingCapped($1.micros) }
     let share = store.lastLine(of: store.sales[place])?.share ?? .none
@@ -151,10 +151,12 @@ extension RevenueFold {
     return totals.map { ($0.key, $0.value) }.sorted { $0.dateMs < $1.dateMs }
   }
 
-  /// R12: records what Advanced Commerce refunds on a date.
+  /// R12: records what Advanced Commerce refunds on a date. Shares of that date are not read any more.
   private func setAdvanced(_ place: Int, _ dateMs: Int64, _ micros: Int64) {
+    let second = SignedRefund.second(dateMs)
     var isKnown = false
     store.updateSignedRefunds(of: place) { refund in
+      if SignedRefund.second(refund.dateMs) == second { refund.share = .none }
       guard refund.dateMs == dateMs else { return }
       refund.advancedMicros = micros
       isKnown = true
@@ -163,7 +165,6 @@ extension RevenueFold {
       store.addSignedRefund(
         place, SignedRefund(dateMs: dateMs, share: .none, advancedMicros: micros))
     }
-    store.update(place) { $0.isChanged = true }
   }
 
   // MARK: Replies beside signed statements

@@ -91,7 +91,7 @@ extension RevenueFold {
         sale.price = nil
         sale.priceBasis = .none
         sale.pricePosition = -1
-        sale.priceProblem = .unreadable
+        if sale.priceProblem == .noPrice { sale.priceProblem = .unreadable }
       }
     }
     return true

@@ -53,6 +53,29 @@ final class Books {
     }
   }
 
+  /// Applies one event with signed transactions, at a day: a client's upload, or a notification.
+  func add(
+    signed payloads: [JSONText], isUpload: Bool = true, user: String? = nil,
+    country: String? = nil, metadata: JSONText = [:], on day: String = "2026-01-06"
+  ) throws {
+    let keeper = TextKeeper()
+    // Texts point into their payload.
+    let texts = payloads.map { TextBytes($0.bytes) }
+    let transactions = try texts.map { try SignedTransaction(payload: $0.text, keeper) }
+    try metadata.bytes.withUnsafeBytes { metadataText in
+      let upload = UploadEvidence(
+        position: position, occurredAtMs: ms(day),
+        country: country.map { state.symbols.symbol($0) } ?? .none,
+        user: user.map { state.symbols.symbol($0) } ?? .none, metadata: metadataText)
+      let event = SignedEvidence(
+        position: position, recordedAtMs: ms(day), upload: isUpload ? upload : nil,
+        trust: .appStore)
+      try rules.fold(event, transactions)
+      position += 1
+    }
+    withExtendedLifetime(texts) {}
+  }
+
   /// Declares a price in euros, of all countries.
   func declare(_ product: String, micros: Int64, from day: String) throws {
     let currency = try #require(Currency.parse("EUR"))
@@ -90,4 +113,17 @@ final class Books {
     }
     return lines
   }
+}
+
+/// Bytes that stay where they are as long as this lives.
+private final class TextBytes {
+  let text: UnsafeRawBufferPointer
+
+  init(_ bytes: [UInt8]) {
+    let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 1)
+    memory.copyBytes(from: bytes)
+    text = UnsafeRawBufferPointer(memory)
+  }
+
+  deinit { text.deallocate() }
 }

@@ -8,12 +8,16 @@ import Testing
   /// One step of a random history.
   private enum Step {
     case reply(JSONText, user: String, metadata: JSONText)
+    case signed([JSONText], isUpload: Bool, user: String, metadata: JSONText)
     case price(product: String, micros: Int64, day: String)
 
     func apply(to books: Books) throws {
       switch self {
       case .reply(let reply, let user, let metadata):
         try books.add(reply, user: user, metadata: metadata)
+      case .signed(let payloads, let isUpload, let user, let metadata):
+        try books.add(
+          signed: payloads, isUpload: isUpload, user: user, country: "FR", metadata: metadata)
       case .price(let product, let micros, let day):
         try books.declare(product, micros: micros, from: day)
       }
@@ -27,6 +31,7 @@ import Testing
       if random.chance(percent: 10) {
         return .price(product: product, micros: Int64(random.below(9)) * 990_000, day: day())
       }
+      if random.chance(percent: 50) { return signedStep(&random, day) }
       let rows = (0...random.below(3)).map { _ in
         let transaction = String(random.below(12))
         return row(
@@ -47,6 +52,39 @@ import Testing
       return .reply(
         reply(rows: rows, requested: requested), user: "u\(random.below(3))", metadata: price)
     }
+  }
+
+  private static func signedStep(_ random: inout SeededRandom, _ day: () -> String) -> Step {
+    let payloads = (0...random.below(3)).map { _ in
+      let transaction = String(random.below(12))
+      return signed(
+        transaction, of: String(random.below(3)),
+        line: random.chance(percent: 50) ? "w" + transaction : nil,
+        product: random.pick(["coins", "pass"]), on: day(), signed: day(),
+        [
+          "quantity": random.pick([0, 1, 2, 3]),
+          "price": random.pick([.absent, 0, 1990, 2990]), "currency": "EUR",
+          "storefront": random.pick([.absent, "DEU", "???"]),
+          "appAccountToken": random.pick([.absent, "t1", "t2"]),
+          "offerType": random.pick([.absent, .absent, 1, 2]),
+          "offerDiscountType": random.pick([.absent, .absent, "FREE_TRIAL"]),
+          "revocationDate": random.chance(percent: 40) ? instant(day()) : .absent,
+          "revocationPercentage": random.pick([.absent, 33333, 50000, 12345, 100000]),
+          "isUpgraded": random.chance(percent: 5) ? true : .absent,
+          "multiSeatInfo": random.chance(percent: 5) ? [:] : .absent,
+          "advancedCommerceInfo": random.chance(percent: 10) ? advanced(&random, day) : .absent,
+        ])
+    }
+    return .signed(
+      payloads, isUpload: random.chance(percent: 70), user: "u\(random.below(3))",
+      metadata: random.pick([[:], shorthand("1.99"), prices(entry(transaction: "1", "2.50"))]))
+  }
+
+  private static func advanced(_ random: inout SeededRandom, _ day: () -> String) -> JSONText {
+    let refunds = (0..<random.below(3)).map { _ -> JSONText in
+      ["refundAmount": random.pick([.absent, 500, 1000, 5000]), "refundDate": instant(day())]
+    }
+    return ["items": [["refunds": .array(refunds)]]]
   }
 
   private static func load(_ bytes: [UInt8]) throws -> RevenueState {
@@ -130,10 +168,10 @@ import Testing
     expect([], .notState)
     expect(Array("SQLite format 3".utf8), .notState)
     expect(Array("RLRS".utf8), .damaged)
-    expect(Self.sealed(Array("RLRS".utf8) + [2]), .unknownVersion(2))
-    expect(Self.sealed(Array("RLRS".utf8) + [1]), .inconsistent)
+    expect(Self.sealed(Array("RLRS".utf8) + [1]), .unknownVersion(1))
+    expect(Self.sealed(Array("RLRS".utf8) + [2]), .inconsistent)
     // A count far above what the bytes can hold allocates nothing.
     expect(
-      Self.sealed(Array("RLRS".utf8) + [1, 0xFE, 0xFF, 0xFF, 0xFF, 0x0F]), .inconsistent)
+      Self.sealed(Array("RLRS".utf8) + [2, 0xFE, 0xFF, 0xFF, 0xFF, 0x0F]), .inconsistent)
   }
 }
