@@ -25,13 +25,13 @@ import Testing
   }
 
   private static func history(_ random: inout SeededRandom, count: Int) -> [Step] {
-    func day() -> String { "2026-0\(1 + random.below(9))-1\(random.below(10))" }
+    func day() -> String { anyDay(&random) }
     return (0..<count).map { _ in
       let product = random.pick(["coins", "pass", "gems"])
       if random.chance(percent: 10) {
         return .price(product: product, micros: Int64(random.below(9)) * 990_000, day: day())
       }
-      if random.chance(percent: 50) { return signedStep(&random, day) }
+      if random.chance(percent: 50) { return signedStep(&random) }
       let rows = (0...random.below(3)).map { _ in
         let transaction = String(random.below(12))
         return row(
@@ -54,7 +54,8 @@ import Testing
     }
   }
 
-  private static func signedStep(_ random: inout SeededRandom, _ day: () -> String) -> Step {
+  private static func signedStep(_ random: inout SeededRandom) -> Step {
+    func day() -> String { anyDay(&random) }
     let payloads = (0...random.below(3)).map { _ in
       let transaction = String(random.below(12))
       return signed(
@@ -72,7 +73,7 @@ import Testing
           "revocationPercentage": random.pick([.absent, 33333, 50000, 12345, 100000]),
           "isUpgraded": random.chance(percent: 5) ? true : .absent,
           "multiSeatInfo": random.chance(percent: 5) ? [:] : .absent,
-          "advancedCommerceInfo": random.chance(percent: 10) ? advanced(&random, day) : .absent,
+          "advancedCommerceInfo": random.chance(percent: 10) ? advanced(&random) : .absent,
         ])
     }
     return .signed(
@@ -80,9 +81,16 @@ import Testing
       metadata: random.pick([[:], shorthand("1.99"), prices(entry(transaction: "1", "2.50"))]))
   }
 
-  private static func advanced(_ random: inout SeededRandom, _ day: () -> String) -> JSONText {
+  private static func anyDay(_ random: inout SeededRandom) -> String {
+    "2026-0\(1 + random.below(9))-1\(random.below(10))"
+  }
+
+  private static func advanced(_ random: inout SeededRandom) -> JSONText {
     let refunds = (0..<random.below(3)).map { _ -> JSONText in
-      ["refundAmount": random.pick([.absent, 500, 1000, 5000]), "refundDate": instant(day())]
+      [
+        "refundAmount": random.pick([.absent, 500, 1000, 5000]),
+        "refundDate": instant(anyDay(&random)),
+      ]
     }
     return ["items": [["refunds": .array(refunds)]]]
   }
