@@ -9,6 +9,10 @@ package enum EventType: String, CaseIterable, Sendable {
   case receiptUploaded = "receipt.uploaded"
   /// A verification of an upload produced a result.
   case receiptVerified = "receipt.verified"
+  /// Signed transactions were uploaded.
+  case transactionsReceived = "transactions.received"
+  /// The App Store sent a notification.
+  case notificationReceived = "notification.received"
   /// A price list was declared.
   case pricesDeclared = "prices.declared"
   /// Exchange rates were declared.
@@ -31,6 +35,10 @@ package enum EventType: String, CaseIterable, Sendable {
       self = .receiptVerified
     } else if name == "receipt.uploaded" {
       self = .receiptUploaded
+    } else if name == "transactions.received" {
+      self = .transactionsReceived
+    } else if name == "notification.received" {
+      self = .notificationReceived
     } else if name == "app.registered" {
       self = .appRegistered
     } else if name == "prices.declared" {

@@ -14,6 +14,10 @@ struct MemberReview {
     if !isRight { wrong |= bit }
   }
 
+  /// Whether no member is invalid, or missing although required.
+  @inline(__always)
+  func isRight(required: UInt32) -> Bool { wrong | (required & ~met) == 0 }
+
   /// Throws `badField` for the first member, in the catalogue's order, that is invalid, or missing although required.
   /// - Parameters:
   ///   - required: a bit for each required member.

@@ -55,14 +55,7 @@ package struct ReceiptUploaded {
     writer.member("bundle_id", bundleID)
     writer.member("receipt_sha256", receiptSHA256Hex)
     writer.member("occurred_at", Timestamp.fixedText(ms: occurredAtMs))
-    switch origin {
-    case .http:
-      writer.member("via", "http")
-    case .importLine(let number, let sha256Hex):
-      writer.member("via", "import")
-      writer.member("line", number)
-      writer.member("line_sha256", sha256Hex)
-    }
+    origin.writeMembers(to: &writer)
     writer.member("country_code", ifPresent: countryCode)
     writer.member("identifier_for_vendor", ifPresent: identifierForVendor)
     writer.member("user_identifier", ifPresent: userIdentifier)

@@ -202,6 +202,8 @@ final class EventFold {
         try declarations.add(try PricesDeclared(data: data), position: event.position)
       case .ratesDeclared:
         try declarations.add(try RatesDeclared(data: data), position: event.position)
+      case .transactionsReceived: _ = try TransactionsReceivedView(data: data)
+      case .notificationReceived: _ = try NotificationReceivedView(data: data)
       // These events do not affect sales or revenue.
       case .snapshotCreated: _ = try SnapshotCreated(data: data)
       case .historyAccepted: _ = try HistoryAccepted(data: data)

@@ -46,9 +46,7 @@ extension LedgerQueries {
   /// all of them.
   package func positions(of types: Set<EventType>, before end: Position) throws -> [Position] {
     var result: [Position] = []
-    if !types.isDisjoint(with: [.appRegistered, .snapshotCreated, .historyAccepted]) {
-      result += try unlisted(before: end)
-    }
+    if !types.isDisjoint(with: Self.unlistedTypes) { result += try unlisted(before: end) }
     for type in types {
       switch type {
       case .receiptUploaded: result += try positions("SELECT position FROM uploads", end)
@@ -59,12 +57,19 @@ extension LedgerQueries {
         result += try positions("SELECT position FROM declarations WHERE type = 1", end)
       case .trustDeclared:
         result += try positions("SELECT position FROM trust_declarations", end)
-      case .appRegistered, .snapshotCreated, .historyAccepted: break
+      case .appRegistered, .snapshotCreated, .historyAccepted, .transactionsReceived,
+        .notificationReceived:
+        break
       }
     }
     result.sort()
     return result
   }
+
+  private static let unlistedTypes: Set<EventType> = [
+    .appRegistered, .snapshotCreated, .historyAccepted, .transactionsReceived,
+    .notificationReceived,
+  ]
 
   private func positions(_ sql: String, _ end: Position) throws -> [Position] {
     let rows = try database.prepare(sql)

@@ -226,7 +226,8 @@ package final class LedgerQueries {
       return try row.step() ? Int(row.integer(0)) : 0
     }
     switch type {
-    case .receiptUploaded, .receiptVerified, .snapshotCreated, .historyAccepted, .trustDeclared:
+    case .receiptUploaded, .receiptVerified, .transactionsReceived, .notificationReceived,
+      .snapshotCreated, .historyAccepted, .trustDeclared:
       return nil
     case .appRegistered:
       return .app(

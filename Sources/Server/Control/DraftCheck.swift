@@ -120,6 +120,19 @@ struct DraftCheck {
       try require(result.reply == nil || !result.hasOtherReply, "reply_base64")
       try require(
         result.replyOf == nil || (result.reply == nil && !result.hasOtherReply), "reply_of")
+    case .transactionsReceived:
+      let upload = try TransactionsReceivedView(data: data)
+      try require(upload.line.map { $0 >= 1 } ?? true, "line")
+      try require(upload.lineSHA256Hex == nil || isDigest(upload.lineSHA256Hex), "line_sha256")
+      try require(upload.isConsistent, "transactions")
+      try require(upload.hasOwnID, "upload_id")
+    case .notificationReceived:
+      let notification = try NotificationReceivedView(data: data)
+      try require(notification.line.map { $0 >= 1 } ?? true, "line")
+      try require(
+        notification.lineSHA256Hex == nil || isDigest(notification.lineSHA256Hex), "line_sha256")
+      try require(notification.notificationUUID?.raw.isEmpty == false, "notification_uuid")
+      try require(notification.isConsistent, "notification")
     case .pricesDeclared:
       let prices = try PricesDeclared(data: data)
       for entry in prices.entries {

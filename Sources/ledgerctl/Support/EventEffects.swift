@@ -42,7 +42,9 @@ enum EventEffects {
       self = .verification(
         verification, try verification.map { try queries.sales(shownBy: $0) } ?? [],
         try queries.exceptions(at: event.position))
-    case .snapshotCreated, .historyAccepted, .trustDeclared: self = .nothing
+    case .transactionsReceived, .notificationReceived, .snapshotCreated, .historyAccepted,
+      .trustDeclared:
+      self = .nothing
     case .appRegistered, .pricesDeclared, .ratesDeclared:
       self = try queries.declaration(type, at: event.position).map { .declaration($0) } ?? .none
     }

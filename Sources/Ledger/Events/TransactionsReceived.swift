@@ -1,0 +1,230 @@
+// transactions.received: an upload of signed transactions, with the request's optional fields.
+package import Base
+package import JSON
+
+/// The content of an event of signed transactions.
+package struct TransactionsReceived: Sendable {
+  /// How many transactions an event holds.
+  package static let transactionCounts = 1...100
+
+  /// Why signed transactions count for nothing.
+  package enum FraudReason: String, CaseIterable, Sendable {
+    case signatureInvalid = "signature_invalid"
+    case bundleIDMismatch = "bundle_id_mismatch"
+  }
+
+  /// `uploadID(of:in:)` of its signed objects.
+  package var uploadID: String
+  package var appFamilyID: String
+  /// When the upload was received, in epoch milliseconds.
+  package var occurredAtMs: Int64
+  package var origin: ReceiptUploaded.Origin
+  /// ISO 3166-1 alpha-2, upper case.
+  package var countryCode: String?
+  package var identifierForVendor: String?
+  package var userIdentifier: String?
+  package var ipAddress: String?
+  /// One JSON object without white space, or nil.
+  package var metadata: [UInt8]?
+  /// Nil if the upload is valid.
+  package var fraudReason: FraudReason?
+  /// As many as `transactionCounts`, in the order of the list.
+  package var transactions: [SignedObjectRecord]
+  package var appTransaction: SignedObjectRecord?
+
+  package init(
+    uploadID: String, appFamilyID: String, occurredAtMs: Int64, origin: ReceiptUploaded.Origin,
+    transactions: [SignedObjectRecord], appTransaction: SignedObjectRecord? = nil
+  ) {
+    self.uploadID = uploadID
+    self.appFamilyID = appFamilyID
+    self.occurredAtMs = occurredAtMs
+    self.origin = origin
+    self.transactions = transactions
+    self.appTransaction = appTransaction
+  }
+
+  /// The id of an upload: UUID version 5 in the app family, named by the hex SHA-256 of the objects' texts joined by
+  /// line feeds.
+  /// - Parameter texts: the objects as sent, in compact serialization; the app transaction, if there is one, last.
+  package static func uploadID(of texts: [[UInt8]], in appFamily: UUID16) -> UUID16 {
+    let digest = Array(texts.joined(separator: [0x0A])).withUnsafeBytes { SHA256.hash($0) }
+    return Array(digest.hex.utf8).withUnsafeBytes { UUID16.named($0, in: appFamily) }
+  }
+
+  /// The event's data.
+  package var data: [UInt8] {
+    var writer = JSONWriter()
+    let objects = transactions + (appTransaction.map { [$0] } ?? [])
+    writer.reserve(objects.reduce((metadata?.count ?? 0) + 640) { $0 + $1.byteCount })
+    writer.beginObject()
+    writer.member("upload_id", uploadID)
+    writer.member("app_family_id", appFamilyID)
+    writer.member("occurred_at", Timestamp.fixedText(ms: occurredAtMs))
+    origin.writeMembers(to: &writer)
+    writer.member("country_code", ifPresent: countryCode)
+    writer.member("identifier_for_vendor", ifPresent: identifierForVendor)
+    writer.member("user_identifier", ifPresent: userIdentifier)
+    writer.member("ip_address", ifPresent: ipAddress)
+    if let metadata {
+      writer.key("metadata")
+      metadata.withUnsafeBytes { writer.raw($0) }
+    }
+    writer.member("outcome", fraudReason == nil ? "valid" : "invalid")
+    writer.member("fraud_reason", ifPresent: fraudReason?.rawValue)
+    writer.key("transactions")
+    writer.beginArray()
+    for transaction in transactions { transaction.write(to: &writer) }
+    writer.endArray()
+    if let appTransaction {
+      writer.key("app_transaction")
+      appTransaction.write(to: &writer)
+    }
+    writer.endObject()
+    return writer.bytes
+  }
+}
+
+/// An upload of signed transactions as the fold reads it: its members point into the event's bytes.
+package struct TransactionsReceivedView {
+  package private(set) var uploadID: JSONString?
+  package private(set) var appFamilyID: JSONString?
+  /// Epoch milliseconds; nil if the event does not contain it.
+  package private(set) var occurredAtMs: Int64?
+  package private(set) var isImport = false
+  package private(set) var line: Int64?
+  package private(set) var lineSHA256Hex: JSONString?
+  package private(set) var countryCode: JSONString?
+  package private(set) var identifierForVendor: JSONString?
+  package private(set) var userIdentifier: JSONString?
+  package private(set) var ipAddress: JSONString?
+  package private(set) var metadata: JSONBytes?
+  package private(set) var isValid = false
+  /// Nil if the upload is valid.
+  package private(set) var fraudReason: TransactionsReceived.FraudReason?
+  package private(set) var transactions: [SignedObjectView] = []
+  package private(set) var appTransaction: SignedObjectView?
+
+  /// The members in the catalogue's order.
+  private static let members = [
+    "upload_id", "app_family_id", "occurred_at", "via", "line", "line_sha256", "country_code",
+    "identifier_for_vendor", "user_identifier", "ip_address", "metadata", "outcome",
+    "fraud_reason", "transactions", "app_transaction",
+  ]
+  private static var required: UInt32 { 0b010_1000_0000_1111 }
+
+  /// Throws `badField` if a member is missing or violates the catalogue, `malformed` for invalid JSON.
+  package init(data: JSONBytes) throws(EventError) {
+    var review = MemberReview()
+    do throws(JSONError) {
+      var cursor = JSONCursor(data)
+      try cursor.beginObject()
+      while let key = try cursor.nextKey() { try read(key, &cursor, &review) }
+    } catch { throw .malformed(.transactionsReceived, error) }
+    try review.check(.transactionsReceived, required: Self.required, Self.members)
+  }
+
+  private mutating func read(
+    _ key: JSONString, _ cursor: inout JSONCursor, _ review: inout MemberReview
+  ) throws(JSONError) {
+    switch key.raw.count {
+    case 4 where key == "line":
+      line = try cursor.readIntegerOrSkip()
+      review.mark(4, isRight: line != nil)
+    case 8 where key == "metadata":
+      let isObject = try cursor.kind() == .object
+      metadata = try cursor.readRaw()
+      review.mark(10, isRight: isObject)
+    case 12 where key == "transactions":
+      review.mark(13, isRight: try readTransactions(&cursor))
+    case 15 where key == "app_transaction":
+      appTransaction = try SignedObjectView.object(&cursor)
+      review.mark(14, isRight: appTransaction != nil)
+    default: try readText(key, &cursor, &review)
+    }
+  }
+
+  /// Reads the list; returns whether each element is a signed object and there are not too many.
+  private mutating func readTransactions(_ cursor: inout JSONCursor) throws(JSONError) -> Bool {
+    transactions = []
+    guard try cursor.kind() == .array else {
+      try cursor.skipValue()
+      return false
+    }
+    var areRight = true
+    try cursor.beginArray()
+    while try cursor.nextElement() {
+      guard areRight, transactions.count < TransactionsReceived.transactionCounts.upperBound,
+        let object = try SignedObjectView.object(&cursor)
+      else {
+        if !areRight { try cursor.skipValue() }
+        areRight = false
+        continue
+      }
+      transactions.append(object)
+    }
+    return areRight && !transactions.isEmpty
+  }
+
+  private mutating func readText(
+    _ key: JSONString, _ cursor: inout JSONCursor, _ review: inout MemberReview
+  ) throws(JSONError) {
+    let text = try cursor.readStringOrSkip()
+    // The length alone distinguishes most keys.
+    switch key.raw.count {
+    case 3 where key == "via":
+      isImport = text.map { $0 == "import" } ?? false
+      review.mark(3, isRight: isImport || text.map { $0 == "http" } ?? false)
+    case 7 where key == "outcome":
+      isValid = text.map { $0 == "valid" } ?? false
+      review.mark(11, isRight: isValid || text.map { $0 == "invalid" } ?? false)
+    case 9 where key == "upload_id":
+      uploadID = text
+      review.mark(0, isRight: text.map { EventUUID.isOne($0.raw) } ?? false)
+    case 10 where key == "ip_address":
+      ipAddress = text
+      review.mark(9, isRight: text != nil)
+    case 11 where key == "occurred_at":
+      occurredAtMs = text.flatMap { Timestamp.parseFixed($0.raw) }
+      review.mark(2, isRight: occurredAtMs != nil)
+    case 11 where key == "line_sha256":
+      lineSHA256Hex = text
+      review.mark(5, isRight: text != nil)
+    case 12 where key == "country_code":
+      countryCode = text
+      review.mark(6, isRight: text != nil)
+    case 12 where key == "fraud_reason":
+      fraudReason = text.flatMap { TransactionsReceived.FraudReason(rawValue: $0.string) }
+      review.mark(12, isRight: fraudReason != nil)
+    case 13 where key == "app_family_id":
+      appFamilyID = text
+      review.mark(1, isRight: text.map { EventUUID.isOne($0.raw) } ?? false)
+    case 15 where key == "user_identifier":
+      userIdentifier = text
+      review.mark(8, isRight: text != nil)
+    case 21 where key == "identifier_for_vendor":
+      identifierForVendor = text
+      review.mark(7, isRight: text != nil)
+    default: break
+    }
+  }
+
+  /// The signed objects, the app transaction last.
+  package var objects: [SignedObjectView] { transactions + (appTransaction.map { [$0] } ?? []) }
+
+  /// Whether outcome, reason and verdicts agree with each other. The fold does not look at this.
+  package var isConsistent: Bool {
+    guard isValid == (fraudReason == nil), objects.allSatisfy(\.isConsistent) else { return false }
+    // A list with another family's bundle may hold objects that are not valid besides.
+    return fraudReason == .bundleIDMismatch || objects.allSatisfy(\.isValid) == isValid
+  }
+
+  /// Whether the id is the one that its signed objects have in its app family. The fold does not look at this.
+  package var hasOwnID: Bool {
+    guard let family = appFamilyID.flatMap({ UUID16($0.string) }), let uploadID else {
+      return false
+    }
+    let id = TransactionsReceived.uploadID(of: objects.map(\.text), in: family)
+    return id.withText { $0.elementsEqual(uploadID.raw) }
+  }
+}
