@@ -92,6 +92,20 @@ struct AuthorityTests {
     #expect(stat(path, &status) == 0 && status.st_mode & 0o777 == 0o700)
   }
 
+  @Test("a directory keeps the authority of signed objects, certificates included")
+  func signedObjectsDirectory() throws {
+    let path = try SharedAuthority.directory.get().path("authority")
+    _ = try AuthorityDirectory.open(path)
+    let first = try AuthorityDirectory.loadSignedObjects(path)
+    let second = try AuthorityDirectory.loadSignedObjects(path)
+    #expect(first.chain == second.chain)
+    let payload = Array(#"{"environment":"Sandbox","signedDate":1767323045678}"#.utf8)
+    let object = try SignedObject(first.sign(payload: payload))
+    #expect(
+      second.verifier.verify(object, nowMs: 1_767_323_045_678)
+        == .valid(root: second.root.fingerprint))
+  }
+
   @Test("a directory that holds no authority is refused by name")
   func badDirectory() throws {
     let temporary = try TemporaryDirectory()

@@ -66,6 +66,57 @@ import Testing
     #expect(outcome.exitCode == given.exitCode)
   }
 
+  // MARK: Signed objects
+
+  struct SignedCase: CustomTestStringConvertible, Sendable {
+    let testDescription: String
+    /// `trust` of config.json.
+    var trust = ""
+    let exitCode: Int32
+    let printed: String
+  }
+
+  private static let testRoot = "48aa70550eab2cd71d51dced44e88f9143b6bc0e1a6f430c19ba9a7cf36654e6"
+
+  static let signedCases: [SignedCase] = [
+    .init(
+      testDescription: "mock_signed_data/renewalInfo",
+      trust: #""additional_roots_sha256":["\#(testRoot)"]"#, exitCode: 0,
+      printed: #"[true,"unknown","Sandbox","valid",null,"\#(testRoot)"]"#),
+    .init(
+      testDescription: "mock_signed_data/renewalInfo", exitCode: 3,
+      printed: #"[false,"unknown","Sandbox","invalid","untrusted_root",null]"#),
+    .init(
+      testDescription: "mock_signed_data/testNotification", exitCode: 3,
+      printed: #"[false,"notification","Sandbox","invalid","untrusted_root",null]"#),
+    .init(
+      testDescription: "xcode/xcode-signed-transaction", exitCode: 3,
+      printed: #"[false,"transaction","Xcode","invalid","local_testing_environment",null]"#),
+    .init(
+      testDescription: "xcode/xcode-signed-app-transaction", exitCode: 3,
+      printed: #"[false,"app_transaction","Xcode","invalid","local_testing_environment",null]"#),
+    .init(
+      testDescription: "xcode/xcode-signed-renewal-info", exitCode: 3,
+      printed: #"[false,"renewal_info","Xcode","invalid","local_testing_environment",null]"#),
+  ]
+
+  @Test(.enabled(if: fixtures != nil, "no ../shared/fixtures here"), arguments: signedCases)
+  func signedObjectIsJudgedByWhoIsTrusted(_ given: SignedCase) throws {
+    let fixtures = try #require(Self.fixtures)
+    let sandbox = try Self.sandboxWithLedger()
+    try Self.configure(sandbox, #"{"trust":{\#(given.trust)}}"#)
+    let outcome = try sandbox.run(
+      """
+      ledgerctl verify \(fixtures)/storekit2/\(given.testDescription) --ledger shop --json > out
+      code=$?
+      jq -c '[.is_good, .kind, .environment, .signature.verdict, .signature.fault, .signature.root_sha256]' out
+      exit $code
+      """)
+    #expect(outcome.output == given.printed + "\n")
+    #expect(outcome.diagnostics == "")
+    #expect(outcome.exitCode == given.exitCode)
+  }
+
   // MARK: The App Store
 
   struct Answer: CustomTestStringConvertible, Sendable {

@@ -1,4 +1,4 @@
-// `verify`: the content of a receipt, and whether it is genuine.
+// `verify`: the content of a receipt or a signed object, and whether it is genuine.
 import AppStore
 import Base
 import Glibc
@@ -8,20 +8,23 @@ import Projections
 import Server
 
 let verifyCommand = Command(
-  "verify", summary: "Show the content of a receipt and whether it is genuine",
+  "verify", summary: "Show the content of a receipt or a signed object and whether it is genuine",
   details: [
-    "FILE is a receipt of either style, raw or in base64; `-` is standard input. Prints its content, and "
-      + "whether its signature is valid or why not. Nothing is recorded.",
-    "`--app-store` also asks the App Store: production first, then the sandbox if the reply says so.",
+    "FILE is a receipt of either style, raw or in base64, or a signed object (JWS) of StoreKit 2: a transaction, a "
+      + "renewal info, an app transaction, a notification, or a notification's whole request; `-` is standard "
+      + "input. Prints its content, and whether its signature is valid or why not. Nothing is recorded.",
+    "Of a signed object, header, certificates, dates and payload are printed, and the same for each object inside a "
+      + "notification. Certificates must have been valid at its signedDate, whatever the time is now.",
+    "`--app-store` also asks the App Store about a receipt: production first, then the sandbox if the reply says so.",
     "If a ledger is given, or the current directory is one, its config.json says whom to trust besides Apple, "
       + "where the App Store is, and what the shared secrets are. Without a ledger, Apple's own values apply and "
       + "no secret is sent.",
     "The exit code is 0 if the signature is good and the App Store, if asked, calls the receipt valid. If this "
-      + "program cannot judge the signature, the App Store's reply decides. In all other cases in which the "
-      + "receipt could be read, the exit code is 3.",
+      + "program cannot judge the signature, the App Store's reply decides. A notification is good only if every "
+      + "object inside it is. In all other cases in which FILE could be read, the exit code is 3.",
   ],
-  positionals: [Positional("FILE", help: "a receipt, or `-`")],
-  options: [Option("app-store", help: "ask the App Store"), .json],
+  positionals: [Positional("FILE", help: "a receipt or a signed object, or `-`")],
+  options: [Option("app-store", help: "ask the App Store about a receipt"), .json],
   examples: [
     Example("ledgerctl verify receipt.b64", "Check a receipt's signature"),
     Example(
@@ -33,8 +36,25 @@ let verifyCommand = Command(
   let configuration =
     try directory.map { try ConfigurationFile($0).read() } ?? Server.Configuration()
   let interruption = context.interruption
-  let input = try ReceiptInput(
-    path: invocation.positionals[0], stop: StopFlag { interruption.isRequested })
+  let stop = StopFlag { interruption.isRequested }
+  switch try GivenObject(path: invocation.positionals[0], stop: stop) {
+  case .receipt(let input):
+    return try verify(input, configuration, invocation, context)
+  case .signedObject(let object):
+    if invocation.has("app-store") {
+      throw UsageError("--app-store", "cannot be asked about a signed object")
+    }
+    let finding = try SignedObjectFinding(
+      object, configuration.trust.signedObjectVerifier(), nowMs: Timestamp.now())
+    try context.print(invocation, finding.record) { try finding.write(to: &$0) }
+    return finding.isGood ? .done : .partlyDone
+  }
+}
+
+private func verify(
+  _ input: ReceiptInput, _ configuration: Server.Configuration, _ invocation: Invocation,
+  _ context: Context
+) throws -> ExitCode {
   let verifier = try ReceiptVerifier(configuration: configuration.trust.verifierConfiguration)
   let verdict = verifier.verify(input.file, receipt: input.receipt)
   var finding: AppStoreFinding?

@@ -94,4 +94,47 @@ struct Base64Tests {
       #expect(decoded == bytes, "seed \(random.seed)")
     }
   }
+
+  // MARK: base64url
+
+  @Test(
+    "base64url has letters of its own and no padding",
+    arguments: [
+      ("", []), ("Zg", [0x66]), ("Zm8", [0x66, 0x6F]), ("Zm9v", [0x66, 0x6F, 0x6F]),
+      ("_-8", [0xFF, 0xEF]), ("-_-_", [0xFB, 0xFF, 0xBF]),
+    ] as [(String, [UInt8])])
+  func url(text: String, bytes: [UInt8]) throws {
+    #expect(try Base64.decode(Array(text.utf8), .url) == bytes)
+    #expect(Base64.encode(bytes, .url) == Array(text.utf8))
+    #expect(Base64.characterCount(byteCount: bytes.count, .url) == text.utf8.count)
+  }
+
+  @Test(
+    "a text that is not canonical base64url is refused by kind",
+    arguments: [
+      ("Z", Base64Error.truncated(characterCount: 1)), ("Zm9vZ", .truncated(characterCount: 5)),
+      ("Zg==", .misplacedPadding(offsetBytes: 2)), ("Zg=", .misplacedPadding(offsetBytes: 2)),
+      ("Zm9=", .misplacedPadding(offsetBytes: 3)), ("Zm+v", .invalidCharacter(offsetBytes: 2)),
+      ("Zm/v", .invalidCharacter(offsetBytes: 2)), ("Z ", .invalidCharacter(offsetBytes: 1)),
+      ("Zm9v\nZg", .invalidCharacter(offsetBytes: 4)), ("Zh", .unusedBitsSet(offsetBytes: 1)),
+      ("Zm9vZm9", .unusedBitsSet(offsetBytes: 6)),
+    ])
+  func urlRefused(text: String, error: Base64Error) {
+    #expect(throws: error) { try Base64.decode(Array(text.utf8), .url) }
+  }
+
+  @Test("whatever is encoded as base64url decodes to itself, in memory of the exact size")
+  func urlRoundTrip() throws {
+    var random = SeededRandom()
+    for byteCount in 0..<50 {
+      let bytes = random.bytes(count: byteCount)
+      let text = Base64.encode(bytes, .url)
+      #expect(text.count == Base64.characterCount(byteCount: byteCount, .url))
+      let decoded = try withUnsafeTemporaryAllocation(of: UInt8.self, capacity: byteCount) { room in
+        let count = try text.withUnsafeBytes { try Base64.decode($0, .url, into: room) }
+        return Array(room.prefix(count))
+      }
+      #expect(decoded == bytes, "seed \(random.seed)")
+    }
+  }
 }
