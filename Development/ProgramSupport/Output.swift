@@ -71,7 +71,8 @@ package struct Output: ~Copyable {
     if let partialName { unlink(partialName) }
   }
 
-  private mutating func flush() throws(OutputError) {
+  /// Writes what is buffered.
+  package mutating func flush() throws(OutputError) {
     var place = 0
     while place < buffer.count {
       let count = buffer.withUnsafeBytes {

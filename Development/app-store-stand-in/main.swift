@@ -1,10 +1,18 @@
 // A stand-in for the App Store, and a signer of receipts that it knows. Never part of what is shipped.
+import AppStoreAuthority
 import Glibc
 import ProgramSupport
+
+/// The names of faults, in lines of the help's width.
+let faults = ObjectFault.allCases.map(\.rawValue).reduce(into: "") { text, name in
+  let line = text.split(separator: "\n").last?.count ?? 0
+  text += text.isEmpty ? name : line + name.count > 94 ? ",\n" + name : ", " + name
+}
 
 let help = """
   Usage: app-store-stand-in --authority DIR [options]
          app-store-stand-in sign-receipts --authority DIR --customers N --seed S [options]
+         app-store-stand-in sign-objects --authority DIR [-o FILE]
 
   Answers verifyReceipt over HTTP on 127.0.0.1 for receipts of a test authority, whose keys lie in
   DIR and are made where there are none. Prints one line of JSON (where it listens, which root to
@@ -39,6 +47,15 @@ let help = """
                            and metadata that holds prices and "upload":"000000000000"
     -o FILE                default standard output
 
+  sign-objects reads one JSON object a line from standard input and writes one signed object (JWS) a
+  line, under the chain of DIR/signed-root.pem, signed-intermediate.pem and signed-leaf.pem:
+
+    {"payload":VALUE}      the value's bytes are signed exactly as they stand
+    {"payload_text":TEXT}  the same for text that is no JSON
+    "fault":NAME           beside it: what is to be wrong with the object
+
+  Faults: \(faults)
+
   Exit codes: 0 done, 1 failed, 2 wrong usage.
 
   """
@@ -48,6 +65,7 @@ func run() throws {
   let isHelpWanted = ["--help", "-h"].contains(arguments.last)
   switch arguments.first {
   case _ where isHelpWanted: try StandardOutput.write(help)
+  case "sign-objects": try SignObjects.run(Array(arguments.dropFirst()))
   case "sign-receipts": try SignReceipts.run(Array(arguments.dropFirst()))
   default: try Serve.run(arguments)
   }

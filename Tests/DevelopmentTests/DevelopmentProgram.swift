@@ -9,15 +9,20 @@ struct Outcome {
   let output: String
   let diagnostics: String
 
-  /// Runs a program of the package to its end; standard input is empty.
-  init(of program: String, _ arguments: [String], in directory: String) throws {
+  /// Runs a program of the package to its end; `input` is its standard input, shorter than a pipe holds.
+  init(
+    of program: String, _ arguments: [String], in directory: String, input: String = ""
+  ) throws {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: BuiltProducts.path + "/" + program)
     process.arguments = arguments
     process.currentDirectoryURL = URL(fileURLWithPath: directory)
     process.environment = [:]
     let (output, diagnostics) = (Pipe(), Pipe())
-    process.standardInput = FileHandle.nullDevice
+    let given = Pipe()
+    try given.fileHandleForWriting.write(contentsOf: Data(input.utf8))
+    try given.fileHandleForWriting.close()
+    process.standardInput = given
     process.standardOutput = output
     process.standardError = diagnostics
     try process.run()

@@ -80,7 +80,7 @@ package enum AuthorityDirectory {
     for (name, certificate) in certificates {
       try write(certificatePEM(certificate.der), "\(directory)/\(name)")
     }
-    let signed = try SignedObjectAuthority()
+    let signed = try SignedObjectAuthority(.realSize)
     for (name, link) in zip(signedObjectFiles, [signed.root, signed.intermediate, signed.leaf]) {
       try write(try link.key.pem(), "\(directory)/\(name).key")
       try write(certificatePEM(link.der), "\(directory)/\(name).pem")

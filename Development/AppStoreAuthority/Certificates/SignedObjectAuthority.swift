@@ -99,7 +99,7 @@ package struct SignedObjectForm: Sendable {
     0xBC, 0xE6, 0xFA, 0xAD, 0xA7, 0x17, 0x9E, 0x84, 0xF3, 0xB9, 0xCA, 0xC2, 0xFC, 0x63, 0x25, 0x51,
   ]
 
-  fileprivate func writtenHeader(_ certificates: [[UInt8]]) -> [UInt8] {
+  func writtenHeader(_ certificates: [[UInt8]]) -> [UInt8] {
     var writer = JSONWriter()
     writer.beginObject()
     if let algorithm {

@@ -1,0 +1,12 @@
+// Certificates for signed objects of the size of Apple's.
+
+extension SignedObjectAuthority.Plan {
+  /// Certificates of about 1.0, 0.8 and 0.6 KB, so that objects are as large as real ones.
+  package static var realSize: Self {
+    var plan = Self()
+    plan.root.commentBytes = 183
+    plan.intermediate.commentBytes = 341
+    plan.leaf.commentBytes = 560
+    return plan
+  }
+}
