@@ -9,6 +9,7 @@ import subprocess
 import time
 
 BUNDLE_ID = "com.example.game"
+TRANSACTIONS_PATH = "/client/app_store/transactions"
 START_LIMIT_SECONDS = 120
 
 
@@ -36,7 +37,8 @@ class Ledger:
         self.program = programs / "ledgerctl"
         self.directory = pathlib.Path(directory)
         self.run("init", str(directory), "--origin", "example.com/load", elsewhere=True)
-        trust = {"additional_roots_sha256": [stand_in_facts["root_sha256"]]}
+        roots = [stand_in_facts["root_sha256"], stand_in_facts["signed_root_sha256"]]
+        trust = {"additional_roots_sha256": roots}
         trust["transaction_intermediates"] = stand_in_facts["transaction_intermediates"]
         app_store = {name: stand_in_facts[name] for name in ("production_url", "sandbox_url")}
         config = {"app_store": app_store, "trust": trust, "verification": verification or {}}
@@ -158,10 +160,20 @@ def sign_bodies(programs, authority, path, count, seed=1, style="unified"):
     )
 
 
-def load(programs, server, ledger, bodies, *options, **popen):
+def sign_transactions(programs, authority, path, count, transactions=1, seed=1):
+    """Upload requests, each with a list of signed transactions."""
+    subprocess.run(
+        [programs / "app-store-stand-in", "sign-transactions", "--authority", str(authority)]
+        + ["--customers", str(count), "--seed", str(seed), "--transactions", str(transactions)]
+        + ["-o", str(path)],
+        check=True,
+    )
+
+
+def load(programs, server, ledger, bodies, *options, path="", **popen):
     """Starts the load generator; it prints its report as JSON."""
     process = subprocess.Popen(
-        [programs / "upload-load", "--url", server.url, "--bodies", str(bodies)]
+        [programs / "upload-load", "--url", server.url + path, "--bodies", str(bodies)]
         + ["--token-file", str(ledger.token_path), "--unique", "--json", *options],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

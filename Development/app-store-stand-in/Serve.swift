@@ -32,8 +32,9 @@ enum Serve {
     for number in [SIGTERM, SIGINT] { sigaddset(&signals, number) }
     pthread_sigmask(SIG_BLOCK, &signals, nil)
     let authority = try AuthorityDirectory.open(directory)
+    let signedRoot = try AuthorityDirectory.loadSignedObjects(directory).root
     let server = try StandInServer(authority: authority, options: options)
-    try StandardOutput.write(announcement(of: server, authority) + "\n")
+    try StandardOutput.write(announcement(of: server, authority, signedRoot) + "\n")
     if arguments.has("--until-stdin-ends") {
       var byte: UInt8 = 0
       // A signal is blocked here: whoever holds the other end ends it.
@@ -47,7 +48,7 @@ enum Serve {
 
   /// One JSON object: where it listens, and what a ledger must trust.
   private static func announcement(
-    of server: StandInServer, _ authority: TestAuthority
+    of server: StandInServer, _ authority: TestAuthority, _ signedRoot: IssuedCertificate
   ) -> String {
     var json = JSONWriter()
     json.beginObject()
@@ -55,6 +56,7 @@ enum Serve {
     json.field("sandbox_url", server.sandboxURL)
     json.field("control_url", server.controlURL)
     json.field("root_sha256", authority.root.fingerprint.hex)
+    json.field("signed_root_sha256", signedRoot.fingerprint.hex)
     json.key("transaction_intermediates")
     json.beginArray()
     for der in [authority.iTunesStore.der, authority.intermediate.der] {

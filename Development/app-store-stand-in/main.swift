@@ -12,6 +12,8 @@ let faults = ObjectFault.allCases.map(\.rawValue).reduce(into: "") { text, name 
 let help = """
   Usage: app-store-stand-in --authority DIR [options]
          app-store-stand-in sign-receipts --authority DIR --customers N --seed S [options]
+         app-store-stand-in sign-transactions --authority DIR --customers N --seed S [options]
+         app-store-stand-in sign-notifications --authority DIR --customers N --seed S [options]
          app-store-stand-in sign-objects --authority DIR [-o FILE]
 
   Answers verifyReceipt over HTTP on 127.0.0.1 for receipts of a test authority, whose keys lie in
@@ -47,6 +49,21 @@ let help = """
                            and metadata that holds prices and "upload":"000000000000"
     -o FILE                default standard output
 
+  sign-transactions writes signed transactions of the same customers, one list a line. It takes
+  --customers, --seed, --environment, --bundle-id, --at and -o as above, and:
+
+    --transactions N       transactions of each customer: the first in the receipt; 1 (default) to 100
+    --format FORMAT        uploads (default): bodies of upload requests with country, user and
+                           metadata; import: lines of an import file; jws: one transaction a line
+    --fault NAME           one of the faults below, or wrong_app, or clock_skew (signed in an hour)
+
+  sign-notifications writes what the App Store notifies of about them, one notification a line. It
+  takes the same, without --transactions, and:
+
+    --type TYPE            only this type: \(SignNotifications.types[..<4].joined(separator: ", ")),
+                           \(SignNotifications.types[4...].joined(separator: ", "))
+    --format FORMAT        bodies (default): requests of the App Store; import; jws
+
   sign-objects reads one JSON object a line from standard input and writes one signed object (JWS) a
   line, under the chain of DIR/signed-root.pem, signed-intermediate.pem and signed-leaf.pem:
 
@@ -66,6 +83,8 @@ func run() throws {
   switch arguments.first {
   case _ where isHelpWanted: try StandardOutput.write(help)
   case "sign-objects": try SignObjects.run(Array(arguments.dropFirst()))
+  case "sign-transactions": try SignTransactions.run(Array(arguments.dropFirst()))
+  case "sign-notifications": try SignNotifications.run(Array(arguments.dropFirst()))
   case "sign-receipts": try SignReceipts.run(Array(arguments.dropFirst()))
   default: try Serve.run(arguments)
   }

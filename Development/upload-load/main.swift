@@ -11,8 +11,10 @@ let help = """
   cannot hide it. The closed loop (--in-flight) keeps so many under way, and latency counts from
   sending.
 
-    --url URL              http://127.0.0.1:8080/client/itunes_connect/receipts (the default path)
-    --bodies FILE          what `app-store-stand-in sign-receipts --format uploads` writes
+    --url URL              http://127.0.0.1:8080/client/itunes_connect/receipts (the default path), or
+                           http://127.0.0.1:8080/client/app_store/transactions
+    --bodies FILE          what `app-store-stand-in sign-receipts --format uploads` writes, or for
+                           the other path `app-store-stand-in sign-transactions`
     --token-file FILE      the token to send; default the variable UPLOAD_TOKEN
     --rate N               uploads a second, 1 to 100000
     --duration S           for so many seconds; default 10

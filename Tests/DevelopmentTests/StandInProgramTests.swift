@@ -57,6 +57,8 @@ struct StandInProgramTests {
       in: directory.path)
     let authority = try AuthorityDirectory.load(directory.path("authority"))
     #expect(running.announcement["root_sha256"] == .string(authority.root.fingerprint.hex))
+    let signed = try AuthorityDirectory.loadSignedObjects(directory.path("authority"))
+    #expect(running.announcement["signed_root_sha256"] == .string(signed.root.fingerprint.hex))
     #expect(
       running.announcement["transaction_intermediates"]?.arrayValue?.first
         == .string(Base64.text(authority.iTunesStore.der)))
@@ -132,6 +134,17 @@ struct StandInProgramTests {
       ),
       (["--loud"], "unknown argument '--loud'"),
       (["sign-receipts", "--seed", "1"], "--customers is missing"),
+      (["sign-transactions", "--seed", "1"], "--customers is missing"),
+      (["sign-notifications", "--customers", "1"], "--seed is missing"),
+      (["sign-objects"], "--authority is missing"),
+      (
+        ["sign-transactions", "--transactions", "101"],
+        "--transactions '101' is no integer from 1 to 100"
+      ),
+      (
+        ["sign-notifications", "--format", "uploads"],
+        "--format 'uploads' is none of bodies, import, jws"
+      ),
       (["sign-receipts", "--customers", "1"], "--seed is missing"),
       (
         ["sign-receipts", "--customers", "1", "--seed", "1", "--style", "odd"],

@@ -23,11 +23,11 @@ package struct CustomerReceipts: Sendable {
     Product(id: "plus.yearly", type: 3, cents: 5_999),
   ]
 
-  private let seed: UInt64
+  package let seed: UInt64
   private let bundleID: String
   private let environment: Environment
   /// When the receipts are made, in epoch milliseconds.
-  private let atMs: Int64
+  package let atMs: Int64
 
   package init(seed: UInt64, bundleID: String, environment: Environment, atMs: Int64) {
     self.seed = seed
@@ -108,14 +108,19 @@ package struct CustomerReceipts: Sendable {
   package static func storefront(
     customer: Int
   ) -> (country: String, currency: String, price: @Sendable (Product) -> String) {
-    let (country, currency, percent) = storefronts[customer % storefronts.count]
+    let (country, currency, _) = storefronts[customer % storefronts.count]
     return (
       country, currency,
       { product in
-        let cents = product.cents * percent / 100
+        let cents = Self.cents(product, customer: customer)
         let rest = cents % 100
         return "\(cents / 100).\(rest < 10 ? "0" : "")\(rest)"
       }
     )
+  }
+
+  /// What a unit of a product costs where a customer buys, in hundredths of the currency.
+  package static func cents(_ product: Product, customer: Int) -> Int {
+    product.cents * storefronts[customer % storefronts.count].2 / 100
   }
 }

@@ -1,0 +1,89 @@
+// What `sign-transactions` and `sign-notifications` are asked for, and what both do with a payload.
+import AppStoreAuthority
+import Base
+import Glibc
+import JSON
+import ProgramSupport
+
+/// What is wrong with what is signed.
+enum SigningFault {
+  case object(ObjectFault)
+  /// Names an app that nobody registered.
+  case wrongApp
+  /// Was signed an hour from now.
+  case clockSkew
+
+  static let others = ["wrong_app", "clock_skew"]
+
+  init(_ name: String) throws(UsageError) {
+    switch name {
+    case Self.others[0]: self = .wrongApp
+    case Self.others[1]: self = .clockSkew
+    default: self = .object(try SignObjects.fault(name))
+    }
+  }
+}
+
+struct SigningOptions {
+  let signer: ObjectSigner
+  let customers: CustomerReceipts
+  let customerCount: Int
+  let fault: SigningFault?
+  let outputPath: String?
+
+  static let valued: Set<String> = [
+    "--authority", "--customers", "--seed", "--environment", "--bundle-id", "--at", "--fault", "-o",
+  ]
+
+  init(_ arguments: Arguments) throws {
+    guard let count = try arguments.integer("--customers", 1...5_000_000) else {
+      throw UsageError(message: "--customers is missing")
+    }
+    guard let seed = try arguments.integer("--seed", 0...Int64.max) else {
+      throw UsageError(message: "--seed is missing")
+    }
+    let environment =
+      try arguments.choice("--environment", ["production", "sandbox", "mixed"]) ?? "production"
+    let atMs = try arguments.integer("--at", 1_400_000_000_000...2_000_000_000_000)
+    fault = if let name = arguments.text("--fault") { try SigningFault(name) } else { nil }
+    let directory = try arguments.required("--authority")
+    _ = try AuthorityDirectory.open(directory)
+    signer = ObjectSigner(authority: try AuthorityDirectory.loadSignedObjects(directory))
+    customers = CustomerReceipts(
+      seed: UInt64(seed), bundleID: arguments.text("--bundle-id") ?? "com.example.game",
+      environment: CustomerReceipts.Environment(rawValue: environment) ?? .production,
+      atMs: atMs ?? Int64(time(nil)) * 1000)
+    customerCount = Int(count)
+    outputPath = arguments.text("-o")
+  }
+
+  func output() throws -> Output {
+    if let outputPath { try Output(path: outputPath) } else { Output() }
+  }
+
+  /// Signs a transaction's payload with the fault that was asked for.
+  func sign(_ payload: TransactionPayload) throws -> [UInt8] {
+    var payload = payload
+    bend(bundleID: &payload.bundleID, signedMs: &payload.signedMs)
+    return try signer.sign(payload.json, objectFault)
+  }
+
+  /// Signs a notification's payload with the fault that was asked for.
+  func sign(_ payload: NotificationPayload) throws -> [UInt8] {
+    var payload = payload
+    bend(bundleID: &payload.bundleID, signedMs: &payload.signedMs)
+    return try signer.sign(payload.json, objectFault)
+  }
+
+  private var objectFault: ObjectFault? {
+    if case .object(let fault) = fault { fault } else { nil }
+  }
+
+  private func bend(bundleID: inout String, signedMs: inout Int64) {
+    switch fault {
+    case .wrongApp: bundleID = "com.example.stranger"
+    case .clockSkew: signedMs = max(signedMs, Int64(time(nil)) * 1000) + hourMs
+    case .object, nil: break
+    }
+  }
+}
