@@ -134,24 +134,26 @@ def append_sustained(bench):
     )
 
 
+def compressed_bytes(segments, command):
+    """What the events of segments take when another program compresses them."""
+    plain = subprocess.Popen(["gzip", "-dc", *segments], stdout=subprocess.PIPE)
+    packed = subprocess.Popen(command, stdin=plain.stdout, stdout=subprocess.PIPE)
+    plain.stdout.close()
+    count = subprocess.run(
+        ["wc", "-c"], stdin=packed.stdout, stdout=subprocess.PIPE, check=True
+    ).stdout
+    packed.stdout.close()
+    packed.wait()
+    plain.wait()
+    return int(count)
+
+
 def log_size(bench):
     ledger = bench.data.ledger(bench.size.uploads)
     events, byte_count = bench.data.sealed(ledger)
     segments = bench.data.segments(ledger)
 
-    def compressed(command):
-        plain = subprocess.Popen(["gzip", "-dc", *segments], stdout=subprocess.PIPE)
-        packed = subprocess.Popen(command, stdin=plain.stdout, stdout=subprocess.PIPE)
-        plain.stdout.close()
-        count = subprocess.run(
-            ["wc", "-c"], stdin=packed.stdout, stdout=subprocess.PIPE, check=True
-        ).stdout
-        packed.stdout.close()
-        packed.wait()
-        plain.wait()
-        return int(count)
-
-    gzip_bytes = compressed(["gzip", "-9"])
+    gzip_bytes = compressed_bytes(segments, ["gzip", "-9"])
     bench.table.row(
         f"log of {events:,} events, against gzip -9 of the same events",
         f"{byte_count / gzip_bytes:.3f} × ({byte_count / 1e6:,.1f} : {gzip_bytes / 1e6:,.1f} MB)",
@@ -160,7 +162,7 @@ def log_size(bench):
     if not shutil.which("zstd"):
         bench.table.row("the same, against zstd -3", "not measured: there is no zstd here")
         return
-    zstd_bytes = compressed(["zstd", "-3", "-c", "-q"])
+    zstd_bytes = compressed_bytes(segments, ["zstd", "-3", "-c", "-q"])
     bench.table.row(
         "the same, against zstd -3", f"{byte_count / zstd_bytes:.3f} × ({zstd_bytes / 1e6:,.1f} MB)"
     )

@@ -1,8 +1,10 @@
 # Ledgers of invented histories, made once a run and shared by the parts.
 import gzip
+import hashlib
 import json
 import pathlib
 import shutil
+import ssl
 import subprocess
 
 from .runs import MeasurementError, output
@@ -27,6 +29,15 @@ def run_pipeline(stages, errors):
         for process in processes:
             process.kill()
         raise
+
+
+def trust_signed(ledger, authority):
+    """Lets a ledger trust an authority's root for signed objects."""
+    pem = (authority / "signed-root.pem").read_text(encoding="ascii")
+    root = hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem)).hexdigest()
+    path = ledger / "config.json"
+    path.touch(mode=0o600)
+    path.write_text(json.dumps({"trust": {"additional_roots_sha256": [root]}}), encoding="ascii")
 
 
 class Data:
@@ -56,19 +67,28 @@ class Data:
     def command(self, ledger, *arguments):
         return [self.ledgerctl, *arguments, "--ledger", ledger]
 
-    def ledger(self, uploads, seed=1):
-        """A ledger of so many uploads with their results: two events each, receipts of real size."""
+    def ledger(self, uploads, seed=1, signed_percent=None):
+        """A ledger of so many uploads with their results: two events each, receipts of real size. With a percentage
+        so many of its events hold signed objects, of which each is one event."""
 
         def make(path):
-            self.say(f"  (making a ledger of {2 * uploads:,} events)")
+            self.say(f"  (making a ledger of {uploads:,} uploads)")
             output([self.ledgerctl, "init", path, "--origin", "bench.example"])
-            self.import_lines(path, uploads, seed)
+            options = []
+            if signed_percent:
+                authority = path.with_suffix(".authority")
+                options = ["--signed-percent", str(signed_percent), "--authority", str(authority)]
+                # It makes the authority that the ledger must trust.
+                output([self.generate, "--uploads", "1", "--seed", str(seed), *options])
+                trust_signed(path, authority)
+            self.import_lines(path, uploads, seed, options=options)
 
-        return self.once(f"ledger-{uploads}-{seed}", make)
+        kind = f"-signed-{signed_percent}" if signed_percent else ""
+        return self.once(f"ledger-{uploads}-{seed}{kind}", make)
 
-    def import_lines(self, ledger, uploads, seed, first=None, after=None):
+    def import_lines(self, ledger, uploads, seed, first=None, after=None, options=()):
         """Imports a history, or only its first lines, or those after so many."""
-        stages = [[self.generate, "--uploads", str(uploads), "--seed", str(seed)]]
+        stages = [[self.generate, "--uploads", str(uploads), "--seed", str(seed), *options]]
         if first is not None:
             stages.append(["head", "-n", str(first)])
         if after is not None:

@@ -11,6 +11,9 @@ struct Options: Sendable {
   var outputPath: String?
   var pricesPath: String?
   var ratesPath: String?
+  /// Of the events.
+  var signedPercent: Int?
+  var authorityPath: String?
   var isSmall = false
   var wantsHelp = false
 
@@ -18,7 +21,8 @@ struct Options: Sendable {
     Usage: generate-history --uploads N --seed S [options]
 
     Writes a history of invented App Store uploads as an import file: one JSON object a line.
-    The same options give the same bytes on every machine.
+    The same options give the same bytes on every machine, but for signed transactions: their
+    signatures differ each time.
 
       --uploads N     how many uploads, 1 to 5000000
       --seed S        which history, 0 to 18446744073709551615
@@ -27,6 +31,10 @@ struct Options: Sendable {
       -o FILE         where the history goes; default standard output
       --prices FILE   write a price list (CSV) that fits the history
       --rates FILE    write daily exchange rates (CSV) that cover it
+      --signed-percent P
+                      uploads and notifications with signed transactions in place of some
+                      receipts: about P of a hundred events, 1 to 100
+      --authority DIR whose chain signs them: as of app-store-stand-in
       --small         short histories, small certificates, no latest_receipt: lines
                       of about 5 KB
       --help          show this text
@@ -50,7 +58,8 @@ struct Options: Sendable {
         wantsHelp = true
         return
       case "--small": isSmall = true
-      case "--uploads", "--seed", "--from", "--to", "-o", "--prices", "--rates":
+      case "--uploads", "--seed", "--from", "--to", "-o", "--prices", "--rates",
+        "--signed-percent", "--authority":
         guard index < arguments.count, !arguments[index].isEmpty else {
           throw UsageError(message: "\(name) needs a value")
         }
@@ -81,6 +90,12 @@ struct Options: Sendable {
     case "--from": from = value
     case "--to": to = value
     case "-o": outputPath = value
+    case "--signed-percent":
+      guard let percent = Self.decimal(value), (1...100).contains(percent) else {
+        throw UsageError(message: "--signed-percent '\(value)' is no integer from 1 to 100")
+      }
+      signedPercent = Int(percent)
+    case "--authority": authorityPath = value
     case "--prices": pricesPath = value
     default: ratesPath = value
     }
@@ -98,6 +113,9 @@ struct Options: Sendable {
     }
     guard simulation.toMs - simulation.fromMs <= 3660 * dayMs else {
       throw UsageError(message: "--from \(from) and --to \(to) lie more than ten years apart")
+    }
+    guard (signedPercent == nil) == (authorityPath == nil) else {
+      throw UsageError(message: "--signed-percent and --authority go together")
     }
     let paths = [outputPath, pricesPath, ratesPath].compactMap(\.self)
     guard Set(paths).count == paths.count else {

@@ -7,12 +7,14 @@ struct LineWriter {
   let simulation: Simulation
   private let modernCertificates: CertificateSet
   private let olderCertificates: CertificateSet
+  private let signed: SignedLines?
 
   /// Receipts are signed with SHA-256 since then: 2023-08-14.
   private static let sha256SinceMs: Int64 = 1_691_971_200_000
 
-  init(simulation: Simulation) {
+  init(simulation: Simulation, signed: SignedLines?) {
     self.simulation = simulation
+    self.signed = signed
     let fillerBytes = simulation.isSmall ? [0, 0, 0] : [600, 370, 330]
     let keyBytes = simulation.isSmall ? 64 : 256
     modernCertificates = CertificateSet(
@@ -28,8 +30,19 @@ struct LineWriter {
   }
 
   /// Writes upload `ordinal` of `customer` as one JSON object.
-  func write(_ customer: Customer, ordinal: Int, to json: inout JSONWriter) {
+  func write(
+    _ customer: Customer, ordinal: Int, to json: inout JSONWriter
+  ) throws(AuthorityError) {
     let upload = customer.uploads[ordinal]
+    if let signed {
+      // A stream of its own: the other uploads stay as they are without signed ones.
+      var random = RandomSource(
+        seed: simulation.seed, 41, UInt64(customer.index), UInt64(ordinal))
+      if let purchases = signed.purchases(customer, upload, random: &random) {
+        return try write(
+          purchases, of: customer, upload, signed.signer, random: &random, to: &json)
+      }
+    }
     var random = RandomSource(
       seed: simulation.seed, 40, UInt64(customer.index), UInt64(ordinal))
     let verification = verification(random: &random)
@@ -46,6 +59,36 @@ struct LineWriter {
     writeVerification(
       verification, customer, upload, requestMs: requestMs, saysWhen: random.chance(700),
       random: &random, to: &json)
+    json.endObject()
+  }
+
+  // MARK: Signed objects
+
+  private func write(
+    _ purchases: [Purchase], of customer: Customer, _ upload: PlannedUpload,
+    _ signer: ObjectSigner, random: inout RandomSource, to json: inout JSONWriter
+  ) throws(AuthorityError) {
+    let facts = SignedFacts(
+      simulation: simulation, customer: customer,
+      signedMs: upload.atMs - Int64(random.within(100...1_400)))
+    json.beginObject()
+    json.field("marketplace", "itunes")
+    if upload.prompt != nil, random.chance(400) {
+      let notification = try facts.notification(of: purchases[0], signer, random: &random)
+      json.member("notification", text: try signer.sign(notification.json))
+    } else {
+      json.key("signed_transactions")
+      json.beginArray()
+      for purchase in purchases {
+        let object = try signer.sign(facts.transaction(purchase).json)
+        object.withUnsafeBytes { json.string($0) }
+      }
+      json.endArray()
+      writeRequest(customer, upload, random: &random, to: &json)
+      Metadata(simulation: simulation, customer: customer, upload: upload)
+        .write(random: &random, to: &json)
+    }
+    writeInstant(upload.atMs, random: &random, to: &json)
     json.endObject()
   }
 

@@ -1,18 +1,28 @@
 // Writes a realistic history of uploads, for the demo, for tests and for measurements.
+import AppStoreAuthority
 import Glibc
 import JSON
 import ProgramSupport
 
-func writeHistory(_ simulation: Simulation, _ options: Options, to output: inout Output)
-  throws(OutputError)
-{
+func signedLines(_ options: Options) throws(AuthorityError) -> SignedLines? {
+  guard let percent = options.signedPercent, let directory = options.authorityPath else {
+    return nil
+  }
+  _ = try AuthorityDirectory.open(directory)
+  let authority = try AuthorityDirectory.loadSignedObjects(directory)
+  return SignedLines(signer: ObjectSigner(authority: authority), percent: percent)
+}
+
+func writeHistory(
+  _ simulation: Simulation, _ options: Options, to output: inout Output
+) throws {
   let schedule = Schedule(simulation, uploadCount: options.uploadCount)
-  let lines = LineWriter(simulation: simulation)
+  let lines = LineWriter(simulation: simulation, signed: try signedLines(options))
   var json = JSONWriter()
   json.reserve(1 << 16)
   for upload in schedule.uploads {
     json.removeAll()
-    lines.write(
+    try lines.write(
       simulation.customer(Int(upload.customer)), ordinal: Int(upload.ordinal), to: &json)
     try output.write(line: json.bytes)
   }

@@ -1,4 +1,5 @@
 // `sign-objects`: payloads of others signed as they stand, and the faults that it gives them.
+import AppStore
 import AppStoreAuthority
 import Base
 import JSON
@@ -87,6 +88,46 @@ struct SignObjectsTests {
     case .orderR: #expect(signature.map { Array($0.prefix(32)) } == SignedObjectForm.order)
     case .orderS: #expect(signature.map { Array($0.suffix(32)) } == SignedObjectForm.order)
     default: #expect(isOtherHeader && signature?.count == 64)
+    }
+  }
+
+  /// What the verifier that ships says of each fault.
+  static let verdicts: [ObjectFault: SignedObjectFault] = [
+    .twoParts: .notThreeParts, .fourParts: .notThreeParts, .padded: .notBase64URL,
+    .notCanonical: .notBase64URL, .headerNotJSON: .headerNotJSON,
+    .missingAlgorithm: .wrongAlgorithm, .algorithmNone: .wrongAlgorithm,
+    .algorithmHS256: .wrongAlgorithm, .algorithmRS256: .wrongAlgorithm,
+    .algorithmES384: .wrongAlgorithm, .missingCertificates: .missingCertificates,
+    .noCertificates: .unexpectedCertificates, .twoCertificates: .unexpectedCertificates,
+    .fourCertificates: .unexpectedCertificates, .swappedCertificates: .brokenChain,
+    .malformedCertificate: .malformedCertificate, .wrongSignature: .wrongSignature,
+    .shortSignature: .malformedSignature, .derSignature: .malformedSignature,
+    .zeroR: .malformedSignature, .zeroS: .malformedSignature, .orderR: .malformedSignature,
+    .orderS: .malformedSignature, .selfMadeRoot: .untrustedRoot, .foreignLeaf: .brokenChain,
+    .missingPurpose: .wrongPurpose, .missingIntermediatePurpose: .wrongPurpose,
+    .noAuthority: .brokenChain, .leafOnP384: .wrongKey, .intermediateOnP521: .wrongKey,
+    .expiredLeaf: .certificateExpired, .notYetValidLeaf: .certificateNotYetValid,
+    .expiredIntermediate: .certificateExpired, .localTesting: .unexpectedCertificates,
+  ]
+
+  @Test("the verifier that ships takes what has no fault, and names the others")
+  func verdicts() throws {
+    let authority = try AuthorityDirectory.loadSignedObjects(directory.path("authority"))
+    let signer = ObjectSigner(authority: authority)
+    let verifier = SignedObjectVerifier(
+      pinnedRoots: [authority.root.fingerprint], localTestingSigners: [])
+    let nowMs: Int64 = 1_795_000_000_000
+    let payload = Array(
+      #"{"bundleId":"com.example.game","environment":"Production","signedDate":\#(nowMs)}"#.utf8)
+    func verdict(_ fault: ObjectFault?) throws -> SignedObjectVerdict {
+      do {
+        return verifier.verify(try SignedObject(signer.sign(payload, fault)), nowMs: nowMs)
+      } catch let fault as SignedObjectFault { return .invalid(fault) }
+    }
+    #expect(try verdict(nil) == .valid(root: authority.root.fingerprint))
+    for fault in ObjectFault.allCases {
+      let expected = try #require(Self.verdicts[fault])
+      #expect(try verdict(fault) == .invalid(expected), "\(fault)")
     }
   }
 
