@@ -13,7 +13,13 @@ from fractions import Fraction
 import dates
 from currencies import COUNTRIES, MINOR_DIGITS
 from money import Price, PriceProblem, Rate, micros_from_text, read_currency
+from signed import NotSigned, SignedEvent, Statement, decoded, trust_of
 from values import Number, NotJSON, date_ms, identifier, members, parse
+
+ENVIRONMENTS = ("Production", "Sandbox")
+MOST_TRANSACTIONS = 100
+# signedDate: how far it may lie in the future.
+AHEAD_MS = 60_000
 
 
 class BadLine(Exception):
@@ -76,9 +82,10 @@ class Importer:
         self.now_ms = now_ms
         self.refused = []
         self._seen = set()
+        self._notifications = set()
 
-    def verifications(self, data, name=""):
-        """The verifications that the file's lines record, in order."""
+    def events(self, data, name=""):
+        """The verifications and signed transactions that the file's lines record, in order."""
         if data[:2] == b"\x1f\x8b":
             data = gzip.decompress(data)
         lines = data.split(b"\n")
@@ -89,13 +96,13 @@ class Importer:
             if digest in self._seen:
                 continue
             try:
-                verification = self._line(line)
-            except (BadLine, NotJSON) as error:
+                event = self._line(line)
+            except (BadLine, NotJSON, NotSigned) as error:
                 self.refused.append(f"{name}:{number}: {error}")
                 continue
             self._seen.add(digest)
-            if verification is not None:
-                yield verification
+            if event is not None:
+                yield event
 
     def _line(self, line):
         document = parse(line)
@@ -103,7 +110,13 @@ class Importer:
             raise BadLine("not an object")
         if document.get("marketplace", "itunes") != "itunes":
             raise BadLine("marketplace is not itunes")
-        _check_receipt(document.get("receipt"))
+        forms = ("receipt", "signed_transactions", "notification")
+        if sum(name in document for name in forms) != 1:
+            raise BadLine("not exactly one of receipt, signed_transactions, notification")
+        if "notification" in document:
+            return self._notification(document)
+        if "receipt" in document:
+            _check_receipt(document["receipt"])
         country_code = _country(document.get("country_code"))
         user_identifier = _text(document, "user_identifier") or _text(document, "user_identifer")
         _text(document, "identifier_for_vendor")
@@ -112,6 +125,15 @@ class Importer:
         if metadata is not None and not isinstance(metadata, dict):
             raise BadLine("metadata is no object")
         occurred_at_ms = _time(document.get("occurred_at"))
+        if "signed_transactions" in document:
+            statements = self._statements(document)
+            if occurred_at_ms is None:
+                occurred_at_ms = max(statement.signed_ms for statement in statements)
+            position = self.positions.take()
+            upload = Upload(
+                position, occurred_at_ms, country_code, user_identifier, metadata or {}
+            )
+            return SignedEvent(position, occurred_at_ms, upload, statements)
         recorded = document.get("verification")
         if recorded is None:
             # Checked locally only: it has no reply of the App Store, so nothing to report.
@@ -140,6 +162,56 @@ class Importer:
             recorded["endpoint"],
             reply,
         )
+
+    def _statements(self, document):
+        """The signed transactions of a line, every one of them good."""
+        texts = document["signed_transactions"]
+        if not isinstance(texts, list) or not 1 <= len(texts) <= MOST_TRANSACTIONS:
+            raise BadLine("not 1 to 100 signed transactions")
+        statements = tuple(self._statement(text) for text in texts)
+        if document.get("app_transaction") is not None:
+            self._check_dated(decoded(document["app_transaction"])[1])
+        # The cases' apps have one bundle each.
+        if len({statement.bundle_id for statement in statements}) > 1:
+            raise BadLine("bundles of several app families")
+        return statements
+
+    def _statement(self, text):
+        _, payload, root_sha256 = decoded(text)
+        self._check_dated(payload)
+        if not identifier(payload.get("bundleId")):
+            raise BadLine("no bundleId")
+        if payload.get("environment") not in ENVIRONMENTS:
+            raise BadLine("another environment")
+        return Statement(payload, trust_of(root_sha256))
+
+    def _check_dated(self, payload):
+        signed_ms = date_ms(payload.get("signedDate"))
+        if signed_ms is None or signed_ms > self.now_ms + AHEAD_MS:
+            raise BadLine("no signedDate, or one in the future")
+        return signed_ms
+
+    def _notification(self, document):
+        occurred_at_ms = _time(document.get("occurred_at"))
+        _, payload, _ = decoded(document["notification"])
+        signed_ms = self._check_dated(payload)
+        name = payload.get("notificationUUID")
+        if not isinstance(name, str):
+            raise BadLine("no notificationUUID")
+        parts = members(payload.get("data")) or members(payload.get("summary"))
+        if not identifier(parts.get("bundleId")) or parts.get("environment") not in ENVIRONMENTS:
+            raise BadLine("no bundleId, or another environment")
+        statements = ()
+        if parts.get("signedTransactionInfo") is not None:
+            statements = (self._statement(parts["signedTransactionInfo"]),)
+        if parts.get("signedRenewalInfo") is not None:
+            self._check_dated(decoded(parts["signedRenewalInfo"])[1])
+        if name in self._notifications:
+            return None
+        self._notifications.add(name)
+        if occurred_at_ms is None:
+            occurred_at_ms = signed_ms
+        return SignedEvent(self.positions.take(), occurred_at_ms, None, statements)
 
 
 def _check_receipt(receipt):

@@ -1,20 +1,22 @@
-# Prices at report position and the lines of the journal (revenue rules, R7.4–6, R8, R10).
+# Prices at report position and the lines of the journal (revenue rules, R7.4–6, R8, R10, R12).
 import bisect
 from dataclasses import dataclass, replace
 
 from dates import DAY_MS, period_name
-from money import Price, RateTable, converted, in_64_bits
+from money import Price, RateTable, converted, in_64_bits, minor_unit, part_of
+from refunds import RETURN, REVERSAL
 from sales import Sale, about_sale, deduplicated
 
-SALE, RETURN, REVERSAL = "Sale", "Return", "Reversal"
+SALE = "Sale"
 LINE_RANK = {SALE: 0, RETURN: 1, REVERSAL: 2}
 
 
 @dataclass(frozen=True)
 class Priced:
-    """A sale's price as a report shows it: its basis, and the event it came from."""
+    """A sale's price as a report shows it: a unit's, the whole quantity's, its basis, and its event."""
 
     price: Price | None
+    amount_micros: int | None
     basis: str
     position: int | None
 
@@ -60,29 +62,34 @@ class Book:
             self._listed.setdefault((entry.product_id, entry.country_code), []).append(entry)
         self._chains = {}
         for sale in self.sales:
-            if sale.kind == "regular" and sale.price and sale.original_transaction_id:
+            own = _own_price(sale)
+            # R12: a signed 0 is a price that is not carried forward.
+            if sale.kind == "regular" and own and own.price.micros and sale.original_transaction_id:
                 self._chains.setdefault(_chain(sale), []).append(sale)
         for chain in self._chains.values():
             chain.sort(key=_chain_order)
         self.priced = {sale: self._priced(sale) for sale in self.sales}
 
     def _priced(self, sale):
-        """R7: the first of the six bases that gives a price."""
-        if sale.kind in ("family_shared", "trial"):
-            return Priced(None, "", None)
-        if sale.price is not None:
-            return Priced(sale.price, sale.price_basis, sale.price_position)
+        """R12's basis, else the first of R7's six that gives a price."""
+        if not sale.is_paid:
+            return Priced(None, 0, "", None)
+        own = _own_price(sale)
+        if own is not None:
+            return own
         if sale.kind == "regular":
             earlier = self._carried_from(sale)
             if earlier is not None:
-                return Priced(earlier.price, "carried_forward", earlier.price_position)
+                carried = _own_price(earlier)
+                if carried.price.fits(sale.quantity):
+                    return _by_unit(sale, carried.price, "carried_forward", carried.position)
             entry = self._list_entry(sale)
-            if entry is not None:
-                return Priced(entry.price, "price_list", entry.order[0])
-        return Priced(None, "none", None)
+            if entry is not None and entry.price.fits(sale.quantity):
+                return _by_unit(sale, entry.price, "price_list", entry.order[0])
+        return Priced(None, None, "none", None)
 
     def _carried_from(self, sale):
-        """R7, 4: the latest earlier sale of the chain with a price by 1–3."""
+        """R7, 4: the latest earlier sale of the chain with a price by 1–3, or a signed one."""
         if sale.key.kind != "line item":
             return None
         chain = self._chains.get(_chain(sale), [])
@@ -91,7 +98,8 @@ class Book:
 
     def _list_entry(self, sale):
         """R7, 5: the country's own entries in effect, else those without a country."""
-        countries = [sale.country_code, None] if sale.country_code else [None]
+        country_code, _ = sale.country
+        countries = [country_code, None] if country_code else [None]
         for country_code in countries:
             entries = self._listed.get((sale.product_id, country_code), [])
             in_effect = [e for e in entries if e.effective_from_ms <= sale.date_ms]
@@ -131,33 +139,48 @@ class Book:
 
     def _lines(self, sale):
         priced = self.priced[sale]
-        if priced.price is not None:
-            unit, currency = priced.price.micros, priced.price.currency
-            amount = in_64_bits(unit * sale.quantity)
-        else:
-            unit, currency = None, ""
-            # R8: a trial's and a family share's amount is 0; an unpriced sale has none.
-            amount = None if priced.basis == "none" else 0
+        currency = priced.price.currency if priced.price else ""
 
-        def line(name, date_ms, sign, reason, position):
+        def line(name, date_ms, quantity, amount, reason, position):
             return Line(
                 date_ms,
                 name,
                 sale,
-                sign * sale.quantity,
-                unit,
-                None if amount is None else sign * amount,
+                quantity,
+                priced.price.micros if priced.price else None,
+                amount,
                 currency,
                 priced.basis,
                 reason,
                 position,
             )
 
-        yield line(SALE, sale.date_ms, 1, "", sale.first_position)
-        for date_ms, reason, position in sale.returns:
-            yield line(RETURN, date_ms, -1, reason, position)
-        for date_ms, position in sale.reversals:
-            yield line(REVERSAL, date_ms, 1, "", position)
+        # R8: a trial's and a family share's amount is 0; an unpriced sale has none.
+        amount = priced.amount_micros
+        yield line(SALE, sale.date_ms, sale.quantity, amount, "", sale.first_position)
+        units, total = 0, 0
+        for refund in sale.refunds.lines:
+            # R12: what makes up the difference between before and after, either way round.
+            units_before, total_before = units, total
+            units = refund.units_after(units_before, sale.quantity)
+            if amount is not None:
+                total = min(amount, _refunded(priced, refund))
+            yield line(
+                refund.name,
+                refund.date_ms,
+                units_before - units,
+                None if amount is None else total_before - total,
+                refund.reason,
+                refund.position,
+            )
+
+    def _excess(self, sale):
+        """R12, Advanced Commerce: the first line after which more is refunded than was paid."""
+        priced = self.priced[sale]
+        for refund in sale.refunds.lines:
+            if _refunded(priced, refund) > priced.amount_micros:
+                yield about_sale("refund_exceeds_amount", sale, refund.position)
+                return
 
     def findings(self, shows, reporting_currency=None, holds=None, decides=None, max_age=None):
         """R9: the fold's exceptions and those that only a report knows.
@@ -174,6 +197,8 @@ class Book:
             if self.priced[sale].basis == "none":
                 reason = sale.price_problem or "no_price"
                 found.append(about_sale("unpriced", sale, sale.first_position, reason))
+            elif sale.is_paid:
+                found.extend(self._excess(sale))
         # Each is told once, with the first position, whatever days a report asks for.
         found = [
             finding
@@ -195,6 +220,31 @@ class Book:
             for finding in deduplicated(found)
             if finding.name == "malformed_event" or shows(finding.environment)
         ]
+
+
+def _own_price(sale):
+    """R12, or R7, 1–3: the sale's own price; None where it has none."""
+    if sale.signed_price is not None:
+        total = sale.signed_price
+        unit = Price(part_of(total.micros, 1, sale.quantity), total.currency)
+        return Priced(unit, total.micros, "signed_transaction", sale.signed_position)
+    if sale.client_price is not None:
+        return _by_unit(sale, sale.client_price, sale.client_basis, sale.client_position)
+    return None
+
+
+def _by_unit(sale, price, basis, position):
+    return Priced(price, price.of(sale.quantity).micros, basis, position)
+
+
+def _refunded(priced, refund):
+    """R12: the refunded total once the line stands, before it is capped."""
+    share = refund.share.part
+    if share in (0, 1):
+        return priced.amount_micros * int(share) + refund.advanced_micros
+    smallest = minor_unit(priced.price.currency) if priced.price else 1
+    units = part_of(priced.amount_micros, share, smallest)
+    return units * smallest + refund.advanced_micros
 
 
 def _is_held(finding, holds):

@@ -6,9 +6,11 @@ from fractions import Fraction
 import dates
 from currencies import MINOR_DIGITS
 from events import ListedPrice, Upload, Verification
+from events import ENVIRONMENTS, MOST_TRANSACTIONS
 from journal import Book
 from money import Price, PriceProblem, Rate, micros_from_text, read_currency
 from sales import Fold
+from signed import SignedEvent, Statement, payload_of, trust_of
 from values import Number, members, parse
 
 PRODUCT_TYPES = ("consumable", "non_consumable", "auto_renewable", "non_renewing")
@@ -123,6 +125,43 @@ def _certificates(value):
     )
 
 
+def _is_object(value):
+    return isinstance(value, dict)
+
+
+# The members of a signed object and of the verdict on an inner one: what each must be, and may it be absent.
+VERDICT = [
+    ("outcome", _word("valid", "invalid"), False),
+    ("reason", _is_text, True),
+    ("root_sha256", _is_digest, True),
+    ("signer_sha256", _is_digest, True),
+    ("signed_at", _is_time, True),
+]
+SIGNED_OBJECT = [
+    *VERDICT,
+    ("payload", _is_object, False),
+    ("payload_base64url", _is_text, True),
+    ("signature", _is_text, False),
+    ("header", _is_object, False),
+    ("header_base64url", _is_text, True),
+]
+
+
+def _has(members_of_it):
+    def is_right(value):
+        return _is_object(value) and all(
+            is_right(value[name]) if name in value else may_be_absent
+            for name, is_right, may_be_absent in members_of_it
+        )
+
+    return is_right
+
+
+def _signed_objects(value):
+    is_list = isinstance(value, list) and 1 <= len(value) <= MOST_TRANSACTIONS
+    return is_list and all(map(_has(SIGNED_OBJECT), value))
+
+
 APPLE_HOSTS = ("buy.itunes.apple.com", "sandbox.itunes.apple.com")
 
 
@@ -174,6 +213,38 @@ CATALOGUE = {
         ("reply", lambda value: True, True),
         ("reply_base64", _is_text, True),
         ("reply_of", _is_position, True),
+    ],
+    "transactions.received": [
+        ("upload_id", _is_uuid, False),
+        ("app_family_id", _is_uuid, False),
+        ("occurred_at", _is_time, False),
+        ("via", _word("http", "import"), False),
+        ("line", _is_integer, True),
+        ("line_sha256", _is_text, True),
+        ("country_code", _is_text, True),
+        ("identifier_for_vendor", _is_text, True),
+        ("user_identifier", _is_text, True),
+        ("ip_address", _is_text, True),
+        ("metadata", _is_object, True),
+        ("outcome", _word("valid", "invalid"), False),
+        ("fraud_reason", _is_text, True),
+        ("transactions", _signed_objects, False),
+        ("app_transaction", _has(SIGNED_OBJECT), True),
+    ],
+    "notification.received": [
+        ("notification_uuid", _is_text, False),
+        ("app_family_id", _is_uuid, False),
+        ("bundle_id", _is_text, False),
+        ("environment", _is_text, False),
+        ("occurred_at", _is_time, False),
+        ("via", _word("http", "import"), False),
+        ("line", _is_integer, True),
+        ("line_sha256", _is_text, True),
+        ("type", _is_text, False),
+        ("subtype", _is_text, True),
+        ("transaction", _has(VERDICT), True),
+        ("renewal", _has(VERDICT), True),
+        ("notification", _has(SIGNED_OBJECT), False),
     ],
     "prices.declared": [
         ("source", _is_text, False),
@@ -229,6 +300,16 @@ def _check(kind, data):
     return data
 
 
+def _upload(position, data):
+    return Upload(
+        position,
+        dates.time_from_text(data["occurred_at"]),
+        data.get("country_code"),
+        data.get("user_identifier") or None,
+        data.get("metadata", {}),
+    )
+
+
 class LogReader:
     """Folds a log's events, given as lines in position order."""
 
@@ -237,6 +318,7 @@ class LogReader:
         self.prices = []
         self.rates = []
         self._uploads = {}
+        self._bundles = set()
         # The replies of verifications that are well-formed in themselves, whatever they name.
         self._replies = {}
 
@@ -256,25 +338,45 @@ class LogReader:
         data = _check(kind, data)
         if kind == "app.registered":
             self.fold.declared[data["app_family_id"]] = data["products"]
+            self._bundles |= set(data["bundle_ids"])
         elif kind == "receipt.uploaded":
-            self._uploads[position] = (
-                data["app_family_id"],
-                Upload(
-                    position,
-                    dates.time_from_text(data["occurred_at"]),
-                    data.get("country_code"),
-                    data.get("user_identifier") or None,
-                    data.get("metadata", {}),
-                ),
-            )
+            self._uploads[position] = (data["app_family_id"], _upload(position, data))
         elif kind == "receipt.verified":
             # A reply that is no object has neither status nor rows.
             self._replies[position] = members(data["reply"]) if "reply" in data else None
             self._verify(position, data)
+        elif kind == "transactions.received":
+            if data["outcome"] == "valid":
+                found = [self._statement(one, one["payload"]) for one in data["transactions"]]
+                self._add_signed(position, data, found, _upload(position, data))
+        elif kind == "notification.received":
+            inner = members(data["notification"]["payload"].get("data"))
+            payload = payload_of(inner.get("signedTransactionInfo"))
+            if data["notification"]["outcome"] == "valid" and "transaction" in data:
+                self._add_signed(position, data, [self._statement(data["transaction"], payload)])
         elif kind == "prices.declared":
             self._declare_prices(position, data["entries"])
         elif kind == "rates.declared":
             self._declare_rates(position, data["days"])
+
+    def _statement(self, verdict, payload):
+        """R12, Counts: the statement; None where it counts for nothing."""
+        if payload is None or verdict["outcome"] != "valid":
+            return None
+        statement = Statement(payload, trust_of(verdict.get("root_sha256")))
+        known = statement.bundle_id in self._bundles and statement.signed_ms is not None
+        return statement if known and statement.environment in ENVIRONMENTS else None
+
+    def _add_signed(self, position, data, found, upload=None):
+        self.fold.add(
+            SignedEvent(
+                position,
+                dates.time_from_text(data["occurred_at"]),
+                upload,
+                tuple(statement for statement in found if statement is not None),
+                data["app_family_id"],
+            )
+        )
 
     def _verify(self, position, data):
         found = self._uploads.get(int(data["upload"].text))

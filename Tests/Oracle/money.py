@@ -16,6 +16,14 @@ class Price:
     micros: int
     currency: str
 
+    def of(self, quantity):
+        """The amount of so many units."""
+        return Price(self.micros * quantity, self.currency)
+
+    def fits(self, quantity):
+        """Whether the amount of so many units is one of 64 bits."""
+        return self.of(quantity).micros < 2**63
+
     def __str__(self):
         return f"{amount_text(self.micros, self.currency)} {self.currency}"
 
@@ -145,6 +153,16 @@ class RateTable:
             if to_target is not None and to_own is not None:
                 return to_target.value / to_own.value, min(to_target.day, to_own.day)
         return None, None
+
+
+def minor_unit(currency):
+    """The micros of a currency's smallest unit."""
+    return 10 ** (6 - MINOR_DIGITS[currency])
+
+
+def part_of(micros, part, divisor):
+    """micros × part ÷ divisor, exactly, rounded half to even."""
+    return round(Fraction(micros * part, divisor))
 
 
 def converted(micros, factor):

@@ -104,8 +104,10 @@ class _Sums:
         elif kind == "family_shared":
             self.family_shared += 1
         else:
-            self.units[line.name] += abs(line.quantity)
-            self.micros[line.name] += abs(line.amount_micros or 0)
+            # R12: a Return can give back, and a Reversal take, where a later word replaced a share.
+            sign = -1 if line.name == RETURN else 1
+            self.units[line.name] += sign * line.quantity
+            self.micros[line.name] += sign * (line.amount_micros or 0)
             if line.name == SALE and line.basis == "none":
                 self.unpriced_units += line.quantity
 
@@ -139,7 +141,7 @@ def revenue(book, options):
             "period": period_name(day, options.period),
             "app": line.sale.key.bundle_id,
             "product": line.sale.product_id,
-            "country": line.sale.country_code or "ZZ",
+            "country": line.sale.country[0] or "ZZ",
             "environment": line.sale.key.environment,
             "basis": line.basis,
             "trust": line.sale.trust,
@@ -164,7 +166,7 @@ def journal(book, options):
                 sale.key.text,
                 sale.shown_transaction_id,
                 sale.product_id,
-                sale.country_code or "ZZ",
+                sale.country[0] or "ZZ",
                 sale.user_identifier or "",
                 sale.kind,
                 number(line.quantity),
@@ -199,8 +201,8 @@ def sales(book, options):
                 sale.original_transaction_id or "",
                 " ".join(sorted(sale.aliases, key=str.encode)),
                 number(sale.first_position),
-                sale.country_code or "ZZ",
-                number(sale.country_position),
+                sale.country[0] or "ZZ",
+                number(sale.country[1]),
                 sale.user_identifier or "",
                 number(sale.user_position),
                 currency,
@@ -208,9 +210,9 @@ def sales(book, options):
                 priced.basis,
                 number(priced.position),
                 "true" if sale.is_upgraded else "false",
-                "true" if sale.is_cancelled else "false",
-                " ".join(str(position) for _, _, position in sale.returns),
-                " ".join(str(position) for _, position in sale.reversals),
+                "true" if sale.refunds.is_refunded else "false",
+                " ".join(map(str, sale.refunds.positions(RETURN))),
+                " ".join(map(str, sale.refunds.positions(REVERSAL))),
                 "false",
             ]
         )

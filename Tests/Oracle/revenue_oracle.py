@@ -13,17 +13,19 @@ from journal import Book
 from sales import Fold
 
 
-def read_book(imports, price_lists, rate_files, now_ms=0, refused=None, declared=None):
+def read_book(imports, price_lists, rate_files, now_ms=None, refused=None, declared=None):
     """Imports the files in order, then declares the prices and the rates.
 
-    `declared`: the types of products by bundle id, of apps registered before the first import.
+    `now_ms`: when, by default at this moment. `declared`: the types of products by bundle id, of apps
+    registered before the first import.
     """
+    now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     positions = Positions()
     importer = Importer(positions, now_ms)
     fold = Fold(declared)
     for path in imports:
-        for verification in importer.verifications(_bytes(path), path):
-            fold.add(verification)
+        for event in importer.events(_bytes(path), path):
+            fold.add(event)
     prices = [e for path in price_lists for e in listed_prices(_bytes(path), positions.take())]
     rates = [r for path in rate_files for r in declared_rates(_bytes(path), positions.take())]
     if refused is not None:
@@ -99,13 +101,12 @@ def main():
     add_report_arguments(parser)
     arguments = parser.parse_args()
     refused = []
-    now_ms = time.time_ns() // 1_000_000
     declared = {}
     for bundle, product, kind in arguments.declare:
         declared.setdefault(bundle, {})[product] = kind
     try:
         book = read_book(
-            arguments.imports, arguments.prices, arguments.rates, now_ms, refused, declared
+            arguments.imports, arguments.prices, arguments.rates, None, refused, declared
         )
         columns, body = reports.REPORTS[arguments.report](book, report_options(arguments))
     except (OSError, ValueError, OverflowError, EOFError, csv.Error, zlib.error) as error:

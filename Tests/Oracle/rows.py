@@ -39,6 +39,10 @@ class Row:
         return flag(self.fields.get(name))
 
     @property
+    def is_upgraded(self):
+        return self.flag("is_upgraded")
+
+    @property
     def quantity(self):
         """R4: an integer from 1 to 10, else None."""
         value = integer(self.fields.get("quantity"))

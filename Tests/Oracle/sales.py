@@ -1,12 +1,12 @@
-# The fold from verifications to sales and exceptions (revenue rules, R1, R4, R6–R8).
+# The fold from events to sales and exceptions (revenue rules, R1, R4, R6, R8, R12).
 from dataclasses import dataclass, field
 
-from dates import DAY_MS
-from money import Price, PriceProblem, has_form, read_price
+from money import Price
+from pricing import price_by_client, take_signed_price
+from refunds import Refunds
 from rows import Key, is_unkeyed_renewal, key_of, kind_of, missing_parts, sale_date_ms, source_rows
-from values import as_text, date_ms, elements, identifier, integer, members
-
-LATEST_PRICE_MS = 30 * DAY_MS
+from signed import SignedEvent
+from values import as_text, date_ms, identifier, integer, members
 
 
 @dataclass(eq=False)
@@ -22,27 +22,38 @@ class Sale:
     is_offer_code: bool
     transaction_id: str | None
     original_transaction_id: str | None
-    trust: str
+    trust: str = ""
     aliases: set = field(default_factory=set)
-    country_code: str | None = None
-    country_position: int | None = None
+    # R4: made 1 out of a bad one.
+    has_bad_quantity: bool = False
+    # R12: an introductory offer that a later statement may call a trial.
+    may_be_trial: bool = False
+    # (alpha-2, position) of the first client and of the first signed statement that told one.
+    client_country: tuple | None = None
+    signed_country: tuple | None = None
     user_identifier: str | None = None
     user_position: int | None = None
-    price: Price | None = None
-    price_basis: str | None = None
-    price_position: int | None = None
+    has_token_for_user: bool = False
+    # Whether an event with an upload has shown it.
+    is_uploaded: bool = False
+    # A client's unit price with its rule and position; a signed price for the whole quantity.
+    client_price: Price | None = None
+    client_basis: str | None = None
+    client_position: int | None = None
+    signed_price: Price | None = None
+    signed_position: int | None = None
     price_problem: str | None = None
     is_upgraded: bool = False
-    # (date, reason, position) of each Return, and (date, position) of each Reversal.
-    returns: list = field(default_factory=list)
-    reversals: list = field(default_factory=list)
-    # request_date_ms of the newest reply that showed the cancellation, and of the last Reversal.
-    cancellation_seen_ms: int | None = None
-    reversal_seen_ms: int | None = None
+    refunds: Refunds = field(default_factory=Refunds)
 
     @property
-    def is_cancelled(self):
-        return len(self.returns) > len(self.reversals)
+    def country(self):
+        """R12: the storefront's, else the client's; (None, None) where neither is known."""
+        return self.signed_country or self.client_country or (None, None)
+
+    @property
+    def is_paid(self):
+        return self.kind in ("regular", "offer")
 
     @property
     def shown_transaction_id(self):
@@ -99,7 +110,7 @@ def deduplicated(findings):
 
 
 class Fold:
-    """Sales and exceptions of the verifications so far, to be given in position order."""
+    """Sales and exceptions of the events so far, to be given in position order."""
 
     def __init__(self, declared=None):
         """`declared`: the types of an app's products by bundle id, where it declares any."""
@@ -107,7 +118,14 @@ class Fold:
         self.findings = []
         self.declared = declared or {}
 
-    def add(self, verification):
+    def add(self, event):
+        """Takes a verification, or an event with signed transactions."""
+        if isinstance(event, SignedEvent):
+            self._add_signed(event)
+        else:
+            self._add_verification(event)
+
+    def _add_verification(self, verification):
         reply = verification.reply
         receipt = members(reply.get("receipt"))
         endpoints = {"production": "Production", "sandbox": "Sandbox"}
@@ -127,31 +145,87 @@ class Fold:
         if not counts:
             shown = "none" if status is None else status
             detail = f"status {shown} at {verification.position}"
-            self._note("reply_not_valid", verification, environment, bundle_id, detail)
+            self.note("reply_not_valid", verification, environment, bundle_id, detail)
             return
         groups = self._groups(verification, environment, bundle_id)
         products = self.declared.get(verification.declared_by or bundle_id)
         if products:
             self._compare_products(groups, products, verification)
-        fresh = []
         for key, rows in groups.items():
             rows.sort(key=lambda row: row.order)
             if key not in self.sales:
-                self.sales[key] = first_observation(key, rows[0], verification)
-                fresh.append(self.sales[key])
+                self.sales[key] = first_observation(key, rows[0], verification.position)
+                self.sales[key].trust = verification.trust
             else:
                 self._compare(self.sales[key], rows, verification.position)
-            self._extend(self.sales[key], rows, verification, products or {})
-            request_date_ms = date_ms(receipt.get("request_date_ms"))
-            self._cancel(self.sales[key], rows, verification, request_date_ms)
+            sale = self.sales[key]
+            if any(row.flag("is_trial_period") for row in rows):
+                become_trial(sale)
+            self._extend(sale, rows, verification.position)
+            self._meet_upload(sale, verification, products or {})
+            self._cancel(sale, rows, verification, date_ms(receipt.get("request_date_ms")))
         shown = [self.sales[key] for key in groups]
-        self._price(shown, fresh, verification, environment, bundle_id)
+        price_by_client(self, shown, verification, (environment, bundle_id))
+
+    def _add_signed(self, event):
+        """R12: every statement by itself, in the order of the list; then clients' prices."""
+        shown, place = {}, None
+        for statement in event.statements:
+            environment, bundle_id = statement.environment, statement.bundle_id
+            missing = missing_parts(statement)
+            if missing:
+                self._note_malformed_row(statement, missing, event, environment, bundle_id)
+                continue
+            place = place or (environment, bundle_id)
+            products = self.declared.get(event.declared_by or bundle_id) if event.upload else None
+            key = key_of(statement, environment, bundle_id)
+            if products:
+                self._compare_products({key: [statement]}, products, event)
+            shown[key] = self._take_statement(key, statement, event, products or {})
+        if event.upload is not None and shown:
+            price_by_client(self, list(shown.values()), event, place)
+
+    def _take_statement(self, key, statement, event, products):
+        """R12: one signed transaction of a sale; the sale."""
+        sale = self.sales.get(key)
+        if sale is None:
+            sale = self.sales[key] = first_statement(key, statement, event.position)
+        else:
+            if statement.is_trial:
+                become_trial(sale)
+            if sale.has_bad_quantity and statement.quantity is not None:
+                self._replace_quantity(sale, statement.quantity)
+            self._compare(sale, [statement], event.position)
+        self._extend(sale, [statement], event.position)
+        if event.upload is not None:
+            self._meet_upload(sale, event, products)
+        if sale.signed_country is None and statement.country_code is not None:
+            sale.signed_country = (statement.country_code, event.position)
+            self._compare_countries(sale, event.position)
+        if sale.user_identifier is None and statement.user_token is not None:
+            sale.user_identifier, sale.user_position = statement.user_token, event.position
+            sale.has_token_for_user = True
+        take_signed_price(self, sale, statement, event.position)
+        found = sale.refunds.take_signed(
+            statement, sale.quantity, sale.is_upgraded, event.position
+        )
+        for name in found:
+            self.about(name, sale, event.position)
+        return sale
+
+    def _replace_quantity(self, sale, quantity):
+        """R12: the first good quantity of a signed statement replaces one made out of a bad one."""
+        sale.quantity, sale.has_bad_quantity = quantity, False
+        price = sale.client_price
+        if price is not None and not price.fits(quantity):
+            sale.client_price = sale.client_basis = sale.client_position = None
+            sale.price_problem = sale.price_problem or "price_unreadable"
 
     def note_malformed(self, position, detail):
         """An event that is not what the catalogue says; `detail`: its type, and the member at fault."""
         self.findings.append(Finding("malformed_event", "", "", "", "", "", position, detail))
 
-    def _note(self, name, verification, environment, bundle_id, detail):
+    def note(self, name, verification, environment, bundle_id, detail):
         self._without_sale(name, verification, environment, bundle_id, "", "", detail)
 
     def _without_sale(
@@ -177,20 +251,22 @@ class Fold:
         for row in source_rows(verification.reply):
             missing = missing_parts(row)
             if missing:
-                transaction = row.identifier("transaction_id")
-                transaction = transaction or row.identifier("original_transaction_id")
-                self._without_sale(
-                    "malformed_transaction",
-                    verification,
-                    environment,
-                    bundle_id,
-                    row.identifier("product_id") or "",
-                    transaction or "",
-                    "+".join(missing),
-                )
+                self._note_malformed_row(row, missing, verification, environment, bundle_id)
                 continue
             groups.setdefault(key_of(row, environment, bundle_id), []).append(row)
         return groups
+
+    def _note_malformed_row(self, row, missing, event, environment, bundle_id):
+        transaction = row.identifier("transaction_id")
+        self._without_sale(
+            "malformed_transaction",
+            event,
+            environment,
+            bundle_id,
+            row.identifier("product_id") or "",
+            transaction or row.identifier("original_transaction_id") or "",
+            "+".join(missing),
+        )
 
     def _compare_products(self, groups, products, verification):
         """Fraud: rows of products that the app does not declare."""
@@ -215,157 +291,115 @@ class Fold:
         """R4: a later row that disagrees."""
         for row in rows:
             if row.identifier("product_id") != sale.product_id:
-                self._about("conflicting_observation", sale, position, "product_id")
+                self.about("conflicting_observation", sale, position, "product_id")
             if (row.quantity or 1) != sale.quantity:
-                self._about("conflicting_observation", sale, position, "quantity")
+                self.about("conflicting_observation", sale, position, "quantity")
 
-    def _about(self, name, sale, position, detail=""):
+    def about(self, name, sale, position, detail=""):
         self.findings.append(about_sale(name, sale, position, detail))
 
-    def _extend(self, sale, rows, verification, products):
-        """R2 aliases, R3 renewals, R4 quantities, R6 country and user, R8 upgrades."""
-        position = verification.position
+    def _extend(self, sale, rows, position):
+        """R2 aliases, R3 renewals, R4 quantities, R8 upgrades."""
         for row in rows:
             transaction = row.identifier("transaction_id")
             if transaction is not None:
                 sale.aliases.add(transaction)
             if row.quantity is None:
-                detail = as_text(row.fields.get("quantity"))
-                self._about("bad_quantity", sale, position, detail)
+                self.about("bad_quantity", sale, position, as_text(row.fields.get("quantity")))
             if is_unkeyed_renewal(row, sale.key):
-                self._about("renewal_without_line_item", sale, position, transaction)
-            if row.flag("is_upgraded"):
+                self.about("renewal_without_line_item", sale, position, transaction)
+            if row.is_upgraded:
                 sale.is_upgraded = True
-        upload = verification.upload
-        if sale.country_code is None and upload.country_code is not None:
-            sale.country_code = upload.country_code
-            sale.country_position = upload.position
-        if sale.user_identifier is None and upload.user_identifier is not None:
-            sale.user_identifier = upload.user_identifier
-            sale.user_position = upload.position
-        elif upload.user_identifier not in (None, sale.user_identifier):
-            self._about("claimed_by_other_user", sale, position, upload.user_identifier)
+
+    def _meet_upload(self, sale, event, products):
+        """R6, and R12: a storefront outranks a client's country, a user replaces a token."""
+        upload, position = event.upload, event.position
+        if sale.client_country is None and upload.country_code is not None:
+            sale.client_country = (upload.country_code, upload.position)
+            self._compare_countries(sale, position)
+        user = upload.user_identifier
+        if user is None:
+            return
+        if sale.user_identifier is None or sale.has_token_for_user:
+            sale.user_identifier, sale.user_position = user, upload.position
+            sale.has_token_for_user = False
+        elif user != sale.user_identifier:
+            self.about("claimed_by_other_user", sale, position, user)
             # Fraud: a declared consumable belongs to the user who showed it first.
             if products.get(sale.product_id) == "consumable":
                 detail = f"upload at {upload.position}"
-                self._about("transaction_replayed", sale, position, detail)
+                self.about("transaction_replayed", sale, position, detail)
+
+    def _compare_countries(self, sale, position):
+        """R12: the storefront's country and the first client's differ."""
+        if sale.signed_country is not None and sale.client_country is not None:
+            client_country, _ = sale.client_country
+            if client_country != sale.signed_country[0]:
+                self.about("country_conflict", sale, position, client_country)
 
     def _cancel(self, sale, rows, verification, request_date_ms):
-        """R8: Returns and Reversals."""
+        """R8: what a reply says of a cancellation."""
         showing = [row for row in rows if row.date_ms("cancellation_date_ms") is not None]
-        if not showing:
-            self._reverse(sale, verification, request_date_ms)
-            return
-        if sale.is_upgraded:
-            self._about("upgrade_credit_unknown", sale, verification.position)
-        elif not sale.is_cancelled and self._may_return(sale, request_date_ms):
+        cancellation = None
+        if showing:
             reason = showing[0].identifier("cancellation_reason") or ""
-            date = showing[0].date_ms("cancellation_date_ms")
-            sale.returns.append((date, reason, verification.position))
-        if request_date_ms is not None:
-            seen = sale.cancellation_seen_ms
-            if seen is None or request_date_ms > seen:
-                sale.cancellation_seen_ms = request_date_ms
-
-    def _may_return(self, sale, request_date_ms):
-        if not sale.returns:
-            return True
-        return request_date_ms is not None and request_date_ms > sale.reversal_seen_ms
-
-    def _reverse(self, sale, verification, request_date_ms):
-        if not sale.is_cancelled or None in (request_date_ms, sale.cancellation_seen_ms):
-            return
-        if request_date_ms > sale.cancellation_seen_ms:
-            sale.reversals.append((verification.occurred_at_ms, verification.position))
-            sale.reversal_seen_ms = request_date_ms
-
-    def _price(self, shown, fresh, verification, environment, bundle_id):
-        """R7, 1–3, for every sale that the verification shows."""
-        metadata = verification.upload.metadata
-        entries = [entry for entry in elements(metadata.get("prices")) if isinstance(entry, dict)]
-        shorthand = metadata if has_form(metadata) else None
-        if shorthand and any(identifier(metadata.get(n)) for n in ("product_id", "transaction_id")):
-            entries.append(shorthand)
-            shorthand = None
-        fresh_regular = [sale for sale in fresh if sale.kind == "regular"]
-        if shorthand and len(fresh_regular) > 1:
-            detail = f"{len(fresh_regular)} new sales at {verification.position}"
-            self._note("price_ambiguous", verification, environment, bundle_id, detail)
-        for sale in shown:
-            if sale.kind not in ("regular", "offer"):
-                continue
-            self._client_transaction(sale, entries, verification)
-            if sale.price is None and sale in fresh:
-                fitting = [entry for entry in entries if fits_product(entry, sale)]
-                self._first_price(sale, "client_product", fitting[:1], verification)
-            if sale.price is None and shorthand and fresh_regular == [sale]:
-                self._first_price(sale, "client_single", [shorthand], verification)
-
-    def _client_transaction(self, sale, entries, verification):
-        fitting = [e for e in entries if identifier(e.get("transaction_id")) in sale.aliases]
-        for entry in fitting[:1]:
-            price = self._read(sale, "client_transaction", entry, verification)
-            if price is not None and sale.price is None:
-                self._settle(sale, price, "client_transaction", verification)
-            elif price is not None and price != sale.price:
-                self._about("price_conflict", sale, verification.position, str(price))
-
-    def _first_price(self, sale, rule, entries, verification):
-        """R7, 2 and 3: not later than 30 days after the sale."""
-        for entry in entries:
-            if verification.upload.occurred_at_ms - sale.date_ms > LATEST_PRICE_MS:
-                self._about("price_observed_late", sale, verification.position, rule)
-                continue
-            price = self._read(sale, rule, entry, verification)
-            if price is not None:
-                self._settle(sale, price, rule, verification)
-
-    def _read(self, sale, rule, entry, verification):
-        try:
-            return read_price(entry)
-        except PriceProblem as problem:
-            self._about(str(problem), sale, verification.position, rule)
-            sale.price_problem = sale.price_problem or str(problem)
-            return None
-
-    def _settle(self, sale, price, rule, verification):
-        sale.price = price
-        sale.price_basis = rule
-        sale.price_position = verification.upload.position
+            cancellation = (showing[0].date_ms("cancellation_date_ms"), reason)
+        found = sale.refunds.take_reply(
+            request_date_ms, cancellation, sale.is_upgraded, verification
+        )
+        for name in found:
+            self.about(name, sale, verification.position)
 
 
-def first_observation(key, row, verification):
+def become_trial(sale):
+    """R12: an introductory offer without type and price turns out to be a trial."""
+    if sale.may_be_trial:
+        sale.kind, sale.may_be_trial = "trial", False
+        sale.client_price = sale.client_basis = sale.client_position = None
+        sale.signed_price = sale.signed_position = None
+
+
+def first_observation(key, row, position):
     """R4: what the primary row of the first verification fixes."""
-    sale = Sale(
-        key=key,
-        first_position=verification.position,
-        product_id=row.identifier("product_id"),
-        quantity=row.quantity or 1,
-        date_ms=sale_date_ms(row, key),
+    return _first(
+        key,
+        row,
+        position,
         kind=kind_of(row),
         is_intro=row.flag("is_in_intro_offer_period"),
         is_promo=row.identifier("promotional_offer_id") is not None,
         is_offer_code=row.identifier("offer_code_ref_name") is not None,
+    )
+
+
+def first_statement(key, statement, position):
+    """R12: what the first statement fixes, where it is a signed one."""
+    sale = _first(
+        key,
+        statement,
+        position,
+        kind=statement.kind,
+        is_intro=statement.offer_type == 1,
+        is_promo=statement.offer_type == 2,
+        is_offer_code=statement.offer_type == 3,
+    )
+    sale.trust = statement.trust
+    sale.may_be_trial = statement.may_be_trial
+    return sale
+
+
+def _first(key, row, position, **kinds):
+    sale = Sale(
+        key=key,
+        first_position=position,
+        product_id=row.identifier("product_id"),
+        quantity=row.quantity or 1,
+        date_ms=sale_date_ms(row, key),
         transaction_id=row.identifier("transaction_id"),
         original_transaction_id=row.identifier("original_transaction_id"),
-        trust=verification.trust,
+        has_bad_quantity=row.quantity is None,
+        **kinds,
     )
     if key.kind == "transaction":
         sale.aliases.add(key.text)
     return sale
-
-
-def fits_product(entry, sale):
-    """R7, 2: an entry for the product, of a kind that fits."""
-    if identifier(entry.get("transaction_id")) is not None:
-        return False
-    if identifier(entry.get("product_id")) != sale.product_id:
-        return False
-    kind = identifier(entry.get("kind"))
-    if sale.kind == "regular":
-        return kind in (None, "regular")
-    return (
-        (kind == "intro" and sale.is_intro)
-        or (kind == "promo" and sale.is_promo)
-        or (kind == "offer_code" and sale.is_offer_code)
-    )

@@ -62,16 +62,16 @@ def line(*rows, at="2026-01-03", asked=None, reply=None, upload=None, **metadata
     return json.dumps(whole)
 
 
-def book(*lines, prices=(), rates=(), now_ms=0, products=None):
+def book(*lines, prices=(), rates=(), products=None):
     """The book of one import of the lines, then one price list and one table of rates.
 
     `products`: the types of what the lines' app declares.
     """
     positions = events.Positions()
-    importer = events.Importer(positions, now_ms)
+    importer = events.Importer(positions, ms("2026-11-01"))
     fold = Fold({"app": products or {}})
-    for verification in importer.verifications("\n".join(lines).encode()):
-        fold.add(verification)
+    for event in importer.events("\n".join(lines).encode()):
+        fold.add(event)
     listed = "product_id,country_code,currency,price,effective_from\n" + "\n".join(prices)
     declared = "date,base,quote,rate\n" + "\n".join(rates)
     return Book(
