@@ -96,3 +96,64 @@ def exceptions(a_book, **options):
 def price(a_book):
     """(basis, unit price, currency) of every sale."""
     return table("sales", a_book, "price_basis", "unit_price", "currency")
+
+
+# Signed objects; the oracle leaves their signatures to others.
+
+HEADER = {"alg": "ES256", "x5c": [base64.b64encode(b"a certificate").decode()] * 3}
+
+
+def jws(payload, header=HEADER, signature=bytes(64)):
+    """A signed object in compact serialization, with a signature of nothing."""
+    parts = [json.dumps(part, ensure_ascii=False).encode() for part in (header, payload)]
+    parts.append(signature)
+    return ".".join(base64.urlsafe_b64encode(part).decode().rstrip("=") for part in parts)
+
+
+def signed(product="coins", transaction="1", date="2026-01-02", at="2026-01-03", **fields):
+    """The payload of a one-time purchase's signed transaction; a field given as None is left out."""
+    whole = {
+        "bundleId": "app",
+        "environment": "Production",
+        "productId": product,
+        "transactionId": transaction,
+        "originalTransactionId": transaction,
+        "purchaseDate": ms(date),
+        "originalPurchaseDate": ms(date),
+        "quantity": 1,
+        "signedDate": ms(at),
+        **fields,
+    }
+    return {name: value for name, value in whole.items() if value is not None}
+
+
+def renewal(line_item, transaction="1", original="1", date="2026-01-02", **fields):
+    """The payload of a subscription's period."""
+    fields = {"webOrderLineItemId": line_item, "originalTransactionId": original, **fields}
+    return signed("pro", transaction, date, **fields)
+
+
+def upload(*payloads, at="2026-01-03", line=None, **metadata):
+    """An import line of a client's signed transactions; `line`: other members of it."""
+    whole = {
+        "signed_transactions": [jws(payload) for payload in payloads],
+        "metadata": metadata,
+        "occurred_at": ms(at),
+        **(line or {}),
+    }
+    return json.dumps(whole)
+
+
+def notification(payload=None, name="n", at="2026-01-03", **data):
+    """An import line of a notification about a signed transaction."""
+    data = {"bundleId": "app", "environment": "Production", **data}
+    if payload is not None:
+        data["signedTransactionInfo"] = jws(payload)
+    whole = {"notificationUUID": name, "notificationType": "X", "signedDate": ms(at), "data": data}
+    return json.dumps({"notification": jws(whole)})
+
+
+def told(payload, number=[0]):
+    """A notification with a name of its own."""
+    number[0] += 1
+    return notification(payload, name=f"n{number[0]}")
