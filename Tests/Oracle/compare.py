@@ -3,17 +3,20 @@ import argparse
 import csv
 import difflib
 import io
+import json
 import pathlib
 import shlex
 import subprocess
 import sys
 import tempfile
 
+import four_ways
 import generate_malformed
 import reports
 from generate_cases import DECLARED, write_cases
 from log import read_log
 from revenue_oracle import add_report_arguments, read_book, report_options
+from signing import StandIn
 
 DONE, DONE_WITH_REFUSALS = 0, 3
 CONTEXT_LINES = 2
@@ -95,8 +98,14 @@ class Ledger:
             raise SystemExit(f"{command}\nexited with {done.returncode}: {error}")
         return done
 
-    def fill(self, imports, prices, rates):
+    def fill(self, imports, prices=(), rates=(), root_sha256=None):
+        """Imports the files; `root_sha256`: a root that the ledger trusts beside Apple's."""
         self.run("init", self.directory, "--origin", "example.com/oracle")
+        if root_sha256 is not None:
+            trust = {"trust": {"additional_roots_sha256": [root_sha256]}}
+            path = pathlib.Path(self.directory, "config.json")
+            path.write_text(json.dumps(trust), encoding="ascii")
+            path.chmod(0o600)
         refusals = (DONE, DONE_WITH_REFUSALS)
         place = ("--ledger", self.directory)
         for bundle, products in DECLARED.items():
@@ -184,40 +193,76 @@ def compare(ledger, book, arguments):
         return [f"not CSV as the rules say: {error}"]
 
 
-def main():
-    parser = argparse.ArgumentParser(description="Compares ledgerctl with the oracle.")
-    parser.add_argument("--ledgerctl", required=True, metavar="PATH")
-    parser.add_argument("--seed", type=int, required=True)
-    parser.add_argument("--uploads", type=int, required=True)
-    parser.add_argument("--nasty", action="store_true", help="also what the rules leave open")
-    parser.add_argument("--keep", metavar="DIRECTORY", help="where the case and the ledger stay")
-    arguments = parser.parse_args()
-    csv.field_size_limit(2**31 - 1)
-    print(f"seed {arguments.seed}, {arguments.uploads} uploads")
-    passed = failed = 0
+class Comparison:
+    """Counts the reports that agree, and shows where they don't."""
 
-    def compare_all(ledger, book, matrix):
-        nonlocal passed, failed
+    def __init__(self):
+        self.passed = self.failed = 0
+
+    def note(self, name, found):
+        if found:
+            self.failed += 1
+            print(f"\nDIFFERS: {name}", *found, sep="\n")
+        else:
+            self.passed += 1
+
+    def compare_all(self, ledger, book, matrix):
         for line in matrix:
-            found = compare(ledger, book, line.split())
-            if found:
-                failed += 1
-                print(f"\nDIFFERS: export {line}", *found, sep="\n")
-            else:
-                passed += 1
+            self.note(f"export {line}", compare(ledger, book, line.split()))
 
-    with tempfile.TemporaryDirectory() as temporary:
-        directory = pathlib.Path(arguments.keep or temporary)
-        written = write_cases(directory, arguments.seed, arguments.uploads, arguments.nasty)
+    def random_case(self, directory, arguments, sign):
+        """A random history of the seed, then the same with malformed events behind it."""
+        print(f"seed {arguments.seed}, {arguments.uploads} uploads")
+        written = write_cases(
+            directory, arguments.seed, arguments.uploads, arguments.nasty, sign
+        )
         ledger = Ledger(arguments.ledgerctl, directory / "ledger")
-        ledger.fill(*written)
-        book = read_book(*written, declared=DECLARED)
-        compare_all(ledger, book, MATRIX)
+        ledger.fill(*written, root_sha256=sign.root_sha256())
+        self.compare_all(ledger, read_book(*written, declared=DECLARED), MATRIX)
         if (directory / "ledger" / "log").is_dir():
             ledger.add_malformed(arguments.seed)
-            compare_all(ledger, read_log(ledger.lines()), MALFORMED_MATRIX)
-    print(f"{passed} passed, {failed} failed")
-    sys.exit(1 if failed else 0)
+            self.compare_all(ledger, read_log(ledger.lines()), MALFORMED_MATRIX)
+
+    def all_orders(self, directory, arguments, sign):
+        """One sale seen four ways, in all orders (R12)."""
+        path = directory / "orders.ndjson"
+        path.write_text("".join(line + "\n" for line in four_ways.lines(sign)), encoding="utf-8")
+        ledger = Ledger(arguments.ledgerctl, directory / "ledger")
+        ledger.fill([path], root_sha256=sign.root_sha256())
+        self.compare_all(ledger, read_book([path], [], []), four_ways.REPORTS)
+        shown = []
+        for line in four_ways.REPORTS[:2]:
+            data, _ = ledger.export(line.split())
+            shown.append(list(csv.DictReader(io.StringIO((data or b"").decode(), newline=""))))
+        self.note("one sale in all orders", four_ways.differences(shown))
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Compares ledgerctl with the oracle.")
+    parser.add_argument("--ledgerctl", required=True, metavar="PATH",
+                        help="app-store-stand-in, which signs, stands beside it")
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--uploads", type=int)
+    parser.add_argument("--orders", action="store_true",
+                        help="no random history: one sale seen four ways, in all orders")
+    parser.add_argument("--nasty", action="store_true", help="also what the rules leave open")
+    parser.add_argument("--authority", metavar="DIRECTORY",
+                        help="the test authority's; made on first use, so that more runs can share it")
+    parser.add_argument("--keep", metavar="DIRECTORY", help="where the case and the ledger stay")
+    arguments = parser.parse_args()
+    if not arguments.orders and None in (arguments.seed, arguments.uploads):
+        parser.error("--seed and --uploads, or --orders")
+    csv.field_size_limit(2**31 - 1)
+    comparison = Comparison()
+    with tempfile.TemporaryDirectory() as temporary:
+        directory = pathlib.Path(arguments.keep or temporary)
+        directory.mkdir(parents=True, exist_ok=True)
+        signer = pathlib.Path(arguments.ledgerctl).with_name("app-store-stand-in")
+        sign = StandIn(signer, arguments.authority or directory / "authority")
+        run = comparison.all_orders if arguments.orders else comparison.random_case
+        run(directory, arguments, sign)
+    print(f"{comparison.passed} passed, {comparison.failed} failed")
+    sys.exit(1 if comparison.failed else 0)
 
 
 if __name__ == "__main__":

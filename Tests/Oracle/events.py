@@ -169,8 +169,6 @@ class Importer:
         if not isinstance(texts, list) or not 1 <= len(texts) <= MOST_TRANSACTIONS:
             raise BadLine("not 1 to 100 signed transactions")
         statements = tuple(self._statement(text) for text in texts)
-        if document.get("app_transaction") is not None:
-            self._check_dated(decoded(document["app_transaction"])[1])
         # The cases' apps have one bundle each.
         if len({statement.bundle_id for statement in statements}) > 1:
             raise BadLine("bundles of several app families")

@@ -7,7 +7,9 @@ import pathlib
 import random
 
 from dates import DAY_MS, days_from_text, period_name, readable_text, time_text
-from generate_metadata import MetadataMaker, Raw, encoded
+from generate_metadata import Raw, encoded
+from generate_signed import STATEMENT_DAYS, STOREFRONTS, SignedMaker
+from signing import StandIn, unsigned
 
 START_MS = days_from_text("2025-09-20") * DAY_MS
 DAYS = 200
@@ -30,7 +32,7 @@ DECLARED = {
 }
 
 
-class Generator(MetadataMaker):
+class Generator(SignedMaker):
     def __init__(self, seed, uploads, nasty):
         super().__init__(seed, nasty)
         self.uploads = uploads
@@ -68,6 +70,7 @@ class Generator(MetadataMaker):
             kind = "regular"
             if self.chance(0.15 if period else 0.55):
                 kind = self.pick("trial", "intro", "promo", "offer_code", "family")
+            country = self.pick(*COUNTRIES)
             chain.append(
                 {
                     "bundle": bundle,
@@ -79,15 +82,26 @@ class Generator(MetadataMaker):
                     "date_ms": date_ms,
                     "original_date_ms": originally_ms,
                     "expires_ms": date_ms + 30 * DAY_MS if periods > 1 else None,
-                    "quantity": self.pick(1, 1, 1, 2, 10),
+                    "quantity": self._quantity(),
                     "kind": kind,
-                    "cancels": self.chance(0.3),
+                    "cancels": self.chance(0.4),
                     "upgrades": self.chance(0.1),
+                    "is_advanced": self.chance(0.1),
+                    "is_priced": self.chance(0.45),
                     "price": self.usual_price(),
                     "user": user,
+                    "country": country,
+                    "storefront": STOREFRONTS[country],
+                    "tokens": [f"token-{self.serial}", f"token-{self.serial}", "=token"],
                 }
             )
         return chain
+
+    def _quantity(self):
+        """Replies know up to 10, signed transactions up to a million."""
+        if self.chance(0.06):
+            return self.pick(7, 25, 1_000_000)
+        return self.pick(1, 1, 1, 2, 3, 10)
 
     # Rows of a reply.
 
@@ -132,8 +146,7 @@ class Generator(MetadataMaker):
         if sale["upgrades"] and self.chance(0.5):
             row["is_upgraded"] = self._flag(True)
         if sale["cancels"] and self.chance(0.5):
-            cancelled_ms = sale["date_ms"] + self.pick(1, 5, 45) * DAY_MS + self.pick(0, 0, 60_000)
-            row["cancellation_date_ms"] = self._integer(cancelled_ms)
+            row["cancellation_date_ms"] = self._integer(self.refund_ms(sale))
             row["cancellation_reason"] = self.pick("0", "1", 1, None)
         if self.chance(0.06):
             self._write_out(row)
@@ -191,6 +204,8 @@ class Generator(MetadataMaker):
         if status not in (0, 21006) and self.chance(0.7):
             return {"status": shown}
         request_ms = at_ms + self.random.randrange(-20, 20) * DAY_MS
+        if sales and self.chance(0.5):
+            request_ms = sales[0]["date_ms"] + self.pick(*STATEMENT_DAYS) * DAY_MS
         dated = {"request_date_ms": self._integer(request_ms)} if self.chance(0.85) else {}
         rows = [self._row(sale) for sale in sales for _ in range(self.pick(1, 1, 2))]
         self.random.shuffle(rows)
@@ -248,13 +263,34 @@ class Generator(MetadataMaker):
         sales = self.random.sample(pool, min(len(pool), self.pick(0, 1, 1, 1, 2, 3)))
         if at_limit and sales:
             at_ms = sales[0]["date_ms"] + 30 * DAY_MS + self.pick(0, 1)
-        receipt = random.Random(bundle + str(self.random.randrange(40))).randbytes(12)
-        endpoint = "sandbox" if environment == "Sandbox" else "production"
-        reply = self._reply(sales, bundle, environment, at_ms)
-        if "environment" in reply and self.chance(0.02):
-            endpoint = self.pick("sandbox", "production")
-        line = {"marketplace": "itunes", "receipt": base64.b64encode(receipt).decode()}
+        fields = self._fields(sales)
+        form = self.random.random()
+        if form < 0.45:
+            line = self._receipt_line(sales, bundle, environment, at_ms) | fields
+        elif form < 0.75 and sales:
+            if self.chance(0.03):
+                # Of one app, whatever the environment.
+                others = self.by_bundle.get((bundle, self.pick("Production", "Sandbox")), [])
+                sales += self.random.sample(others, min(1, len(others)))
+            line = self.upload_line(sales, at_ms, fields)
+        else:
+            sale = sales[0] if sales and self.chance(0.95) else None
+            return self.notification_line(sale, at_ms, bundle, environment)
+        line["metadata"] = self.metadata(sales)
+        reply = line.get("verification", {}).get("reply", {})
+        is_dated = "signed_transactions" in line or "request_date_ms" in reply.get("receipt", {})
+        if not is_dated or self.chance(0.9):
+            line["occurred_at"] = at_ms if at_limit else self._time(at_ms)
+        if self.chance(0.04):
+            line.pop("verification", None)
+        return line
+
+    def _fields(self, sales):
+        """Country, user and address of an upload."""
+        line = {}
         country = self.pick(*COUNTRIES, None, None)
+        if sales and self.chance(0.5):
+            country = sales[0]["country"]
         if country or self.chance(0.5):
             line["country_code"] = country.lower() if country and self.chance(0.2) else country
         user = self.pick(None, *self.users)
@@ -266,18 +302,24 @@ class Generator(MetadataMaker):
             line[self.pick(*["user_identifier"] * 9, "user_identifer")] = user
         if self.chance(0.3):
             line["ip_address"] = self.pick(None, "192.0.2.7", "2001:db8::1")
-        line["metadata"] = self.metadata(sales)
-        has_request_date = "request_date_ms" in reply.get("receipt", {})
-        if not has_request_date or self.chance(0.9):
-            line["occurred_at"] = at_ms if at_limit else self._time(at_ms)
+        return line
+
+    def _receipt_line(self, sales, bundle, environment, at_ms):
+        receipt = random.Random(bundle + str(self.random.randrange(40))).randbytes(12)
+        endpoint = "sandbox" if environment == "Sandbox" else "production"
+        reply = self._reply(sales, bundle, environment, at_ms)
+        if "environment" in reply and self.chance(0.02):
+            endpoint = self.pick("sandbox", "production")
+        line = {"marketplace": "itunes", "receipt": base64.b64encode(receipt).decode()}
         line["verification"] = {"endpoint": endpoint, "reply": reply}
         if self.chance(0.6):
             line["verification"]["occurred_at"] = self._time(at_ms + 1234)
-        if self.chance(0.04):
-            del line["verification"]
         return line
 
     def _bad_line(self):
+        if self.chance(0.4):
+            sale = self.random.choice(self.sales)
+            return encoded(self.bad_signed_line(sale, sale["date_ms"] + DAY_MS))
         good = self._line(0)
         faults = [{"receipt": "no base64!"}, {"country_code": "ZZ"}, {"country_code": "UK"},
                   {"country_code": "Deutschland"}, {"occurred_at": "yesterday"},
@@ -330,12 +372,16 @@ class Generator(MetadataMaker):
             yield ["date", "base", "quote", "rate"], rows
 
 
-def write_cases(directory, seed, uploads, nasty=False):
-    """Writes the files and returns (import files, price lists, rates)."""
+def write_cases(directory, seed, uploads, nasty=False, sign=unsigned):
+    """Writes the files and returns (import files, price lists, rates).
+
+    `sign` makes the signed objects; by default nobody signs them, which only the oracle takes.
+    """
     generator = Generator(seed, uploads, nasty)
     directory = pathlib.Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
-    lines = [(line + "\n").encode(errors="surrogateescape") for line in generator.lines()]
+    texts = generator.orders.resolve(generator.lines(), sign)
+    lines = [(text + "\n").encode(errors="surrogateescape") for text in texts]
     half = len(lines) // 2
     plain, compressed = directory / "import-1.ndjson", directory / "import-2.ndjson.gz"
     plain.write_bytes(b"".join(lines[:half]))
@@ -356,10 +402,14 @@ def main():
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--uploads", type=int, required=True)
     parser.add_argument("--nasty", action="store_true", help="also what the rules leave open")
+    parser.add_argument("--signer", metavar="PATH", help="app-store-stand-in; without it nobody signs")
     parser.add_argument("--out", required=True, metavar="DIRECTORY")
     arguments = parser.parse_args()
+    sign = unsigned
+    if arguments.signer:
+        sign = StandIn(arguments.signer, pathlib.Path(arguments.out) / "authority")
     imports, prices, rates = write_cases(
-        arguments.out, arguments.seed, arguments.uploads, arguments.nasty
+        arguments.out, arguments.seed, arguments.uploads, arguments.nasty, sign
     )
     print(*imports, *prices, *rates, sep="\n")
 

@@ -45,23 +45,34 @@ text = reports.csv_text(*reports.REPORTS[command[1]](book, options))
 sys.stdout.buffer.write(text.encode())
 """
 
+# Stands in for the development program that signs: nobody does.
+SIGNER = """#!{python}
+import pathlib, ssl, sys
+sys.path.insert(0, {sources!r})
+import signing
+directory = pathlib.Path(sys.argv[sys.argv.index("--authority") + 1])
+directory.mkdir(exist_ok=True)
+(directory / "signed-root.pem").write_text(ssl.DER_cert_to_PEM_cert(b"a certificate"))
+print(*signing.unsigned(sys.stdin.read().splitlines()), sep="\\n")
+"""
+
 
 # As many of the reports as show each fault, in little time.
 SOME_REPORTS = compare.MATRIX[::7]
 
 
 class Comparison(unittest.TestCase):
-    def verdict(self, fault, nasty=False):
+    def verdict(self, fault, *options, case=("--seed", "4", "--uploads", "120")):
         """(exit status, output) of a comparison with a program of that fault."""
         with tempfile.TemporaryDirectory() as directory:
             program = pathlib.Path(directory) / "program"
             sources = os.path.dirname(os.path.abspath(compare.__file__))
-            program.write_text(
-                STAND_IN.format(python=sys.executable, sources=sources, fault=fault)
-            )
-            program.chmod(0o700)
-            command = ["compare.py", "--ledgerctl", str(program), "--seed", "4", "--uploads", "120"]
-            command += ["--nasty"] if nasty else []
+            for path, text in (
+                (program, STAND_IN), (program.with_name("app-store-stand-in"), SIGNER),
+            ):
+                path.write_text(text.format(python=sys.executable, sources=sources, fault=fault))
+                path.chmod(0o700)
+            command = ["compare.py", "--ledgerctl", str(program), *case, *options]
             shown = io.StringIO()
             with (
                 mock.patch.object(sys, "argv", command),
@@ -73,10 +84,17 @@ class Comparison(unittest.TestCase):
             return ended.exception.code, shown.getvalue()
 
     def test_other_positions_are_no_difference(self):
-        for nasty in (False, True):
-            status, shown = self.verdict("", nasty)
+        for options in ((), ("--nasty",)):
+            status, shown = self.verdict("", *options)
             expected = f"{len(SOME_REPORTS)} passed, 0 failed"
             self.assertEqual((status, shown.splitlines()[-1]), (0, expected), shown)
+
+    def test_one_sale_in_all_orders(self):
+        status, shown = self.verdict("", case=["--orders"])
+        self.assertEqual((status, shown.splitlines()[-1]), (0, "5 passed, 0 failed"), shown)
+        status, shown = self.verdict('text = text.replace(",DE,", ",FR,", 1)', case=["--orders"])
+        self.assertEqual(status, 1)
+        self.assertIn("DIFFERS: one sale in all orders", shown)
 
     def test_one_wrong_cell_is_shown(self):
         status, shown = self.verdict('text = text.replace(",DE,", ",FR,", 1)')
