@@ -6,7 +6,7 @@ import pathlib
 import random
 import zlib
 
-from log import CATALOGUE
+from log import CATALOGUE, SIGNED_OBJECT, VERDICT
 
 VALUES = ["null", "true", "5", "-1", "1.5", "99999999999999999999", '"x"', '""', "[]", "{}"]
 ABSENT = None
@@ -46,6 +46,7 @@ def events(lines, seed):
         for name, _, _ in members:
             for value in [ABSENT, *random_source.sample(VALUES, 5)]:
                 made.append((kind, _changed(random_source.choice(samples), kind, name, value)))
+    made.extend(_signed_events(log, random_source))
     uploads = [e for e in log if e["type"] == "receipt.uploaded"]
     verified = [e for e in log if e["type"] == "receipt.verified" and "reply" in e["data"]]
     next_position = log[-1]["seq"] + 1 + len(made)
@@ -63,6 +64,51 @@ def events(lines, seed):
         made.append(("receipt.verified", _text(data)))
         next_position += 1
     return made
+
+
+# What lies inside the new events: their signed objects, and verdicts on those inside a notification.
+INSIDE = [
+    ("transactions.received", "transactions", SIGNED_OBJECT),
+    ("notification.received", "transaction", VERDICT),
+    ("notification.received", "notification", SIGNED_OBJECT),
+]
+# What a payload may say instead, so that it counts for nothing or for something else.
+PAYLOADS = [
+    {"bundleId": "com.example.unregistered"}, {"bundleId": 5}, {"environment": "Xcode"},
+    {"environment": None}, {"productId": ""}, {"isUpgraded": True}, {"quantity": -1},
+    {"offerDiscountType": "FREE_TRIAL"}, {"advancedCommerceInfo": {}}, {"multiSeatInfo": {}},
+]
+
+
+def _signed_events(log, random_source):
+    """Events whose signed objects are damaged, forged, or say other things than they did."""
+    for kind, name, members in INSIDE:
+        samples = [e["data"] for e in log if e["type"] == kind and name in e["data"]]
+        for member, _, _ in members if samples else []:
+            for value in [ABSENT, *random_source.sample(VALUES, 3)]:
+                sample = random_source.choice(samples)
+                inner = sample[name]
+                one = inner[-1] if isinstance(inner, list) else inner
+                texts = {key: _text(part) for key, part in one.items() if key != member}
+                if value is not ABSENT:
+                    texts[member] = value
+                text = "{" + ",".join(f"{_text(key)}:{part}" for key, part in texts.items()) + "}"
+                if isinstance(inner, list):
+                    text = "[" + ",".join([*map(_text, inner[:-1]), text]) + "]"
+                yield kind, _changed(sample, kind, name, text)
+    samples = [e["data"] for e in log if e["type"] == "transactions.received"]
+    for change in PAYLOADS if samples else []:
+        sample = random_source.choice(samples)
+        first, *rest = sample["transactions"]
+        first = first | {"payload": first["payload"] | change}
+        changed = sample | {"transactions": [first, *rest]}
+        yield "transactions.received", _text(changed)
+        forged = changed | {"transactions": [first | {"outcome": "invalid", "reason": "forged"}, *rest]}
+        yield "transactions.received", _text(forged)
+    for sample in samples[:2]:
+        refused = {"outcome": '"invalid"', "fraud_reason": '"signature_invalid"'}
+        for name, value in refused.items():
+            yield "transactions.received", _changed(sample, "transactions.received", name, value)
 
 
 def _text(value):

@@ -4,7 +4,7 @@ import unittest
 
 import reports
 from log import LaterProgram, read_log
-from support import exceptions, row, table
+from support import HEADER, exceptions, jws, row, signed, table
 
 TIME = "2026-01-03T00:00:00.000Z"
 FAMILY = "0e7c2f4a-9a0b-4c5d-8e6f-112233445566"
@@ -29,6 +29,37 @@ VERIFIED = {
     "endpoint": "production",
     "occurred_at": TIME,
     "reply": {"status": 0, "receipt": {"bundle_id": "app", "in_app": [row()]}},
+}
+
+PAYLOAD = signed(at="2026-01-02", price=9990, currency="EUR", storefront="DEU")
+OBJECT = {
+    "outcome": "valid",
+    "root_sha256": "ab" * 32,
+    "signed_at": TIME,
+    "payload": PAYLOAD,
+    "signature": "AA",
+    "header": HEADER,
+}
+RECEIVED = {
+    "upload_id": UPLOAD["receipt_id"],
+    "app_family_id": FAMILY,
+    "occurred_at": TIME,
+    "via": "http",
+    "country_code": "FR",
+    "user_identifier": "42",
+    "outcome": "valid",
+    "transactions": [OBJECT],
+}
+NOTIFIED = {
+    "notification_uuid": "n",
+    "app_family_id": FAMILY,
+    "bundle_id": "app",
+    "environment": "Production",
+    "occurred_at": TIME,
+    "via": "http",
+    "type": "REFUND",
+    "transaction": {"outcome": "valid", "root_sha256": "ab" * 32, "signed_at": TIME},
+    "notification": {**OBJECT, "payload": {"data": {"signedTransactionInfo": jws(PAYLOAD)}}},
 }
 
 
@@ -90,6 +121,52 @@ class Log(unittest.TestCase):
         options = reports.Options(environments=("Sandbox",), from_day=0, to_day=1)
         _, body = reports.REPORTS["exceptions"](found, options)
         self.assertEqual(len(list(body)), 1)
+
+    def test_both_events_of_signed_transactions_give_sales(self):
+        columns = ("sale_key", "country_code", "user_identifier", "price_basis")
+        for event, user in ((("transactions.received", RECEIVED), "42"),
+                            (("notification.received", NOTIFIED), "")):
+            found = book(("app.registered", APP), event)
+            self.assertEqual(table("sales", found, *columns), [("1", "DE", user, "signed_transaction")])
+            by_trust = table("revenue", found, "trust", "net", by=("trust",))
+            self.assertEqual(by_trust, [("configured", "9.99")])
+
+    def test_what_does_not_count(self):
+        def listed(**changes):
+            return {**RECEIVED, "transactions": [{**OBJECT, **changes}]}
+
+        refused = {**RECEIVED, "outcome": "invalid", "fraud_reason": "signature_invalid"}
+        cases = [("transactions.received", refused), ("transactions.received", listed(outcome="invalid")),
+                 ("notification.received", without(NOTIFIED, "transaction")),
+                 ("notification.received", {**NOTIFIED, "transaction": {"outcome": "invalid"}}),
+                 ("notification.received", {**NOTIFIED, "notification": {**OBJECT, "payload": {}}})]
+        for fields in ({"bundleId": "other"}, {"environment": "Xcode"}, {"signedDate": None}):
+            cases.append(("transactions.received", listed(payload={**PAYLOAD, **fields})))
+        for event in cases:
+            found = book(("app.registered", APP), event)
+            self.assertEqual(table("sales", found, "sale_key") + exceptions(found), [], event)
+        # The app was registered too late; of a list the others count.
+        found = book(("transactions.received", RECEIVED), ("app.registered", APP))
+        self.assertEqual(table("sales", found, "sale_key"), [])
+        two = {**RECEIVED, "transactions": [{**OBJECT, "outcome": "invalid"}, OBJECT]}
+        found = book(("app.registered", APP), ("transactions.received", two))
+        self.assertEqual(table("sales", found, "sale_key"), [("1",)])
+
+    def test_a_signed_object_at_fault(self):
+        cases = [("transactions.received", RECEIVED, "transactions", []),
+                 ("transactions.received", RECEIVED, "transactions", [OBJECT, 5]),
+                 ("transactions.received", RECEIVED, "transactions", [without(OBJECT, "signature")]),
+                 ("transactions.received", RECEIVED, "transactions", [{**OBJECT, "signed_at": 5}]),
+                 ("transactions.received", RECEIVED, "transactions", [{**OBJECT, "root_sha256": "ab"}]),
+                 ("transactions.received", RECEIVED, "app_transaction", {}),
+                 ("transactions.received", RECEIVED, "fraud_reason", "other"),
+                 ("notification.received", NOTIFIED, "transaction", {"outcome": "good"}),
+                 ("notification.received", NOTIFIED, "notification", without(OBJECT, "header")),
+                 ("notification.received", NOTIFIED, "type", None)]
+        for kind, data, member, value in cases:
+            found = book(("app.registered", APP), (kind, {**data, member: value}))
+            self.assertEqual(malformed(found), [("1", f"{kind} {member}")], (member, value))
+            self.assertEqual(table("sales", found, "sale_key"), [])
 
     def test_an_event_of_a_later_program_ends_the_reading(self):
         for event in [("app.removed", {}), ("app.registered", APP, 2)]:

@@ -158,7 +158,7 @@ class LedgerTests(unittest.TestCase):
         lines = self.ledgerctl("replay").splitlines(keepends=True)
         for size in self.SIZES:
             checkpoint = verify.Checkpoint(self.checkpoints[size], key)
-            count, root = verify.check_log(lines, checkpoint)
+            count, root, _ = verify.check_log(lines, checkpoint)
             self.assertEqual(count, 21)
         self.assertEqual(root, verify.Checkpoint(self.checkpoints[21], key).root)
         files = "zcat ledger/log/*.jsonl.gz; grep -hv '^#' ledger/log/tail-*.log"

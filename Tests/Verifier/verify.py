@@ -16,6 +16,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import signed_objects
+
 PROOF = b"c2sp.org/tlog-proof@v1"
 CONSISTENCY = b"receipt-ledger/consistency-proof@v1"
 # What comes before the 32 bytes of an Ed25519 key in its DER form (RFC 8410).
@@ -242,10 +244,13 @@ def check_line(line, position):
     return start + b"}", time
 
 
-def check_log(lines, checkpoint):
-    """Recomputes the whole tree from event lines; returns how many there are, and the root."""
+def check_log(lines, checkpoint, trust=None):
+    """Recomputes the whole tree from event lines; returns how many there are, the root, and how many objects.
+
+    With `trust` each signed object is judged again.
+    """
     roots = []
-    size = 0
+    size = objects = 0
     last_time = b""
     signed_root = hashlib.sha256().digest() if checkpoint and checkpoint.size == 0 else None
 
@@ -260,6 +265,11 @@ def check_log(lines, checkpoint):
     for line in lines:
         line = line.rstrip(b"\n")
         record, time = check_line(line, size)
+        if trust is not None:
+            try:
+                objects += signed_objects.check_event(line, trust)
+            except signed_objects.Forged as fault:
+                raise Refused(f"position {size}: {fault}") from fault
         if time < last_time:
             raise Refused(f"position {size}: the time decreases")
         last_time = time
@@ -274,7 +284,7 @@ def check_log(lines, checkpoint):
         raise Refused(f"the checkpoint has {checkpoint.size} events, the log {size}")
     if checkpoint and signed_root != checkpoint.root:
         raise Refused(f"the first {checkpoint.size} events are not those that were signed")
-    return size, root()
+    return size, root(), objects
 
 
 def read(path):
@@ -285,8 +295,12 @@ def run(arguments):
     key = Key(arguments.key) if arguments.key else None
     if arguments.what == "log":
         checkpoint = Checkpoint(read(arguments.checkpoint), key) if arguments.checkpoint else None
-        size, root = check_log(sys.stdin.buffer, checkpoint)
-        return f"{size} events, root {base64.b64encode(root).decode()}"
+        trust = None
+        if arguments.signatures:
+            trust = signed_objects.Trust(arguments.root, arguments.signer)
+        size, root, objects = check_log(sys.stdin.buffer, checkpoint, trust)
+        told = f"{size} events, root {base64.b64encode(root).decode()}"
+        return told + (f", {objects} signed objects" if arguments.signatures else "")
     data = read(arguments.file)
     if arguments.what == "checkpoint":
         found = Checkpoint(data, key)
@@ -315,6 +329,11 @@ def main():
     part = parts.add_parser("log", help="event lines on standard input")
     part.add_argument("--checkpoint")
     part.add_argument("--key")
+    part.add_argument("--signatures", action="store_true", help="judge signed objects (JWS) again")
+    part.add_argument("--root", action="append", default=[], metavar="SHA256",
+                      help="fingerprint of a root to trust beside Apple Root CA G3")
+    part.add_argument("--signer", action="append", default=[], metavar="SHA256",
+                      help="fingerprint of a signer of Xcode's and of local tests")
     arguments = parser.parse_args()
     if arguments.what == "log" and bool(arguments.checkpoint) != bool(arguments.key):
         parser.error("--checkpoint and --key go together")
