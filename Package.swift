@@ -119,7 +119,7 @@ let package = Package(
     tests("AppStoreTests", of: ["AppStore", "AppStoreAuthority", "Base", "JSON", "CCrypto"]),
     tests("RevenueTests", of: ["Revenue", "AppStore", "Base", "JSON"]),
     tests("ProjectionTests", of: ["Projections", "Revenue", "AppStore", "Ledger", "Base", "JSON"]),
-    tests("IntakeTests", of: ["Intake", "AppStore", "Ledger", "Base", "JSON"]),
+    tests("IntakeTests", of: ["Intake", "AppStore", "AppStoreAuthority", "Ledger", "Base", "JSON"]),
     tests(
       "ServerTests",
       of: ["Server", "Intake", "Projections", "AppStore", "Ledger", "Base", "JSON"]),

@@ -1,4 +1,5 @@
 // An import and the declarations after it, crashed at every call: each line once, nothing lost.
+import AppStore
 import Base
 import Foundation
 import Intake
@@ -58,7 +59,8 @@ struct ImportCrashTests {
     let stop = StopFlag()
     let summary = Importer(
       try ImportInput.openAll([path], spoolFolder: nil, stop: stop), into: writer,
-      families: FakeFamilies(), known: known, verifier: FakeChecker(), options: ImportOptions(),
+      families: FakeFamilies(), known: known, verifier: FakeChecker(),
+      signedObjects: SignedObjectVerifier(), options: ImportOptions(),
       stop: stop, nowMs: { Sample.nowMs }, onProblem: { _ in }
     ).run()
     guard summary.exitCode == 0 else { return false }

@@ -31,8 +31,8 @@ import Testing
       ("[1]", "is not a JSON object"),
       ("7", "is not a JSON object"),
       // The receipt.
-      ("{}", "receipt is missing"),
-      (receipt("null"), "receipt is missing"),
+      ("{}", Self.noSubject),
+      (receipt("null"), Self.noSubject),
       (receipt("7"), "receipt is not a string"),
       (receipt(#""""#), "receipt is empty"),
       (receipt(#""\r\n""#), "receipt is empty"),
@@ -142,7 +142,7 @@ import Testing
         #"{"country_code":"UK","user_identifier":1,"metadata":7,"occurred_at":"x","verification":1}"#,
         "country_code is neither an ISO 3166-1 alpha-2 code nor XK; "
           + "user_identifier is not a string; metadata is not an object; "
-          + badTime("occurred_at") + "; verification is not an object; receipt is missing"
+          + badTime("occurred_at") + "; verification is not an object; " + Self.noSubject
       ),
     ] as [(String, String)])
   func aBadLineIsRefusedWithItsReasons(_ line: String, _ reasons: String) throws {
@@ -158,6 +158,8 @@ import Testing
     #expect(summary.exitCode == 3)
     #expect(run.appender.submissions.count == 2)
   }
+
+  private static let noSubject = "has none of receipt, signed_transactions and notification"
 
   private static func badTime(_ field: String) -> String {
     "\(field) is neither an RFC 3339 time with up to milliseconds nor an integer of epoch "

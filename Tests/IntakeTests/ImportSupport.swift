@@ -69,14 +69,21 @@ struct FakeFamilies: AppFamilies {
   }
 }
 
-final class FakeKnownLines: KnownLines {
+final class FakeKnownLines: KnownLines, KnownNotifications {
   var digests: Set<SHA256Digest> = []
   /// Set where nothing can be looked up.
   var failing: StopFlag?
 
+  var notifications: Set<String> = []
+
   func contains(_ digest: SHA256Digest) -> Bool {
     failing?.set()
     return failing != nil || digests.contains(digest)
+  }
+
+  func contains(notificationUUID: String) -> Bool {
+    failing?.set()
+    return failing != nil || notifications.contains(notificationUUID)
   }
 }
 
@@ -146,6 +153,9 @@ struct ImportRun {
   var families = FakeFamilies()
   var known = FakeKnownLines()
   var checker = FakeChecker()
+  var signedObjects = SignedObjectVerifier()
+  /// To be recorded before the first check of a signature.
+  var trust: TrustDeclared?
   var options = ImportOptions()
   var stop = StopFlag()
 
@@ -168,7 +178,8 @@ struct ImportRun {
       paths, spoolFolder: options.isStrict ? Folder(path: NSTemporaryDirectory()) : nil, stop: stop)
     let importer = Importer(
       inputs, into: appender, families: families, known: known, verifier: checker,
-      options: options, stop: stop, nowMs: { Sample.nowMs }, onProblem: { problems.append($0) })
+      signedObjects: signedObjects, options: options, trust: trust, stop: stop,
+      nowMs: { Sample.nowMs }, onProblem: { problems.append($0) })
     return (importer.run(), problems)
   }
 }

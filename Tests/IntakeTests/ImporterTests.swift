@@ -1,4 +1,5 @@
 // Whole imports: known lines, app families, strictness, signatures, interruption, failures.
+import AppStore
 import Base
 import Foundation
 import Intake
@@ -377,7 +378,8 @@ import Testing
     var seen: [ImportProgress] = []
     let importer = Importer(
       inputs, into: FakeAppender(), families: FakeFamilies(), known: FakeKnownLines(),
-      verifier: FakeChecker(), options: ImportOptions(), stop: stop, onProblem: { _ in },
+      verifier: FakeChecker(), signedObjects: SignedObjectVerifier(), options: ImportOptions(),
+      stop: stop, onProblem: { _ in },
       onProgress: { seen.append($0) })
     let summary = importer.run()
     let last = try #require(seen.last)
@@ -421,7 +423,8 @@ import Testing
     options.registersApps = true
     let importer = Importer(
       inputs, into: writer, families: FakeFamilies(bundles: []), known: known,
-      verifier: FakeChecker(), options: options, stop: stop, onProblem: { _ in })
+      verifier: FakeChecker(), signedObjects: SignedObjectVerifier(), options: options, stop: stop,
+      onProblem: { _ in })
     let summary = importer.run()
     try writer.close()
     return summary
@@ -515,7 +518,8 @@ import Testing
     var submitted = 0
     let importer = Importer(
       inputs, into: writer, families: FakeFamilies(), known: FakeKnownLines(),
-      verifier: FakeChecker(), options: ImportOptions(), stop: stop, onProblem: { _ in },
+      verifier: FakeChecker(), signedObjects: SignedObjectVerifier(), options: ImportOptions(),
+      stop: stop, onProblem: { _ in },
       onProgress: { progress in
         submitted = progress.uploads
         if submitted > 700 { storage.setFaults(.init(isFull: true)) }

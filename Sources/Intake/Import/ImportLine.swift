@@ -5,7 +5,16 @@ import JSON
 import Ledger
 
 /// A line whose properties are all valid. It is valid as long as the parser's buffer.
-struct ImportLine {
+enum ImportLine {
+  case receipt(ReceiptLine)
+  /// - Parameter occurredAtMs: epoch milliseconds, as given.
+  case transactions(SignedUploadFields, occurredAtMs: Int64?)
+  /// - Parameter occurredAtMs: epoch milliseconds, as given.
+  case notification(SignedObject, occurredAtMs: Int64?)
+}
+
+/// A line with a receipt.
+struct ReceiptLine {
   /// A reply of the App Store, as an operator recorded it.
   struct RecordedReply {
     /// Without white space.
@@ -77,19 +86,32 @@ final class ImportLineParser {
   private func readObject(
     _ cursor: inout JSONCursor, _ bytes: JSONBytes
   ) throws(JSONError) -> ImportLine? {
-    var reader = UploadFieldReader()
+    var reader = ClientFieldReader()
+    var receipt = ReceiptReader(signedObjectAdvice: Self.signedObjectAdvice)
+    var signed = SignedTransactionsReader()
+    var notification = NotificationReader()
     var occurredAtMs: Int64?
-    var recorded: ImportLine.RecordedReply?
+    var recorded: ReceiptLine.RecordedReply?
     var isMisspelled = false
+    var hasAppTransaction = false
     try cursor.beginObject()
     while let key = try cursor.nextKey() {
       if try reader.take(key, from: &cursor) { continue }
-      if key == "verification" {
+      if key == "receipt" {
+        try receipt.read(from: &cursor, &reader)
+      } else if key == "verification" {
         recorded = try readVerification(&cursor, &reader)
       } else if key == "occurred_at" {
         occurredAtMs = try readTime("occurred_at", &cursor, &reader)
       } else if key == "marketplace" {
         try readMarketplace(&cursor, &reader)
+      } else if key == "signed_transactions" {
+        try signed.readList(from: &cursor, &reader)
+      } else if key == "app_transaction" {
+        try signed.readAppTransaction(from: &cursor, &reader)
+        hasAppTransaction = true
+      } else if key == "notification" {
+        try notification.read(from: &cursor, &reader)
       } else if key == "user_identifer" {
         try reader.takeMisspelledUserIdentifier(from: &cursor)
         isMisspelled = true
@@ -98,20 +120,76 @@ final class ImportLineParser {
         try cursor.skipValue()
       }
     }
-    if isMisspelled {
+    let subject = Subject(
+      isReceipt: receipt.isGiven, isList: signed.isGiven, isNotification: notification.isGiven)
+    if let problem = subject.problem { reader.note(problem) }
+    if !receipt.isGiven || hasAppTransaction { try warnIgnored(subject, bytes) }
+    if isMisspelled, !subject.ignores("user_identifer") {
       warnOnce(
         "user_identifer", .misspelled,
         reader.takesMisspelledUserIdentifier
           ? "was read as user_identifier" : "was ignored: user_identifier is present too")
     }
-    let fields = reader.finish()
+    reader.removeProblems { subject.ignores($0.field) }
     problems = reader.problems
-    guard let fields else { return nil }
-    return ImportLine(fields: fields, occurredAtMs: occurredAtMs, recorded: recorded)
+    if let fields = receipt.fields(reader) {
+      return .receipt(
+        ReceiptLine(fields: fields, occurredAtMs: occurredAtMs, recorded: recorded))
+    }
+    if let fields = signed.fields(reader) {
+      return .transactions(fields, occurredAtMs: occurredAtMs)
+    }
+    guard problems.isEmpty, let object = notification.object else { return nil }
+    return .notification(object, occurredAtMs: occurredAtMs)
+  }
+
+  private static let signedObjectAdvice =
+    "it belongs in signed_transactions, or in notification if it is a notification's signedPayload"
+
+  /// What a line is about, and which properties are passed over beside it.
+  private struct Subject {
+    /// The property that the line is about; nil if it is not exactly one.
+    private(set) var name: String?
+    private(set) var problem: FieldProblem?
+    private var ignored: [String] = []
+
+    private static let all = "receipt, signed_transactions and notification"
+    private static let besideNotification = [
+      "country_code", "identifier_for_vendor", "user_identifier", "user_identifer", "ip_address",
+      "metadata", "verification", "app_transaction",
+    ]
+
+    init(isReceipt: Bool, isList: Bool, isNotification: Bool) {
+      switch (isReceipt, isList, isNotification) {
+      case (true, false, false): (name, ignored) = ("receipt", ["app_transaction"])
+      case (false, true, false): (name, ignored) = ("signed_transactions", ["verification"])
+      case (false, false, true): (name, ignored) = ("notification", Self.besideNotification)
+      case (false, false, false): problem = FieldProblem("", .missing, "has none of \(Self.all)")
+      default: problem = FieldProblem("", .invalidValue, "has more than one of \(Self.all)")
+      }
+    }
+
+    /// Whether a property, or a part of one, is passed over.
+    func ignores(_ field: String) -> Bool {
+      ignored.contains { field == $0 || field.hasPrefix($0 + ".") }
+    }
+  }
+
+  /// Warns of properties that are passed over. The line is read again for it, but hardly one with a receipt.
+  private func warnIgnored(_ subject: Subject, _ bytes: JSONBytes) throws(JSONError) {
+    guard let name = subject.name else { return }
+    var cursor = JSONCursor(bytes)
+    try cursor.beginObject()
+    while let key = try cursor.nextKey() {
+      let isNull = try cursor.kind() == .null
+      try cursor.skipValue()
+      guard !isNull, subject.ignores(key.string) else { continue }
+      warnOnce(key.string, .unknownProperty, "was ignored: it does not belong beside \(name)")
+    }
   }
 
   private func readMarketplace(
-    _ cursor: inout JSONCursor, _ reader: inout UploadFieldReader
+    _ cursor: inout JSONCursor, _ reader: inout ClientFieldReader
   ) throws(JSONError) {
     if try cursor.takeNull() { return }
     let isString = try cursor.kind() == .string
@@ -123,7 +201,7 @@ final class ImportLineParser {
   /// An RFC 3339 string or epoch milliseconds; nil for `null` and for anything else, which is recorded as a
   /// problem.
   private func readTime(
-    _ field: String, _ cursor: inout JSONCursor, _ reader: inout UploadFieldReader
+    _ field: String, _ cursor: inout JSONCursor, _ reader: inout ClientFieldReader
   ) throws(JSONError) -> Int64? {
     var epochMs: Int64?
     switch try cursor.kind() {
@@ -156,8 +234,8 @@ final class ImportLineParser {
   // MARK: The recorded verification
 
   private func readVerification(
-    _ cursor: inout JSONCursor, _ reader: inout UploadFieldReader
-  ) throws(JSONError) -> ImportLine.RecordedReply? {
+    _ cursor: inout JSONCursor, _ reader: inout ClientFieldReader
+  ) throws(JSONError) -> ReceiptLine.RecordedReply? {
     if try cursor.takeNull() { return nil }
     guard try cursor.kind() == .object else {
       try cursor.skipValue()
@@ -206,7 +284,7 @@ final class ImportLineParser {
         FieldProblem(
           "verification.endpoint", .missing, "is missing, and the reply names no environment"))
     }
-    return ImportLine.RecordedReply(
+    return ReceiptLine.RecordedReply(
       bytes: replyBytes, outcome: reply.outcome, status: reply.status,
       fraudReason: reply.fraudReason, environment: text(environment),
       bundleID: text(reply.bundleID), isLegacy: reply.isLegacy, reply: reply,
@@ -220,7 +298,7 @@ final class ImportLineParser {
   }
 
   private func readEndpoint(
-    _ cursor: inout JSONCursor, _ reader: inout UploadFieldReader
+    _ cursor: inout JSONCursor, _ reader: inout ClientFieldReader
   ) throws(JSONError) -> Endpoint? {
     if try cursor.takeNull() { return nil }
     if try cursor.kind() == .string {

@@ -25,7 +25,9 @@ package struct ImportSummary: Equatable, Sendable {
   package var lines = 0
   /// Uploads appended.
   package var uploads = 0
-  /// Lines that the ledger already had.
+  /// Notifications appended.
+  package var notifications = 0
+  /// Lines that the ledger already had, and lines with a notification that it already had.
   package var known = 0
   /// Lines refused.
   package var refused = 0

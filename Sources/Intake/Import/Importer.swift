@@ -1,5 +1,5 @@
 // Import: turns lines of recorded uploads into events.
-import AppStore
+package import AppStore
 import Base
 package import Ledger
 
@@ -22,9 +22,10 @@ package struct ImportOptions: Sendable {
 package final class Importer<Appender: EventAppender> {
   private let inputs: [ImportInput]
   private let appender: Appender
-  private let families: any AppFamilies
-  private let known: any KnownLines
-  private let verifier: any SignatureChecker
+  private let families: ImportFamilies
+  private let known: any KnownLines & KnownNotifications
+  private let receipts: ReceiptLines
+  private let signed: SignedLines
   private let options: ImportOptions
   /// To be recorded before the first signature is checked; nil once it is recorded.
   private var trust: TrustDeclared?
@@ -40,8 +41,8 @@ package final class Importer<Appender: EventAppender> {
   private var inputName = ""
   private var readBytes = 0
   private var ownLines = DigestSet()
-  private var familyIDs: [String: UUID16] = [:]
-  /// Uploads not yet known to be durable, oldest first.
+  private var ownNotifications = DigestSet()
+  /// Lines not yet known to be durable, oldest first.
   private var pending: [Pending] = []
   private var hasSubmitted = false
   /// The counts of what is known to be durable.
@@ -49,10 +50,11 @@ package final class Importer<Appender: EventAppender> {
 
   private struct Pending {
     var ticket: Appender.Ticket
+    var isNotification: Bool
     var isNewFamily: Bool
   }
 
-  /// The most uploads that may be pending. They are confirmed in groups of `confirmedAtOnce`.
+  /// The most lines that may be pending. They are confirmed in groups of `confirmedAtOnce`.
   private static var pendingMax: Int { 2048 }
   private static var confirmedAtOnce: Int { 256 }
 
@@ -61,23 +63,29 @@ package final class Importer<Appender: EventAppender> {
 
   /// - Parameters:
   ///   - inputs: from `ImportInput.openAll`; with a spool directory if the import is strict.
-  ///   - trust: whom `verifier` trusts, if the ledger has not recorded it yet. It is appended with the first
-  ///     upload whose signature is checked.
+  ///   - verifier: for receipts.
+  ///   - signedObjects: for signed transactions and notifications.
+  ///   - trust: whom the two trust, if the ledger has not recorded it yet. It is appended with the first line of
+  ///     which a signature is checked.
   ///   - nowMs: the clock, in epoch milliseconds, for uploads without a time.
   ///   - onProblem: called for each refused line and each warning, in the order of the lines.
   package init(
     _ inputs: [ImportInput], into appender: Appender, families: any AppFamilies,
-    known: any KnownLines, verifier: any SignatureChecker, options: ImportOptions,
+    known: any KnownLines & KnownNotifications, verifier: any SignatureChecker,
+    signedObjects: SignedObjectVerifier,
+    options: ImportOptions,
     trust: TrustDeclared? = nil, stop: StopFlag, nowMs: @escaping () -> Int64 = Timestamp.now,
     onProblem: @escaping (ImportProblem) -> Void,
     onProgress: @escaping (ImportProgress) -> Void = { _ in }
   ) {
     self.inputs = inputs
     self.appender = appender
-    self.families = families
+    self.families = ImportFamilies(families, registersApps: options.registersApps)
     self.known = known
-    self.verifier = verifier
     self.options = options
+    receipts = ReceiptLines(
+      families: self.families, verifier: verifier, options: options, hasher: hasher)
+    signed = SignedLines(families: self.families, verifier: signedObjects, hasher: hasher)
     self.trust = trust
     self.stop = stop
     self.nowMs = nowMs
@@ -127,20 +135,20 @@ package final class Importer<Appender: EventAppender> {
       if hasSubmitted, summary.failure == nil { try appender.flush() }
     } catch { note(.ledger(error)) }
     summary.uploads = durable.uploads
+    summary.notifications = durable.notifications
     summary.registered = durable.registered
     summary.positions = durable.positions
   }
 
-  /// Counts the oldest pending uploads that are durable, and throws if one is lost.
+  /// Counts the oldest pending lines that are durable, and throws if one is lost.
   private func confirmOldest() throws(LedgerError) {
     let oldest = Array(pending.prefix(Self.confirmedAtOnce))
     pending.removeFirst(oldest.count)
     let outcome = appender.outcome(of: oldest.map(\.ticket))
     precondition(outcome.positions.count == oldest.count)
-    for (upload, positions) in zip(oldest, outcome.positions) {
+    for (line, positions) in zip(oldest, outcome.positions) {
       guard let positions else { continue }
-      durable.uploads += 1
-      if upload.isNewFamily { durable.registered += 1 }
+      durable.count(isNotification: line.isNotification, isNewFamily: line.isNewFamily)
       let known = durable.positions
       durable.positions =
         min(
@@ -203,7 +211,8 @@ package final class Importer<Appender: EventAppender> {
     case .whole(let number, let bytes):
       let digest = hasher.hash(bytes)
       let isKnown = ownLines.contains(digest) || known.contains(digest)
-      let verdict = isKnown ? nil : parser.read(bytes) { judge($0, number: number, digest: digest) }
+      let context = LineContext(number: number, digest: digest, nowMs: nowMs(), trust: trust)
+      let verdict = isKnown ? .known : parser.read(bytes) { judge($0, context) }
       if stop.isSet {
         // A failed lookup has requested a stop. Do not use its answers.
         summary.lines -= 1
@@ -217,7 +226,8 @@ package final class Importer<Appender: EventAppender> {
       warn(number, parser.warnings)
       switch verdict {
       case nil: try refuse(number, parser.problems)
-      case .refused(let problem): try refuse(number, [problem])
+      case .refused(let problems): try refuse(number, problems)
+      case .known: summary.known += 1
       case .accepted(let accepted):
         warn(number, accepted.warnings)
         if phase == .importing { try submit(accepted, digest) }
@@ -225,16 +235,22 @@ package final class Importer<Appender: EventAppender> {
     }
   }
 
-  private func submit(_ accepted: Accepted, _ digest: SHA256Digest) throws(ImportFailure) {
+  private func submit(_ accepted: AcceptedLine, _ digest: SHA256Digest) throws(ImportFailure) {
     do throws(LedgerError) {
       let ticket = try appender.submit(accepted.drafts)
       hasSubmitted = true
       if accepted.isChecked { trust = nil }
-      pending.append(Pending(ticket: ticket, isNewFamily: accepted.isNewFamily))
       ownLines.insert(digest)
-      familyIDs[accepted.bundleID] = accepted.appFamily
-      if accepted.isNewFamily { summary.registered += 1 }
-      summary.uploads += 1
+      if let family = accepted.newFamily { families.note(family.bundleID, family.id) }
+      var isNotification = false
+      if case .notification(let uuid) = accepted.kind {
+        ownNotifications.insert(uuid)
+        isNotification = true
+      }
+      let isNewFamily = accepted.newFamily != nil
+      pending.append(
+        Pending(ticket: ticket, isNotification: isNotification, isNewFamily: isNewFamily))
+      summary.count(isNotification: isNotification, isNewFamily: isNewFamily)
       if pending.count > Self.pendingMax { try confirmOldest() }
     } catch { throw .ledger(error) }
   }
@@ -258,144 +274,23 @@ package final class Importer<Appender: EventAppender> {
     }
   }
 
-  // MARK: Judgement
-
-  private struct Accepted {
-    var drafts: [EventDraft]
-    var warnings: [FieldProblem]
-    var bundleID: String
-    var appFamily: UUID16
-    var isNewFamily: Bool
-    /// Whether the receipt's signature was checked.
-    var isChecked: Bool
-  }
-
-  private enum Verdict {
-    case accepted(Accepted)
-    case refused(FieldProblem)
-  }
-
-  private func judge(_ line: ImportLine, number: Int, digest: SHA256Digest) -> Verdict {
-    var subject = LineDrafts.Subject(line: line, receipt: nil)
-    do throws(ReceiptError) {
-      subject.receipt = try ReceiptFile.decode(line.fields.receiptFile)
-    } catch {
-      if line.recorded == nil {
-        return .refused(FieldProblem("receipt", .receiptMalformed, "cannot be read: \(error)"))
+  private func judge(_ line: ImportLine, _ context: LineContext) -> LineVerdict {
+    switch line {
+    case .receipt(let line): receipts.judge(line, context, phase: phase)
+    case .transactions(let fields, let occurredAtMs):
+      signed.judge(fields, occurredAtMs: occurredAtMs, context)
+    case .notification(let object, let occurredAtMs):
+      signed.judge(object, occurredAtMs: occurredAtMs, context) { uuid, digest in
+        ownNotifications.contains(digest) || known.contains(notificationUUID: uuid)
       }
     }
-    let bundleID = subject.bundleID
-    guard bundleID.utf8.count <= Self.bundleIDBytesMax else {
-      return .refused(
-        FieldProblem(
-          "receipt", .receiptMalformed,
-          "has a bundle id of more than \(Self.bundleIDBytesMax) bytes"))
-    }
-    let (registered, problem) = registeredFamily(bundleID)
-    if let problem { return .refused(problem) }
-    let appFamily = registered ?? UUID16.random()
-    subject.mismatch = mismatch(subject, ofFamily: registered)
-    if let mismatch = subject.mismatch, let problem = Self.problem(mismatch, options) {
-      return .refused(problem)
-    }
-
-    let local = checkSignature(subject)
-    let draftsOfLine = LineDrafts(
-      number: number, digest: digest, appFamily: appFamily, nowMs: nowMs(), hasher: hasher)
-    var drafts: [EventDraft] = []
-    if local != nil, let trust { drafts.append(trust.draft) }
-    if registered == nil { drafts.append(registration(bundleID, appFamily)) }
-    drafts += draftsOfLine.drafts(subject, local: local, firstIndex: drafts.count)
-    if drafts.contains(where: { $0.data.count > EventLimits.dataBytes }) {
-      return .refused(FieldProblem("", .tooLarge, "is too large for an event of 16 MiB"))
-    }
-    return .accepted(
-      Accepted(
-        drafts: drafts, warnings: signatureWarnings(subject, local), bundleID: bundleID,
-        appFamily: appFamily, isNewFamily: registered == nil, isChecked: local != nil))
   }
+}
 
-  /// Why the recorded reply belongs to another receipt; nil if it fits or gives no sale.
-  private func mismatch(
-    _ subject: LineDrafts.Subject, ofFamily appFamily: UUID16?
-  ) -> ReplyMismatch? {
-    guard let recorded = subject.line.recorded, recorded.outcome == .valid else { return nil }
-    return ReceiptSubject(subject.receipt).mismatch(of: recorded.reply) { bundle in
-      let bundleID = String(decoding: bundle, as: UTF8.self)
-      if bundleID == subject.bundleID { return true }
-      guard let appFamily else { return false }
-      return registeredFamily(bundleID).0 == appFamily
-    }
-  }
-
-  private static func problem(
-    _ mismatch: ReplyMismatch, _ options: ImportOptions
-  ) -> FieldProblem? {
-    switch mismatch {
-    case .bundle:
-      FieldProblem(
-        "verification.reply", .replyMismatch, "is not about the receipt's app")
-    case .transactions:
-      options.acceptsMismatch
-        ? nil
-        : FieldProblem(
-          "verification.reply", .replyMismatch,
-          "shows none of the receipt's transactions (--accept-mismatch imports it anyway)")
-    }
-  }
-
-  /// The App Store does not accept a longer bundle id.
-  private static var bundleIDBytesMax: Int { 255 }
-
-  /// The app family of a bundle id. Nil without a problem means that it is to be registered.
-  private func registeredFamily(_ bundleID: String) -> (UUID16?, FieldProblem?) {
-    if bundleID.isEmpty {
-      return (
-        nil, FieldProblem("receipt", .receiptMalformed, "has no bundle id, so it belongs to no app")
-      )
-    }
-    if let appFamily = familyIDs[bundleID] { return (appFamily, nil) }
-    if let id = families.id(forBundleID: bundleID) {
-      if let appFamily = UUID16(id) { return (appFamily, nil) }
-      return (
-        nil,
-        FieldProblem("receipt", .invalidValue, "belongs to an app family whose id is not a UUID")
-      )
-    }
-    if options.registersApps { return (nil, nil) }
-    return (
-      nil,
-      FieldProblem(
-        "receipt", .bundleNotRegistered, "has a bundle id that no app has registered")
-    )
-  }
-
-  private func registration(_ bundleID: String, _ appFamily: UUID16) -> EventDraft {
-    let event = AppRegistered(
-      appFamilyID: appFamily.description, name: bundleID, bundleIDs: [bundleID], products: [])
-    return EventDraft(.appRegistered, event.data)
-  }
-
-  /// The result of the local check; nil if a recorded reply makes the check unnecessary. The first of two
-  /// passes skips it, because an invalid signature does not make a line invalid.
-  private func checkSignature(_ subject: LineDrafts.Subject) -> LocalVerification? {
-    if phase == .checking { return .valid }
-    if subject.line.recorded != nil, !options.checksSignatures { return nil }
-    // A receipt that cannot be decoded cannot be genuine.
-    guard let receipt = subject.receipt else { return .signatureInvalid }
-    return subject.line.fields.receiptFile.withUnsafeBytes { verifier.check($0, receipt) }
-  }
-
-  private func signatureWarnings(
-    _ subject: LineDrafts.Subject, _ local: LocalVerification?
-  ) -> [FieldProblem] {
-    guard local?.outcome == .invalid else { return [] }
-    let addition =
-      subject.line.recorded == nil ? "" : "; its recorded reply was ignored"
-    return [
-      FieldProblem(
-        "receipt", .signatureInvalid,
-        "has an invalid signature and was imported as evidence\(addition)")
-    ]
+extension ImportSummary {
+  /// Counts a line that was appended.
+  fileprivate mutating func count(isNotification: Bool, isNewFamily: Bool) {
+    if isNotification { notifications += 1 } else { uploads += 1 }
+    if isNewFamily { registered += 1 }
   }
 }

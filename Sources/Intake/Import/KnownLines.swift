@@ -1,9 +1,14 @@
-// Records which lines were imported before.
+// Records which lines and notifications were imported before.
 package import Base
 
 /// The lines already in the ledger, by the SHA-256 of their bytes.
 package protocol KnownLines {
   func contains(_ digest: SHA256Digest) -> Bool
+}
+
+/// The notifications already in the ledger, by their `notificationUUID` as sent.
+package protocol KnownNotifications {
+  func contains(notificationUUID: String) -> Bool
 }
 
 /// The registered app families.

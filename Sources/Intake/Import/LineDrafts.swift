@@ -8,7 +8,7 @@ import Ledger
 struct LineDrafts {
   /// The part of a line that is the same for importing and for checking.
   struct Subject {
-    var line: ImportLine
+    var line: ReceiptLine
     /// Nil if the file cannot be decoded, which is acceptable only with an operator's recorded reply.
     var receipt: Receipt?
     /// Why the recorded reply does not fit the receipt; nil if it fits or there is none.
@@ -69,7 +69,7 @@ struct LineDrafts {
   }
 
   private func verification(
-    _ recorded: ImportLine.RecordedReply, _ mismatch: ReplyMismatch?, uploadedAtMs: Int64
+    _ recorded: ReceiptLine.RecordedReply, _ mismatch: ReplyMismatch?, uploadedAtMs: Int64
   ) -> [UInt8] {
     var event = ReceiptVerified(
       authority: .appStore, outcome: recorded.outcome,

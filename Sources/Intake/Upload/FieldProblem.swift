@@ -19,7 +19,12 @@ package struct FieldProblem: Equatable, Sendable, CustomStringConvertible {
     case invalidValue = "invalid_value"
     case bundleNotRegistered = "bundle_not_registered"
     case notJSON = "not_json"
+    case bundleIDMismatch = "bundle_id_mismatch"
     case signatureInvalid = "signature_invalid"
+    case signedObject = "signed_object"
+    case signedObjectMalformed = "signed_object_malformed"
+    case signatureOutOfTime = "signature_out_of_time"
+    case environmentNotAccepted = "environment_not_accepted"
     case unknownProperty = "unknown_property"
     case misspelled
     case replyMismatch = "reply_mismatch"

@@ -1,6 +1,7 @@
 // The drafts of uploads and of their verifications, for HTTP and import alike.
 package import AppStore
 package import Base
+package import JSON
 package import Ledger
 
 /// Builds events that are appended together.
@@ -38,17 +39,58 @@ package enum UploadDrafts {
       appFamilyID: context.appFamily.description, style: context.style.rawValue,
       bundleID: context.bundleID, receiptSHA256Hex: context.identity.sha256.hex,
       occurredAtMs: context.occurredAtMs, origin: context.origin)
-    event.countryCode = fields.countryCode
-    event.identifierForVendor = fields.identifierForVendor
-    event.userIdentifier = fields.userIdentifier
-    switch fields.clientAddress {
-    case .absent: event.ipAddress = context.peerAddress
-    case .withheld: break
-    case .address(let address): event.ipAddress = address
-    }
-    event.metadata = fields.metadata
+    event.countryCode = fields.client.countryCode
+    event.identifierForVendor = fields.client.identifierForVendor
+    event.userIdentifier = fields.client.userIdentifier
+    event.ipAddress = fields.client.storedAddress(peer: context.peerAddress)
+    event.metadata = fields.client.metadata
     let data = fields.receiptText.withUnsafeBytes { event.data(receipt: $0) }
     return EventDraft(.receiptUploaded, data)
+  }
+
+  /// What an event of signed transactions contains in addition to the request's fields.
+  package struct SignedContext {
+    package var appFamily: UUID16
+    /// Epoch milliseconds.
+    package var occurredAtMs: Int64
+    package var origin: ReceiptUploaded.Origin
+    /// The client's address, for uploads that neither give nor withhold one.
+    package var peerAddress: String?
+    /// Why the upload counts for nothing; nil if it is valid.
+    package var fraudReason: TransactionsReceived.FraudReason?
+
+    package init(
+      appFamily: UUID16, occurredAtMs: Int64, origin: ReceiptUploaded.Origin,
+      peerAddress: String? = nil, fraudReason: TransactionsReceived.FraudReason? = nil
+    ) {
+      self.appFamily = appFamily
+      self.occurredAtMs = occurredAtMs
+      self.origin = origin
+      self.peerAddress = peerAddress
+      self.fraudReason = fraudReason
+    }
+  }
+
+  /// The event of an upload of signed transactions. Throws if an object is no JSON, which `SignedObject` rules
+  /// out.
+  package static func transactions(
+    _ upload: CheckedSignedUpload, _ client: ClientFields, _ context: SignedContext
+  ) throws(JSONError) -> EventDraft {
+    var transactions: [SignedObjectRecord] = []
+    for transaction in upload.transactions { transactions.append(try transaction.record()) }
+    let id = TransactionsReceived.uploadID(
+      of: upload.objects.map(\.object.text), in: context.appFamily)
+    var event = TransactionsReceived(
+      uploadID: id.description, appFamilyID: context.appFamily.description,
+      occurredAtMs: context.occurredAtMs, origin: context.origin, transactions: transactions,
+      appTransaction: try upload.appTransaction?.record())
+    event.countryCode = client.countryCode
+    event.identifierForVendor = client.identifierForVendor
+    event.userIdentifier = client.userIdentifier
+    event.ipAddress = client.storedAddress(peer: context.peerAddress)
+    event.metadata = client.metadata
+    event.fraudReason = context.fraudReason
+    return EventDraft(.transactionsReceived, event.data)
   }
 
   /// A verification of an upload in the same append.

@@ -1,11 +1,13 @@
 // What intake looks up in the projections: known lines, app families, earlier declarations.
 package import Base
 package import Ledger
+import Revenue
 
 /// Answers from one generation of the projections, as it was when opened.
 package final class IntakeLookup {
   private let database: Database
   private let selectLine: Statement
+  private let selectNotification: Statement
   private let selectFamily: Statement
   private let selectDeclaration: Statement
 
@@ -13,7 +15,12 @@ package final class IntakeLookup {
     self.database = database
     do throws(DatabaseError) {
       selectLine = try database.prepare(
-        "SELECT 1 FROM uploads WHERE line_hash = ? AND line_sha256 = ?")
+        """
+        SELECT 1 FROM uploads WHERE line_hash = ?1 AND line_sha256 = ?2
+        UNION ALL SELECT 1 FROM notifications WHERE line_hash = ?1 AND line_sha256 = ?2
+        """)
+      selectNotification = try database.prepare(
+        "SELECT 1 FROM notifications WHERE uuid_hash = ? AND notification_uuid = ?")
       selectFamily = try database.prepare(
         "SELECT app_family_id FROM app_bundles WHERE bundle_id = ?")
       selectDeclaration = try database.prepare(
@@ -27,6 +34,14 @@ package final class IntakeLookup {
     selectLine.bind(1, digest.indexHash)
     digest.withUnsafeBytes { selectLine.bind(2, blob: $0) }
     return try selectLine.step()
+  }
+
+  /// Whether the ledger contains a notification with this `notificationUUID`.
+  package func containsNotification(_ uuid: String) throws(DatabaseError) -> Bool {
+    defer { selectNotification.reset() }
+    selectNotification.bind(1, withText(uuid) { $0.indexHash })
+    selectNotification.bind(2, text: uuid)
+    return try selectNotification.step()
   }
 
   /// The app family that a bundle id belongs to; nil if there is none.

@@ -102,7 +102,7 @@ package final class UploadWorkflow: ClientService {
     // The receipt is in the request's text, in the file and in the drafts; so is the metadata.
     let bytes =
       2 * upload.fields.receiptText.count + upload.fields.receiptFile.count
-      + 2 * (upload.fields.metadata?.count ?? 0)
+      + 2 * (upload.fields.client.metadata?.count ?? 0)
     admit(bytes: bytes, completion) { .upload(upload, $0) }
   }
 

@@ -8,10 +8,11 @@ import Server
 let importCommand = Command(
   "import", summary: "Import uploads with the App Store's recorded replies",
   details: [
-    "FILE is newline-delimited JSON, one upload a line; `-` is standard input. Compression with gzip is "
-      + "detected by content. docs/import-format.md describes the format.",
+    "FILE is newline-delimited JSON, one upload or notification a line; `-` is standard input. Compression with "
+      + "gzip is detected by content. docs/import-format.md describes the format.",
     "A bad line is reported with its number and every reason, and the import continues; the exit code is then "
       + "3. Lines are recognized by their bytes: importing a file again appends nothing new.",
+    "Signed transactions and notifications (StoreKit 2) are imported only if all their signatures are good.",
     "The first 1,000 reports about lines are printed; the others are counted by problem. `--errors` writes "
       + "all of them to a file. The counts at the end cover what is on disk, even if the import ended early.",
     "A recorded reply with a valid status must be about its receipt: of the same app and, if both show "
@@ -112,7 +113,8 @@ private func importUploads(
       let progress = Progress("Importing", unit: .bytes, context: context)
       let importer = Importer(
         inputs, into: writer, families: lookup, known: lookup, verifier: verifier,
-        options: importOptions, trust: isRecorded ? nil : trust, stop: stop,
+        signedObjects: configuration.trust.signedObjectVerifier(), options: importOptions,
+        trust: isRecorded ? nil : trust, stop: stop,
         onProblem: { problem in
           progress.erase()
           problems.take(problem)
@@ -159,8 +161,8 @@ private func report(
   _ summary: ImportSummary, _ invocation: Invocation, _ context: Context
 ) throws {
   let record: Record = [
-    "lines": summary.lines, "uploads": summary.uploads, "known": summary.known,
-    "refused": summary.refused, "warnings": summary.warnings,
+    "lines": summary.lines, "uploads": summary.uploads, "notifications": summary.notifications,
+    "known": summary.known, "refused": summary.refused, "warnings": summary.warnings,
     "registered_apps": summary.registered, "first_position": summary.positions?.lowerBound,
     "last_position": summary.positions?.upperBound,
   ]
@@ -171,9 +173,11 @@ private func text(_ summary: ImportSummary) -> String {
   if summary.isRefusedAsWhole {
     return "Nothing imported: \(counted(summary.refused, "bad line")) of \(summary.lines)"
   }
-  var parts = [
-    "Imported \(counted(summary.uploads, "upload")) from \(counted(summary.lines, "line"))"
-  ]
+  var what = counted(summary.uploads, "upload")
+  if summary.notifications > 0 {
+    what += " and \(counted(summary.notifications, "notification"))"
+  }
+  var parts = ["Imported \(what) from \(counted(summary.lines, "line"))"]
   if summary.known > 0 { parts.append("\(summary.known) already known") }
   if summary.refused > 0 { parts.append("\(summary.refused) refused") }
   if summary.warnings > 0 { parts.append(counted(summary.warnings, "warning")) }

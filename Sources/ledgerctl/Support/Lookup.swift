@@ -4,9 +4,9 @@ import Intake
 import Ledger
 import Projections
 
-/// Known lines and app families from the projections. If they cannot be read, the import ends: a line that may be
-/// known must not be appended again.
-final class Lookup: KnownLines, AppFamilies {
+/// Known lines, known notifications and app families from the projections. If they cannot be read, the import ends:
+/// what may be known must not be appended again.
+final class Lookup: KnownLines, KnownNotifications, AppFamilies {
   private let lookup: IntakeLookup
   /// The first failure; after it, all results are such that nothing is appended.
   private(set) var failure: DatabaseError?
@@ -19,6 +19,13 @@ final class Lookup: KnownLines, AppFamilies {
 
   func contains(_ digest: SHA256Digest) -> Bool {
     do throws(DatabaseError) { return try lookup.containsLine(digest) } catch {
+      note(error)
+      return true
+    }
+  }
+
+  func contains(notificationUUID: String) -> Bool {
+    do throws(DatabaseError) { return try lookup.containsNotification(notificationUUID) } catch {
       note(error)
       return true
     }

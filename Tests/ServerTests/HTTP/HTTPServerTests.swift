@@ -192,8 +192,8 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
     #expect(upload.appFamily.description == ServerFixture.family)
     #expect(upload.peerAddress == "127.0.0.1")
     #expect(upload.fields.receiptFile == [0, 0, 0])
-    #expect(upload.fields.countryCode == "DE")
-    #expect(upload.fields.userIdentifier == "u")
+    #expect(upload.fields.client.countryCode == "DE")
+    #expect(upload.fields.client.userIdentifier == "u")
   }
 
   @Test("bytes that are not UTF-8 are no JSON")

@@ -13,7 +13,8 @@ extension FuzzTarget {
       "\"user_identifer\":", "\"ip_address\":", "\"NULL\"", "null", "\"metadata\":{",
       "\"verification\":{", "\"reply\":{", "\"occurred_at\":", "\"endpoint\":\"sandbox\"",
       "\"marketplace\":\"itunes\"", "\"::ffff:1.2.3.4\"", "\"127.0.0.1\"", "\"de\"", "\"XK\"",
-      "2026-01-02T03:04:05Z", "AAAA", "AA==", "\\r\\n", "\\u002b",
+      "2026-01-02T03:04:05Z", "AAAA", "AA==", "\\r\\n", "\\u002b", "\"signed_transactions\":[",
+      "\"app_transaction\":", "\"notification\":\"",
     ],
     seeds: {
       let texts = [
@@ -27,6 +28,8 @@ extension FuzzTarget {
         "{\"receipt\":\"QUJD\",\"occurred_at\":\"2026-01-02T03:04:05Z\",\"marketplace\":\"itunes\","
           + "\"user_identifer\":\"old\",\"verification\":{\"endpoint\":\"production\","
           + "\"occurred_at\":1767225600000,\"reply\":{\"status\":0,\"receipt\":{\"in_app\":[]}}}}",
+        "{\"signed_transactions\":[\"ey.ey.AA\",7],\"app_transaction\":\"ey\",\"country_code\":\"de\"}",
+        "{\"notification\":\"ey.ey.AA\",\"user_identifier\":\"user-4711\"}",
         "{\"receipt\":\"QUJD\",\"metadata\":{\"deep\":"
           + String(repeating: "[", count: 40) + String(repeating: "]", count: 40) + "}}",
       ]
@@ -56,10 +59,19 @@ private enum UploadCheck {
 
   static func importLine(_ line: UnsafeRawBufferPointer) {
     let parser = ImportLineParser()
-    let isGood: Void? = parser.read(line) { upload in
-      check(upload.fields)
-      if let recorded = upload.recorded {
-        require((try? JSONValue(recorded.bytes)) != nil, "a recorded reply is JSON")
+    let isGood: Void? = parser.read(line) { line in
+      switch line {
+      case .receipt(let upload):
+        check(upload.fields)
+        if let recorded = upload.recorded {
+          require((try? JSONValue(recorded.bytes)) != nil, "a recorded reply is JSON")
+        }
+      case .transactions(let fields, _):
+        require(!fields.transactions.isEmpty, "an upload has transactions")
+        require(
+          fields.transactions.count <= UploadLimits.signedTransactions, "lists are bounded")
+        check(fields.client)
+      case .notification: break
       }
     }
     require((isGood == nil) == !parser.problems.isEmpty, "a line is read, or has problems")
@@ -71,15 +83,19 @@ private enum UploadCheck {
     require(
       (try? Base64.decode(fields.receiptText)) == fields.receiptFile, "the receipt is its base64")
     require(!fields.receiptText.isEmpty, "an upload has a receipt")
-    for identifier in [fields.userIdentifier, fields.identifierForVendor] {
+    check(fields.client)
+  }
+
+  private static func check(_ client: ClientFields) {
+    for identifier in [client.userIdentifier, client.identifierForVendor] {
       require(
         identifier?.unicodeScalars.count ?? 0 <= UploadLimits.identifierCharacters,
         "identifiers are short")
     }
-    if let country = fields.countryCode {
+    if let country = client.countryCode {
       require(country.utf8.count == 2 && country == country.uppercased(), "countries are codes")
     }
-    if let metadata = fields.metadata {
+    if let metadata = client.metadata {
       let value = try? JSONValue(metadata)
       require(value != nil, "metadata is JSON")
       require(metadata.count <= UploadLimits.metadataBytes, "metadata is small")
@@ -92,23 +108,24 @@ private enum UploadCheck {
     writer.key("receipt")
     fields.receiptText.withUnsafeBytes { writer.string($0) }
     for (key, text) in [
-      ("country_code", fields.countryCode), ("identifier_for_vendor", fields.identifierForVendor),
-      ("user_identifier", fields.userIdentifier),
+      ("country_code", fields.client.countryCode),
+      ("identifier_for_vendor", fields.client.identifierForVendor),
+      ("user_identifier", fields.client.userIdentifier),
     ] {
       guard let text else { continue }
       writer.key(key)
       writer.string(text)
     }
-    switch fields.clientAddress {
+    switch fields.client.address {
     case .absent: break
     case .withheld:
       writer.key("ip_address")
       writer.null()
-    case .address(let address):
+    case .given(let address):
       writer.key("ip_address")
       writer.string(address)
     }
-    if let metadata = fields.metadata {
+    if let metadata = fields.client.metadata {
       writer.key("metadata")
       metadata.withUnsafeBytes { writer.raw($0) }
     }
@@ -118,9 +135,7 @@ private enum UploadCheck {
 
   private static func same(_ left: UploadFields, _ right: UploadFields) -> Bool {
     left.receiptText == right.receiptText && left.receiptFile == right.receiptFile
-      && left.countryCode == right.countryCode && left.metadata == right.metadata
-      && left.identifierForVendor == right.identifierForVendor
-      && left.userIdentifier == right.userIdentifier && left.clientAddress == right.clientAddress
+      && left.client == right.client
   }
 
   /// No answer repeats what a client sent as its receipt, its user or its address.

@@ -1,0 +1,101 @@
+// A signed object after the check of its signature, with the app and the environment that it names.
+package import AppStore
+import Base
+package import JSON
+package import Ledger
+
+/// A signed object after its check.
+package struct CheckedSignedObject: Sendable {
+  package let place: SignedObjectPlace
+  package let object: SignedObject
+  package let verdict: SignedObjectVerdict
+  /// As the payload says; empty if it names none.
+  package let bundleID: String
+  /// As the payload says; empty if it names none.
+  package let environment: String
+
+  /// Checks the signature. One that is valid but lacks what its kind must say is refused too.
+  /// - Parameter nowMs: the time of the check, in epoch milliseconds.
+  package init(
+    _ object: SignedObject, _ place: SignedObjectPlace, _ verifier: SignedObjectVerifier,
+    _ keeper: TextKeeper, nowMs: Int64
+  ) {
+    self.place = place
+    self.object = object
+    keeper.removeAll()
+    let facts = object.payload.withUnsafeBytes { PayloadFacts($0, place, keeper) }
+    (bundleID, environment) = (facts.bundleID, facts.environment)
+    let verdict = verifier.verify(object, nowMs: nowMs)
+    if let missing = facts.missing, case .valid = verdict {
+      self.verdict = .invalid(missing)
+    } else if let missing = facts.missing, case .locallyValid = verdict {
+      self.verdict = .invalid(missing)
+    } else {
+      self.verdict = verdict
+    }
+  }
+
+  /// Why it is refused; nil if it is valid.
+  package var fault: SignedObjectFault? {
+    if case .invalid(let fault) = verdict { fault } else { nil }
+  }
+
+  /// Whether it is of Xcode or a local test, signed by a named certificate: such a one counts nowhere.
+  package var isLocal: Bool {
+    if case .locallyValid = verdict { true } else { false }
+  }
+
+  private var recordedVerdict: SignedObjectRecord.Verdict {
+    switch verdict {
+    case .valid(let root): .valid(root: root)
+    case .locallyValid(let signer): .locallyValid(signer: signer)
+    case .invalid(let fault): .invalid(reason: fault.rawValue)
+    }
+  }
+
+  /// As an event stores it. Throws if header or payload is no JSON object, which `SignedObject` rules out.
+  package func record() throws(JSONError) -> SignedObjectRecord {
+    try SignedObjectRecord(
+      header: object.header, payload: object.payload, signature: object.signature,
+      verdict: recordedVerdict, signedAtMs: object.signedDateMs)
+  }
+
+  /// As a notification's event stores the verdict on an object inside.
+  package var inner: NotificationReceived.Inner {
+    NotificationReceived.Inner(verdict: recordedVerdict, signedAtMs: object.signedDateMs)
+  }
+}
+
+/// What a payload says about its app.
+private struct PayloadFacts {
+  var bundleID = ""
+  var environment = ""
+  /// What an object of its kind must say and this one does not.
+  var missing: SignedObjectFault? = .payloadNotJSON
+
+  init(_ payload: JSONBytes, _ place: SignedObjectPlace, _ keeper: TextKeeper) {
+    // What cannot be read says nothing.
+    switch place {
+    case .transaction, .notifiedTransaction:
+      guard let content = try? SignedTransaction(payload: payload, keeper) else { return }
+      set(content.bundleID, content.environment, content.missingFact)
+    case .notifiedRenewal:
+      // It names no app, and has the environment of its notification.
+      (bundleID, missing) = ("", nil)
+    case .notification:
+      guard let content = try? SignedNotification(payload: payload, keeper) else { return }
+      set(content.bundleID, content.environment, content.missingFact)
+    case .appTransaction, .notifiedAppTransaction:
+      guard let content = try? SignedAppTransaction(payload: payload, keeper) else { return }
+      set(content.bundleID, content.environment, content.missingFact)
+    }
+  }
+
+  private mutating func set(
+    _ bundleID: JSONBytes?, _ environment: JSONBytes?, _ missing: SignedObjectFault?
+  ) {
+    self.bundleID = bundleID.map { String(decoding: $0, as: UTF8.self) } ?? ""
+    self.environment = environment.map { String(decoding: $0, as: UTF8.self) } ?? ""
+    self.missing = missing
+  }
+}

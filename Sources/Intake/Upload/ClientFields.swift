@@ -1,0 +1,180 @@
+// What a client says beside a receipt or signed transactions: country, device, user, address, metadata.
+import Glibc
+import JSON
+import Revenue
+
+/// The optional fields of an upload, all valid.
+package struct ClientFields: Equatable, Sendable {
+  /// What an upload says about the user's IP address.
+  package enum Address: Equatable, Sendable {
+    case absent
+    /// `null` or the text `"NULL"`: the address must not be stored.
+    case withheld
+    /// IPv4 or IPv6, as sent.
+    case given(String)
+  }
+
+  /// ISO 3166-1 alpha-2 or `XK`, upper case.
+  package var countryCode: String?
+  /// At most 255 characters (Unicode scalars).
+  package var identifierForVendor: String?
+  /// At most 255 characters (Unicode scalars).
+  package var userIdentifier: String?
+  package var address = Address.absent
+  /// One JSON object without white space.
+  package var metadata: [UInt8]?
+
+  /// The address that may be stored.
+  /// - Parameter peer: the client's, for uploads that neither give nor withhold one.
+  package func storedAddress(peer: String?) -> String? {
+    switch address {
+    case .absent: peer
+    case .withheld: nil
+    case .given(let address): address
+    }
+  }
+}
+
+/// Reads the optional fields one by one and finds every problem. The JSON text must have been validated and
+/// have no white space between tokens.
+struct ClientFieldReader {
+  private(set) var fields = ClientFields()
+  /// The problems found so far, with those that were noted from outside.
+  private(set) var problems: [FieldProblem] = []
+  private var misspelledUserIdentifier: String?
+
+  /// Reads the value at the cursor if `key` is one of these fields.
+  /// - Returns: false, with the value unread, for any other key.
+  mutating func take(
+    _ key: JSONString, from cursor: inout JSONCursor
+  ) throws(JSONError) -> Bool {
+    if key == "country_code" {
+      try takeCountry(&cursor)
+    } else if key == "identifier_for_vendor" {
+      fields.identifierForVendor = try identifier("identifier_for_vendor", &cursor)
+    } else if key == "user_identifier" {
+      fields.userIdentifier = try identifier("user_identifier", &cursor)
+    } else if key == "ip_address" {
+      try takeAddress(&cursor)
+    } else if key == "metadata" {
+      try takeMetadata(&cursor)
+    } else {
+      return false
+    }
+    return true
+  }
+
+  /// Reads `user_identifer`, a misspelling found in old histories. The correct spelling wins.
+  mutating func takeMisspelledUserIdentifier(
+    from cursor: inout JSONCursor
+  ) throws(JSONError) {
+    misspelledUserIdentifier = try identifier("user_identifer", &cursor)
+  }
+
+  /// Whether the misspelled property supplies the user, as far as the upload has been read.
+  var takesMisspelledUserIdentifier: Bool {
+    fields.userIdentifier == nil && misspelledUserIdentifier != nil
+  }
+
+  /// The fields, with the user by either spelling.
+  func finish() -> ClientFields {
+    var fields = fields
+    fields.userIdentifier = fields.userIdentifier ?? misspelledUserIdentifier
+    return fields
+  }
+
+  /// Adds a problem found outside these fields.
+  mutating func note(_ problem: FieldProblem) { problems.append(problem) }
+
+  /// Forgets the problems of properties that are passed over.
+  mutating func removeProblems(where isIgnored: (FieldProblem) -> Bool) {
+    if !problems.isEmpty { problems.removeAll(where: isIgnored) }
+  }
+
+  // MARK: One field each
+
+  /// A string; nil for `null`, and for any other kind, which is recorded as a problem.
+  mutating func text(
+    _ field: String, _ cursor: inout JSONCursor
+  ) throws(JSONError) -> JSONString? {
+    if try cursor.takeNull() { return nil }
+    guard try cursor.kind() == .string else {
+      try cursor.skipValue()
+      note(FieldProblem(field, .wrongType, "is not a string"))
+      return nil
+    }
+    return try cursor.readString()
+  }
+
+  private mutating func takeCountry(_ cursor: inout JSONCursor) throws(JSONError) {
+    guard let content = try text("country_code", &cursor) else { return }
+    guard let country = content.bytes.withUnsafeBytes({ Country.parse($0) }) else {
+      note(
+        FieldProblem(
+          "country_code", .unknownCountry, "is neither an ISO 3166-1 alpha-2 code nor XK"))
+      return
+    }
+    fields.countryCode = country.description
+  }
+
+  private mutating func identifier(
+    _ field: String, _ cursor: inout JSONCursor
+  ) throws(JSONError) -> String? {
+    guard let content = try text(field, &cursor) else { return nil }
+    let bytes = content.bytes
+    let limit = UploadLimits.identifierCharacters
+    // Each scalar has exactly one byte that is not a continuation byte.
+    if bytes.count > limit, bytes.count(where: { $0 & 0xC0 != 0x80 }) > limit {
+      note(FieldProblem(field, .tooLong, "is longer than \(limit) characters"))
+      return nil
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  private mutating func takeAddress(_ cursor: inout JSONCursor) throws(JSONError) {
+    if try cursor.kind() == .null {
+      fields.address = .withheld
+      return try cursor.skipValue()
+    }
+    guard let content = try text("ip_address", &cursor) else { return }
+    if content == "NULL" {
+      fields.address = .withheld
+    } else if let address = Self.address(content) {
+      fields.address = .given(address)
+    } else {
+      note(
+        FieldProblem("ip_address", .invalidAddress, "is neither an IPv4 nor an IPv6 address"))
+    }
+  }
+
+  private static func address(_ content: JSONString) -> String? {
+    let bytes = content.bytes
+    // No address is longer, and C would treat a NUL as the end.
+    guard bytes.count < Int(INET6_ADDRSTRLEN), !bytes.contains(0) else { return nil }
+    let text = String(decoding: bytes, as: UTF8.self)
+    var parsed = in6_addr()
+    let isAddress =
+      inet_pton(AF_INET, text, &parsed) == 1 || inet_pton(AF_INET6, text, &parsed) == 1
+    return isAddress ? text : nil
+  }
+
+  private mutating func takeMetadata(_ cursor: inout JSONCursor) throws(JSONError) {
+    if try cursor.takeNull() { return }
+    guard try cursor.kind() == .object else {
+      try cursor.skipValue()
+      return note(FieldProblem("metadata", .wrongType, "is not an object"))
+    }
+    let object = try cursor.readRaw()
+    guard object.count <= UploadLimits.metadataBytes else {
+      return note(FieldProblem("metadata", .tooLarge, "is larger than 64 KiB"))
+    }
+    do throws(JSONError) {
+      try JSONValidator.validate(object, depthLimit: UploadLimits.metadataLevels)
+      fields.metadata = Array(object)
+    } catch {
+      note(
+        FieldProblem(
+          "metadata", .tooDeep, "has more than \(UploadLimits.metadataLevels) levels"))
+    }
+  }
+}

@@ -1,0 +1,29 @@
+// Checks the signatures of an upload's signed objects and reads what decides about it: app, environment, times.
+package import AppStore
+import Base
+import JSON
+
+/// An upload of signed transactions after the check of its signatures.
+package struct CheckedSignedUpload: Sendable {
+  /// The transactions in the order of the list.
+  package let transactions: [CheckedSignedObject]
+  package let appTransaction: CheckedSignedObject?
+
+  /// Checks all signatures.
+  /// - Parameter nowMs: the time of the check, in epoch milliseconds.
+  package init(_ fields: SignedUploadFields, _ verifier: SignedObjectVerifier, nowMs: Int64) {
+    let keeper = TextKeeper()
+    transactions = fields.transactions.enumerated().map { index, object in
+      CheckedSignedObject(object, .transaction(index), verifier, keeper, nowMs: nowMs)
+    }
+    appTransaction = fields.appTransaction.map { object in
+      CheckedSignedObject(object, .appTransaction, verifier, keeper, nowMs: nowMs)
+    }
+  }
+
+  /// The transactions, then the app transaction.
+  package var objects: [CheckedSignedObject] { transactions + (appTransaction.map { [$0] } ?? []) }
+
+  /// The greatest time at which one of the transactions was signed, in epoch milliseconds.
+  package var newestSignedAtMs: Int64? { transactions.compactMap(\.object.signedDateMs).max() }
+}
