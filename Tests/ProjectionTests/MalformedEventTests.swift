@@ -10,6 +10,11 @@ import Testing
   private static let receiptID: JSONText = "11111111-2222-5333-8444-555555555555"
   private static let time: JSONText = "2026-01-10T00:00:00.000Z"
 
+  private static let signedObject: JSONText = .object([
+    ("outcome", "valid"), ("payload", signed("77")), ("signature", "AA"),
+    ("header", JSONText(raw: "{}")),
+  ])
+
   /// What is put in a member's place.
   private static let values: [JSONText] = [
     .absent, .null, true, 5, -1, JSONText(raw: "1.5"), JSONText(raw: "99999999999999999999"), "x",
@@ -66,6 +71,34 @@ import Testing
         Member("via", .absent, [.absent]), Member("occurred_at", time),
         Member("reply_base64", .absent, [.absent] + strings),
         Member("reply_of", .absent, [.absent]), Member("reply", reply(row("1")), values),
+      ]
+    ),
+    (
+      "transactions.received",
+      [
+        Member("upload_id", receiptID), Member("app_family_id", family),
+        Member("occurred_at", time), Member("via", "import"),
+        Member("line", 1, [.absent] + integers), Member("line_sha256", "00", [.absent] + strings),
+        Member("country_code", "DE", [.absent] + strings),
+        Member("identifier_for_vendor", "v", [.absent] + strings),
+        Member("user_identifier", "u", [.absent] + strings),
+        Member("ip_address", "10.0.0.1", [.absent] + strings),
+        Member("metadata", ["a": 1], [.absent, JSONText(raw: "{}")]),
+        Member("outcome", "valid"), Member("fraud_reason", .absent, [.absent] + strings),
+        Member("transactions", [signedObject]), Member("app_transaction", .absent, [.absent]),
+      ]
+    ),
+    (
+      "notification.received",
+      [
+        Member("notification_uuid", receiptID, strings), Member("app_family_id", family),
+        Member("bundle_id", "app", strings), Member("environment", "Production", strings),
+        Member("occurred_at", time), Member("via", "http"),
+        Member("line", .absent, [.absent] + integers),
+        Member("line_sha256", .absent, [.absent] + strings), Member("type", "TEST", strings),
+        Member("subtype", .absent, [.absent] + strings),
+        Member("transaction", .absent, [.absent]), Member("renewal", .absent, [.absent]),
+        Member("notification", signedObject),
       ]
     ),
     (
@@ -166,7 +199,12 @@ import Testing
     while try rows.step() { details[rows.text(0)] = Int(rows.integer(1)) }
     #expect(details == plan.details)
     for (type, sql) in [
-      ("receipt.uploaded", "SELECT position FROM uploads WHERE position > 5 ORDER BY 1"),
+      (
+        "receipt.uploaded",
+        "SELECT position FROM uploads WHERE position > 5 AND receipt IS NOT NULL ORDER BY 1"
+      ),
+      ("transactions.received", "SELECT position FROM signed_uploads ORDER BY 1"),
+      ("notification.received", "SELECT position FROM notifications ORDER BY 1"),
       ("receipt.verified", "SELECT position FROM verifications WHERE position > 5 ORDER BY 1"),
       ("prices.declared", "SELECT position FROM declarations WHERE type = 0 ORDER BY 1"),
       ("rates.declared", "SELECT position FROM declarations WHERE type = 1 ORDER BY 1"),

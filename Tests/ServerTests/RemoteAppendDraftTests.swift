@@ -36,7 +36,8 @@ enum RemoteAppendDrafts {
         .init(date: "2026-01-02", base: "EUR", rates: [.init(quote: "USD", rate: "1.1")])
       ])
     return [
-      app("Tide"), upload, verification,
+      app("Tide"), upload, verification, TestEvent.signedUpload(signed("1")).drafts[0],
+      TestEvent.notification("TEST", uuid: "1", nil).drafts[0],
       EventDraft(type: "prices.declared", version: 1, data: prices.data),
       EventDraft(type: "rates.declared", version: 1, data: rates.data),
       TrustDeclared(
@@ -88,7 +89,7 @@ enum RemoteAppendDrafts {
   @Test func goodDraftsOfEachTypeAreTaken() throws {
     let ledger = try served()
     #expect(try refusal(RemoteAppendDrafts.goodOfEachType, by: ledger) == nil)
-    #expect(ledger.writer.nextPosition == 10)
+    #expect(ledger.writer.nextPosition == 12)
   }
 
   @Test func aDraftWithoutAMemberThatItNeedsIsRefused() throws {
@@ -124,6 +125,8 @@ enum RemoteAppendDrafts {
       "prices.declared", "entries",
       #"[{"product_id":"a","currency":"EUR","price":"1,0","effective_from":"2026-01-01"}]"#
     ),
+    ("transactions.received", "upload_id", #""11111111-2222-5333-8444-555555555555""#),
+    ("notification.received", "notification_uuid", "\"\""),
     ("rates.declared", "days", #"[{"date":"2026-02-30","base":"EUR","rates":{"USD":"1"}}]"#),
     ("rates.declared", "days", #"[{"date":"2026-02-01","base":"EUR","rates":{"USD":"0"}}]"#),
   ])
@@ -136,6 +139,29 @@ enum RemoteAppendDrafts {
     #expect(
       try refusal([draft], by: ledger)?.cause
         == "a draft cannot be read: \(type) has no valid \(member)")
+  }
+
+  @Test(arguments: [
+    (#""outcome":"valid","root"#, #""outcome":"invalid","root"#),
+    (#""payload":{"#, #""payload_base64url":"e30","payload":{"#),
+    (#""payload":{"#, #""signer_sha256":"\#(signedObjectRoot.hex)","payload":{"#),
+    (#""signature":"A"#, #""signature":"?"#),
+  ])
+  func aSignedObjectMustAgreeWithWhatIsSaidOfIt(_ found: String, _ put: String) throws {
+    let ledger = try served()
+    let events: [(TestEvent, String)] = [
+      (.signedUpload(signed("1")), "transactions"),
+      (.notification("TEST", uuid: "1", nil), "notification"),
+    ]
+    for (event, member) in events {
+      let good = event.drafts[0]
+      let data = String(decoding: good.data, as: UTF8.self)
+        .replacingOccurrences(of: found, with: put)
+      let draft = EventDraft(type: good.type, version: 1, data: Array(data.utf8))
+      #expect(
+        try refusal([draft], by: ledger)?.cause
+          == "a draft cannot be read: \(good.type) has no valid \(member)")
+    }
   }
 
   private static func verification(

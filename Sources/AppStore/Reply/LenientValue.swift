@@ -85,7 +85,8 @@ package final class TextKeeper {
     string.hasEscapes ? keep(string.bytes) : string.raw
   }
 
-  private func keep(_ bytes: [UInt8]) -> JSONBytes {
+  /// Keeps bytes that are in no text.
+  package func keep(_ bytes: [UInt8]) -> JSONBytes {
     let buffer = UnsafeMutableRawBufferPointer.allocate(
       byteCount: max(bytes.count, 1), alignment: 1)
     buffer.copyBytes(from: bytes)

@@ -40,13 +40,13 @@ package struct SignedObjectRecord: Equatable, Sendable {
     self.signedAtMs = signedAtMs.flatMap { Timestamp.fixedRangeMs.contains($0) ? $0 : nil }
     (self.payload, payloadBase64URL) = try Self.stored(payload)
     (self.header, headerBase64URL) = try Self.stored(header)
-    signatureBase64URL = SignedObjectText.encode(signature)
+    signatureBase64URL = Base64.encode(signature, .url)
   }
 
   /// The object without white space, and its exact bytes where they differ.
   private static func stored(_ bytes: [UInt8]) throws(JSONError) -> ([UInt8], [UInt8]?) {
     let compact = try SignedObjectText.compactObject(bytes)
-    return (compact, compact == bytes ? nil : SignedObjectText.encode(bytes))
+    return (compact, compact == bytes ? nil : Base64.encode(bytes, .url))
   }
 
   /// How many bytes it takes in an event.
@@ -215,7 +215,7 @@ package struct SignedObjectView {
   }
 
   private static func part(_ object: JSONBytes, _ exact: JSONString?) -> [UInt8] {
-    exact?.bytes ?? SignedObjectText.encode(Array(object))
+    exact?.bytes ?? Base64.encode(object, .url)
   }
 
   /// Whether it says either why it is not valid or what vouches for it. The fold does not look at this.
@@ -227,7 +227,8 @@ package struct SignedObjectView {
   /// Whether its members agree with each other, so that it gives back what was signed. The fold does not look at
   /// this.
   package var isConsistent: Bool {
-    hasWholeVerdict && signature.map { SignedObjectText.decode($0.bytes)?.isEmpty == false } == true
+    hasWholeVerdict
+      && signature.map { (try? Base64.decode($0.bytes, .url))?.isEmpty == false } == true
       && Self.agree(payload, payloadBase64URL) && Self.agree(header, headerBase64URL)
   }
 
@@ -236,39 +237,12 @@ package struct SignedObjectView {
     let stored = Array(object)
     guard (try? SignedObjectText.compactObject(stored)) == stored else { return false }
     guard let exact else { return true }
-    guard let bytes = SignedObjectText.decode(exact.bytes), bytes != stored else { return false }
+    guard let bytes = try? Base64.decode(exact.bytes, .url), bytes != stored else { return false }
     return (try? SignedObjectText.compactObject(bytes)) == stored
   }
 }
 
-/// The parts of a signed object's text.
 enum SignedObjectText {
-  /// Base64url without padding.
-  static func encode(_ bytes: [UInt8]) -> [UInt8] {
-    var text = Base64.encode(bytes)
-    while text.last == UInt8(ascii: "=") { text.removeLast() }
-    for place in text.indices {
-      if text[place] == UInt8(ascii: "+") { text[place] = UInt8(ascii: "-") }
-      if text[place] == UInt8(ascii: "/") { text[place] = UInt8(ascii: "_") }
-    }
-    return text
-  }
-
-  /// The bytes of canonical base64url without padding; nil for any other text.
-  static func decode(_ text: [UInt8]) -> [UInt8]? {
-    var plain = text
-    for place in plain.indices {
-      switch plain[place] {
-      case UInt8(ascii: "-"): plain[place] = UInt8(ascii: "+")
-      case UInt8(ascii: "_"): plain[place] = UInt8(ascii: "/")
-      case UInt8(ascii: "+"), UInt8(ascii: "/"), UInt8(ascii: "="): return nil
-      default: break
-      }
-    }
-    while plain.count % 4 != 0 { plain.append(UInt8(ascii: "=")) }
-    return try? Base64.decode(plain)
-  }
-
   /// One JSON object without white space between its tokens.
   static func compactObject(_ bytes: [UInt8]) throws(JSONError) -> [UInt8] {
     var compact: [UInt8] = []

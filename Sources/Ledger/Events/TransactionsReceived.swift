@@ -100,8 +100,7 @@ package struct TransactionsReceivedView {
   package private(set) var ipAddress: JSONString?
   package private(set) var metadata: JSONBytes?
   package private(set) var isValid = false
-  /// Nil if the upload is valid.
-  package private(set) var fraudReason: TransactionsReceived.FraudReason?
+  package private(set) var fraudReason: JSONString?
   package private(set) var transactions: [SignedObjectView] = []
   package private(set) var appTransaction: SignedObjectView?
 
@@ -194,7 +193,7 @@ package struct TransactionsReceivedView {
       countryCode = text
       review.mark(6, isRight: text != nil)
     case 12 where key == "fraud_reason":
-      fraudReason = text.flatMap { TransactionsReceived.FraudReason(rawValue: $0.string) }
+      fraudReason = text
       review.mark(12, isRight: fraudReason != nil)
     case 13 where key == "app_family_id":
       appFamilyID = text
@@ -214,9 +213,13 @@ package struct TransactionsReceivedView {
 
   /// Whether outcome, reason and verdicts agree with each other. The fold does not look at this.
   package var isConsistent: Bool {
-    guard isValid == (fraudReason == nil), objects.allSatisfy(\.isConsistent) else { return false }
-    // A list with another family's bundle may hold objects that are not valid besides.
-    return fraudReason == .bundleIDMismatch || objects.allSatisfy(\.isValid) == isValid
+    guard objects.allSatisfy(\.isConsistent) else { return false }
+    if isValid { return fraudReason == nil && objects.allSatisfy(\.isValid) }
+    switch fraudReason.flatMap({ TransactionsReceived.FraudReason(rawValue: $0.string) }) {
+    case .signatureInvalid: return !objects.allSatisfy(\.isValid)
+    case .bundleIDMismatch: return true
+    case nil: return false
+    }
   }
 
   /// Whether the id is the one that its signed objects have in its app family. The fold does not look at this.

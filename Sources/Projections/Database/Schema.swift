@@ -6,9 +6,9 @@ enum Schema {
   /// The version of each projection's tables and fold. A database with other versions or other definitions is
   /// rebuilt. Only the version reveals that a fold changed.
   static let versions: [(name: String, version: Int)] = [
-    ("apps", 1), ("receipts", 4), ("sales", 4), ("journal", 2), ("users", 1),
-    ("verifications", 3), ("exceptions", 4), ("declarations", 2), ("uploads", 3),
-    ("views", 7),
+    ("apps", 2), ("receipts", 5), ("sales", 4), ("journal", 2), ("users", 1),
+    ("verifications", 3), ("exceptions", 4), ("declarations", 2), ("uploads", 4),
+    ("notifications", 1), ("statements", 1), ("views", 8),
   ]
 
   /// All standard projections are one fold over connected tables, so a change to one changes the identity of all.
@@ -24,12 +24,13 @@ enum Schema {
   /// The tables whose rows count as those of each projection. All use `symbols`, and `sale_figures` repeats the rows
   /// of `sales`.
   static let tableNames: [String: [String]] = [
-    "apps": ["apps", "app_bundles"],
+    "apps": ["apps", "app_bundles", "known_bundles"],
     "receipts": ["receipts", "upload_verdicts", "open_uploads", "pending_receipts"],
     "sales": ["sales", "sale_transactions"], "journal": ["later_lines"], "users": ["users"],
     "verifications": ["verifications"], "exceptions": ["exceptions"],
     "declarations": ["declarations", "price_list", "rates", "trust_declarations"],
-    "uploads": ["uploads"], "views": [],
+    "uploads": ["uploads", "signed_uploads"], "notifications": ["notifications"],
+    "statements": ["signed_statements"], "views": [],
   ]
 
   /// Columns are in the order in which rows are written: only then can SQLite use their values without copying them.
@@ -48,11 +49,22 @@ enum Schema {
       position INTEGER NOT NULL) WITHOUT ROWID;
     CREATE TABLE app_bundles(
       bundle_id TEXT PRIMARY KEY, app_family_id TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE known_bundles(bundle_id TEXT PRIMARY KEY) WITHOUT ROWID;
     CREATE TABLE uploads(
-      position INTEGER PRIMARY KEY, receipt INTEGER NOT NULL, line_hash INTEGER,
+      position INTEGER PRIMARY KEY, receipt INTEGER, line_hash INTEGER,
       occurred_at_ms INTEGER NOT NULL, recorded_at_ms INTEGER NOT NULL, country INTEGER,
       user INTEGER, line INTEGER, line_sha256 BLOB, ip_address TEXT, identifier_for_vendor TEXT,
       metadata TEXT);
+    CREATE TABLE signed_uploads(
+      position INTEGER PRIMARY KEY, upload_hash INTEGER NOT NULL, upload_id TEXT NOT NULL,
+      app_family INTEGER NOT NULL, bundle INTEGER, transactions INTEGER NOT NULL);
+    CREATE TABLE notifications(
+      position INTEGER PRIMARY KEY, uuid_hash INTEGER NOT NULL, line_hash INTEGER,
+      occurred_at_ms INTEGER NOT NULL, recorded_at_ms INTEGER NOT NULL, signed_at_ms INTEGER,
+      type INTEGER NOT NULL, subtype INTEGER, environment INTEGER NOT NULL,
+      bundle INTEGER NOT NULL, app_family INTEGER NOT NULL, line INTEGER, line_sha256 BLOB,
+      notification_uuid TEXT NOT NULL, transaction_id TEXT, original_transaction_id TEXT);
+    CREATE TABLE signed_statements(transaction_hash INTEGER NOT NULL, position INTEGER NOT NULL);
     CREATE TABLE verifications(
       position INTEGER PRIMARY KEY, upload INTEGER NOT NULL, receipt INTEGER,
       authority INTEGER NOT NULL, outcome INTEGER NOT NULL, status INTEGER, environment INTEGER,
@@ -69,7 +81,7 @@ enum Schema {
       last_upload INTEGER NOT NULL, answer_position INTEGER, own_fraud_reason INTEGER,
       own_fraud_position INTEGER, upload_fraud_reason INTEGER, upload_fraud_position INTEGER);
     CREATE TABLE upload_verdicts(
-      upload INTEGER PRIMARY KEY, receipt INTEGER NOT NULL, fraud_reason INTEGER NOT NULL,
+      upload INTEGER PRIMARY KEY, receipt INTEGER, fraud_reason INTEGER NOT NULL,
       position INTEGER NOT NULL);
     CREATE TABLE open_uploads(
       upload INTEGER PRIMARY KEY, receipt INTEGER NOT NULL, is_accepted INTEGER NOT NULL,
@@ -136,6 +148,10 @@ enum Schema {
   static let earlyIndexes = [
     "CREATE UNIQUE INDEX users_identifier ON users(user_identifier);",
     "CREATE INDEX uploads_line_hash ON uploads(line_hash) WHERE line_hash IS NOT NULL;",
+    "CREATE INDEX signed_uploads_hash ON signed_uploads(upload_hash);",
+    "CREATE INDEX notifications_uuid_hash ON notifications(uuid_hash);",
+    "CREATE INDEX notifications_line_hash ON notifications(line_hash) WHERE line_hash IS NOT NULL;",
+    "CREATE INDEX signed_statements_hash ON signed_statements(transaction_hash, position);",
     "CREATE INDEX receipts_receipt_hash ON receipts(receipt_hash);",
     "CREATE INDEX receipts_pending ON receipts(id) WHERE is_final = 0;",
     "CREATE INDEX sales_key ON sales(sale_key);",

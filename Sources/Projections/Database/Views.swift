@@ -6,8 +6,9 @@ import Revenue
 extension Schema {
   /// The stable views, in the order of docs/projections.md, which describes every column.
   static let viewNames = [
-    "app_view", "receipt_view", "upload_view", "verification_view", "user_view", "sale_view",
-    "journal_view", "exception_view", "price_view", "rate_view", "trust_view",
+    "app_view", "receipt_view", "upload_view", "verification_view", "notification_view",
+    "user_view", "sale_view", "journal_view", "exception_view", "price_view", "rate_view",
+    "trust_view",
   ]
 
   /// Created with the indexes. The words are those of the reports, from the same enums.
@@ -67,14 +68,16 @@ extension Schema {
       \(instant("r.created_at_ms", "created_at")), \(instant("r.updated_at_ms", "updated_at"))
       FROM receipts r LEFT JOIN users u ON u.id = r.user
       LEFT JOIN pending_receipts q ON q.receipt = r.id;
-    CREATE VIEW upload_view AS SELECT p.position, r.receipt_id,
-      \(symbol("r.bundle")) AS bundle_id, \(symbol("p.country")) AS country_code,
+    CREATE VIEW upload_view AS SELECT p.position, r.receipt_id, g.upload_id, g.transactions,
+      \(symbol("coalesce(r.bundle, g.bundle)")) AS bundle_id,
+      \(symbol("p.country")) AS country_code,
       u.user_identifier, p.ip_address, p.identifier_for_vendor, p.metadata, p.line,
       f.upload IS NOT NULL AS is_fraud, \(symbol("f.fraud_reason")) AS fraud_reason,
       f.position AS fraud_position,
       \(instant("p.occurred_at_ms", "occurred_at")), \(instant("p.recorded_at_ms", "recorded_at"))
-      FROM uploads p JOIN receipts r ON r.id = p.receipt LEFT JOIN users u ON u.id = p.user
-      LEFT JOIN upload_verdicts f ON f.upload = p.position;
+      FROM uploads p LEFT JOIN receipts r ON r.id = p.receipt
+      LEFT JOIN signed_uploads g ON g.position = p.position AND p.receipt IS NULL
+      LEFT JOIN users u ON u.id = p.user LEFT JOIN upload_verdicts f ON f.upload = p.position;
     CREATE VIEW verification_view AS SELECT v.position, v.upload AS upload_position, r.receipt_id,
       iif(v.authority = 1, '\(Authority.appStore.rawValue)', '\(Authority.local.rawValue)')
         AS authority,
@@ -85,17 +88,25 @@ extension Schema {
       \(instant("v.occurred_at_ms", "occurred_at")),
       \(instant("v.request_date_ms", "request_date")), v.reply_position
       FROM verifications v LEFT JOIN receipts r ON r.id = v.receipt;
+    CREATE VIEW notification_view AS SELECT n.position, n.notification_uuid,
+      \(symbol("n.type")) AS type, \(symbol("n.subtype")) AS subtype,
+      \(symbol("n.environment")) AS environment, \(symbol("n.app_family")) AS app_family_id,
+      \(symbol("n.bundle")) AS bundle_id, n.original_transaction_id, n.transaction_id, n.line,
+      \(instant("n.signed_at_ms", "signed_at")),
+      \(instant("n.occurred_at_ms", "occurred_at")), \(instant("n.recorded_at_ms", "recorded_at"))
+      FROM notifications n;
     \(userView)
     """
 
-  /// Each user has an upload. The order of the join is forced: in the other order, it depends on the whole query
-  /// whether SQLite creates an index or scans all users for each user.
+  /// A user without an upload is one that only a signed transaction names. The order of the join is forced: in the
+  /// other order, it depends on the whole query whether SQLite creates an index or scans all users for each user.
   private static let userView = """
     CREATE VIEW user_view AS SELECT u.user_identifier, u.uploads, r.receipts,
       \(instant("u.first_seen_at_ms", "first_seen_at")),
       \(instant("u.last_seen_at_ms", "last_seen_at"))
       FROM (SELECT user, count(DISTINCT receipt) AS receipts FROM uploads WHERE user IS NOT NULL
-        GROUP BY user) r CROSS JOIN users u ON u.id = r.user;
+        GROUP BY user UNION ALL SELECT id, 0 FROM users WHERE uploads = 0) r
+      CROSS JOIN users u ON u.id = r.user;
 
     """
 

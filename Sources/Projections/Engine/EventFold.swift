@@ -27,6 +27,7 @@ final class EventFold {
   private let comparison: ReplyComparison
   private let openUploads: OpenUploads
   private let verifications: VerificationTable
+  private let signedEvents: SignedEventFold
   /// Nil if there are only the standard projections.
   private let additional: AdditionalFold?
   /// Keeps the lines of folded events for a while; nil if they are not needed.
@@ -95,6 +96,9 @@ final class EventFold {
     openUploads = try OpenUploads(rows)
     verifications = try VerificationTable(
       rows, symbols, keeper, receipts, openUploads, answerTimes)
+    signedEvents = try SignedEventFold(
+      rows, symbols, keeper, users: users, uploads: uploads, catalogue: catalogue,
+      revenue: revenue)
   }
 
   /// Folds one event that another thread has parsed.
@@ -103,19 +107,29 @@ final class EventFold {
     switch event.content {
     case .other: return try fold(event.line)
     case .uploaded(let upload):
-      try expect(event.line)
-      do { try fold(upload, event.line) } catch {
-        throw Self.projectionError(error, at: event.line.position)
-      }
+      try fold(event.line) { () throws in try fold(upload, event.line) }
     case .verified(let result, let reply):
       try expect(event.line)
       if let fault = try fold(result, reply, event.line) {
         try passOver(event.line, event.line.data, fault)
         return take(event.line)
       }
+    case .received(let upload):
+      keeper.removeAll()
+      try fold(event.line) { () throws in try signedEvents.fold(upload, event.line) }
+    case .notified(let notification):
+      keeper.removeAll()
+      try fold(event.line) { () throws in try signedEvents.fold(notification, event.line) }
     }
     if let additional { try fold(event.line, event.line.data, into: additional) }
     take(event.line)
+  }
+
+  /// Folds an event that comes next.
+  @inline(__always)
+  private func fold(_ event: EventLine, _ body: () throws -> Void) throws(ProjectionError) {
+    try expect(event)
+    do { try body() } catch { throw Self.projectionError(error, at: event.position) }
   }
 
   private func take(_ event: EventLine) {
@@ -202,8 +216,14 @@ final class EventFold {
         try declarations.add(try PricesDeclared(data: data), position: event.position)
       case .ratesDeclared:
         try declarations.add(try RatesDeclared(data: data), position: event.position)
-      case .transactionsReceived: _ = try TransactionsReceivedView(data: data)
-      case .notificationReceived: _ = try NotificationReceivedView(data: data)
+      case .transactionsReceived:
+        keeper.removeAll()
+        let view = try TransactionsReceivedView(data: data)
+        try signedEvents.fold(try ReceivedTransactions(view, keeper), event)
+      case .notificationReceived:
+        keeper.removeAll()
+        let view = try NotificationReceivedView(data: data)
+        try signedEvents.fold(try ReceivedNotification(view, keeper), event)
       // These events do not affect sales or revenue.
       case .snapshotCreated: _ = try SnapshotCreated(data: data)
       case .historyAccepted: _ = try HistoryAccepted(data: data)

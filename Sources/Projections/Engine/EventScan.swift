@@ -10,6 +10,8 @@ struct ScannedEvent {
   enum Content {
     case uploaded(ReceiptUploadedView)
     case verified(ReceiptVerifiedView, Reply?)
+    case received(ReceivedTransactions)
+    case notified(ReceivedNotification)
     case other
   }
 
@@ -49,6 +51,16 @@ final class EventScan: @unchecked Sendable {
       guard let bytes = view.reply else { return .verified(view, nil) }
       guard let reply = try? Reply(bytes, keeper) else { return .other }
       return .verified(view, reply)
+    case .transactionsReceived:
+      guard let view = try? TransactionsReceivedView(data: line.data),
+        let upload = try? ReceivedTransactions(view, keeper)
+      else { return .other }
+      return .received(upload)
+    case .notificationReceived:
+      guard let view = try? NotificationReceivedView(data: line.data),
+        let notification = try? ReceivedNotification(view, keeper)
+      else { return .other }
+      return .notified(notification)
     default: return .other
     }
   }

@@ -67,9 +67,12 @@ package final class AppQueries {
       let rows = try database.prepare(
         """
         SELECT p.text, count(*) FROM sales s JOIN symbols p ON p.id = s.product
-        JOIN verifications v ON v.position = s.first_position
-        JOIN receipts r ON r.id = v.receipt
-        WHERE r.app_family = (SELECT id FROM symbols WHERE text = ?) GROUP BY s.product
+        LEFT JOIN verifications v ON v.position = s.first_position
+        LEFT JOIN receipts r ON r.id = v.receipt
+        LEFT JOIN signed_uploads g ON g.position = s.first_position
+        LEFT JOIN notifications n ON n.position = s.first_position
+        WHERE coalesce(r.app_family, g.app_family, n.app_family) =
+        (SELECT id FROM symbols WHERE text = ?) GROUP BY s.product
         """)
       rows.bind(1, text: app.appFamilyID)
       while try rows.step() { counts[rows.text(0), default: 0] += Int(rows.integer(1)) }

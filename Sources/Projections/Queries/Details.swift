@@ -24,12 +24,58 @@ package struct ReceiptDetail: Equatable, Sendable {
 /// One upload.
 package struct UploadDetail: Equatable, Sendable {
   package var position: Position
-  package var receiptID: String
+  /// Nil for an upload of signed transactions.
+  package var receiptID: String?
+  /// The id of an upload of signed transactions, and how many there are; nil for an upload of a receipt.
+  package var uploadID: String?
+  package var transactionCount: Int?
+  package var fraudReason: String?
   package var occurredAtMs: Int64
   package var countryCode: String?
   package var userIdentifier: String?
   /// The line of the import file that the upload came from.
   package var line: Int64?
+}
+
+/// One server notification.
+package struct NotificationDetail: Equatable, Sendable {
+  package var position: Position
+  package var notificationUUID: String
+  package var type: String
+  package var subtype: String?
+  package var environment: String
+  package var bundleID: String
+  package var originalTransactionID: String?
+  package var transactionID: String?
+  package var signedAtMs: Int64?
+  package var occurredAtMs: Int64
+}
+
+/// What one event says of a sale (rules R8, R12).
+package struct StatementDetail: Equatable, Sendable {
+  /// How it came.
+  package enum Source: String, Sendable {
+    case reply = "receipt.verified"
+    case upload = "transactions.received"
+    case notification = "notification.received"
+  }
+
+  /// The reply's `receipt.request_date_ms` or the transaction's `signedDate`; nil if it has none.
+  package var atMs: Int64?
+  package var position: Position
+  package var source: Source
+  package var transactionID: String?
+  package var quantity: String?
+  /// What a signed transaction says was paid for the whole quantity, in thousandths of the currency's unit.
+  package var priceMilliunits: Int64?
+  package var currency: String?
+  package var storefront: String?
+  /// The date of its cancellation or revocation.
+  package var revokedAtMs: Int64?
+  package var revocationReason: String?
+  /// 100,000 is all; nil if it says none.
+  package var revocationPercentage: Int64?
+  package var isUpgraded: Bool
 }
 
 /// The result of one verification.
@@ -106,10 +152,13 @@ package struct ExceptionDetail: Equatable, Sendable {
 /// Everything known about a user.
 package struct UserDetail: Equatable, Sendable {
   package var userIdentifier: String
-  package var firstSeenAtMs: Int64
-  package var lastSeenAtMs: Int64
+  /// Nil if no upload names the user, only a signed transaction. So is `lastSeenAtMs`.
+  package var firstSeenAtMs: Int64?
+  package var lastSeenAtMs: Int64?
   package var uploads: [UploadDetail]
   package var verifications: [VerificationDetail]
+  /// About the user's sales.
+  package var notifications: [NotificationDetail]
   package var sales: [SaleDetail]
 }
 

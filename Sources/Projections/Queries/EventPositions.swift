@@ -2,7 +2,8 @@
 package import Ledger
 
 extension LedgerQueries {
-  /// The positions of the uploads that pass all filters, and of their verifications, in order.
+  /// The positions of the uploads that pass all filters, and of their verifications, in order. With an app family as
+  /// the only filter, also those of its notifications, which name neither a receipt nor a user.
   package func positions(
     receiptID: String?, userIdentifier: String?, appFamilyID: String?
   ) throws -> [Position] {
@@ -21,6 +22,9 @@ extension LedgerQueries {
       FROM uploads p JOIN receipts r ON r.id = p.receipt
       WHERE \(conditions.isEmpty ? "1" : conditions.joined(separator: " AND "))
       """
+    let signed =
+      receiptID == nil
+      ? Self.signedEvents(ofUser: userIdentifier != nil, ofFamily: appFamilyID != nil) : ""
     let range = """
       AND v.position BETWEEN (SELECT r.first_position FROM receipts r WHERE \(Self.isReceipt))
       AND (SELECT r.last_position FROM receipts r WHERE \(Self.isReceipt))
@@ -31,6 +35,7 @@ extension LedgerQueries {
       UNION ALL SELECT v.position FROM verifications v
       WHERE v.receipt IN (SELECT p.receipt \(uploads)) AND v.upload IN (SELECT p.position \(uploads))
       \(receiptID == nil ? "" : range)
+      \(signed)
       ORDER BY 1
       """)
     if let receiptID { Self.bind(receipt: receiptID, to: rows) }
@@ -41,6 +46,18 @@ extension LedgerQueries {
     return result
   }
 
+  /// SQL: adds the events of signed objects that pass the same filters.
+  private static func signedEvents(ofUser: Bool, ofFamily: Bool) -> String {
+    let user = "p.user = (SELECT id FROM users WHERE user_identifier = ?3)"
+    let family = "app_family = (SELECT id FROM symbols WHERE text = ?4)"
+    let uploads = """
+      UNION ALL SELECT p.position FROM uploads p JOIN signed_uploads g ON g.position = p.position
+      WHERE \(ofUser ? user : "1") AND \(ofFamily ? "g.\(family)" : "1")
+      """
+    if ofUser || !ofFamily { return uploads }
+    return uploads + " UNION ALL SELECT n.position FROM notifications n WHERE n.\(family)"
+  }
+
   /// The positions before `end` of all events of these types, in order. The projections must have folded all events
   /// before `end`. Types that no table lists completely cannot be told apart: asking for one returns the events of
   /// all of them.
@@ -49,7 +66,10 @@ extension LedgerQueries {
     if !types.isDisjoint(with: Self.unlistedTypes) { result += try unlisted(before: end) }
     for type in types {
       switch type {
-      case .receiptUploaded: result += try positions("SELECT position FROM uploads", end)
+      case .receiptUploaded:
+        result += try positions("SELECT position FROM uploads WHERE receipt IS NOT NULL", end)
+      case .transactionsReceived:
+        result += try positions("SELECT position FROM signed_uploads", end)
       case .receiptVerified: result += try positions("SELECT position FROM verifications", end)
       case .pricesDeclared:
         result += try positions("SELECT position FROM declarations WHERE type = 0", end)
@@ -57,9 +77,9 @@ extension LedgerQueries {
         result += try positions("SELECT position FROM declarations WHERE type = 1", end)
       case .trustDeclared:
         result += try positions("SELECT position FROM trust_declarations", end)
-      case .appRegistered, .snapshotCreated, .historyAccepted, .transactionsReceived,
-        .notificationReceived:
-        break
+      case .notificationReceived:
+        result += try positions("SELECT position FROM notifications", end)
+      case .appRegistered, .snapshotCreated, .historyAccepted: break
       }
     }
     result.sort()
@@ -67,8 +87,7 @@ extension LedgerQueries {
   }
 
   private static let unlistedTypes: Set<EventType> = [
-    .appRegistered, .snapshotCreated, .historyAccepted, .transactionsReceived,
-    .notificationReceived,
+    .appRegistered, .snapshotCreated, .historyAccepted,
   ]
 
   private func positions(_ sql: String, _ end: Position) throws -> [Position] {
@@ -78,7 +97,8 @@ extension LedgerQueries {
     return result.filter { $0 < end }
   }
 
-  /// The positions of the events that no table lists. The tables list every upload, verification and declaration. The
+  /// The positions of the events that no table lists. The tables list every upload, verification, notification
+  /// and declaration. The
   /// other events are registrations, of which the tables hold only each app's latest, and types that the tables do
   /// not hold at all.
   private func unlisted(before end: Position) throws -> [Position] {
@@ -86,7 +106,8 @@ extension LedgerQueries {
       """
       SELECT position FROM uploads UNION ALL SELECT position FROM verifications
       UNION ALL SELECT position FROM declarations
-      UNION ALL SELECT position FROM trust_declarations ORDER BY position
+      UNION ALL SELECT position FROM trust_declarations
+      UNION ALL SELECT position FROM notifications ORDER BY position
       """)
     var result: [Position] = []
     var next = 0

@@ -76,12 +76,22 @@ package final class LedgerQueries {
       createdAtMs: row.integer(12), updatedAtMs: row.integer(13))
   }
 
-  /// The id of the receipt that an upload contains; nil if there is no such upload.
+  /// The id of the receipt that an upload contains; nil if there is no such upload of a receipt.
   package func receiptID(ofUpload position: Position) throws -> String? {
-    try uploads("p.position = ?") { $0.bind(1, position) }.first?.receiptID
+    try upload(at: position)?.receiptID
   }
 
   // MARK: Uploads and verifications
+
+  /// The upload at a position; nil if there is none.
+  package func upload(at position: Position) throws -> UploadDetail? {
+    try uploads("p.position = ?") { $0.bind(1, position) }.first
+  }
+
+  /// The uploads of signed transactions with an id, in order.
+  package func uploads(ofID id: String) throws -> [UploadDetail] {
+    try uploads("g.upload_hash = ?1 AND g.upload_id = ?2") { Self.bind(receipt: id, to: $0) }
+  }
 
   /// The uploads of a receipt, in order.
   package func uploads(ofReceipt id: String) throws -> [UploadDetail] {
@@ -94,8 +104,11 @@ package final class LedgerQueries {
   func uploads(_ condition: String, _ bind: (Statement) -> Void) throws -> [UploadDetail] {
     let rows = try database.prepare(
       """
-      SELECT p.position, r.receipt_id, p.occurred_at_ms, p.country, u.user_identifier, p.line
-      FROM uploads p JOIN receipts r ON r.id = p.receipt LEFT JOIN users u ON u.id = p.user
+      SELECT p.position, r.receipt_id, p.occurred_at_ms, p.country, u.user_identifier, p.line,
+      g.upload_id, g.transactions, f.fraud_reason
+      FROM uploads p LEFT JOIN receipts r ON r.id = p.receipt
+      LEFT JOIN signed_uploads g ON g.position = p.position AND p.receipt IS NULL
+      LEFT JOIN users u ON u.id = p.user LEFT JOIN upload_verdicts f ON f.upload = p.position
       WHERE \(condition) ORDER BY p.position
       """)
     bind(rows)
@@ -103,7 +116,9 @@ package final class LedgerQueries {
     while try rows.step() {
       result.append(
         UploadDetail(
-          position: Int(rows.integer(0)), receiptID: rows.text(1), occurredAtMs: rows.integer(2),
+          position: Int(rows.integer(0)), receiptID: rows.optionalText(1),
+          uploadID: rows.optionalText(6), transactionCount: rows.optionalInteger(7).map { Int($0) },
+          fraudReason: text(rows, symbolAt: 8), occurredAtMs: rows.integer(2),
           countryCode: text(rows, symbolAt: 3), userIdentifier: rows.optionalText(4),
           line: rows.optionalInteger(5)))
     }
@@ -166,15 +181,18 @@ package final class LedgerQueries {
 
   // MARK: Users
 
-  /// Everything known about a user; nil if no upload names the user.
+  /// Everything known about a user; nil if neither an upload nor a sale names the user.
   package func user(_ identifier: String) throws -> UserDetail? {
     let row = try database.prepare(
       "SELECT id, first_seen_at_ms, last_seen_at_ms FROM users WHERE user_identifier = ?")
     row.bind(1, text: identifier)
     guard try row.step() else { return nil }
     let number = row.integer(0)
+    let sales =
+      try sales("user = ?") { $0.bind(1, number) } + pendingSales { $0.user == Int32(number) }
     return UserDetail(
-      userIdentifier: identifier, firstSeenAtMs: row.integer(1), lastSeenAtMs: row.integer(2),
+      userIdentifier: identifier, firstSeenAtMs: row.optionalInteger(1),
+      lastSeenAtMs: row.optionalInteger(2),
       uploads: try uploads("p.user = ?") { $0.bind(1, number) },
       verifications: try verifications(
         """
@@ -182,8 +200,7 @@ package final class LedgerQueries {
         AND v.upload IN (SELECT position FROM uploads WHERE user = ?1)
         """
       ) { $0.bind(1, number) },
-      sales: try sales("user = ?") { $0.bind(1, number) }
-        + pendingSales { $0.user == Int32(number) })
+      notifications: try notifications(about: sales), sales: sales)
   }
 
   // MARK: Exceptions and declarations

@@ -88,12 +88,15 @@ extension LedgerQueries {
     let keeper = TextKeeper()
     let reply = try Reply(reply, keeper)
     let bundle = symbols.symbol(reply.bundleID ?? Text(start: nil, count: 0))
+    return try sales(
+      withKeys: reply.rows.compactMap { SaleKey(of: $0, environment: environment, bundle: bundle) })
+  }
+
+  /// The sales with these keys, sorted by date, then key.
+  func sales(withKeys keys: [SaleKey]) throws -> [SaleDetail] {
     var result: [SaleDetail] = []
     var seen: Set<SaleKey> = []
-    for row in reply.rows {
-      guard let key = SaleKey(of: row, environment: environment, bundle: bundle),
-        seen.insert(key).inserted
-      else { continue }
+    for key in keys where seen.insert(key).inserted {
       if let place = try store.find(key) {
         result.append(try detail(place, store))
       } else if let pending = try pending(), let place = pending.store.known(key) {

@@ -10,6 +10,8 @@ final class AppCatalogue {
   private var families: [Symbol: DeclaredProducts] = [:]
   /// Each registered bundle id's family.
   private var bundleFamilies: [TextKey: String] = [:]
+  /// All bundle ids that any registration ever named.
+  private var knownBundles: Set<TextKey> = []
 
   init(_ symbols: StringInterner, _ arena: TextArena) {
     self.symbols = symbols
@@ -31,7 +33,12 @@ final class AppCatalogue {
     while try bundles.step() {
       bundleFamilies[TextKey(text: arena.keep(bundles.bytes(0)))] = bundles.text(1)
     }
+    let known = try database.prepare("SELECT bundle_id FROM known_bundles")
+    while try known.step() { knownBundles.insert(TextKey(text: arena.keep(known.bytes(0)))) }
   }
+
+  /// Whether a registration named a bundle id, even if a later one no longer does (rule R12).
+  func isKnown(bundle: Text) -> Bool { knownBundles.contains(TextKey(text: bundle)) }
 
   /// Whether a family has registered at least one bundle id.
   func isRegistered(_ family: Text) -> Bool {
@@ -49,7 +56,9 @@ final class AppCatalogue {
       bundleFamilies[bundle] = nil
     }
     for bundle in app.bundleIDs {
-      bundleFamilies[TextKey(text: arena.keep(Array(bundle.utf8)))] = app.appFamilyID
+      let key = TextKey(text: arena.keep(Array(bundle.utf8)))
+      bundleFamilies[key] = app.appFamilyID
+      knownBundles.insert(key)
     }
     if app.products.isEmpty {
       if let family = symbols.known(app.appFamilyID) { families[family] = nil }

@@ -39,10 +39,13 @@ final class DeclarationTable {
     insert.bind(4, position)
     try insert.run()
     let insertBundle = try database.prepare("INSERT OR REPLACE INTO app_bundles VALUES(?, ?)")
+    let insertKnown = try database.prepare("INSERT OR IGNORE INTO known_bundles VALUES(?)")
     for bundle in app.bundleIDs {
       insertBundle.bind(1, text: bundle)
       insertBundle.bind(2, text: app.appFamilyID)
       try insertBundle.run()
+      insertKnown.bind(1, text: bundle)
+      try insertKnown.run()
     }
   }
 

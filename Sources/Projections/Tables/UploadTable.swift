@@ -1,4 +1,5 @@
-// The table `uploads`, and the evidence that uploads give for the sales in their verifications.
+// The tables `uploads` and `signed_uploads`, and the evidence that uploads of receipts give for the sales in their
+// verifications.
 import Base
 import JSON
 import Ledger
@@ -17,9 +18,15 @@ final class UploadTable {
   private let database: Database
   private let rows: RowWriter
   private let target: RowTarget
+  private lazy var signedTarget = Result { () throws(DatabaseError) in
+    try rows.target("INSERT INTO signed_uploads", valueCount: 6)
+  }
   private lazy var select = Result { () throws(DatabaseError) in
     try database.prepare(
-      "SELECT receipt, occurred_at_ms, country, user, metadata FROM uploads WHERE position = ?")
+      """
+      SELECT receipt, occurred_at_ms, country, user, metadata FROM uploads
+      WHERE position = ? AND receipt IS NOT NULL
+      """)
   }
   /// Uploads waiting for their first verification, which usually follows at once.
   private var recent: [Int: Recent] = [:]
@@ -36,14 +43,34 @@ final class UploadTable {
     target = try rows.target("INSERT INTO uploads", valueCount: 12)
   }
 
-  /// Writes an upload.
+  /// Writes an upload of signed transactions. No verification refers to it.
+  /// - Parameter bundle: that of its first transaction with one.
   func add(
-    _ view: ReceiptUploadedView, position: Int, receipt: Int32, occurredAtMs: Int64,
+    _ view: TransactionsReceivedView, position: Int, appFamily: Symbol, bundle: Symbol,
+    occurredAtMs: Int64, recordedAtMs: Int64, country: Symbol, user: Int32
+  ) throws(DatabaseError) {
+    try write(
+      view, position: position, receipt: nil, occurredAtMs: occurredAtMs,
+      recordedAtMs: recordedAtMs, country: country, user: user)
+    guard let id = view.uploadID else { return }
+    rows.begin(try signedTarget.get())
+    rows.add(position)
+    rows.add(id.raw.indexHash)
+    rows.add(text: id.raw)
+    rows.add(Int(appFamily))
+    rows.add(symbol: bundle)
+    rows.add(view.transactions.count)
+    try rows.end()
+  }
+
+  @inline(__always)
+  private func write(
+    _ view: some UploadView, position: Int, receipt: Int32?, occurredAtMs: Int64,
     recordedAtMs: Int64, country: Symbol, user: Int32
   ) throws(DatabaseError) {
     rows.begin(target)
     rows.add(position)
-    rows.add(Int(receipt))
+    rows.add(receipt.map { Int64($0) })
     let digest = view.lineSHA256Hex.flatMap { SHA256Digest(hex: $0.raw) }
     rows.add(digest?.indexHash)
     rows.add(occurredAtMs)
@@ -60,6 +87,16 @@ final class UploadTable {
     rows.add(text: view.identifierForVendor)
     rows.add(text: view.metadata)
     try rows.end()
+  }
+
+  /// Writes an upload of a receipt.
+  func add(
+    _ view: ReceiptUploadedView, position: Int, receipt: Int32, occurredAtMs: Int64,
+    recordedAtMs: Int64, country: Symbol, user: Int32
+  ) throws(DatabaseError) {
+    try write(
+      view, position: position, receipt: receipt, occurredAtMs: occurredAtMs,
+      recordedAtMs: recordedAtMs, country: country, user: user)
     if let last {
       if recent.count >= Self.recentLimit || recentBytes >= Self.recentBytesMax {
         recent.removeAll(keepingCapacity: true)
@@ -125,7 +162,7 @@ final class UploadTable {
 
 extension RowWriter {
   /// Adds a string from an event, unescaped.
-  fileprivate func add(text: JSONString?) {
+  func add(text: JSONString?) {
     if let text, text.hasEscapes {
       withText(text.bytes) { add(text: $0) }
     } else {

@@ -12,10 +12,11 @@ struct UploadVerdicts {
   }
 
   /// Writes a verdict, unless the upload already has one.
-  func add(upload: Int, receipt: Int32, _ fraud: Fraud) throws(DatabaseError) {
+  /// - Parameter receipt: nil for an upload of signed transactions.
+  func add(upload: Int, receipt: Int32?, _ fraud: Fraud) throws(DatabaseError) {
     rows.begin(target)
     rows.add(upload)
-    rows.add(Int(receipt))
+    rows.add(receipt.map { Int64($0) })
     rows.add(Int(fraud.reason))
     rows.add(fraud.position)
     try rows.end()

@@ -6,8 +6,9 @@ import Revenue
 let historyCommand = Command(
   "history", summary: "Show a user's history",
   details: [
-    "Lists uploads, verifications, sales, returns and reversals of a user in the order in which they "
-      + "happened, each with the position of its event."
+    "Lists uploads, verifications, notifications, sales, returns and reversals of a user in the order in which "
+      + "they happened, each with the position of its event. `token:` and an app account token is a user whom no "
+      + "upload names."
   ],
   positionals: [Positional("USER", help: "the user identifier that the client sent")],
   options: [.asOf, .json],
@@ -18,17 +19,20 @@ let historyCommand = Command(
   let ledger = try OpenLedger(invocation, context)
   guard let user = try ledger.queries(asOf: asOf).user(invocation.positionals[0]) else {
     // The identifier is not shown: it could be personal data.
-    throw Failure(operation: "history", object: "USER", cause: "no upload has this user identifier")
+    throw Failure(
+      operation: "history", object: "USER", cause: "no upload and no sale has this user")
   }
   let entries = HistoryEntry.all(of: user)
   let record: Record = [
-    "user_identifier": user.userIdentifier, "first_seen_at": timeText(user.firstSeenAtMs),
-    "last_seen_at": timeText(user.lastSeenAtMs), "entries": entries.map(\.record),
+    "user_identifier": user.userIdentifier, "first_seen_at": user.firstSeenAtMs.map(timeText),
+    "last_seen_at": user.lastSeenAtMs.map(timeText), "entries": entries.map(\.record),
   ]
   try context.print(invocation, record) { sheet in
     try sheet.fields([
-      ("user", user.userIdentifier), ("first seen", timeText(user.firstSeenAtMs)),
-      ("last seen", timeText(user.lastSeenAtMs)), ("uploads", "\(user.uploads.count)"),
+      ("user", user.userIdentifier),
+      ("first seen", user.firstSeenAtMs.map(timeText) ?? "in no upload"),
+      ("last seen", user.lastSeenAtMs.map(timeText) ?? "in no upload"),
+      ("uploads", "\(user.uploads.count)"),
       ("sales", "\(user.sales.count)"),
     ])
     var table = TextTable(["at", "event", .number("position"), "details"])
@@ -45,6 +49,7 @@ private struct HistoryEntry {
   enum Subject {
     case upload(UploadDetail)
     case verification(VerificationDetail)
+    case notification(NotificationDetail)
     case line(LineDetail, SaleDetail)
   }
 
@@ -59,6 +64,9 @@ private struct HistoryEntry {
     }
     entries += user.verifications.map {
       HistoryEntry(atMs: $0.occurredAtMs, position: $0.position, subject: .verification($0))
+    }
+    entries += user.notifications.map {
+      HistoryEntry(atMs: $0.occurredAtMs, position: $0.position, subject: .notification($0))
     }
     for sale in user.sales {
       entries += sale.lines.map {
@@ -76,6 +84,7 @@ private struct HistoryEntry {
     switch subject {
     case .upload: "upload"
     case .verification: "verification"
+    case .notification: "notification"
     case .line(let line, let sale):
       sale.isPending ? "pending \(line.line.lowercased())" : line.line.lowercased()
     }
@@ -84,11 +93,16 @@ private struct HistoryEntry {
   var details: String {
     switch subject {
     case .upload(let upload):
-      return "receipt \(upload.receiptID)"
-        + (upload.countryCode.map { ", country \($0)" } ?? "")
+      let subject =
+        upload.receiptID.map { "receipt \($0)" }
+        ?? counted(upload.transactionCount ?? 0, "signed transaction")
+      return subject + (upload.countryCode.map { ", country \($0)" } ?? "")
     case .verification(let result):
       return "of upload \(result.upload): \(result.authority) \(result.outcome)"
         + (result.status.map { ", status \($0)" } ?? "") + (result.reason.map { ", \($0)" } ?? "")
+    case .notification(let notification):
+      return notification.name
+        + (notification.transactionID.map { ", transaction \($0)" } ?? "")
     case .line(let line, let sale):
       let amount = line.amountText(sale.currency).flatMap { text in
         sale.currency.map { "\(text) \($0)" }
@@ -102,11 +116,20 @@ private struct HistoryEntry {
     let head: Record = ["at": timeText(atMs), "event": name, "position": position]
     switch subject {
     case .upload(let upload):
-      return head + ["receipt_id": upload.receiptID, "country_code": upload.countryCode]
+      return head + [
+        "receipt_id": upload.receiptID, "upload_id": upload.uploadID,
+        "transactions": upload.transactionCount, "country_code": upload.countryCode,
+      ]
     case .verification(let result):
       return head + [
         "upload": result.upload, "receipt_id": result.receiptID, "authority": result.authority,
         "outcome": result.outcome, "status": result.status, "reason": result.reason,
+      ]
+    case .notification(let notification):
+      return head + [
+        "notification_uuid": notification.notificationUUID, "type": notification.type,
+        "subtype": notification.subtype, "transaction_id": notification.transactionID,
+        "original_transaction_id": notification.originalTransactionID,
       ]
     case .line(let line, let sale):
       return head + [

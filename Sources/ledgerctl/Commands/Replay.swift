@@ -295,7 +295,10 @@ private struct Replay {
   /// Which blocks contain events of the given types, if those types are rare and the projections are up to date; nil
   /// means that all blocks are read.
   private func blocksOfRareTypes(_ end: Position) -> BlockFilter? {
-    guard !types.isEmpty, types.isDisjoint(with: [.receiptUploaded, .receiptVerified]),
+    let frequent: Set<EventType> = [
+      .receiptUploaded, .receiptVerified, .transactionsReceived, .notificationReceived,
+    ]
+    guard !types.isEmpty, types.isDisjoint(with: frequent),
       // Events in no table, malformed ones of these types included, count as registrations.
       let positions = try? ledger.queriesAtHead()?.positions(
         of: types.union([.appRegistered]), before: end)

@@ -7,15 +7,16 @@ let showCommand = Command(
   details: [
     "With a position, shows that event and its effects: receipts, sales, journal lines, exceptions. With a "
       + "receipt's id, shows the receipt, its uploads, verifications and purchases. With a sale's key or a "
-      + "transaction id, shows the sale, its journal lines, and the positions of the events that gave it its "
-      + "existence, country, user, price and cancellation.",
+      + "transaction id, shows the sale, its journal lines, the positions of the events that gave it its "
+      + "existence, country, user, price and cancellation, and what each event said of it, in the order of the "
+      + "statements' times. The id of an upload of signed transactions, or a `notificationUUID`, shows those events.",
     "Long strings of an event, such as its receipt, are cut. `--json` prints the event's exact line and, as a "
       + "second line, its effects.",
   ],
   positionals: [
     Positional(
       "POSITION|RECEIPT-ID", arity: .optional,
-      help: "an event's position, from 0, or a receipt's UUID")
+      help: "an event's position, from 0, or the UUID of a receipt, an upload or a notification")
   ],
   options: [
     Option("sale", value: .init("KEY"), help: "a sale's key, or the id of one of its transactions"),
@@ -32,7 +33,13 @@ let showCommand = Command(
   let ledger = try OpenLedger(invocation, context)
   switch subject {
   case .position(let position): try showEvent(position, ledger, asOf, invocation, context)
-  case .receipt(let id): try showReceipt(id, try ledger.queries(asOf: asOf), invocation, context)
+  case .receipt(let id):
+    let queries = try ledger.queries(asOf: asOf)
+    if let position = try signedEvent(id, queries) {
+      try showEvent(position, ledger, asOf, invocation, context)
+    } else {
+      try showReceipt(id, queries, invocation, context)
+    }
   case .sale(let key): try showSale(key, try ledger.queries(asOf: asOf), invocation, context)
   }
   return .done
@@ -113,6 +120,11 @@ private func writeEvent(_ line: [UInt8], to sheet: inout Sheet) throws {
   for text in ReadableEvent.lines(of: line) { try sheet.line(visible(text)) }
 }
 
+/// The newest event of signed objects with an id.
+private func signedEvent(_ id: String, _ queries: LedgerQueries) throws -> Position? {
+  try queries.uploads(ofID: id).last?.position ?? queries.notifications(uuid: id).last?.position
+}
+
 // MARK: A receipt
 
 private func showReceipt(
@@ -152,10 +164,16 @@ private func showSale(
       cause: "no sale has this key or a transaction with this id")
   }
   let found = try sales.map {
-    (sale: $0, exceptions: try queries.exceptions(of: $0).map(\.record))
+    (
+      sale: $0, exceptions: try queries.exceptions(of: $0).map(\.record),
+      told: try queries.statements(about: $0)
+    )
   }
   let records = found.map {
-    ["sale": $0.sale.record, "exceptions": $0.exceptions] as Record
+    [
+      "sale": $0.sale.record, "exceptions": $0.exceptions,
+      "statements": $0.told.statements.map(\.record),
+    ] as Record
   }
   try context.print(invocation, ["sales": records]) { sheet in
     for (index, entry) in found.enumerated() {
@@ -163,6 +181,9 @@ private func showSale(
       if index > 0 { try sheet.gap() }
       try sheet.fields(entry.sale.fields)
       try sheet.table("Journal", entry.sale.lineTable)
+      let heading = entry.told.isCut ? "The newest statements" : "Statements"
+      try sheet.table(
+        "\(heading), by their times", StatementDetail.table(entry.told.statements))
       try sheet.table("Exceptions", ExceptionDetail.table(entry.exceptions))
     }
   }

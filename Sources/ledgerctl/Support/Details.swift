@@ -1,5 +1,6 @@
 // Receipts, uploads, verifications and exceptions as records and tables.
 import Projections
+import Revenue
 
 extension ReceiptDetail {
   var record: Record {
@@ -29,8 +30,20 @@ extension ReceiptDetail {
 extension UploadDetail {
   var record: Record {
     [
-      "position": position, "receipt_id": receiptID, "occurred_at": timeText(occurredAtMs),
-      "country_code": countryCode, "user_identifier": userIdentifier, "line": line,
+      "position": position, "receipt_id": receiptID, "upload_id": uploadID,
+      "transactions": transactionCount, "fraud_reason": fraudReason,
+      "occurred_at": timeText(occurredAtMs), "country_code": countryCode,
+      "user_identifier": userIdentifier, "line": line,
+    ]
+  }
+
+  var fields: Fields {
+    [
+      ("upload", uploadID ?? receiptID ?? ""),
+      ("transactions", transactionCount.map(String.init) ?? ""),
+      ("state", fraudReason.map { "fraud: \($0)" } ?? "valid"),
+      ("country", countryCode ?? "unknown"), ("user", userIdentifier ?? "unknown"),
+      ("received", timeText(occurredAtMs)),
     ]
   }
 
@@ -39,6 +52,78 @@ extension UploadDetail {
       [
         .number("position"), "occurred_at", "country_code", "user_identifier", .number("line"),
       ], uploads)
+  }
+}
+
+extension NotificationDetail {
+  /// `DID_RENEW`, `SUBSCRIBED/RESUBSCRIBE`
+  var name: String { subtype.map { "\(type)/\($0)" } ?? type }
+
+  var record: Record {
+    [
+      "position": position, "notification_uuid": notificationUUID, "type": type,
+      "subtype": subtype, "environment": environment, "bundle_id": bundleID,
+      "original_transaction_id": originalTransactionID, "transaction_id": transactionID,
+      "signed_at": signedAtMs.map(timeText), "occurred_at": timeText(occurredAtMs),
+    ]
+  }
+
+  var fields: Fields {
+    [
+      ("notification", notificationUUID), ("type", name), ("environment", environment),
+      ("bundle id", bundleID), ("transaction", transactionID ?? "none"),
+      ("original transaction", originalTransactionID ?? "none"),
+      ("signed", signedAtMs.map(timeText) ?? "unknown"), ("received", timeText(occurredAtMs)),
+    ]
+  }
+}
+
+extension StatementDetail {
+  var record: Record {
+    [
+      "at": atMs.map(instantText), "position": position, "source": source.rawValue,
+      "transaction_id": transactionID, "quantity": quantity, "price": priceText,
+      "currency": currency, "storefront": storefront, "revoked_at": revokedAtMs.map(instantText),
+      "revocation_reason": revocationReason, "revocation_percentage": revocationPercentage,
+      "is_upgraded": isUpgraded,
+    ]
+  }
+
+  /// What was paid for the whole quantity, exactly.
+  private var priceText: String? {
+    priceMilliunits.map { Amount.text(micros: $0 * 1000, currency: nil) }
+  }
+
+  /// What it says, besides that the sale exists.
+  private var says: String {
+    var says: [String] = []
+    if let quantity { says.append("quantity \(quantity)") }
+    if let priceText { says.append("\(priceText) \(currency ?? "of no currency") in all") }
+    if let storefront { says.append("storefront \(storefront)") }
+    if let revokedAtMs {
+      let reason = revocationReason.map { ", reason \($0)" } ?? ""
+      says.append("\(shareText) refunded at \(instantText(revokedAtMs))\(reason)")
+    }
+    if isUpgraded { says.append("upgraded") }
+    return says.joined(separator: ", ")
+  }
+
+  /// `50.000 %`, or `all`
+  private var shareText: String {
+    guard let percentage = revocationPercentage else { return source == .reply ? "" : "all" }
+    let decimals = "\(1000 + percentage % 1000)".dropFirst()
+    return "\(percentage / 1000).\(decimals) %"
+  }
+
+  static func table(_ statements: [StatementDetail]) -> TextTable {
+    var table = TextTable(["statement_at", "event", .number("position"), "says"])
+    for statement in statements {
+      table.append([
+        statement.atMs.map(instantText) ?? "", statement.source.rawValue,
+        "\(statement.position)", statement.says,
+      ])
+    }
+    return table
   }
 }
 

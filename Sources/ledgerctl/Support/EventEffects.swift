@@ -9,6 +9,10 @@ enum EventEffects {
   case upload(ReceiptDetail?, [VerificationDetail], [SaleDetail])
   /// A verification: itself, the sales that its reply shows, and its exceptions.
   case verification(VerificationDetail?, [SaleDetail], [ExceptionDetail])
+  /// An upload of signed transactions: itself, the sales that it shows, and its exceptions.
+  case signedUpload(UploadDetail, [SaleDetail], [ExceptionDetail])
+  /// A notification: itself, the sale that it shows, and its exceptions.
+  case notification(NotificationDetail, [SaleDetail], [ExceptionDetail])
   case declaration(DeclarationDetail)
   /// A malformed event, which was skipped.
   case malformed([ExceptionDetail])
@@ -42,9 +46,18 @@ enum EventEffects {
       self = .verification(
         verification, try verification.map { try queries.sales(shownBy: $0) } ?? [],
         try queries.exceptions(at: event.position))
-    case .transactionsReceived, .notificationReceived, .snapshotCreated, .historyAccepted,
-      .trustDeclared:
-      self = .nothing
+    case .transactionsReceived:
+      let sales = try queries.sales(shownBySignedEvent: line)
+      let exceptions = try queries.exceptions(at: event.position)
+      self =
+        try queries.upload(at: event.position).map { .signedUpload($0, sales, exceptions) } ?? .none
+    case .notificationReceived:
+      let sales = try queries.sales(shownBySignedEvent: line)
+      let exceptions = try queries.exceptions(at: event.position)
+      self =
+        try queries.notification(at: event.position).map { .notification($0, sales, exceptions) }
+        ?? .none
+    case .snapshotCreated, .historyAccepted, .trustDeclared: self = .nothing
     case .appRegistered, .pricesDeclared, .ratesDeclared:
       self = try queries.declaration(type, at: event.position).map { .declaration($0) } ?? .none
     }
@@ -72,21 +85,36 @@ enum EventEffects {
         ("environment", verification.environment),
         ("result", "\(verification.authority) \(verification.outcome)"),
       ])
-      let (new, known) = Self.split(sales, at: verification.position)
-      try sheet.table("New sales", SaleDetail.table(new))
-      try sheet.table("Known sales", SaleDetail.table(known))
-      if sales.isEmpty { try sheet.heading("Sales: none") }
-      let columns: [TextTable.Column] = [
-        "line", "date", "sale_key", .number("quantity"), "currency", .number("amount"), "reason",
-      ]
-      let lines = Self.lines(sales, at: verification.position)
-      try sheet.table("Returns and reversals", TextTable(columns, lines))
-      try sheet.table("Exceptions", ExceptionDetail.table(exceptions.map(\.record)))
+      try Self.write(sales, exceptions, at: verification.position, to: &sheet)
+    case .signedUpload(let upload, let sales, let exceptions):
+      try sheet.heading("Upload of signed transactions")
+      try sheet.fields(upload.fields)
+      try Self.write(sales, exceptions, at: upload.position, to: &sheet)
+    case .notification(let notification, let sales, let exceptions):
+      try sheet.heading("Notification")
+      try sheet.fields(notification.fields)
+      try Self.write(sales, exceptions, at: notification.position, to: &sheet)
     case .declaration(let detail): try sheet.heading(Self.text(detail))
     case .malformed(let exceptions):
       try sheet.heading("This event is malformed and was skipped.")
       try sheet.table("Exceptions", ExceptionDetail.table(exceptions.map(\.record)))
     }
+  }
+
+  /// Writes what an event changed of the sales that it shows.
+  private static func write(
+    _ sales: [SaleDetail], _ exceptions: [ExceptionDetail], at position: Position,
+    to sheet: inout Sheet
+  ) throws {
+    let (new, known) = split(sales, at: position)
+    try sheet.table("New sales", SaleDetail.table(new))
+    try sheet.table("Known sales", SaleDetail.table(known))
+    if sales.isEmpty { try sheet.heading("Sales: none") }
+    let columns: [TextTable.Column] = [
+      "line", "date", "sale_key", .number("quantity"), "currency", .number("amount"), "reason",
+    ]
+    try sheet.table("Returns and reversals", TextTable(columns, lines(sales, at: position)))
+    try sheet.table("Exceptions", ExceptionDetail.table(exceptions.map(\.record)))
   }
 
   private static func split(
@@ -95,7 +123,7 @@ enum EventEffects {
     (sales.filter { $0.firstPosition == position }, sales.filter { $0.firstPosition != position })
   }
 
-  /// The Returns and Reversals that a verification created.
+  /// The Returns and Reversals that an event created.
   private static func lines(_ sales: [SaleDetail], at position: Position) -> [Record] {
     sales.flatMap { sale in
       sale.lines.dropFirst().filter { $0.position == position }.map { line in
@@ -131,13 +159,13 @@ enum EventEffects {
         "sales": sales.map(\.record),
       ]
     case .verification(let verification, let sales, let exceptions):
-      let position = verification?.position ?? -1
-      let (new, known) = Self.split(sales, at: position)
-      return [
-        "verification": verification?.record, "new_sales": new.map(\.record),
-        "known_sales": known.map(\.record), "lines": Self.lines(sales, at: position),
-        "exceptions": exceptions.map(\.record),
-      ]
+      return ["verification": verification?.record]
+        + Self.record(sales, exceptions, at: verification?.position ?? -1)
+    case .signedUpload(let upload, let sales, let exceptions):
+      return ["upload": upload.record] + Self.record(sales, exceptions, at: upload.position)
+    case .notification(let notification, let sales, let exceptions):
+      return ["notification": notification.record]
+        + Self.record(sales, exceptions, at: notification.position)
     case .malformed(let exceptions): return ["exceptions": exceptions.map(\.record)]
     case .declaration(.app(let receipts)): return ["receipts": receipts]
     case .declaration(.prices(let entries, let pricedSales)):
@@ -145,5 +173,14 @@ enum EventEffects {
     case .declaration(.rates(let rates, let days, let firstDay, let lastDay)):
       return ["rates": rates, "days": days, "first_day": firstDay, "last_day": lastDay]
     }
+  }
+  private static func record(
+    _ sales: [SaleDetail], _ exceptions: [ExceptionDetail], at position: Position
+  ) -> Record {
+    let (new, known) = split(sales, at: position)
+    return [
+      "new_sales": new.map(\.record), "known_sales": known.map(\.record),
+      "lines": lines(sales, at: position), "exceptions": exceptions.map(\.record),
+    ]
   }
 }

@@ -1,0 +1,146 @@
+// Folds uploads of signed transactions and notifications into the tables and the rules.
+import AppStore
+import JSON
+import Ledger
+import Revenue
+
+/// Folds the events with signed objects. Used inside a fold.
+final class SignedEventFold {
+  private let symbols: StringInterner
+  private let users: UserTable
+  private let uploads: UploadTable
+  private let verdicts: UploadVerdicts
+  private let notifications: NotificationTable
+  private let catalogue: AppCatalogue
+  private let revenue: RevenueFold
+  private let keeper: TextKeeper
+  private let rows: RowWriter
+  private let statements: RowTarget
+  private var recentFamily: Symbol = .none
+  private var recentBundle: Symbol = .none
+  private var recentEnvironment: Symbol = .none
+  private var recentCountry: Symbol = .none
+
+  /// - Parameter keeper: keeps a text until the next event.
+  init(
+    _ rows: RowWriter, _ symbols: StringInterner, _ keeper: TextKeeper, users: UserTable,
+    uploads: UploadTable, catalogue: AppCatalogue, revenue: RevenueFold
+  ) throws(DatabaseError) {
+    self.rows = rows
+    self.symbols = symbols
+    self.keeper = keeper
+    self.users = users
+    self.uploads = uploads
+    self.catalogue = catalogue
+    self.revenue = revenue
+    verdicts = try UploadVerdicts(rows)
+    notifications = try NotificationTable(rows, symbols) { keeper.bytes(of: $0) }
+    statements = try rows.target("INSERT INTO signed_statements", valueCount: 2)
+  }
+
+  // MARK: transactions.received
+
+  func fold(_ upload: ReceivedTransactions, _ event: EventLine) throws {
+    let view = upload.view
+    guard let family = view.appFamilyID else {
+      preconditionFailure("a decoded upload names its app family")
+    }
+    let occurredAtMs = view.occurredAtMs ?? event.recordedAtMs
+    let country =
+      view.countryCode.map { symbols.symbol(keeper.bytes(of: $0), recent: &recentCountry) }
+      ?? .none
+    var user: Int32 = -1
+    if let identifier = view.userIdentifier, !identifier.raw.isEmpty {
+      user = try users.number(of: keeper.bytes(of: identifier))
+      users.noteUpload(user, atMs: occurredAtMs)
+    }
+    let familySymbol = symbols.symbol(family.raw, recent: &recentFamily)
+    let bundle = upload.transactions.lazy.compactMap { $0?.bundleID }.first
+    try uploads.add(
+      view, position: event.position, appFamily: familySymbol,
+      bundle: bundle.map { symbols.symbol($0, recent: &recentBundle) } ?? .none,
+      occurredAtMs: occurredAtMs, recordedAtMs: event.recordedAtMs, country: country, user: user)
+    guard view.isValid else {
+      let reason = view.fraudReason.map { symbols.symbol(keeper.bytes(of: $0)) } ?? .none
+      return try convict(reason, event)
+    }
+    let evidence = UploadEvidence(
+      position: event.position, occurredAtMs: occurredAtMs, country: country, user: user,
+      metadata: view.metadata ?? Text(start: nil, count: 0))
+    let products = catalogue.isEmpty ? nil : catalogue.products(of: familySymbol)
+    try fold(
+      zip(upload.transactions, view.transactions), of: event, evidence, products)
+    if let reason = revenue.fraudReason { try convict(symbols.symbol(reason.rawValue), event) }
+  }
+
+  private func convict(_ reason: Symbol, _ event: EventLine) throws(DatabaseError) {
+    if reason == .none { return }
+    try verdicts.add(
+      upload: event.position, receipt: nil, Fraud(reason: reason, position: event.position))
+  }
+
+  // MARK: notification.received
+
+  func fold(_ notification: ReceivedNotification, _ event: EventLine) throws {
+    let view = notification.view
+    guard let environment = view.environment, let bundle = view.bundleID else {
+      preconditionFailure("a decoded notification names its environment and bundle")
+    }
+    let transaction = notification.transaction
+    try notifications.add(
+      view, event,
+      environment: symbols.symbol(keeper.bytes(of: environment), recent: &recentEnvironment),
+      bundle: symbols.symbol(keeper.bytes(of: bundle), recent: &recentBundle),
+      transactionID: transaction?.row.transactionID,
+      originalTransactionID: transaction?.row.originalTransactionID
+        ?? notification.originalTransactionID)
+    guard let verdict = view.transaction else { return }
+    try fold(CollectionOfOne((transaction, verdict)), of: event, nil, nil)
+  }
+
+  // MARK: Statements
+
+  /// Folds the transactions that count (rule R12).
+  private func fold(
+    _ list: some Sequence<(SignedTransaction?, SignedObjectView)>, of event: EventLine,
+    _ upload: UploadEvidence?, _ products: DeclaredProducts?
+  ) throws {
+    var counting: [SignedTransaction] = []
+    var isApples = true
+    for (transaction, object) in list {
+      guard let transaction, counts(transaction) else { continue }
+      counting.append(transaction)
+      if object.root != .appleRootG3 { isApples = false }
+      try note(transaction, event)
+    }
+    try byRules {
+      try revenue.fold(
+        SignedEvidence(
+          position: event.position, recordedAtMs: event.recordedAtMs, upload: upload,
+          trust: isApples ? .appStore : .configured, products: products),
+        counting)
+    }
+  }
+
+  /// Whether a valid transaction counts: its bundle was registered, its environment is one of Apple's two.
+  private func counts(_ transaction: SignedTransaction) -> Bool {
+    guard let bundle = transaction.bundleID, let environment = transaction.environment,
+      transaction.signedDateMs != nil
+    else { return false }
+    let name = JSONString(raw: environment, hasEscapes: false)
+    return (name == EnvironmentName.production || name == EnvironmentName.sandbox)
+      && catalogue.isKnown(bundle: bundle)
+  }
+
+  /// Lets a sale's events be found by its transactions.
+  private func note(
+    _ transaction: SignedTransaction, _ event: EventLine
+  ) throws(DatabaseError) {
+    let row = transaction.row
+    guard let id = row.transactionID ?? row.originalTransactionID else { return }
+    rows.begin(statements)
+    rows.add(id.indexHash)
+    rows.add(event.position)
+    try rows.end()
+  }
+}

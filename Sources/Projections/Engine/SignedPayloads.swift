@@ -1,0 +1,89 @@
+// The payloads of an event's signed objects, decoded on the thread that scans the event.
+import AppStore
+import Base
+import JSON
+import Ledger
+import Revenue
+
+/// What an upload of signed transactions says, as far as the fold uses it.
+struct ReceivedTransactions {
+  let view: TransactionsReceivedView
+  /// In the order of the list; nil for an object that is not valid.
+  let transactions: [SignedTransaction?]
+
+  /// Throws `badField` if a payload cannot be read. The texts live as long as the event's bytes and the keeper.
+  init(_ view: TransactionsReceivedView, _ keeper: TextKeeper) throws(EventError) {
+    self.view = view
+    var transactions: [SignedTransaction?] = []
+    transactions.reserveCapacity(view.transactions.count)
+    for object in view.transactions {
+      guard object.isValid else {
+        transactions.append(nil)
+        continue
+      }
+      do throws(JSONError) {
+        transactions.append(try SignedTransaction(payload: object.payload, keeper))
+      } catch { throw .badField(.transactionsReceived, field: "transactions") }
+    }
+    self.transactions = transactions
+  }
+}
+
+/// What a notification says, as far as the fold uses it.
+struct ReceivedNotification {
+  let view: NotificationReceivedView
+  /// Nil if it has no valid transaction.
+  let transaction: SignedTransaction?
+  /// That of its renewal information.
+  let originalTransactionID: Text?
+
+  /// Throws `badField` if the payload cannot be read. The texts live as long as the event's bytes and the keeper.
+  init(_ view: NotificationReceivedView, _ keeper: TextKeeper) throws(EventError) {
+    self.view = view
+    guard let object = view.notification else {
+      preconditionFailure("a decoded notification has a signed object")
+    }
+    let payload: SignedNotification
+    do throws(JSONError) { payload = try SignedNotification(payload: object.payload, keeper) } catch
+    {
+      throw .badField(.notificationReceived, field: "notification")
+    }
+    // What is inside was checked when it came; what cannot be read now counts for nothing.
+    var transaction: SignedTransaction?
+    if object.isValid, view.transaction?.isValid == true,
+      let payload = Self.payload(of: payload.signedTransactionInfo, keeper)
+    {
+      transaction = try? SignedTransaction(payload: payload, keeper)
+    }
+    self.transaction = transaction
+    let renewal = Self.payload(of: payload.signedRenewalInfo, keeper)
+    originalTransactionID = renewal.flatMap {
+      try? Self.originalTransactionID(ofRenewal: $0, keeper)
+    }
+  }
+
+  /// The second part of a JWS, decoded; nil if it is not a JSON object.
+  private static func payload(of text: JSONBytes?, _ keeper: TextKeeper) -> JSONBytes? {
+    guard let text, text.count <= SignedObject.maximumSizeBytes else { return nil }
+    let parts = text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+    guard parts.count == 3,
+      let payload = try? Base64.decode(JSONBytes(rebasing: parts[1]), .url)
+    else { return nil }
+    let isObject = payload.withUnsafeBytes {
+      (try? JSONValidator.validate($0, depthLimit: SignedObject.depthLimit)) != nil
+    }
+    return isObject ? keeper.keep(payload) : nil
+  }
+
+  private static func originalTransactionID(
+    ofRenewal payload: JSONBytes, _ keeper: TextKeeper
+  ) throws(JSONError) -> Text? {
+    var cursor = JSONCursor(payload)
+    try cursor.beginObject()
+    while let key = try cursor.nextKey() {
+      if key == "originalTransactionId" { return try keeper.read(&cursor).id }
+      try cursor.skipValue()
+    }
+    return nil
+  }
+}

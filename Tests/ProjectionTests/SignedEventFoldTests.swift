@@ -1,0 +1,249 @@
+// What the fold of signed transactions and notifications writes, and what queries and imports find again.
+import Base
+import Foundation
+import Ledger
+import TestSupport
+import Testing
+
+@testable import Projections
+
+@Suite struct SignedEventFoldTests {
+  private static let app = LiveProjectionsTests.app([])
+
+  private static func texts(_ sql: String, _ database: Database) throws -> [String] {
+    let rows = try database.prepare(sql)
+    var result: [String] = []
+    while try rows.step() { result.append(rows.optionalText(0) ?? "-") }
+    return result
+  }
+
+  /// The rows of a query after the events, folded from nothing; checks that a catch-up after each gives the same.
+  private static func texts(_ sql: String, after events: [TestEvent]) throws -> [String] {
+    let fixture = try LedgerFixture()
+    for event in events {
+      try fixture.append([event])
+      _ = try fixture.current()
+    }
+    let caughtUp = try texts(sql, try fixture.current())
+    #expect(fixture.notices.isEmpty)
+    #expect(try texts(sql, try fixture.rebuilt()) == caughtUp)
+    return caughtUp
+  }
+
+  private static func digest(_ line: String) -> SHA256Digest {
+    Array(line.utf8).withUnsafeBytes { SHA256.hash($0) }
+  }
+
+  // MARK: Which transactions count
+
+  @Test(
+    arguments: [
+      ("of a registered bundle", [app, .signedUpload(signed("1"))], ["1"]),
+      ("before the bundle was registered", [.signedUpload(signed("1")), app], []),
+      (
+        "of a bundle that a later registration no longer names",
+        [
+          app,
+          .app(
+            AppRegistered(
+              appFamilyID: TestEvent.signedFamily, name: "App", bundleIDs: ["other"], products: [])),
+          .signedUpload(signed("1")),
+        ], ["1"]
+      ),
+      ("of another bundle", [app, .signedUpload(signed("1", ["bundleId": "elsewhere"]))], []),
+      ("of Xcode", [app, .signedUpload(signed("1", ["environment": "Xcode"]))], []),
+      ("of the sandbox", [app, .signedUpload(signed("1", ["environment": "Sandbox"]))], ["1"]),
+      (
+        "beside an object that is not valid",
+        [
+          app,
+          .signedUpload([
+            SignedObjectPlan(signed("1"), .invalid(reason: "wrong_signature")),
+            SignedObjectPlan(signed("2")),
+          ]),
+        ], ["2"]
+      ),
+      (
+        "of an upload that is not valid",
+        [app, .signedUpload([SignedObjectPlan(signed("1"))], fraud: .bundleIDMismatch)], []
+      ),
+      ("of a notification", [app, .notification("DID_RENEW", uuid: "n", signed("1"))], ["1"]),
+      ("of a notification without one", [app, .notification("TEST", uuid: "n", nil)], []),
+      (
+        "of a list in which one comes twice", [app, .signedUpload(signed("2"), signed("2"))], ["2"]
+      ),
+    ] as [(String, [TestEvent], [String])])
+  func aTransactionMakesASale(
+    _ situation: String, _ events: [TestEvent], _ sales: [String]
+  ) throws {
+    #expect(
+      try Self.texts("SELECT sale_key FROM sale_view ORDER BY 1", after: events) == sales,
+      "\(situation)")
+  }
+
+  @Test func theSourceOfASaleIsTheRootOfItsTransaction() throws {
+    let other = SHA256Digest(1, 1, 1, 1)
+    let events: [TestEvent] = [
+      Self.app, .signedUpload(signed("1")),
+      .signedUpload([SignedObjectPlan(signed("2"), .valid(root: other))]),
+    ]
+    #expect(
+      try Self.texts("SELECT trust FROM sale_view ORDER BY sale_key", after: events)
+        == ["app_store", "configured"])
+  }
+
+  // MARK: Uploads
+
+  @Test func anUploadOfTransactionsCountsForItsUserButIsOfNoReceipt() throws {
+    let events: [TestEvent] = [
+      Self.app, .upload(reply(row("1")), user: "u"),
+      .signedUpload(signed("2"), signed("3"), user: "u", at: "2026-01-11"),
+    ]
+    #expect(
+      try Self.texts(
+        """
+        SELECT user_identifier || ' ' || uploads || ' ' || receipts || ' ' || last_seen_at
+        FROM user_view
+        """, after: events) == ["u 2 1 2026-01-11T00:00:00.000Z"])
+    #expect(
+      try Self.texts(
+        """
+        SELECT position || ' ' || (receipt_id IS NULL) || ' ' || (upload_id IS NULL) || ' '
+        || ifnull(transactions, 0) || ' ' || bundle_id || ' ' || is_fraud FROM upload_view
+        """, after: events) == ["1 0 1 0 app 0", "3 1 0 2 app 0"])
+    #expect(try Self.texts("SELECT upload FROM open_uploads", after: events) == [])
+  }
+
+  @Test(
+    arguments: [
+      (
+        "an invalid list",
+        [
+          app,
+          .signedUpload(
+            [SignedObjectPlan(signed("1"), .invalid(reason: "wrong_signature"))],
+            fraud: .signatureInvalid),
+        ], "1 signature_invalid 1"
+      ),
+      (
+        "a product that is not declared",
+        [LiveProjectionsTests.app([("gems", .consumable)]), .signedUpload(signed("1"))],
+        "1 product_unknown 1"
+      ),
+      (
+        "a consumable of another user",
+        [
+          LiveProjectionsTests.app([("coins", .consumable)]), .signedUpload(signed("1"), user: "a"),
+          .signedUpload(signed("1"), user: "b"),
+        ], "2 transaction_replayed 2"
+      ),
+    ] as [(String, [TestEvent], String)])
+  func anUploadThatIsAFraudSaysSo(
+    _ situation: String, _ events: [TestEvent], _ verdict: String
+  ) throws {
+    let sql = """
+      SELECT position || ' ' || fraud_reason || ' ' || fraud_position FROM upload_view
+      WHERE is_fraud
+      """
+    #expect(try Self.texts(sql, after: events) == [verdict], "\(situation)")
+  }
+
+  @Test func aVerificationCannotNameAnUploadOfTransactions() throws {
+    let events: [TestEvent] = [
+      Self.app, .signedUpload(signed("1")), .verify(1, reply(row("2"))),
+    ]
+    #expect(
+      try Self.texts("SELECT detail FROM exception_view", after: events)
+        == ["receipt.verified upload"])
+  }
+
+  // MARK: Looked up by an import
+
+  @Test func importedLinesAndNotificationsAreKnown() throws {
+    let fixture = try LedgerFixture()
+    try fixture.append([
+      Self.app, .signedUpload(signed("1"), line: "one"),
+      .notification("TEST", uuid: "Aa-1", nil, line: "two"), .notification("TEST", uuid: "2", nil),
+    ])
+    let lookup = try IntakeLookup(try fixture.current())
+    #expect(try lookup.containsLine(Self.digest("one")))
+    #expect(try lookup.containsLine(Self.digest("two")))
+    #expect(try !lookup.containsLine(Self.digest("three")))
+    #expect(try lookup.containsNotification("Aa-1"))
+    #expect(try lookup.containsNotification("2"))
+    #expect(try !lookup.containsNotification("aa-1"))
+  }
+
+  @Test func aNotificationSaysWhatItIsAbout() throws {
+    let renewal: JSONText = ["originalTransactionId": "9", "environment": "Production"]
+    let events: [TestEvent] = [
+      Self.app,
+      .notification("DID_RENEW", subtype: "BILLING_RECOVERY", uuid: "1", signed("8", of: "7")),
+      .notification("EXPIRED", uuid: "2", nil, renewal: renewal),
+      .notification("TEST", uuid: "3", nil),
+    ]
+    #expect(
+      try Self.texts(
+        """
+        SELECT position || ' ' || notification_uuid || ' ' || type || ' ' || ifnull(subtype, '-')
+        || ' ' || environment || ' ' || bundle_id || ' ' || ifnull(original_transaction_id, '-')
+        || ' ' || ifnull(transaction_id, '-') || ' ' || signed_at FROM notification_view
+        """, after: events) == [
+          "1 1 DID_RENEW BILLING_RECOVERY Production app 7 8 2026-01-06T00:00:00.000Z",
+          "2 2 EXPIRED - Production app 9 - 2026-01-06T00:00:00.000Z",
+          "3 3 TEST - Production app - - 2026-01-06T00:00:00.000Z",
+        ])
+  }
+
+  // MARK: Queries
+
+  private static func queries(_ fixture: LedgerFixture) throws -> LedgerQueries {
+    let reader = try LogReader(fixture.directory)
+    return try LedgerQueries(try fixture.current()) { try reader.event(at: $0) }
+  }
+
+  @Test func aSalesStatementsAreToldInTheOrderOfTheirTimes() throws {
+    let fixture = try LedgerFixture()
+    try fixture.append([
+      Self.app, .signedUpload(signed("1", signed: "2026-01-20", ["storefront": "DEU"]), user: "u"),
+      .upload(reply(row("1"), requested: "2026-01-10"), user: "u"),
+      .notification(
+        "REFUND", uuid: "n",
+        signed(
+          "1", signed: "2026-01-15",
+          ["revocationDate": instant("2026-01-14"), "revocationPercentage": 50_000])),
+      .signedUpload(signed("2")),
+    ])
+    let queries = try Self.queries(fixture)
+    let sale = try #require(try queries.sales(key: "1").first)
+    let (statements, isCut) = try queries.statements(about: sale)
+    #expect(!isCut)
+    #expect(statements.map(\.atMs) == ["2026-01-10", "2026-01-15", "2026-01-20"].map { ms($0) })
+    #expect(statements.map(\.source) == [.reply, .notification, .upload])
+    #expect(statements[1].revocationPercentage == 50_000)
+    #expect(statements[2].storefront == "DEU")
+    let user = try #require(try queries.user("u"))
+    #expect(user.uploads.map(\.position) == [1, 2])
+    #expect(user.notifications.map(\.position) == [4])
+  }
+
+  @Test func positionsAreFoundByTypeUserAndFamily() throws {
+    let fixture = try LedgerFixture()
+    try fixture.append([
+      Self.app, .signedUpload(signed("1"), user: "u"), .upload(reply(row("2")), user: "v"),
+      .notification("TEST", uuid: "n", nil),
+    ])
+    let queries = try Self.queries(fixture)
+    #expect(try queries.positions(of: [.transactionsReceived], before: 9) == [1])
+    #expect(try queries.positions(of: [.notificationReceived], before: 9) == [4])
+    #expect(try queries.positions(of: [.receiptUploaded], before: 9) == [2])
+    #expect(try queries.positions(of: [.appRegistered], before: 5) == [0])
+    func positions(user: String? = nil, family: String? = nil) throws -> [Position] {
+      try queries.positions(receiptID: nil, userIdentifier: user, appFamilyID: family)
+    }
+    #expect(try positions(user: "u") == [1])
+    #expect(try positions(user: "v") == [2, 3])
+    #expect(try positions(family: TestEvent.signedFamily) == [1, 2, 3, 4])
+    #expect(try positions(user: "u", family: TestEvent.signedFamily) == [1])
+  }
+}

@@ -1,0 +1,108 @@
+// Events with signed objects for tests: payloads as a case says them, under a signature that nobody checks.
+package import Base
+package import Ledger
+
+/// A signed object of a test's event.
+package struct SignedObjectPlan: Sendable {
+  package var payload: JSONText
+  package var verdict = SignedObjectRecord.Verdict.valid(root: signedObjectRoot)
+
+  package init(
+    _ payload: JSONText, _ verdict: SignedObjectRecord.Verdict = .valid(root: signedObjectRoot)
+  ) {
+    (self.payload, self.verdict) = (payload, verdict)
+  }
+
+  private static let header = Array(#"{"alg":"ES256","x5c":[]}"#.utf8)
+  private static let signature = [UInt8](repeating: 0, count: 64)
+
+  /// As a client or the App Store sends it.
+  package var text: [UInt8] {
+    let parts = [Self.header, payload.bytes, Self.signature].map { Base64.encode($0, .url) }
+    return Array(parts.joined(separator: [UInt8(ascii: ".")]))
+  }
+
+  fileprivate var record: SignedObjectRecord {
+    do throws {
+      return try SignedObjectRecord(
+        header: Self.header, payload: payload.bytes, signature: Self.signature, verdict: verdict,
+        signedAtMs: ms("2026-01-06"))
+    } catch { preconditionFailure("a test's payload is an object: \(error)") }
+  }
+}
+
+/// The root of test objects: Apple's, so that their source reads `app_store`.
+package let signedObjectRoot = SHA256Digest(
+  0x6334_3abf_b89a_6a03, 0xebb5_7e9b_3f5f_a7be, 0x7c4f_5c75_6f30_17b3, 0xa8c4_88c3_653e_9179)
+
+extension TestEvent {
+  /// The app family of test events.
+  package static let signedFamily = "0e7c2f4a-9a0b-4c5d-8e6f-112233445566"
+
+  /// An upload of signed transactions on 10 January 2026.
+  package static func signedUpload(
+    _ objects: [SignedObjectPlan], country: String? = "DE", user: String? = nil,
+    metadata: JSONText? = nil, at time: String = "2026-01-10", line: String? = nil,
+    fraud: TransactionsReceived.FraudReason? = nil
+  ) -> TestEvent {
+    guard let family = UUID16(signedFamily) else { preconditionFailure("a UUID") }
+    let digest = line.map { Array($0.utf8).withUnsafeBytes { SHA256.hash($0) }.hex }
+    var event = TransactionsReceived(
+      uploadID: "\(TransactionsReceived.uploadID(of: objects.map(\.text), in: family))",
+      appFamilyID: signedFamily, occurredAtMs: ms(time),
+      origin: digest.map { .importLine(number: 1, sha256Hex: $0) } ?? .http,
+      transactions: objects.map(\.record))
+    event.countryCode = country
+    event.userIdentifier = user
+    event.metadata = metadata?.bytes
+    event.fraudReason = fraud
+    return .raw(
+      type: EventType.transactionsReceived.rawValue,
+      JSONText(raw: String(decoding: event.data, as: UTF8.self)))
+  }
+
+  /// The same with payloads of valid objects.
+  package static func signedUpload(
+    _ payloads: JSONText..., country: String? = "DE", user: String? = nil,
+    metadata: JSONText? = nil, at time: String = "2026-01-10", line: String? = nil
+  ) -> TestEvent {
+    signedUpload(
+      payloads.map { SignedObjectPlan($0) }, country: country, user: user, metadata: metadata,
+      at: time, line: line)
+  }
+
+  /// A notification on 10 January 2026, about a transaction with this payload.
+  package static func notification(
+    _ type: String, subtype: String? = nil, uuid: String, _ transaction: JSONText?,
+    renewal: JSONText? = nil, at time: String = "2026-01-10", line: String? = nil
+  ) -> TestEvent {
+    func inner(_ payload: JSONText?) -> (JSONText, NotificationReceived.Inner)? {
+      payload.map { payload in
+        let plan = SignedObjectPlan(payload)
+        return (
+          JSONText(stringLiteral: String(decoding: plan.text, as: UTF8.self)),
+          NotificationReceived.Inner(verdict: plan.verdict, signedAtMs: ms("2026-01-06"))
+        )
+      }
+    }
+    let (transaction, renewal) = (inner(transaction), inner(renewal))
+    var data: [(String, JSONText)] = [("bundleId", "app"), ("environment", "Production")]
+    if let transaction { data.append(("signedTransactionInfo", transaction.0)) }
+    if let renewal { data.append(("signedRenewalInfo", renewal.0)) }
+    let payload = JSONText.object([
+      ("notificationType", JSONText(stringLiteral: type)),
+      ("notificationUUID", JSONText(stringLiteral: uuid)), ("signedDate", instant("2026-01-06")),
+      ("data", .object(data)),
+    ])
+    let digest = line.map { Array($0.utf8).withUnsafeBytes { SHA256.hash($0) }.hex }
+    let event = NotificationReceived(
+      notificationUUID: uuid, appFamilyID: signedFamily, bundleID: "app",
+      environment: "Production", occurredAtMs: ms(time),
+      origin: digest.map { .importLine(number: 1, sha256Hex: $0) } ?? .http, type: type,
+      subtype: subtype, transaction: transaction?.1, renewal: renewal?.1,
+      notification: SignedObjectPlan(payload).record)
+    return .raw(
+      type: EventType.notificationReceived.rawValue,
+      JSONText(raw: String(decoding: event.data, as: UTF8.self)))
+  }
+}
