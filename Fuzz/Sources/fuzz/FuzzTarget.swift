@@ -15,8 +15,8 @@ struct FuzzTarget: Sendable {
 
   /// Every target, in the order of the sources.
   static let all: [FuzzTarget] = [
-    .json, .block, .tail, .signedNote, .proof, .receipt, .propertyList, .reply, .upload,
-    .configuration, .handover, .declarations,
+    .json, .block, .tail, .signedNote, .proof, .receipt, .signedObject, .signedPayload,
+    .propertyList, .reply, .upload, .configuration, .handover, .declarations,
   ]
 }
 

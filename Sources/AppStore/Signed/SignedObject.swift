@@ -34,10 +34,10 @@ package struct SignedObject: Sendable {
     let parts = try text.withBytes { (bytes) throws(SignedObjectFault) in
       try Parts(bytes)
     }
-    guard parts.signature.count == Self.signatureSizeBytes else { throw .malformedSignature }
     let header = try parts.header.withBytes { (bytes) throws(SignedObjectFault) in
       try SignedObjectHeader(bytes)
     }
+    guard parts.signature.count == Self.signatureSizeBytes else { throw .malformedSignature }
     facts = try parts.payload.withBytes { (bytes) throws(SignedObjectFault) in
       guard isObject(bytes) else { throw .payloadNotJSON }
       do { return try SignedObjectFacts(bytes) } catch { throw .payloadNotJSON }

@@ -105,6 +105,10 @@ struct SignedObjectTests {
       ("header with a key twice", with(header: #"{"alg":"ES256","alg":"none"}"#), .headerNotJSON),
       ("header 10,000 deep", with(header: #"{"a":\#(deep)}"#), .headerNotJSON),
       ("no algorithm", with(header: #"{"x5c":[\#(x5c)]}"#), .wrongAlgorithm),
+      (
+        "algorithm none and no signature",
+        SignedSample.joined([encoded(#"{"alg":"none"}"#), payload, []]), .wrongAlgorithm
+      ),
       ("algorithm null", with(header: #"{"alg":null,"x5c":[\#(x5c)]}"#), .wrongAlgorithm),
       (
         "an extension", with(header: #"{"alg":"ES256","crit":["b64"],"b64":false}"#),
