@@ -139,9 +139,9 @@ import Testing
     try Self.tamper(
       fixture,
       """
-      UPDATE sales SET unit_price_micros = 2500000 WHERE id = 0;
+      UPDATE sales SET unit_price_micros = 2500000, amount_micros = 2500000 WHERE id = 0;
       UPDATE sales SET sale_date_ms = \(ms("2026-03-01")) WHERE id = 1;
-      UPDATE sales SET unit_price_micros = 1000000, price_basis = 4,
+      UPDATE sales SET unit_price_micros = 1000000, amount_micros = 1000000, price_basis = 4,
         currency = (SELECT currency FROM sales WHERE id = 0) WHERE id = 2
       """)
     let revenue = try #require(try Self.comparison(fixture).revenue)

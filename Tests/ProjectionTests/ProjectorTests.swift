@@ -231,10 +231,13 @@ import Testing
   /// Others may write to the file: what then contradicts itself is an error that says what helps, no crash.
   @Test(arguments: [
     "DELETE FROM sales WHERE id = (SELECT max(id) FROM sales)",
-    "INSERT INTO later_lines VALUES(77, 1, 1, 0, 2, '')", "DELETE FROM sale_figures",
-    "UPDATE sale_figures SET id = id + 1", "UPDATE sale_figures SET figures = zeroblob(48)",
-    "UPDATE sale_figures SET figures = substr(figures, 1, 47)",
-    "UPDATE sale_figures SET figures = CAST(figures || figures AS BLOB)",
+    "INSERT INTO later_lines VALUES(77, 1, 1, 0, 2, '', -1, NULL, 3, 0, 0, 1, 0)",
+    "INSERT INTO later_lines VALUES(0, 1, 1, 0, 2, '', -9223372036854775808, 0, 3, 0, 0, 1, 0)",
+    "INSERT INTO later_lines VALUES(0, 1, 9, 0, 2, '', -1, NULL, 3, 0, 0, 1, 0)",
+    "DELETE FROM sale_figures", "UPDATE sale_figures SET id = id + 1",
+    "UPDATE sale_figures SET records = zeroblob(51)",
+    "UPDATE sale_figures SET records = substr(records, 1, 50)",
+    "UPDATE sale_figures SET records = CAST(records || records AS BLOB)",
   ])
   func salesThatDoNotFitTheirJournalAreAnError(_ tampering: String) throws {
     let fixture = try Self.folded()

@@ -1,4 +1,4 @@
-// Figures of sales, packed: what is written in pieces, over several rows, is what is read.
+// Packed tables: what is written in pieces, over several rows, is what is read.
 import Revenue
 import TestSupport
 import Testing
@@ -16,14 +16,15 @@ import Testing
       sale.country = Symbol.random(in: -1...7, using: &random)
       sale.kind = SaleKind.allCases.randomElement(using: &random) ?? .regular
       sale.priceBasis = PriceBasis.allCases.randomElement(using: &random) ?? .none
-      sale.quantity = Int64.random(in: 1...10, using: &random)
+      sale.quantity = Int64.random(in: 1...Sale.quantityMax, using: &random)
       sale.saleDateMs = Int64.random(in: .min...(.max), using: &random)
       sale.firstPosition = Int.random(in: 0...(1 << 52), using: &random)
       if Bool.random(using: &random), let currency = Currency.parse(("EUR" as StaticString).text) {
+        // Of a whole quantity the amount has 64 bits, and nothing else would be taken.
         sale.price = UnitPrice(
-          micros: Int64.random(
-            in: -99_999_999_999_999_999...99_999_999_999_999_999, using: &random),
+          micros: Int64.random(in: 0...(Int64.max / sale.quantity), using: &random),
           currency: currency)
+        sale.signedAmountMicros = Int64.random(in: 0...(.max), using: &random)
       }
       return sale
     }
@@ -35,10 +36,10 @@ import Testing
       try database.execute(
         """
         CREATE TABLE sales(id INTEGER PRIMARY KEY);
-        CREATE TABLE sale_figures(id INTEGER PRIMARY KEY, figures BLOB NOT NULL);
+        CREATE TABLE sale_figures(id INTEGER PRIMARY KEY, records BLOB NOT NULL);
         """)
       let rows = RowWriter(database, TextArena(), isThreaded: false)
-      var table = SaleFiguresTable(database)
+      var table = PackedSaleTable<SaleFigures>(database)
       var random = SeededRandom(seed: seed)
       var expected: [SaleFigures] = []
       for _ in 0..<12 {
@@ -57,7 +58,7 @@ import Testing
         try table.store(rows)
         try rows.drain()
         var read: [SaleFigures] = []
-        let isWhole = try SaleFiguresTable.forEach(in: database) { number, figures in
+        let isWhole = try PackedSaleTable<SaleFigures>.forEach(in: database) { number, figures in
           #expect(number == read.count)
           read.append(figures)
         }
@@ -68,7 +69,19 @@ import Testing
       }
       #expect(expected.count > 2 * SaleFigures.rowCapacity, "one row would test little")
       try database.execute("INSERT INTO sales VALUES(\(expected.count))")
-      #expect(try !SaleFiguresTable.forEach(in: database) { _, _ in }, "a sale without figures")
+      #expect(
+        try !PackedSaleTable<SaleFigures>.forEach(in: database) { _, _ in },
+        "a sale without figures")
+    }
+
+    @Test func aTimeIsReadAsItWasWritten() {
+      for newestMs in [.min, -1, 0, 1_769_000_000_000, .max] as [Int64] {
+        let bytes = UnsafeMutableRawPointer.allocate(
+          byteCount: StatementTime.byteCount, alignment: 1)
+        defer { bytes.deallocate() }
+        StatementTime(newestMs: newestMs).write(to: bytes)
+        #expect(StatementTime(bytes)?.newestMs == newestMs)
+      }
     }
 
     @Test func aFullRowFitsAPage() {

@@ -57,9 +57,9 @@ import Testing
           sale_date_ms, kind, transaction_id, original_transaction_id, first_position, country,
           user, user_position, unit_price_micros, currency, price_basis, price_position,
           price_problem, is_transaction_alias, is_upgraded, cancellation_state, version, created_at_ms,
-          updated_at_ms, trust)
+          updated_at_ms, trust, flags, amount_micros)
           VALUES(\(id), 1, 2, 0, 'key-\(id)', 3, 1, 0, \(kind.rawValue), 't', 'o', 1, \(country),
-          0, 1, 9990000, 5, \(basis.rawValue), 1, \(problem.rawValue), 1, 0, 0, 1, 0, 0, 3);
+          0, 1, 9990000, 5, \(basis.rawValue), 1, \(problem.rawValue), 1, 0, 0, 1, 0, 0, 3, 0, 9990000);
         """)
     }
   }
@@ -195,7 +195,10 @@ import Testing
       try fixture.addSale(0)
       for type in LineType.allCases where type != .sale {
         try fixture.database.execute(
-          "INSERT INTO later_lines VALUES(0, \(type.rawValue), \(type.rawValue), 0, 2, '')")
+          """
+          INSERT INTO later_lines VALUES(0, \(type.rawValue), \(type.rawValue), 0, 2, '', -1, -1,
+            3, 0, 0, 0, 0)
+          """)
       }
       #expect(
         try fixture.texts("SELECT line FROM journal_view ORDER BY ordinal")
@@ -203,29 +206,36 @@ import Testing
       #expect(try fixture.texts("SELECT DISTINCT reason FROM journal_view") == [nil])
     }
 
-    @Test(
-      arguments: [
-        (.regular, "9990000", ["29970000", "-29970000", "29970000"]),
-        (.offer, "NULL", [nil, nil, nil]), (.trial, "NULL", ["0", "0", "0"]),
-        (.familyShared, "NULL", ["0", "0", "0"]),
-      ] as [(SaleKind, String, [String?])])
-    func aLinesAmountIsSignedAndNullWhereUnpricedAndZeroWhereNothingWasToPay(
-      kind: SaleKind, price: String, amounts: [String?]
-    ) throws {
+    @Test func aLinesQuantityAndAmountAreThoseOfItsRow() throws {
       let fixture = try ViewFixture()
-      try fixture.addSale(0, kind: kind)
+      try fixture.addSale(0)
       try fixture.database.execute(
         """
-        UPDATE sales SET quantity = 3, unit_price_micros = \(price);
-        INSERT INTO later_lines VALUES(0, 1, \(LineType.return.rawValue), 5, 2, 'r'),
-          (0, 2, \(LineType.reversal.rawValue), 6, 3, '');
+        UPDATE sales SET quantity = 3, amount_micros = 10000000, unit_price_micros = 3333333;
+        INSERT INTO later_lines VALUES(0, 1, \(LineType.return.rawValue), 5, 2, 'r', 0, NULL, 2,
+          500, 0, 0, 0), (0, 2, \(LineType.reversal.rawValue), 6, 3, '', -2, 4000000, 1, 2, 0, 0, 0);
         """)
       #expect(
-        try fixture.texts("SELECT amount_micros FROM journal_view ORDER BY ordinal") == amounts)
+        try fixture.texts("SELECT amount_micros FROM journal_view ORDER BY ordinal")
+          == ["10000000", nil, "4000000"])
       #expect(
-        try fixture.texts("SELECT quantity FROM journal_view ORDER BY ordinal") == ["3", "-3", "3"])
+        try fixture.texts("SELECT quantity FROM journal_view ORDER BY ordinal") == ["3", "0", "-2"])
       #expect(
         try fixture.texts("SELECT date_ms FROM journal_view ORDER BY ordinal") == ["0", "5", "6"])
+    }
+
+    @Test func aRefundOfMoreThanTheAmountIsAnExceptionOfItsFirstLine() throws {
+      let fixture = try ViewFixture()
+      try fixture.addSale(0)
+      try fixture.database.execute(
+        """
+        INSERT INTO later_lines VALUES(0, 1, 1, 5, 2, '', 0, -1, 0, 0, 1, 0, 0),
+          (0, 2, 1, 6, 3, '', 0, -1, 0, 0, 9, 0, 1), (0, 3, 1, 7, 4, '', 0, 0, 0, 0, 9, 0, 0);
+        """)
+      #expect(try fixture.texts("SELECT position FROM exception_view") == ["3"])
+      #expect(
+        try fixture.texts("SELECT exception FROM exception_view") == ["refund_exceeds_amount"])
+      #expect(try fixture.texts("SELECT sale_key FROM exception_view") == ["key-0"])
     }
 
     @Test func aSalesOwnTransactionStandsAmongTheOthersWhereARowShowedIt() throws {

@@ -6,8 +6,8 @@ enum Schema {
   /// The version of each projection's tables and fold. A database with other versions or other definitions is
   /// rebuilt. Only the version reveals that a fold changed.
   static let versions: [(name: String, version: Int)] = [
-    ("apps", 2), ("receipts", 5), ("sales", 4), ("journal", 2), ("users", 1),
-    ("verifications", 3), ("exceptions", 4), ("declarations", 2), ("uploads", 4),
+    ("apps", 2), ("receipts", 5), ("sales", 5), ("journal", 3), ("users", 2),
+    ("verifications", 3), ("exceptions", 5), ("declarations", 2), ("uploads", 4),
     ("notifications", 1), ("statements", 1), ("views", 8),
   ]
 
@@ -21,12 +21,13 @@ enum Schema {
     }
   }()
 
-  /// The tables whose rows count as those of each projection. All use `symbols`, and `sale_figures` repeats the rows
-  /// of `sales`.
+  /// The tables whose rows count as those of each projection. All use `symbols`; `sale_figures` and
+  /// `statement_times` belong to the rows of `sales`.
   static let tableNames: [String: [String]] = [
     "apps": ["apps", "app_bundles", "known_bundles"],
     "receipts": ["receipts", "upload_verdicts", "open_uploads", "pending_receipts"],
-    "sales": ["sales", "sale_transactions"], "journal": ["later_lines"], "users": ["users"],
+    "sales": ["sales", "sale_transactions"], "journal": ["later_lines", "signed_refunds"],
+    "users": ["users"],
     "verifications": ["verifications"], "exceptions": ["exceptions"],
     "declarations": ["declarations", "price_list", "rates", "trust_declarations"],
     "uploads": ["uploads", "signed_uploads"], "notifications": ["notifications"],
@@ -43,7 +44,7 @@ enum Schema {
     CREATE TABLE symbols(id INTEGER PRIMARY KEY, text TEXT NOT NULL);
     CREATE TABLE users(
       id INTEGER PRIMARY KEY, user_identifier TEXT NOT NULL, uploads INTEGER NOT NULL,
-      first_seen_at_ms INTEGER NOT NULL, last_seen_at_ms INTEGER NOT NULL);
+      first_seen_at_ms INTEGER, last_seen_at_ms INTEGER);
     CREATE TABLE apps(
       app_family_id TEXT PRIMARY KEY, name TEXT NOT NULL, data TEXT NOT NULL,
       position INTEGER NOT NULL) WITHOUT ROWID;
@@ -97,15 +98,23 @@ enum Schema {
       is_upgraded INTEGER NOT NULL, cancellation_state INTEGER NOT NULL,
       newest_cancellation_request_ms INTEGER, reversal_request_ms INTEGER,
       version INTEGER NOT NULL, created_at_ms INTEGER NOT NULL, updated_at_ms INTEGER NOT NULL,
-      is_transaction_alias INTEGER NOT NULL, chain_hash INTEGER, trust INTEGER NOT NULL);
-    CREATE TABLE sale_figures(id INTEGER PRIMARY KEY, figures BLOB NOT NULL);
+      is_transaction_alias INTEGER NOT NULL, chain_hash INTEGER, trust INTEGER NOT NULL,
+      flags INTEGER NOT NULL, client_country INTEGER, amount_micros INTEGER);
+    CREATE TABLE sale_figures(id INTEGER PRIMARY KEY, records BLOB NOT NULL);
+    CREATE TABLE statement_times(id INTEGER PRIMARY KEY, records BLOB NOT NULL);
     CREATE TABLE sale_transactions(
       sale INTEGER NOT NULL, transaction_id TEXT NOT NULL,
       PRIMARY KEY(sale, transaction_id)) WITHOUT ROWID;
     CREATE TABLE later_lines(
       sale INTEGER NOT NULL, ordinal INTEGER NOT NULL, line INTEGER NOT NULL,
       date_ms INTEGER NOT NULL, position INTEGER NOT NULL, reason TEXT,
-      PRIMARY KEY(sale, ordinal)) WITHOUT ROWID;
+      quantity INTEGER NOT NULL, amount_micros INTEGER, share INTEGER NOT NULL,
+      share_value INTEGER NOT NULL, advanced_micros INTEGER NOT NULL, is_assumed INTEGER NOT NULL,
+      is_first_excess INTEGER NOT NULL, PRIMARY KEY(sale, ordinal)) WITHOUT ROWID;
+    CREATE TABLE signed_refunds(
+      sale INTEGER NOT NULL, date_ms INTEGER NOT NULL, share INTEGER NOT NULL,
+      share_value INTEGER NOT NULL, advanced_micros INTEGER NOT NULL,
+      PRIMARY KEY(sale, date_ms)) WITHOUT ROWID;
     CREATE TABLE exceptions(
       type INTEGER NOT NULL, sale INTEGER, environment INTEGER NOT NULL, bundle INTEGER NOT NULL,
       product_id TEXT NOT NULL, transaction_id TEXT NOT NULL, detail TEXT NOT NULL,

@@ -37,8 +37,6 @@ extension Schema {
   }
 
   private static let kinds = SaleKind.allCases.map { ($0.rawValue, "\($0.word)") }
-  private static let paidKinds = SaleKind.allCases.filter(\.isPaid).map { "\($0.rawValue)" }
-    .joined(separator: ", ")
   private static let trusts = ReplyTrust.allCases.map { ($0.rawValue, "\($0.word)") }
   private static let bases = PriceBasis.allCases.map { ($0.rawValue, "\($0.word)") }
   private static let problems = PriceProblem.allCases.map { ($0.rawValue, "\($0.word)") }
@@ -123,7 +121,8 @@ extension Schema {
         AS transaction_ids,
       s.first_position, coalesce(\(symbol("s.country")), 'ZZ') AS country_code, s.country_position,
       u.user_identifier, s.user_position, \(symbol("s.currency")) AS currency,
-      s.unit_price_micros, \(word("s.price_basis", bases)) AS price_basis, s.price_position,
+      s.unit_price_micros, s.amount_micros, \(word("s.price_basis", bases)) AS price_basis,
+      s.price_position,
       iif(s.price_basis = \(PriceBasis.none.rawValue), \(word("s.price_problem", problems)), NULL)
         AS price_problem,
       s.is_upgraded, s.cancellation_state = \(CancellationState.returned.rawValue) AS cancelled,
@@ -133,16 +132,15 @@ extension Schema {
       \(word("j.line", lineTypes)) AS line, \(symbol("s.environment")) AS environment,
       \(symbol("s.bundle")) AS bundle_id, s.sale_key, s.transaction_id,
       \(symbol("s.product")) AS product_id, coalesce(\(symbol("s.country")), 'ZZ') AS country_code,
-      u.user_identifier, \(word("s.kind", kinds)) AS kind, j.sign * s.quantity AS quantity,
-      \(symbol("s.currency")) AS currency, s.unit_price_micros,
-      coalesce(j.sign * s.quantity * s.unit_price_micros, iif(s.kind IN (\(paidKinds)), NULL, 0))
-        AS amount_micros,
+      u.user_identifier, \(word("s.kind", kinds)) AS kind, j.quantity,
+      \(symbol("s.currency")) AS currency, s.unit_price_micros, j.amount_micros,
       \(word("s.price_basis", bases)) AS price_basis, nullif(j.reason, '') AS reason, j.position,
       \(instant("s.sale_date_ms", "sale_date"))
       FROM (SELECT id AS sale, 0 AS ordinal, \(LineType.sale.rawValue) AS line,
-          sale_date_ms AS date_ms, first_position AS position, NULL AS reason, 1 AS sign FROM sales
-          UNION ALL SELECT sale, ordinal, line, date_ms, position, reason,
-          iif(line = \(LineType.return.rawValue), -1, 1) FROM later_lines) j
+          sale_date_ms AS date_ms, first_position AS position, NULL AS reason,
+          quantity AS quantity, amount_micros AS amount_micros FROM sales
+          UNION ALL SELECT sale, ordinal, line, date_ms, position, reason, quantity, amount_micros
+          FROM later_lines) j
       JOIN sales s ON s.id = j.sale LEFT JOIN users u ON u.id = s.user;
 
     """
@@ -159,7 +157,11 @@ extension Schema {
       UNION ALL SELECT '\(ExceptionType.unpriced.word)', \(symbol("s.environment")),
       \(symbol("s.bundle")), s.id, s.sale_key, \(symbol("s.product")), s.transaction_id,
       s.first_position, \(word("s.price_problem", problems))
-      FROM sales s WHERE s.price_basis = \(PriceBasis.none.rawValue);
+      FROM sales s WHERE s.price_basis = \(PriceBasis.none.rawValue)
+      UNION ALL SELECT '\(ExceptionType.refundExceedsAmount.word)', \(symbol("s.environment")),
+      \(symbol("s.bundle")), s.id, s.sale_key, \(symbol("s.product")), s.transaction_id,
+      l.position, ''
+      FROM later_lines l CROSS JOIN sales s ON s.id = l.sale WHERE l.is_first_excess = 1;
 
     """
 

@@ -79,7 +79,7 @@ package struct FoldedSale: Sendable {
     package let type: String
     /// Epoch milliseconds.
     package let dateMs: Int64
-    /// Signed.
+    /// Signed; 0 if a refund is of no whole unit.
     package let quantity: Int64
     /// Signed, in micros of the sale's currency; 0 if nothing was to be paid, nil if unpriced.
     package let amountMicros: Int64?
@@ -102,13 +102,13 @@ package struct FoldedSale: Sendable {
   /// `ZZ` if unknown.
   package let countryCode: String
   package let userIdentifier: String?
-  /// The verification that first showed the sale.
+  /// The event that first showed the sale.
   package let firstPosition: Position
   /// The currency of the price; nil if unpriced.
   package let currency: String?
-  /// The price of one unit.
+  /// The price of one unit; rounded where Apple signed a price for several units.
   package let unitPriceMicros: Int64?
-  /// Whether its last line is a Return.
+  /// Whether something of it is refunded.
   package let isCancelled: Bool
   /// The Sale line comes first.
   package let lines: [Line]

@@ -47,7 +47,7 @@ final class ReceiptAnswers {
     selectSale = try database.prepare(
       """
       SELECT s.version, s.quantity, s.product, s.sale_date_ms, s.country, u.user_identifier,
-      s.currency, s.created_at_ms, s.updated_at_ms, v.upload
+      s.currency, s.created_at_ms, s.updated_at_ms, coalesce(v.upload, s.first_position)
       FROM sales s LEFT JOIN users u ON u.id = s.user
       LEFT JOIN verifications v ON v.position = s.first_position
       WHERE s.sale_key = ? AND s.key_kind = ? AND s.environment = ? AND s.bundle = ?

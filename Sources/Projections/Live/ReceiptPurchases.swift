@@ -34,7 +34,7 @@ struct ReceiptPurchases {
     var currency: Text?
     var createdAtMs: Int64
     var updatedAtMs: Int64
-    /// Of the upload whose verification showed it first.
+    /// Of the upload that showed it first; nil where it has none, or where a notification showed the sale first.
     var metadata: ReceiptResource.SharedValue?
   }
 

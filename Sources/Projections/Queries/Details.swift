@@ -113,7 +113,10 @@ package struct SaleDetail: Equatable, Sendable {
   package var userIdentifier: String?
   package var userPosition: Position?
   package var currency: Currency?
+  /// Rounded where Apple signed a price for several units.
   package var unitPriceMicros: Int64?
+  /// Of the whole quantity.
+  package var amountMicros: Int64?
   /// Empty if sales of this kind have no price.
   package var priceBasis: String
   package var pricePosition: Position?

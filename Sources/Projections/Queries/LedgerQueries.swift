@@ -190,6 +190,8 @@ package final class LedgerQueries {
     let number = row.integer(0)
     let sales =
       try sales("user = ?") { $0.bind(1, number) } + pendingSales { $0.user == Int32(number) }
+    // A token whose sale an upload's user has taken over is nobody's any more.
+    if row.isNull(1), sales.isEmpty { return nil }
     return UserDetail(
       userIdentifier: identifier, firstSeenAtMs: row.optionalInteger(1),
       lastSeenAtMs: row.optionalInteger(2),

@@ -20,14 +20,15 @@ extension LedgerQueries {
     return try confirmedByAlias + pendingSales(ofTransaction: key)
   }
 
-  /// The sales that an upload contributed to, directly or through its verifications.
+  /// The sales that an upload contributed to, directly or through its verifications. An upload of signed transactions
+  /// needs none.
   package func sales(changedByUpload position: Position) throws -> [SaleDetail] {
     try sales(
       """
-      country_position = ?1 OR user_position = ?1 OR price_position = ?1
+      country_position = ?1 OR user_position = ?1 OR price_position = ?1 OR first_position = ?1
       OR first_position IN (SELECT position FROM verifications WHERE upload = ?1)
-      OR id IN (SELECT sale FROM later_lines
-      WHERE position IN (SELECT position FROM verifications WHERE upload = ?1))
+      OR id IN (SELECT sale FROM later_lines WHERE position = ?1
+      OR position IN (SELECT position FROM verifications WHERE upload = ?1))
       """
     ) { $0.bind(1, position) }
       + pendingSales { sale in
@@ -163,7 +164,8 @@ extension LedgerQueries {
       countryPosition: position(sale.countryPosition),
       userIdentifier: try userIdentifier(sale.user), userPosition: position(sale.userPosition),
       currency: sale.price?.currency, unitPriceMicros: sale.price?.micros,
-      priceBasis: "\(sale.priceBasis.word)", pricePosition: position(sale.pricePosition),
+      amountMicros: sale.amountMicros, priceBasis: "\(sale.priceBasis.word)",
+      pricePosition: position(sale.pricePosition),
       priceProblem: isUnpriced ? "\(sale.priceProblem.word)" : nil, isUpgraded: sale.isUpgraded,
       isCancelled: sale.cancellationState == .returned, isPending: sale.isPending, lines: lines)
   }

@@ -26,9 +26,9 @@ final class ExceptionDays {
     return false
   }
 
-  /// Whether an exception without a sale counts: the verification that caused it must be within the days. An
+  /// Whether an exception without a sale counts: the event that caused it must have occurred within the days. An
   /// exception without a time always counts.
-  func hold(verifiedAtMs: Int64?) -> Bool { verifiedAtMs.map(source.isWithinDays) ?? true }
+  func hold(occurredAtMs: Int64?) -> Bool { occurredAtMs.map(source.isWithinDays) ?? true }
 
   /// The pending sales that have a line within the days.
   func pendingSales() -> [Sale] {

@@ -81,9 +81,11 @@ struct ExceptionsReport {
       """
       SELECT e.type, e.environment, e.bundle, s.sale_key, s.product, s.transaction_id,
       e.product_id, e.transaction_id, e.detail, e.position, e.sale, s.sale_date_ms,
-      v.occurred_at_ms
+      coalesce(v.occurred_at_ms, u.occurred_at_ms, n.occurred_at_ms)
       FROM exceptions e LEFT JOIN sales s ON s.id = e.sale
       LEFT JOIN verifications v ON v.position = e.position
+      LEFT JOIN uploads u ON u.position = e.position
+      LEFT JOIN notifications n ON n.position = e.position
       """)
     while try rows.step() {
       guard let type = ExceptionType(rawValue: Int8(rows.integer(0))),
@@ -93,7 +95,7 @@ struct ExceptionsReport {
       let isShown =
         isOfSale
         ? try days.hold(sale: Int(rows.integer(10)), saleDateMs: rows.integer(11))
-        : days.hold(verifiedAtMs: rows.optionalInteger(12))
+        : days.hold(occurredAtMs: rows.optionalInteger(12))
       guard isShown else { continue }
       result.append(
         Row(
@@ -118,6 +120,17 @@ struct ExceptionsReport {
       guard try days.hold(sale: sale.id, saleDateMs: sale.saleDateMs) else { continue }
       // R7.6: the detail is the sale's first price problem, or `no_price`.
       rows.append(row(.unpriced, sale, sale.firstPosition, sale.priceProblem.word.text))
+    }
+    let excesses = try source.database.prepare(
+      "SELECT sale, position FROM later_lines WHERE is_first_excess = 1")
+    while try excesses.step() {
+      let number = Int(excesses.integer(0))
+      guard list.sales.indices.contains(number) else { continue }
+      let sale = list.sale(number)
+      guard source.shows(environment: sale.environment),
+        try days.hold(sale: number, saleDateMs: sale.saleDateMs)
+      else { continue }
+      rows.append(row(.refundExceedsAmount, sale, Int(excesses.integer(1)), nothing))
     }
     for sale in days.pendingSales() where source.shows(environment: sale.environment) {
       rows.append(row(.pendingSale, sale, sale.firstPosition, nothing))
@@ -197,22 +210,29 @@ extension ReportSource {
     of shownSales: ShownSales, _ days: ExceptionDays, into counts: inout [ExceptionType: Int]
   ) throws {
     if shownSales.unpricedCount > 0 { counts[.unpriced] = shownSales.unpricedCount }
-    let verifiedAt =
+    let excesses = try database.prepare("SELECT sale FROM later_lines WHERE is_first_excess = 1")
+    while try excesses.step() {
+      guard shownSales.holds(Int(excesses.integer(0))) else { continue }
+      counts[.refundExceedsAmount, default: 0] += 1
+    }
+    let occurredAt =
       days.isAll
       ? "NULL"
       : """
-      CASE WHEN sale IS NULL
-      THEN (SELECT occurred_at_ms FROM verifications v WHERE v.position = e.position) END
+      CASE WHEN sale IS NULL THEN coalesce(
+      (SELECT occurred_at_ms FROM verifications v WHERE v.position = e.position),
+      (SELECT occurred_at_ms FROM uploads u WHERE u.position = e.position),
+      (SELECT occurred_at_ms FROM notifications n WHERE n.position = e.position)) END
       """
     let recorded = try database.prepare(
-      "SELECT type, environment, sale, \(verifiedAt) FROM exceptions e")
+      "SELECT type, environment, sale, \(occurredAt) FROM exceptions e")
     while try recorded.step() {
       guard let type = ExceptionType(rawValue: Int8(recorded.integer(0))),
         shows(type, environment: Symbol(recorded.integer(1)))
       else { continue }
       if let sale = recorded.optionalInteger(2) {
         guard shownSales.holds(Int(sale)) else { continue }
-      } else if !days.hold(verifiedAtMs: recorded.optionalInteger(3)) {
+      } else if !days.hold(occurredAtMs: recorded.optionalInteger(3)) {
         continue
       }
       counts[type, default: 0] += 1

@@ -10,9 +10,9 @@ package enum ReportKind: String, CaseIterable, Sendable {
   /// Increased when the same events and filters would produce different bytes.
   package var version: Int {
     switch self {
-    case .revenue, .journal, .exceptions: 4
-    case .sales, .receipts: 3
-    case .users: 2
+    case .revenue, .journal, .exceptions: 5
+    case .sales: 4
+    case .receipts, .users: 3
     }
   }
 

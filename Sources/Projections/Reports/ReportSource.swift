@@ -31,24 +31,30 @@ extension ReportLine {
       environment: sale.environment, bundle: sale.bundle, product: sale.product,
       country: sale.country, kind: sale.kind, basis: sale.priceBasis, trust: sale.trust,
       quantity: line.quantity, currency: sale.price?.currency, amountMicros: line.amountMicros,
-      position: line.position,
-      sale: sale.id, reason: line.reason)
+      position: line.position, sale: sale.id, reason: line.reason)
+  }
+
+  /// The Sale line of a sale.
+  @inline(__always)
+  init(_ figures: SaleFigures, _ sale: Int, _ currency: Currency?) {
+    self.init(
+      .sale, of: figures, sale, currency, dateMs: figures.saleDateMs,
+      quantity: Int64(figures.quantity),
+      amountMicros: currency == nil && figures.kind.isPaid ? nil : figures.amountMicros,
+      position: Int(figures.firstPosition), reason: Text(start: nil, count: 0))
   }
 
   @inline(__always)
   init(
     _ type: LineType, of figures: SaleFigures, _ sale: Int, _ currency: Currency?, dateMs: Int64,
-    position: Int, reason: Text
+    quantity: Int64, amountMicros: Int64?, position: Int, reason: Text
   ) {
-    let quantity = type.sign * Int64(figures.quantity)
     self.init(
       type: type, dateMs: dateMs, saleDateMs: figures.saleDateMs,
       environment: figures.environment, bundle: figures.bundle, product: figures.product,
       country: figures.country, kind: figures.kind, basis: figures.priceBasis, trust: figures.trust,
-      quantity: quantity, currency: currency,
-      amountMicros: JournalLine.amountMicros(
-        of: quantity, priceMicros: currency == nil ? nil : figures.priceMicros, figures.kind),
-      position: position, sale: sale, reason: reason)
+      quantity: quantity, currency: currency, amountMicros: amountMicros, position: position,
+      sale: sale, reason: reason)
   }
 }
 
@@ -65,7 +71,6 @@ final class ReportSource {
   /// The pending sales and their lines (rule R1); nil until `loadPending()` has run.
   private(set) var pending: PendingSales?
   private var calendar: PeriodCalendar
-  private let nothing = Text(start: nil, count: 0)
   private let firstDay: Int
   private let lastDay: Int
   /// Whether the date of its sale decides a line's period. The sales report always works this way.
@@ -151,24 +156,17 @@ final class ReportSource {
   ) throws(ProjectionError) {
     do {
       let later = try database.prepare(
-        "SELECT sale, line, date_ms, position, reason FROM later_lines ORDER BY sale, ordinal")
+        """
+        SELECT sale, line, date_ms, position, reason, quantity, amount_micros FROM later_lines
+        ORDER BY sale, ordinal
+        """)
       var nextLater = try later.step() ? Int(later.integer(0)) : .max
-      let isWhole = try SaleFiguresTable.forEach(in: database) { sale, figures in
+      let isWhole = try PackedSaleTable<SaleFigures>.forEach(in: database) { sale, figures in
         let isShown = shows(environment: figures.environment)
         let currency = figures.currency == .none ? nil : currency(Int64(figures.currency))
-        if isShown {
-          try body(
-            ReportLine(
-              .sale, of: figures, sale, currency, dateMs: figures.saleDateMs,
-              position: Int(figures.firstPosition), reason: nothing))
-        }
+        if isShown { try body(ReportLine(figures, sale, currency)) }
         while nextLater == sale {
-          if isShown {
-            try body(
-              ReportLine(
-                LineType(rawValue: Int8(later.integer(1))) ?? .return, of: figures, sale, currency,
-                dateMs: later.integer(2), position: Int(later.integer(3)), reason: later.bytes(4)))
-          }
+          if isShown { try body(Self.line(later, of: figures, sale, currency)) }
           nextLater = try later.step() ? Int(later.integer(0)) : .max
         }
       }
@@ -180,6 +178,20 @@ final class ReportSource {
     } catch let error as ProjectionError {
       throw error
     } catch { throw .output(error) }
+  }
+
+  /// The line in a row of `later_lines`.
+  private static func line(
+    _ row: Statement, of figures: SaleFigures, _ sale: Int, _ currency: Currency?
+  ) throws(ProjectionError) -> ReportLine {
+    let quantity = row.integer(5)
+    // Other programs may write to the file.
+    guard let type = LineType(rawValue: Int8(truncatingIfNeeded: row.integer(1))),
+      quantity.magnitude <= UInt64(Sale.quantityMax)
+    else { throw .inconsistent("the sales do not match their journal") }
+    return ReportLine(
+      type, of: figures, sale, currency, dateMs: row.integer(2), quantity: quantity,
+      amountMicros: row.optionalInteger(6), position: Int(row.integer(3)), reason: row.bytes(4))
   }
 
   /// Calls `body` with every line in the requested environments. Lines of pending sales come last, if requested.

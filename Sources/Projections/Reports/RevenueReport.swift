@@ -24,18 +24,18 @@ struct RevenueSums {
       return true
     }
     // 128 bits hold the sum of more lines than a log can have: 2^64 lines of 2^63 micros each.
-    let quantity = abs(line.quantity)
-    let amount = Int128((line.amountMicros ?? 0).magnitude)
+    let amount = Int128(line.amountMicros ?? 0)
     switch line.type {
     case .sale:
-      units += quantity
+      units += line.quantity
       gross += amount
-      if line.amountMicros == nil { unpricedUnits += quantity }
+      if line.amountMicros == nil { unpricedUnits += line.quantity }
+    // R12: a Reversal that ends at part of the units may take some.
     case .return:
-      returnedUnits += quantity
-      returns += amount
+      returnedUnits -= line.quantity
+      returns -= amount
     case .reversal:
-      reversedUnits += quantity
+      reversedUnits += line.quantity
       reversals += amount
     }
     return true

@@ -20,8 +20,13 @@ struct UsersReport {
     var trials = 0
     var countries: [Text] = []
     var net: [Currency: Int128] = [:]
-    var firstSeenAtMs: Int64
-    var lastSeenAtMs: Int64
+    /// Nil for a user whom no upload named (rule R12).
+    var firstSeenAtMs: Int64?
+    var lastSeenAtMs: Int64?
+    var hasSale = false
+
+    /// A user without an upload is there for a sale.
+    var isShown: Bool { uploads > 0 || hasSale }
   }
 
   let source: ReportSource
@@ -33,7 +38,9 @@ struct UsersReport {
     try addSales(to: &users)
     var summary = ReportSummary()
     try writer.begin(Self.columns)
-    for user in users.values.sorted(by: { $0.identifier.precedes($1.identifier) }) {
+    for user in users.values.filter(\.isShown)
+      .sorted(by: { $0.identifier.precedes($1.identifier) })
+    {
       try write(user, writer)
       summary.rowCount += 1
     }
@@ -46,8 +53,8 @@ struct UsersReport {
       "SELECT id, user_identifier, uploads, first_seen_at_ms, last_seen_at_ms FROM users")
     while try rows.step() {
       var user = User(
-        identifier: source.arena.keep(rows.bytes(1)), firstSeenAtMs: rows.integer(3),
-        lastSeenAtMs: rows.integer(4))
+        identifier: source.arena.keep(rows.bytes(1)), firstSeenAtMs: rows.optionalInteger(3),
+        lastSeenAtMs: rows.optionalInteger(4))
       user.uploads = Int(rows.integer(2))
       result[Int(rows.integer(0))] = user
     }
@@ -76,6 +83,7 @@ struct UsersReport {
     let list = try SaleList(source)
     try source.forEachLine { line throws(ProjectionError) in
       guard var user = users[Int(list.sale(line.sale).user)] else { return }
+      user.hasSale = true
       if line.kind.isPaid {
         if line.type == .sale { user.sales += 1 }
         if line.type == .return { user.returns += 1 }
@@ -99,8 +107,8 @@ struct UsersReport {
       "\(Amount.text(micros: user.net[currency] ?? 0, currency: currency)) \(currency)"
     }.joined(separator: " ")
     try withText(net) { try writer.write($0.isEmpty ? .empty : .text($0)) }
-    try writer.write(.time(user.firstSeenAtMs))
-    try writer.write(.time(user.lastSeenAtMs))
+    try writer.write(user.firstSeenAtMs.map { .time($0) } ?? .empty)
+    try writer.write(user.lastSeenAtMs.map { .time($0) } ?? .empty)
     try writer.endRow()
   }
 }

@@ -10,7 +10,9 @@ final class SaleTable: SaleSource {
   private var saleTarget: RowTarget?
   private var transactionTarget: RowTarget?
   private var lineTarget: RowTarget?
-  private var figures: SaleFiguresTable
+  private var refundTarget: RowTarget?
+  private var figures: PackedSaleTable<SaleFigures>
+  private var times: PackedSaleTable<StatementTime>
   /// Receives each sale that is written; nil if not needed.
   var additional: AdditionalFold?
   /// How many sales `storeSettled` has processed.
@@ -18,14 +20,14 @@ final class SaleTable: SaleSource {
   private lazy var selectByKey = Result { () throws(DatabaseError) in
     try database.prepare(
       """
-      SELECT \(Self.columns) FROM sales
+      SELECT \(Self.fetchedColumns) FROM sales
       WHERE sale_key = ? AND key_kind = ? AND environment = ? AND bundle = ?
       """)
   }
   private lazy var selectChain = Result { () throws(DatabaseError) in
     try database.prepare(
       """
-      SELECT \(Self.columns) FROM sales WHERE chain_hash = ? AND original_transaction_id = ?
+      SELECT \(Self.fetchedColumns) FROM sales WHERE chain_hash = ? AND original_transaction_id = ?
       AND environment = ? AND bundle = ? AND product = ? AND kind = 0
       """)
   }
@@ -35,7 +37,15 @@ final class SaleTable: SaleSource {
   private lazy var selectLines = Result { () throws(DatabaseError) in
     try database.prepare(
       """
-      SELECT line, date_ms, position, reason FROM later_lines WHERE sale = ? ORDER BY ordinal
+      SELECT line, date_ms, position, reason, share, share_value, advanced_micros, is_assumed
+      FROM later_lines WHERE sale = ? ORDER BY ordinal
+      """)
+  }
+  private lazy var selectRefunds = Result { () throws(DatabaseError) in
+    try database.prepare(
+      """
+      SELECT date_ms, share, share_value, advanced_micros FROM signed_refunds WHERE sale = ?
+      ORDER BY date_ms
       """)
   }
 
@@ -45,14 +55,18 @@ final class SaleTable: SaleSource {
     user_position, unit_price_micros, currency, price_basis, price_position, price_problem, \
     is_upgraded, cancellation_state, newest_cancellation_request_ms, reversal_request_ms, \
     version, created_at_ms, updated_at_ms, is_transaction_alias, chain_hash, \
-    trust
+    trust, flags, client_country, amount_micros
     """
+  private static let columnCount = 34
+  /// With the time of the newest statement, which only the rules need.
+  private static let fetchedColumns = "\(columns), \(StatementTime.ofSaleSQL)"
 
   init(_ database: Database, _ symbols: StringInterner, isFresh: Bool) {
     self.database = database
     self.symbols = symbols
     self.isFresh = isFresh
-    figures = SaleFiguresTable(database)
+    figures = PackedSaleTable(database)
+    times = PackedSaleTable(database)
   }
 
   // MARK: Fetching
@@ -69,7 +83,7 @@ final class SaleTable: SaleSource {
 
   /// Fetches the sale with this number into the store and returns its place there; nil if there is none.
   func fetch(id: Int, into store: SaleStore) throws(DatabaseError) -> Int? {
-    let statement = try database.prepare("SELECT \(Self.columns) FROM sales WHERE id = ?")
+    let statement = try database.prepare("SELECT \(Self.fetchedColumns) FROM sales WHERE id = ?")
     statement.bind(1, id)
     return try statement.step() ? try takeIn(statement, store) : nil
   }
@@ -88,13 +102,13 @@ final class SaleTable: SaleSource {
   /// Fetches the sales that a price list could price: those without a price from another source.
   func fetchUnpriced(into store: SaleStore) throws(DatabaseError) {
     let statement = try database.prepare(
-      "SELECT \(Self.columns) FROM sales WHERE kind = 0 AND price_basis IN (?, ?)")
+      "SELECT \(Self.fetchedColumns) FROM sales WHERE kind = 0 AND price_basis IN (?, ?)")
     statement.bind(1, Int(PriceBasis.none.rawValue))
     statement.bind(2, Int(PriceBasis.priceList.rawValue))
     while try statement.step() { _ = try takeIn(statement, store) }
   }
 
-  /// All sales in numerical order, with texts in `arena`, but without aliases and lines.
+  /// All sales in numerical order, with texts in `arena`, but without aliases, lines, and times of statements.
   func all(_ arena: TextArena) throws(DatabaseError) -> [Sale] {
     let rows = try database.prepare("SELECT \(Self.columns) FROM sales ORDER BY id")
     var result: [Sale] = []
@@ -108,7 +122,12 @@ final class SaleTable: SaleSource {
       environment: Symbol(row.integer(1)), bundle: Symbol(row.integer(2)),
       kind: row.integer(3) == 0 ? .lineItem : .transaction, text: row.bytes(4))
     if let place = store.known(key) { return place }
-    let place = store.takeIn(read(row, store.arena))
+    var sale = read(row, store.arena)
+    let time = row.bytes(Int32(Self.columnCount))
+    if time.count == StatementTime.byteCount, let start = time.baseAddress {
+      sale.newestStatementMs = StatementTime(start)?.newestMs ?? .min
+    }
+    let place = store.takeIn(sale)
     if row.integer(28) != 0 {
       _ = store.addAlias(place, store.sales[place].transactionID, isNew: false)
     }
@@ -121,7 +140,7 @@ final class SaleTable: SaleSource {
       id: Int(row.integer(0)), environment: Symbol(row.integer(1)), bundle: Symbol(row.integer(2)),
       keyKind: row.integer(3) == 0 ? .lineItem : .transaction, key: arena.keep(row.bytes(4)))
     sale.product = Symbol(row.integer(5))
-    sale.quantity = row.integer(6)
+    sale.quantity = min(max(row.integer(6), 1), Sale.quantityMax)
     sale.saleDateMs = row.integer(7)
     sale.kind = SaleKind(rawValue: Int8(row.integer(8))) ?? .regular
     sale.transactionID = arena.keep(row.bytes(9))
@@ -131,12 +150,13 @@ final class SaleTable: SaleSource {
     sale.countryPosition = Int(row.optionalInteger(13) ?? -1)
     sale.user = row.optionalInteger(14).map(Int32.init) ?? -1
     sale.userPosition = Int(row.optionalInteger(15) ?? -1)
-    if let micros = row.optionalInteger(16),
+    sale.priceBasis = PriceBasis(rawValue: Int8(row.integer(18))) ?? .none
+    if let micros = row.optionalInteger(16), let amount = row.optionalInteger(33),
       let currency = Currency.parse(symbols.text(Symbol(row.integer(17))))
     {
       sale.price = UnitPrice(micros: micros, currency: currency)
+      if sale.priceBasis == .signedTransaction { sale.signedAmountMicros = amount }
     }
-    sale.priceBasis = PriceBasis(rawValue: Int8(row.integer(18))) ?? .none
     sale.pricePosition = Int(row.optionalInteger(19) ?? -1)
     sale.priceProblem = PriceProblem(rawValue: Int8(row.integer(20))) ?? .noPrice
     sale.isUpgraded = row.integer(21) != 0
@@ -147,7 +167,10 @@ final class SaleTable: SaleSource {
     sale.createdAtMs = row.integer(26)
     sale.updatedAtMs = row.integer(27)
     sale.trust = ReplyTrust(rawValue: Int8(row.integer(30))) ?? .notRecorded
+    sale.flags = SaleFlags(rawValue: UInt16(truncatingIfNeeded: row.integer(31)))
+    sale.clientCountry = row.optionalInteger(32).map(Symbol.init) ?? .none
     sale.isChanged = false
+    sale.isTimeChanged = false
     sale.isFirstObservation = false
     return sale
   }
@@ -169,22 +192,65 @@ final class SaleTable: SaleSource {
         SaleLine(
           type: LineType(rawValue: Int8(lines.integer(0))) ?? .return, dateMs: lines.integer(1),
           position: Int(lines.integer(2)), reason: store.arena.keep(lines.bytes(3)),
-          share: lines.integer(0) == 1 ? .all : .none))
+          share: share(lines, 4), advancedMicros: lines.integer(6),
+          isAssumed: lines.integer(7) != 0))
     }
+    if store.sales[place].flags.contains(.hasSignedStatement) {
+      try takeInRefunds(place, id, store)
+    }
+  }
+
+  private func takeInRefunds(
+    _ place: Int, _ id: Int, _ store: SaleStore
+  ) throws(DatabaseError) {
+    let refunds = try selectRefunds.get()
+    defer { refunds.reset() }
+    refunds.bind(1, id)
+    while try refunds.step() {
+      store.addSignedRefund(
+        place,
+        SignedRefund(
+          dateMs: refunds.integer(0), share: share(refunds, 1),
+          advancedMicros: refunds.integer(3)))
+    }
+  }
+
+  /// The share in two columns.
+  private func share(_ row: Statement, _ index: Int32) -> RefundShare {
+    RefundShare.Kind(rawValue: Int8(truncatingIfNeeded: row.integer(index)))
+      .flatMap { RefundShare(kind: $0, storedValue: row.integer(index + 1)) } ?? .all
   }
 
   // MARK: Writing
 
-  /// Writes the changed sales with their transactions and lines.
+  /// Writes the changed sales with their transactions, lines and refunds, and the times of statements.
   func store(_ sales: SaleStore, _ rows: RowWriter) throws(DatabaseError) {
+    if !isFresh { try queueTimes(sales) }
     for place in sales.sales.indices where sales.sales[place].isChanged {
       try write(place, sales, rows)
     }
     if isFresh {
-      try figures.storeAll(sales, rows) { symbols.symbol($0) }
+      try figures.storeAll(sales, rows) { figures(of: $0) }
+      try times.storeAll(sales, rows) { StatementTime(newestMs: $0.newestStatementMs) }
     } else {
       try figures.store(rows)
+      try times.store(rows)
     }
+  }
+
+  /// Queues the times of new sales, and those that changed.
+  private func queueTimes(_ sales: SaleStore) throws(DatabaseError) {
+    let storedCount = Int(try database.integer("SELECT max(id) + 1 FROM sales") ?? 0)
+    for place in sales.sales.indices {
+      let sale = sales.sales[place]
+      guard sale.isTimeChanged || sale.id >= storedCount else { continue }
+      times.add(StatementTime(newestMs: sale.newestStatementMs), ofSale: sale.id)
+      sales.update(place) { $0.isTimeChanged = false }
+    }
+  }
+
+  private func figures(of sale: Sale) -> SaleFigures {
+    SaleFigures(sale, currency: sale.price.map { symbols.symbol($0.currency) } ?? .none)
   }
 
   /// Writes, in order, the sales first seen before a position that have not changed since.
@@ -218,31 +284,33 @@ final class SaleTable: SaleSource {
     rows.add(sales.hasAlias(place, sale.transactionID) ? 1 : 0)
     rows.add(sale.isOfChain ? sale.originalTransactionID.indexHash : nil)
     rows.add(Int(sale.trust.rawValue))
+    rows.add(Int(sale.flags.rawValue))
+    rows.add(symbol: sale.clientCountry)
+    rows.add(sale.amountMicros)
     try rows.end()
     try storeTransactions(of: place, sales, rows)
     try writeLines(of: sale, sales, rows)
+    try writeRefunds(of: sale, sales, rows)
     try additional?.fold(place, of: sales)
-    if !isFresh {
-      let currency = sale.price.map { symbols.symbol($0.currency) } ?? .none
-      figures.add(SaleFigures(sale, currency: currency), ofSale: sale.id)
-    }
+    if !isFresh { figures.add(figures(of: sale), ofSale: sale.id) }
     sales.update(place) { $0.isChanged = false }
   }
 
   private func target(_ rows: RowWriter) throws(DatabaseError) -> RowTarget {
     if let saleTarget { return saleTarget }
     let made = try rows.target(
-      upserting: "sales(\(Self.columns))", valueCount: 31, key: "id", changing: Self.changing)
+      upserting: "sales(\(Self.columns))", valueCount: Self.columnCount, key: "id",
+      changing: Self.changing)
     saleTarget = made
     return made
   }
 
   /// The columns that later observations and price lists change. The first observation fixes the others.
   private static let changing = [
-    "country", "country_position", "user", "user_position", "unit_price_micros", "currency",
-    "price_basis", "price_position", "price_problem", "is_upgraded", "cancellation_state",
-    "newest_cancellation_request_ms", "reversal_request_ms", "version", "updated_at_ms",
-    "is_transaction_alias",
+    "quantity", "kind", "country", "country_position", "user", "user_position",
+    "unit_price_micros", "currency", "price_basis", "price_position", "price_problem",
+    "is_upgraded", "cancellation_state", "newest_cancellation_request_ms", "reversal_request_ms",
+    "version", "updated_at_ms", "is_transaction_alias", "flags", "client_country", "amount_micros",
   ]
 
   private func add(_ sale: Sale, _ rows: RowWriter) {
@@ -296,17 +364,20 @@ final class SaleTable: SaleSource {
     }
   }
 
-  /// Writes all lines of a sale. Their number never shrinks, so replacing the old rows is enough.
+  /// Writes all lines of a sale with their figures. Their number never shrinks, so replacing the old rows is enough.
   private func writeLines(
     of sale: Sale, _ sales: SaleStore, _ rows: RowWriter
   ) throws(DatabaseError) {
     if sale.firstLine < 0 { return }
     if lineTarget == nil {
-      lineTarget = try rows.target("INSERT OR REPLACE INTO later_lines", valueCount: 6)
+      lineTarget = try rows.target("INSERT OR REPLACE INTO later_lines", valueCount: 13)
     }
     guard let lineTarget else { return }
     var ordinal = 1
+    var walk = RefundWalk(sale)
+    var hasExceeded = false
     try sales.forEachLine(of: sale) { line throws(DatabaseError) in
+      let figures = walk.next(line)
       rows.begin(lineTarget)
       rows.add(sale.id)
       rows.add(ordinal)
@@ -314,8 +385,35 @@ final class SaleTable: SaleSource {
       rows.add(line.dateMs)
       rows.add(line.position)
       rows.add(kept: line.reason)
+      rows.add(figures.quantity)
+      rows.add(figures.amountMicros)
+      rows.add(Int(line.share.kind.rawValue))
+      rows.add(Int(line.share.value))
+      rows.add(line.advancedMicros)
+      rows.add(line.isAssumed ? 1 : 0)
+      rows.add(walk.exceedsAmount && !hasExceeded ? 1 : 0)
       try rows.end()
+      if walk.exceedsAmount { hasExceeded = true }
       ordinal += 1
+    }
+  }
+
+  /// Writes what signed statements say about the refunds of a sale. No date is ever forgotten.
+  private func writeRefunds(
+    of sale: Sale, _ sales: SaleStore, _ rows: RowWriter
+  ) throws(DatabaseError) {
+    for refund in sales.sortedSignedRefunds(of: sale) {
+      if refundTarget == nil {
+        refundTarget = try rows.target("INSERT OR REPLACE INTO signed_refunds", valueCount: 5)
+      }
+      guard let refundTarget else { return }
+      rows.begin(refundTarget)
+      rows.add(sale.id)
+      rows.add(refund.dateMs)
+      rows.add(Int(refund.share.kind.rawValue))
+      rows.add(Int(refund.share.value))
+      rows.add(refund.advancedMicros)
+      try rows.end()
     }
   }
 }

@@ -1,4 +1,4 @@
-// The table `users`: each user's number, count of uploads, and first and last upload.
+// The table `users`: each user's number, count of uploads, and first and last upload, if any.
 import Revenue
 
 /// Users by identifier. Users already in the database are fetched when first needed.
@@ -43,7 +43,10 @@ final class UserTable {
     }
     let kept = arena.keep(identifier)
     var user = User(number: nextNumber, identifier: kept)
-    if try !fetch(&user) { nextNumber += 1 }
+    if try !fetch(&user) {
+      nextNumber += 1
+      user.isChanged = true
+    }
     places.insert(hash, users.count)
     // A fold from nothing sees users in the order of their numbers.
     if !isFresh { placesByNumber[user.number] = users.count }
@@ -63,8 +66,8 @@ final class UserTable {
     guard try statement.step() else { return false }
     user.number = Int32(statement.integer(0))
     user.uploads = Int(statement.integer(1))
-    user.firstSeenAtMs = statement.integer(2)
-    user.lastSeenAtMs = statement.integer(3)
+    user.firstSeenAtMs = statement.optionalInteger(2) ?? .max
+    user.lastSeenAtMs = statement.optionalInteger(3) ?? .min
     return true
   }
 
@@ -97,8 +100,8 @@ final class UserTable {
       rows.add(Int(user.number))
       rows.add(kept: user.identifier)
       rows.add(user.uploads)
-      rows.add(user.firstSeenAtMs)
-      rows.add(user.lastSeenAtMs)
+      rows.add(user.uploads > 0 ? user.firstSeenAtMs : nil)
+      rows.add(user.uploads > 0 ? user.lastSeenAtMs : nil)
       try rows.end()
       users.update(place) { $0.isChanged = false }
     }

@@ -37,19 +37,32 @@ extension SaleDetail {
     ]
   }
 
-  /// `2 × 9.99 EUR`, or the reason why there is no price.
+  /// `2 × 9.99 EUR`, `10.00 EUR for 3` if Apple signed a price that units cannot share, or the reason why there is no
+  /// price.
   var priceText: String {
-    guard let unitPriceText, let currency else {
+    guard let unitPriceText, let unitPriceMicros, let amountMicros, let currency else {
       return priceProblem.map { "unpriced: \($0)" } ?? kind
+    }
+    if unitPriceMicros.multipliedReportingOverflow(by: quantity) != (amountMicros, false) {
+      return "\(Amount.text(micros: amountMicros, currency: currency)) \(currency) for \(quantity)"
     }
     return quantity == 1
       ? "\(unitPriceText) \(currency)" : "\(quantity) × \(unitPriceText) \(currency)"
   }
 
+  /// Whether something of its amount is left or, where it has none, of its units.
+  private var isPartlyReturned: Bool {
+    if let amountMicros, amountMicros != 0 {
+      return lines.reduce(0) { $0 + Int128($1.amountMicros ?? 0) } > 0
+    }
+    return lines.reduce(0) { $0 + $1.quantity } > 0
+  }
+
   /// The state of the sale in a word or two.
   var stateText: String {
     [
-      isPending ? "pending" : nil, isCancelled ? "returned" : nil,
+      isPending ? "pending" : nil,
+      isCancelled ? isPartlyReturned ? "partly returned" : "returned" : nil,
       isUpgraded ? "upgraded" : nil,
     ].compactMap { $0 }.joined(separator: ", ")
   }

@@ -1,0 +1,128 @@
+// Tables with a few bytes of every sale, packed into few rows: sale_figures and statement_times.
+import Revenue
+
+/// What a packed table holds of a sale.
+protocol SaleRecord {
+  /// The table. Its columns are `id` and `records`.
+  static var table: StaticString { get }
+  /// The size of one sale's record.
+  static var byteCount: Int { get }
+  /// How many sales share a row.
+  static var rowCapacity: Int { get }
+
+  func write(to bytes: UnsafeMutableRawPointer)
+  /// Reads the bytes that `write` produces; nil if another program has stored impossible values.
+  init?(_ bytes: UnsafeRawPointer)
+}
+
+/// Writes the records of sales, and reads all of them. Row `n` holds the records of the sales from number
+/// `n × Record.rowCapacity` on, in numerical order, without gaps.
+struct PackedSaleTable<Record: SaleRecord> {
+  private let database: Database
+  private var target: RowTarget?
+  private var changed: [(sale: Int, record: Record)] = []
+
+  init(_ database: Database) { self.database = database }
+
+  // MARK: Writing
+
+  /// Queues the record of a new or changed sale.
+  mutating func add(_ record: Record, ofSale number: Int) {
+    changed.append((number, record))
+  }
+
+  /// Merges the queued records into the existing rows.
+  mutating func store(_ rows: RowWriter) throws(DatabaseError) {
+    if changed.isEmpty { return }
+    let capacity = Record.rowCapacity
+    changed.sort { $0.sale < $1.sale }
+    let select = try database.prepare("SELECT records FROM \(Record.table) WHERE id = ?")
+    var row: [UInt8] = []
+    var start = 0
+    while start < changed.count {
+      let number = changed[start].sale / capacity
+      select.bind(1, number)
+      row.removeAll(keepingCapacity: true)
+      if try select.step() { row.append(contentsOf: select.bytes(0)) }
+      select.reset()
+      while start < changed.count, changed[start].sale / capacity == number {
+        let offset = (changed[start].sale - number * capacity) * Record.byteCount
+        precondition(offset <= row.count, "a gap in the records of sales")
+        if offset == row.count {
+          row.append(contentsOf: repeatElement(0, count: Record.byteCount))
+        }
+        let record = changed[start].record
+        row.withUnsafeMutableBytes { bytes in
+          if let first = bytes.baseAddress { record.write(to: first + offset) }
+        }
+        start += 1
+      }
+      try write(row, number, rows)
+    }
+    changed.removeAll(keepingCapacity: true)
+  }
+
+  /// Writes the records of all sales into an empty table.
+  mutating func storeAll(
+    _ sales: SaleStore, _ rows: RowWriter, _ record: (Sale) -> Record
+  ) throws(DatabaseError) {
+    let capacity = Record.rowCapacity
+    let count = sales.sales.count
+    var row: [UInt8] = []
+    var first = 0
+    while first < count {
+      let end = min(count, first + capacity)
+      row = Array(repeating: 0, count: (end - first) * Record.byteCount)
+      row.withUnsafeMutableBytes { bytes in
+        guard let start = bytes.baseAddress else { return }
+        for place in first..<end {
+          let sale = sales.sales[place]
+          precondition(sale.id == place, "a sale's number is not its index")
+          record(sale).write(to: start + (place - first) * Record.byteCount)
+        }
+      }
+      try write(row, first / capacity, rows)
+      first = end
+    }
+  }
+
+  private mutating func write(
+    _ row: [UInt8], _ number: Int, _ rows: RowWriter
+  ) throws(DatabaseError) {
+    if target == nil {
+      target = try rows.target("INSERT OR REPLACE INTO \(Record.table)", valueCount: 2)
+    }
+    guard let target else { return }
+    rows.begin(target)
+    rows.add(number)
+    withText(row) { rows.add(blob: $0) }
+    try rows.end()
+  }
+
+  // MARK: Reading
+
+  /// Calls `body` with the record of each sale, by number, and never for a sale that does not exist. Returns false
+  /// if the table does not match the sales, possibly only after the last call.
+  static func forEach(
+    in database: Database, _ body: (_ sale: Int, Record) throws -> Void
+  ) throws -> Bool {
+    let saleCount = Int(try database.integer("SELECT max(id) + 1 FROM sales") ?? 0)
+    let rows = try database.prepare("SELECT id, records FROM \(Record.table) ORDER BY id")
+    var count = 0
+    while try rows.step() {
+      let bytes = rows.bytes(1)
+      let rowCount = bytes.count / Record.byteCount
+      guard Int(rows.integer(0)) * Record.rowCapacity == count,
+        rowCount * Record.byteCount == bytes.count,
+        rowCount <= Record.rowCapacity, count + rowCount <= saleCount,
+        let start = bytes.baseAddress
+      else { return false }
+      for index in 0..<rowCount {
+        guard let record = Record(start + index * Record.byteCount) else { return false }
+        try body(count + index, record)
+      }
+      count += rowCount
+    }
+    return count == saleCount
+  }
+}
