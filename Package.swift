@@ -99,7 +99,9 @@ let package = Package(
       path: "Development/upload-load", swiftSettings: strict),
     .executableTarget(
       name: "ledger-benchmark",
-      dependencies: ["Base", "Ledger", "Projections", "CSQLite", "CDeflate"],
+      dependencies: [
+        "Base", "Ledger", "Projections", "AppStore", "AppStoreAuthority", "CSQLite", "CDeflate",
+      ],
       path: "Benchmarks/ledger-benchmark", swiftSettings: strict),
     // Does nothing, but is linked with all that ledgerctl is linked with.
     .executableTarget(

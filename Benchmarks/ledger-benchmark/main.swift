@@ -8,6 +8,7 @@ let usage = """
          ledger-benchmark deflate --events FILE [--seconds S]
          ledger-benchmark catch-up --ledger DIR --events FILE [--count N]
          ledger-benchmark open --ledger DIR [--count N]
+         ledger-benchmark signed-objects [--seconds S]
 
   Prints one JSON object. FILE holds event lines as `ledgerctl replay` prints them. `catch-up` appends to
   its ledger: give it a copy.
@@ -33,6 +34,7 @@ do {
   case "deflate": try Deflate.run(Options(rest, known: ["events", "seconds"]))
   case "catch-up": try CatchUp.run(Options(rest, known: ["ledger", "events", "count"]))
   case "open": try Opening.run(Options(rest, known: ["ledger", "count"]))
+  case "signed-objects": try SignedObjects.run(Options(rest, known: ["seconds"]))
   case "--help": print(usage, terminator: "")
   default: fail(usage, status: 2)
   }

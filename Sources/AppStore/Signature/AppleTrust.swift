@@ -1,4 +1,4 @@
-// Which hosts and certificates are Apple's: those that answer for the App Store and those that sign receipts and signed objects.
+// Which hosts and certificates are Apple's: those that answer for the App Store, and those that sign receipts and objects.
 package import Base
 package import JSON
 
