@@ -135,6 +135,6 @@ import Testing
     let result = Result {
       try Array(data.utf8).withUnsafeBytes { _ = try TransactionsReceivedView(data: $0) }
     }
-    #expect((try? result.get()) != nil == isRight)
+    #expect(((try? result.get()) != nil) == isRight)
   }
 }

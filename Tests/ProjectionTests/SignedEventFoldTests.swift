@@ -153,7 +153,8 @@ import Testing
       Self.app, .signedUpload(signed("1")), .verify(1, reply(row("2"))),
     ]
     #expect(
-      try Self.texts("SELECT detail FROM exception_view", after: events)
+      try Self.texts(
+        "SELECT detail FROM exception_view WHERE exception = 'malformed_event'", after: events)
         == ["receipt.verified upload"])
   }
 

@@ -32,6 +32,8 @@ import Testing
           VALUES(0, 'receipt-1', 11, 7, 2, 0, 1, 2, 6, 4, 0, 1, 1, 1, 2, 2, 1, 1, 0, 1, 1);
         INSERT INTO uploads(position, receipt, occurred_at_ms, recorded_at_ms, country, user,
           metadata, line) VALUES(1, 0, 0, 1, 4, 0, '{}', 9);
+        INSERT INTO notifications(position, uuid_hash, occurred_at_ms, recorded_at_ms, type, environment,
+          bundle, app_family, notification_uuid) VALUES(8, 1, 0, 1, 3, 1, 2, 7, 'uuid-1');
         INSERT INTO declarations VALUES(5, 0, 'prices.csv', 'cd'), (6, 1, 'rates.csv', 'ef');
         INSERT INTO price_list VALUES(5, 0, 3, NULL, 5, 9990000, 86400000);
         INSERT INTO rates VALUES(6, 0, 20454, 'EUR', 'USD', '1.17');

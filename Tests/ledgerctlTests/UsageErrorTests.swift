@@ -82,7 +82,7 @@ struct Mistake: Sendable, CustomTestStringConvertible {
     Mistake(
       "replay --type receipt.uploaded,receipt",
       "replay: --type receipt: must be app.registered, receipt.uploaded, receipt.verified, "
-        + "prices.declared, rates.declared, snapshot.created, history.accepted or "
+        + "transactions.received, notification.received, prices.declared, rates.declared, snapshot.created, history.accepted or "
         + "trust.declared; "
         + "did you mean receipt.uploaded?"),
     // Reports.

@@ -162,7 +162,7 @@ final class UploadTable {
 
 extension RowWriter {
   /// Adds a string from an event, unescaped.
-  func add(text: JSONString?) {
+  fileprivate func add(text: JSONString?) {
     if let text, text.hasEscapes {
       withText(text.bytes) { add(text: $0) }
     } else {
