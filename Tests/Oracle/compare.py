@@ -59,6 +59,8 @@ MATRIX = [
     "journal --in HRK --rates-max-age 10",
     "sales",
     "sales --environment all",
+    "users",
+    "users --environment all",
     "exceptions",
     "exceptions --environment all",
     "exceptions --environment all --in EUR",
@@ -77,7 +79,7 @@ MATRIX = [
 MALFORMED_MATRIX = [
     line
     for line in MATRIX
-    if line.startswith(("exceptions", "sales", "journal")) or "trust" in line
+    if line.startswith(("exceptions", "sales", "users", "journal")) or "trust" in line
 ]
 
 

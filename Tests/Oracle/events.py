@@ -33,6 +33,8 @@ class Upload:
     country_code: str | None
     user_identifier: str | None
     metadata: dict
+    # What tells receipts apart; None for signed transactions.
+    receipt_id: object = None
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ class Importer:
         if "notification" in document:
             return self._notification(document)
         if "receipt" in document:
-            _check_receipt(document["receipt"])
+            _receipt(document["receipt"])
         country_code = _country(document.get("country_code"))
         user_identifier = _text(document, "user_identifier") or _text(document, "user_identifer")
         _text(document, "identifier_for_vendor")
@@ -152,8 +154,14 @@ class Importer:
         if occurred_at_ms is None:
             occurred_at_ms = self.now_ms
         verified_at_ms = _time(recorded.get("occurred_at"))
+        bundle_id = identifier(receipt.get("bundle_id")) or identifier(receipt.get("bid"))
         upload = Upload(
-            self.positions.take(), occurred_at_ms, country_code, user_identifier, metadata or {}
+            self.positions.take(),
+            occurred_at_ms,
+            country_code,
+            user_identifier,
+            metadata or {},
+            (bundle_id, _receipt(document["receipt"])),
         )
         return Verification(
             self.positions.take(),
@@ -212,15 +220,18 @@ class Importer:
         return SignedEvent(self.positions.take(), occurred_at_ms, None, statements)
 
 
-def _check_receipt(receipt):
+def _receipt(receipt):
+    """The decoded receipt."""
     if not isinstance(receipt, str) or not receipt:
         raise BadLine("no receipt")
     cleaned = re.sub(r"[\r\n\t]", "", receipt).replace(" ", "+")
     try:
-        if not base64.b64decode(cleaned.encode("utf-8"), validate=True):
-            raise BadLine("no receipt")
+        decoded_receipt = base64.b64decode(cleaned.encode("utf-8"), validate=True)
     except binascii.Error:
         raise BadLine("receipt is not base64") from None
+    if not decoded_receipt:
+        raise BadLine("no receipt")
+    return decoded_receipt
 
 
 def _country(value):

@@ -55,6 +55,7 @@ class Book:
 
     def __init__(self, fold, price_list=(), rates=()):
         self.sales = list(fold.sales.values())
+        self.uploads = list(fold.uploads.values())
         self._findings = fold.findings
         self._rates = RateTable(rates)
         self._listed = {}

@@ -307,6 +307,7 @@ def _upload(position, data):
         data.get("country_code"),
         data.get("user_identifier") or None,
         data.get("metadata", {}),
+        data.get("receipt_id"),
     )
 
 
@@ -340,15 +341,19 @@ class LogReader:
             self.fold.declared[data["app_family_id"]] = data["products"]
             self._bundles |= set(data["bundle_ids"])
         elif kind == "receipt.uploaded":
-            self._uploads[position] = (data["app_family_id"], _upload(position, data))
+            upload = _upload(position, data)
+            self._uploads[position] = (data["app_family_id"], upload)
+            self.fold.meet(upload)
         elif kind == "receipt.verified":
             # A reply that is no object has neither status nor rows.
             self._replies[position] = members(data["reply"]) if "reply" in data else None
             self._verify(position, data)
         elif kind == "transactions.received":
+            upload = _upload(position, data)
+            self.fold.meet(upload)
             if data["outcome"] == "valid":
                 found = [self._statement(one, one["payload"]) for one in data["transactions"]]
-                self._add_signed(position, data, found, _upload(position, data))
+                self._add_signed(position, data, found, upload)
         elif kind == "notification.received":
             inner = members(data["notification"]["payload"].get("data"))
             payload = payload_of(inner.get("signedTransactionInfo"))

@@ -31,6 +31,10 @@ SALES_COLUMNS = [
     "price_basis", "price_position", "is_upgraded", "cancelled", "cancellation_positions",
     "reversal_positions", "pending",
 ]
+USERS_COLUMNS = [
+    "user_identifier", "receipts", "uploads", "sales", "returns", "trials", "countries", "net",
+    "first_seen_at", "last_seen_at",
+]
 EXCEPTION_COLUMNS = [
     "exception", "environment", "bundle_id", "sale_key", "product_id", "transaction_id",
     "position", "detail",
@@ -220,6 +224,41 @@ def sales(book, options):
     return SALES_COLUMNS, body
 
 
+def users(book, options):
+    """Those whom an upload names, and those of the sales shown (R9, R12)."""
+    uploads, lines = {}, {}
+    for upload in book.uploads:
+        if upload.user_identifier is not None:
+            uploads.setdefault(upload.user_identifier, []).append(upload)
+    for line in book.lines():
+        user = line.sale.user_identifier
+        if user is not None and options.shows(line.sale.key.environment):
+            lines.setdefault(user, []).append(line)
+    named = sorted(uploads.keys() | lines.keys(), key=str.encode)
+    body = [[user, *_user_cells(uploads.get(user, []), lines.get(user, []))] for user in named]
+    return USERS_COLUMNS, body
+
+
+def _user_cells(uploads, lines):
+    paid = [line for line in lines if line.sale.is_paid]
+    net = {}
+    for line in paid:
+        if line.currency:
+            net[line.currency] = net.get(line.currency, 0) + line.amount_micros
+    seen = [upload.occurred_at_ms for upload in uploads]
+    return [
+        number(len({upload.receipt_id for upload in uploads} - {None})),
+        number(len(uploads)),
+        number(sum(line.name == SALE for line in paid)),
+        number(sum(line.name == RETURN for line in paid)),
+        number(sum(line.name == SALE and line.sale.kind == "trial" for line in lines)),
+        " ".join(sorted({upload.country_code for upload in uploads} - {None})),
+        Numeral(" ".join(f"{amount_text(net[code], code)} {code}" for code in sorted(net))),
+        time_text(min(seen)) if seen else "",
+        time_text(max(seen)) if seen else "",
+    ]
+
+
 def exceptions(book, options):
     zone = Zone(options.timezone)
     found = book.findings(
@@ -246,7 +285,9 @@ def exceptions(book, options):
     return EXCEPTION_COLUMNS, body
 
 
-REPORTS = {"revenue": revenue, "journal": journal, "sales": sales, "exceptions": exceptions}
+REPORTS = {
+    "revenue": revenue, "journal": journal, "sales": sales, "users": users, "exceptions": exceptions,
+}
 
 
 def _blanked(column, cell):

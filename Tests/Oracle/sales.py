@@ -116,10 +116,17 @@ class Fold:
         """`declared`: the types of an app's products by bundle id, where it declares any."""
         self.sales = {}
         self.findings = []
+        self.uploads = {}
         self.declared = declared or {}
+
+    def meet(self, upload):
+        """An upload counts for its user, whatever became of it."""
+        self.uploads[upload.position] = upload
 
     def add(self, event):
         """Takes a verification, or an event with signed transactions."""
+        if event.upload is not None:
+            self.meet(event.upload)
         if isinstance(event, SignedEvent):
             self._add_signed(event)
         else:

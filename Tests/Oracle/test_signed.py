@@ -190,6 +190,24 @@ class CountryAndUser(unittest.TestCase):
         self.assertNotIn("product_unknown", names(found))
         self.assertIn("product_unknown", names(book(upload(gems), products={"coins": "consumable"})))
 
+    def test_users_are_those_of_uploads_and_of_sales(self):
+        user = {"user_identifier": "42", "country_code": "FR"}
+        found = book(
+            line(row(), at="2026-01-05", upload=user, **NINE), line(row(), upload=user),
+            upload(signed(productId=None), at="2026-01-04", line={"user_identifier": "7"}),
+            told(signed(transaction="2", appAccountToken="T", offerDiscountType="FREE_TRIAL")),
+            told(signed(transaction="3", appAccountToken="U", environment="Sandbox")),
+            upload(signed(transaction="4", revocationDate=1, **PAID), line=user),
+        )
+        columns = ("user_identifier", "receipts", "uploads", "sales", "returns", "trials", "countries", "net",
+                   "first_seen_at", "last_seen_at")
+        first, last = "2026-01-03T00:00:00.000Z", "2026-01-05T00:00:00.000Z"
+        self.assertEqual(table("users", found, *columns), [
+            ("42", "1", "3", "2", "1", "0", "FR", "9.99 EUR", first, last),
+            ("7", "0", "1", "0", "0", "0", "", "", first.replace("03", "04"), first.replace("03", "04")),
+            ("token:T", "0", "0", "0", "0", "1", "", "", "", ""),
+        ])
+
 
 class Price(unittest.TestCase):
     def test_it_is_for_the_whole_quantity(self):
