@@ -137,15 +137,18 @@ class Certificate:
         self.is_authority = "CA:TRUE" in extensions
         curve = re.search(r"ASN1 OID: (\S+)", text)
         self.curve = curve.group(1) if curve else None
+        self._public_key = None
 
     def is_valid(self, ms):
         return self.first_second <= ms // 1000 <= self.last_second
 
     def has_signed(self, message, signature):
         """Whether its key has signed the message; `signature`: R and S, 32 bytes each."""
+        if self._public_key is None:
+            _, self._public_key = openssl("x509", "-noout", "-pubkey", data=self.pem)
         with tempfile.TemporaryDirectory() as folder:
             key, path = Path(folder, "key"), Path(folder, "signature")
-            key.write_bytes(openssl("x509", "-noout", "-pubkey", data=self.pem)[1])
+            key.write_bytes(self._public_key)
             path.write_bytes(der_signature(signature))
             return openssl("dgst", "-sha256", "-verify", key, "-signature", path, data=message)[0]
 
