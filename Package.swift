@@ -121,7 +121,8 @@ let package = Package(
     tests("AppStoreTests", of: ["AppStore", "AppStoreAuthority", "Base", "JSON", "CCrypto"]),
     tests("RevenueTests", of: ["Revenue", "AppStore", "Base", "JSON"]),
     tests("ProjectionTests", of: ["Projections", "Revenue", "AppStore", "Ledger", "Base", "JSON"]),
-    tests("IntakeTests", of: ["Intake", "AppStore", "AppStoreAuthority", "Ledger", "Base", "JSON"]),
+    tests(
+      "IntakeTests", of: ["Intake", "AppStore", "AppStoreAuthority", "Ledger", "Base", "JSON"]),
     tests(
       "ServerTests",
       of: ["Server", "Intake", "Projections", "AppStore", "Ledger", "Base", "JSON"]),
@@ -129,6 +130,7 @@ let package = Package(
       "DevelopmentTests",
       of: [
         "AppStoreAuthority", "AppStoreStandIn", "app-store-stand-in", "upload-load",
+        "generate-history",
         "ProgramSupport", "AppStore", "Base", "JSON",
       ]),
     tests(

@@ -68,8 +68,8 @@ class Data:
         return [self.ledgerctl, *arguments, "--ledger", ledger]
 
     def ledger(self, uploads, seed=1, signed_percent=None):
-        """A ledger of so many uploads with their results: two events each, receipts of real size. With a percentage
-        so many of its events hold signed objects, of which each is one event."""
+        """A ledger of so many uploads with their results: two events each, receipts of real size. With a
+        percentage so many of its events are signed uploads and notifications: one event each."""
 
         def make(path):
             self.say(f"  (making a ledger of {uploads:,} uploads)")
