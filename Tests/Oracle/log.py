@@ -227,7 +227,7 @@ CATALOGUE = {
         ("ip_address", _is_text, True),
         ("metadata", _is_object, True),
         ("outcome", _word("valid", "invalid"), False),
-        ("fraud_reason", _word("signature_invalid", "bundle_id_mismatch"), True),
+        ("fraud_reason", _is_text, True),
         ("transactions", _signed_objects, False),
         ("app_transaction", _has(SIGNED_OBJECT), True),
     ],

@@ -159,7 +159,7 @@ class Log(unittest.TestCase):
                  ("transactions.received", RECEIVED, "transactions", [{**OBJECT, "signed_at": 5}]),
                  ("transactions.received", RECEIVED, "transactions", [{**OBJECT, "root_sha256": "ab"}]),
                  ("transactions.received", RECEIVED, "app_transaction", {}),
-                 ("transactions.received", RECEIVED, "fraud_reason", "other"),
+                 ("transactions.received", RECEIVED, "fraud_reason", 5),
                  ("notification.received", NOTIFIED, "transaction", {"outcome": "good"}),
                  ("notification.received", NOTIFIED, "notification", without(OBJECT, "header")),
                  ("notification.received", NOTIFIED, "type", None)]
