@@ -42,6 +42,8 @@ class Generator(SignedMaker):
         self.sales = []
         for _ in range(count):
             self.sales.extend(self._purchase())
+        cancelled = [sale for sale in self.sales if sale["cancels"]]
+        self.told_often = self.random.sample(cancelled, min(len(cancelled), 12)) or self.sales
         self.by_bundle = {}
         for sale in self.sales:
             self.by_bundle.setdefault((sale["bundle"], sale["environment"]), []).append(sale)
@@ -70,7 +72,7 @@ class Generator(SignedMaker):
             kind = "regular"
             if self.chance(0.15 if period else 0.55):
                 kind = self.pick("trial", "intro", "promo", "offer_code", "family")
-            country = self.pick(*COUNTRIES)
+            country, quantity = self.pick(*COUNTRIES), self._quantity()
             chain.append(
                 {
                     "bundle": bundle,
@@ -82,13 +84,13 @@ class Generator(SignedMaker):
                     "date_ms": date_ms,
                     "original_date_ms": originally_ms,
                     "expires_ms": date_ms + 30 * DAY_MS if periods > 1 else None,
-                    "quantity": self._quantity(),
+                    "quantity": quantity,
                     "kind": kind,
                     "cancels": self.chance(0.4),
                     "upgrades": self.chance(0.1),
-                    "is_advanced": self.chance(0.1),
+                    "is_advanced": self.chance(0.15),
                     "is_priced": self.chance(0.45),
-                    "price": self.usual_price(),
+                    "price": self._price(quantity),
                     "user": user,
                     "country": country,
                     "storefront": STOREFRONTS[country],
@@ -97,10 +99,17 @@ class Generator(SignedMaker):
             )
         return chain
 
+    def _price(self, quantity):
+        """A usual price; of a million units now and then one whose amount is about 64 bits."""
+        micros, currency = self.usual_price()
+        if quantity == 1_000_000 and self.chance(0.6):
+            micros = self.pick(9_223_372_036_854, 9_223_372_036_855, 12_345_678_901_234)
+        return micros, currency
+
     def _quantity(self):
         """Replies know up to 10, signed transactions up to a million."""
-        if self.chance(0.06):
-            return self.pick(7, 25, 1_000_000)
+        if self.chance(0.08):
+            return self.pick(7, 25, 1_000_000, 1_000_000)
         return self.pick(1, 1, 1, 2, 3, 10)
 
     # Rows of a reply.
@@ -261,6 +270,10 @@ class Generator(SignedMaker):
             pool = recent
         at_limit = self.chance(0.05)
         sales = self.random.sample(pool, min(len(pool), self.pick(0, 1, 1, 1, 2, 3)))
+        if self.chance(0.4):
+            # Some sales have long stories.
+            sales = [self.random.choice(self.told_often)]
+            bundle, environment = sales[0]["bundle"], sales[0]["environment"]
         if at_limit and sales:
             at_ms = sales[0]["date_ms"] + 30 * DAY_MS + self.pick(0, 1)
         fields = self._fields(sales)

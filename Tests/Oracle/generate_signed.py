@@ -205,9 +205,10 @@ class SignedMaker(MetadataMaker):
     def bad_signed_line(self, sale, at_ms):
         """One that an import refuses as a whole."""
         good = self.payload(sale, at_ms)
+        lost = self.pick("signedDate", "bundleId", "environment")
+        other = self.pick("com.example.two", "com.example.three")
         bad = [self.orders.add(good, self.pick(*FAULTS)),
-               self.orders.add({name: value for name, value in good.items() if name != self.pick(
-                   "signedDate", "bundleId", "environment")}),
+               self.orders.add({name: value for name, value in good.items() if name != lost}),
                self.orders.add(good | {"environment": self.pick("Xcode", "LocalTesting", "production", 5)}),
                self.orders.add(good | {"signedDate": 4_102_444_800_000})]
         whole = [[], "text", None, [5], [""], ["no signed object"]]
@@ -215,5 +216,9 @@ class SignedMaker(MetadataMaker):
             return {"signed_transactions": self.pick(*whole)}
         if self.chance(0.2):
             return {"notification": self.pick(*bad, *whole)}
+        if self.chance(0.15):
+            # Of two app families.
+            pair = [good | {"bundleId": "com.example.one"}, good | {"bundleId": other}]
+            return {"signed_transactions": [self._sign(payload) for payload in pair]}
         line = {"signed_transactions": [self._sign(good), self.pick(*bad)]}
         return line | ({"receipt": "cg=="} if self.chance(0.1) else {})
