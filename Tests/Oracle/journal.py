@@ -239,13 +239,14 @@ def _by_unit(sale, price, basis, position):
 
 
 def _refunded(priced, refund):
-    """R12: the refunded total once the line stands, before it is capped."""
+    """R12: the refunded total once the line stands; Advanced Commerce can exceed the amount."""
     share = refund.share.part
     if share in (0, 1):
         return priced.amount_micros * int(share) + refund.advanced_micros
     smallest = minor_unit(priced.price.currency) if priced.price else 1
-    units = part_of(priced.amount_micros, share, smallest)
-    return units * smallest + refund.advanced_micros
+    total = part_of(priced.amount_micros, share, smallest) * smallest
+    # To a whole minor unit a part may be more than an amount that has none.
+    return min(total, priced.amount_micros) + refund.advanced_micros
 
 
 def _is_held(finding, holds):
