@@ -125,7 +125,10 @@ let package = Package(
       "IntakeTests", of: ["Intake", "AppStore", "AppStoreAuthority", "Ledger", "Base", "JSON"]),
     tests(
       "ServerTests",
-      of: ["Server", "Intake", "Projections", "AppStore", "Ledger", "Base", "JSON"]),
+      of: [
+        "Server", "Intake", "Projections", "AppStore", "AppStoreAuthority", "Ledger", "Base",
+        "JSON",
+      ]),
     tests(
       "DevelopmentTests",
       of: [

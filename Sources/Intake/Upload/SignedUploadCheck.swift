@@ -1,7 +1,7 @@
 // Checks the signatures of an upload's signed objects and reads what decides about it: app, environment, times.
 package import AppStore
-import Base
-import JSON
+package import Base
+import Ledger
 
 /// An upload of signed transactions after the check of its signatures.
 package struct CheckedSignedUpload: Sendable {
@@ -23,6 +23,11 @@ package struct CheckedSignedUpload: Sendable {
 
   /// The transactions, then the app transaction.
   package var objects: [CheckedSignedObject] { transactions + (appTransaction.map { [$0] } ?? []) }
+
+  /// The id of the upload in an app family: the same for the same list.
+  package func id(in appFamily: UUID16) -> UUID16 {
+    TransactionsReceived.uploadID(of: objects.map(\.object.text), in: appFamily)
+  }
 
   /// The greatest time at which one of the transactions was signed, in epoch milliseconds.
   package var newestSignedAtMs: Int64? { transactions.compactMap(\.object.signedDateMs).max() }

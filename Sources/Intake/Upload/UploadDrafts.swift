@@ -78,10 +78,9 @@ package enum UploadDrafts {
   ) throws(JSONError) -> EventDraft {
     var transactions: [SignedObjectRecord] = []
     for transaction in upload.transactions { transactions.append(try transaction.record()) }
-    let id = TransactionsReceived.uploadID(
-      of: upload.objects.map(\.object.text), in: context.appFamily)
     var event = TransactionsReceived(
-      uploadID: id.description, appFamilyID: context.appFamily.description,
+      uploadID: upload.id(in: context.appFamily).description,
+      appFamilyID: context.appFamily.description,
       occurredAtMs: context.occurredAtMs, origin: context.origin, transactions: transactions,
       appTransaction: try upload.appTransaction?.record())
     event.countryCode = client.countryCode

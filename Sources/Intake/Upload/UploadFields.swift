@@ -33,9 +33,23 @@ package enum UploadLimits {
   package static let signedTransactions = 100
 }
 
+/// Reads the properties of an upload one by one and finds every problem.
+package protocol FieldReader {
+  associatedtype Fields
+  /// The problems found so far.
+  var problems: [FieldProblem] { get }
+  /// Whether the upload, as far as it has been read, asks not to store its client's address.
+  var withholdsClientAddress: Bool { get }
+  /// Reads the value at the cursor if `key` is a property of an upload.
+  /// - Returns: false, with the value unread, for any other key.
+  mutating func take(_ key: JSONString, from cursor: inout JSONCursor) throws(JSONError) -> Bool
+  /// Finishes reading. Returns nil if there are problems.
+  mutating func finish() -> Fields?
+}
+
 /// Reads the properties of an upload of a receipt one by one and finds every problem, not only the first. The
 /// JSON text must have been validated and have no white space between tokens.
-package struct UploadFieldReader {
+package struct UploadFieldReader: FieldReader {
   private var client = ClientFieldReader()
   private var receipt: ReceiptReader
 
@@ -44,13 +58,9 @@ package struct UploadFieldReader {
     receipt = ReceiptReader(signedObjectAdvice: advice)
   }
 
-  /// The problems found so far.
   package var problems: [FieldProblem] { client.problems }
-  /// Whether the upload, as far as it has been read, asks not to store its client's address.
   package var withholdsClientAddress: Bool { client.fields.address == .withheld }
 
-  /// Reads the value at the cursor if `key` is a property of an upload.
-  /// - Returns: false, with the value unread, for any other key.
   package mutating func take(
     _ key: JSONString, from cursor: inout JSONCursor
   ) throws(JSONError) -> Bool {
@@ -61,7 +71,6 @@ package struct UploadFieldReader {
     return try client.take(key, from: &cursor)
   }
 
-  /// Finishes reading. Returns nil if there are problems.
   package mutating func finish() -> UploadFields? {
     if !receipt.isGiven { client.note(FieldProblem("receipt", .missing, "is missing")) }
     return receipt.fields(client)
@@ -69,19 +78,15 @@ package struct UploadFieldReader {
 }
 
 /// Reads the properties of an upload of signed transactions in the same way.
-package struct SignedUploadFieldReader {
+package struct SignedUploadFieldReader: FieldReader {
   private var client = ClientFieldReader()
   private var signed = SignedTransactionsReader()
 
   package init() {}
 
-  /// The problems found so far.
   package var problems: [FieldProblem] { client.problems }
-  /// Whether the upload, as far as it has been read, asks not to store its client's address.
   package var withholdsClientAddress: Bool { client.fields.address == .withheld }
 
-  /// Reads the value at the cursor if `key` is a property of an upload.
-  /// - Returns: false, with the value unread, for any other key.
   package mutating func take(
     _ key: JSONString, from cursor: inout JSONCursor
   ) throws(JSONError) -> Bool {
@@ -95,7 +100,6 @@ package struct SignedUploadFieldReader {
     return true
   }
 
-  /// Finishes reading. Returns nil if there are problems.
   package mutating func finish() -> SignedUploadFields? {
     if !signed.isGiven {
       client.note(FieldProblem("signed_transactions", .missing, "is missing"))

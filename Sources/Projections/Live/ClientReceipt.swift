@@ -2,7 +2,7 @@
 package import Base
 package import Ledger
 
-/// The resource of a receipt as one upload sees it.
+/// The resource of a receipt as one upload sees it, or of an upload of signed transactions.
 package struct ClientReceipt: Equatable, Sendable {
   /// Whether the upload is a fraud; `fraudReason` has the reason.
   package let isFraud: Bool

@@ -8,12 +8,13 @@ import Revenue
 /// Answers questions about receipts, from one generation. Used by one thread at a time.
 final class ReceiptAnswers {
   let database: Database
-  private let readEvent: (Position) throws -> [UInt8]
+  let readEvent: (Position) throws -> [UInt8]
   private let arena = TextArena()
   private let symbols: StringInterner
-  private let keeper = TextKeeper()
+  let keeper = TextKeeper()
   private let selectUpload: Statement
   private let selectNewest: Statement
+  let selectSignedUpload: Statement
   private let selectSale: Statement
   private let selectMetadata: Statement
   private let begin: Statement
@@ -44,12 +45,14 @@ final class ReceiptAnswers {
       LEFT JOIN verifications v ON v.position = r.reply_position
       WHERE p.position = ?
       """)
+    selectSignedUpload = try database.prepare(Self.signedUploadSQL)
     selectSale = try database.prepare(
       """
       SELECT s.version, s.quantity, s.product, s.sale_date_ms, s.country, u.user_identifier,
-      s.currency, s.created_at_ms, s.updated_at_ms, coalesce(v.upload, s.first_position)
+      s.currency, s.created_at_ms, s.updated_at_ms, coalesce(v.upload, p.position)
       FROM sales s LEFT JOIN users u ON u.id = s.user
       LEFT JOIN verifications v ON v.position = s.first_position
+      LEFT JOIN uploads p ON p.position = s.first_position
       WHERE s.sale_key = ? AND s.key_kind = ? AND s.environment = ? AND s.bundle = ?
       """)
     selectMetadata = try database.prepare("SELECT metadata FROM uploads WHERE position = ?")
@@ -89,7 +92,10 @@ final class ReceiptAnswers {
       var answers: [Result<ClientReceipt?, any Error>] = []
       var byteCount = 0
       for position in uploads where answers.isEmpty || byteCount < byteCountMax {
-        let answer = Result { try resource(upload: position, apps: apps) }
+        let answer = Result {
+          try resource(upload: position, apps: apps)
+            ?? signedResource(upload: position, apps: apps)
+        }
         if case .success(let receipt?) = answer { byteCount += receipt.body.heldByteCount }
         answers.append(answer)
       }
@@ -136,7 +142,7 @@ final class ReceiptAnswers {
   }
 
   /// The text of a symbol; those that came since the last look are read.
-  private func text(_ symbol: Symbol) throws(DatabaseError) -> Text {
+  func text(_ symbol: Symbol) throws(DatabaseError) -> Text {
     if !symbols.holds(symbol) { try symbols.load(from: database) }
     return symbols.text(symbol)
   }
@@ -144,7 +150,7 @@ final class ReceiptAnswers {
   // MARK: Purchases
 
   /// The upload that is answered, and its metadata.
-  private struct UploadMetadata {
+  struct UploadMetadata {
     let position: Position
     let value: ReceiptResource.SharedValue?
   }
@@ -170,7 +176,7 @@ final class ReceiptAnswers {
         try add(purchases, upload, to: &resource)
       }
     } else if !row.isNull(15) {
-      let fallback = ReceiptPurchases.Fallback(
+      let fallback = PurchaseFallback(
         country: try row.optionalInteger(11).map { try text(Symbol($0)) },
         user: row.isNull(8) ? nil : row.bytes(8), metadata: upload.value,
         createdAtMs: row.integer(6), updatedAtMs: row.integer(7))
@@ -193,33 +199,41 @@ final class ReceiptAnswers {
     resource.reserve(
       purchases.all.reduce(0) { $0 + Self.purchaseByteCount + ($1.rows[0].object?.count ?? 0) })
     for purchase in purchases.all {
-      // What has no number is in no sale.
-      guard let environment, let bundle else {
-        purchases.write(purchase, sale: nil, to: &resource)
-        continue
+      try withSale(
+        (purchase.keyKind, purchase.key), environment, bundle, upload, &metadata, &resource
+      ) { sale, resource in
+        purchases.write(purchase, sale: sale, to: &resource)
       }
-      let sale = selectSale
-      sale.bind(1, text: purchase.key)
-      sale.bind(2, Int(purchase.keyKind.rawValue))
-      sale.bind(3, Int(environment))
-      sale.bind(4, Int(bundle))
-      defer { sale.reset() }
-      guard try sale.step() else {
-        purchases.write(purchase, sale: nil, to: &resource)
-        continue
-      }
-      let fields = ReceiptPurchases.SaleFields(
-        version: sale.integer(0), quantity: sale.integer(1),
-        product: try text(Symbol(sale.integer(2))), saleDateMs: sale.integer(3),
-        country: try sale.optionalInteger(4).map { try text(Symbol($0)) },
-        user: sale.isNull(5) ? nil : sale.bytes(5),
-        currency: try sale.optionalInteger(6).map { try text(Symbol($0)) },
-        createdAtMs: sale.integer(7), updatedAtMs: sale.integer(8),
-        metadata: try sale.optionalInteger(9).flatMap { position in
-          try self.metadata(of: Position(position), &metadata, &resource)
-        })
-      purchases.write(purchase, sale: fields, to: &resource)
     }
+  }
+
+  /// Calls `body` with what the projections know of a sale; with nil where there is none. What has no number is in
+  /// no sale.
+  func withSale(
+    _ key: (kind: KeyKind, text: Text), _ environment: Symbol?, _ bundle: Symbol?,
+    _ upload: UploadMetadata, _ metadata: inout [Position: ReceiptResource.SharedValue?],
+    _ resource: inout ReceiptResource,
+    _ body: (SaleFields?, inout ReceiptResource) throws -> Void
+  ) throws {
+    guard let environment, let bundle else { return try body(nil, &resource) }
+    let sale = selectSale
+    sale.bind(1, text: key.text)
+    sale.bind(2, Int(key.kind.rawValue))
+    sale.bind(3, Int(environment))
+    sale.bind(4, Int(bundle))
+    defer { sale.reset() }
+    guard try sale.step() else { return try body(nil, &resource) }
+    // A notification may have shown it before any upload did.
+    let first = sale.optionalInteger(9).map { Position($0) } ?? upload.position
+    let fields = SaleFields(
+      version: sale.integer(0), quantity: sale.integer(1),
+      product: try text(Symbol(sale.integer(2))), saleDateMs: sale.integer(3),
+      country: try sale.optionalInteger(4).map { try text(Symbol($0)) },
+      user: sale.isNull(5) ? nil : sale.bytes(5),
+      currency: try sale.optionalInteger(6).map { try text(Symbol($0)) },
+      createdAtMs: sale.integer(7), updatedAtMs: sale.integer(8),
+      metadata: try self.metadata(of: first, &metadata, &resource))
+    try body(fields, &resource)
   }
 
   /// The metadata of an upload, which many sales may have in common.
@@ -236,7 +250,7 @@ final class ReceiptAnswers {
     return value
   }
 
-  private func known(_ text: Text) throws(DatabaseError) -> Symbol? {
+  func known(_ text: Text) throws(DatabaseError) -> Symbol? {
     if let symbol = symbols.known(text) { return symbol }
     try symbols.load(from: database)
     return symbols.known(text)

@@ -23,30 +23,6 @@ struct ReceiptPurchases {
     }
   }
 
-  /// What the projections know of a sale.
-  struct SaleFields {
-    var version: Int64
-    var quantity: Int64
-    var product: Text
-    var saleDateMs: Int64
-    var country: Text?
-    var user: Text?
-    var currency: Text?
-    var createdAtMs: Int64
-    var updatedAtMs: Int64
-    /// Of the upload that showed it first; nil where it has none, or where a notification showed the sale first.
-    var metadata: ReceiptResource.SharedValue?
-  }
-
-  /// The substitute for a sale that the App Store has not confirmed: the upload's own data.
-  struct Fallback {
-    var country: Text?
-    var user: Text?
-    var metadata: ReceiptResource.SharedValue?
-    var createdAtMs: Int64
-    var updatedAtMs: Int64
-  }
-
   let family: UUID16
   let environment: Text
   let bundle: Text
@@ -61,12 +37,12 @@ struct ReceiptPurchases {
   var filedTypes: [String: ProductType] = [:]
   /// When the App Store was asked; nil where it was not.
   var lastSyncedAtMs: Int64?
-  private let fallback: Fallback?
+  private let fallback: PurchaseFallback?
 
   /// - Parameter fallback: given where the purchases come from the receipt's file, which tells of no renewals.
   init(
     _ bytes: Text, family: UUID16, _ environment: Text, _ keeper: TextKeeper,
-    fallback: Fallback? = nil
+    fallback: PurchaseFallback? = nil
   ) throws {
     let reply = try Reply(bytes, keeper)
     renewals = fallback == nil ? try RenewalInfo.all(of: bytes, keeper) : []
@@ -109,40 +85,19 @@ struct ReceiptPurchases {
     let row = purchase.rows[0]
     let none = Text(start: nil, count: 0)
     let period = row.object.flatMap { try? PurchasePeriod(of: $0, keeper) }
-    let product = sale?.product ?? row.productID ?? none
-    let type = type(of: product, period)
-    resource.begin()
-    if ReceiptResource.isUnknown(environment) {
-      // It is named by the environment: any id given now would be another one's later.
-      resource.add("id", nil as String?)
-    } else {
-      resource.addPurchaseID(
-        family: family, environment: environment, bundle: bundle, kind: purchase.keyKind,
-        key: purchase.key)
-    }
-    resource.add("app_family_id", family)
-    resource.add("version", sale?.version ?? 0)
-    resource.add("marketplace", word: "itunes_connect")
-    resource.add("app_identifier", text: bundle)
-    resource.add("product_id", text: product)
-    resource.add("quantity", sale?.quantity ?? quantity(of: row))
-    resource.add("type", type?.rawValue)
-    resource.add("environment", word: ReceiptResource.environment(environment))
-    resource.add("country_code", text: sale == nil ? fallback?.country : sale?.country)
-    resource.add("currency_code", text: sale?.currency)
-    resource.add("user_identifier", text: sale == nil ? fallback?.user : sale?.user)
-    addRenewal(of: row, type, period, to: &resource)
-    resource.add("metadata", shared: sale == nil ? fallback?.metadata : sale?.metadata)
-    resource.add("purchased_at", instantMs: sale?.saleDateMs ?? purchase.saleDateMs)
+    let type = type(of: sale?.product ?? row.productID ?? none, period)
+    let cancelled = purchase.rows.first { $0.cancellationDateMs != nil }
     let endMs = period?.endMs
-    resource.add("current_period_start_at", instantMs: endMs == nil ? nil : row.purchaseDateMs)
-    resource.add("current_period_end_at", instantMs: endMs)
-    addCancellation(of: purchase, to: &resource)
-    resource.add("created_at", instantMs: sale?.createdAtMs ?? fallback?.createdAtMs)
-    resource.add("updated_at", instantMs: sale?.updatedAtMs ?? fallback?.updatedAtMs)
-    resource.add("last_synced_at", instantMs: lastSyncedAtMs)
-    resource.add("app_store", json: fallback == nil ? row.object : nil)
-    resource.end()
+    var fields = PurchaseFields(
+      keyKind: purchase.keyKind, key: purchase.key, environment: environment, bundle: bundle,
+      product: row.productID ?? none, quantity: quantity(of: row),
+      saleDateMs: purchase.saleDateMs, type: type, isTrial: row.isTrialPeriod,
+      periodStartMs: endMs == nil ? nil : row.purchaseDateMs, periodEndMs: endMs,
+      cancelledAtMs: cancelled?.cancellationDateMs,
+      cancelledBy: cancelled.map { ReceiptResource.canceller($0.cancellationReason) },
+      lastSyncedAtMs: lastSyncedAtMs, appStore: fallback == nil ? row.object : nil)
+    setRenewal(of: row, type, period, in: &fields)
+    resource.add(fields, family: family, sale: sale, fallback: fallback)
   }
 
   private func quantity(of row: ReplyRow) -> Int64 {
@@ -190,30 +145,16 @@ struct ReceiptPurchases {
   }
 
   /// Only subscriptions renew; where the reply does not tell, it is not known.
-  private func addRenewal(
+  private func setRenewal(
     of row: ReplyRow, _ type: ProductType?, _ period: PurchasePeriod?,
-    to resource: inout ReceiptResource
+    in fields: inout PurchaseFields
   ) {
     let isSubscription = type.map { $0 == .autoRenewable } ?? (period?.endMs != nil)
     let renewal = isSubscription ? renewals.first { $0.covers(row) } : nil
-    var isInGracePeriod: Bool? = isSubscription && renewal == nil ? nil : false
+    fields.isAutoRenewing = isSubscription ? renewal?.isAutoRenewing : false
+    fields.isInGracePeriod = isSubscription && renewal == nil ? nil : false
     if let endMs = renewal?.gracePeriodEndMs {
-      isInGracePeriod = requestDateMs.map { $0 < endMs }
+      fields.isInGracePeriod = requestDateMs.map { $0 < endMs }
     }
-    resource.add("is_auto_renewing", isSubscription ? renewal?.isAutoRenewing : false)
-    resource.add("in_trial_period", row.isTrialPeriod)
-    resource.add("in_grace_period", isInGracePeriod)
-  }
-
-  private func addCancellation(of purchase: Purchase, to resource: inout ReceiptResource) {
-    guard let row = purchase.rows.first(where: { $0.cancellationDateMs != nil }) else {
-      resource.add("canceled_at", instantMs: nil)
-      resource.add("canceled_by", word: nil)
-      return
-    }
-    // 1: the customer, for an issue with the app. Anything else does not tell who.
-    let isByUser = row.cancellationReason?.elementsEqual("1".utf8) == true
-    resource.add("canceled_at", instantMs: row.cancellationDateMs)
-    resource.add("canceled_by", word: isByUser ? "user" : "unknown")
   }
 }

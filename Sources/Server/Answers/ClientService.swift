@@ -5,7 +5,7 @@ package import Projections
 
 /// What came of a request of the client API.
 package enum ClientAnswer: Sendable {
-  /// 200, 206 or 402, with the receipt's resource as JSON.
+  /// 200, 206 or 402, with the resource of the receipt, or of the signed transactions, as JSON.
   case receipt(status: Int, body: AnswerBody)
   /// 422: every problem that was found.
   case refused([FieldProblem])
@@ -33,11 +33,34 @@ package struct ClientUpload: Sendable {
   }
 }
 
+/// One upload of signed transactions as it came over the network.
+package struct ClientTransactions: Sendable {
+  package let fields: SignedUploadFields
+  /// The app family of the token.
+  package let appFamily: UUID16
+  /// The client's address, for uploads that name none themselves.
+  package let peerAddress: String?
+  /// Epoch milliseconds.
+  package let receivedAtMs: Int64
+
+  package init(
+    fields: SignedUploadFields, appFamily: UUID16, peerAddress: String?, receivedAtMs: Int64
+  ) {
+    self.fields = fields
+    self.appFamily = appFamily
+    self.peerAddress = peerAddress
+    self.receivedAtMs = receivedAtMs
+  }
+}
+
 /// The service that answers the client API.
 package protocol ClientService: AnyObject, Sendable {
   /// Takes an upload and calls `completion` exactly once, on any thread, also before it returns. Never
   /// blocks for long: what can't be queued is answered `unavailable`.
   func upload(_ upload: ClientUpload, completion: @escaping @Sendable (ClientAnswer) -> Void)
+  /// Takes an upload of signed transactions in the same way.
+  func transactions(
+    _ upload: ClientTransactions, completion: @escaping @Sendable (ClientAnswer) -> Void)
   /// Looks up a receipt by its id. Another family's receipt is not found.
   func receipt(
     _ id: UUID16, of appFamily: UUID16, completion: @escaping @Sendable (ClientAnswer) -> Void)

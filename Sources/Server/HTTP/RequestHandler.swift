@@ -194,6 +194,21 @@ final class RequestHandler: @unchecked Sendable {
         fields: fields, appFamily: appFamily, peerAddress: clientText,
         receivedAtMs: startedAtMs)
       return work { completion in listener.service.upload(upload, completion: completion) }
+    case .transactions:
+      guard let appFamily else { return send(.unauthorized("Authorization is missing")) }
+      let fields: SignedUploadFields
+      do throws(HTTPAnswer) {
+        fields = try UploadRequest.signedFields(body, isClientWithheld: &isClientWithheld)
+      } catch {
+        return send(error)
+      }
+      body = []
+      let upload = ClientTransactions(
+        fields: fields, appFamily: appFamily, peerAddress: clientText,
+        receivedAtMs: startedAtMs)
+      return work { completion in
+        listener.service.transactions(upload, completion: completion)
+      }
     }
   }
 

@@ -4,6 +4,7 @@ import Base
 /// Where a request goes.
 enum Route: Equatable {
   case upload
+  case transactions
   /// The id as given in the path.
   case receipt(String)
   case health
@@ -12,6 +13,7 @@ enum Route: Equatable {
   case unknown
 
   static let receiptsPath = "/client/itunes_connect/receipts"
+  static let transactionsPath = "/client/app_store/transactions"
 
   /// A path has one spelling: no trailing slash, no percent-encoding, case matters; ids are in lower case.
   init(path: String, servesMetrics: Bool) {
@@ -19,6 +21,8 @@ enum Route: Equatable {
       self = path == "/metrics" ? .metrics : .unknown
     } else if path == Self.receiptsPath {
       self = .upload
+    } else if path == Self.transactionsPath {
+      self = .transactions
     } else if path == "/healthz" {
       self = .health
     } else if path == "/readyz" {
@@ -35,6 +39,7 @@ enum Route: Equatable {
   var template: String? {
     switch self {
     case .upload: Self.receiptsPath
+    case .transactions: Self.transactionsPath
     case .receipt: Self.receiptsPath + "/{id}"
     case .health: "/healthz"
     case .readiness: "/readyz"
@@ -43,11 +48,14 @@ enum Route: Equatable {
     }
   }
 
-  var allowedMethods: [String] { self == .upload ? ["POST"] : ["GET", "HEAD"] }
+  /// Whether it takes a body.
+  private var isPost: Bool { self == .upload || self == .transactions }
+
+  var allowedMethods: [String] { isPost ? ["POST"] : ["GET", "HEAD"] }
 
   var needsToken: Bool {
     switch self {
-    case .upload, .receipt: true
+    case .upload, .transactions, .receipt: true
     case .health, .readiness, .metrics, .unknown: false
     }
   }
@@ -66,7 +74,7 @@ enum Route: Equatable {
     guard !head.hasQuery else {
       throw HTTPAnswer(400, .unexpectedQuery, "this path takes no query")
     }
-    if self == .upload {
+    if isPost {
       try Self.checkContent(head, bodyBytesMax: bodyBytesMax)
     } else if head.hasBody {
       throw HTTPAnswer(400, .unexpectedBody, "this request takes no body")

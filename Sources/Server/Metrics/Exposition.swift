@@ -68,6 +68,7 @@ extension Metrics.Counter {
   var help: String {
     switch self {
     case .requests: "Requests answered over HTTP."
+    case .uploads: "Uploads accepted over HTTP."
     case .appendedEvents: "Events appended to the log."
     case .appStoreCalls: "Calls to the App Store."
     case .alarms: "Problems that an operator must fix."
@@ -78,6 +79,7 @@ extension Metrics.Counter {
   var labelName: String? {
     switch self {
     case .requests: "status"
+    case .uploads: "kind"
     case .appendedEvents: nil
     case .appStoreCalls: "outcome"
     case .alarms: "alarm"

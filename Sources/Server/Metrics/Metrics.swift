@@ -7,6 +7,8 @@ package final class Metrics: Sendable {
   package enum Counter: String, CaseIterable, Sendable {
     /// Requests answered; label `status`.
     case requests = "receipt_ledger_http_requests_total"
+    /// Uploads accepted, good or fraudulent; label `kind`.
+    case uploads = "receipt_ledger_uploads_total"
     /// Events appended.
     case appendedEvents = "receipt_ledger_appended_events_total"
     /// Calls to the App Store; label `outcome`.
@@ -19,11 +21,18 @@ package final class Metrics: Sendable {
     var watchedLabels: [String] {
       switch self {
       case .requests: ["401", "402", "503"]
+      case .uploads: UploadKind.allCases.map(\.rawValue)
       case .appendedEvents: [""]
       case .appStoreCalls: []
       case .alarms: OperatorAlarm.allCases.map(\.metricLabel)
       }
     }
+  }
+
+  /// What an upload brings.
+  package enum UploadKind: String, CaseIterable, Sendable {
+    case receipt
+    case signedTransactions = "signed_transactions"
   }
 
   /// What goes up and down.

@@ -64,7 +64,11 @@ final class CompletionLoop {
       }
     }
     let positions = uploads.map { upload -> Position? in
-      let position = durable(upload.ticket).map { upload.position ?? $0 }
+      let first = durable(upload.ticket)
+      let position = first.map { upload.position ?? $0 }
+      if first != nil, upload.position == nil {
+        shared.metrics.count(.uploads, label: upload.kind.rawValue)
+      }
       shared.metrics.observe(
         .commitSeconds,
         seconds: Double(shared.clock.monotonicMs() - upload.submittedAtMs) / 1000)

@@ -33,7 +33,9 @@ struct SubmittedUpload: Sendable {
     case ask(reservation: AppStoreCall?, text: [UInt8])
   }
 
+  let kind: Metrics.UploadKind
   let response: PendingResponse
+  /// The receipt's id, or the id of an upload of signed transactions.
   let receiptID: UUID16
   let appFamily: UUID16
   let ticket: AppendTicket
@@ -87,8 +89,23 @@ struct UploadLifecycle: Sendable {
     shared.inbox.push(
       .uploaded(
         SubmittedUpload(
-          response: response, receiptID: prepared.receiptID, appFamily: upload.appFamily,
+          kind: .receipt, response: response, receiptID: prepared.receiptID,
+          appFamily: upload.appFamily,
           ticket: ticket, submittedAtMs: shared.clock.monotonicMs(), next: next)))
+  }
+
+  /// Appends an upload of signed transactions, of which the App Store is asked nothing.
+  /// - Parameter id: the upload's.
+  func begin(
+    _ draft: EventDraft, id: UUID16, of appFamily: UUID16, _ response: PendingResponse
+  ) {
+    guard let ticket = shared.submit([draft]) else { return response.answer(.tryLater) }
+    shared.inbox.push(
+      .uploaded(
+        SubmittedUpload(
+          kind: .signedTransactions, response: response, receiptID: id, appFamily: appFamily,
+          ticket: ticket,
+          submittedAtMs: shared.clock.monotonicMs(), next: .respond)))
   }
 
   /// Decides about the App Store's part: first before the upload is appended, so that what is known goes into the same
@@ -201,7 +218,8 @@ struct UploadLifecycle: Sendable {
     shared.inbox.push(
       .uploaded(
         SubmittedUpload(
-          response: upload.response, receiptID: upload.receiptID, appFamily: upload.appFamily,
+          kind: upload.kind, response: upload.response, receiptID: upload.receiptID,
+          appFamily: upload.appFamily,
           ticket: ticket, position: position, submittedAtMs: shared.clock.monotonicMs(),
           next: next)))
     return .waits

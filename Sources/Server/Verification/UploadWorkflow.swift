@@ -13,6 +13,7 @@ import Projections
 package final class UploadWorkflow: ClientService {
   private enum Job: Sendable {
     case upload(ClientUpload, PendingResponse)
+    case transactions(ClientTransactions, PendingResponse)
     case lookup(UUID16, appFamily: UUID16, PendingResponse)
   }
 
@@ -106,6 +107,18 @@ package final class UploadWorkflow: ClientService {
     admit(bytes: bytes, completion) { .upload(upload, $0) }
   }
 
+  package func transactions(
+    _ upload: ClientTransactions, completion: @escaping @Sendable (ClientAnswer) -> Void
+  ) {
+    let fields = upload.fields
+    let objects = fields.transactions + (fields.appTransaction.map { [$0] } ?? [])
+    // An object is held as text, in its parts, and in the draft; so is the metadata.
+    let bytes = objects.reduce(2 * (fields.client.metadata?.count ?? 0)) {
+      $0 + 3 * $1.text.count
+    }
+    admit(bytes: bytes, completion) { .transactions(upload, $0) }
+  }
+
   package func receipt(
     _ id: UUID16, of appFamily: UUID16, completion: @escaping @Sendable (ClientAnswer) -> Void
   ) {
@@ -153,6 +166,7 @@ package final class UploadWorkflow: ClientService {
 
   private func work() {
     let preparation = UploadPreparation(shared.settings, shared.projections, shared.clock)
+    let transactions = TransactionPreparation(shared.settings, shared.projections, shared.clock)
     let lifecycle = UploadLifecycle(shared)
     while let job = jobs.pop() {
       switch job {
@@ -161,6 +175,12 @@ package final class UploadWorkflow: ClientService {
         switch preparation.prepare(upload) {
         case .refused(let problem): response.answer(.refused([problem]))
         case .prepared(let prepared): lifecycle.begin(prepared, upload, response)
+        }
+      case .transactions(let upload, let response):
+        switch transactions.prepare(upload) {
+        case .refused(let problems): response.answer(.refused(problems))
+        case .prepared(let draft, let id):
+          lifecycle.begin(draft, id: id, of: upload.appFamily, response)
         }
       }
     }

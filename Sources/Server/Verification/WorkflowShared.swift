@@ -62,15 +62,22 @@ final class WorkflowSettings: Sendable {
   private struct Values {
     var configuration: Configuration
     var checker: any SignatureChecker & Sendable
+    var signedObjects: SignedObjectVerifier
   }
 
   private let values: Monitor<Values>
 
   init(_ configuration: Configuration, _ checker: any SignatureChecker & Sendable) {
-    values = Monitor(Values(configuration: configuration, checker: checker))
+    values = Monitor(
+      Values(
+        configuration: configuration, checker: checker,
+        signedObjects: configuration.trust.signedObjectVerifier()))
   }
 
+  /// Of receipts.
   var checker: any SignatureChecker & Sendable { values.withLock { $0.checker } }
+  /// Of signed transactions.
+  var signedObjects: SignedObjectVerifier { values.withLock { $0.signedObjects } }
 
   /// How old a final reply may be that an upload reuses, in milliseconds; 0 for none.
   var reuseReplyMs: Int64 {
@@ -91,7 +98,9 @@ final class WorkflowSettings: Sendable {
   ) {
     values.withLock { values in
       values.configuration = configuration
-      if let checker { values.checker = checker }
+      guard let checker else { return }
+      values.checker = checker
+      values.signedObjects = configuration.trust.signedObjectVerifier()
     }
   }
 }

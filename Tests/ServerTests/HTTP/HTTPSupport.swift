@@ -167,6 +167,7 @@ final class ScriptedService: ClientService {
   private struct State {
     var onUpload: @Sendable (ClientUpload, @escaping Completion) -> Void
     var uploads: [ClientUpload] = []
+    var transactions: [ClientTransactions] = []
     var canAppend = true
     var refusal: UploadRefusal?
   }
@@ -176,19 +177,25 @@ final class ScriptedService: ClientService {
 
   private let state: Monitor<State>
   private let knownBody: [UInt8]
+  private let transactionsBody: [UInt8]
 
-  /// - Parameter knownBody: what a look at the one known receipt shows.
+  /// - Parameters:
+  ///   - knownBody: what a look at the one known receipt shows.
+  ///   - transactionsBody: the answer to signed transactions.
   init(
     knownBody: [UInt8] = ScriptedService.receiptBody,
+    transactionsBody: [UInt8] = ScriptedService.receiptBody,
     onUpload: @escaping @Sendable (ClientUpload, @escaping Completion) -> Void = {
       $1(.receipt(status: 200, body: .init(ScriptedService.receiptBody)))
     }
   ) {
     self.knownBody = knownBody
+    self.transactionsBody = transactionsBody
     state = Monitor(State(onUpload: onUpload))
   }
 
   var uploads: [ClientUpload] { state.withLock { $0.uploads } }
+  var transactions: [ClientTransactions] { state.withLock { $0.transactions } }
 
   func setCanAppend(_ value: Bool) { state.withLock { $0.canAppend = value } }
 
@@ -200,6 +207,11 @@ final class ScriptedService: ClientService {
       return state.onUpload
     }
     onUpload(upload, completion)
+  }
+
+  func transactions(_ upload: ClientTransactions, completion: @escaping Completion) {
+    state.withLock { $0.transactions.append(upload) }
+    completion(.receipt(status: 200, body: AnswerBody(transactionsBody)))
   }
 
   func receipt(_ id: UUID16, of appFamily: UUID16, completion: @escaping Completion) {
@@ -264,6 +276,12 @@ struct ServerFixture {
     ]
     if let token { lines.append("Authorization: Bearer \(token)") }
     return (lines + headers + ["", body]).joined(separator: "\r\n")
+  }
+
+  /// A request to the path for signed transactions.
+  static func transactions(_ body: String, token: String? = token) -> String {
+    upload(body, token: token).replacing(
+      "/client/itunes_connect/receipts", with: "/client/app_store/transactions")
   }
 
   static func get(_ path: String, headers: [String] = ["Authorization: Bearer \(token)"]) -> String

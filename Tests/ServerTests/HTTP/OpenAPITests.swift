@@ -98,20 +98,25 @@ struct OpenAPIDocument: Sendable {
     }
   }
 
-  private static let receipt: [UInt8] = {
+  private static let receipt = example("/client/itunes_connect/receipts")
+  private static let transactions = example("/client/app_store/transactions")
+
+  private static func example(_ path: String) -> [UInt8] {
     let file = URL(filePath: #filePath).deletingLastPathComponent().appending(
       path: "../../../docs/openapi.json")
     let document = (try? Data(contentsOf: file)).flatMap { try? JSONValue(Array($0)) }
-    let post = document?["paths"]?["/client/itunes_connect/receipts"]?["post"]
+    let post = document?["paths"]?[path]?["post"]
     let content = post?["responses"]?["200"]?["content"]?["application/json"]
     return content?["example"]?.bytes ?? []
-  }()
+  }
 
   @Test("whatever is asked, every answer is described", arguments: [1, 2, 3, 4] as [UInt64])
   func generated(_ seed: UInt64) throws {
     let api = try OpenAPIDocument()
     let random = Randomness(seed)
-    let service = ScriptedService(knownBody: Self.receipt) { _, completion in
+    let service = ScriptedService(
+      knownBody: Self.receipt, transactionsBody: Self.transactions
+    ) { _, completion in
       switch random.below(20) {
       case 0: completion(.unavailable(retryAfterSeconds: 1))
       case 1: completion(.refused([FieldProblem("receipt", .receiptMalformed, "is no receipt")]))
@@ -170,6 +175,7 @@ private struct GeneratedRequest {
     "/client/itunes_connect/receipts/00000000-0000-4000-8000-00000000000f",
     "/client/itunes_connect/receipts/x/y", "/client/../healthz", "/%68ealthz",
     "/client/itunes_connect/receipts/%00", "//client/itunes_connect/receipts",
+    "/client/app_store/transactions", "/client/app_store/transactions/",
   ]
   private static let oddHeaders = [
     "Content-Type: text/plain", "Content-Encoding: gzip", "Host: other", "X-Odd : 1",
@@ -184,7 +190,8 @@ private struct GeneratedRequest {
     "",
   ]
   private static let names = [
-    "receipt", "country_code", "identifier_for_vendor", "user_identifier", "ip_address", "metadata",
+    "receipt", "signed_transactions", "app_transaction", "country_code", "identifier_for_vendor",
+    "user_identifier", "ip_address", "metadata",
     "other",
   ]
 

@@ -1,0 +1,106 @@
+// The client API's answers to uploads of signed transactions, read from the projections and from the events.
+import AppStore
+import Base
+import JSON
+import Ledger
+import Revenue
+
+extension ReceiptAnswers {
+  static let signedUploadSQL =
+    """
+    SELECT s.upload_id, s.app_family, p.occurred_at_ms, u.user_identifier, p.ip_address, p.metadata, p.country,
+    f.fraud_reason,
+    (SELECT q.occurred_at_ms FROM signed_uploads e JOIN uploads q ON q.position = e.position
+      WHERE e.upload_hash = s.upload_hash AND e.upload_id = s.upload_id ORDER BY e.position LIMIT 1)
+    FROM signed_uploads s JOIN uploads p ON p.position = s.position
+    LEFT JOIN users u ON u.id = p.user LEFT JOIN upload_verdicts f ON f.upload = p.position
+    WHERE s.position = ?
+    """
+
+  /// The resource of an upload of signed transactions; nil where a position has none.
+  func signedResource(upload position: Position, apps: AppDirectory) throws -> ClientReceipt? {
+    let row = selectSignedUpload
+    row.bind(1, position)
+    defer {
+      row.reset()
+      keeper.removeAll()
+    }
+    guard try row.step() else { return nil }
+    let family = try text(Symbol(row.integer(1)))
+    let fraudReason = try row.optionalInteger(7).map { try text(Symbol($0)) }
+    var resource = ReceiptResource()
+    let metadata = row.isNull(5) ? nil : resource.share(row.bytes(5))
+    let user = row.isNull(3) ? nil : row.bytes(3)
+    resource.begin()
+    resource.add("id", text: row.bytes(0))
+    resource.add("app_family_id", text: family)
+    resource.add("is_fraud", fraudReason != nil)
+    resource.add("fraud_reason", text: fraudReason)
+    resource.add("user_identifier", text: user)
+    resource.add("metadata", shared: metadata)
+    resource.add("ip_address", text: row.isNull(4) ? nil : row.bytes(4))
+    resource.beginArray("in_app_purchases")
+    let occurredAtMs = row.integer(2)
+    let fallback = PurchaseFallback(
+      country: try row.optionalInteger(6).map { try text(Symbol($0)) }, user: user,
+      metadata: metadata, createdAtMs: occurredAtMs, updatedAtMs: occurredAtMs)
+    if let familyID = UUID16(String(decoding: family, as: UTF8.self)) {
+      let line = try readEvent(position)
+      try withTransactions(of: line, at: position) { transactions in
+        let purchases = SignedPurchases(
+          transactions, products: apps.families[familyID]?.products ?? [:], keeper)
+        try add(
+          purchases, familyID, UploadMetadata(position: position, value: metadata), fallback,
+          to: &resource)
+      }
+    }
+    resource.endArray()
+    resource.add("created_at", instantMs: row.optionalInteger(8) ?? occurredAtMs)
+    resource.add("updated_at", instantMs: occurredAtMs)
+    resource.end()
+    return ClientReceipt(
+      isFraud: fraudReason != nil,
+      fraudReason: fraudReason.map { String(decoding: $0, as: UTF8.self) }, isPending: false,
+      body: resource.finish())
+  }
+
+  /// Roughly what a purchase adds to the text besides its payload.
+  private static let purchaseByteCount = 1100
+
+  private func add(
+    _ purchases: SignedPurchases, _ family: UUID16, _ upload: UploadMetadata,
+    _ fallback: PurchaseFallback, to resource: inout ReceiptResource
+  ) throws {
+    var metadata: [Position: ReceiptResource.SharedValue?] = [upload.position: upload.value]
+    resource.reserve(
+      purchases.all.reduce(0) { $0 + Self.purchaseByteCount + ($1.content.row.object?.count ?? 0) })
+    for purchase in purchases.all {
+      try withSale(
+        (purchase.key.kind, purchase.key.text), try known(purchase.environment),
+        try known(purchase.bundle), upload, &metadata, &resource
+      ) { sale, resource in
+        var own = fallback
+        own.country = purchase.country(keeper) ?? fallback.country
+        resource.add(
+          purchases.fields(purchase, product: sale?.product), family: family, sale: sale,
+          fallback: own)
+      }
+    }
+  }
+
+  /// Hands out the signed objects of an upload that is valid; none of one that is not.
+  private func withTransactions(
+    of line: [UInt8], at position: Position, _ body: ([SignedObjectView]) throws -> Void
+  ) throws {
+    try line.withUnsafeBytes { bytes in
+      guard let event = EventLine(bytes), EventType(event.type) == .transactionsReceived else {
+        throw ProjectionError.missingEvent(position: position, names: position)
+      }
+      let view: TransactionsReceivedView
+      do throws(EventError) { view = try TransactionsReceivedView(data: event.data) } catch {
+        throw ProjectionError.event(position: position, error)
+      }
+      try body(view.isValid ? view.transactions.filter(\.isValid) : [])
+    }
+  }
+}

@@ -1,0 +1,88 @@
+// From an upload of signed transactions as it came to the draft of its event: the signatures, the app, the environment.
+import AppStore
+import Base
+import Intake
+import JSON
+import Ledger
+
+/// Prepares uploads of signed transactions, on one thread.
+struct TransactionPreparation {
+  enum Outcome {
+    /// - Parameter id: the upload's.
+    case prepared(EventDraft, id: UUID16)
+    case refused([FieldProblem])
+  }
+
+  private let settings: WorkflowSettings
+  private let projections: any WorkflowProjections
+  private let clock: WorkflowClock
+
+  init(
+    _ settings: WorkflowSettings, _ projections: any WorkflowProjections, _ clock: WorkflowClock
+  ) {
+    self.settings = settings
+    self.projections = projections
+    self.clock = clock
+  }
+
+  /// Checks every signature. What is not of the App Store's form, or of another time or environment, is refused; what is
+  /// forged, or another app's, is kept as evidence of a fraud.
+  func prepare(_ upload: ClientTransactions) -> Outcome {
+    let checked = CheckedSignedUpload(
+      upload.fields, settings.signedObjects, nowMs: clock.nowMs())
+    let acceptsSandbox = settings.acceptsSandbox(appFamily: upload.appFamily.description)
+    let problems = checked.objects.compactMap { problem($0, acceptsSandbox: acceptsSandbox) }
+    if !problems.isEmpty { return .refused(problems) }
+    let context = UploadDrafts.SignedContext(
+      appFamily: upload.appFamily, occurredAtMs: upload.receivedAtMs, origin: .http,
+      peerAddress: upload.peerAddress, fraudReason: fraudReason(checked, upload.appFamily))
+    let draft: EventDraft
+    do throws(JSONError) {
+      draft = try UploadDrafts.transactions(checked, upload.fields.client, context)
+    } catch {
+      return .refused([
+        FieldProblem(
+          "signed_transactions", .signedObjectMalformed,
+          "cannot be stored: its JSON is bad: \(error)")
+      ])
+    }
+    guard draft.data.count <= EventLimits.dataBytes else {
+      return .refused([FieldProblem("", .tooLarge, "is too large for an event of 16 MiB")])
+    }
+    return .prepared(draft, id: checked.id(in: upload.appFamily))
+  }
+
+  /// The App Store accepts no bundle id longer than this.
+  private static let bundleIDBytesMax = 255
+
+  private func problem(
+    _ object: CheckedSignedObject, acceptsSandbox: Bool
+  ) -> FieldProblem? {
+    if let fault = object.fault, fault.kind != .forged {
+      return FieldProblem(object.place, fault)
+    }
+    if !acceptsSandbox, object.environment == EnvironmentName.sandbox.description {
+      return FieldProblem(
+        object.place.description, .sandboxNotAccepted,
+        "is of the Sandbox, which the app does not accept")
+    }
+    guard object.bundleID.utf8.count <= Self.bundleIDBytesMax else {
+      return FieldProblem(
+        object.place.description, .signedObjectMalformed,
+        "has a bundle id of more than \(Self.bundleIDBytesMax) bytes")
+    }
+    return nil
+  }
+
+  /// Why an upload is a fraud by itself; nil if it is none.
+  private func fraudReason(
+    _ upload: CheckedSignedUpload, _ appFamily: UUID16
+  ) -> TransactionsReceived.FraudReason? {
+    // What a forged one says about its app is worth nothing.
+    if upload.objects.contains(where: { $0.fault != nil }) { return .signatureInvalid }
+    let areOwn = upload.objects.allSatisfy {
+      projections.appFamily(ofBundle: $0.bundleID) == appFamily
+    }
+    return areOwn ? nil : .bundleIDMismatch
+  }
+}

@@ -1,0 +1,284 @@
+// Signed transactions: what is recorded of them, and what the client hears.
+import AppStore
+import AppStoreAuthority
+import Base
+import Intake
+import JSON
+import Ledger
+import Server
+import TestSupport
+import Testing
+
+@Suite("Answers to signed transactions") struct TransactionAnswerTests {
+  private let sign = SignedUpload.self
+
+  private func keys(_ value: JSONValue?) -> [String] {
+    guard case .object(let members)? = value else { return [] }
+    return members.map(\.key)
+  }
+
+  private func purchases(_ answer: ClientAnswer) -> [JSONValue] {
+    answer.body?["in_app_purchases"]?.arrayValue ?? []
+  }
+
+  // MARK: Good lists
+
+  @Test("a good list is one event, and the answer shows its sale without a word of the App Store")
+  func good() throws {
+    let fixture = try WorkflowFixture.signed()
+    let answer = try fixture.sendTransactions(
+      [try sign.transaction()],
+      #""user_identifier":"u1","country_code":"FR","metadata":{"a":1}"#)
+    #expect(answer.status == 200)
+    let body = try #require(answer.body)
+    #expect(
+      keys(body) == [
+        "id", "app_family_id", "is_fraud", "fraud_reason", "user_identifier", "metadata",
+        "ip_address", "in_app_purchases", "created_at", "updated_at",
+      ])
+    #expect(body["is_fraud"] == .boolean(false))
+    #expect(body["fraud_reason"] == .null)
+    #expect(body["user_identifier"] == .string("u1"))
+    #expect(body["ip_address"] == .string("192.0.2.7"))
+    let purchase = try #require(purchases(answer).first)
+    let expected: [String: JSONValue] = [
+      "version": .number("1"), "marketplace": .string("itunes_connect"),
+      "app_identifier": .string("app"), "product_id": .string("coins"), "quantity": .number("1"),
+      "type": .string("consumable"), "environment": .string("production"),
+      // The storefront outranks what the client says.
+      "country_code": .string("DE"), "currency_code": .string("EUR"),
+      "user_identifier": .string("u1"), "is_auto_renewing": .boolean(false),
+      "in_trial_period": .boolean(false), "in_grace_period": .boolean(false),
+      "current_period_start_at": .null, "current_period_end_at": .null, "canceled_at": .null,
+      "canceled_by": .null,
+    ]
+    for (key, value) in expected { #expect(purchase[key] == value, "\(key)") }
+    #expect(purchase["metadata"]?["a"] == .number("1"))
+    #expect(purchase["app_store"] == (try JSONValue(Array(sign.payload().utf8))))
+    #expect(purchase["purchased_at"]?["ms"]?.integerValue == ms("2026-01-05"))
+    #expect(purchase["last_synced_at"]?["ms"]?.integerValue == ms("2026-01-05") + 1000)
+    let events = try fixture.events()
+    #expect(events.map(\.type) == ["app.registered", "transactions.received"])
+    #expect(events[1].data["upload_id"] == body["id"])
+    #expect(events[1].data["via"] == .string("http"))
+    #expect(events[1].data["outcome"] == .string("valid"))
+    #expect(fixture.appStore.calls == 0)
+    let exposition = String(decoding: fixture.metrics.exposition(), as: UTF8.self)
+    #expect(
+      exposition.contains("receipt_ledger_uploads_total{kind=\"signed_transactions\"} 1"))
+  }
+
+  @Test("a purchase has the same id and the same members, whichever way it came") func sameSale()
+    throws
+  {
+    let fixture = try WorkflowFixture.signed()
+    let receipt = try fixture.upload("1", user: "u1")
+    let transactions = try fixture.sendTransactions([try sign.transaction()])
+    let (one, other) = (purchases(receipt), purchases(transactions))
+    try #require(one.count == 1 && other.count == 1)
+    #expect(one[0]["id"] == other[0]["id"])
+    #expect(keys(one[0]) == keys(other[0]))
+    #expect(other[0]["version"] == .number("2"))
+    #expect(other[0]["user_identifier"] == .string("u1"))
+    // The receipt's answer knows the signed price now.
+    #expect(one[0]["currency_code"] == .null)
+    let again = try fixture.look(receipt)
+    #expect(purchases(again).first?["currency_code"] == .string("EUR"))
+  }
+
+  @Test("the same list again is another event with the same id") func again() throws {
+    let fixture = try WorkflowFixture.signed()
+    let list = [try sign.transaction()]
+    let first = try fixture.sendTransactions(list)
+    let second = try fixture.sendTransactions(list, #""user_identifier":"u""#)
+    #expect(second.status == 200)
+    #expect(first.body?["id"] == second.body?["id"])
+    #expect(first.body?["created_at"] == second.body?["created_at"])
+    #expect(try fixture.events().count == 3)
+    #expect(purchases(second).count == 1)
+  }
+
+  @Test("each sale stands once, by its newest statement, in the order of date and key")
+  func order() throws {
+    let fixture = try WorkflowFixture.signed()
+    func at(_ day: String, signed: String) -> [String: String?] {
+      [
+        "purchaseDate": "\(ms(day))", "originalPurchaseDate": "\(ms(day))",
+        "signedDate": "\(ms(signed))",
+      ]
+    }
+    let revoked = at("2026-01-05", signed: "2026-02-02").merging(
+      ["revocationDate": "\(ms("2026-02-01"))", "revocationReason": "1"]) { $1 }
+    let answer = try fixture.sendTransactions([
+      try sign.transaction("9", at("2026-01-06", signed: "2026-01-07")),
+      try sign.transaction("2", revoked),
+      try sign.transaction("2", at("2026-01-05", signed: "2026-01-07")),
+      try sign.transaction("1", at("2026-01-05", signed: "2026-01-07")),
+    ])
+    let shown = purchases(answer)
+    #expect(
+      shown.map { $0["app_store"]?["transactionId"]?.stringValue } == ["1", "2", "9"])
+    try #require(shown.count == 3)
+    #expect(shown[1]["canceled_at"]?["ms"]?.integerValue == ms("2026-02-01"))
+    #expect(shown[1]["canceled_by"] == .string("user"))
+    #expect(shown[0]["canceled_at"] == .null)
+  }
+
+  @Test("a subscription shows its period, and not whether it renews") func subscription() throws {
+    let fixture = try WorkflowFixture.signed()
+    let answer = try fixture.sendTransactions([
+      try sign.transaction(
+        "1",
+        [
+          "type": "\"Auto-Renewable Subscription\"", "webOrderLineItemId": "\"77\"",
+          "expiresDate": "\(ms("2026-02-05"))", "offerType": "1",
+          "offerDiscountType": "\"FREE_TRIAL\"",
+        ])
+    ])
+    let purchase = try #require(purchases(answer).first)
+    #expect(purchase["type"] == .string("auto_renewable"))
+    #expect(purchase["is_auto_renewing"] == .null)
+    #expect(purchase["in_grace_period"] == .null)
+    #expect(purchase["in_trial_period"] == .boolean(true))
+    #expect(purchase["current_period_start_at"]?["ms"]?.integerValue == ms("2026-01-05"))
+    #expect(purchase["current_period_end_at"]?["ms"]?.integerValue == ms("2026-02-05"))
+  }
+
+  @Test("an address that is withheld is not stored") func withheld() throws {
+    let fixture = try WorkflowFixture.signed()
+    let answer = try fixture.sendTransactions([try sign.transaction()], #""ip_address":null"#)
+    #expect(answer.body?["ip_address"] == .null)
+    #expect(try fixture.events()[1].data["ip_address"] == nil)
+  }
+
+  // MARK: Fraud
+
+  @Test("a forged one, and another app's, make the list a fraud that is kept and counts nowhere")
+  func fraud() throws {
+    let forged = try sign.sign(sign.payload("2"), by: .stranger.get())
+    let other = try sign.transaction("3", ["bundleId": "\"com.example.other\""])
+    let otherApp = try sign.sign(
+      #"{"receiptType":"Production","bundleId":"other","receiptCreationDate":1779000000000}"#)
+    let good = try sign.transaction()
+    let cases: [([String], String, String)] = [
+      ([good, forged], "", "signature_invalid"), ([good, other], "", "bundle_id_mismatch"),
+      ([other, forged], "", "signature_invalid"),
+      ([good], #""app_transaction":"\#(otherApp)""#, "bundle_id_mismatch"),
+      ([good], #""app_transaction":"\#(forged)""#, "signature_invalid"),
+    ]
+    for (list, members, reason) in cases {
+      let fixture = try WorkflowFixture.signed()
+      let answer = try fixture.sendTransactions(list, members)
+      #expect(answer.status == 402)
+      #expect(answer.body?["is_fraud"] == .boolean(true))
+      #expect(answer.body?["fraud_reason"] == .string(reason))
+      #expect(purchases(answer).isEmpty)
+      let event = try #require(try fixture.events().last)
+      #expect(event.type == "transactions.received")
+      #expect(event.data["outcome"] == .string("invalid"))
+      #expect(event.data["fraud_reason"] == .string(reason))
+      // Nothing of the list counts: the sale comes with the next.
+      #expect(purchases(try fixture.sendTransactions([good])).first?["version"] == .number("1"))
+    }
+  }
+
+  @Test("a product that is not declared, and a consumable of another user, are frauds too")
+  func declaredProducts() throws {
+    let products = [AppRegistered.Product(id: "coins", type: .consumable)]
+    let fixture = try WorkflowFixture.signed(products: products)
+    let good = try sign.transaction()
+    #expect(try fixture.sendTransactions([good], #""user_identifier":"u1""#).status == 200)
+    let replayed = try fixture.sendTransactions([good], #""user_identifier":"u2""#)
+    #expect(replayed.status == 402)
+    #expect(replayed.body?["fraud_reason"] == .string("transaction_replayed"))
+    let unknown = try fixture.sendTransactions([
+      try sign.transaction("2", ["productId": "\"gold\""])
+    ])
+    #expect(unknown.status == 402)
+    #expect(unknown.body?["fraud_reason"] == .string("product_unknown"))
+    #expect(purchases(unknown).count == 1)
+  }
+
+  // MARK: Refused lists
+
+  @Test(
+    "what is malformed, out of time or of another store is refused by its place, and nothing is stored"
+  )
+  func refused() throws {
+    var early = SignedObjectAuthority.Plan()
+    early.leaf.notAfter = "200101000000Z"
+    let expired = try SignedObjectAuthority(early)
+    let root = expired.root.fingerprint
+    let fixture = try WorkflowFixture.signed { $0.trust.additionalRoots.append(root) }
+    let cases: [(String, FieldProblem.Code, SignedObjectFault)] = [
+      (
+        try sign.transaction("1", ["signedDate": nil]), .signedObjectMalformed, .missingSignedDate
+      ),
+      (try sign.transaction("1", ["bundleId": nil]), .signedObjectMalformed, .missingBundleID),
+      (
+        try sign.transaction("1", ["signedDate": "4070908800000"]), .signatureOutOfTime,
+        .certificateExpired
+      ),
+      (try sign.sign(sign.payload(), by: expired), .signatureOutOfTime, .certificateExpired),
+      (
+        try sign.transaction("1", ["environment": "\"Xcode\""]), .environmentNotAccepted,
+        .localTestingEnvironment
+      ),
+      (
+        try sign.transaction("1", ["environment": "\"Moon\""]), .environmentNotAccepted,
+        .unknownEnvironment
+      ),
+    ]
+    let good = try sign.transaction()
+    let forged = try sign.sign(sign.payload(), by: .stranger.get())
+    for (text, code, fault) in cases {
+      guard case .refused(let problems) = try fixture.sendTransactions([good, text, forged]) else {
+        Issue.record("accepted: \(fault)")
+        continue
+      }
+      #expect(problems.map(\.field) == ["signed_transactions[1]"])
+      #expect(problems.map(\.code) == [code])
+      #expect(problems[0].message.hasSuffix("(\(fault.rawValue))"))
+    }
+    #expect(try fixture.events().count == 1)
+  }
+
+  // MARK: Environments
+
+  @Test("a Sandbox transaction is good, unless the app does not accept the Sandbox") func sandbox()
+    throws
+  {
+    let transaction = try sign.transaction("1", ["environment": "\"Sandbox\""])
+    let answer = try WorkflowFixture.signed().sendTransactions([transaction])
+    #expect(answer.status == 200)
+    #expect(purchases(answer).first?["environment"] == .string("sandbox"))
+    #expect(purchases(answer).first?["version"] == .number("1"))
+    let strict = try WorkflowFixture.signed {
+      $0.apps[WorkflowFixture.familyText, default: Configuration.App()].acceptsSandbox = false
+    }
+    guard case .refused(let problems) = try strict.sendTransactions([transaction]) else {
+      Issue.record("accepted")
+      return
+    }
+    #expect(problems.map(\.code) == [.sandboxNotAccepted])
+    #expect(problems.map(\.field) == ["signed_transactions[0]"])
+    #expect(try strict.events().count == 1)
+  }
+
+  @Test("one of Xcode is answered where its certificate is named, and counts nowhere")
+  func localTesting() throws {
+    let leaf = try sign.authority.get().leaf.fingerprint
+    let fixture = try WorkflowFixture.signed { $0.trust.localTestingSigners = [leaf] }
+    let answer = try fixture.sendTransactions(
+      [try sign.transaction("1", ["environment": "\"Xcode\""])], #""user_identifier":"u1""#)
+    #expect(answer.status == 200)
+    let purchase = try #require(purchases(answer).first)
+    #expect(purchase["version"] == .number("0"))
+    #expect(purchase["environment"] == .string("sandbox"))
+    #expect(purchase["country_code"] == .string("DE"))
+    #expect(purchase["currency_code"] == .string("EUR"))
+    #expect(purchase["user_identifier"] == .string("u1"))
+    #expect(
+      try fixture.events().last?.data["transactions"]?.arrayValue?.first?["signer_sha256"] != nil)
+  }
+}
