@@ -16,6 +16,9 @@ let auditCommand = Command(
     "Of the projections, only the root is compared by default: their rows are caches, which anyone who can "
       + "write to the ledger can edit. `--projections` folds the log from nothing and compares every row of the "
       + "projections and of every snapshot, which takes as long as one or two rebuilds. Nothing else proves them.",
+    "`--signatures` judges every signed object (JWS) of the log again: signed transactions, notifications and "
+      + "the objects inside them. The verdict must be the recorded one, by the root that the event names, at the "
+      + "time when it was recorded. Each difference is a finding.",
     "The audit continues past damage and reports each place as `missing`, `unreadable`, `corrupt` (bytes do "
       + "not match their checksum) or `tampered` (bytes match their checksums, but not their digests, the tree, "
       + "their neighbours or a checkpoint). The exit code is then 20, or 21 if only the projections do not match. "
@@ -30,6 +33,7 @@ let auditCommand = Command(
       help: "a checkpoint that you kept"),
     .verifierKeys(),
     Option("projections", help: "compare every row of projections and snapshots with the log"),
+    Option("signatures", help: "judge every signed object of the log again"),
     .json,
   ],
   examples: [
@@ -50,11 +54,14 @@ struct AuditOptions: Equatable, Sendable {
   let keys: [VerifierKey]
   /// Whether the rows of projections and snapshots are compared.
   let comparesProjections: Bool
+  /// Whether signed objects are judged again.
+  let judgesSignatures: Bool
 
   init(_ invocation: Invocation) throws(UsageError) {
     checkpointPaths = invocation.values("checkpoint")
     keys = try invocation.verifierKeys()
     comparesProjections = invocation.has("projections")
+    judgesSignatures = invocation.has("signatures")
     if !keys.isEmpty, checkpointPaths.isEmpty {
       throw UsageError("--key", "requires --checkpoint")
     }
@@ -133,8 +140,18 @@ private func audit(
     projections = try compared(projections, ledger)
     snapshots = try AuditedSnapshot.all(ledger)
   }
-  try context.print(invocation, record(report, projections, snapshots)) { sheet in
-    try write(report, projections, snapshots, to: &sheet)
+  var signatures: SignatureAudit?
+  if options.judgesSignatures, report.isWhole {
+    let judged = try SignatureAudit(directory, context)
+    for finding in judged.findings { report.add(finding) }
+    signatures = judged
+  }
+  let signatureText =
+    options.judgesSignatures ? signatures?.text ?? "not judged: the log is not intact" : nil
+  let all =
+    record(report, projections, snapshots) + ["signatures": signatures?.record] as Record
+  try context.print(invocation, all) { sheet in
+    try write(report, projections, snapshots, signatureText, to: &sheet)
   }
   if !report.isWhole { return .corrupted }
   if snapshots?.contains(where: { $0.problem != nil }) == true { return .mismatch }
@@ -257,7 +274,7 @@ private struct AuditedSnapshot {
 
 private func write(
   _ report: AuditReport, _ projections: ProjectionVerdict, _ snapshots: [AuditedSnapshot]?,
-  to sheet: inout Sheet
+  _ signatures: String?, to sheet: inout Sheet
 ) throws {
   let findingCount = report.findings.count + report.furtherFindingCount
   try sheet.fields(
@@ -271,7 +288,7 @@ private func write(
       ),
       ("root", rootText(report)),
       ("checkpoints", "\(report.checkpointCount) checked"),
-    ] + report.trustFields + [
+    ] + report.trustFields + (signatures.map { [("signatures", $0)] } ?? []) + [
       ("projections", projections.text)
     ] + projections.replyFields + [("snapshots", AuditedSnapshot.text(snapshots))]
       + report.notes.map { ("note", $0) })

@@ -15,6 +15,8 @@ let verifyCommand = Command(
       + "input. Prints its content, and whether its signature is valid or why not. Nothing is recorded.",
     "Of a signed object, header, certificates, dates and payload are printed, and the same for each object inside a "
       + "notification. Certificates must have been valid at its signedDate, whatever the time is now.",
+    "A number, where no file has that name, is the position of an event: its signed objects are judged by the trust "
+      + "of today's config.json; `audit --signatures` judges all by the trust that they were recorded with.",
     "`--app-store` also asks the App Store about a receipt: production first, then the sandbox if the reply says so.",
     "If a ledger is given, or the current directory is one, its config.json says whom to trust besides Apple, "
       + "where the App Store is, and what the shared secrets are. Without a ledger, Apple's own values apply and "
@@ -23,7 +25,11 @@ let verifyCommand = Command(
       + "program cannot judge the signature, the App Store's reply decides. A notification is good only if every "
       + "object inside it is. In all other cases in which FILE could be read, the exit code is 3.",
   ],
-  positionals: [Positional("FILE", help: "a receipt or a signed object, or `-`")],
+  positionals: [
+    Positional(
+      "FILE",
+      help: "a receipt or a signed object, `-`, or the position of an event with signed objects")
+  ],
   options: [Option("app-store", help: "ask the App Store about a receipt"), .json],
   examples: [
     Example("ledgerctl verify receipt.b64", "Check a receipt's signature"),
@@ -37,7 +43,14 @@ let verifyCommand = Command(
     try directory.map { try ConfigurationFile($0).read() } ?? Server.Configuration()
   let interruption = context.interruption
   let stop = StopFlag { interruption.isRequested }
-  switch try GivenObject(path: invocation.positionals[0], stop: stop) {
+  let path = invocation.positionals[0]
+  if let position = positionValue(path), access(path, F_OK) != 0 {
+    if invocation.has("app-store") {
+      throw UsageError("--app-store", "cannot be asked about an event")
+    }
+    return try verifyEvent(position, configuration, invocation, context)
+  }
+  switch try GivenObject(path: path, stop: stop) {
   case .receipt(let input):
     return try verify(input, configuration, invocation, context)
   case .signedObject(let object):
@@ -49,6 +62,43 @@ let verifyCommand = Command(
     try context.print(invocation, finding.record) { try finding.write(to: &$0) }
     return finding.isGood ? .done : .partlyDone
   }
+}
+
+/// Judges the signed objects of an event.
+private func verifyEvent(
+  _ position: Position, _ configuration: Server.Configuration, _ invocation: Invocation,
+  _ context: Context
+) throws -> ExitCode {
+  let ledger = try OpenLedger(invocation, context)
+  let verifier = configuration.trust.signedObjectVerifier()
+  let line = try ledger.reader.event(at: position)
+  let findings = try line.withUnsafeBytes { bytes in
+    guard let event = EventLine(bytes), let objects = try SignedEventObject.all(of: event) else {
+      throw Failure(
+        operation: "verify", object: "position \(position)", cause: "the event has no signed object"
+      )
+    }
+    // A notification's finding holds those of the objects inside it.
+    return try objects.filter { !$0.isInner }.map { object in
+      let signed: SignedObject
+      do throws(SignedObjectFault) { signed = try SignedObject(object.text ?? []) } catch {
+        throw Failure(
+          operation: "verify", object: "position \(position)", cause: "\(object.place): \(error)")
+      }
+      return (
+        place: object.place,
+        finding: try SignedObjectFinding(signed, verifier, nowMs: Timestamp.now())
+      )
+    }
+  }
+  let records = findings.map { ["place": $0.place, "object": $0.finding.record] as Record }
+  try context.print(invocation, ["position": position, "objects": records]) { sheet in
+    for (place, finding) in findings {
+      try sheet.heading(place)
+      try finding.write(to: &sheet)
+    }
+  }
+  return findings.allSatisfy(\.finding.isGood) ? .done : .partlyDone
 }
 
 private func verify(

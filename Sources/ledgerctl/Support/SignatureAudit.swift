@@ -1,0 +1,117 @@
+// Judges the signed objects of a log again, by the roots that its events name.
+import AppStore
+import Base
+import Ledger
+
+/// How many signed objects were judged again, and which of them get another verdict than the recorded one.
+struct SignatureAudit {
+  private(set) var objectCount = 0
+  /// How many are valid by another root than Apple's, or by a testing certificate.
+  private(set) var foreignCount = 0
+  private(set) var findings: [AuditFinding] = []
+
+  /// Whom a verdict rests on.
+  private enum Trust: Hashable {
+    case root(SHA256Digest)
+    case signer(SHA256Digest)
+    /// The trust in force: for verdicts that name nobody.
+    case declared
+  }
+
+  /// Those of the last trusts: a log may name many.
+  private var verifiers: [Trust: SignedObjectVerifier] = [:]
+  private static let verifierCountMax = 64
+  private var declared: TrustDeclared?
+
+  /// Reads an intact log. An object is judged at the time when its event was recorded.
+  init(_ directory: LedgerDirectory, _ context: Context) throws {
+    let progress = Progress("Judging signatures", unit: .count("events"), context: context)
+    let reader = try LogReader(directory)
+    let size = reader.head.size
+    try reader.read(from: 0, to: size) { chunk in
+      try context.interruption.check()
+      try chunk.forEachEvent { event in
+        if event.position % 1024 == 0 { progress.update(event.position, of: size) }
+        if EventType(event.type) == .trustDeclared {
+          // A malformed one is an exception of the projections.
+          if let trust = try? TrustDeclared(data: event.data) { declare(trust) }
+        } else if let objects = (try? SignedEventObject.all(of: event)) ?? nil {
+          for object in objects { judge(object, of: event) }
+        }
+      }
+      return true
+    }
+  }
+
+  private mutating func declare(_ trust: TrustDeclared) {
+    declared = trust
+    verifiers[.declared] = nil
+  }
+
+  private mutating func judge(_ object: SignedEventObject, of event: EventLine) {
+    objectCount += 1
+    guard let recorded = object.recorded, let text = object.text else {
+      return find(event, "\(object.place) has no verdict, or is not there")
+    }
+    let trust: Trust
+    switch recorded {
+    case .valid(let root):
+      trust = .root(root)
+      if root != .appleRootG3 { foreignCount += 1 }
+    case .locallyValid(let signer):
+      trust = .signer(signer)
+      foreignCount += 1
+    case .invalid: trust = .declared
+    }
+    let verdict: SignedObjectVerdict
+    do throws(SignedObjectFault) {
+      verdict = verifier(trust).verify(try SignedObject(text), nowMs: event.recordedAtMs)
+    } catch { verdict = .invalid(error) }
+    switch (recorded, verdict) {
+    case (.valid(let root), .valid(let found)) where root == found: break
+    case (.locallyValid(let signer), .locallyValid(let found)) where signer == found: break
+    case (.invalid, .invalid): break
+    case (.invalid, _):
+      find(event, "\(object.place) is recorded as invalid, but its signature is good")
+    case (_, .invalid(let fault)):
+      find(event, "\(object.place) is recorded as valid, but is not: \(fault)")
+    default: find(event, "\(object.place) was signed by another than the one recorded")
+    }
+  }
+
+  private mutating func find(_ event: EventLine, _ cause: String) {
+    // The report counts those that it does not keep.
+    findings.append(
+      AuditFinding(
+        .init(verdict: .tampered, file: "log", position: event.position), cause: cause))
+  }
+
+  private mutating func verifier(_ trust: Trust) -> SignedObjectVerifier {
+    if let known = verifiers[trust] { return known }
+    if verifiers.count >= Self.verifierCountMax { verifiers.removeAll() }
+    let made: SignedObjectVerifier
+    switch trust {
+    case .root(let root): made = SignedObjectVerifier(pinnedRoots: [root])
+    case .signer(let signer): made = SignedObjectVerifier(localTestingSigners: [signer])
+    case .declared:
+      made = SignedObjectVerifier(
+        pinnedRoots: Set((declared?.roots ?? []) + [.appleRootG3]),
+        localTestingSigners: Set(declared?.localTestingSigners ?? []))
+    }
+    verifiers[trust] = made
+    return made
+  }
+
+  var text: String {
+    if objectCount == 0 { return "no signed objects" }
+    let foreign =
+      foreignCount == 0 ? "" : ", \(foreignCount) of them valid by others than Apple's root"
+    return "\(counted(objectCount, "signed object")) judged again\(foreign); "
+      + (findings.isEmpty
+        ? "each as recorded" : counted(findings.count, "difference"))
+  }
+
+  var record: Record {
+    ["objects": objectCount, "not_apple": foreignCount, "differences": findings.count]
+  }
+}
