@@ -7,9 +7,7 @@ extension RevenueFold {
   private static let evidenceLimitMs: Int64 = 30 * 86_400 * 1000
 
   /// R7: applies the prices of the verification's upload to each sale that it shows.
-  func price(
-    _ rows: [ReplyRow], _ verification: Verification, newRegularSales: Int
-  ) throws {
+  func price(_ verification: Verification, newRegularSales: Int) throws {
     guard let upload = verification.upload, !upload.metadata.isEmpty else { return }
     prices.read(upload.metadata)
     if prices.isEmpty { return }
@@ -19,13 +17,13 @@ extension RevenueFold {
         detail: "\(newRegularSales) new sales at \(verification.position)",
         position: verification.position)
     }
-    try forEachSale { place, group in
-      guard store.sales[place].kind.isPaid, let primary = group.first else { return }
+    try forEachSale { place, _ in
+      guard store.sales[place].kind.isPaid else { return }
       if try priceByTransaction(place, verification) { return }
       guard store.sales[place].isFirstObservation, store.sales[place].clientPrice == nil else {
         return
       }
-      if try priceByProduct(place, rows[primary.row], verification) { return }
+      if try priceByProduct(place, verification) { return }
       if newRegularSales == 1, store.sales[place].kind == .regular {
         try priceByShorthand(place, verification)
       }
@@ -78,14 +76,12 @@ extension RevenueFold {
   }
 
   /// R7.2: applies the first entry for the sale's product and kind; returns whether that decides the price.
-  private func priceByProduct(
-    _ place: Int, _ primary: ReplyRow, _ verification: Verification
-  ) throws -> Bool {
+  private func priceByProduct(_ place: Int, _ verification: Verification) throws -> Bool {
     let product = symbols.text(store.sales[place].product)
     let kind = store.sales[place].kind
     let fitting = prices.entries.first { entry in
       entry.transactionID == nil && (entry.productID?.equals(product) ?? false)
-        && fits(entry, kind, primary)
+        && fits(entry, kind, store.sales[place].flags)
     }
     guard let fitting else { return false }
     if isLate(place, verification) {
@@ -96,14 +92,14 @@ extension RevenueFold {
   }
 
   /// R7.2: whether an entry's kind fits the sale.
-  private func fits(_ entry: PriceEntry, _ kind: SaleKind, _ primary: ReplyRow) -> Bool {
+  private func fits(_ entry: PriceEntry, _ kind: SaleKind, _ flags: SaleFlags) -> Bool {
     // Read as an id: an empty or null value is not a kind.
     guard let text = entry.kind.id else { return kind == .regular }
     let word = JSONString(raw: text, hasEscapes: false)
     if kind == .regular { return word == "regular" }
-    return (word == "intro" && primary.isInIntroOfferPeriod)
-      || (word == "promo" && primary.hasPromotionalOffer)
-      || (word == "offer_code" && primary.hasOfferCode)
+    return (word == "intro" && flags.contains(.isIntroductory))
+      || (word == "promo" && flags.contains(.isPromotional))
+      || (word == "offer_code" && flags.contains(.isByOfferCode))
   }
 
   /// R7.3: applies the shorthand to the only regular sale first observed by this verification.

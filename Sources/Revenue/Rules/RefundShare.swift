@@ -129,13 +129,11 @@ package struct RefundWalk {
 
   /// R12: the refunded units after a line.
   private func units(after line: SaleLine) -> Int64 {
-    if line.advancedMicros == 0 {
-      switch line.share.kind {
-      case .none: return 0
-      case .units: return Int64(line.share.value)
-      case .all: return sale.quantity
-      case .percentage: break
-      }
+    switch line.share.kind {
+    case .all: return sale.quantity
+    case .none where line.advancedMicros == 0: return 0
+    case .units where line.advancedMicros == 0: return Int64(line.share.value)
+    default: break
     }
     return line.type == .reversal ? 0 : refundedUnits
   }

@@ -57,7 +57,7 @@ package final class RevenueFold {
       let sale = store.sales[place]
       if sale.isFirstObservation, sale.kind == .regular { newRegularSales += 1 }
     }
-    try price(rows, verification, newRegularSales: newRegularSales)
+    try price(verification, newRegularSales: newRegularSales)
   }
 
   private func begin() {
@@ -93,7 +93,6 @@ package final class RevenueFold {
     let first = transactions[shown.map(\.row).min() ?? 0]
     guard let environment = first.environment, let bundle = first.bundleID else { return }
     try price(
-      transactions.map(\.row),
       event.verification(
         environment: symbols.symbol(environment), bundle: symbols.symbol(bundle)),
       newRegularSales: newRegularSales)
@@ -288,6 +287,9 @@ package final class RevenueFold {
       sale.product = product
       sale.quantity = quantity.value
       if !quantity.isGood { sale.flags.insert(.isQuantityAssumed) }
+      if row.isInIntroOfferPeriod { sale.flags.insert(.isIntroductory) }
+      if row.hasPromotionalOffer { sale.flags.insert(.isPromotional) }
+      if row.hasOfferCode { sale.flags.insert(.isByOfferCode) }
       sale.saleDateMs = saleDateMs(of: row, sale.keyKind)
       sale.kind = kind
       sale.transactionID = transaction

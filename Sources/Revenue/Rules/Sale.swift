@@ -161,9 +161,13 @@ package struct SaleFlags: OptionSet, BitwiseCopyable, Sendable {
   package static let hasSignedStatement = SaleFlags(rawValue: 32)
   /// A signed statement had `advancedCommerceInfo`.
   package static let isAdvancedCommerce = SaleFlags(rawValue: 64)
+  /// The offer flags of the first observation (rule R4), which decide what prices of products fit (rule R7.2).
+  package static let isIntroductory = SaleFlags(rawValue: 128)
+  package static let isPromotional = SaleFlags(rawValue: 256)
+  package static let isByOfferCode = SaleFlags(rawValue: 512)
 
   /// Every flag that this program knows.
-  static let all = SaleFlags(rawValue: 127)
+  static let all = SaleFlags(rawValue: 1023)
 }
 
 /// A sale. Its texts belong to the store's arena.

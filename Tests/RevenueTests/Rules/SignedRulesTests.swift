@@ -282,6 +282,16 @@ import Testing
         "3 offer 1 - - client_product 3.00", "4 offer 1 - - none",
       ]),
     LoneRule(
+      description: "what offer it is, the first observation says, also that of a notification",
+      steps: {
+        try $0.add(signed: [signed("1", ["offerType": 2])], isUpload: false)
+        let promo: JSONText = [
+          "product_id": "coins", "kind": "promo", "price": "2", "currency": "EUR",
+        ]
+        try $0.add(reply(row("1")), metadata: TestSupport.prices(promo))
+      },
+      sales: ["1 offer 1 - - client_product 2.00"]),
+    LoneRule(
       description: "a client's price whose amount exceeds 64 bits is unreadable",
       steps: {
         try $0.add(
