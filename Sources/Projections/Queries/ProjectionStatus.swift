@@ -24,6 +24,7 @@ package struct ProjectionStatus: Equatable, Sendable {
     package let receipts: [(state: String, count: Int)]
     package let uploads: Int
     package let verifications: Int
+    package let notifications: Int
     package let sales: Int
     package let exceptions: Int
     /// Sales that the App Store has not confirmed (rule R1); `sales` does not include them.
@@ -34,9 +35,13 @@ package struct ProjectionStatus: Equatable, Sendable {
     package static func == (left: Counts, right: Counts) -> Bool {
       left.receipts.elementsEqual(right.receipts) { $0 == $1 }
         && left.undeclaredProducts == right.undeclaredProducts
-        && [left.uploads, left.verifications, left.sales, left.exceptions, left.pendingSales]
+        && [
+          left.uploads, left.verifications, left.notifications, left.sales, left.exceptions,
+          left.pendingSales,
+        ]
           == [
-            right.uploads, right.verifications, right.sales, right.exceptions, right.pendingSales,
+            right.uploads, right.verifications, right.notifications, right.sales, right.exceptions,
+            right.pendingSales,
           ]
     }
   }
@@ -203,7 +208,8 @@ extension Projector {
     let unpriced = try count("sales WHERE price_basis = \(PriceBasis.none.rawValue)")
     return ProjectionStatus.Counts(
       receipts: receipts, uploads: try count("uploads"),
-      verifications: try count("verifications"), sales: try count("sales"),
+      verifications: try count("verifications"), notifications: try count("notifications"),
+      sales: try count("sales"),
       exceptions: try count("exceptions") + unpriced,
       pendingSales: try pendingSaleCount(database),
       undeclaredProducts: try AppQueries(database).undeclaredProducts())

@@ -205,6 +205,7 @@ private func countFields(_ counts: ProjectionStatus.Counts) -> Fields {
   return [
     ("receipts", "\(counts.receipts.reduce(0) { $0 + $1.count }): \(states)"),
     ("uploads", "\(counts.uploads)"), ("verifications", "\(counts.verifications)"),
+    ("notifications", "\(counts.notifications)"),
     ("sales", "\(counts.sales)\(pending)"), ("exceptions", "\(counts.exceptions)"),
   ] + counts.undeclaredProducts.sentences.map { ("not declared", $0) }
 }
@@ -217,7 +218,8 @@ private func projectionRecord(_ status: ProjectionStatus, lag: Int) -> Record {
   guard let counts = status.counts else { return head }
   return head + [
     "receipts": Record(counts.receipts.map { ($0.state, $0.count) }), "uploads": counts.uploads,
-    "verifications": counts.verifications, "sales": counts.sales,
+    "verifications": counts.verifications, "notifications": counts.notifications,
+    "sales": counts.sales,
     "exceptions": counts.exceptions, "pending_sales": counts.pendingSales,
     "undeclared_products": counts.undeclaredProducts.map(\.record),
   ]

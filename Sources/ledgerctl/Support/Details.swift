@@ -102,17 +102,17 @@ extension StatementDetail {
     if let storefront { says.append("storefront \(storefront)") }
     if let revokedAtMs {
       let reason = revocationReason.map { ", reason \($0)" } ?? ""
-      says.append("\(shareText) refunded at \(instantText(revokedAtMs))\(reason)")
+      says.append("\(verb) at \(instantText(revokedAtMs))\(reason)")
     }
     if isUpgraded { says.append("upgraded") }
     return says.joined(separator: ", ")
   }
 
-  /// `50.000 %`, or `all`
-  private var shareText: String {
-    guard let percentage = revocationPercentage else { return source == .reply ? "" : "all" }
-    let decimals = "\(1000 + percentage % 1000)".dropFirst()
-    return "\(percentage / 1000).\(decimals) %"
+  /// `50.000 % refunded`; a reply does not say how much.
+  private var verb: String {
+    if source == .reply { return "canceled" }
+    guard let percentage = revocationPercentage else { return "all refunded" }
+    return "\(percentage / 1000).\("\(1000 + percentage % 1000)".dropFirst()) % refunded"
   }
 
   static func table(_ statements: [StatementDetail]) -> TextTable {
