@@ -51,6 +51,27 @@ import Testing
     #expect((purchase["app_store"] as? [String: Any])?["transaction_id"] as? String == "1")
   }
 
+  @Test(
+    arguments: [
+      (
+        "an upload of signed transactions",
+        TestEvent.signedUpload(signed("1"), metadata: ["campaign": "spring"]), "spring"
+      ), ("a notification", .notification("ONE_TIME_CHARGE", uuid: "n", signed("1")), nil),
+      ("an upload of a receipt", .rates(source: "bank", ["2026-01-01 EUR USD 1.2"]), "summer"),
+    ] as [(String, TestEvent, String?)])
+  func aPurchasesMetadataIsThatOfTheUploadThatShowedItFirst(
+    _ first: String, _ event: TestEvent, _ campaign: String?
+  ) throws {
+    let fixture = try LedgerFixture()
+    try fixture.append([
+      Self.app([]), event, .upload(reply(row("1")), metadata: ["campaign": "summer"]),
+    ])
+    let live = try LiveProjections(fixture.directory)
+    let purchase = try #require(try Self.purchases(try live.answer(upload: 2)).first)
+    #expect(
+      (purchase["metadata"] as? [String: Any])?["campaign"] as? String == campaign, "\(first)")
+  }
+
   @Test func aWaitingReceiptShowsItsFileAndWaits() throws {
     let fixture = try LedgerFixture()
     try fixture.append([.pending(.unified(.init("1")), user: "u1")])

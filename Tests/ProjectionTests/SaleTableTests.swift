@@ -127,11 +127,13 @@ import Testing
       return "2026-01-\(day < 10 ? "0" : "")\(day)"
     }
 
-    private mutating func members(quantity: Int) -> [(String, JSONText)] {
+    private mutating func members(ofSale number: Int) -> [(String, JSONText)] {
+      let quantity = number == 2 ? 3 : 1
       var members: [(String, JSONText)] = [
         ("quantity", random.chance(percent: 10) ? "many" : JSONText(raw: String(quantity)))
       ]
-      if random.chance(percent: 40) {
+      // The first stays without a price, the last takes that of its chain.
+      if (2...4).contains(number), random.chance(percent: 40) {
         members += [
           ("price", JSONText(raw: random.pick(["10000", "0", "9990"]))),
           ("currency", random.pick(["EUR", "JPY"])),
@@ -183,7 +185,7 @@ import Testing
       let number = Int.random(in: 1...5, using: &random)
       return signed(
         "\(number)", of: number > 3 ? "3" : nil, line: number > 2 ? "90\(number)" : nil,
-        on: "2026-01-0\(number)", signed: day(), merging: members(quantity: number == 2 ? 3 : 1))
+        on: "2026-01-0\(number)", signed: day(), merging: members(ofSale: number))
     }
 
     mutating func next() -> Evidence {
