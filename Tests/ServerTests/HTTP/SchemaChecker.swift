@@ -46,9 +46,10 @@ struct SchemaChecker {
     case "minimum":
       guard let number = value.integerValue, let bound = argument.integerValue else { return [] }
       return fails(number >= bound)
-    case "minItems":
-      guard let elements = value.arrayValue else { return [] }
-      return fails(Int64(elements.count) >= argument.integerValue ?? 0)
+    case "minItems", "maxItems":
+      guard let elements = value.arrayValue, let bound = argument.integerValue else { return [] }
+      let count = Int64(elements.count)
+      return fails(keyword == "minItems" ? count >= bound : count <= bound)
     case "items":
       return (value.arrayValue ?? []).enumerated().flatMap {
         problems($0.element, argument, at: "\(path)[\($0.offset)]")
