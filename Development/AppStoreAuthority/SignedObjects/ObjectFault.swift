@@ -59,7 +59,7 @@ extension SignedObjectAuthority {
     case .expiredLeaf:
       return try withLeaf { ($0.notBefore, $0.notAfter) = ("140101000000Z", "150101000000Z") }
     case .notYetValidLeaf:
-      return try withLeaf { ($0.notBefore, $0.notAfter) = ("400101000000Z", "490101000000Z") }
+      return try withLeaf { ($0.notBefore, $0.notAfter) = ("330101000000Z", "341201000000Z") }
     case .leafOnP384: return try withLeaf(curve: .p384) { _ in }
     case .missingIntermediatePurpose: return try withIntermediate { $0.purposes = [] }
     case .noAuthority:
