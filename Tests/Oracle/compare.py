@@ -12,6 +12,7 @@ import tempfile
 
 import four_ways
 import generate_malformed
+import generate_stories
 import reports
 from generate_cases import DECLARED, write_cases
 from log import read_log
@@ -21,6 +22,7 @@ from signing import StandIn
 DONE, DONE_WITH_REFUSALS = 0, 3
 CONTEXT_LINES = 2
 SHOWN_LINES = 40
+IMPORTED_PARTS = 3
 
 # Each report with its options, as they stand on either command line.
 MATRIX = [
@@ -225,6 +227,22 @@ class Comparison:
             ledger.add_malformed(arguments.seed)
             self.compare_all(ledger, read_log(ledger.lines()), MALFORMED_MATRIX)
 
+    def stories(self, directory, arguments, sign):
+        """Short stories of refunds, imported in parts: what is known is saved and loaded between them."""
+        print(f"seed {arguments.seed}, {arguments.stories} stories")
+        lines = generate_stories.lines(arguments.seed, arguments.stories, sign)
+        paths = []
+        for part in range(IMPORTED_PARTS):
+            paths.append(directory / f"stories-{part}.ndjson")
+            share = slice(
+                len(lines) * part // IMPORTED_PARTS, len(lines) * (part + 1) // IMPORTED_PARTS
+            )
+            text = "".join(line + "\n" for line in lines[share])
+            paths[-1].write_text(text, encoding="utf-8")
+        ledger = Ledger(arguments.ledgerctl, directory / "ledger")
+        ledger.fill(paths, root_sha256=sign.root_sha256())
+        self.compare_all(ledger, read_book(paths, [], []), generate_stories.REPORTS)
+
     def all_orders(self, directory, arguments, sign):
         """One sale seen four ways, in all orders (R12)."""
         path = directory / "orders.ndjson"
@@ -247,13 +265,16 @@ def main():
     parser.add_argument("--uploads", type=int)
     parser.add_argument("--orders", action="store_true",
                         help="no random history: one sale seen four ways, in all orders")
+    parser.add_argument("--stories", type=int, metavar="N",
+                        help="no random history: N sales with short stories of refunds")
     parser.add_argument("--nasty", action="store_true", help="also what the rules leave open")
     parser.add_argument("--authority", metavar="DIRECTORY",
                         help="the test authority's; made on first use, so that more runs can share it")
     parser.add_argument("--keep", metavar="DIRECTORY", help="where the case and the ledger stay")
     arguments = parser.parse_args()
-    if not arguments.orders and None in (arguments.seed, arguments.uploads):
-        parser.error("--seed and --uploads, or --orders")
+    uploads = arguments.stories if arguments.uploads is None else arguments.uploads
+    if not arguments.orders and None in (arguments.seed, uploads):
+        parser.error("--seed with --uploads or --stories, or --orders")
     csv.field_size_limit(2**31 - 1)
     comparison = Comparison()
     with tempfile.TemporaryDirectory() as temporary:
@@ -261,7 +282,8 @@ def main():
         directory.mkdir(parents=True, exist_ok=True)
         signer = pathlib.Path(arguments.ledgerctl).with_name("app-store-stand-in")
         sign = StandIn(signer, arguments.authority or directory / "authority")
-        run = comparison.all_orders if arguments.orders else comparison.random_case
+        run = comparison.stories if arguments.stories else comparison.random_case
+        run = comparison.all_orders if arguments.orders else run
         run(directory, arguments, sign)
     print(f"{comparison.passed} passed, {comparison.failed} failed")
     sys.exit(1 if comparison.failed else 0)

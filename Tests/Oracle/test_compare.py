@@ -97,6 +97,10 @@ class Comparison(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertIn("DIFFERS: one sale in all orders", shown)
 
+    def test_stories_of_refunds(self):
+        status, shown = self.verdict("", case=["--seed", "1", "--stories", "60"])
+        self.assertEqual((status, shown.splitlines()[-1]), (0, "5 passed, 0 failed"), shown)
+
     def test_one_wrong_cell_is_shown(self):
         status, shown = self.verdict('text = text.replace(",DE,", ",FR,", 1)')
         self.assertEqual(status, 1)
