@@ -63,6 +63,10 @@ struct FakeFamilies: AppFamilies {
   /// Set where nothing can be looked up.
   var failing: StopFlag?
 
+  var appAppleID: Int64?
+
+  func appAppleID(ofFamily id: String) -> Int64? { appAppleID }
+
   func id(forBundleID bundleID: String) -> String? {
     failing?.set()
     return failing != nil ? nil : bundles.contains(bundleID) ? Self.id : nil

@@ -415,6 +415,25 @@ import Testing
     }
   }
 
+  @Test("a notification of Production must name the number that the app declares") func appAppleID()
+    throws
+  {
+    let right = try sign.sign(sign.notificationPayload(data: #""appAppleId":7"#))
+    let wrong = try sign.sign(
+      sign.notificationPayload(uuid: "\"u2\"", data: #""appAppleId":8"#))
+    let none = try sign.sign(sign.notificationPayload(uuid: "\"u3\""))
+    let sandbox = try sign.sign(
+      sign.notificationPayload(uuid: "\"u4\"", environment: "Sandbox"))
+    var run = try ImportRun.signed()
+    run.families.appAppleID = 7
+    let (summary, problems) = try run(
+      lines: sign.line(notification: right), sign.line(notification: wrong),
+      sign.line(notification: none), sign.line(notification: sandbox))
+    #expect(summary.notifications == 2)
+    #expect(problems.map(\.line) == [2, 3])
+    #expect(problems.flatMap(\.reasons).map(\.code) == [.wrongAppAppleID, .wrongAppAppleID])
+  }
+
   @Test("a list of two apps is refused, and registers none of them") func twoApps() throws {
     var run = try ImportRun.signed()
     run.options.registersApps = true

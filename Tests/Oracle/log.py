@@ -172,6 +172,10 @@ def _trust(data):
     return "imported" if data.get("via") == "import" else "not_recorded"
 
 
+def _is_apple_id(value):
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 1 << 63
+
+
 # The members of each type in the catalogue's order: name, what it must be, whether it may be absent.
 CATALOGUE = {
     "app.registered": [
@@ -179,6 +183,7 @@ CATALOGUE = {
         ("name", _is_text, False),
         ("bundle_ids", _texts, False),
         ("products", _products, False),
+        ("app_apple_id", _is_apple_id, True),
     ],
     "receipt.uploaded": [
         ("receipt_id", _is_uuid, False),

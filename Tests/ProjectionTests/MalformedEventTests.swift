@@ -42,6 +42,7 @@ import Testing
         Member("app_family_id", family), Member("name", "App", strings),
         Member("bundle_ids", ["app"], [[]]),
         Member("products", ["coins": "consumable"], [JSONText(raw: "{}")]),
+        Member("app_apple_id", 7, [.absent, 5]),
       ]
     ),
     (

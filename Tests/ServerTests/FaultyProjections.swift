@@ -36,6 +36,8 @@ final class FaultyProjections: WorkflowProjections {
 
   func appFamily(ofBundle bundleID: String) -> UUID16? { live.appFamily(ofBundle: bundleID) }
 
+  func appFamily(_ id: UUID16) -> AppFamily? { live.appFamily(id) }
+
   func answers(
     uploads: ArraySlice<Position>, byteCountMax: Int
   ) throws -> [Result<ClientReceipt?, any Error>] {

@@ -52,10 +52,13 @@ enum SignedUpload {
 extension WorkflowFixture {
   /// A workflow that trusts the test chain; the App Store must not be asked.
   static func signed(
-    products: [AppRegistered.Product] = [], set: (inout Configuration) -> Void = { _ in }
+    products: [AppRegistered.Product] = [], appAppleID: Int64? = nil,
+    set: (inout Configuration) -> Void = { _ in }
   ) throws -> WorkflowFixture {
     let root = try SignedUpload.authority.get().root.fingerprint
-    return try WorkflowFixture(.saying(.reply(row("1"))), products: products) {
+    return try WorkflowFixture(
+      .saying(.reply(row("1"))), products: products, appAppleID: appAppleID
+    ) {
       $0.trust.additionalRoots = [root]
       set(&$0)
     }

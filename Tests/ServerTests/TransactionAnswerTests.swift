@@ -199,6 +199,24 @@ import Testing
     #expect(purchases(unknown).count == 1)
   }
 
+  @Test(
+    "an app transaction of Production must name the number that the app declares",
+    arguments: [
+      (#""appAppleId":7,"#, "Production", 200), (#""appAppleId":8,"#, "Production", 402),
+      ("", "Production", 402), (#""appAppleId":8,"#, "Sandbox", 200),
+    ])
+  func appAppleID(_ member: String, _ environment: String, _ status: Int) throws {
+    let fixture = try WorkflowFixture.signed(appAppleID: 7)
+    let app = try sign.sign(
+      #"{\#(member)"receiptType":"\#(environment)","bundleId":"app","receiptCreationDate":1779000000000}"#
+    )
+    let answer = try fixture.sendTransactions(
+      [try sign.transaction()], #""app_transaction":"\#(app)""#)
+    #expect(answer.status == status)
+    #expect(
+      answer.body?["fraud_reason"] == (status == 402 ? .string("bundle_id_mismatch") : .null))
+  }
+
   // MARK: Refused lists
 
   @Test(

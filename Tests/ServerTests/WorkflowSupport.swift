@@ -195,10 +195,11 @@ final class WorkflowFixture {
 
   /// - Parameters:
   ///   - products: those that the app declares.
+  ///   - appAppleID: what the app declares.
   ///   - set: changes the configuration, in which pauses are short and no answer is reused.
   init(
     _ appStore: ScriptedAppStore, checker: LocalVerification = .valid,
-    products: [AppRegistered.Product] = [], uploadsMax: Int = 1000,
+    products: [AppRegistered.Product] = [], appAppleID: Int64? = nil, uploadsMax: Int = 1000,
     clock: WorkflowClock = WorkflowClock(),
     set: (inout Configuration) -> Void = { _ in }
   ) throws {
@@ -216,7 +217,8 @@ final class WorkflowFixture {
     self.clock = clock
     let writer = try LedgerWriter.open(directory)
     let app = AppRegistered(
-      appFamilyID: Self.familyText, name: "App", bundleIDs: ["app"], products: products)
+      appFamilyID: Self.familyText, name: "App", bundleIDs: ["app"], products: products,
+      appAppleID: appAppleID)
     _ = try writer.append([
       EventDraft(type: EventType.appRegistered.rawValue, version: 1, data: app.data)
     ])

@@ -16,6 +16,7 @@ final class ImportFamilies {
   private let registersApps: Bool
   /// The ledger's that were looked up, and those registered by this import.
   private var known: [String: UUID16] = [:]
+  private var appleIDs: [UUID16: Int64?] = [:]
 
   /// The App Store does not accept a longer bundle id.
   private static let bundleIDBytesMax = 255
@@ -42,6 +43,14 @@ final class ImportFamilies {
     return registersApps
       ? .unregistered
       : .refused(.bundleNotRegistered, "has a bundle id that no app has registered")
+  }
+
+  /// The App Store's number of a family; nil if it declares none, as those registered by this import.
+  func appAppleID(of appFamily: UUID16) -> Int64? {
+    if let known = appleIDs[appFamily] { return known }
+    let id = registered.appAppleID(ofFamily: appFamily.description)
+    appleIDs[appFamily] = .some(id)
+    return id
   }
 
   /// Remembers a family whose registration was submitted.

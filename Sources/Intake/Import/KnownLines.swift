@@ -15,6 +15,8 @@ package protocol KnownNotifications {
 package protocol AppFamilies {
   /// The UUID of the app family with this bundle id.
   func id(forBundleID bundleID: String) -> String?
+  /// The App Store's number of the app family with this UUID; nil if it declares none.
+  func appAppleID(ofFamily id: String) -> Int64?
 }
 
 /// A growing set of digests that keeps half of each one. 128 bits rule out accidental collisions and the

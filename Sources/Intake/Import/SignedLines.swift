@@ -104,7 +104,11 @@ struct SignedLines {
       case .refused(let code, let message):
         problems.append(FieldProblem(object.place.description, code, message))
         continue
-      case .family(let id): app = App(id: id)
+      case .family(let id):
+        app = App(id: id)
+        if !object.names(appAppleID: families.appAppleID(of: id)) {
+          problems.append(.wrongAppAppleID(object.place))
+        }
       case .unregistered:
         let isFirst = first?.app.newBundleID == object.bundleID
         app = App(

@@ -13,6 +13,8 @@ package struct CheckedSignedObject: Sendable {
   package let bundleID: String
   /// As the payload says; empty if it names none.
   package let environment: String
+  /// `appAppleId`, which notifications and app transactions name.
+  private let appAppleID: Int64?
 
   /// Checks the signature. One that is valid but lacks what its kind must say is refused too.
   /// - Parameter nowMs: the time of the check, in epoch milliseconds.
@@ -25,6 +27,7 @@ package struct CheckedSignedObject: Sendable {
     keeper.removeAll()
     let facts = object.payload.withUnsafeBytes { PayloadFacts($0, place, keeper) }
     (bundleID, environment) = (facts.bundleID, facts.environment)
+    appAppleID = facts.appAppleID
     let verdict = verifier.verify(object, nowMs: nowMs)
     if let missing = facts.missing, case .valid = verdict {
       self.verdict = .invalid(missing)
@@ -53,6 +56,18 @@ package struct CheckedSignedObject: Sendable {
     }
   }
 
+  /// Whether it is of the app with the App Store's number that its family declares. Only notifications and app
+  /// transactions of Production say so.
+  /// - Parameter declared: nil if the family declares none.
+  package func names(appAppleID declared: Int64?) -> Bool {
+    switch place {
+    case .transaction, .notifiedTransaction, .notifiedRenewal: return true
+    case .notification, .appTransaction, .notifiedAppTransaction: break
+    }
+    guard let declared, environment == EnvironmentName.production.description else { return true }
+    return appAppleID == declared
+  }
+
   /// As an event stores it. Throws if header or payload is no JSON object, which `SignedObject` rules out.
   package func record() throws(JSONError) -> SignedObjectRecord {
     try SignedObjectRecord(
@@ -70,6 +85,7 @@ package struct CheckedSignedObject: Sendable {
 private struct PayloadFacts {
   var bundleID = ""
   var environment = ""
+  var appAppleID: Int64?
   /// What an object of its kind must say and this one does not.
   var missing: SignedObjectFault? = .payloadNotJSON
 
@@ -84,9 +100,11 @@ private struct PayloadFacts {
       (bundleID, missing) = ("", nil)
     case .notification:
       guard let content = try? SignedNotification(payload: payload, keeper) else { return }
+      appAppleID = content.appAppleID
       set(content.bundleID, content.environment, content.missingFact)
     case .appTransaction, .notifiedAppTransaction:
       guard let content = try? SignedAppTransaction(payload: payload, keeper) else { return }
+      appAppleID = content.appAppleID
       set(content.bundleID, content.environment, content.missingFact)
     }
   }

@@ -20,6 +20,7 @@ package struct FieldProblem: Equatable, Sendable, CustomStringConvertible {
     case bundleNotRegistered = "bundle_not_registered"
     case notJSON = "not_json"
     case bundleIDMismatch = "bundle_id_mismatch"
+    case wrongAppAppleID = "wrong_app_apple_id"
     case signatureInvalid = "signature_invalid"
     case signedObject = "signed_object"
     case signedObjectMalformed = "signed_object_malformed"

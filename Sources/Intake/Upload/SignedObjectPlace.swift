@@ -27,6 +27,13 @@ package enum SignedObjectPlace: Equatable, Sendable, CustomStringConvertible {
 }
 
 extension FieldProblem {
+  /// An object of Production that names another app than its family declares.
+  static func wrongAppAppleID(_ place: SignedObjectPlace) -> FieldProblem {
+    FieldProblem(
+      place.description, .wrongAppAppleID,
+      "is refused: its appAppleId is not the one that the app declares (wrong_app_apple_id)")
+  }
+
   /// Why a signed object is refused, with the fault's sentence and its word.
   package init(_ place: SignedObjectPlace, _ fault: SignedObjectFault) {
     let code: Code =

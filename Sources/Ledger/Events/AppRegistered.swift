@@ -17,6 +17,8 @@ package struct AppRegistered: Equatable, Sendable {
   package var bundleIDs: [String]
   /// The declared products, in the order given; an empty list allows any product.
   package var products: [Product]
+  /// The App Store's number of the app (`appAppleId`), from 1; nil if it is not declared.
+  package var appAppleID: Int64?
 
   package struct Product: Equatable, Sendable {
     package var id: String
@@ -28,11 +30,15 @@ package struct AppRegistered: Equatable, Sendable {
     }
   }
 
-  package init(appFamilyID: String, name: String, bundleIDs: [String], products: [Product]) {
+  package init(
+    appFamilyID: String, name: String, bundleIDs: [String], products: [Product],
+    appAppleID: Int64? = nil
+  ) {
     self.appFamilyID = appFamilyID
     self.name = name
     self.bundleIDs = bundleIDs
     self.products = products
+    self.appAppleID = appAppleID
   }
 
   /// The event's data.
@@ -49,6 +55,7 @@ package struct AppRegistered: Equatable, Sendable {
       writer.string(product.type.rawValue)
     }
     writer.endObject()
+    writer.member("app_apple_id", ifPresent: appAppleID)
     writer.endObject()
     return writer.bytes
   }
@@ -62,5 +69,6 @@ package struct AppRegistered: Equatable, Sendable {
     bundleIDs = try members.strings("bundle_ids")
     products = try members.named("products") { $0.stringValue.flatMap(ProductType.init) }
       .map { Product(id: $0.name, type: $0.value) }
+    appAppleID = try members.optionalCount("app_apple_id").map { Int64($0) }
   }
 }

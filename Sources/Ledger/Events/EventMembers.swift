@@ -38,6 +38,14 @@ struct EventMembers {
     return count
   }
 
+  /// A number from 1; nil if it is missing.
+  func optionalCount(_ name: String) throws(EventError) -> Int? {
+    guard value[name] != nil else { return nil }
+    let count = try count(name)
+    guard count >= 1 else { throw fault(name) }
+    return count
+  }
+
   /// The root of a tree, in base64.
   func root(_ name: String) throws(EventError) -> SHA256Digest {
     guard let root = value.root(name) else { throw fault(name) }

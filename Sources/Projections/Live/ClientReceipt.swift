@@ -90,6 +90,8 @@ package struct AppFamily: Equatable, Sendable {
   package let bundleIDs: [String]
   /// Declared types by product id; empty where any product is taken.
   package let products: [String: ProductType]
+  /// The App Store's number of the app; nil if it is not declared.
+  package let appAppleID: Int64?
 }
 
 /// All app families, at one position.
@@ -115,7 +117,8 @@ struct AppDirectory: Sendable {
       else { continue }
       families[id] = AppFamily(
         id: id, name: app.name, bundleIDs: bundleIDs[id] ?? [],
-        products: Dictionary(app.products.map { ($0.id, $0.type) }) { $1 })
+        products: Dictionary(app.products.map { ($0.id, $0.type) }) { $1 },
+        appAppleID: app.appAppleID)
     }
   }
 }

@@ -51,6 +51,15 @@ package final class IntakeLookup {
     return try selectFamily.step() ? selectFamily.text(0) : nil
   }
 
+  /// The App Store's number that the app family with an id declares; nil if it declares none.
+  package func appAppleID(ofFamily appFamilyID: String) throws(DatabaseError) -> Int64? {
+    let row = try database.prepare("SELECT data FROM apps WHERE app_family_id = ?")
+    row.bind(1, text: appFamilyID)
+    guard try row.step() else { return nil }
+    // What was read from its event before it was written reads again.
+    return (try? AppRegistered(data: row.bytes(0)))?.appAppleID
+  }
+
   /// The name of the app family with an id; nil if no family is registered with it.
   package func appName(ofFamily appFamilyID: String) throws(DatabaseError) -> String? {
     let row = try database.prepare("SELECT name FROM apps WHERE app_family_id = ?")

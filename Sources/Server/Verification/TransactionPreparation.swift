@@ -4,6 +4,7 @@ import Base
 import Intake
 import JSON
 import Ledger
+import Projections
 
 /// Prepares uploads of signed transactions, on one thread.
 struct TransactionPreparation {
@@ -80,8 +81,10 @@ struct TransactionPreparation {
   ) -> TransactionsReceived.FraudReason? {
     // What a forged one says about its app is worth nothing.
     if upload.objects.contains(where: { $0.fault != nil }) { return .signatureInvalid }
+    let appAppleID = projections.appFamily(appFamily)?.appAppleID
     let areOwn = upload.objects.allSatisfy {
       projections.appFamily(ofBundle: $0.bundleID) == appFamily
+        && $0.names(appAppleID: appAppleID)
     }
     return areOwn ? nil : .bundleIDMismatch
   }

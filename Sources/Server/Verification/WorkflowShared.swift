@@ -115,6 +115,8 @@ package protocol WorkflowProjections: AnyObject, Sendable {
   var position: Position { get }
   /// The app family that has registered a bundle id.
   func appFamily(ofBundle bundleID: String) -> UUID16?
+  /// An app family as it was registered last; nil where there is none.
+  func appFamily(_ id: UUID16) -> AppFamily?
   /// The receipts as the uploads at some positions see them; nil where there is none. The first of them
   /// at least; no more once they take this many bytes in memory.
   func answers(

@@ -21,7 +21,7 @@ let appAddCommand = Command(
       "product", value: .init("ID=TYPE"), isRepeatable: true,
       help: "a product; TYPE is "
         + alternatives(ProductType.allCases.map { "`\($0.rawValue)`" })),
-    .json,
+    .appAppleID, .json,
   ],
   examples: [
     Example(
@@ -38,11 +38,19 @@ struct AppAddOptions: Equatable, Sendable {
   let name: String
   let bundleIDs: [String]
   let products: [AppRegistered.Product]
+  let appAppleID: Int64?
 
   init(_ invocation: Invocation) throws(UsageError) {
     name = try Self.name(invocation) ?? ""
     bundleIDs = try Self.bundleIDs("bundle-id", invocation)
     products = try Self.products(invocation)
+    appAppleID = try Self.appAppleID(invocation)
+  }
+
+  static func appAppleID(_ invocation: Invocation) throws(UsageError) -> Int64? {
+    try invocation.value("app-apple-id", "is not a number from 1 to 9223372036854775807") {
+      Int64($0).flatMap { $0 >= 1 ? $0 : nil }
+    }
   }
 
   static func name(_ invocation: Invocation) throws(UsageError) -> String? {
@@ -108,7 +116,8 @@ private func addApp(
   let ledger = try OpenLedger(invocation, context)
   let id = UUID16.random().description
   let app = AppRegistered(
-    appFamilyID: id, name: options.name, bundleIDs: options.bundleIDs, products: options.products)
+    appFamilyID: id, name: options.name, bundleIDs: options.bundleIDs, products: options.products,
+    appAppleID: options.appAppleID)
   let position = try ledger.withWriter { writer in
     // A bundle id belongs to one app family: a second registration must not move its receipts.
     let lookup = try IntakeLookup(try ledger.projections())

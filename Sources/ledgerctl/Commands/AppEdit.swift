@@ -26,7 +26,7 @@ let appEditCommand = Command(
     Option(
       "remove-product", value: .init("ID"), isRepeatable: true,
       help: "a declared product to remove; it must never have been sold"),
-    .json,
+    .appAppleID, .json,
   ],
   examples: [
     Example(
@@ -46,6 +46,7 @@ struct AppEditOptions: Equatable, Sendable {
   let removedBundleIDs: [String]
   let products: [AppRegistered.Product]
   let removedProducts: [String]
+  let appAppleID: Int64?
 
   init(_ invocation: Invocation) throws(UsageError) {
     app = invocation.positionals[0]
@@ -54,6 +55,7 @@ struct AppEditOptions: Equatable, Sendable {
     removedBundleIDs = try AppAddOptions.bundleIDs("remove-bundle-id", invocation)
     products = try AppAddOptions.products(invocation)
     removedProducts = invocation.values("remove-product")
+    appAppleID = try AppAddOptions.appAppleID(invocation)
     if let id = bundleIDs.first(where: removedBundleIDs.contains) {
       throw invocation.wrong("remove-bundle-id", id, "conflicts with --bundle-id")
     }
@@ -61,7 +63,7 @@ struct AppEditOptions: Equatable, Sendable {
       throw invocation.wrong("remove-product", id, "conflicts with --product")
     }
     if name == nil, bundleIDs.isEmpty, removedBundleIDs.isEmpty, products.isEmpty,
-      removedProducts.isEmpty
+      removedProducts.isEmpty, appAppleID == nil
     {
       throw UsageError(
         visible(app, limit: 64),
@@ -119,6 +121,7 @@ private struct AppEdit {
   func applied() throws -> AppRegistered {
     var edited = app
     if let name = options.name { edited.name = name }
+    if let id = options.appAppleID { edited.appAppleID = id }
     try removeBundles(from: &edited)
     try addBundles(to: &edited)
     try changeProducts(of: &edited)

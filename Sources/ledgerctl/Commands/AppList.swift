@@ -47,6 +47,14 @@ let appShowCommand = Command(
   return .done
 }
 
+extension Option {
+  static let appAppleID = Option(
+    "app-apple-id", value: .init("NUMBER"),
+    help:
+      "the App Store's number of the app; notifications and app transactions of Production must name it"
+  )
+}
+
 extension Positional {
   static let app = Positional("APP", help: "the app family's id, or one of its bundle ids")
 }
@@ -68,7 +76,8 @@ private func listApps(_ apps: [RegisteredApp], to sheet: inout Sheet) throws {
     return try sheet.line("There are no app families; 'ledgerctl app add' registers one.")
   }
   var table = TextTable([
-    "app_family_id", "name", "bundle_ids", .number("products"), .number("receipts"),
+    "app_family_id", "name", "bundle_ids", .number("app_apple_id"), .number("products"),
+    .number("receipts"),
     .number("position"),
   ])
   for app in apps {
@@ -76,6 +85,7 @@ private func listApps(_ apps: [RegisteredApp], to sheet: inout Sheet) throws {
     table.append([
       registration.appFamilyID, registration.name,
       registration.bundleIDs.joined(separator: " "),
+      registration.appAppleID.map { "\($0)" } ?? "",
       registration.products.isEmpty ? "any" : "\(registration.products.count)",
       "\(app.receiptCount)", "\(app.position)",
     ])
@@ -91,6 +101,7 @@ private func showApp(
   try sheet.fields([
     ("app family", registration.appFamilyID), ("name", registration.name),
     ("bundle ids", registration.bundleIDs.joined(separator: " ")),
+    ("app apple id", registration.appAppleID.map { "\($0)" } ?? "not declared"),
     ("receipts", "\(app.receiptCount)"), ("registered at", "position \(app.position)"),
     ("products", registration.products.isEmpty ? "any (none is declared)" : "those declared"),
   ])
@@ -113,7 +124,7 @@ extension RegisteredApp {
   fileprivate var record: Record {
     [
       "app_family_id": registration.appFamilyID, "name": registration.name,
-      "bundle_ids": registration.bundleIDs,
+      "bundle_ids": registration.bundleIDs, "app_apple_id": registration.appAppleID,
       "products": Record(registration.products.map { ($0.id, $0.type.rawValue) }),
       "receipts": receiptCount, "position": position,
     ]

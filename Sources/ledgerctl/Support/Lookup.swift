@@ -38,6 +38,13 @@ final class Lookup: KnownLines, KnownNotifications, AppFamilies {
     }
   }
 
+  func appAppleID(ofFamily id: String) -> Int64? {
+    do throws(DatabaseError) { return try lookup.appAppleID(ofFamily: id) } catch {
+      note(error)
+      return nil
+    }
+  }
+
   private func note(_ error: DatabaseError) {
     if failure == nil { failure = error }
     stop.set()
