@@ -56,11 +56,11 @@ import Testing
       (
         "an upload of signed transactions",
         TestEvent.signedUpload(signed("1"), metadata: ["campaign": "spring"]), "spring"
-      ), ("a notification", .notification("ONE_TIME_CHARGE", uuid: "n", signed("1")), nil),
+      ), ("a notification", .notification("ONE_TIME_CHARGE", uuid: "n", signed("1")), "summer"),
       ("an upload of a receipt", .rates(source: "bank", ["2026-01-01 EUR USD 1.2"]), "summer"),
-    ] as [(String, TestEvent, String?)])
-  func aPurchasesMetadataIsThatOfTheUploadThatShowedItFirst(
-    _ first: String, _ event: TestEvent, _ campaign: String?
+    ] as [(String, TestEvent, String)])
+  func aPurchasesMetadataIsThatOfTheUploadThatShowedItFirstOrOfThisOne(
+    _ first: String, _ event: TestEvent, _ campaign: String
   ) throws {
     let fixture = try LedgerFixture()
     try fixture.append([
