@@ -10,7 +10,8 @@ RETURN, REVERSAL = "Return", "Reversal"
 class RefundLine:
     """A Return or Reversal, and what is refunded after it.
 
-    `is_assumed`: a reply told of the refund, and not how much. `is_advanced`: made by amounts, not by a share.
+    `is_assumed`: a reply told of the refund, and not how much. `is_advanced`: made by amounts, not by
+    a share.
     """
 
     name: str

@@ -30,7 +30,7 @@ class NotSigned(Exception):
 
 
 def decoded(text):
-    """(header, payload, SHA-256 of the chain's last certificate) of a JWS; its signature is not checked here."""
+    """(header, payload, SHA-256 of the chain's last certificate) of a JWS, whose signature is not checked."""
     if not isinstance(text, str) or len(text) > 131_072:
         raise NotSigned("no text, or too large")
     parts = text.split(".")

@@ -1,4 +1,4 @@
-# Hand-worked cases for what is refunded: shares, replies beside signed statements, Advanced Commerce (rule R12).
+# Hand-worked cases of refunds: shares, replies beside signed statements, Advanced Commerce (rule R12).
 import csv
 import io
 import unittest
@@ -267,7 +267,8 @@ class AdvancedCommerce(unittest.TestCase):
 
     def test_what_is_no_list_of_refunds_refunds_nothing(self):
         for info in ({}, {"items": 5}, {"items": [5, {"refunds": [5]}, {"refunds": {}}]}):
-            self.assertEqual(lines(told(signed(advancedCommerceInfo=info, revocationDate=ms(DAY), **PAID))), [])
+            sale = told(signed(advancedCommerceInfo=info, revocationDate=ms(DAY), **PAID))
+            self.assertEqual(lines(sale), [])
         for info in ([], "x", None):
             statement = told(signed(advancedCommerceInfo=info, revocationDate=ms(DAY), **PAID))
             self.assertEqual(lines(statement), [RETURN_ALL])

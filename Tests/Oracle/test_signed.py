@@ -255,7 +255,8 @@ class Price(unittest.TestCase):
 
     def test_of_two_signed_ones_the_first_stays(self):
         for later in ({"price": 20_000, "currency": "EUR"}, {"price": 10_000, "currency": "USD"}):
-            found = book(upload(signed(quantity=2, price=10_000, currency="EUR"), signed(quantity=2, **later)))
+            found = book(
+                upload(signed(quantity=2, price=10_000, currency="EUR"), signed(quantity=2, **later)))
             self.assertEqual(price(found)[0][1:], ("5.00", "EUR"))
             expected = f"{later['price'] // 1000}.00 {later['currency']}"
             self.assertEqual(exceptions(found), [("price_conflict", expected)])
@@ -287,7 +288,8 @@ class Price(unittest.TestCase):
         self.assertEqual(price(found)[0][0], "none")
 
     def test_kinds_of_clients_prices_fit_offer_types(self):
-        for kind, offer in (("intro", 1), ("promo", 2), ("offer_code", 3), ("win_back", 4), ("regular", None)):
+        offers = (("intro", 1), ("promo", 2), ("offer_code", 3), ("win_back", 4), ("regular", None))
+        for kind, offer in offers:
             for said in ("intro", "promo", "offer_code", "regular", "win_back", None):
                 entry = {"product_id": "coins", "kind": said, **NINE}
                 found = book(upload(signed(offerType=offer), prices=[entry]))

@@ -40,7 +40,9 @@ class Authority:
             paths = {end: self.path(place, end) for end in ("key", "request", "der", "extensions")}
             openssl("genpkey", "-algorithm", "EC", "-pkeyopt", f"ec_paramgen_curve:{curve}",
                     "-out", paths["key"])
-            openssl("req", "-new", "-key", paths["key"], "-subj", f"/CN=Test {place}", "-out", paths["request"])
+            openssl(
+                "req", "-new", "-key", paths["key"], "-subj", f"/CN=Test {place}",
+                "-out", paths["request"])
             paths["extensions"].write_text(extension + "\n", encoding="ascii")
             by = ["-signkey", paths["key"]] if place == 0 else [
                 "-CA", self.path(place - 1, "der"), "-CAform", "DER", "-CAkey", self.path(place - 1, "key"),
@@ -160,7 +162,8 @@ class LogOfSignedObjects(unittest.TestCase):
         flipped = ("B" if signature[5] == "A" else "A") + signature[6:]
         chain = re.search(r'"x5c":\["([^"]{200})', good).group(1)
         for old, new in (('"price":5', '"price":6'), (signature, signature[:5] + flipped),
-                         ('"alg":"ES256"', '"alg":"ES256","kid":1'), ('"productId":"ünï"', '"productId":"uni"'),
+                         ('"alg":"ES256"', '"alg":"ES256","kid":1'),
+                          ('"productId":"ünï"', '"productId":"uni"'),
                          (chain, chain[:-1] + ("B" if chain[-1] == "A" else "A"))):
             forged = good.replace(old, new)
             self.assertNotEqual(forged, good, old)
@@ -172,7 +175,8 @@ class LogOfSignedObjects(unittest.TestCase):
     def test_an_inner_object_of_a_notification(self):
         inner = self.authority.sign(self.payload())
         head, payload, signature = inner.split(".")
-        forged = ".".join([head, signed_objects.base64url(compact(self.payload(price=6)).encode()), signature])
+        payload = compact(self.payload(price=6)).encode()
+        forged = ".".join([head, signed_objects.base64url(payload), signature])
         self.refused("notification.received", self.notification(forged), "the signature is wrong")
         self.refused("notification.received", self.notification(inner, verdict=False), "belong together")
         self.refused("notification.received", self.notification(None), "belong together")
@@ -185,7 +189,8 @@ class LogOfSignedObjects(unittest.TestCase):
     def test_the_recorded_verdict_must_agree(self):
         text = self.authority.sign(self.payload())
         for changes, why in (({"outcome": "invalid", "reason": "wrong_signature"}, "and holds"),
-                             ({"root_sha256": "ab" * 32}, "another root"), ({"root_sha256": None}, "another root"),
+                             ({"root_sha256": "ab" * 32}, "another root"),
+                              ({"root_sha256": None}, "another root"),
                              ({"signed_at": "2026-01-01T00:00:00.000Z"}, "signedDate"),
                              ({"signed_at": None}, "signedDate"), ({"outcome": "good"}, "neither"),
                              ({"payload_base64url": text.split(".")[1]}, "base64url"),
@@ -211,13 +216,16 @@ class LogOfSignedObjects(unittest.TestCase):
             late = self.authority.sign(self.payload(signedDate=ms))
             self.refused("transactions.received", self.transactions([late]), why)
         text = self.authority.sign(self.payload())
-        self.refused("transactions.received", self.transactions([text]), "not trusted", signed_objects.Trust())
+        self.refused(
+            "transactions.received", self.transactions([text]), "not trusted", signed_objects.Trust())
 
     def test_chains_that_prove_nothing(self):
         own = self.authority
         plans = [("purpose", {"extensions": (ROOT, INTERMEDIATE, "subjectKeyIdentifier=hash")}, "purpose"),
                  ("middle", {"extensions": (ROOT, "basicConstraints=CA:TRUE", LEAF)}, "purpose"),
-                 ("none", {"extensions": (ROOT, INTERMEDIATE.replace("TRUE,pathlen:0", "FALSE"), LEAF)}, "is none"),
+                 ("none",
+                  {"extensions": (ROOT, INTERMEDIATE.replace("TRUE,pathlen:0", "FALSE"), LEAF)},
+                  "is none"),
                  ("curve", {"curves": ("P-384", "P-384", "P-384")}, "curve")]
         for name, plan, why in plans:
             other = Authority(self.temporary.name, name, **plan)
@@ -260,7 +268,8 @@ class LogOfSignedObjects(unittest.TestCase):
         root = hashlib.sha256((FIXTURES / "certs" / "testCA.der").read_bytes()).hexdigest()
         trust = signed_objects.Trust([root])
         self.assertEqual(check("renewalInfo"), ("root_sha256", root))
-        # Two end in another certificate of the root's key, which is no authority; one has no date, one no chain.
+        # Two end in another certificate of the root's key, which is no authority; one has no date, one no
+        # chain.
         for name in ("testNotification", "transactionInfo", "wrongBundleId", "missingX5CHeaderClaim"):
             with self.assertRaises(signed_objects.Forged):
                 check(name)
