@@ -79,20 +79,23 @@ import Testing
           country: country.map { symbols.symbol($0) } ?? .none, user: number ?? -1,
           metadata: arena.keep(metadata.bytes))
       }
-      func transactions(_ payloads: [JSONText]) throws -> [SignedTransaction] {
+      func statements(_ payloads: [JSONText]) throws -> [SignedStatement] {
         let keeper = TextKeeper()
-        return try payloads.map { try SignedTransaction(payload: arena.keep($0.bytes), keeper) }
+        return try payloads.map {
+          SignedStatement(
+            try SignedTransaction(payload: arena.keep($0.bytes), keeper), trust: .appStore)
+        }
       }
       switch event {
       case .signed(let payloads, let user, let country, let metadata):
         let evidence = SignedEvidence(
           position: position, recordedAtMs: Int64(position),
-          upload: try upload(user, country, metadata), trust: .appStore)
-        try rules.fold(evidence, try transactions(payloads))
+          upload: try upload(user, country, metadata))
+        try rules.fold(evidence, try statements(payloads))
       case .notified(let payloads):
         let evidence = SignedEvidence(
-          position: position, recordedAtMs: Int64(position), upload: nil, trust: .appStore)
-        try rules.fold(evidence, try transactions(payloads))
+          position: position, recordedAtMs: Int64(position), upload: nil)
+        try rules.fold(evidence, try statements(payloads))
       case .replied(let text, let day, let user, let country, let metadata):
         let reply = try Reply(arena.keep(text.bytes), TextKeeper())
         try rules.fold(

@@ -105,19 +105,19 @@ final class SignedEventFold {
     _ list: some Sequence<(SignedTransaction?, SignedObjectView)>, of event: EventLine,
     _ upload: UploadEvidence?, _ products: DeclaredProducts?
   ) throws {
-    var counting: [SignedTransaction] = []
-    var isApples = true
+    var counting: [SignedStatement] = []
     for (transaction, object) in list {
       guard let transaction, counts(transaction) else { continue }
-      counting.append(transaction)
-      if object.root != .appleRootG3 { isApples = false }
+      counting.append(
+        SignedStatement(
+          transaction, trust: object.root == .appleRootG3 ? .appStore : .configured))
       try note(transaction, event)
     }
     try byRules {
       try revenue.fold(
         SignedEvidence(
           position: event.position, recordedAtMs: event.recordedAtMs, upload: upload,
-          trust: isApples ? .appStore : .configured, products: products),
+          products: products),
         counting)
     }
   }

@@ -67,15 +67,19 @@ package final class RevenueFold {
   }
 
   /// Folds one event with signed transactions that count (rule R12), each statement in the order of the list.
-  package func fold(_ event: SignedEvidence, _ transactions: [SignedTransaction]) throws {
+  package func fold(_ event: SignedEvidence, _ statements: [SignedStatement]) throws {
     begin()
-    for (index, transaction) in transactions.enumerated() {
+    var first: Verification?
+    for (index, statement) in statements.enumerated() {
+      let transaction = statement.transaction
       guard let environment = transaction.environment, let bundle = transaction.bundleID else {
         preconditionFailure("a transaction that counts names its environment and its bundle")
       }
       let verification = event.verification(
-        environment: symbols.symbol(environment), bundle: symbols.symbol(bundle))
+        environment: symbols.symbol(environment), bundle: symbols.symbol(bundle),
+        trust: statement.trust)
       guard let place = try place(of: transaction.row, verification) else { continue }
+      if first == nil { first = verification }
       if let products = event.products { try compare(transaction.row, products, verification) }
       if !shown.contains(where: { $0.sale == place }) {
         noteUpload(of: place, verification)
@@ -84,18 +88,13 @@ package final class RevenueFold {
       try observe(place, transaction, verification)
     }
     shownSaleCount = shown.count
-    guard event.upload != nil, !shown.isEmpty else { return }
+    // An ambiguous shorthand is an exception of the first transaction's app.
+    guard event.upload != nil, let first else { return }
     shown.sort { $0.saleID < $1.saleID }
     let newRegularSales = shown.count {
       store.sales[$0.sale].isFirstObservation && store.sales[$0.sale].kind == .regular
     }
-    // An ambiguous shorthand is an exception of the first transaction's app.
-    let first = transactions[shown.map(\.row).min() ?? 0]
-    guard let environment = first.environment, let bundle = first.bundleID else { return }
-    try price(
-      event.verification(
-        environment: symbols.symbol(environment), bundle: symbols.symbol(bundle)),
-      newRegularSales: newRegularSales)
+    try price(first, newRegularSales: newRegularSales)
   }
 
   /// R12: what R7.2 and R7.3 call the first observation is the first event with an upload.

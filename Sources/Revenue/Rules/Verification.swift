@@ -1,4 +1,5 @@
 // What the rules know about one event: a verification's reply or signed transactions, and the upload that led to it.
+package import AppStore
 
 /// A verification that counts (rule R1), with its upload; or an event with signed transactions (rule R12).
 package struct Verification {
@@ -43,27 +44,34 @@ package struct SignedEvidence {
   package var recordedAtMs: Int64
   /// Nil for a notification.
   package var upload: UploadEvidence?
-  package var trust: ReplyTrust
   /// The products that the uploading app family declares; nil if it declares none.
   package var products: DeclaredProducts?
 
   package init(
-    position: Int, recordedAtMs: Int64, upload: UploadEvidence?, trust: ReplyTrust,
-    products: DeclaredProducts? = nil
+    position: Int, recordedAtMs: Int64, upload: UploadEvidence?, products: DeclaredProducts? = nil
   ) {
     self.position = position
     self.recordedAtMs = recordedAtMs
     self.upload = upload
-    self.trust = trust
     self.products = products
   }
 
   /// The event as evidence for a transaction of an environment and a bundle.
-  func verification(environment: Symbol, bundle: Symbol) -> Verification {
+  func verification(environment: Symbol, bundle: Symbol, trust: ReplyTrust) -> Verification {
     Verification(
       position: position, occurredAtMs: recordedAtMs, recordedAtMs: recordedAtMs,
       requestDateMs: nil, environment: environment, bundle: bundle, upload: upload, trust: trust,
       products: products)
+  }
+}
+
+/// One signed transaction that counts, and whose root its signature leads to.
+package struct SignedStatement {
+  package var transaction: SignedTransaction
+  package var trust: ReplyTrust
+
+  package init(_ transaction: SignedTransaction, trust: ReplyTrust) {
+    (self.transaction, self.trust) = (transaction, trust)
   }
 }
 

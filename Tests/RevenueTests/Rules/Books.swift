@@ -61,16 +61,17 @@ final class Books {
     let keeper = TextKeeper()
     // Texts point into their payload.
     let texts = payloads.map { TextBytes($0.bytes) }
-    let transactions = try texts.map { try SignedTransaction(payload: $0.text, keeper) }
+    let statements = try texts.map {
+      SignedStatement(try SignedTransaction(payload: $0.text, keeper), trust: .appStore)
+    }
     try metadata.bytes.withUnsafeBytes { metadataText in
       let upload = UploadEvidence(
         position: position, occurredAtMs: ms(day),
         country: country.map { state.symbols.symbol($0) } ?? .none,
         user: user.map { state.symbols.symbol($0) } ?? .none, metadata: metadataText)
       let event = SignedEvidence(
-        position: position, recordedAtMs: ms(day), upload: isUpload ? upload : nil,
-        trust: .appStore)
-      try rules.fold(event, transactions)
+        position: position, recordedAtMs: ms(day), upload: isUpload ? upload : nil)
+      try rules.fold(event, statements)
       position += 1
     }
     withExtendedLifetime(texts) {}
