@@ -37,6 +37,7 @@ extension FuzzTarget {
     },
     check: { input in
       UploadCheck.request(Array(input))
+      UploadCheck.signedRequest(Array(input))
       UploadCheck.importLine(input)
     })
 }
@@ -49,6 +50,22 @@ private enum UploadCheck {
       check(fields)
       let again = try UploadRequest.fields(text(of: fields), isClientWithheld: &isWithheld)
       require(same(fields, again), "fields are read as they were written")
+    } catch {
+      require([400, 422].contains(error.status), "a bad body is the client's fault")
+      let answer = error.body.bytes
+      require((try? JSONValue(answer)) != nil, "an answer is JSON")
+      keepsSecrets(String(decoding: answer, as: UTF8.self), body)
+    }
+  }
+
+  static func signedRequest(_ body: [UInt8]) {
+    do throws(HTTPAnswer) {
+      var isWithheld = false
+      let fields = try UploadRequest.signedFields(body, isClientWithheld: &isWithheld)
+      require(!fields.transactions.isEmpty, "an upload has transactions")
+      require(
+        fields.transactions.count <= UploadLimits.signedTransactions, "lists are bounded")
+      check(fields.client)
     } catch {
       require([400, 422].contains(error.status), "a bad body is the client's fault")
       let answer = error.body.bytes
