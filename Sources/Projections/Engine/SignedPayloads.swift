@@ -1,12 +1,14 @@
 // The payloads of an event's signed objects, decoded on the thread that scans the event.
 import AppStore
 import Base
+import Glibc
 import JSON
 import Ledger
 import Revenue
 
-/// What an upload of signed transactions says, as far as the fold uses it.
-struct ReceivedTransactions {
+/// What an upload of signed transactions says, as far as the fold uses it. A class: events of other types would grow to
+/// its size.
+final class ReceivedTransactions {
   let view: TransactionsReceivedView
   /// In the order of the list; nil for an object that is not valid.
   let transactions: [SignedTransaction?]
@@ -29,8 +31,8 @@ struct ReceivedTransactions {
   }
 }
 
-/// What a notification says, as far as the fold uses it.
-struct ReceivedNotification {
+/// What a notification says, as far as the fold uses it. A class for the same reason.
+final class ReceivedNotification {
   let view: NotificationReceivedView
   /// Nil if it has no valid transaction.
   let transaction: SignedTransaction?
@@ -56,7 +58,9 @@ struct ReceivedNotification {
       transaction = try? SignedTransaction(payload: payload, keeper)
     }
     self.transaction = transaction
-    let renewal = Self.payload(of: payload.signedRenewalInfo, keeper)
+    // A transaction names it too.
+    let renewal =
+      transaction == nil ? Self.payload(of: payload.signedRenewalInfo, keeper) : nil
     originalTransactionID = renewal.flatMap {
       try? Self.originalTransactionID(ofRenewal: $0, keeper)
     }
@@ -65,14 +69,22 @@ struct ReceivedNotification {
   /// The second part of a JWS, decoded; nil if it is not a JSON object.
   private static func payload(of text: JSONBytes?, _ keeper: TextKeeper) -> JSONBytes? {
     guard let text, text.count <= SignedObject.maximumSizeBytes else { return nil }
-    let parts = text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-    guard parts.count == 3,
-      let payload = try? Base64.decode(JSONBytes(rebasing: parts[1]), .url)
+    guard let first = dot(in: text, from: 0), let second = dot(in: text, from: first + 1),
+      dot(in: text, from: second + 1) == nil,
+      let payload = try? Base64.decode(JSONBytes(rebasing: text[(first + 1)..<second]), .url)
     else { return nil }
     let isObject = payload.withUnsafeBytes {
       (try? JSONValidator.validate($0, depthLimit: SignedObject.depthLimit)) != nil
     }
     return isObject ? keeper.keep(payload) : nil
+  }
+
+  /// The offset of the next dot. Most of a text is certificates, so it is searched by words.
+  private static func dot(in text: JSONBytes, from offset: Int) -> Int? {
+    guard offset < text.count, let start = text.baseAddress,
+      let found = memchr(start + offset, 0x2E, text.count - offset)
+    else { return nil }
+    return UnsafeRawPointer(found) - start
   }
 
   private static func originalTransactionID(
