@@ -45,7 +45,7 @@ package enum SignedObjectFault: String, Error, Equatable, Sendable, CaseIterable
 
   /// What a fault says about the sender.
   package enum Kind: Sendable {
-    /// Not a signed object of the App Store's form: nobody can say who made it.
+    /// It does not have the form of the App Store's objects, which says nothing about who made it.
     case malformed
     /// Of the right form, and not signed by the App Store: altered or made up.
     case forged

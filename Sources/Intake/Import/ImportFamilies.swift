@@ -18,9 +18,6 @@ final class ImportFamilies {
   private var known: [String: UUID16] = [:]
   private var appleIDs: [UUID16: Int64?] = [:]
 
-  /// The App Store does not accept a longer bundle id.
-  private static let bundleIDBytesMax = 255
-
   init(_ registered: any AppFamilies, registersApps: Bool) {
     self.registered = registered
     self.registersApps = registersApps
@@ -30,8 +27,8 @@ final class ImportFamilies {
   func answer(_ bundleID: String, malformed: FieldProblem.Code) -> Answer {
     if bundleID.isEmpty { return .refused(malformed, "has no bundle id, so it belongs to no app") }
     if let appFamily = known[bundleID] { return .family(appFamily) }
-    guard bundleID.utf8.count <= Self.bundleIDBytesMax else {
-      return .refused(malformed, "has a bundle id of more than \(Self.bundleIDBytesMax) bytes")
+    guard bundleID.utf8.count <= EventLimits.bundleIDBytes else {
+      return .refused(malformed, "has a bundle id of more than \(EventLimits.bundleIDBytes) bytes")
     }
     if let id = registered.id(forBundleID: bundleID) {
       guard let appFamily = UUID16(id) else {

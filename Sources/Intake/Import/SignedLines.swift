@@ -26,7 +26,8 @@ struct SignedLines {
       let draft = try UploadDrafts.transactions(
         upload, fields.client,
         UploadDrafts.SignedContext(
-          appFamily: app.id, occurredAtMs: occurredAtMs, origin: context.origin))
+          appFamily: app.id, uploadID: upload.id(in: app.id), occurredAtMs: occurredAtMs,
+          origin: context.origin))
       return verdict(.upload, draft, app, context)
     } catch { return Self.unreadable("signed_transactions", error) }
   }

@@ -88,9 +88,7 @@ package struct CheckedNotification: Sendable {
 
   /// The notification, then the signed objects inside.
   package var objects: [CheckedSignedObject] {
-
     [outer] + [transaction, renewal, appTransaction].compactMap(\.self)
-
   }
 
   /// The event. All objects must be valid.

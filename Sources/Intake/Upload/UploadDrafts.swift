@@ -51,6 +51,8 @@ package enum UploadDrafts {
   /// What an event of signed transactions contains in addition to the request's fields.
   package struct SignedContext {
     package var appFamily: UUID16
+    /// The upload's id in the app family.
+    package var uploadID: UUID16
     /// Epoch milliseconds.
     package var occurredAtMs: Int64
     package var origin: ReceiptUploaded.Origin
@@ -60,10 +62,11 @@ package enum UploadDrafts {
     package var fraudReason: TransactionsReceived.FraudReason?
 
     package init(
-      appFamily: UUID16, occurredAtMs: Int64, origin: ReceiptUploaded.Origin,
+      appFamily: UUID16, uploadID: UUID16, occurredAtMs: Int64, origin: ReceiptUploaded.Origin,
       peerAddress: String? = nil, fraudReason: TransactionsReceived.FraudReason? = nil
     ) {
       self.appFamily = appFamily
+      self.uploadID = uploadID
       self.occurredAtMs = occurredAtMs
       self.origin = origin
       self.peerAddress = peerAddress
@@ -79,8 +82,7 @@ package enum UploadDrafts {
     var transactions: [SignedObjectRecord] = []
     for transaction in upload.transactions { transactions.append(try transaction.record()) }
     var event = TransactionsReceived(
-      uploadID: upload.id(in: context.appFamily).description,
-      appFamilyID: context.appFamily.description,
+      uploadID: context.uploadID.description, appFamilyID: context.appFamily.description,
       occurredAtMs: context.occurredAtMs, origin: context.origin, transactions: transactions,
       appTransaction: try upload.appTransaction?.record())
     event.countryCode = client.countryCode

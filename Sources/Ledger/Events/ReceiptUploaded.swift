@@ -55,15 +55,7 @@ package struct ReceiptUploaded {
     writer.member("bundle_id", bundleID)
     writer.member("receipt_sha256", receiptSHA256Hex)
     writer.member("occurred_at", Timestamp.fixedText(ms: occurredAtMs))
-    origin.writeMembers(to: &writer)
-    writer.member("country_code", ifPresent: countryCode)
-    writer.member("identifier_for_vendor", ifPresent: identifierForVendor)
-    writer.member("user_identifier", ifPresent: userIdentifier)
-    writer.member("ip_address", ifPresent: ipAddress)
-    if let metadata {
-      writer.key("metadata")
-      metadata.withUnsafeBytes { writer.raw($0) }
-    }
+    writeRequestMembers(to: &writer)
     writer.key("receipt")
     writer.string(receipt)
     writer.endObject()

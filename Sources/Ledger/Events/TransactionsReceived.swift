@@ -61,15 +61,7 @@ package struct TransactionsReceived: Sendable {
     writer.member("upload_id", uploadID)
     writer.member("app_family_id", appFamilyID)
     writer.member("occurred_at", Timestamp.fixedText(ms: occurredAtMs))
-    origin.writeMembers(to: &writer)
-    writer.member("country_code", ifPresent: countryCode)
-    writer.member("identifier_for_vendor", ifPresent: identifierForVendor)
-    writer.member("user_identifier", ifPresent: userIdentifier)
-    writer.member("ip_address", ifPresent: ipAddress)
-    if let metadata {
-      writer.key("metadata")
-      metadata.withUnsafeBytes { writer.raw($0) }
-    }
+    writeRequestMembers(to: &writer)
     writer.member("outcome", fraudReason == nil ? "valid" : "invalid")
     writer.member("fraud_reason", ifPresent: fraudReason?.rawValue)
     writer.key("transactions")
@@ -153,14 +145,16 @@ package struct TransactionsReceivedView {
     var areRight = true
     try cursor.beginArray()
     while try cursor.nextElement() {
-      guard areRight, transactions.count < TransactionsReceived.transactionCounts.upperBound,
-        let object = try SignedObjectView.object(&cursor)
-      else {
-        if !areRight { try cursor.skipValue() }
+      guard areRight, transactions.count < TransactionsReceived.transactionCounts.upperBound else {
         areRight = false
+        try cursor.skipValue()
         continue
       }
-      transactions.append(object)
+      if let object = try SignedObjectView.object(&cursor) {
+        transactions.append(object)
+      } else {
+        areRight = false
+      }
     }
     return areRight && !transactions.isEmpty
   }

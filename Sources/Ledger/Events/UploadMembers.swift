@@ -18,6 +18,33 @@ package protocol UploadView {
 extension ReceiptUploadedView: UploadView {}
 extension TransactionsReceivedView: UploadView {}
 
+/// What an upload's event says about the request.
+protocol UploadContent {
+  var origin: ReceiptUploaded.Origin { get }
+  var countryCode: String? { get }
+  var identifierForVendor: String? { get }
+  var userIdentifier: String? { get }
+  var ipAddress: String? { get }
+  var metadata: [UInt8]? { get }
+}
+
+extension ReceiptUploaded: UploadContent {}
+extension TransactionsReceived: UploadContent {}
+
+extension UploadContent {
+  /// Writes `via` to `metadata`, in the catalogue's order.
+  func writeRequestMembers(to writer: inout JSONWriter) {
+    origin.writeMembers(to: &writer)
+    writer.member("country_code", ifPresent: countryCode)
+    writer.member("identifier_for_vendor", ifPresent: identifierForVendor)
+    writer.member("user_identifier", ifPresent: userIdentifier)
+    writer.member("ip_address", ifPresent: ipAddress)
+    guard let metadata else { return }
+    writer.key("metadata")
+    metadata.withUnsafeBytes { writer.raw($0) }
+  }
+}
+
 extension ReceiptUploaded.Origin {
   /// Writes `via` and, for an import, the line.
   func writeMembers(to writer: inout JSONWriter) {

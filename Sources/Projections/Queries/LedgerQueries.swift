@@ -190,7 +190,7 @@ package final class LedgerQueries {
     let number = row.integer(0)
     let sales =
       try sales("user = ?") { $0.bind(1, number) } + pendingSales { $0.user == Int32(number) }
-    // A token whose sale an upload's user has taken over is nobody's any more.
+    // A token user who has lost each sale to a user that an upload names.
     if row.isNull(1), sales.isEmpty { return nil }
     return UserDetail(
       userIdentifier: identifier, firstSeenAtMs: row.optionalInteger(1),

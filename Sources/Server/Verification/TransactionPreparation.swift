@@ -34,8 +34,9 @@ struct TransactionPreparation {
     let acceptsSandbox = settings.acceptsSandbox(appFamily: upload.appFamily.description)
     let problems = checked.objects.compactMap { problem($0, acceptsSandbox: acceptsSandbox) }
     if !problems.isEmpty { return .refused(problems) }
+    let id = checked.id(in: upload.appFamily)
     let context = UploadDrafts.SignedContext(
-      appFamily: upload.appFamily, occurredAtMs: upload.receivedAtMs, origin: .http,
+      appFamily: upload.appFamily, uploadID: id, occurredAtMs: upload.receivedAtMs, origin: .http,
       peerAddress: upload.peerAddress, fraudReason: fraudReason(checked, upload.appFamily))
     let draft: EventDraft
     do throws(JSONError) {
@@ -50,11 +51,8 @@ struct TransactionPreparation {
     guard draft.data.count <= EventLimits.dataBytes else {
       return .refused([FieldProblem("", .tooLarge, "is too large for an event of 16 MiB")])
     }
-    return .prepared(draft, id: checked.id(in: upload.appFamily))
+    return .prepared(draft, id: id)
   }
-
-  /// The App Store accepts no bundle id longer than this.
-  private static let bundleIDBytesMax = 255
 
   private func problem(
     _ object: CheckedSignedObject, acceptsSandbox: Bool
@@ -67,10 +65,10 @@ struct TransactionPreparation {
         object.place.description, .sandboxNotAccepted,
         "is of the Sandbox, which the app does not accept")
     }
-    guard object.bundleID.utf8.count <= Self.bundleIDBytesMax else {
+    guard object.bundleID.utf8.count <= EventLimits.bundleIDBytes else {
       return FieldProblem(
         object.place.description, .signedObjectMalformed,
-        "has a bundle id of more than \(Self.bundleIDBytesMax) bytes")
+        "has a bundle id of more than \(EventLimits.bundleIDBytes) bytes")
     }
     return nil
   }

@@ -20,9 +20,6 @@ struct UploadPreparation {
     case refused(FieldProblem)
   }
 
-  /// The App Store accepts no bundle id longer than this.
-  private static let bundleIDBytesMax = 255
-
   private let settings: WorkflowSettings
   private let projections: any WorkflowProjections
   private let clock: WorkflowClock
@@ -43,11 +40,11 @@ struct UploadPreparation {
     } catch {
       return .refused(FieldProblem("receipt", .receiptMalformed, "cannot be read: \(error)"))
     }
-    guard receipt.bundleID.utf8.count <= Self.bundleIDBytesMax else {
+    guard receipt.bundleID.utf8.count <= EventLimits.bundleIDBytes else {
       return .refused(
         FieldProblem(
           "receipt", .receiptMalformed,
-          "has a bundle id of more than \(Self.bundleIDBytesMax) bytes"))
+          "has a bundle id of more than \(EventLimits.bundleIDBytes) bytes"))
     }
     if Self.isOfSandbox(receipt),
       !settings.acceptsSandbox(appFamily: upload.appFamily.description)

@@ -142,9 +142,7 @@ private func audit(
   }
   var signatures: SignatureAudit?
   if options.judgesSignatures, report.isWhole {
-    let judged = try SignatureAudit(directory, context)
-    for finding in judged.findings { report.add(finding) }
-    signatures = judged
+    signatures = try SignatureAudit(directory, &report, context)
   }
   let signatureText =
     options.judgesSignatures ? signatures?.text ?? "not judged: the log is not intact" : nil

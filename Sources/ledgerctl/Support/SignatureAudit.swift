@@ -8,13 +8,13 @@ struct SignatureAudit {
   private(set) var objectCount = 0
   /// How many are valid by another root than Apple's, or by a testing certificate.
   private(set) var foreignCount = 0
-  private(set) var findings: [AuditFinding] = []
+  private(set) var differenceCount = 0
 
   /// Whom a verdict rests on.
   private enum Trust: Hashable {
     case root(SHA256Digest)
     case signer(SHA256Digest)
-    /// The trust in force: for verdicts that name nobody.
+    /// The trust declared last, for verdicts that name neither.
     case declared
   }
 
@@ -23,8 +23,9 @@ struct SignatureAudit {
   private static let verifierCountMax = 64
   private var declared: TrustDeclared?
 
-  /// Reads an intact log. An object is judged at the time when its event was recorded.
-  init(_ directory: LedgerDirectory, _ context: Context) throws {
+  /// Reads an intact log, and adds what it finds to the report, which keeps the first findings and counts the others.
+  /// An object is judged at the time when its event was recorded.
+  init(_ directory: LedgerDirectory, _ report: inout AuditReport, _ context: Context) throws {
     let progress = Progress("Judging signatures", unit: .count("events"), context: context)
     let reader = try LogReader(directory)
     let size = reader.head.size
@@ -36,7 +37,14 @@ struct SignatureAudit {
           // A malformed one is an exception of the projections.
           if let trust = try? TrustDeclared(data: event.data) { declare(trust) }
         } else if let objects = (try? SignedEventObject.all(of: event)) ?? nil {
-          for object in objects { judge(object, of: event) }
+          for object in objects {
+            objectCount += 1
+            guard let cause = judge(object, of: event) else { continue }
+            differenceCount += 1
+            report.add(
+              AuditFinding(
+                .init(verdict: .tampered, file: "log", position: event.position), cause: cause))
+          }
         }
       }
       return true
@@ -48,10 +56,10 @@ struct SignatureAudit {
     verifiers[.declared] = nil
   }
 
-  private mutating func judge(_ object: SignedEventObject, of event: EventLine) {
-    objectCount += 1
+  /// What is wrong with the recorded verdict; nil if the object gets the same again.
+  private mutating func judge(_ object: SignedEventObject, of event: EventLine) -> String? {
     guard let recorded = object.recorded, let text = object.text else {
-      return find(event, "\(object.place) has no verdict, or is not there")
+      return "\(object.place) has no verdict, or is not there"
     }
     let trust: Trust
     switch recorded {
@@ -68,22 +76,15 @@ struct SignatureAudit {
       verdict = verifier(trust).verify(try SignedObject(text), nowMs: event.recordedAtMs)
     } catch { verdict = .invalid(error) }
     switch (recorded, verdict) {
-    case (.valid(let root), .valid(let found)) where root == found: break
-    case (.locallyValid(let signer), .locallyValid(let found)) where signer == found: break
-    case (.invalid, .invalid): break
+    case (.valid(let root), .valid(let found)) where root == found: return nil
+    case (.locallyValid(let signer), .locallyValid(let found)) where signer == found: return nil
+    case (.invalid, .invalid): return nil
     case (.invalid, _):
-      find(event, "\(object.place) is recorded as invalid, but its signature is good")
+      return "\(object.place) is recorded as invalid, but its signature is good"
     case (_, .invalid(let fault)):
-      find(event, "\(object.place) is recorded as valid, but is not: \(fault)")
-    default: find(event, "\(object.place) was signed by another than the one recorded")
+      return "\(object.place) is recorded as valid, but is not: \(fault)"
+    default: return "\(object.place) was signed by another than the one recorded"
     }
-  }
-
-  private mutating func find(_ event: EventLine, _ cause: String) {
-    // The report counts those that it does not keep.
-    findings.append(
-      AuditFinding(
-        .init(verdict: .tampered, file: "log", position: event.position), cause: cause))
   }
 
   private mutating func verifier(_ trust: Trust) -> SignedObjectVerifier {
@@ -107,11 +108,11 @@ struct SignatureAudit {
     let foreign =
       foreignCount == 0 ? "" : ", \(foreignCount) of them valid by others than Apple's root"
     return "\(counted(objectCount, "signed object")) judged again\(foreign); "
-      + (findings.isEmpty
-        ? "each as recorded" : counted(findings.count, "difference"))
+      + (differenceCount == 0
+        ? "each as recorded" : counted(differenceCount, "difference"))
   }
 
   var record: Record {
-    ["objects": objectCount, "not_apple": foreignCount, "differences": findings.count]
+    ["objects": objectCount, "not_apple": foreignCount, "differences": differenceCount]
   }
 }
