@@ -1,4 +1,5 @@
-// Finds the end of a run of plain string bytes, eight bytes at a time.
+// Finds the end of a run of plain string bytes, eight bytes at a time, or a long one by the C library's vectors.
+import Glibc
 
 /// The bytes of a JSON text.
 public typealias JSONBytes = UnsafeRawBufferPointer
@@ -19,14 +20,44 @@ enum Scan {
   ) -> Int {
     var place = offset
     let raw = UnsafeRawPointer(start)
-    while place &+ 8 <= end {
+    let far = min(end, offset &+ nearByteCount)
+    while place &+ 8 <= far {
       let word = UInt64(littleEndian: raw.loadUnaligned(fromByteOffset: place, as: UInt64.self))
       let marks = zeroBytes(word ^ (ones &* 0x22)) | zeroBytes(word ^ (ones &* 0x5C))
       if marks != 0 { return place &+ marks.trailingZeroBitCount / 8 }
       place &+= 8
     }
+    if far < end { return distantQuoteOrBackslash(start, from: place, to: end) }
     while place < end, start[place] != 0x22, start[place] != 0x5C { place &+= 1 }
     return place
+  }
+
+  /// Keys, ids and dates end within this. Certificates, receipts and signatures are far longer.
+  @inlinable static var nearByteCount: Int { 64 }
+
+  /// The same for a string that has proved long.
+  @usableFromInline @inline(never)
+  static func distantQuoteOrBackslash(
+    _ start: UnsafePointer<UInt8>, from offset: Int, to end: Int
+  ) -> Int {
+    // Each turn looks at so much: a string full of escapes is not searched to its end for each of them.
+    let windowByteCount = 1024
+    var place = offset
+    while place < end {
+      let count = min(windowByteCount, end &- place)
+      let quote = distance(to: 0x22, start + place, count)
+      let nearest = distance(to: 0x5C, start + place, quote ?? count) ?? quote
+      if let nearest { return place &+ nearest }
+      place &+= count
+    }
+    return end
+  }
+
+  private static func distance(
+    to byte: Int32, _ start: UnsafePointer<UInt8>, _ count: Int
+  ) -> Int? {
+    guard let found = memchr(start, byte, count) else { return nil }
+    return UnsafeRawPointer(found) - UnsafeRawPointer(start)
   }
 
   /// Offset of the first byte that is a quote, a backslash, a control character or not ASCII, or `end`.

@@ -44,6 +44,23 @@ import Testing
     }
   }
 
+  /// Around the limits at which the search changes: short strings, long ones, and the windows of long ones.
+  @Test(arguments: [0, 1, 7, 8, 63, 64, 65, 1_087, 1_088, 1_089, 3_000])
+  func aStringOfAnyLengthEndsAtItsQuote(length: Int) throws {
+    let plain = String(repeating: "a", count: length)
+    for (text, hasEscapes) in [(plain, false), (plain + "\\\"" + plain, true)] {
+      try withCursor("\"\(text)\" \"next \\\\\"") { cursor in
+        let string = try cursor.readString()
+        #expect(String(decoding: string.raw, as: UTF8.self) == text)
+        #expect(string.hasEscapes == hasEscapes)
+        #expect(try cursor.readString().string == "next \\")
+      }
+      withCursor("\"\(text)") { cursor in
+        _ = #expect(throws: JSONError.self) { try cursor.readString() }
+      }
+    }
+  }
+
   @Test func readsEveryKindOfValueAndLeavesContainers() throws {
     let text =
       "{\"a\": [1, -2, []], \"b\\n\": \"x\\ty\", \"c\": true, \"d\": false, \"e\": null, \"f\": {}} "
