@@ -103,6 +103,28 @@ class Zone:
         return (seconds + int(local.utcoffset().total_seconds())) * 1000 // DAY_MS
 
 
+    def start_ms(self, day):
+        """The first instant of a day there."""
+        low, high = (day - 2) * DAY_MS, (day + 2) * DAY_MS
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.day(middle) >= day else (middle + 1, high)
+        return low
+
+
+def month_of(day):
+    """The months from year 0 to the one that holds the day."""
+    year, month, _ = civil_from_days(day)
+    return 12 * year + month - 1
+
+
+def month_start(month):
+    """The first day of a month that `month_of` counts, counted from 1970-01-01."""
+    cycles, month = divmod(month - 12 * 2000, 12 * 400)
+    first = datetime.date(2000 + month // 12, month % 12 + 1, 1)
+    return first.toordinal() - UNIX_EPOCH_ORDINAL + cycles * 146_097
+
+
 def period_name(days, period):
     """The name of the year, quarter, month, week (ISO) or day that holds the day."""
     year, month, day = civil_from_days(days)

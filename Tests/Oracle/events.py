@@ -13,7 +13,7 @@ from fractions import Fraction
 import dates
 from currencies import COUNTRIES, MINOR_DIGITS
 from money import Price, PriceProblem, Rate, micros_from_text, read_currency
-from signed import NotSigned, SignedEvent, Statement, decoded, trust_of
+from signed import NotSigned, SignedEvent, SignedRenewal, Statement, decoded, trust_of
 from values import Number, NotJSON, date_ms, identifier, members, parse
 
 ENVIRONMENTS = ("Production", "Sandbox")
@@ -207,17 +207,20 @@ class Importer:
         parts = members(payload.get("data")) or members(payload.get("summary"))
         if not identifier(parts.get("bundleId")) or parts.get("environment") not in ENVIRONMENTS:
             raise BadLine("no bundleId, or another environment")
-        statements = ()
+        statements = renewals = ()
         if parts.get("signedTransactionInfo") is not None:
             statements = (self._statement(parts["signedTransactionInfo"]),)
         if parts.get("signedRenewalInfo") is not None:
-            self._check_dated(decoded(parts["signedRenewalInfo"])[1])
+            renewal = decoded(parts["signedRenewalInfo"])[1]
+            self._check_dated(renewal)
+            renewals = (SignedRenewal(renewal, parts["environment"], identifier(parts["bundleId"])),)
         if name in self._notifications:
             return None
         self._notifications.add(name)
         if occurred_at_ms is None:
             occurred_at_ms = signed_ms
-        return SignedEvent(self.positions.take(), occurred_at_ms, None, statements)
+        position = self.positions.take()
+        return SignedEvent(position, occurred_at_ms, None, statements, renewals=renewals)
 
 
 def _receipt(receipt):

@@ -53,7 +53,10 @@ class Line:
 class Book:
     """The sales as reports see them: priced, with their lines and exceptions."""
 
-    def __init__(self, fold, price_list=(), rates=()):
+    def __init__(self, fold, price_list=(), rates=(), last_ms=None):
+        """`last_ms`: when the last event was recorded, where that is known."""
+        self.subscriptions = fold.subscriptions
+        self.last_ms = last_ms
         self.sales = list(fold.sales.values())
         self.uploads = list(fold.uploads.values())
         self._findings = fold.findings

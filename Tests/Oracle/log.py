@@ -10,7 +10,7 @@ from events import ENVIRONMENTS, MOST_TRANSACTIONS
 from journal import Book
 from money import Price, PriceProblem, Rate, micros_from_text, read_currency
 from sales import Fold
-from signed import SignedEvent, Statement, payload_of, trust_of
+from signed import SignedEvent, SignedRenewal, Statement, payload_of, trust_of
 from values import Number, members, parse
 
 PRODUCT_TYPES = ("consumable", "non_consumable", "auto_renewable", "non_renewing")
@@ -325,6 +325,8 @@ class LogReader:
         self.rates = []
         self._uploads = {}
         self._bundles = set()
+        # When the last event was recorded.
+        self._last_ms = None
         # The replies of verifications that are well-formed in themselves, whatever they name.
         self._replies = {}
 
@@ -332,11 +334,12 @@ class LogReader:
         for line in lines:
             event = parse(line)
             position = int(event["seq"].text)
+            self._last_ms = dates.time_from_text(event["at"])
             try:
                 self._take(position, event["type"], int(event["v"].text), event["data"])
             except Malformed as fault:
                 self.fold.note_malformed(position, str(fault))
-        return Book(self.fold, self.prices, self.rates)
+        return Book(self.fold, self.prices, self.rates, self._last_ms)
 
     def _take(self, position, kind, version, data):
         if kind not in CATALOGUE or version != 1:
@@ -360,10 +363,8 @@ class LogReader:
                 found = [self._statement(one, one["payload"]) for one in data["transactions"]]
                 self._add_signed(position, data, found, upload)
         elif kind == "notification.received":
-            inner = members(data["notification"]["payload"].get("data"))
-            payload = payload_of(inner.get("signedTransactionInfo"))
-            if data["notification"]["outcome"] == "valid" and "transaction" in data:
-                self._add_signed(position, data, [self._statement(data["transaction"], payload)])
+            if data["notification"]["outcome"] == "valid":
+                self._notify(position, data)
         elif kind == "prices.declared":
             self._declare_prices(position, data["entries"])
         elif kind == "rates.declared":
@@ -377,7 +378,20 @@ class LogReader:
         known = statement.bundle_id in self._bundles and statement.signed_ms is not None
         return statement if known and statement.environment in ENVIRONMENTS else None
 
-    def _add_signed(self, position, data, found, upload=None):
+    def _notify(self, position, data):
+        """R12, R13: what a notification holds."""
+        inner = members(data["notification"]["payload"].get("data"))
+        found = renewals = ()
+        if "transaction" in data:
+            payload = payload_of(inner.get("signedTransactionInfo"))
+            found = (self._statement(data["transaction"], payload),)
+        if "renewal" in data and data["renewal"]["outcome"] == "valid":
+            fields = payload_of(inner.get("signedRenewalInfo"))
+            if fields is not None:
+                renewals = (SignedRenewal(fields, data["environment"], data["bundle_id"]),)
+        self._add_signed(position, data, found, renewals=renewals)
+
+    def _add_signed(self, position, data, found, upload=None, renewals=()):
         self.fold.add(
             SignedEvent(
                 position,
@@ -385,6 +399,7 @@ class LogReader:
                 upload,
                 tuple(statement for statement in found if statement is not None),
                 data["app_family_id"],
+                renewals,
             )
         )
 

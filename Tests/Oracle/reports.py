@@ -2,6 +2,7 @@
 import re
 from dataclasses import dataclass
 
+import subscription_reports
 from dates import Zone, period_name, time_text
 from journal import RETURN, REVERSAL, SALE
 from money import amount_text
@@ -58,6 +59,9 @@ class Options:
     to_day: int | None = None
     reporting_currency: str | None = None
     rates_max_age: int = 35
+    # Of subscriptions: the moment, as an instant or as a day; by default when the last event was recorded.
+    at_ms: int | None = None
+    at_day: int | None = None
 
     def shows(self, environment):
         return self.environments is None or environment in self.environments
@@ -285,8 +289,15 @@ def exceptions(book, options):
     return EXCEPTION_COLUMNS, body
 
 
+def subscriptions(book, options):
+    by_month = options.by == ("month",)
+    report = subscription_reports.by_month if by_month else subscription_reports.rows
+    return report(book, options, number)
+
+
 REPORTS = {
     "revenue": revenue, "journal": journal, "sales": sales, "users": users, "exceptions": exceptions,
+    "subscriptions": subscriptions,
 }
 
 

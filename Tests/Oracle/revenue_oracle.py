@@ -40,6 +40,9 @@ def _bytes(path):
 
 def _dimensions(text):
     names = tuple(text.split(","))
+    # Of subscriptions.
+    if names == ("month",):
+        return names
     if not set(names) <= set(reports.DIMENSIONS) or len(set(names)) < len(names):
         raise argparse.ArgumentTypeError(f"dimensions: {', '.join(reports.DIMENSIONS)}")
     return names
@@ -59,6 +62,14 @@ def _currency(text):
     return text
 
 
+def _moment(text):
+    """A day as a tuple of one, or an instant."""
+    try:
+        return (dates.days_from_text(text),) if "T" not in text else dates.time_from_text(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError("neither a day nor an RFC 3339 time") from None
+
+
 def add_report_arguments(parser):
     """The options that a report takes; `report_options` reads them."""
     parser.add_argument("--by", type=_dimensions, default=("country",))
@@ -71,10 +82,12 @@ def add_report_arguments(parser):
     parser.add_argument("--to", dest="to_day", type=dates.days_from_text)
     parser.add_argument("--in", dest="reporting_currency", type=_currency)
     parser.add_argument("--rates-max-age", type=int, default=35)
+    parser.add_argument("--at", type=_moment, help="of subscriptions: a day or an instant")
 
 
 def report_options(arguments):
-    names = arguments.environment
+    names, moment = arguments.environment, arguments.at
+    is_day = isinstance(moment, tuple)
     return reports.Options(
         by=arguments.by,
         period=arguments.period,
@@ -85,6 +98,8 @@ def report_options(arguments):
         to_day=arguments.to_day,
         reporting_currency=arguments.reporting_currency,
         rates_max_age=arguments.rates_max_age,
+        at_ms=None if is_day else moment,
+        at_day=moment[0] if is_day else None,
     )
 
 

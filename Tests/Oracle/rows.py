@@ -62,18 +62,23 @@ class Row:
         )
 
 
+def is_legacy(reply):
+    """R2: whether the flat `receipt` is itself a row."""
+    receipt = members(reply.get("receipt"))
+    names = ("bid", "product_id", "transaction_id", "original_transaction_id")
+    return receipt.get("in_app") is None and any(
+        identifier(receipt.get(name)) is not None for name in names
+    )
+
+
 def source_rows(reply):
     """R2: (object, is it of latest_receipt_info, place among the sources) of every row."""
     latest = reply.get("latest_receipt_info")
     receipt = members(reply.get("receipt"))
-    legacy_names = ("bid", "product_id", "transaction_id", "original_transaction_id")
-    is_legacy = receipt.get("in_app") is None and any(
-        identifier(receipt.get(name)) is not None for name in legacy_names
-    )
     sources = [
         [latest] if isinstance(latest, dict) else elements(latest),
         elements(receipt.get("in_app")),
-        [receipt] if is_legacy else [],
+        [receipt] if is_legacy(reply) else [],
         [reply.get("latest_expired_receipt_info")],
     ]
     for source, objects in enumerate(sources):

@@ -6,6 +6,7 @@ from pricing import price_by_client, take_signed_price
 from refunds import Refunds
 from rows import Key, is_unkeyed_renewal, key_of, kind_of, missing_parts, sale_date_ms, source_rows
 from signed import SignedEvent
+from subscriptions import Subscriptions
 from values import as_text, date_ms, identifier, integer, members
 
 
@@ -118,6 +119,7 @@ class Fold:
         self.findings = []
         self.uploads = {}
         self.declared = declared or {}
+        self.subscriptions = Subscriptions()
 
     def meet(self, upload):
         """An upload counts for its user, whatever became of it."""
@@ -171,13 +173,17 @@ class Fold:
             self._extend(sale, rows, verification.position)
             self._meet_upload(sale, verification, products or {})
             self._cancel(sale, rows, verification, date_ms(receipt.get("request_date_ms")))
+        self.subscriptions.take_reply(
+            [(row, key, self.sales[key].is_upgraded) for key, rows in groups.items() for row in rows],
+            verification, environment, bundle_id, date_ms(receipt.get("request_date_ms")),
+        )
         shown = [self.sales[key] for key in groups]
         price_by_client(self, shown, verification, (environment, bundle_id))
 
     def _add_signed(self, event):
         """R12: every statement by itself, in the order of the list; then clients' prices."""
         shown, place = {}, None
-        for statement in event.statements:
+        for number, statement in enumerate(event.statements):
             environment, bundle_id = statement.environment, statement.bundle_id
             missing = missing_parts(statement)
             if missing:
@@ -189,6 +195,9 @@ class Fold:
             if products:
                 self._compare_products({key: [statement]}, products, event)
             shown[key] = self._take_statement(key, statement, event, products or {})
+            self.subscriptions.take_signed(statement, key, event, number, shown[key].is_upgraded)
+        for number, renewal in enumerate(event.renewals):
+            self.subscriptions.take_signed_renewal(renewal, event.position, number)
         if event.upload is not None and shown:
             price_by_client(self, list(shown.values()), event, place)
 

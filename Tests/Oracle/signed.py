@@ -226,6 +226,15 @@ def _milliunits(value):
 
 
 @dataclass(frozen=True)
+class SignedRenewal:
+    """Signed renewal information; environment and bundle are those of what it came with."""
+
+    fields: dict
+    environment: str
+    bundle_id: str
+
+
+@dataclass(frozen=True)
 class SignedEvent:
     """Signed transactions that came at once; a notification has no upload."""
 
@@ -234,3 +243,4 @@ class SignedEvent:
     upload: object
     statements: tuple
     declared_by: str | None = None
+    renewals: tuple = ()

@@ -67,7 +67,7 @@ def book(*events):
     """The book of a log of (type, data), or (type, data, version)."""
     lines = []
     for position, (kind, data, *version) in enumerate(events):
-        event = {"seq": position, "type": kind, "v": version[0] if version else 1, "data": data}
+        event = {"seq": position, "type": kind, "v": version[0] if version else 1, "at": TIME, "data": data}
         lines.append(json.dumps(event).encode())
     return read_log(lines)
 

@@ -1,0 +1,252 @@
+# What statements say of subscriptions: periods, renewal information, country and user (rule R13).
+from dataclasses import dataclass, field
+
+from dates import readable_ms
+from rows import is_legacy
+from values import date_ms, elements, flag, identifier, members
+
+RENEWING = "Auto-Renewable Subscription"
+OFFERS = {1: "introductory", 2: "promotional", 3: "offer_code", 4: "win_back"}
+# What a legacy reply says outermost of the renewal of its one subscription.
+OUTERMOST = ("auto_renew_status", "auto_renew_product_id", "expiration_intent",
+             "is_in_billing_retry_period", "grace_period_expires_date_ms")
+
+
+@dataclass(frozen=True, order=True)
+class Subscription:
+    """R13: what makes two statements speak of one subscription."""
+
+    environment: str
+    bundle_id: str
+    original_transaction_id: str
+
+
+def _dated(ms):
+    """A time in the order of times; one that is missing is older than every other."""
+    return (ms is not None, ms or 0)
+
+
+@dataclass(frozen=True)
+class PeriodStatement:
+    """What one statement says of a period; of one event the greatest `place` counts."""
+
+    key: object
+    start_ms: int
+    time_ms: int | None
+    position: int
+    place: int
+    product_id: str
+    started_ms: int
+    expires_ms: int
+    offer: str
+    revoked_ms: int | None
+    # In this statement, or in one of the same sale before.
+    is_upgraded: bool
+
+    @property
+    def recency(self):
+        return (_dated(self.time_ms), self.position, self.place)
+
+
+@dataclass(frozen=True)
+class Renewal:
+    """Renewal information of one subscription, at its time."""
+
+    time_ms: int | None
+    position: int
+    place: int
+    auto_renew: bool | None
+    auto_renew_product_id: str | None
+    expiration_intent: str | None
+    in_billing_retry: bool | None
+    grace_ms: int | None
+
+    @property
+    def recency(self):
+        return (_dated(self.time_ms), self.position, self.place)
+
+
+@dataclass
+class Known:
+    """What is known of one subscription."""
+
+    statements: list = field(default_factory=list)
+    renewals: list = field(default_factory=list)
+    signed_country: str | None = None
+    client_country: str | None = None
+    user: str | None = None
+    token: str | None = None
+
+    @property
+    def current(self):
+        """R13: the statement of the latest period, of those the newest."""
+        return max(self.statements, key=lambda one: (one.start_ms, one.recency))
+
+    @property
+    def renewal(self):
+        return max(self.renewals, key=lambda one: one.recency, default=None)
+
+
+class Subscriptions:
+    """Takes the statements and the renewal information of events, in position order."""
+
+    def __init__(self):
+        self.known = {}
+        # The statements with an expiry that show a sale, by its key.
+        self._by_sale = {}
+
+    def _of(self, subscription):
+        return self.known.setdefault(subscription, Known())
+
+    def period_end_ms(self, key):
+        """R13: the expiry that the newest statement of the sale tells; None where none does."""
+        newest = max(self._by_sale.get(key, ()), key=lambda one: one.recency, default=None)
+        return None if newest is None else newest.expires_ms
+
+    def take_reply(self, shown, verification, environment, bundle_id, time_ms):
+        """A confirmed verification. `shown`: (row, key, is its sale upgraded) of the well-formed rows."""
+        found = []
+        for row, key, is_upgraded in sorted(shown, key=lambda one: one[0].order):
+            expires_ms = _row_expires_ms(row)
+            if expires_ms is not None:
+                found.append((row, key, is_upgraded, expires_ms))
+        about = []
+        for place, (row, key, is_upgraded, expires_ms) in enumerate(found):
+            # Of one reply the first in R2's order counts.
+            statement = _statement(
+                row, key, time_ms, verification.position, -place, expires_ms=expires_ms,
+                offer=_row_offer(row), revoked_ms=row.date_ms("cancellation_date_ms"),
+                is_upgraded=is_upgraded,
+            )
+            about.append(self._take(row, statement))
+        for subscription in about:
+            self._meet(self._of(subscription), verification.upload)
+        self._take_renewals(set(about), verification, environment, bundle_id, time_ms)
+
+    def _take_renewals(self, about, verification, environment, bundle_id, time_ms):
+        reply, place = verification.reply, 0
+        for entry in elements(reply.get("pending_renewal_info")):
+            original = identifier(members(entry).get("original_transaction_id"))
+            if original is not None:
+                place += 1
+                self._of(Subscription(environment, bundle_id, original)).renewals.append(
+                    _reply_renewal(entry, time_ms, verification.position, place)
+                )
+        says = any(reply.get(name) is not None for name in OUTERMOST)
+        if is_legacy(reply) and says and len(about) == 1:
+            self._of(*about).renewals.append(
+                _reply_renewal(reply, time_ms, verification.position, place + 1)
+            )
+
+    def take_signed(self, statement, key, event, place, is_upgraded):
+        """R13, statements: a signed transaction that counts; `place` in its list."""
+        expires_ms = date_ms(statement.fields.get("expiresDate"))
+        if identifier(statement.fields.get("type")) not in (None, RENEWING) or expires_ms is None:
+            return
+        told = _statement(
+            statement, key, statement.signed_ms, event.position, place, expires_ms=expires_ms,
+            offer=_signed_offer(statement), revoked_ms=statement.revocation_ms, is_upgraded=is_upgraded,
+        )
+        known = self._of(self._take(statement, told))
+        if event.upload is not None:
+            self._meet(known, event.upload)
+        known.signed_country = known.signed_country or statement.country_code
+        known.token = known.token or statement.user_token
+
+    def take_signed_renewal(self, told, position, place):
+        """Valid renewal information that the App Store signed; `told`: a `SignedRenewal`."""
+        fields = told.fields
+        original = identifier(fields.get("originalTransactionId"))
+        if original is None:
+            return
+        environment = identifier(fields.get("environment")) or told.environment
+        renewal = Renewal(
+            date_ms(fields.get("signedDate")),
+            position,
+            place,
+            known_flag(fields.get("autoRenewStatus")),
+            identifier(fields.get("autoRenewProductId")),
+            identifier(fields.get("expirationIntent")),
+            known_flag(fields.get("isInBillingRetryPeriod")),
+            date_ms(fields.get("gracePeriodExpiresDate")),
+        )
+        self._of(Subscription(environment, told.bundle_id, original)).renewals.append(renewal)
+
+    def _take(self, row, statement):
+        """The statement's subscription."""
+        original = row.identifier("original_transaction_id") or row.identifier("transaction_id")
+        key = statement.key
+        subscription = Subscription(key.environment, key.bundle_id, original)
+        self._of(subscription).statements.append(statement)
+        self._by_sale.setdefault(key, []).append(statement)
+        return subscription
+
+    def _meet(self, known, upload):
+        """R6, as if the subscription were one sale."""
+        known.client_country = known.client_country or upload.country_code
+        known.user = known.user or upload.user_identifier
+
+
+def _statement(row, key, time_ms, position, place, **told):
+    return PeriodStatement(
+        key=key,
+        start_ms=_date_ms(row, "purchase_date_ms", "original_purchase_date_ms"),
+        time_ms=time_ms,
+        position=position,
+        place=place,
+        product_id=row.identifier("product_id"),
+        started_ms=_date_ms(row, "original_purchase_date_ms", "purchase_date_ms"),
+        **told,
+    )
+
+
+def _date_ms(row, *names):
+    """The first of the dates that there is."""
+    return next((ms for ms in map(row.date_ms, names) if ms is not None), None)
+
+
+def _row_expires_ms(row):
+    """`expires_date_ms`, else `expires_date` in either form, else `expires_date_formatted`."""
+    written = row.fields.get("expires_date")
+    found = (
+        date_ms(row.fields.get("expires_date_ms")),
+        date_ms(written),
+        readable_ms(written),
+        readable_ms(row.fields.get("expires_date_formatted")),
+    )
+    return next((ms for ms in found if ms is not None), None)
+
+
+def _row_offer(row):
+    if row.flag("is_trial_period"):
+        return "trial"
+    if row.flag("is_in_intro_offer_period"):
+        return "introductory"
+    if row.identifier("promotional_offer_id") is not None:
+        return "promotional"
+    return "" if row.identifier("offer_code_ref_name") is None else "offer_code"
+
+
+def _signed_offer(statement):
+    if statement.is_trial:
+        return "trial"
+    kind = statement.offer_type
+    return "" if kind is None else OFFERS.get(kind, "other")
+
+
+def _reply_renewal(fields, time_ms, position, place):
+    return Renewal(
+        time_ms,
+        position,
+        place,
+        known_flag(fields.get("auto_renew_status")),
+        identifier(fields.get("auto_renew_product_id")),
+        identifier(fields.get("expiration_intent")),
+        known_flag(fields.get("is_in_billing_retry_period")),
+        date_ms(fields.get("grace_period_expires_date_ms")),
+    )
+
+
+def known_flag(value):
+    """A flag, or None where nothing is said."""
+    return None if value is None or value == "" else flag(value)
