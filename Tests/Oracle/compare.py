@@ -13,6 +13,7 @@ import tempfile
 import four_ways
 import generate_malformed
 import generate_stories
+import generate_subscriptions
 import reports
 from generate_cases import DECLARED, write_cases
 from log import read_log
@@ -153,7 +154,11 @@ def cells(data):
 
 def blanked(rows):
     """CSV lines, the positions in them blank."""
-    columns, body = reports.without_positions(rows[0], rows[1:])
+    return written(reports.without_positions(rows[0], rows[1:]))
+
+
+def written(report):
+    columns, body = report
     return [",".join(map(reports.quoted, row)) for row in [columns, *body]]
 
 
@@ -183,8 +188,9 @@ def oracle_report(book, arguments):
         return None
 
 
-def compare(ledger, book, arguments):
-    """The differences of one report."""
+def compare(ledger, book, arguments, has_positions=False):
+    """The differences of one report; `has_positions`: whether the book's are the log's."""
+    shown = (lambda rows: written((rows[0], rows[1:]))) if has_positions else blanked
     expected = oracle_report(book, arguments)
     found, failure = ledger.export(arguments)
     if expected is None:
@@ -192,9 +198,22 @@ def compare(ledger, book, arguments):
     if failure:
         return [failure]
     try:
-        return differences(blanked(cells(expected)), blanked(cells(found)))
+        return differences(shown(cells(expected)), shown(cells(found)))
     except (ValueError, csv.Error) as error:
         return [f"not CSV as the rules say: {error}"]
+
+
+def in_parts(directory, name, lines):
+    """The import files of the lines, one after another."""
+    paths = []
+    for part in range(IMPORTED_PARTS):
+        paths.append(directory / f"{name}-{part}.ndjson")
+        share = slice(
+            len(lines) * part // IMPORTED_PARTS, len(lines) * (part + 1) // IMPORTED_PARTS
+        )
+        text = "".join(line + "\n" for line in lines[share])
+        paths[-1].write_text(text, encoding="utf-8")
+    return paths
 
 
 class Comparison:
@@ -210,9 +229,9 @@ class Comparison:
         else:
             self.passed += 1
 
-    def compare_all(self, ledger, book, matrix):
+    def compare_all(self, ledger, book, matrix, has_positions=False):
         for line in matrix:
-            self.note(f"export {line}", compare(ledger, book, line.split()))
+            self.note(f"export {line}", compare(ledger, book, line.split(), has_positions))
 
     def random_case(self, directory, arguments, sign):
         """A random history of the seed, then the same with malformed events behind it."""
@@ -231,17 +250,25 @@ class Comparison:
         """Short stories of refunds, imported in parts: what is known is saved and loaded between them."""
         print(f"seed {arguments.seed}, {arguments.stories} stories")
         lines = generate_stories.lines(arguments.seed, arguments.stories, sign)
-        paths = []
-        for part in range(IMPORTED_PARTS):
-            paths.append(directory / f"stories-{part}.ndjson")
-            share = slice(
-                len(lines) * part // IMPORTED_PARTS, len(lines) * (part + 1) // IMPORTED_PARTS
-            )
-            text = "".join(line + "\n" for line in lines[share])
-            paths[-1].write_text(text, encoding="utf-8")
+        paths = in_parts(directory, "stories", lines)
         ledger = Ledger(arguments.ledgerctl, directory / "ledger")
         ledger.fill(paths, root_sha256=sign.root_sha256())
         self.compare_all(ledger, read_book(paths, [], []), generate_stories.REPORTS)
+
+    def subscriptions(self, directory, arguments, sign):
+        """The lives of subscriptions, imported in parts; then what the log itself says."""
+        print(f"seed {arguments.seed}, {arguments.subscriptions} subscriptions")
+        lines = generate_subscriptions.lines(arguments.seed, arguments.subscriptions, sign)
+        paths = in_parts(directory, "subscriptions", lines)
+        prices = directory / "prices.csv"
+        prices.write_text(generate_subscriptions.PRICE_LIST, encoding="ascii")
+        ledger = Ledger(arguments.ledgerctl, directory / "ledger")
+        ledger.fill(paths, [prices], root_sha256=sign.root_sha256())
+        book = read_book(paths, [prices], [], declared=DECLARED)
+        self.compare_all(ledger, book, generate_subscriptions.REPORTS)
+        if (directory / "ledger" / "log").is_dir():
+            book = read_log(ledger.lines())
+            self.compare_all(ledger, book, generate_subscriptions.LOG_REPORTS, has_positions=True)
 
     def all_orders(self, directory, arguments, sign):
         """One sale seen four ways, in all orders (R12)."""
@@ -267,14 +294,16 @@ def main():
                         help="no random history: one sale seen four ways, in all orders")
     parser.add_argument("--stories", type=int, metavar="N",
                         help="no random history: N sales with short stories of refunds")
+    parser.add_argument("--subscriptions", type=int, metavar="N",
+                        help="no random history: the lives of N subscriptions")
     parser.add_argument("--nasty", action="store_true", help="also what the rules leave open")
     parser.add_argument("--authority", metavar="DIRECTORY",
                         help="the test authority's; made on first use, so that more runs can share it")
     parser.add_argument("--keep", metavar="DIRECTORY", help="where the case and the ledger stay")
     arguments = parser.parse_args()
-    uploads = arguments.stories if arguments.uploads is None else arguments.uploads
-    if not arguments.orders and None in (arguments.seed, uploads):
-        parser.error("--seed with --uploads or --stories, or --orders")
+    counts = (arguments.uploads, arguments.stories, arguments.subscriptions)
+    if not arguments.orders and (arguments.seed is None or counts == (None, None, None)):
+        parser.error("--seed with --uploads, --stories or --subscriptions, or --orders")
     csv.field_size_limit(2**31 - 1)
     comparison = Comparison()
     with tempfile.TemporaryDirectory() as temporary:
@@ -283,6 +312,7 @@ def main():
         signer = pathlib.Path(arguments.ledgerctl).with_name("app-store-stand-in")
         sign = StandIn(signer, arguments.authority or directory / "authority")
         run = comparison.stories if arguments.stories else comparison.random_case
+        run = comparison.subscriptions if arguments.subscriptions else run
         run = comparison.all_orders if arguments.orders else run
         run(directory, arguments, sign)
     print(f"{comparison.passed} passed, {comparison.failed} failed")

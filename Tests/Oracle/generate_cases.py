@@ -19,6 +19,8 @@ HOSTILE = [
     "\uff0b49", "\uff0d7", "\uff20sum", "\uff1e", "\uff1dx;y",
 ]
 NASTY = ["", "\x00nul", "\x7f", "\u2028", "\ufeffbom", "e\u0301", "💶" * 40, "null", "\\", "0"]
+# Days from a period's start to its expiry; the next one starts after 30.
+LENGTHS = (30, 30, 30, 30, 32, 28, 14, 365)
 COUNTRIES = ["DE", "US", "JP", "KW", "FR", "XK", "GB"]
 CURRENCIES = ["EUR", "USD", "JPY", "KWD", "GBP", "HRK", "CLF"]
 BUNDLES = ["com.example.one", "com.example.two", "com.example.three"]
@@ -64,6 +66,7 @@ class Generator(SignedMaker):
         originally_ms = START_MS + self.random.randrange(DAYS * DAY_MS)
         user = self.pick(*self.users)
         periods = self.pick(1, 1, 2, 4) if product.startswith("pro") else 1
+        is_renewing = periods > 1 or (product.startswith("pro") and self.chance(0.5))
         chain = []
         for period in range(periods):
             date_ms = originally_ms + period * 30 * DAY_MS + self.random.randrange(-4000, 4000)
@@ -83,7 +86,7 @@ class Generator(SignedMaker):
                     "original": original,
                     "date_ms": date_ms,
                     "original_date_ms": originally_ms,
-                    "expires_ms": date_ms + 30 * DAY_MS if periods > 1 else None,
+                    "expires_ms": date_ms + self.pick(*LENGTHS) * DAY_MS if is_renewing else None,
                     "quantity": quantity,
                     "kind": kind,
                     "cancels": self.chance(0.4),
@@ -224,6 +227,8 @@ class Generator(SignedMaker):
         named = {"environment": environment} if self.chance(0.9) else {}
         cut = self.random.randrange(len(rows) + 1)
         reply = {"status": shown, **named}
+        if self.chance(0.4):
+            reply["pending_renewal_info"] = [self._pending(sale) for sale in sales]
         reply["receipt"] = {"bundle_id": bundle, **dated, "in_app": rows[:cut]}
         if self.chance(0.8):
             reply["latest_receipt_info"] = rows[cut:] + self.random.sample(rows, min(2, len(rows)))
@@ -233,12 +238,25 @@ class Generator(SignedMaker):
             reply["latest_expired_receipt_info"] = self.pick(*rows, "text") if rows else "text"
         return reply
 
+    def _pending(self, sale):
+        """What a reply says of a subscription's renewal, each member maybe unsaid."""
+        info = {
+            "original_transaction_id": self.written_id(sale["original"]),
+            "auto_renew_product_id": self.pick(sale["product"], "pro.year"),
+            "auto_renew_status": self._integer(self.pick(0, 1, 1)),
+            "expiration_intent": self._integer(self.pick(1, 2)),
+            "is_in_billing_retry_period": self._flag(self.chance(0.5)),
+            "grace_period_expires_date_ms": self._integer(sale["date_ms"] + self.pick(36, 46) * DAY_MS)}
+        return {name: value for name, value in info.items() if self.chance(0.75)}
+
     def _legacy_reply(self, status, rows, bundle, dated):
         row = rows[0] if isinstance(rows[0], dict) else {}
         flat = {"bid": bundle, "bvrs": "1", **row, **dated}
         if "expires_date_ms" in flat:
             flat["expires_date"] = str(flat.pop("expires_date_ms"))
         reply = {"receipt": flat, "status": status}
+        if self.chance(0.5):
+            reply["auto_renew_status"] = self._integer(self.pick(0, 1))
         if len(rows) > 1 and self.chance(0.6):
             reply["latest_receipt_info"] = rows[1]
         if len(rows) > 2 and self.chance(0.6):

@@ -55,6 +55,8 @@ class SignedMaker(MetadataMaker):
             "signedDate": self.statement_ms(sale, at_ms),
             "type": "Auto-Renewable Subscription" if sale["line_item"] else "Consumable",
         }
+        if self.chance(0.05):
+            payload["type"] = self.pick(None, "", 5, "Non-Renewing Subscription", payload["type"])
         if sale["line_item"] is not None:
             payload["webOrderLineItemId"] = self.written_id(sale["line_item"])
         elif self.chance(0.2):
@@ -189,9 +191,7 @@ class SignedMaker(MetadataMaker):
         else:
             about["signedTransactionInfo"] = self._sign(self.payload(sale, at_ms))
             if self.chance(0.3):
-                about["signedRenewalInfo"] = self._sign({
-                    "originalTransactionId": sale["original"], "productId": sale["product"],
-                    "autoRenewStatus": 1, "environment": environment, "signedDate": at_ms})
+                about["signedRenewalInfo"] = self._sign(self._renewal(sale, environment, at_ms))
             outer["data"] = about
         if outer["subtype"] is None:
             del outer["subtype"]
@@ -201,6 +201,18 @@ class SignedMaker(MetadataMaker):
         if self.chance(0.1):
             line["country_code"] = "passed over"
         return line
+
+    def _renewal(self, sale, environment, at_ms):
+        """Renewal information of the sale's subscription, each member maybe unsaid."""
+        info = {
+            "originalTransactionId": sale["original"], "productId": sale["product"],
+            "autoRenewProductId": self.pick(sale["product"], "pro.year"),
+            "autoRenewStatus": self.pick(0, 1, 1),
+            "expirationIntent": self.pick(1, 2, "3", "=4"), "isInBillingRetryPeriod": self.pick(True, False),
+            "gracePeriodExpiresDate": self._written(sale["date_ms"] + self.pick(36, 46) * DAY_MS)}
+        told = {name: value for name, value in info.items() if self.chance(0.8)}
+        signed_ms = self.pick(at_ms, self.statement_ms(sale, at_ms))
+        return told | {"environment": environment, "signedDate": signed_ms}
 
     def bad_signed_line(self, sale, at_ms):
         """One that an import refuses as a whole."""

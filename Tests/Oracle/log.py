@@ -173,7 +173,7 @@ def _trust(data):
 
 
 def _is_apple_id(value):
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 1 << 63
+    return _is_integer(value) and int(value.text) >= 1
 
 
 # The members of each type in the catalogue's order: name, what it must be, whether it may be absent.

@@ -101,6 +101,11 @@ class Comparison(unittest.TestCase):
         status, shown = self.verdict("", case=["--seed", "1", "--stories", "60"])
         self.assertEqual((status, shown.splitlines()[-1]), (0, "5 passed, 0 failed"), shown)
 
+    def test_lives_of_subscriptions(self):
+        status, shown = self.verdict("", case=["--seed", "1", "--subscriptions", "40"])
+        expected = f"{len(compare.generate_subscriptions.REPORTS)} passed, 0 failed"
+        self.assertEqual((status, shown.splitlines()[-1]), (0, expected), shown)
+
     def test_one_wrong_cell_is_shown(self):
         status, shown = self.verdict('text = text.replace(",DE,", ",FR,", 1)')
         self.assertEqual(status, 1)

@@ -168,6 +168,13 @@ class Log(unittest.TestCase):
             self.assertEqual(malformed(found), [("1", f"{kind} {member}")], (member, value))
             self.assertEqual(table("sales", found, "sale_key"), [])
 
+    def test_the_app_stores_number_of_an_app_is_an_integer_from_1(self):
+        for number, is_right in ((1, True), (2**63 - 1, True), (0, False), (2**63, False), ("1", False),
+                                 (1.5, False), (True, False)):
+            found = exceptions(book(("app.registered", APP | {"app_apple_id": number})))
+            expected = [] if is_right else [("malformed_event", "app.registered app_apple_id")]
+            self.assertEqual(found, expected, number)
+
     def test_an_event_of_a_later_program_ends_the_reading(self):
         for event in [("app.removed", {}), ("app.registered", APP, 2)]:
             with self.assertRaises(LaterProgram):
