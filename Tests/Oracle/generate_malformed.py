@@ -13,6 +13,22 @@ ABSENT = None
 SALT = bytes(16)
 # Of types that an import appends none of.
 SAMPLES = {
+    "transactions.fetched": [
+        {
+            "app_family_id": "0e7c2f4a-9a0b-4c5d-8e6f-112233445566",
+            "bundle_id": "com.example.app",
+            "environment": "Production",
+            "occurred_at": "2026-01-03T00:00:00.000Z",
+            "call": "notification_history",
+            "host": "api.storekit.apple.com",
+            "from": "2026-01-01T00:00:00.000Z",
+            "to": "2026-01-02T00:00:00.000Z",
+            "revision": "r",
+            "has_more": False,
+            "transactions": [],
+            "renewals": [],
+        }
+    ],
     "trust.declared": [
         {
             "production_host": "buy.itunes.apple.com",

@@ -147,6 +147,11 @@ SIGNED_OBJECT = [
 ]
 
 
+# How many signed objects each list of a fetched page holds at most.
+MOST_FETCHED = 1000
+CALLS = ("history", "transaction", "statuses", "refund_lookup", "notification_history")
+
+
 def _has(members_of_it):
     def is_right(value):
         return _is_object(value) and all(
@@ -159,6 +164,11 @@ def _has(members_of_it):
 
 def _signed_objects(value):
     is_list = isinstance(value, list) and 1 <= len(value) <= MOST_TRANSACTIONS
+    return is_list and all(map(_has(SIGNED_OBJECT), value))
+
+
+def _fetched_objects(value):
+    is_list = isinstance(value, list) and len(value) <= MOST_FETCHED
     return is_list and all(map(_has(SIGNED_OBJECT), value))
 
 
@@ -242,7 +252,7 @@ CATALOGUE = {
         ("bundle_id", _is_text, False),
         ("environment", _is_text, False),
         ("occurred_at", _is_time, False),
-        ("via", _word("http", "import"), False),
+        ("via", _word("http", "import", "fetch"), False),
         ("line", _is_integer, True),
         ("line_sha256", _is_text, True),
         ("type", _is_text, False),
@@ -250,6 +260,22 @@ CATALOGUE = {
         ("transaction", _has(VERDICT), True),
         ("renewal", _has(VERDICT), True),
         ("notification", _has(SIGNED_OBJECT), False),
+    ],
+    "transactions.fetched": [
+        ("app_family_id", _is_uuid, False),
+        ("bundle_id", _is_text, False),
+        ("environment", _word("Production", "Sandbox"), False),
+        ("occurred_at", _is_time, False),
+        ("call", _word(*CALLS), False),
+        ("host", _is_name, False),
+        ("transaction_id", _is_text, True),
+        ("from", _is_time, True),
+        ("to", _is_time, True),
+        ("revision", _is_text, True),
+        ("error_code", _is_integer, True),
+        ("has_more", lambda value: isinstance(value, bool), False),
+        ("transactions", _fetched_objects, False),
+        ("renewals", _fetched_objects, False),
     ],
     "prices.declared": [
         ("source", _is_text, False),
@@ -365,6 +391,9 @@ class LogReader:
         elif kind == "notification.received":
             if data["notification"]["outcome"] == "valid":
                 self._notify(position, data)
+        elif kind == "transactions.fetched":
+            found = [self._statement(one, one["payload"]) for one in data["transactions"]]
+            self._add_signed(position, data, found)
         elif kind == "prices.declared":
             self._declare_prices(position, data["entries"])
         elif kind == "rates.declared":

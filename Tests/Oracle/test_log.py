@@ -61,6 +61,19 @@ NOTIFIED = {
     "transaction": {"outcome": "valid", "root_sha256": "ab" * 32, "signed_at": TIME},
     "notification": {**OBJECT, "payload": {"data": {"signedTransactionInfo": jws(PAYLOAD)}}},
 }
+FETCHED = {
+    "app_family_id": FAMILY,
+    "bundle_id": "app",
+    "environment": "Production",
+    "occurred_at": TIME,
+    "call": "history",
+    "host": "api.storekit.apple.com",
+    "transaction_id": "1",
+    "revision": "r",
+    "has_more": False,
+    "transactions": [OBJECT],
+    "renewals": [],
+}
 
 
 def book(*events):
@@ -122,10 +135,12 @@ class Log(unittest.TestCase):
         _, body = reports.REPORTS["exceptions"](found, options)
         self.assertEqual(len(list(body)), 1)
 
-    def test_both_events_of_signed_transactions_give_sales(self):
+    def test_every_event_of_signed_transactions_give_sales(self):
         columns = ("sale_key", "country_code", "user_identifier", "price_basis")
         for event, user in ((("transactions.received", RECEIVED), "42"),
-                            (("notification.received", NOTIFIED), "")):
+                            (("notification.received", NOTIFIED), ""),
+                            (("notification.received", {**NOTIFIED, "via": "fetch"}), ""),
+                            (("transactions.fetched", FETCHED), "")):
             found = book(("app.registered", APP), event)
             self.assertEqual(table("sales", found, *columns), [("1", "DE", user, "signed_transaction")])
             by_trust = table("revenue", found, "trust", "net", by=("trust",))
@@ -136,7 +151,8 @@ class Log(unittest.TestCase):
             return {**RECEIVED, "transactions": [{**OBJECT, **changes}]}
 
         refused = {**RECEIVED, "outcome": "invalid", "fraud_reason": "signature_invalid"}
-        cases = [("transactions.received", refused), ("transactions.received", listed(outcome="invalid")),
+        forged = {**FETCHED, "transactions": [{**OBJECT, "outcome": "invalid"}]}
+        cases = [("transactions.fetched", forged), ("transactions.received", refused), ("transactions.received", listed(outcome="invalid")),
                  ("notification.received", without(NOTIFIED, "transaction")),
                  ("notification.received", {**NOTIFIED, "transaction": {"outcome": "invalid"}}),
                  ("notification.received", {**NOTIFIED, "notification": {**OBJECT, "payload": {}}})]
@@ -160,6 +176,13 @@ class Log(unittest.TestCase):
                  ("transactions.received", RECEIVED, "transactions", [{**OBJECT, "root_sha256": "ab"}]),
                  ("transactions.received", RECEIVED, "app_transaction", {}),
                  ("transactions.received", RECEIVED, "fraud_reason", 5),
+                 ("transactions.received", RECEIVED, "via", "fetch"),
+                 ("transactions.fetched", FETCHED, "call", "prices"),
+                 ("transactions.fetched", FETCHED, "environment", "Xcode"),
+                 ("transactions.fetched", FETCHED, "host", ""),
+                 ("transactions.fetched", FETCHED, "has_more", "false"),
+                 ("transactions.fetched", FETCHED, "transactions", [OBJECT] * 1001),
+                 ("transactions.fetched", FETCHED, "renewals", [5]),
                  ("notification.received", NOTIFIED, "transaction", {"outcome": "good"}),
                  ("notification.received", NOTIFIED, "notification", without(OBJECT, "header")),
                  ("notification.received", NOTIFIED, "type", None)]

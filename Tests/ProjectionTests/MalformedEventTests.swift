@@ -103,6 +103,18 @@ import Testing
       ]
     ),
     (
+      "transactions.fetched",
+      [
+        Member("app_family_id", family), Member("bundle_id", "app", strings),
+        Member("environment", "Production"), Member("occurred_at", time),
+        Member("call", "history"), Member("host", "h", ["x"]),
+        Member("transaction_id", "77", [.absent] + strings), Member("from", time, [.absent]),
+        Member("to", time, [.absent]), Member("revision", "r", [.absent] + strings),
+        Member("error_code", 4_040_010, [.absent] + integers), Member("has_more", true, [true]),
+        Member("transactions", [signedObject], [[]]), Member("renewals", [signedObject], [[]]),
+      ]
+    ),
+    (
       "prices.declared",
       [
         Member("source", "p.csv", strings), Member("source_sha256", "00", strings),
@@ -206,6 +218,7 @@ import Testing
       ),
       ("transactions.received", "SELECT position FROM signed_uploads ORDER BY 1"),
       ("notification.received", "SELECT position FROM notifications ORDER BY 1"),
+      ("transactions.fetched", "SELECT position FROM fetched_pages ORDER BY 1"),
       ("receipt.verified", "SELECT position FROM verifications WHERE position > 5 ORDER BY 1"),
       ("prices.declared", "SELECT position FROM declarations WHERE type = 0 ORDER BY 1"),
       ("rates.declared", "SELECT position FROM declarations WHERE type = 1 ORDER BY 1"),

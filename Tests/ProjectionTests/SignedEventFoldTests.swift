@@ -68,6 +68,18 @@ import Testing
         [app, .signedUpload([SignedObjectPlan(signed("1"))], fraud: .bundleIDMismatch)], []
       ),
       ("of a notification", [app, .notification("DID_RENEW", uuid: "n", signed("1"))], ["1"]),
+      ("of a fetched page", [app, .fetched(signed("1"), signed("2"))], ["1", "2"]),
+      (
+        "of a fetched page beside one that is not valid",
+        [
+          app,
+          .fetched([
+            SignedObjectPlan(signed("1"), .invalid(reason: "wrong_signature")),
+            SignedObjectPlan(signed("2")),
+          ]),
+        ], ["2"]
+      ),
+      ("of a fetched page before its registration", [.fetched(signed("1")), app], []),
       ("of a notification without one", [app, .notification("TEST", uuid: "n", nil)], []),
       (
         "of a list in which one comes twice", [app, .signedUpload(signed("2"), signed("2"))], ["2"]
@@ -196,6 +208,48 @@ import Testing
         ])
   }
 
+  // MARK: Fetched pages
+
+  @Test func aFetchedPageSaysWhatWasAskedAndHowFar() throws {
+    let range = ms("2026-01-01")...ms("2026-01-09")
+    let events: [TestEvent] = [
+      Self.app, .fetched(signed("8", of: "7"), about: "7", revision: "r1", hasMore: true),
+      .fetched([], about: "9", environment: "Sandbox", errorCode: 4_040_010),
+      .fetched([], .notificationHistory, about: nil, revision: "p", range: range),
+      .notification("TEST", uuid: "n", nil, isFetched: true),
+    ]
+    #expect(
+      try Self.texts(
+        """
+        SELECT position || ' ' || app_family_id || ' ' || bundle_id || ' ' || environment || ' '
+        || call || ' ' || ifnull(transaction_id, '-') || ' ' || ifnull(range_start, '-') || ' '
+        || ifnull(range_end, '-') || ' ' || ifnull(revision, '-') || ' ' || ifnull(error_code, '-')
+        || ' ' || has_more || ' ' || occurred_at FROM fetch_view
+        """, after: events) == [
+          "1 \(TestEvent.signedFamily) app Production history 7 - - r1 - 1 2026-01-10T00:00:00.000Z",
+          "2 \(TestEvent.signedFamily) app Sandbox history 9 - - - 4040010 0 2026-01-10T00:00:00.000Z",
+          "3 \(TestEvent.signedFamily) app Production notification_history - "
+            + "2026-01-01T00:00:00.000Z 2026-01-09T00:00:00.000Z p - 0 2026-01-10T00:00:00.000Z",
+        ])
+    #expect(
+      try Self.texts("SELECT notification_uuid FROM notification_view", after: events) == ["n"])
+    #expect(
+      try Self.texts("SELECT DISTINCT position FROM signed_statements", after: events) == ["1"])
+  }
+
+  @Test func aFetchedPageHasNoUserAndTakesNothingFromTheFirstUpload() throws {
+    let token: JSONText = "7e3fb20b-4cdb-47cc-936d-99d65f608138"
+    let events: [TestEvent] = [
+      Self.app, .fetched(signed("1", ["appAccountToken": token])),
+      .fetched(signed("2", ["appAccountToken": token])), .signedUpload(signed("1"), user: "u"),
+    ]
+    #expect(
+      try Self.texts(
+        "SELECT sale_key || ' ' || user_identifier FROM sale_view ORDER BY 1", after: events)
+        == ["1 u", "2 token:7e3fb20b-4cdb-47cc-936d-99d65f608138"])
+    #expect(try Self.texts("SELECT position FROM upload_view", after: events) == ["3"])
+  }
+
   // MARK: Queries
 
   private static func queries(_ fixture: LedgerFixture) throws -> LedgerQueries {
@@ -213,14 +267,16 @@ import Testing
         signed(
           "1", signed: "2026-01-15",
           ["revocationDate": instant("2026-01-14"), "revocationPercentage": 50_000])),
-      .signedUpload(signed("2")),
+      .signedUpload(signed("2")), .fetched(signed("1", signed: "2026-01-21")),
     ])
     let queries = try Self.queries(fixture)
     let sale = try #require(try queries.sales(key: "1").first)
     let (statements, isCut) = try queries.statements(about: sale)
     #expect(!isCut)
-    #expect(statements.map(\.atMs) == ["2026-01-10", "2026-01-15", "2026-01-20"].map { ms($0) })
-    #expect(statements.map(\.source) == [.reply, .notification, .upload])
+    #expect(
+      statements.map(\.atMs)
+        == ["2026-01-10", "2026-01-15", "2026-01-20", "2026-01-21"].map { ms($0) })
+    #expect(statements.map(\.source) == [.reply, .notification, .upload, .fetch])
     #expect(statements[1].revocationPercentage == 50_000)
     #expect(statements[2].storefront == "DEU")
     let user = try #require(try queries.user("u"))
@@ -232,19 +288,22 @@ import Testing
     let fixture = try LedgerFixture()
     try fixture.append([
       Self.app, .signedUpload(signed("1"), user: "u"), .upload(reply(row("2")), user: "v"),
-      .notification("TEST", uuid: "n", nil),
+      .notification("TEST", uuid: "n", nil), .fetched(signed("4")),
     ])
     let queries = try Self.queries(fixture)
     #expect(try queries.positions(of: [.transactionsReceived], before: 9) == [1])
     #expect(try queries.positions(of: [.notificationReceived], before: 9) == [4])
     #expect(try queries.positions(of: [.receiptUploaded], before: 9) == [2])
-    #expect(try queries.positions(of: [.appRegistered], before: 5) == [0])
+    #expect(try queries.positions(of: [.transactionsFetched], before: 9) == [5])
+    #expect(try queries.positions(of: [.appRegistered], before: 6) == [0])
     func positions(user: String? = nil, family: String? = nil) throws -> [Position] {
       try queries.positions(receiptID: nil, userIdentifier: user, appFamilyID: family)
     }
     #expect(try positions(user: "u") == [1])
     #expect(try positions(user: "v") == [2, 3])
-    #expect(try positions(family: TestEvent.signedFamily) == [1, 2, 3, 4])
+    #expect(try positions(family: TestEvent.signedFamily) == [1, 2, 3, 4, 5])
+    #expect(try queries.fetchedPage(at: 5)?.call == "history")
+    #expect(try queries.fetchedPage(at: 4) == nil)
     #expect(try positions(user: "u", family: TestEvent.signedFamily) == [1])
   }
 }

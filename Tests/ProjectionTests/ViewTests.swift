@@ -34,6 +34,7 @@ import Testing
           metadata, line) VALUES(1, 0, 0, 1, 4, 0, '{}', 9);
         INSERT INTO notifications(position, uuid_hash, occurred_at_ms, recorded_at_ms, type, environment,
           bundle, app_family, notification_uuid) VALUES(8, 1, 0, 1, 3, 1, 2, 7, 'uuid-1');
+        INSERT INTO fetched_pages VALUES(9, 7, 2, 1, 0, 1, 't', NULL, NULL, 'r', NULL, 0, 0);
         INSERT INTO declarations VALUES(5, 0, 'prices.csv', 'cd'), (6, 1, 'rates.csv', 'ef');
         INSERT INTO price_list VALUES(5, 0, 3, NULL, 5, 9990000, 86400000);
         INSERT INTO rates VALUES(6, 0, 20454, 'EUR', 'USD', '1.17');

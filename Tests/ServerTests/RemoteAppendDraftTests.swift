@@ -38,6 +38,7 @@ enum RemoteAppendDrafts {
     return [
       app("Tide"), upload, verification, TestEvent.signedUpload(signed("1")).drafts[0],
       TestEvent.notification("TEST", uuid: "1", nil).drafts[0],
+      TestEvent.fetched(signed("1")).drafts[0],
       EventDraft(type: "prices.declared", version: 1, data: prices.data),
       EventDraft(type: "rates.declared", version: 1, data: rates.data),
       TrustDeclared(
@@ -89,13 +90,13 @@ enum RemoteAppendDrafts {
   @Test func goodDraftsOfEachTypeAreTaken() throws {
     let ledger = try served()
     #expect(try refusal(RemoteAppendDrafts.goodOfEachType, by: ledger) == nil)
-    #expect(ledger.writer.nextPosition == 12)
+    #expect(ledger.writer.nextPosition == 13)
   }
 
   @Test func aDraftWithoutAMemberThatItNeedsIsRefused() throws {
     let ledger = try served()
     let optional: Set = [
-      "line", "line_sha256", "country_code", "status", "endpoint", "reply",
+      "line", "line_sha256", "country_code", "status", "endpoint", "reply", "transaction_id",
     ]
     for draft in RemoteAppendDrafts.goodOfEachType {
       guard case .object(let members) = try JSONValue(draft.data) else { continue }
@@ -105,7 +106,7 @@ enum RemoteAppendDrafts {
         #expect(
           error?.cause == "a draft cannot be read: \(draft.type) has no valid \(member.key)")
       }
-      for member in members where member.key != "reply" {
+      for member in members where !["reply", "has_more"].contains(member.key) {
         let error = try refusal([try changed(draft, member.key, .boolean(true))], by: ledger)
         #expect(
           error?.cause == "a draft cannot be read: \(draft.type) has no valid \(member.key)")
@@ -127,6 +128,7 @@ enum RemoteAppendDrafts {
     ),
     ("transactions.received", "upload_id", #""11111111-2222-5333-8444-555555555555""#),
     ("notification.received", "notification_uuid", "\"\""),
+    ("transactions.fetched", "host", "\"\(String(repeating: "h", count: 260))\""),
     ("rates.declared", "days", #"[{"date":"2026-02-30","base":"EUR","rates":{"USD":"1"}}]"#),
     ("rates.declared", "days", #"[{"date":"2026-02-01","base":"EUR","rates":{"USD":"0"}}]"#),
   ])
@@ -152,6 +154,7 @@ enum RemoteAppendDrafts {
     let events: [(TestEvent, String)] = [
       (.signedUpload(signed("1")), "transactions"),
       (.notification("TEST", uuid: "1", nil), "notification"),
+      (.fetched(signed("1")), "transactions"),
     ]
     for (event, member) in events {
       let good = event.drafts[0]
@@ -162,6 +165,47 @@ enum RemoteAppendDrafts {
         try refusal([draft], by: ledger)?.cause
           == "a draft cannot be read: \(good.type) has no valid \(member)")
     }
+  }
+
+  @Test(arguments: [
+    ("a page", TestEvent.fetched(signed("1")), true),
+    ("a page of nothing", .fetched([]), true),
+    ("no such transaction", .fetched([], errorCode: 4_040_010), true),
+    ("an error with a transaction", .fetched([SignedObjectPlan(signed("1"))], errorCode: 1), false),
+    ("an error with a next page", .fetched([], errorCode: 4_040_010, hasMore: true), false),
+    ("a page about no transaction", .fetched([], about: nil), false),
+    ("a page of a history with a range", .fetched([], range: 0...1), false),
+    (
+      "statuses with renewal information",
+      .fetched([], renewals: [SignedObjectPlan(["environment": "Production"])], .statuses), true
+    ),
+    (
+      "a history with renewal information",
+      .fetched([], renewals: [SignedObjectPlan(["environment": "Production"])]), false
+    ),
+    (
+      "a notification history",
+      .fetched([], .notificationHistory, about: nil, revision: "p", hasMore: true, range: 0...1),
+      true
+    ),
+    (
+      "a notification history without a range", .fetched([], .notificationHistory, about: nil),
+      false
+    ),
+    (
+      "a notification history with a transaction",
+      .fetched(
+        [SignedObjectPlan(signed("1"))], .notificationHistory, about: nil, range: 0...1), false
+    ),
+  ])
+  func aFetchedPageMustAgreeWithItsCall(
+    _ situation: String, _ page: TestEvent, _ isTaken: Bool
+  ) throws {
+    #expect(
+      try refusal(page.drafts, by: try served())?.cause
+        == (isTaken
+          ? nil : "a draft cannot be read: transactions.fetched has no valid transactions"),
+      "\(situation)")
   }
 
   private static func verification(

@@ -71,10 +71,43 @@ extension TestEvent {
       at: time, line: line)
   }
 
+  /// A page that the App Store Server API gave on 10 January 2026, with these transactions.
+  package static func fetched(
+    _ transactions: [SignedObjectPlan], renewals: [SignedObjectPlan] = [],
+    _ call: TransactionsFetched.Call = .history, about transactionID: String? = "1",
+    bundle: String = "app", environment: String = "Production", revision: String? = nil,
+    errorCode: Int64? = nil, hasMore: Bool = false, range: ClosedRange<Int64>? = nil,
+    at time: String = "2026-01-10"
+  ) -> TestEvent {
+    var event = TransactionsFetched(
+      appFamilyID: signedFamily, bundleID: bundle, environment: environment,
+      occurredAtMs: ms(time), call: call, host: "api.storekit.apple.com",
+      transactionID: transactionID, hasMore: hasMore, transactions: transactions.map(\.record),
+      renewals: renewals.map(\.record))
+    event.revision = revision
+    event.errorCode = errorCode
+    event.fromMs = range?.lowerBound
+    event.toMs = range?.upperBound
+    return .raw(
+      type: EventType.transactionsFetched.rawValue,
+      JSONText(raw: String(decoding: event.data, as: UTF8.self)))
+  }
+
+  /// The same with payloads of valid transactions.
+  package static func fetched(
+    _ payloads: JSONText..., about transactionID: String = "1", revision: String? = nil,
+    hasMore: Bool = false, at time: String = "2026-01-10"
+  ) -> TestEvent {
+    fetched(
+      payloads.map { SignedObjectPlan($0) }, about: transactionID, revision: revision,
+      hasMore: hasMore, at: time)
+  }
+
   /// A notification on 10 January 2026, about a transaction with this payload.
   package static func notification(
     _ type: String, subtype: String? = nil, uuid: String, _ transaction: JSONText?,
-    renewal: JSONText? = nil, at time: String = "2026-01-10", line: String? = nil
+    renewal: JSONText? = nil, at time: String = "2026-01-10", line: String? = nil,
+    isFetched: Bool = false
   ) -> TestEvent {
     func inner(_ payload: JSONText?) -> (JSONText, NotificationReceived.Inner)? {
       payload.map { payload in
@@ -98,7 +131,8 @@ extension TestEvent {
     let event = NotificationReceived(
       notificationUUID: uuid, appFamilyID: signedFamily, bundleID: "app",
       environment: "Production", occurredAtMs: ms(time),
-      origin: digest.map { .importLine(number: 1, sha256Hex: $0) } ?? .http, type: type,
+      origin: digest.map { .importLine(number: 1, sha256Hex: $0) } ?? (isFetched ? .fetch : .http),
+      type: type,
       subtype: subtype, transaction: transaction?.1, renewal: renewal?.1,
       notification: SignedObjectPlan(payload).record)
     return .raw(

@@ -362,7 +362,19 @@ def check_notification(members, trust, now_ms):
     return count
 
 
-CHECKS = {b"transactions.received": check_transactions, b"notification.received": check_notification}
+def check_fetched(members, trust, now_ms):
+    """transactions.fetched; how many objects it has."""
+    texts = [text for name in ("transactions", "renewals") for text in elements_of(members[name])]
+    for signed, its_members in map(stored_object, texts):
+        check_verdict(signed, its_members, trust, now_ms)
+    return len(texts)
+
+
+CHECKS = {
+    b"transactions.received": check_transactions,
+    b"notification.received": check_notification,
+    b"transactions.fetched": check_fetched,
+}
 EVENT = re.compile(rb'\{"seq":[0-9]+,"type":"([a-z0-9_.]+)","v":([0-9]+),"at":"([^"]+)"')
 DATA = re.compile(rb'"salt":"[^"]*","data":(\{.*\})\}\Z')
 

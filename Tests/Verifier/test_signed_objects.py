@@ -120,6 +120,13 @@ class LogOfSignedObjects(unittest.TestCase):
                                    "signed_at": signed_objects.time_text(self.now_ms)}
         return compact(data | fields)[:-1] + f',"notification":{self.stored(outer)}}}'
 
+    def fetched(self, transactions, renewals=(), stored=None):
+        """The data of a fetched page."""
+        lists = [stored or [*map(self.stored, transactions)], [*map(self.stored, renewals)]]
+        texts = [",".join(one) for one in lists]
+        data = {"app_family_id": FAMILY, "call": "statuses", "has_more": False}
+        return compact(data)[:-1] + f',"transactions":[{texts[0]}],"renewals":[{texts[1]}]}}'
+
     def log(self, *events):
         """Event lines of (type, data), consistent in themselves."""
         salt = bytes(16)
@@ -143,9 +150,19 @@ class LogOfSignedObjects(unittest.TestCase):
             json.dumps(self.payload(), indent=1))
         events = [("transactions.received", self.transactions([plain, spaced])),
                   ("notification.received", self.notification(plain)),
+                  ("transactions.fetched", self.fetched([plain, spaced], [plain])),
+                  ("transactions.fetched", self.fetched([])),
                   ("rates.declared", "{}")]
         self.assertIn("payload_base64url", events[0][1])
-        self.assertEqual(self.count(*events), 4)
+        self.assertEqual(self.count(*events), 7)
+
+    def test_a_fetched_page_with_a_forged_object(self):
+        text = self.authority.sign(self.payload())[:-8] + "AAAAAAAA"
+        good = self.authority.sign(self.payload())
+        for page in (self.fetched([good, text]), self.fetched([good], [text])):
+            self.refused("transactions.fetched", page, "the signature is wrong")
+        stored = self.stored(text, outcome="invalid", reason="wrong_signature")
+        self.assertEqual(self.count(("transactions.fetched", self.fetched([], stored=[stored]))), 1)
 
     def test_an_app_transaction_stands_last(self):
         plain = self.authority.sign(self.payload())

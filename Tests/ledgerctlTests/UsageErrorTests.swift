@@ -82,8 +82,8 @@ struct Mistake: Sendable, CustomTestStringConvertible {
     Mistake(
       "replay --type receipt.uploaded,receipt",
       "replay: --type receipt: must be app.registered, receipt.uploaded, receipt.verified, "
-        + "transactions.received, notification.received, prices.declared, rates.declared, snapshot.created, history.accepted or "
-        + "trust.declared; "
+        + "transactions.received, notification.received, transactions.fetched, prices.declared, "
+        + "rates.declared, snapshot.created, history.accepted or trust.declared; "
         + "did you mean receipt.uploaded?"),
     // Reports.
     Mistake(

@@ -13,6 +13,8 @@ package enum EventType: String, CaseIterable, Sendable {
   case transactionsReceived = "transactions.received"
   /// The App Store sent a notification.
   case notificationReceived = "notification.received"
+  /// A call of the App Store Server API was answered.
+  case transactionsFetched = "transactions.fetched"
   /// A price list was declared.
   case pricesDeclared = "prices.declared"
   /// Exchange rates were declared.
@@ -39,6 +41,8 @@ package enum EventType: String, CaseIterable, Sendable {
       self = .transactionsReceived
     } else if name == "notification.received" {
       self = .notificationReceived
+    } else if name == "transactions.fetched" {
+      self = .transactionsFetched
     } else if name == "app.registered" {
       self = .appRegistered
     } else if name == "prices.declared" {

@@ -90,6 +90,8 @@ package struct NotificationReceivedView {
   /// Epoch milliseconds; nil if the event does not contain it.
   package private(set) var occurredAtMs: Int64?
   package private(set) var isImport = false
+  /// Whether it is of a fetched notification history.
+  package private(set) var isFetched = false
   package private(set) var line: Int64?
   package private(set) var lineSHA256Hex: JSONString?
   package private(set) var type: JSONString?
@@ -145,7 +147,8 @@ package struct NotificationReceivedView {
     switch key.raw.count {
     case 3 where key == "via":
       isImport = text.map { $0 == "import" } ?? false
-      review.mark(5, isRight: isImport || text.map { $0 == "http" } ?? false)
+      isFetched = text.map { $0 == "fetch" } ?? false
+      review.mark(5, isRight: isImport || isFetched || text.map { $0 == "http" } ?? false)
     case 4 where key == "type":
       type = text
       review.mark(8, isRight: text != nil)

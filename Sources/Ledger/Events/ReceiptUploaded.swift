@@ -9,6 +9,8 @@ package struct ReceiptUploaded {
     case http
     /// A line of an import file: its number from 1, and the SHA-256 (hex) of its bytes without the line end.
     case importLine(number: Int, sha256Hex: String)
+    /// A call of the App Store Server API; only notifications come so.
+    case fetch
   }
 
   /// UUID version 5 of the receipt's content within its app family.

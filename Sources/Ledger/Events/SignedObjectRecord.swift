@@ -135,6 +135,28 @@ package struct SignedObjectView {
     try read(&cursor, required: requiredOfVerdict)
   }
 
+  /// Reads a list of signed objects; nil, and past it too, if it is none or longer than `max`.
+  static func list(
+    _ cursor: inout JSONCursor, max: Int
+  ) throws(JSONError) -> [SignedObjectView]? {
+    guard try cursor.kind() == .array else {
+      try cursor.skipValue()
+      return nil
+    }
+    var list: [SignedObjectView] = []
+    var areRight = true
+    try cursor.beginArray()
+    while try cursor.nextElement() {
+      guard areRight, list.count < max else {
+        areRight = false
+        try cursor.skipValue()
+        continue
+      }
+      if let object = try object(&cursor) { list.append(object) } else { areRight = false }
+    }
+    return areRight ? list : nil
+  }
+
   private static func read(
     _ cursor: inout JSONCursor, required: UInt32
   ) throws(JSONError) -> SignedObjectView? {

@@ -127,36 +127,15 @@ package struct TransactionsReceivedView {
       metadata = try cursor.readRaw()
       review.mark(10, isRight: isObject)
     case 12 where key == "transactions":
-      review.mark(13, isRight: try readTransactions(&cursor))
+      let list = try SignedObjectView.list(
+        &cursor, max: TransactionsReceived.transactionCounts.upperBound)
+      transactions = list ?? []
+      review.mark(13, isRight: !transactions.isEmpty)
     case 15 where key == "app_transaction":
       appTransaction = try SignedObjectView.object(&cursor)
       review.mark(14, isRight: appTransaction != nil)
     default: try readText(key, &cursor, &review)
     }
-  }
-
-  /// Reads the list; returns whether each element is a signed object and there are not too many.
-  private mutating func readTransactions(_ cursor: inout JSONCursor) throws(JSONError) -> Bool {
-    transactions = []
-    guard try cursor.kind() == .array else {
-      try cursor.skipValue()
-      return false
-    }
-    var areRight = true
-    try cursor.beginArray()
-    while try cursor.nextElement() {
-      guard areRight, transactions.count < TransactionsReceived.transactionCounts.upperBound else {
-        areRight = false
-        try cursor.skipValue()
-        continue
-      }
-      if let object = try SignedObjectView.object(&cursor) {
-        transactions.append(object)
-      } else {
-        areRight = false
-      }
-    }
-    return areRight && !transactions.isEmpty
   }
 
   private mutating func readText(

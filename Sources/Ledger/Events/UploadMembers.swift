@@ -55,6 +55,8 @@ extension ReceiptUploaded.Origin {
       writer.member("via", "import")
       writer.member("line", number)
       writer.member("line_sha256", sha256Hex)
+    case .fetch:
+      writer.member("via", "fetch")
     }
   }
 }

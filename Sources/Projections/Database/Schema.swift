@@ -8,7 +8,7 @@ enum Schema {
   static let versions: [(name: String, version: Int)] = [
     ("apps", 2), ("receipts", 5), ("sales", 5), ("journal", 3), ("users", 2),
     ("verifications", 3), ("exceptions", 5), ("declarations", 2), ("uploads", 4),
-    ("notifications", 1), ("statements", 1), ("views", 8),
+    ("notifications", 1), ("statements", 1), ("fetches", 1), ("views", 9),
   ]
 
   /// All standard projections are one fold over connected tables, so a change to one changes the identity of all.
@@ -31,7 +31,7 @@ enum Schema {
     "verifications": ["verifications"], "exceptions": ["exceptions"],
     "declarations": ["declarations", "price_list", "rates", "trust_declarations"],
     "uploads": ["uploads", "signed_uploads"], "notifications": ["notifications"],
-    "statements": ["signed_statements"], "views": [],
+    "statements": ["signed_statements"], "fetches": ["fetched_pages"], "views": [],
   ]
 
   /// Columns are in the order in which rows are written: only then can SQLite use their values without copying them.
@@ -66,6 +66,11 @@ enum Schema {
       bundle INTEGER NOT NULL, app_family INTEGER NOT NULL, line INTEGER, line_sha256 BLOB,
       notification_uuid TEXT NOT NULL, transaction_id TEXT, original_transaction_id TEXT);
     CREATE TABLE signed_statements(transaction_hash INTEGER NOT NULL, position INTEGER NOT NULL);
+    CREATE TABLE fetched_pages(
+      position INTEGER PRIMARY KEY, app_family INTEGER NOT NULL, bundle INTEGER NOT NULL,
+      environment INTEGER NOT NULL, call INTEGER NOT NULL, transaction_hash INTEGER,
+      transaction_id TEXT, from_ms INTEGER, to_ms INTEGER, revision TEXT, error_code INTEGER,
+      has_more INTEGER NOT NULL, occurred_at_ms INTEGER NOT NULL);
     CREATE TABLE verifications(
       position INTEGER PRIMARY KEY, upload INTEGER NOT NULL, receipt INTEGER,
       authority INTEGER NOT NULL, outcome INTEGER NOT NULL, status INTEGER, environment INTEGER,
@@ -161,6 +166,10 @@ enum Schema {
     "CREATE INDEX notifications_uuid_hash ON notifications(uuid_hash);",
     "CREATE INDEX notifications_line_hash ON notifications(line_hash) WHERE line_hash IS NOT NULL;",
     "CREATE INDEX signed_statements_hash ON signed_statements(transaction_hash, position);",
+    """
+    CREATE INDEX fetched_pages_transaction_hash ON fetched_pages(transaction_hash)
+      WHERE transaction_hash IS NOT NULL;
+    """,
     "CREATE INDEX receipts_receipt_hash ON receipts(receipt_hash);",
     "CREATE INDEX receipts_pending ON receipts(id) WHERE is_final = 0;",
     "CREATE INDEX sales_key ON sales(sale_key);",

@@ -7,8 +7,8 @@ extension Schema {
   /// The stable views, in the order of docs/projections.md, which describes every column.
   static let viewNames = [
     "app_view", "receipt_view", "upload_view", "verification_view", "notification_view",
-    "user_view", "sale_view", "journal_view", "exception_view", "price_view", "rate_view",
-    "trust_view",
+    "fetch_view", "user_view", "sale_view", "journal_view", "exception_view", "price_view",
+    "rate_view", "trust_view",
   ]
 
   /// Created with the indexes. The words are those of the reports, from the same enums.
@@ -43,6 +43,7 @@ extension Schema {
   private static let lineTypes = LineType.allCases.map { ($0.rawValue, "\($0.word)") }
   private static let states = ReceiptState.allCases.map { ($0.rawValue, "\($0.word)") }
   private static let exceptionTypes = ExceptionType.allCases.map { ($0.rawValue, $0.word) }
+  private static let fetchCalls = FetchCallCode.allCases.map { ($0.rawValue, $0.call.rawValue) }
   private static let outcomes = [Outcome.valid, .invalid, .unreachable].map {
     (OutcomeCode($0).rawValue, $0.rawValue)
   }
@@ -93,6 +94,12 @@ extension Schema {
       \(instant("n.signed_at_ms", "signed_at")),
       \(instant("n.occurred_at_ms", "occurred_at")), \(instant("n.recorded_at_ms", "recorded_at"))
       FROM notifications n;
+    CREATE VIEW fetch_view AS SELECT p.position, \(symbol("p.app_family")) AS app_family_id,
+      \(symbol("p.bundle")) AS bundle_id, \(symbol("p.environment")) AS environment,
+      \(word("p.call", fetchCalls)) AS call, p.transaction_id,
+      \(instant("p.from_ms", "range_start")), \(instant("p.to_ms", "range_end")),
+      p.revision, p.error_code, p.has_more, \(instant("p.occurred_at_ms", "occurred_at"))
+      FROM fetched_pages p;
     \(userView)
     """
 

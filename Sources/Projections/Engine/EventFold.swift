@@ -120,6 +120,9 @@ final class EventFold {
     case .notified(let notification):
       keeper.removeAll()
       try fold(event.line) { () throws in try signedEvents.fold(notification, event.line) }
+    case .fetched(let page):
+      keeper.removeAll()
+      try fold(event.line) { () throws in try signedEvents.fold(page, event.line) }
     }
     if let additional { try fold(event.line, event.line.data, into: additional) }
     take(event.line)
@@ -224,6 +227,10 @@ final class EventFold {
         keeper.removeAll()
         let view = try NotificationReceivedView(data: data)
         try signedEvents.fold(try ReceivedNotification(view, keeper), event)
+      case .transactionsFetched:
+        keeper.removeAll()
+        let view = try TransactionsFetchedView(data: data)
+        try signedEvents.fold(try FetchedTransactions(view, keeper), event)
       // These events do not affect sales or revenue.
       case .snapshotCreated: _ = try SnapshotCreated(data: data)
       case .historyAccepted: _ = try HistoryAccepted(data: data)

@@ -12,6 +12,7 @@ struct ScannedEvent {
     case verified(ReceiptVerifiedView, Reply?)
     case received(ReceivedTransactions)
     case notified(ReceivedNotification)
+    case fetched(FetchedTransactions)
     case other
   }
 
@@ -61,6 +62,11 @@ final class EventScan: @unchecked Sendable {
         let notification = try? ReceivedNotification(view, keeper)
       else { return .other }
       return .notified(notification)
+    case .transactionsFetched:
+      guard let view = try? TransactionsFetchedView(data: line.data),
+        let page = try? FetchedTransactions(view, keeper)
+      else { return .other }
+      return .fetched(page)
     default: return .other
     }
   }

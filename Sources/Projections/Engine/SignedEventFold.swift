@@ -1,4 +1,4 @@
-// Folds uploads of signed transactions and notifications into the tables and the rules.
+// Folds uploads of signed transactions, notifications and fetched pages into the tables and the rules.
 import AppStore
 import JSON
 import Ledger
@@ -11,6 +11,7 @@ final class SignedEventFold {
   private let uploads: UploadTable
   private let verdicts: UploadVerdicts
   private let notifications: NotificationTable
+  private let fetchedPages: FetchedPageTable
   private let catalogue: AppCatalogue
   private let revenue: RevenueFold
   private let keeper: TextKeeper
@@ -35,6 +36,7 @@ final class SignedEventFold {
     self.revenue = revenue
     verdicts = try UploadVerdicts(rows)
     notifications = try NotificationTable(rows, symbols) { keeper.bytes(of: $0) }
+    fetchedPages = try FetchedPageTable(rows, symbols) { keeper.bytes(of: $0) }
     statements = try rows.target("INSERT INTO signed_statements", valueCount: 2)
   }
 
@@ -96,6 +98,20 @@ final class SignedEventFold {
         ?? notification.originalTransactionID)
     guard let verdict = view.transaction else { return }
     try fold(CollectionOfOne((transaction, verdict)), of: event, nil, nil)
+  }
+
+  // MARK: transactions.fetched
+
+  func fold(_ page: FetchedTransactions, _ event: EventLine) throws {
+    let view = page.view
+    guard let environment = view.environment, let bundle = view.bundleID else {
+      preconditionFailure("a decoded page names its environment and bundle")
+    }
+    try fetchedPages.add(
+      view, event,
+      environment: symbols.symbol(keeper.bytes(of: environment), recent: &recentEnvironment),
+      bundle: symbols.symbol(keeper.bytes(of: bundle), recent: &recentBundle))
+    try fold(zip(page.transactions, view.transactions), of: event, nil, nil)
   }
 
   // MARK: Statements

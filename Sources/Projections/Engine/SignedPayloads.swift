@@ -16,18 +16,40 @@ final class ReceivedTransactions {
   /// Throws `badField` if a payload cannot be read. The texts live as long as the event's bytes and the keeper.
   init(_ view: TransactionsReceivedView, _ keeper: TextKeeper) throws(EventError) {
     self.view = view
+    do throws(JSONError) { transactions = try view.transactions.payloads(keeper) } catch {
+      throw .badField(.transactionsReceived, field: "transactions")
+    }
+  }
+}
+
+/// What a fetched page says, as far as the fold uses it. A class for the same reason.
+final class FetchedTransactions {
+  let view: TransactionsFetchedView
+  /// In the order of the list; nil for an object that is not valid.
+  let transactions: [SignedTransaction?]
+
+  /// Throws `badField` if a payload cannot be read. The texts live as long as the event's bytes and the keeper.
+  init(_ view: TransactionsFetchedView, _ keeper: TextKeeper) throws(EventError) {
+    self.view = view
+    do throws(JSONError) { transactions = try view.transactions.payloads(keeper) } catch {
+      throw .badField(.transactionsFetched, field: "transactions")
+    }
+  }
+}
+
+extension [SignedObjectView] {
+  /// The payloads as transactions; nil for an object that is not valid.
+  fileprivate func payloads(_ keeper: TextKeeper) throws(JSONError) -> [SignedTransaction?] {
     var transactions: [SignedTransaction?] = []
-    transactions.reserveCapacity(view.transactions.count)
-    for object in view.transactions {
+    transactions.reserveCapacity(count)
+    for object in self {
       guard object.isValid else {
         transactions.append(nil)
         continue
       }
-      do throws(JSONError) {
-        transactions.append(try SignedTransaction(payload: object.payload, keeper))
-      } catch { throw .badField(.transactionsReceived, field: "transactions") }
+      transactions.append(try SignedTransaction(payload: object.payload, keeper))
     }
-    self.transactions = transactions
+    return transactions
   }
 }
 

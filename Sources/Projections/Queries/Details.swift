@@ -51,6 +51,23 @@ package struct NotificationDetail: Equatable, Sendable {
   package var occurredAtMs: Int64
 }
 
+/// One answer of the App Store Server API.
+package struct FetchDetail: Equatable, Sendable {
+  package var position: Position
+  package var call: String
+  package var environment: String
+  package var bundleID: String
+  /// The transaction that was asked about.
+  package var transactionID: String?
+  /// The range of a notification history.
+  package var fromMs: Int64?
+  package var toMs: Int64?
+  package var revision: String?
+  package var errorCode: Int64?
+  package var hasMore: Bool
+  package var occurredAtMs: Int64
+}
+
 /// What one event says of a sale (rules R8, R12).
 package struct StatementDetail: Equatable, Sendable {
   /// How it came.
@@ -58,6 +75,7 @@ package struct StatementDetail: Equatable, Sendable {
     case reply = "receipt.verified"
     case upload = "transactions.received"
     case notification = "notification.received"
+    case fetch = "transactions.fetched"
   }
 
   /// The reply's `receipt.request_date_ms` or the transaction's `signedDate`; nil if it has none.

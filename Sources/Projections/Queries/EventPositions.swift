@@ -3,7 +3,7 @@ package import Ledger
 
 extension LedgerQueries {
   /// The positions of the uploads that pass all filters, and of their verifications, in order. With an app family as
-  /// the only filter, also those of its notifications, which name neither a receipt nor a user.
+  /// the only filter, also those of its notifications and fetched pages, which name neither a receipt nor a user.
   package func positions(
     receiptID: String?, userIdentifier: String?, appFamilyID: String?
   ) throws -> [Position] {
@@ -56,6 +56,7 @@ extension LedgerQueries {
       """
     if ofUser || !ofFamily { return uploads }
     return uploads + " UNION ALL SELECT n.position FROM notifications n WHERE n.\(family)"
+      + " UNION ALL SELECT f.position FROM fetched_pages f WHERE f.\(family)"
   }
 
   /// The positions before `end` of all events of these types, in order. The projections must have folded all events
@@ -79,6 +80,8 @@ extension LedgerQueries {
         result += try positions("SELECT position FROM trust_declarations", end)
       case .notificationReceived:
         result += try positions("SELECT position FROM notifications", end)
+      case .transactionsFetched:
+        result += try positions("SELECT position FROM fetched_pages", end)
       case .appRegistered, .snapshotCreated, .historyAccepted: break
       }
     }
@@ -97,17 +100,17 @@ extension LedgerQueries {
     return result.filter { $0 < end }
   }
 
-  /// The positions of the events that no table lists. The tables list every upload, verification, notification
-  /// and declaration. The
-  /// other events are registrations, of which the tables hold only each app's latest, and types that the tables do
-  /// not hold at all.
+  /// The positions of the events that no table lists. The tables list every upload, verification, notification,
+  /// fetched page and declaration. The other events are registrations, of which the tables hold only each app's
+  /// latest, and types that the tables do not hold at all.
   private func unlisted(before end: Position) throws -> [Position] {
     let others = try database.prepare(
       """
       SELECT position FROM uploads UNION ALL SELECT position FROM verifications
       UNION ALL SELECT position FROM declarations
       UNION ALL SELECT position FROM trust_declarations
-      UNION ALL SELECT position FROM notifications ORDER BY position
+      UNION ALL SELECT position FROM notifications
+      UNION ALL SELECT position FROM fetched_pages ORDER BY position
       """)
     var result: [Position] = []
     var next = 0

@@ -246,7 +246,7 @@ package final class LedgerQueries {
     }
     switch type {
     case .receiptUploaded, .receiptVerified, .transactionsReceived, .notificationReceived,
-      .snapshotCreated, .historyAccepted, .trustDeclared:
+      .transactionsFetched, .snapshotCreated, .historyAccepted, .trustDeclared:
       return nil
     case .appRegistered:
       return .app(

@@ -50,6 +50,27 @@ extension LedgerQueries {
     return result
   }
 
+  // MARK: Fetched pages
+
+  /// The fetched page at a position; nil if there is none.
+  package func fetchedPage(at position: Position) throws -> FetchDetail? {
+    let rows = try database.prepare(
+      """
+      SELECT call, environment, bundle, transaction_id, from_ms, to_ms, revision, error_code,
+      has_more, occurred_at_ms FROM fetched_pages WHERE position = ?
+      """)
+    rows.bind(1, position)
+    guard try rows.step() else { return nil }
+    let call = FetchCallCode(rawValue: Int8(truncatingIfNeeded: rows.integer(0)))
+    return FetchDetail(
+      position: position, call: call?.call.rawValue ?? "",
+      environment: text(rows, symbolAt: 1) ?? "",
+      bundleID: text(rows, symbolAt: 2) ?? "", transactionID: rows.optionalText(3),
+      fromMs: rows.optionalInteger(4), toMs: rows.optionalInteger(5),
+      revision: rows.optionalText(6), errorCode: rows.optionalInteger(7),
+      hasMore: rows.integer(8) == 1, occurredAtMs: rows.integer(9))
+  }
+
   // MARK: Signed transactions
 
   /// The sales that the signed transactions of an event show, sorted by date, then key; none if the event counts for
@@ -199,6 +220,10 @@ private struct SignedStatements {
       source = .notification
       let view = try NotificationReceivedView(data: event.data)
       transactions = [try ReceivedNotification(view, keeper).transaction].compactMap(\.self)
+    case .transactionsFetched:
+      source = .fetch
+      let view = try TransactionsFetchedView(data: event.data)
+      transactions = try FetchedTransactions(view, keeper).transactions.compactMap(\.self)
     default: return
     }
   }

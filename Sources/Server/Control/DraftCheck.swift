@@ -133,6 +133,10 @@ struct DraftCheck {
         notification.lineSHA256Hex == nil || isDigest(notification.lineSHA256Hex), "line_sha256")
       try require(notification.notificationUUID?.raw.isEmpty == false, "notification_uuid")
       try require(notification.isConsistent, "notification")
+    case .transactionsFetched:
+      let page = try TransactionsFetchedView(data: data)
+      try require(page.host.map { $0.raw.count <= EventLimits.hostBytes } ?? true, "host")
+      try require(page.isConsistent, "transactions")
     case .pricesDeclared:
       let prices = try PricesDeclared(data: data)
       for entry in prices.entries {

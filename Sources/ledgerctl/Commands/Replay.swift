@@ -297,6 +297,7 @@ private struct Replay {
   private func blocksOfRareTypes(_ end: Position) -> BlockFilter? {
     let frequent: Set<EventType> = [
       .receiptUploaded, .receiptVerified, .transactionsReceived, .notificationReceived,
+      .transactionsFetched,
     ]
     guard !types.isEmpty, types.isDisjoint(with: frequent),
       // Events in no table, malformed ones of these types included, count as registrations.

@@ -78,6 +78,29 @@ extension NotificationDetail {
   }
 }
 
+extension FetchDetail {
+  var record: Record {
+    [
+      "position": position, "call": call, "environment": environment, "bundle_id": bundleID,
+      "transaction_id": transactionID, "from": fromMs.map(timeText), "to": toMs.map(timeText),
+      "revision": revision, "error_code": errorCode, "has_more": hasMore,
+      "occurred_at": timeText(occurredAtMs),
+    ]
+  }
+
+  var fields: Fields {
+    var fields: Fields = [
+      ("call", call), ("environment", environment), ("bundle id", bundleID),
+      ("transaction", transactionID ?? "none"),
+    ]
+    if let fromMs, let toMs { fields.append(("range", "\(timeText(fromMs)) to \(timeText(toMs))")) }
+    if let errorCode { fields.append(("error", "\(errorCode)")) }
+    fields.append(("next page", hasMore ? "follows" : "none"))
+    fields.append(("received", timeText(occurredAtMs)))
+    return fields
+  }
+}
+
 extension StatementDetail {
   var record: Record {
     [

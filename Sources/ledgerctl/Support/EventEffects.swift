@@ -13,6 +13,8 @@ enum EventEffects {
   case signedUpload(UploadDetail, [SaleDetail], [ExceptionDetail])
   /// A notification: itself, the sale that it shows, and its exceptions.
   case notification(NotificationDetail, [SaleDetail], [ExceptionDetail])
+  /// A fetched page: itself, the sales that it shows, and its exceptions.
+  case fetch(FetchDetail, [SaleDetail], [ExceptionDetail])
   case declaration(DeclarationDetail)
   /// A malformed event, which was skipped.
   case malformed([ExceptionDetail])
@@ -57,6 +59,11 @@ enum EventEffects {
       self =
         try queries.notification(at: event.position).map { .notification($0, sales, exceptions) }
         ?? .none
+    case .transactionsFetched:
+      let sales = try queries.sales(shownBySignedEvent: line)
+      let exceptions = try queries.exceptions(at: event.position)
+      self =
+        try queries.fetchedPage(at: event.position).map { .fetch($0, sales, exceptions) } ?? .none
     case .snapshotCreated, .historyAccepted, .trustDeclared: self = .nothing
     case .appRegistered, .pricesDeclared, .ratesDeclared:
       self = try queries.declaration(type, at: event.position).map { .declaration($0) } ?? .none
@@ -94,6 +101,10 @@ enum EventEffects {
       try sheet.heading("Notification")
       try sheet.fields(notification.fields)
       try Self.write(sales, exceptions, at: notification.position, to: &sheet)
+    case .fetch(let page, let sales, let exceptions):
+      try sheet.heading("Answer of the App Store Server API")
+      try sheet.fields(page.fields)
+      try Self.write(sales, exceptions, at: page.position, to: &sheet)
     case .declaration(let detail): try sheet.heading(Self.text(detail))
     case .malformed(let exceptions):
       try sheet.heading("This event is malformed and was skipped.")
@@ -166,6 +177,8 @@ enum EventEffects {
     case .notification(let notification, let sales, let exceptions):
       return ["notification": notification.record]
         + Self.record(sales, exceptions, at: notification.position)
+    case .fetch(let page, let sales, let exceptions):
+      return ["fetch": page.record] + Self.record(sales, exceptions, at: page.position)
     case .malformed(let exceptions): return ["exceptions": exceptions.map(\.record)]
     case .declaration(.app(let receipts)): return ["receipts": receipts]
     case .declaration(.prices(let entries, let pricedSales)):

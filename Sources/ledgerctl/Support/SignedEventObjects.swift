@@ -30,6 +30,14 @@ struct SignedEventObject {
       }
       return objects
     case .notificationReceived: return try all(of: NotificationReceivedView(data: event.data))
+    case .transactionsFetched:
+      let page = try TransactionsFetchedView(data: event.data)
+      return [("transactions", page.transactions), ("renewals", page.renewals)].flatMap { list in
+        list.1.enumerated().map { place, object in
+          SignedEventObject(
+            place: "\(list.0)[\(place)]", recorded: object.verdict, text: object.text)
+        }
+      }
     default: return nil
     }
   }
