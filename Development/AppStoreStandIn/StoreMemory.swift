@@ -1,6 +1,7 @@
 // What the stand-in knows about purchases beyond their receipts: refunds, renewals, sharing.
 import AppStore
 import AppStoreAuthority
+import Base
 
 /// What was asked of the stand-in about purchases, by their ids.
 struct StoreMemory: Sendable {
@@ -8,6 +9,10 @@ struct StoreMemory: Sendable {
     let atMs: Int64
     /// Apple's code: `0` or `1`.
     let reason: String
+    /// What was given back, 100000 for all; verifyReceipt does not say.
+    var percentage = 100_000
+    /// When it was asked for; `atMs` may lie before.
+    var askedMs: Int64?
   }
 
   enum LapseCause: String, Sendable {
@@ -18,14 +23,40 @@ struct StoreMemory: Sendable {
   var familyShared: Set<String> = []
   /// Transactions that a second device shows under another id.
   var onSecondDevice: Set<String> = []
-  /// Renewals beyond those that come with time, by original transaction.
-  var extraRenewals: [String: Int] = [:]
+  /// When refunds were withdrawn, by transaction: also such as nobody asked for here.
+  var undoneRefunds: [String: Int64] = [:]
+  /// When renewals beyond those that come with time were asked for, by original transaction.
+  var extraRenewals: [String: [Int64]] = [:]
   /// Subscriptions that no longer renew, by original transaction.
   var lapses: [String: LapseCause] = [:]
   /// Whether subscriptions renew as time goes.
   var renewsByItself = true
   /// Whether `latest_receipt_info` holds consumables too, as it does at times.
   var latestHoldsConsumables = false
+
+  /// What notifications tell of it, in the order of time.
+  private(set) var told: [Told] = []
+
+  /// A notification about what was asked for here.
+  struct Told: Sendable {
+    let type: String
+    let subtype: String?
+    /// Of a renewal the original one.
+    let transaction: String
+    let atMs: Int64
+    let uuid: String
+  }
+
+  /// Notifications that are kept.
+  private static let toldMax = 100_000
+
+  mutating func note(_ type: String, _ subtype: String?, _ transaction: String, atMs: Int64) {
+    guard told.count < Self.toldMax else { return }
+    told.append(
+      Told(
+        type: type, subtype: subtype, transaction: transaction, atMs: atMs,
+        uuid: UUID16.random().description))
+  }
 
   /// Bounds what a receipt of long ago comes to.
   static let renewalsMax = 400
@@ -39,7 +70,8 @@ struct StoreMemory: Sendable {
       let expiresMs = last.expiresDateMs
     else { return known }
     let lengthMs = max(expiresMs - (last.purchaseDateMs ?? expiresMs), Self.shortestPeriodMs)
-    var count = extraRenewals[original] ?? 0
+    let askedMs = extraRenewals[original] ?? []
+    var count = askedMs.count
     if renewsByItself, lapses[original] == nil, nowMs >= expiresMs {
       count += Int(min((nowMs - expiresMs) / lengthMs + 1, Int64(Self.renewalsMax)))
     }
@@ -51,7 +83,7 @@ struct StoreMemory: Sendable {
       renewal.transactionID = String(AppFacts.id("renewal " + name, isSandbox: isSandbox))
       renewal.webOrderLineItemID = String(AppFacts.id("line item " + name, isSandbox: isSandbox))
       // Renewed before its time on request: nothing is bought in the future.
-      renewal.purchaseDateMs = min(previousMs, nowMs)
+      renewal.purchaseDateMs = min(previousMs, number < askedMs.count ? askedMs[number] : nowMs)
       previousMs += lengthMs
       renewal.expiresDateMs = previousMs
       renewal.isTrialPeriod = false

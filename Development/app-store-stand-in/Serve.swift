@@ -8,7 +8,9 @@ import ProgramSupport
 
 enum Serve {
   static let valued: Set<String> = [
-    "--authority", "--port", "--shared-secret", "--delay-ms", "--control",
+    "--authority", "--port", "--shared-secret", "--delay-ms", "--control", "--customers", "--seed",
+    "--at", "--environment", "--bundle-id", "--transactions", "--server-api-key",
+    "--server-api-rate",
   ]
   static let plain: Set<String> = ["--no-renewals", "--until-stdin-ends"]
 
@@ -26,15 +28,20 @@ enum Serve {
     }
     if let text = arguments.text("--control") { options.controls.append(Array(text.utf8)) }
 
+    let customers = try serverAPICustomers(arguments)
+
     // Blocked before any thread is made, so that none but `sigwait` sees them.
     var signals = sigset_t()
     sigemptyset(&signals)
     for number in [SIGTERM, SIGINT] { sigaddset(&signals, number) }
     pthread_sigmask(SIG_BLOCK, &signals, nil)
     let authority = try AuthorityDirectory.open(directory)
-    let signedRoot = try AuthorityDirectory.loadSignedObjects(directory).root
+    let signedObjects = try AuthorityDirectory.loadSignedObjects(directory)
+    if let customers {
+      options.serverAPI = try serverAPI(arguments, customers, signedObjects)
+    }
     let server = try StandInServer(authority: authority, options: options)
-    try StandardOutput.write(announcement(of: server, authority, signedRoot) + "\n")
+    try StandardOutput.write(announcement(of: server, authority, signedObjects.root) + "\n")
     if arguments.has("--until-stdin-ends") {
       var byte: UInt8 = 0
       // A signal is blocked here: whoever holds the other end ends it.
@@ -46,6 +53,30 @@ enum Serve {
     server.stop()
   }
 
+  /// The customers of the App Store Server API; nil where nobody is to ask about them.
+  private static func serverAPICustomers(
+    _ arguments: Arguments
+  ) throws(UsageError) -> CustomerPlan? {
+    guard arguments.text("--server-api-key") != nil || arguments.text("--customers") != nil else {
+      return nil
+    }
+    _ = try arguments.required("--server-api-key")
+    return try CustomerPlan(arguments)
+  }
+
+  private static func serverAPI(
+    _ arguments: Arguments, _ plan: CustomerPlan, _ authority: SignedObjectAuthority
+  ) throws -> ServerAPIOptions {
+    var options = ServerAPIOptions(
+      authority: authority, customers: plan.customers, customerCount: plan.count,
+      bundleID: plan.bundleID,
+      key: try AuthorityDirectory.openKey(try arguments.required("--server-api-key")))
+    options.transactionCount = try arguments.integer("--transactions", 1...100).map { Int($0) }
+    options.callsPerSecond = try arguments.integer("--server-api-rate", 1...1_000_000)
+      .map { Int($0) }
+    return options
+  }
+
   /// One JSON object: where it listens, and what a ledger must trust.
   private static func announcement(
     of server: StandInServer, _ authority: TestAuthority, _ signedRoot: IssuedCertificate
@@ -55,6 +86,10 @@ enum Serve {
     json.field("production_url", server.productionURL)
     json.field("sandbox_url", server.sandboxURL)
     json.field("control_url", server.controlURL)
+    if server.hasServerAPI {
+      json.field("server_api_production_url", server.serverAPIProductionURL)
+      json.field("server_api_sandbox_url", server.serverAPISandboxURL)
+    }
     json.field("root_sha256", authority.root.fingerprint.hex)
     json.field("signed_root_sha256", signedRoot.fingerprint.hex)
     json.key("transaction_intermediates")

@@ -10,8 +10,9 @@ struct SignNotifications {
   private let type: String?
 
   static let types = [
-    "SUBSCRIBED", "DID_RENEW", "DID_CHANGE_RENEWAL_STATUS", "ONE_TIME_CHARGE", "REFUND",
-    "REFUND_REVERSED", "TEST",
+    "SUBSCRIBED", "DID_RENEW", "DID_CHANGE_RENEWAL_STATUS", "DID_FAIL_TO_RENEW",
+    "GRACE_PERIOD_EXPIRED", "EXPIRED", "ONE_TIME_CHARGE", "CONSUMPTION_REQUEST", "REFUND",
+    "REFUND_DECLINED", "REFUND_REVERSED", "TEST",
   ]
 
   static func run(_ arguments: [String]) throws {

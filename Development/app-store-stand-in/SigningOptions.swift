@@ -24,6 +24,31 @@ enum SigningFault {
   }
 }
 
+/// The invented customers that a command is about.
+struct CustomerPlan {
+  let customers: CustomerReceipts
+  let count: Int
+  let bundleID: String
+
+  init(_ arguments: Arguments) throws(UsageError) {
+    guard let count = try arguments.integer("--customers", 1...5_000_000) else {
+      throw UsageError(message: "--customers is missing")
+    }
+    guard let seed = try arguments.integer("--seed", 0...Int64.max) else {
+      throw UsageError(message: "--seed is missing")
+    }
+    let environment =
+      try arguments.choice("--environment", ["production", "sandbox", "mixed"]) ?? "production"
+    let atMs = try arguments.integer("--at", 1_400_000_000_000...2_000_000_000_000)
+    bundleID = arguments.text("--bundle-id") ?? "com.example.game"
+    customers = CustomerReceipts(
+      seed: UInt64(seed), bundleID: bundleID,
+      environment: CustomerReceipts.Environment(rawValue: environment) ?? .production,
+      atMs: atMs ?? Int64(time(nil)) * 1000)
+    self.count = Int(count)
+  }
+}
+
 struct SigningOptions {
   let signer: ObjectSigner
   let customers: CustomerReceipts
@@ -36,24 +61,13 @@ struct SigningOptions {
   ]
 
   init(_ arguments: Arguments) throws {
-    guard let count = try arguments.integer("--customers", 1...5_000_000) else {
-      throw UsageError(message: "--customers is missing")
-    }
-    guard let seed = try arguments.integer("--seed", 0...Int64.max) else {
-      throw UsageError(message: "--seed is missing")
-    }
-    let environment =
-      try arguments.choice("--environment", ["production", "sandbox", "mixed"]) ?? "production"
-    let atMs = try arguments.integer("--at", 1_400_000_000_000...2_000_000_000_000)
+    let plan = try CustomerPlan(arguments)
     fault = if let name = arguments.text("--fault") { try SigningFault(name) } else { nil }
     let directory = try arguments.required("--authority")
     _ = try AuthorityDirectory.open(directory)
     signer = ObjectSigner(authority: try AuthorityDirectory.loadSignedObjects(directory))
-    customers = CustomerReceipts(
-      seed: UInt64(seed), bundleID: arguments.text("--bundle-id") ?? "com.example.game",
-      environment: CustomerReceipts.Environment(rawValue: environment) ?? .production,
-      atMs: atMs ?? Int64(time(nil)) * 1000)
-    customerCount = Int(count)
+    customers = plan.customers
+    customerCount = plan.count
     outputPath = arguments.text("-o")
   }
 

@@ -27,11 +27,21 @@ let help = """
     --control JSON         a control request, or an array of them, carried out at the start
     --until-stdin-ends     runs until standard input ends instead
 
+  With --server-api-key it answers the App Store Server API too (/inApps and /sandbox/inApps), about
+  the customers of sign-transactions:
+
+    --server-api-key FILE  whose tokens are good: a private key in PEM (.p8), made where there is none
+    --server-api-rate N    calls a second of each environment; default any
+    --customers N, --seed S, --at MS, --environment NAME, --bundle-id ID
+                           which customers, as of sign-transactions
+    --transactions N       purchases of each customer, 1 to 100; default those of the receipt
+
   Requests to /control change how it answers; GET gives what it has counted:
     {"behaviour":NAME}     delay (ms), hang (ms), cut, cut_body, http_status (status), status
                            (status, is_retryable), not_json, empty, wrong_types, typed, huge (bytes),
-                           slow_body (ms); each with count, percent, endpoint
-    {"refund":TRANSACTION,"reason":"1","at_ms":N}, {"undo_refund":TRANSACTION}
+                           slow_body (ms), api_error (code, retry_after); each with count, percent,
+                           endpoint (production, sandbox, server_api)
+    {"refund":TRANSACTION,"reason":"1","at_ms":N,"percentage":100000}, {"undo_refund":TRANSACTION}
     {"family_share":TRANSACTION}, {"second_device":TRANSACTION}
     {"renew":ORIGINAL,"count":N}, {"lapse":ORIGINAL,"cause":"billing"}
     {"renewals":false}, {"latest_holds_consumables":true}, {"advance_ms":N}, {"reset":true}
@@ -60,8 +70,9 @@ let help = """
   sign-notifications writes what the App Store notifies of about them, one notification a line. It
   takes the same, without --transactions, and:
 
-    --type TYPE            only this type: \(SignNotifications.types[..<4].joined(separator: ", ")),
-                           \(SignNotifications.types[4...].joined(separator: ", "))
+    --type TYPE            only this type: \(SignNotifications.types[..<3].joined(separator: ", ")),
+                           \(SignNotifications.types[3..<7].joined(separator: ", ")),
+                           \(SignNotifications.types[7...].joined(separator: ", "))
     --format FORMAT        bodies (default): requests of the App Store; import; jws
 
   sign-objects reads one JSON object a line from standard input and writes one signed object (JWS) a

@@ -11,6 +11,8 @@ final class HTTPClient {
     var body: [UInt8] = []
     /// Whether the connection ended before all of the body came.
     var isCut = false
+    /// The header `Retry-After`.
+    var retryAfter: String?
 
     var text: String { String(decoding: body, as: UTF8.self) }
   }
@@ -32,9 +34,11 @@ final class HTTPClient {
   deinit { close(descriptor) }
 
   /// Nil where the connection ended without a byte.
-  func exchange(_ method: String, _ path: String, _ body: [UInt8] = []) throws -> Answer? {
-    let head =
-      "\(method) \(path) HTTP/1.1\r\nHost: x\r\nContent-Length: \(body.count)\r\n\r\n"
+  func exchange(
+    _ method: String, _ path: String, _ body: [UInt8] = [], headers: [String] = []
+  ) throws -> Answer? {
+    let lines = ["Host: x", "Content-Length: \(body.count)"] + headers
+    let head = "\(method) \(path) HTTP/1.1\r\n" + lines.joined(separator: "\r\n") + "\r\n\r\n"
     let request = Array(head.utf8) + body
     var sent = 0
     while sent < request.count {
@@ -59,6 +63,8 @@ final class HTTPClient {
     let head = String(decoding: received, as: UTF8.self)
     var answer = Answer(status: Int(head.split(separator: " ")[1]) ?? 0)
     let line = head.lowercased().split(separator: "\r\n").first { $0.hasPrefix("content-length:") }
+    answer.retryAfter = head.split(separator: "\r\n").first { $0.hasPrefix("Retry-After: ") }
+      .map { String($0.dropFirst(13)) }
     let length = try #require(line.flatMap { Int($0.dropFirst(15).drop { $0 == " " }) })
     while answer.body.count < length {
       guard let piece = readPiece(length - answer.body.count) else {

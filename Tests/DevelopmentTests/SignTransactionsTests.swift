@@ -91,10 +91,12 @@ struct SignTransactionsTests {
   @Test("notifications of every type tell of a customer in the order of time")
   func notifications() throws {
     let told = try lines("sign-notifications", "--customers", "60", "--format", "jws").map(payload)
-    let types = ["SUBSCRIBED", "DID_RENEW", "DID_CHANGE_RENEWAL_STATUS", "ONE_TIME_CHARGE"]
-    #expect(
-      Set(told.compactMap { $0["notificationType"]?.stringValue })
-        == Set(types + ["REFUND", "REFUND_REVERSED", "TEST"]))
+    let types = [
+      "SUBSCRIBED", "DID_RENEW", "DID_CHANGE_RENEWAL_STATUS", "DID_FAIL_TO_RENEW",
+      "GRACE_PERIOD_EXPIRED", "EXPIRED", "ONE_TIME_CHARGE", "CONSUMPTION_REQUEST", "REFUND",
+      "REFUND_DECLINED", "REFUND_REVERSED", "TEST",
+    ]
+    #expect(Set(told.compactMap { $0["notificationType"]?.stringValue }) == Set(types))
     #expect(Set(told.compactMap { $0["notificationUUID"]?.stringValue }).count == told.count)
     var revoked: Set<String> = []
     for notification in told {

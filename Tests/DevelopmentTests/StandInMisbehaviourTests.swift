@@ -145,7 +145,7 @@ struct StandInMisbehaviourTests {
       (#"{"behaviour":"cut","count":0}"#, "count is no integer from 1 to 1000000000"),
       (
         #"{"behaviour":"cut","endpoint":"both"}"#,
-        "endpoint is neither \"production\" nor \"sandbox\""
+        "endpoint is none of \"production\", \"sandbox\", \"server_api\""
       ),
       (#"{"refund":7}"#, "refund is no text"),
       (#"{"refund":"1","reason":"2"}"#, "reason is neither 0 nor 1"),

@@ -47,6 +47,13 @@ package enum AuthorityDirectory {
     return SignedObjectAuthority(root: issued[0], intermediate: issued[1], leaf: issued[2])
   }
 
+  /// Loads the private key of a file; where there is none, makes one on P-256, as App Store Connect hands them out
+  /// for the App Store Server API (`.p8`).
+  package static func openKey(_ path: String) throws(AuthorityError) -> SigningKey {
+    if access(path, F_OK) != 0 { try write(try SigningKey(curve: .p256).pem(), path) }
+    return try SigningKey(pem: read(path))
+  }
+
   private static func make(_ path: String) throws(AuthorityError) {
     let partial = "\(path).partial-\(getpid())"
     guard mkdir(partial, 0o700) == 0 else { throw failure("make directory", partial) }

@@ -174,4 +174,29 @@ package final class SigningKey: @unchecked Sendable {
     guard isWhole else { throw AuthorityError("sign", "an object", "the key is not on P-256") }
     return raw
   }
+
+  /// Whether a signature in the form of ES256 is this key's.
+  package func verifies(es256 signature: [UInt8], of content: [UInt8]) -> Bool {
+    guard signature.count == 64, let parsed = ECDSA_SIG_new() else { return false }
+    defer { ECDSA_SIG_free(parsed) }
+    let (r, s) = signature.withUnsafeBufferPointer {
+      (BN_bin2bn($0.baseAddress, 32, nil), BN_bin2bn($0.baseAddress.map { $0 + 32 }, 32, nil))
+    }
+    // From here on the numbers are the signature's.
+    guard ECDSA_SIG_set0(parsed, r, s) == 1 else {
+      BN_free(r)
+      BN_free(s)
+      return false
+    }
+    var buffer: UnsafeMutablePointer<UInt8>?
+    let count = i2d_ECDSA_SIG(parsed, &buffer)
+    guard count > 0, let buffer, let context = EVP_MD_CTX_new() else { return false }
+    defer {
+      CRYPTO_free(buffer, "", 0)
+      EVP_MD_CTX_free(context)
+      ERR_clear_error()
+    }
+    return EVP_DigestVerifyInit(context, nil, SigningDigest.sha256.libcrypto, nil, handle) == 1
+      && EVP_DigestVerify(context, buffer, Int(count), content, content.count) == 1
+  }
 }

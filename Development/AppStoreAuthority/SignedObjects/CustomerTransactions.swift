@@ -1,5 +1,5 @@
 // The purchases of invented customers as signed transactions and notifications tell of them.
-private import AppStore
+package import AppStore
 private import Base
 
 /// What the App Store signs about the customers of `CustomerReceipts`: the same sales with the same ids and dates as
@@ -11,16 +11,19 @@ package struct CustomerTransactions: Sendable {
 
   private typealias Receipts = CustomerReceipts
 
-  /// A customer's first purchases, 1 to 100, as signed when the receipts are made.
+  /// A customer's first purchases, 1 to 100, as signed when the receipts are made: what was refunded by then is.
   package func transactions(customer: Int, count: Int) -> [TransactionPayload] {
-    // A receipt holds at least two purchases.
-    let receipt = customers.receipt(customer: customer, ordinal: max(0, count - 2))
-    return receipt.purchases.prefix(count).map {
-      payload($0, of: receipt, customer: customer, signedMs: customers.atMs)
-    }
+    standings(customer: customer, atMs: customers.atMs, count: count)
+      .filter { !$0.transaction.isRenewal }.sorted { $0.number < $1.number }
+      .map { standing in
+        var transaction = standing.transaction
+        transaction.signedMs = customers.atMs
+        return transaction
+      }
   }
 
-  private func payload(
+  /// A purchase as it was made.
+  func payload(
     _ purchase: ReceiptPurchase, of receipt: Receipt, customer: Int, signedMs: Int64
   ) -> TransactionPayload {
     let isSandbox = receipt.environment != "Production"
@@ -64,94 +67,69 @@ package struct CustomerTransactions: Sendable {
     package var renewal: RenewalPayload?
   }
 
-  /// What happens to a purchase: the type that tells of it, what the transaction says then, and when.
-  private typealias Incident = (
-    type: String, subtype: String?, transaction: TransactionPayload?, atMs: Int64
-  )
-
-  /// What the App Store notifies of about a customer, in the order of time: each purchase, and now and then a
-  /// renewal, a refund, its reversal, a test.
-  package func notifications(customer: Int) -> [Notification] {
+  /// What befalls a customer's first purchases, in the order of time: each is made, and now and then one renews,
+  /// ends, is refunded.
+  package func incidents(customer: Int) -> [Incident] {
     let receipt = customers.receipt(customer: customer, ordinal: 0)
     var incidents: [Incident] = []
     for (number, purchase) in receipt.purchases.enumerated() {
-      let boughtMs = purchase.purchaseDateMs ?? 0
-      let bought = payload(purchase, of: receipt, customer: customer, signedMs: boughtMs)
-      if bought.type == .autoRenewable {
-        incidents += subscription(bought, customer: customer)
-      } else {
-        let isLast = number == receipt.purchases.count - 1
-        incidents += single(bought, isRefunded: isLast && customer % 5 == 1, customer: customer)
-      }
+      let bought = payload(
+        purchase, of: receipt, customer: customer, signedMs: purchase.purchaseDateMs ?? 0)
+      let story = CustomerStory(
+        customer: customer, bought: bought,
+        renewed: { renewed(bought, customer: customer, number: $0, fromMs: $1, untilMs: $2) },
+        atMs: customers.atMs)
+      incidents +=
+        bought.type == .autoRenewable
+        ? story.subscription() : story.single(isLast: number == receipt.purchases.count - 1)
     }
-    if customer % 50 == 0 { incidents.append(("TEST", nil, nil, customers.atMs)) }
-    return incidents.enumerated().map {
-      notification($1, of: receipt, customer: customer, ordinal: $0)
-    }.sorted { $0.payload.signedMs < $1.payload.signedMs }
-  }
-
-  private func single(
-    _ bought: TransactionPayload, isRefunded: Bool, customer: Int
-  ) -> [Incident] {
-    var incidents: [Incident] = [("ONE_TIME_CHARGE", nil, bought, bought.purchaseMs + 2_000)]
-    guard isRefunded else { return incidents }
-    let quarterMs = (customers.atMs - bought.purchaseMs) / 4
-    let refundMs = bought.purchaseMs + 2 * quarterMs
-    incidents.append(("REFUND", nil, refunded(bought, atMs: refundMs - 60_000), refundMs))
-    if customer % 10 == 1 {
-      incidents.append(("REFUND_REVERSED", nil, bought, refundMs + quarterMs))
+    if customer % 50 == 0 { incidents.append(Incident("TEST", nil, nil, atMs: customers.atMs)) }
+    // Of equal times the order stays, whatever sorts.
+    return incidents.enumerated().sorted {
+      ($0.element.atMs, $0.offset) < ($1.element.atMs, $1.offset)
     }
-    return incidents
+    .map(\.element)
   }
 
-  private func subscription(_ bought: TransactionPayload, customer: Int) -> [Incident] {
-    let laterMs = customers.atMs - 1_000
-    return [
-      ("SUBSCRIBED", "INITIAL_BUY", bought, bought.purchaseMs + 2_000),
-      customer % 2 == 0
-        ? ("DID_RENEW", nil, renewed(bought, customer: customer), laterMs)
-        : ("DID_CHANGE_RENEWAL_STATUS", "AUTO_RENEW_DISABLED", bought, laterMs),
-    ]
+  /// The notifications that tell of a customer's incidents, in the same order.
+  package func notifications(customer: Int) -> [Notification] {
+    let receipt = customers.receipt(customer: customer, ordinal: 0)
+    return incidents(customer: customer).enumerated().map { ordinal, incident in
+      notification(incident, of: receipt, uuid: uuid("notification", customer, ordinal))
+    }
   }
 
-  private func refunded(_ bought: TransactionPayload, atMs: Int64) -> TransactionPayload {
-    var refunded = bought
-    refunded.revocation = TransactionPayload.Revocation(
-      dateMs: atMs / 1000 * 1000, reason: 1, percentage: 100_000, type: "REFUND_FULL")
-    return refunded
-  }
-
-  /// The next period. It begins when it is told of, whatever was left of the one before.
-  private func renewed(_ bought: TransactionPayload, customer: Int) -> TransactionPayload {
+  /// The next period of a subscription.
+  private func renewed(
+    _ bought: TransactionPayload, customer: Int, number: Int, fromMs: Int64, untilMs: Int64
+  ) -> TransactionPayload {
     let isSandbox = bought.environment == "Sandbox"
-    let name = "\(customers.seed) \(customer) \(bought.transactionID)"
+    let name =
+      "\(customers.seed) \(customer) \(bought.transactionID)" + (number > 0 ? " \(number)" : "")
     var renewed = bought
     renewed.transactionID = String(AppFacts.id("renewal " + name, isSandbox: isSandbox))
     renewed.webOrderLineItemID = String(
       AppFacts.id("renewal line item " + name, isSandbox: isSandbox))
-    renewed.purchaseMs = customers.atMs / 1000 * 1000 - hourMs
-    renewed.expiresMs = bought.expiresMs.map { renewed.purchaseMs + $0 - bought.purchaseMs }
+    renewed.purchaseMs = fromMs
+    renewed.expiresMs = untilMs
     renewed.isRenewal = true
     return renewed
   }
 
-  private func notification(
-    _ incident: Incident, of receipt: Receipt, customer: Int, ordinal: Int
-  ) -> Notification {
+  /// The notification of an incident among the purchases of a receipt.
+  package func notification(_ incident: Incident, of receipt: Receipt, uuid: String) -> Notification
+  {
     let isSandbox = receipt.environment != "Production"
     var payload = NotificationPayload(
-      type: incident.type, subtype: incident.subtype,
-      uuid: uuid("notification", customer, ordinal), signedMs: incident.atMs,
+      type: incident.type, subtype: incident.subtype, uuid: uuid, signedMs: incident.atMs,
       bundleID: receipt.bundleID, environment: isSandbox ? "Sandbox" : "Production")
     if !isSandbox { payload.appAppleID = AppFacts(receipt).adamID }
+    payload.consumptionReason = incident.consumptionReason
     guard var transaction = incident.transaction else { return Notification(payload: payload) }
     transaction.signedMs = incident.atMs
-    var renewal: RenewalPayload?
-    if transaction.type == .autoRenewable {
-      renewal = RenewalPayload(of: transaction)
-      renewal?.willRenew = incident.subtype != "AUTO_RENEW_DISABLED"
-      payload.status = 1
-    }
+    var renewal = incident.renewal
+    renewal?.signedMs = incident.atMs
+    payload.status = Incident.status(of: transaction, renewal, atMs: incident.atMs)
     return Notification(payload: payload, transaction: transaction, renewal: renewal)
   }
 }

@@ -16,6 +16,8 @@ package struct RenewalPayload: Sendable {
   package var subscriptionStartMs: Int64
   package var renewalMs: Int64
   package var appTransactionID: String?
+  /// Until when the customer keeps what was not paid for.
+  package var graceExpiresMs: Int64?
 
   /// The renewal of the subscription that a transaction belongs to, as told at the time of its signing.
   package init(of transaction: TransactionPayload) {
@@ -43,6 +45,7 @@ package struct RenewalPayload: Sendable {
       json.key("isInBillingRetryPeriod")
       json.boolean(true)
     }
+    json.member("gracePeriodExpiresDate", ifPresent: graceExpiresMs)
     json.member("renewalPrice", ifPresent: renewalPriceMilliunits)
     json.member("currency", ifPresent: currency)
     json.member("signedDate", signedMs)
@@ -68,6 +71,8 @@ package struct NotificationPayload: Sendable {
   package var bundleVersion = "1142"
   /// 1 active, 2 expired, 3 billing retry, 4 grace period, 5 revoked.
   package var status: Int?
+  /// Why the customer asks for a refund; of `CONSUMPTION_REQUEST`.
+  package var consumptionReason: String?
   /// JWS texts.
   package var transaction: [UInt8]?
   package var renewal: [UInt8]?
@@ -100,6 +105,7 @@ package struct NotificationPayload: Sendable {
     if let transaction { json.member("signedTransactionInfo", text: transaction) }
     if let renewal { json.member("signedRenewalInfo", text: renewal) }
     json.member("status", ifPresent: status)
+    json.member("consumptionRequestReason", ifPresent: consumptionReason)
     json.endObject()
     json.member("version", "2.0")
     json.member("signedDate", signedMs)

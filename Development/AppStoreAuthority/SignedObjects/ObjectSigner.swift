@@ -2,11 +2,11 @@
 private import Base
 
 /// Signs payloads as the App Store does, or with a fault.
-package final class ObjectSigner {
+package final class ObjectSigner: Sendable {
   package let authority: SignedObjectAuthority
   /// The first part of each good object, with the point behind it.
   private let prefix: [UInt8]
-  private var faulty: [ObjectFault: SignedObjectAuthority] = [:]
+  private let faulty = Monitor<[ObjectFault: SignedObjectAuthority]>([:])
 
   package init(authority: SignedObjectAuthority) {
     self.authority = authority
@@ -28,10 +28,11 @@ package final class ObjectSigner {
   /// Signs bytes with a fault. Certificates with faults are made once for each signer.
   package func sign(_ payload: [UInt8], _ fault: ObjectFault?) throws(AuthorityError) -> [UInt8] {
     guard let fault else { return try sign(payload) }
-    var signer = faulty[fault] ?? authority
-    if faulty[fault] == nil, let made = try authority.certificates(for: fault) {
+    let signer = try faulty.withLock { faulty throws(AuthorityError) in
+      if let made = faulty[fault] { return made }
+      let made = try authority.certificates(for: fault)
       faulty[fault] = made
-      signer = made
+      return made ?? authority
     }
     return fault.bend(try signer.sign(payload: payload, fault.form(signer.chain)))
   }

@@ -16,6 +16,8 @@ enum Behaviour: Sendable, Equatable {
   case httpStatus(Int)
   /// A status of verifyReceipt alone, with members to add (`"is_retryable":false`).
   case status(Int, members: [JSONValue.Member])
+  /// An error of the App Store Server API; `retryAfter` is the value of that header.
+  case apiError(code: Int, retryAfter: String?)
   /// 200, and a page of HTML.
   case notJSON
   /// 200, and no byte.
@@ -38,19 +40,27 @@ enum Behaviour: Sendable, Equatable {
   }
 }
 
+/// What of the stand-in is called: verifyReceipt in two environments, or the App Store Server API in both.
+enum StandInEndpoint: String, Sendable, CaseIterable {
+  case production, sandbox
+  case serverAPI = "server_api"
+
+  init(_ endpoint: AppStoreEndpoint) { self = endpoint == .production ? .production : .sandbox }
+}
+
 /// A behaviour with the calls that it holds for.
 struct BehaviourRule: Sendable, Equatable {
   let name: String
   let behaviour: Behaviour
-  /// Nil: both.
-  let endpoint: AppStoreEndpoint?
+  /// Nil: all.
+  let endpoint: StandInEndpoint?
   /// Calls that are left; nil until it is reset.
   var callsLeft: Int?
   /// Of a hundred calls.
   let percent: Int
 
-  /// Whether it holds for a call; `number` counts the calls of both endpoints from 0.
-  func holds(at endpoint: AppStoreEndpoint, number: Int) -> Bool {
+  /// Whether it holds for a call; `number` counts the calls of all endpoints from 0.
+  func holds(at endpoint: StandInEndpoint, number: Int) -> Bool {
     if let own = self.endpoint, own != endpoint { return false }
     if let callsLeft, callsLeft <= 0 { return false }
     // Spread evenly, and the same each time.
@@ -73,8 +83,8 @@ extension BehaviourRule {
     callsLeft = try object.optionalInteger("count", 1...1_000_000_000).map { Int($0) }
     percent = Int(try object.optionalInteger("percent", 1...100) ?? 100)
     if let text = object["endpoint"] {
-      guard let endpoint = text.stringValue.flatMap(AppStoreEndpoint.init(rawValue:)) else {
-        throw ControlError("endpoint is neither \"production\" nor \"sandbox\"")
+      guard let endpoint = text.stringValue.flatMap(StandInEndpoint.init(rawValue:)) else {
+        throw ControlError("endpoint is none of \"production\", \"sandbox\", \"server_api\"")
       }
       self.endpoint = endpoint
     } else {
@@ -99,6 +109,10 @@ extension BehaviourRule {
       return .status(
         status,
         members: extra.compactMap { key in object[key].map { JSONValue.Member(key, $0) } })
+    case "api_error":
+      let code = Int(try object.optionalInteger("code", 4_000_000...5_999_999) ?? 5_000_000)
+      let after = object["retry_after"] == nil ? nil : try object.text("retry_after")
+      return .apiError(code: code, retryAfter: after)
     case "not_json": return .notJSON
     case "empty": return .empty
     case "wrong_types": return .wrongTypes

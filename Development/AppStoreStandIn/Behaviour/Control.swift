@@ -21,22 +21,38 @@ extension StandInState {
       let reason = request["reason"] == nil ? "0" : try request.text("reason")
       guard reason == "0" || reason == "1" else { throw ControlError("reason is neither 0 nor 1") }
       let atMs = try request.optionalInteger("at_ms", 0...253_402_300_799_999)
-      memory.refunds[try request.text("refund")] =
-        StoreMemory.Refund(atMs: atMs ?? clock.nowMs, reason: reason)
-    case "undo_refund": memory.refunds[try request.text("undo_refund")] = nil
+      let percentage = try request.optionalInteger("percentage", 1...100_000) ?? 100_000
+      let transaction = try request.text("refund")
+      memory.refunds[transaction] = StoreMemory.Refund(
+        atMs: atMs ?? clock.nowMs, reason: reason, percentage: Int(percentage),
+        askedMs: clock.nowMs)
+      memory.undoneRefunds[transaction] = nil
+      memory.note("REFUND", nil, transaction, atMs: clock.nowMs)
+    case "undo_refund":
+      let transaction = try request.text("undo_refund")
+      memory.refunds[transaction] = nil
+      memory.undoneRefunds[transaction] = clock.nowMs
+      memory.note("REFUND_REVERSED", nil, transaction, atMs: clock.nowMs)
     case "family_share": memory.familyShared.insert(try request.text("family_share"))
     case "second_device": memory.onSecondDevice.insert(try request.text("second_device"))
     case "renew":
       let count = try request.optionalInteger("count", 1...Int64(StoreMemory.renewalsMax)) ?? 1
-      let renewals = memory.extraRenewals[try request.text("renew")] ?? 0
-      memory.extraRenewals[try request.text("renew")] =
-        min(renewals + Int(count), StoreMemory.renewalsMax)
+      let original = try request.text("renew")
+      let renewals = memory.extraRenewals[original] ?? []
+      memory.extraRenewals[original] = Array(
+        (renewals + Array(repeating: clock.nowMs, count: Int(count)))
+          .prefix(StoreMemory.renewalsMax))
+      memory.note("DID_RENEW", nil, original, atMs: clock.nowMs)
     case "lapse":
       let cause = request["cause"] == nil ? "voluntary" : try request.text("cause")
       guard let cause = StoreMemory.LapseCause(rawValue: cause) else {
         throw ControlError("cause is neither \"voluntary\" nor \"billing\"")
       }
-      memory.lapses[try request.text("lapse")] = cause
+      let original = try request.text("lapse")
+      memory.lapses[original] = cause
+      if cause == .voluntary {
+        memory.note("DID_CHANGE_RENEWAL_STATUS", "AUTO_RENEW_DISABLED", original, atMs: clock.nowMs)
+      }
     case "renewals": memory.renewsByItself = try request.flag("renewals")
     case "latest_holds_consumables":
       memory.latestHoldsConsumables = try request.flag("latest_holds_consumables")

@@ -1,5 +1,4 @@
 // All that can be changed while the stand-in runs, and what it has counted.
-import AppStore
 import JSON
 
 /// What one call is to get.
@@ -17,21 +16,26 @@ struct StandInState: Sendable {
   var rules: [BehaviourRule] = []
   /// Raised by `reset`: whoever hangs or waits from before then is let go.
   var resetCount = 0
-  private(set) var calls: [AppStoreEndpoint: EndpointCounts] = [:]
+  private(set) var calls: [StandInEndpoint: EndpointCounts] = [:]
   private(set) var callCount = 0
   private(set) var inFlight = 0
   private(set) var inFlightMost = 0
+  /// What is left of the second's calls of the App Store Server API, by environment.
+  var rates: [String: CallRate] = [:]
   /// Connections accepted.
   var connectionCount = 0
 
   struct EndpointCounts: Sendable {
     var total = 0
     var byStatus: [Int: Int] = [:]
+    /// By the name of the call; of the App Store Server API alone.
+    var byCall: [String: Int] = [:]
     /// By the name of the behaviour.
     var misbehaved: [String: Int] = [:]
   }
 
-  mutating func beginCall(at endpoint: AppStoreEndpoint) -> CallPlan {
+  /// - Parameter name: the call of the App Store Server API.
+  mutating func beginCall(at endpoint: StandInEndpoint, _ name: String? = nil) -> CallPlan {
     var behaviours: [Behaviour] = []
     var isReplaced = false
     for index in rules.indices where rules[index].holds(at: endpoint, number: callCount) {
@@ -47,16 +51,27 @@ struct StandInState: Sendable {
     rules.removeAll { $0.callsLeft == 0 }
     defer { callCount += 1 }
     calls[endpoint, default: EndpointCounts()].total += 1
+    if let name { calls[endpoint, default: EndpointCounts()].byCall[name, default: 0] += 1 }
     inFlight += 1
     inFlightMost = max(inFlightMost, inFlight)
     return CallPlan(
       number: callCount, memory: memory, nowMs: clock.nowMs, behaviours: behaviours)
   }
 
-  /// `status`: of verifyReceipt; nil where the answer bore none.
-  mutating func endCall(at endpoint: AppStoreEndpoint, status: Int?) {
+  /// `status`: of verifyReceipt, or of HTTP at the App Store Server API; nil where the answer bore none.
+  mutating func endCall(at endpoint: StandInEndpoint, status: Int?) {
     inFlight -= 1
     if let status { calls[endpoint, default: EndpointCounts()].byStatus[status, default: 0] += 1 }
+  }
+
+  /// Takes one of the second's calls of the App Store Server API; nil if there was one, else the time from which on
+  /// there is, in epoch milliseconds.
+  mutating func takeCall(of environment: String, callsPerSecond: Int?, nowMs: Int64) -> Int64? {
+    guard let callsPerSecond else { return nil }
+    var rate =
+      rates[environment] ?? CallRate(callsPerSecond: callsPerSecond, nowMs: nowMs)
+    defer { rates[environment] = rate }
+    return rate.take(nowMs: nowMs)
   }
 
   /// Forgets what was asked for and counted; time stays where it was put.
@@ -76,7 +91,7 @@ struct StandInState: Sendable {
     json.beginObject()
     json.key("calls")
     json.beginObject()
-    for endpoint in AppStoreEndpoint.allCases {
+    for endpoint in StandInEndpoint.allCases {
       let counts = calls[endpoint] ?? EndpointCounts()
       json.key(endpoint.rawValue)
       json.beginObject()
@@ -85,6 +100,10 @@ struct StandInState: Sendable {
       Self.write(
         "by_status", counts.byStatus.sorted { $0.key < $1.key }.map { (String($0.key), $0.value) },
         to: &json)
+      if endpoint == .serverAPI {
+        Self.write(
+          "by_call", counts.byCall.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }, to: &json)
+      }
       Self.write(
         "misbehaved", counts.misbehaved.sorted { $0.key < $1.key }.map { ($0.key, $0.value) },
         to: &json)

@@ -12,7 +12,8 @@ enum AnswerPlan: Sendable {
     case slow(ms: Int64)
   }
 
-  case answer(httpStatus: Int, contentType: String, body: [UInt8], pace: Pace)
+  case answer(
+    httpStatus: Int, contentType: String, body: [UInt8], pace: Pace, retryAfter: String? = nil)
   /// A JSON object of so many bytes.
   case padding(bytes: Int64)
   /// The connection is closed.
@@ -60,6 +61,45 @@ extension CallPlan {
     return .atOnce
   }
 
+  /// The answer to a call of the App Store Server API, with its HTTP status. A behaviour comes before everything else;
+  /// then the token is looked at, then the rate.
+  /// - Parameter freeAtMs: nil where there is a call left in this second, else when there is one.
+  func answer(
+    to request: ServerAPIRequest, by desk: ServerAPIDesk, freeAtMs: Int64?
+  ) -> (plan: AnswerPlan, status: Int?) {
+    for behaviour in behaviours where !behaviour.isModifier {
+      guard let replaced = replacement(behaviour) else { continue }
+      if case .answer(let httpStatus, _, _, _, _) = replaced.plan {
+        return (replaced.plan, httpStatus)
+      }
+      return (replaced.plan, nil)
+    }
+    let nowMs = Clock.machineMs
+    guard desk.token.isGood(request.authorization, nowSeconds: nowMs / 1000) else {
+      let plan = AnswerPlan.answer(
+        httpStatus: 401, contentType: "text/plain", body: Array("Unauthenticated\n".utf8),
+        pace: pace)
+      return (plan, 401)
+    }
+    if let freeAtMs { return refusal(.rate, retryAfter: String(freeAtMs)) }
+    do {
+      let moment = ServerAPIDesk.Moment(memory: memory, nowMs: self.nowMs, signedMs: nowMs)
+      let body = try desk.answer(request, moment)
+      return (
+        .answer(httpStatus: 200, contentType: "application/json", body: body, pace: pace), 200
+      )
+    } catch { return refusal(error as? ServerAPIError ?? .unknown) }
+  }
+
+  private func refusal(
+    _ error: ServerAPIError, retryAfter: String? = nil
+  ) -> (plan: AnswerPlan, status: Int?) {
+    let plan = AnswerPlan.answer(
+      httpStatus: error.httpStatus, contentType: "application/json", body: error.body, pace: pace,
+      retryAfter: retryAfter)
+    return (plan, error.httpStatus)
+  }
+
   /// The answer to a posted body, with the status of verifyReceipt that it bears.
   func answer(
     to body: [UInt8], at endpoint: AppStoreEndpoint, by desk: FakeVerifyReceipt
@@ -90,6 +130,8 @@ extension CallPlan {
         .answer(
           httpStatus: 200, contentType: AnswerPlan.jsonType, body: object.bytes, pace: pace), status
       )
+    case .apiError(let code, let retryAfter):
+      return refusal(ServerAPIError(code: code), retryAfter: retryAfter)
     case .notJSON:
       return (
         .answer(

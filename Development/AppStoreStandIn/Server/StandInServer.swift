@@ -15,6 +15,8 @@ package struct StandInOptions: Sendable {
   package var sharedSecret: String?
   /// Control requests that hold from the start on.
   package var controls: [[UInt8]] = []
+  /// Nil: there is no App Store Server API.
+  package var serverAPI: ServerAPIOptions?
 
   package init() {}
 }
@@ -24,11 +26,12 @@ package struct StandInError: Error, CustomStringConvertible {
   package let description: String
 }
 
-/// A stand-in for the App Store's verifyReceipt. It runs from `init` to `stop` or its end.
+/// A stand-in for the App Store's verifyReceipt and its Server API. It runs from `init` to `stop` or its end.
 package final class StandInServer: @unchecked Sendable {
   // Unchecked: the daemon's pointer is set once, before anyone else sees the object.
   private var daemon: OpaquePointer?
   private let desk: FakeVerifyReceipt
+  private let serverAPI: ServerAPIDesk?
   private let state = Monitor(StandInState())
   private let isStopping = Atomic(false)
   /// The loopback port.
@@ -39,6 +42,7 @@ package final class StandInServer: @unchecked Sendable {
 
   package init(authority: TestAuthority, options: StandInOptions = StandInOptions()) throws {
     desk = try FakeVerifyReceipt(authority: authority, sharedSecret: options.sharedSecret)
+    serverAPI = options.serverAPI.map(ServerAPIDesk.init)
     for request in options.controls {
       try state.withLock { state throws(ControlError) in try state.control(request) }
     }
@@ -50,6 +54,11 @@ package final class StandInServer: @unchecked Sendable {
   package var productionURL: String { "http://127.0.0.1:\(port)/verifyReceipt" }
   package var sandboxURL: String { "http://127.0.0.1:\(port)/sandbox/verifyReceipt" }
   package var controlURL: String { "http://127.0.0.1:\(port)/control" }
+
+  package var hasServerAPI: Bool { serverAPI != nil }
+  /// The base addresses of the App Store Server API.
+  package var serverAPIProductionURL: String { "http://127.0.0.1:\(port)" }
+  package var serverAPISandboxURL: String { "http://127.0.0.1:\(port)/sandbox" }
 
   package func url(_ endpoint: AppStoreEndpoint) -> String {
     endpoint == .production ? productionURL : sandboxURL
@@ -108,6 +117,8 @@ package final class StandInServer: @unchecked Sendable {
           httpStatus: 200, contentType: AnswerPlan.jsonType, body: counts, pace: .atOnce),
         on: connection)
     case ("/control", "POST"): return control(request, connection)
+    case _ where serverAPI != nil && ServerAPICall.at(request.method, request.path) != nil:
+      return callServerAPI(request, connection)
     default: return send(.refusal(404, "there is nothing here"), on: connection)
     }
   }
@@ -122,12 +133,39 @@ package final class StandInServer: @unchecked Sendable {
   private func verify(
     _ request: Request, _ endpoint: AppStoreEndpoint, _ connection: OpaquePointer
   ) -> MHD_Result {
-    let (plan, resetCount) = state.withLock { ($0.beginCall(at: endpoint), $0.resetCount) }
-    let pause = plan.pause
-    wait(ms: pause.ms, resetCount: resetCount)
+    let (plan, resetCount) = state.withLock {
+      ($0.beginCall(at: StandInEndpoint(endpoint)), $0.resetCount)
+    }
+    wait(ms: plan.pause.ms, resetCount: resetCount)
     let (answer, status) = plan.answer(to: request.body, at: endpoint, by: desk)
     // Counted before it is sent, so that whoever has the answer sees it counted.
-    state.withLock { $0.endCall(at: endpoint, status: status) }
+    state.withLock { $0.endCall(at: StandInEndpoint(endpoint), status: status) }
+    return send(answer, on: connection, resetCount: resetCount)
+  }
+
+  private func callServerAPI(_ request: Request, _ connection: OpaquePointer) -> MHD_Result {
+    guard let serverAPI,
+      let (environment, call) = ServerAPICall.at(request.method, request.path)
+    else { return MHD_Result.NO }
+    func text(_ value: UnsafePointer<CChar>?) -> String? { value.map { String(cString: $0) } }
+    let asked = ServerAPIRequest(
+      call: call, environment: environment,
+      authorization: text(cmicrohttpd_header(connection, "Authorization")),
+      revision: text(cmicrohttpd_argument(connection, "revision")),
+      sort: text(cmicrohttpd_argument(connection, "sort")),
+      paginationToken: text(cmicrohttpd_argument(connection, "paginationToken")),
+      body: request.body)
+    let (plan, freeAtMs, resetCount) = state.withLock { state in
+      (
+        state.beginCall(at: .serverAPI, call.name),
+        state.takeCall(
+          of: environment.rawValue, callsPerSecond: serverAPI.options.callsPerSecond,
+          nowMs: Clock.machineMs), state.resetCount
+      )
+    }
+    wait(ms: plan.pause.ms, resetCount: resetCount)
+    let (answer, status) = plan.answer(to: asked, by: serverAPI, freeAtMs: freeAtMs)
+    state.withLock { $0.endCall(at: .serverAPI, status: status) }
     return send(answer, on: connection, resetCount: resetCount)
   }
 
@@ -148,14 +186,14 @@ package final class StandInServer: @unchecked Sendable {
   ) -> MHD_Result {
     switch plan {
     case .none: return MHD_Result.NO
-    case .answer(let httpStatus, let type, let body, .atOnce):
+    case .answer(let httpStatus, let type, let body, .atOnce, let retryAfter):
       let response = body.withUnsafeBytes { bytes in
         MHD_create_response_from_buffer(
           bytes.count, UnsafeMutableRawPointer(mutating: bytes.baseAddress),
           .RESPMEM_MUST_COPY)
       }
-      return queue(response, httpStatus, type, on: connection)
-    case .answer(let httpStatus, let type, let body, let pace):
+      return queue(response, httpStatus, type, retryAfter, on: connection)
+    case .answer(let httpStatus, let type, let body, let pace, _):
       return stream(
         StreamedBody(body: body, pace: pace, server: self, resetCount: resetCount), httpStatus,
         type, on: connection)
@@ -179,11 +217,13 @@ package final class StandInServer: @unchecked Sendable {
   }
 
   private func queue(
-    _ response: OpaquePointer?, _ httpStatus: Int, _ type: String, on connection: OpaquePointer
+    _ response: OpaquePointer?, _ httpStatus: Int, _ type: String, _ retryAfter: String? = nil,
+    on connection: OpaquePointer
   ) -> MHD_Result {
     guard let response else { return MHD_Result.NO }
     defer { MHD_destroy_response(response) }
     _ = MHD_add_response_header(response, "Content-Type", type)
+    if let retryAfter { _ = MHD_add_response_header(response, "Retry-After", retryAfter) }
     return MHD_queue_response(connection, UInt32(httpStatus), response)
   }
 

@@ -19,6 +19,14 @@ static inline uint16_t cmicrohttpd_port(struct MHD_Daemon *daemon) {
   const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT);
   return info ? info->port : 0;
 }
+// A header of a request by its name, whatever its case, and an argument of its query; null where there is none.
+static inline const char *cmicrohttpd_header(struct MHD_Connection *connection, const char *name) {
+  return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+}
+static inline const char *cmicrohttpd_argument(
+    struct MHD_Connection *connection, const char *name) {
+  return MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, name);
+}
 
 /// What a daemon is started with; `context` is handed to every callback.
 struct cmhd_plan {
