@@ -182,6 +182,10 @@ def _trust(data):
     return "imported" if data.get("via") == "import" else "not_recorded"
 
 
+def _lists_of_texts(value):
+    return _is_object(value) and all(map(_texts, value.values()))
+
+
 def _is_apple_id(value):
     return _is_integer(value) and int(value.text) >= 1
 
@@ -194,6 +198,7 @@ CATALOGUE = {
         ("bundle_ids", _texts, False),
         ("products", _products, False),
         ("app_apple_id", _is_apple_id, True),
+        ("entitlements", _lists_of_texts, True),
     ],
     "receipt.uploaded": [
         ("receipt_id", _is_uuid, False),

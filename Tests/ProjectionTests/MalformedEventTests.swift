@@ -43,6 +43,7 @@ import Testing
         Member("bundle_ids", ["app"], [[]]),
         Member("products", ["coins": "consumable"], [JSONText(raw: "{}")]),
         Member("app_apple_id", 7, [.absent, 5]),
+        Member("entitlements", ["pro": ["coins", "pro.*"]], [.absent, JSONText(raw: "{}")]),
       ]
     ),
     (

@@ -103,7 +103,7 @@ enum ConfigurationSample {
        "trusted_proxies":["10.0.0.0/8","::1","192.168.1.7"],
        "shared_secrets":{"\(Sample.family.uppercased())":"s3cret"},
        "apps":{"\(Sample.family.uppercased())":{"accept_sandbox":false}},
-       "tokens":[{\(Sample.goodToken),"revoked_at":"2026-02-02T03:04:05.678Z"}]}
+       "tokens":[{\(Sample.goodToken),"scope":"read","revoked_at":"2026-02-02T03:04:05.678Z"}]}
       """)
     let read = try ledger.file.read()
     var expected = Configuration()
@@ -130,8 +130,8 @@ enum ConfigurationSample {
     expected.apps = [Sample.family: app]
     expected.tokens = [
       Configuration.Token(
-        id: "tk-1", sha256: signer, appFamilyID: Sample.family, createdAtMs: 1_767_323_045_000,
-        revokedAtMs: 1_770_001_445_678)
+        id: "tk-1", sha256: signer, appFamilyID: Sample.family, scope: .read,
+        createdAtMs: 1_767_323_045_000, revokedAtMs: 1_770_001_445_678)
     ]
     #expect(read == expected)
     #expect(read.trust.verifierConfiguration.pinnedRoots == [.appleRoot, root])
@@ -237,6 +237,10 @@ enum ConfigurationSample {
     (
       ConfigurationSample.token(#""id":"a","sha256":"x","created_at":"x""#),
       "tokens[0].app_family_id: is missing"
+    ),
+    (
+      ConfigurationSample.token(ConfigurationSample.goodToken + #","scope":"write""#),
+      "tokens[0].scope: must be upload or read"
     ),
     (
       ConfigurationSample.token(ConfigurationSample.goodToken + #","revoked_at":"yesterday""#),
@@ -364,6 +368,20 @@ enum ConfigurationSample {
     let tokens = try ledger.file.read().tokens
     #expect(tokens.map(\.id) == [first.id, second.id])
     #expect(tokens.map(\.revokedAtMs) == [9, nil])
+  }
+
+  @Test func aTokenThatReadsStaysOneThatReads() throws {
+    let ledger = try ConfiguredLedger()
+    let reads = try ledger.file.addToken(appFamilyID: ConfigurationSample.family, scope: .read).kept
+    let uploads = try ledger.file.addToken(appFamilyID: ConfigurationSample.family).kept
+    #expect(try ledger.file.read().tokens.map(\.scope) == [.read, .upload])
+    // Earlier programs read a file that has no tokens of the other scope.
+    #expect(try ledger.text.components(separatedBy: "scope").count == 2)
+    _ = try ledger.file.revokeToken(id: reads.id)
+    _ = try ledger.file.revokeToken(id: uploads.id)
+    #expect(try ledger.file.read().tokens.map(\.scope) == [.read, .upload])
+    let shown = String(decoding: try ledger.file.read().masked.indentedBytes, as: UTF8.self)
+    #expect(shown.contains(#""scope": "read""#) && shown.contains(#""scope": "upload""#))
   }
 
   @Test func aSharedSecretIsSetReplacedAndRemoved() throws {

@@ -19,6 +19,8 @@ package struct AppRegistered: Equatable, Sendable {
   package var products: [Product]
   /// The App Store's number of the app (`appAppleId`), from 1; nil if it is not declared.
   package var appAppleID: Int64?
+  /// What owners of products are entitled to, in the order given; names are distinct.
+  package var entitlements: [Entitlement]
 
   package struct Product: Equatable, Sendable {
     package var id: String
@@ -32,13 +34,14 @@ package struct AppRegistered: Equatable, Sendable {
 
   package init(
     appFamilyID: String, name: String, bundleIDs: [String], products: [Product],
-    appAppleID: Int64? = nil
+    appAppleID: Int64? = nil, entitlements: [Entitlement] = []
   ) {
     self.appFamilyID = appFamilyID
     self.name = name
     self.bundleIDs = bundleIDs
     self.products = products
     self.appAppleID = appAppleID
+    self.entitlements = entitlements
   }
 
   /// The event's data.
@@ -56,6 +59,17 @@ package struct AppRegistered: Equatable, Sendable {
     }
     writer.endObject()
     writer.member("app_apple_id", ifPresent: appAppleID)
+    if !entitlements.isEmpty {
+      writer.key("entitlements")
+      writer.beginObject()
+      for entitlement in entitlements {
+        writer.key(entitlement.name)
+        writer.beginArray()
+        for pattern in entitlement.patterns { writer.string(pattern) }
+        writer.endArray()
+      }
+      writer.endObject()
+    }
     writer.endObject()
     return writer.bytes
   }
@@ -70,5 +84,10 @@ package struct AppRegistered: Equatable, Sendable {
     products = try members.named("products") { $0.stringValue.flatMap(ProductType.init) }
       .map { Product(id: $0.name, type: $0.value) }
     appAppleID = try members.optionalCount("app_apple_id").map { Int64($0) }
+    entitlements = try members.optionalNamed("entitlements") { value in
+      guard let elements = value.arrayValue else { return nil }
+      let patterns = elements.compactMap(\.stringValue)
+      return patterns.count == elements.count ? patterns : nil
+    }.map { Entitlement(name: $0.name, patterns: $0.value) }
   }
 }

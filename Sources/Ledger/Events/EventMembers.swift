@@ -90,6 +90,13 @@ struct EventMembers {
     return result
   }
 
+  /// The same; empty if it is missing.
+  func optionalNamed<Value>(
+    _ name: String, _ read: (JSONValue) -> Value?
+  ) throws(EventError) -> [(name: String, value: Value)] {
+    value[name] == nil ? [] : try named(name, read)
+  }
+
   private func array<Element>(
     _ name: String, _ read: (JSONValue) -> Element?
   ) throws(EventError) -> [Element] {

@@ -92,6 +92,7 @@ package struct AppFamily: Equatable, Sendable {
   package let products: [String: ProductType]
   /// The App Store's number of the app; nil if it is not declared.
   package let appAppleID: Int64?
+  package let entitlements: [Entitlement]
 }
 
 /// All app families, at one position.
@@ -118,7 +119,7 @@ struct AppDirectory: Sendable {
       families[id] = AppFamily(
         id: id, name: app.name, bundleIDs: bundleIDs[id] ?? [],
         products: Dictionary(app.products.map { ($0.id, $0.type) }) { $1 },
-        appAppleID: app.appAppleID)
+        appAppleID: app.appAppleID, entitlements: app.entitlements)
     }
   }
 }

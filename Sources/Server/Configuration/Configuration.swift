@@ -64,24 +64,35 @@ package struct Configuration: Sendable, Equatable {
 
   /// One token, as stored.
   package struct Token: Sendable, Equatable {
+    /// Which requests a token may make. No token has both: one that uploads learns nothing of a user's other
+    /// purchases, and one that reads cannot add evidence.
+    package enum Scope: String, CaseIterable, Sendable {
+      /// Uploads, and the receipts they gave: `/client/…`.
+      case upload
+      /// What a user bought and owns: `/v1/…`.
+      case read
+    }
+
     /// The public name by which it is listed and revoked.
     package var id: String
     /// SHA-256 of the token's text. A token is 32 random bytes: no slow hash is needed.
     package var sha256: SHA256Digest
     /// The app family that it is bound to, as the UUID's text.
     package var appFamilyID: String
+    package var scope: Scope
     /// Epoch milliseconds.
     package var createdAtMs: Int64
     /// Epoch milliseconds; nil while it is good.
     package var revokedAtMs: Int64?
 
     package init(
-      id: String, sha256: SHA256Digest, appFamilyID: String, createdAtMs: Int64,
-      revokedAtMs: Int64? = nil
+      id: String, sha256: SHA256Digest, appFamilyID: String, scope: Scope = .upload,
+      createdAtMs: Int64, revokedAtMs: Int64? = nil
     ) {
       self.id = id
       self.sha256 = sha256
       self.appFamilyID = appFamilyID
+      self.scope = scope
       self.createdAtMs = createdAtMs
       self.revokedAtMs = revokedAtMs
     }

@@ -136,14 +136,16 @@ package struct ConfigurationFile: Sendable {
 
   /// Makes a token for an app family and keeps its digest. The token's text is nowhere but in the result.
   package func addToken(
-    appFamilyID: String, nowMs: Int64 = Timestamp.now()
+    appFamilyID: String, scope: Configuration.Token.Scope = .upload,
+    nowMs: Int64 = Timestamp.now()
   ) throws -> (token: String, kept: Configuration.Token) {
     try update { configuration, root in
       var id = TokenText.makeID()
       while configuration.tokens.contains(where: { $0.id == id }) { id = TokenText.makeID() }
       let token = TokenText.make()
       let kept = Configuration.Token(
-        id: id, sha256: TokenText.digest(token), appFamilyID: appFamilyID, createdAtMs: nowMs)
+        id: id, sha256: TokenText.digest(token), appFamilyID: appFamilyID, scope: scope,
+        createdAtMs: nowMs)
       var tokens: [JSONValue] = []
       if case .array(let elements)? = root["tokens"] { tokens = elements }
       root.set("tokens", .array(tokens + [kept.json]))

@@ -187,12 +187,13 @@ struct ConfigurationReader {
   private mutating func token(_ value: JSONValue, _ path: String) -> Configuration.Token? {
     var texts: [String: String] = [:]
     let problemCount = problems.count
-    let known = ["id", "app_family_id", "created_at", "revoked_at", "sha256"]
+    let known = ["id", "app_family_id", "scope", "created_at", "revoked_at", "sha256"]
+    let optional = ["scope", "revoked_at"]
     forEachMember(of: value, at: path, known: known) { reader, key, value in
       if let text = reader.text(value, "\(path).\(key)") { texts[key] = text }
     }
     guard problems.count == problemCount else { return nil }
-    for key in known where key != "revoked_at" && texts[key] == nil {
+    for key in known where !optional.contains(key) && texts[key] == nil {
       fail("\(path).\(key)", "is missing")
     }
     guard let id = texts["id"], let family = texts["app_family_id"], let sha256 = texts["sha256"],
@@ -204,6 +205,9 @@ struct ConfigurationReader {
     guard let familyID = UUID16(family)?.description else {
       return fail("\(path).app_family_id", "is not an app family id")
     }
+    guard let scope = Configuration.Token.Scope(rawValue: texts["scope"] ?? "upload") else {
+      return fail("\(path).scope", "must be upload or read")
+    }
     guard let digest = FingerprintText.digest(sha256) else {
       return fail("\(path).sha256", "must be 64 hexadecimal digits")
     }
@@ -213,7 +217,7 @@ struct ConfigurationReader {
       revokedAtMs = time(revokedAt, "\(path).revoked_at")
     }
     return Configuration.Token(
-      id: id, sha256: digest, appFamilyID: familyID, createdAtMs: createdAtMs,
+      id: id, sha256: digest, appFamilyID: familyID, scope: scope, createdAtMs: createdAtMs,
       revokedAtMs: revokedAtMs)
   }
 

@@ -54,15 +54,19 @@ extension JSONValue {
 
 extension Configuration.Token {
   /// The token as config.json holds it.
-  var json: JSONValue {
+  var json: JSONValue { .object(members(showsDefaults: false)) }
+
+  fileprivate func members(showsDefaults: Bool) -> [JSONValue.Member] {
     var members: [JSONValue.Member] = [
       .init("id", .string(id)), .init("app_family_id", .string(appFamilyID)),
-      .init("created_at", .string(Timestamp.text(ms: createdAtMs))),
     ]
+    // Earlier programs refuse a member that they do not know, and know tokens that upload alone.
+    if showsDefaults || scope != .upload { members.append(.init("scope", .string(scope.rawValue))) }
+    members.append(.init("created_at", .string(Timestamp.text(ms: createdAtMs))))
     if let revokedAtMs {
       members.append(.init("revoked_at", .string(Timestamp.text(ms: revokedAtMs))))
     }
-    return .object(members + [.init("sha256", .string(sha256.hex))])
+    return members + [.init("sha256", .string(sha256.hex))]
   }
 }
 
@@ -121,8 +125,7 @@ extension Configuration {
         "tokens",
         .array(
           tokens.map { token in
-            guard case .object(let members) = token.json else { return .null }
-            return .object(members.filter { $0.key != "sha256" })
+            .object(token.members(showsDefaults: true).filter { $0.key != "sha256" })
           })),
     ])
   }

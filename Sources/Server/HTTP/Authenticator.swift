@@ -1,17 +1,28 @@
 // Whose token a request bears.
 package import Base
 
+/// What a token allows: requests of one scope about one app family.
+package struct TokenGrant: Equatable, Sendable {
+  package let appFamily: UUID16
+  package let scope: Configuration.Token.Scope
+
+  package init(appFamily: UUID16, scope: Configuration.Token.Scope) {
+    self.appFamily = appFamily
+    self.scope = scope
+  }
+}
+
 /// The holder of the tokens.
 package protocol Authenticator: AnyObject, Sendable {
-  /// The app family that a token is bound to; nil for a token that is unknown or revoked.
-  func appFamily(of token: UnsafeRawBufferPointer) -> UUID16?
+  /// What a token allows; nil for a token that is unknown or revoked.
+  func grant(of token: UnsafeRawBufferPointer) -> TokenGrant?
 }
 
 /// The tokens of a configuration; they may be replaced while requests are answered.
 package final class TokenAuthenticator: Authenticator {
   private struct Known: Sendable {
     let sha256: SHA256Digest
-    let appFamily: UUID16
+    let grant: TokenGrant
   }
 
   private let known: Monitor<[Known]>
@@ -30,17 +41,18 @@ package final class TokenAuthenticator: Authenticator {
   private static func usable(_ tokens: [Configuration.Token]) -> [Known] {
     tokens.compactMap { token in
       guard token.revokedAtMs == nil, let family = UUID16(token.appFamilyID) else { return nil }
-      return Known(sha256: token.sha256, appFamily: family)
+      return Known(
+        sha256: token.sha256, grant: TokenGrant(appFamily: family, scope: token.scope))
     }
   }
 
-  package func appFamily(of token: UnsafeRawBufferPointer) -> UUID16? {
+  package func grant(of token: UnsafeRawBufferPointer) -> TokenGrant? {
     let digest = SHA256.hash(token)
     let candidates = known.withLock { $0 }
-    var found: UUID16?
+    var found: TokenGrant?
     // Every candidate is compared in full: the time taken reveals nothing about near matches.
     for candidate in candidates where Self.isEqual(candidate.sha256, digest) {
-      found = candidate.appFamily
+      found = candidate.grant
     }
     return found
   }

@@ -83,6 +83,7 @@ enum ErrorCode: String, CaseIterable {
   case unexpectedBody = "unexpected_body"
   case notJSON = "not_json"
   case unauthorized
+  case insufficientScope = "insufficient_scope"
   case notFound = "not_found"
   case methodNotAllowed = "method_not_allowed"
   case requestTimeout = "request_timeout"
@@ -126,10 +127,20 @@ extension HTTPAnswer {
 
   /// - Parameter error: the error code of RFC 6750; nil where no token was sent.
   static func unauthorized(_ message: String, error: String? = nil) -> HTTPAnswer {
-    var challenge = "Bearer realm=\"receipt-ledger\""
+    var challenge = bearerChallenge
     if let error { challenge += ", error=\"\(error)\"" }
     return HTTPAnswer(401, .unauthorized, message).with("WWW-Authenticate", challenge)
   }
+
+  /// A good token that is for other requests.
+  static func insufficientScope(_ scope: Configuration.Token.Scope) -> HTTPAnswer {
+    HTTPAnswer(403, .insufficientScope, "this path needs a token of the scope \(scope.rawValue)")
+      .with(
+        "WWW-Authenticate",
+        "\(bearerChallenge), error=\"insufficient_scope\", scope=\"\(scope.rawValue)\"")
+  }
+
+  private static let bearerChallenge = "Bearer realm=\"receipt-ledger\""
 
   /// The words that go with a status; only needed where the library does not write them.
   static func reason(_ status: Int) -> String {

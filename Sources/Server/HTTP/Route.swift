@@ -53,12 +53,15 @@ enum Route: Equatable {
 
   var allowedMethods: [String] { isPost ? ["POST"] : ["GET", "HEAD"] }
 
-  var needsToken: Bool {
+  /// The scope that a request's token must have; nil where none is needed.
+  var scope: Configuration.Token.Scope? {
     switch self {
-    case .upload, .transactions, .receipt: true
-    case .health, .readiness, .metrics, .unknown: false
+    case .upload, .transactions, .receipt: .upload
+    case .health, .readiness, .metrics, .unknown: nil
     }
   }
+
+  var needsToken: Bool { scope != nil }
 
   /// Rejects what is wrong by the head alone, an unknown token included.
   /// - Returns: the token's app family, where a token is needed.
@@ -69,7 +72,8 @@ enum Route: Equatable {
     guard allowedMethods.contains(head.method) else {
       throw .methodNotAllowed(allowedMethods.joined(separator: ", "))
     }
-    let family = needsToken ? try Self.appFamily(head, authenticator) : nil
+    let grant = needsToken ? try Self.grant(head, authenticator) : nil
+    if let scope, let grant, grant.scope != scope { throw .insufficientScope(scope) }
     // A token or an id in a query would end up in the logs of any proxy in front.
     guard !head.hasQuery else {
       throw HTTPAnswer(400, .unexpectedQuery, "this path takes no query")
@@ -79,12 +83,12 @@ enum Route: Equatable {
     } else if head.hasBody {
       throw HTTPAnswer(400, .unexpectedBody, "this request takes no body")
     }
-    return family
+    return grant?.appFamily
   }
 
-  private static func appFamily(
+  private static func grant(
     _ head: RequestHead, _ authenticator: any Authenticator
-  ) throws(HTTPAnswer) -> UUID16 {
+  ) throws(HTTPAnswer) -> TokenGrant {
     guard let value = head.authorizations.first else {
       throw .unauthorized("Authorization is missing")
     }
@@ -95,10 +99,10 @@ enum Route: Equatable {
       throw .unauthorized(
         "Authorization is not Bearer and a token", error: "invalid_request")
     }
-    guard let family = authenticator.appFamily(of: token) else {
+    guard let grant = authenticator.grant(of: token) else {
       throw .unauthorized("the token is unknown or revoked", error: "invalid_token")
     }
-    return family
+    return grant
   }
 
   private static func checkContent(

@@ -21,13 +21,16 @@ let appAddCommand = Command(
       "product", value: .init("ID=TYPE"), isRepeatable: true,
       help: "a product; TYPE is "
         + alternatives(ProductType.allCases.map { "`\($0.rawValue)`" })),
-    .appAppleID, .json,
+    .appAppleID, .entitlement, .json,
   ],
   examples: [
     Example(
       "ledgerctl app add --name Notes --bundle-id com.example.notes "
         + "--product pro.month=auto_renewable",
-      "Register an app with one subscription")
+      "Register an app with one subscription"),
+    Example(
+      "ledgerctl app add --name Tide --bundle-id com.example.tide --entitlement 'pro=tide.pro.*,tide.lifetime'",
+      "Register an app whose back end asks who is entitled to `pro`"),
   ]
 ) { invocation, context in
   try addApp(AppAddOptions(invocation), invocation, context)
@@ -39,12 +42,14 @@ struct AppAddOptions: Equatable, Sendable {
   let bundleIDs: [String]
   let products: [AppRegistered.Product]
   let appAppleID: Int64?
+  let entitlements: [Entitlement]
 
   init(_ invocation: Invocation) throws(UsageError) {
     name = try Self.name(invocation) ?? ""
     bundleIDs = try Self.bundleIDs("bundle-id", invocation)
     products = try Self.products(invocation)
     appAppleID = try Self.appAppleID(invocation)
+    entitlements = try Self.entitlements(invocation)
   }
 
   static func appAppleID(_ invocation: Invocation) throws(UsageError) -> Int64? {
@@ -99,12 +104,12 @@ struct AppAddOptions: Equatable, Sendable {
     return AppRegistered.Product(id: id, type: type)
   }
 
-  private static func isIdentifier(_ text: String) -> Bool {
+  static func isIdentifier(_ text: String) -> Bool {
     (1...255).contains(text.utf8.count) && text.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F }
       && visible(text) == text
   }
 
-  private static func firstDuplicate(_ texts: [String]) -> String? {
+  static func firstDuplicate(_ texts: [String]) -> String? {
     var seen = Set<String>()
     return texts.first { !seen.insert($0).inserted }
   }
@@ -117,7 +122,7 @@ private func addApp(
   let id = UUID16.random().description
   let app = AppRegistered(
     appFamilyID: id, name: options.name, bundleIDs: options.bundleIDs, products: options.products,
-    appAppleID: options.appAppleID)
+    appAppleID: options.appAppleID, entitlements: options.entitlements)
   let position = try ledger.withWriter { writer in
     // A bundle id belongs to one app family: a second registration must not move its receipts.
     let lookup = try IntakeLookup(try ledger.projections())

@@ -4,13 +4,16 @@ import Projections
 import Server
 
 let appEditCommand = Command(
-  "app edit", summary: "Change an app family's name, bundle ids and products",
+  "app edit", summary: "Change an app family's name, bundle ids, products and entitlements",
   details: [
     "Appends the changed registration; a running server uses it from then on. Whatever is not named stays as "
       + "it is. Concurrent edits are applied one after the other, and neither undoes the other.",
     "`--product` declares a product or changes its type. A product that was sold cannot be removed. An app "
       + "family that declares its first product must declare every product that it has sold: uploads that show an "
       + "undeclared product are answered as fraud. Earlier verdicts do not change.",
+    "`--entitlement` declares an entitlement, or replaces its products. An auto-renewable subscription gives it while "
+      + "it is active, any other product for good, unless it was refunded. A consumable never gives one, unless "
+      + "PATTERNS name it by its whole id and the app does not declare its type.",
   ],
   positionals: [.app],
   options: [
@@ -26,12 +29,19 @@ let appEditCommand = Command(
     Option(
       "remove-product", value: .init("ID"), isRepeatable: true,
       help: "a declared product to remove; it must never have been sold"),
-    .appAppleID, .json,
+    .appAppleID, .entitlement,
+    Option(
+      "remove-entitlement", value: .init("NAME"), isRepeatable: true,
+      help: "an entitlement to remove"),
+    .json,
   ],
   examples: [
     Example(
       "ledgerctl app edit com.example.notes --product pro.year=auto_renewable",
-      "Declare a new product before it is sold")
+      "Declare a new product before it is sold"),
+    Example(
+      "ledgerctl app edit com.example.notes --entitlement 'pro=pro.*'",
+      "Grant `pro` to the owners of all products whose ids begin with `pro.`"),
   ]
 ) { invocation, context in
   try editApp(AppEditOptions(invocation), invocation, context)
@@ -47,6 +57,8 @@ struct AppEditOptions: Equatable, Sendable {
   let products: [AppRegistered.Product]
   let removedProducts: [String]
   let appAppleID: Int64?
+  let entitlements: [Entitlement]
+  let removedEntitlements: [String]
 
   init(_ invocation: Invocation) throws(UsageError) {
     app = invocation.positionals[0]
@@ -56,14 +68,19 @@ struct AppEditOptions: Equatable, Sendable {
     products = try AppAddOptions.products(invocation)
     removedProducts = invocation.values("remove-product")
     appAppleID = try AppAddOptions.appAppleID(invocation)
+    entitlements = try AppAddOptions.entitlements(invocation)
+    removedEntitlements = invocation.values("remove-entitlement")
     if let id = bundleIDs.first(where: removedBundleIDs.contains) {
       throw invocation.wrong("remove-bundle-id", id, "conflicts with --bundle-id")
     }
     if let id = products.map(\.id).first(where: removedProducts.contains) {
       throw invocation.wrong("remove-product", id, "conflicts with --product")
     }
+    if let name = entitlements.map(\.name).first(where: removedEntitlements.contains) {
+      throw invocation.wrong("remove-entitlement", name, "conflicts with --entitlement")
+    }
     if name == nil, bundleIDs.isEmpty, removedBundleIDs.isEmpty, products.isEmpty,
-      removedProducts.isEmpty, appAppleID == nil
+      removedProducts.isEmpty, appAppleID == nil, entitlements.isEmpty, removedEntitlements.isEmpty
     {
       throw UsageError(
         visible(app, limit: 64),
@@ -125,6 +142,7 @@ private struct AppEdit {
     try removeBundles(from: &edited)
     try addBundles(to: &edited)
     try changeProducts(of: &edited)
+    try changeEntitlements(of: &edited)
     return edited
   }
 
@@ -183,6 +201,29 @@ private struct AppEdit {
       }
     }
     try checkFirstDeclaration(edited, sold)
+  }
+
+  // MARK: Entitlements
+
+  private func changeEntitlements(of edited: inout AppRegistered) throws {
+    for name in options.removedEntitlements {
+      guard let place = edited.entitlements.firstIndex(where: { $0.name == name }) else {
+        throw failure("--remove-entitlement \(name)", "it is not declared")
+      }
+      edited.entitlements.remove(at: place)
+    }
+    for entitlement in options.entitlements {
+      if let place = edited.entitlements.firstIndex(where: { $0.name == entitlement.name }) {
+        edited.entitlements[place] = entitlement
+      } else {
+        edited.entitlements.append(entitlement)
+      }
+    }
+    guard edited.entitlements.count <= AppAddOptions.entitlementCountMax else {
+      throw failure(
+        "--entitlement",
+        "an app family has at most \(AppAddOptions.entitlementCountMax) entitlements")
+    }
   }
 
   /// Without declarations every sold product was accepted; declaring the first one must not turn others into fraud.

@@ -23,8 +23,8 @@ let appListCommand = Command(
 let appShowCommand = Command(
   "app show", summary: "Show an app family and its products",
   details: [
-    "Prints the bundle ids of an app family, and its products with their types and numbers of sales. If an "
-      + "undeclared product was sold, prints the command that declares it."
+    "Prints the bundle ids of an app family, its products with their types and numbers of sales, and its "
+      + "entitlements. If an undeclared product was sold, prints the command that declares it."
   ],
   positionals: [.app],
   options: [.json],
@@ -114,6 +114,13 @@ private func showApp(
     table.append([product, registration.products.isEmpty ? "" : "not declared", "\(count)"])
   }
   try sheet.table("Products", table)
+  if !registration.entitlements.isEmpty {
+    var table = TextTable(["entitlement", "products"])
+    for entitlement in registration.entitlements {
+      table.append([entitlement.name, entitlement.patterns.joined(separator: " ")])
+    }
+    try sheet.table("Entitlements", table)
+  }
   if !undeclared.isEmpty {
     try sheet.heading("Sold but not declared")
     for sentence in undeclared.sentences { try sheet.line(visible(sentence)) }
@@ -126,6 +133,7 @@ extension RegisteredApp {
       "app_family_id": registration.appFamilyID, "name": registration.name,
       "bundle_ids": registration.bundleIDs, "app_apple_id": registration.appAppleID,
       "products": Record(registration.products.map { ($0.id, $0.type.rawValue) }),
+      "entitlements": Record(registration.entitlements.map { ($0.name, $0.patterns) }),
       "receipts": receiptCount, "position": position,
     ]
   }

@@ -6,15 +6,19 @@ import Server
 let tokenCreateCommand = Command(
   "token create", summary: "Create a token for an app's back end and show it once",
   details: [
-    "Whoever holds a token can upload receipts of one app family and look them up. The token is shown only "
-      + "once: config.json stores its SHA-256. A running server accepts it within two seconds. A token that "
-      + "cannot be printed, or written to FILE, is revoked.",
+    "Whoever holds a token of the scope `upload` can upload receipts of one app family and look them up. With "
+      + "the scope `read` it can ask what users of the app family bought and own, and nothing else.",
+    "The token is shown only once: config.json stores its SHA-256. A running server accepts it within two "
+      + "seconds. A token that cannot be printed, or written to FILE, is revoked.",
     "With -o the token is written only to FILE, which only its owner may read (mode 0600), even if it "
       + "replaces another file. With a shell redirection others may read the file, depending on the umask.",
     "config.json is rewritten with indentation; all other content stays, in its order.",
   ],
   options: [
     .appFamily,
+    Option(
+      "scope", value: .init("SCOPE", allowed: Configuration.Token.Scope.allCases.map(\.rawValue)),
+      help: "which requests it may make: `upload` (the default) or `read`"),
     Option(
       "output", short: "o", value: .init("FILE"),
       help: "write the token to FILE, which only its owner may read; `-` is standard output"),
@@ -23,7 +27,10 @@ let tokenCreateCommand = Command(
   examples: [
     Example(
       "ledgerctl token create --app 0e7c2f4a-9a0b-4c5d-8e6f-112233445566 -o token",
-      "Create a token for a registered app")
+      "Create a token for a registered app"),
+    Example(
+      "ledgerctl token create --app 0e7c2f4a-9a0b-4c5d-8e6f-112233445566 --scope read -o read-token",
+      "Create a token that may ask what users own"),
   ]
 ) { invocation, context in
   try createToken(invocation, context)
@@ -80,6 +87,7 @@ extension OpenLedger {
 
 private func createToken(_ invocation: Invocation, _ context: Context) throws -> ExitCode {
   let appFamilyID = try invocation.appFamilyID() ?? ""
+  let scope = invocation.value("scope").flatMap(Configuration.Token.Scope.init) ?? .upload
   let ledger = try OpenLedger(invocation, context)
   _ = try ledger.appName(appFamilyID, operation: "token create")
   // Opened first, so that no token is created if that fails.
@@ -88,7 +96,7 @@ private func createToken(_ invocation: Invocation, _ context: Context) throws ->
     try OutputFile(path: $0, outside: ledger.directory, isPrivate: true)
   }
   let file = ConfigurationFile(ledger.directory)
-  let (token, kept) = try file.addToken(appFamilyID: appFamilyID)
+  let (token, kept) = try file.addToken(appFamilyID: appFamilyID, scope: scope)
   do {
     let output = target?.output ?? context.output
     if invocation.isJSON {
@@ -141,11 +149,11 @@ private func listTokens(_ invocation: Invocation, _ context: Context) throws -> 
   try context.print(invocation, ["tokens": tokens.map(\.record)]) { sheet in
     if tokens.isEmpty { return try sheet.line("No tokens.") }
     let lookup = try IntakeLookup(try ledger.projections())
-    var table = TextTable(["Token", "App family", "App", "Created", "Revoked"])
+    var table = TextTable(["Token", "App family", "App", "Scope", "Created", "Revoked"])
     for token in tokens {
       table.append([
         token.id, token.appFamilyID, try lookup.appName(ofFamily: token.appFamilyID) ?? "",
-        timeText(token.createdAtMs), token.revokedAtMs.map(timeText) ?? "",
+        token.scope.rawValue, timeText(token.createdAtMs), token.revokedAtMs.map(timeText) ?? "",
       ])
     }
     try sheet.table(table)
@@ -178,7 +186,8 @@ extension Configuration.Token {
   /// Its members except the digest.
   fileprivate var record: Record {
     [
-      "id": id, "app_family_id": appFamilyID, "created_at": timeText(createdAtMs),
+      "id": id, "app_family_id": appFamilyID, "scope": scope.rawValue,
+      "created_at": timeText(createdAtMs),
       "revoked_at": revokedAtMs.map(timeText),
     ]
   }

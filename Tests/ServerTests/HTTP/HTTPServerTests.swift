@@ -125,6 +125,20 @@ struct RouteCase: CustomTestStringConvertible, Sendable {
       request: ServerFixture.upload(headers: ["Authorization: Bearer \(ServerFixture.token)"]),
       status: 401, codes: ["unauthorized"]),
     RouteCase(
+      name: "a token that only reads",
+      request: ServerFixture.upload(token: ServerFixture.readToken), status: 403,
+      codes: ["insufficient_scope"],
+      header: (
+        "www-authenticate",
+        "Bearer realm=\"receipt-ledger\", error=\"insufficient_scope\", scope=\"upload\""
+      )),
+    RouteCase(
+      name: "a receipt, with a token that only reads",
+      request: ServerFixture.get(
+        "\(path)/\(ScriptedService.knownReceipt)",
+        headers: ["Authorization: Bearer \(ServerFixture.readToken)"]), status: 403,
+      codes: ["insufficient_scope"]),
+    RouteCase(
       name: "another scheme", request: upload(authorization: "Basic \(ServerFixture.token)"),
       status: 401, codes: ["unauthorized"]),
     RouteCase(

@@ -227,6 +227,7 @@ final class ScriptedService: ClientService {
 /// A server, and everything that it was made of.
 struct ServerFixture {
   static let token = "token-of-a-test"
+  static let readToken = "token-of-a-test-that-reads"
   static let family = "11111111-2222-4333-8444-555555555555"
 
   let server: HTTPServer
@@ -244,18 +245,22 @@ struct ServerFixture {
     change(&options)
     self.service = service
     metrics = Metrics()
-    authenticator = TokenAuthenticator([Self.configured(Self.token, id: "t1")])
+    authenticator = TokenAuthenticator([
+      Self.configured(Self.token, id: "t1"),
+      Self.configured(Self.readToken, id: "t2", scope: .read),
+    ])
     server = try HTTPServer(
       options, service: service, authenticator: authenticator, metrics: metrics,
       accessLog: accessLog)
   }
 
   static func configured(
-    _ token: String, id: String, revokedAtMs: Int64? = nil, family: String = family
+    _ token: String, id: String, revokedAtMs: Int64? = nil, family: String = family,
+    scope: Configuration.Token.Scope = .upload
   ) -> Configuration.Token {
     Configuration.Token(
       id: id, sha256: Array(token.utf8).withUnsafeBytes { SHA256.hash($0) },
-      appFamilyID: family, createdAtMs: 0, revokedAtMs: revokedAtMs)
+      appFamilyID: family, scope: scope, createdAtMs: 0, revokedAtMs: revokedAtMs)
   }
 
   func connect() throws -> WireClient { try WireClient(port: server.port) }
