@@ -62,6 +62,11 @@ enum ConfigurationSample {
     "9D:E4:F0:23:AE:F9:65:D9:33:4E:62:A5:24:DC:83:D0:33:54:69:0A:10:7D:AB:EC:3E:3F:05:E2:7C:FC:46:D1"
 
   static func token(_ members: String) -> String { #"{"tokens":[{\#(members)}]}"# }
+  static let webhookSecret = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX"
+  /// A configuration of one webhook.
+  static func webhook(_ members: String) -> String {
+    #"{"apps":{"\#(family)":{"webhook":\#(members)}}}"#
+  }
   static let goodToken =
     #""id":"tk-1","app_family_id":"\#(family)","created_at":"2026-01-02T03:04:05Z","sha256":"\#(digest)""#
 }
@@ -102,7 +107,9 @@ enum ConfigurationSample {
         "local_testing_signers_sha256":["\(Sample.digest)"]},
        "trusted_proxies":["10.0.0.0/8","::1","192.168.1.7"],
        "shared_secrets":{"\(Sample.family.uppercased())":"s3cret"},
-       "apps":{"\(Sample.family.uppercased())":{"accept_sandbox":false}},
+       "apps":{"\(Sample.family.uppercased())":{"accept_sandbox":false,
+        "webhook":{"url":"https://example.com/hook","secret":"\(Sample.webhookSecret)"}}},
+       "webhooks":{"private_networks":["10.0.0.0/8"],"disable_after_days":2},
        "tokens":[{\(Sample.goodToken),"scope":"read","revoked_at":"2026-02-02T03:04:05.678Z"}]}
       """)
     let read = try ledger.file.read()
@@ -127,6 +134,10 @@ enum ConfigurationSample {
     expected.sharedSecrets = [Sample.family: Array("s3cret".utf8)]
     var app = Configuration.App()
     app.acceptsSandbox = false
+    app.webhook = Configuration.Webhook(
+      url: "https://example.com/hook", secret: try #require(WebhookSecret(Sample.webhookSecret)))
+    expected.webhooks.privateNetworks = ["10.0.0.0/8"]
+    expected.webhooks.disableAfterDays = 2
     expected.apps = [Sample.family: app]
     expected.tokens = [
       Configuration.Token(
@@ -180,6 +191,39 @@ enum ConfigurationSample {
     (
       #"{"apps":{"\#(ConfigurationSample.family)":{"accepts_sandbox":false}}}"#,
       "apps.\(ConfigurationSample.family).accepts_sandbox: there is no such setting; did you mean accept_sandbox?"
+    ),
+    (
+      ConfigurationSample.webhook(#""https://example.com""#),
+      "apps.\(ConfigurationSample.family).webhook: must be an object"
+    ),
+    (
+      ConfigurationSample.webhook(#"{"secret":"\#(ConfigurationSample.webhookSecret)"}"#),
+      "apps.\(ConfigurationSample.family).webhook.url: is missing"
+    ),
+    (
+      ConfigurationSample.webhook(#"{"url":"https://example.com/hook"}"#),
+      "apps.\(ConfigurationSample.family).webhook.secret: is missing"
+    ),
+    (
+      ConfigurationSample.webhook(#"{"url":"https://example.com/hook","secret":"s3cret"}"#),
+      "apps.\(ConfigurationSample.family).webhook.secret: must be whsec_ and the base64 of 24 to 64 bytes"
+    ),
+    (
+      ConfigurationSample.webhook(
+        #"{"url":"http://example.com/","secret":"\#(ConfigurationSample.webhookSecret)"}"#),
+      "apps.\(ConfigurationSample.family).webhook.url: must be an https URL, or an http URL to a loopback address"
+    ),
+    (
+      #"{"webhooks":{"disable_after_days":0}}"#,
+      "webhooks.disable_after_days: must be an integer from 1 to 30"
+    ),
+    (
+      #"{"webhooks":{"private_networks":["10.0.0.0/8","0.0.0.0/0"]}}"#,
+      "webhooks.private_networks[1]: must not cover all addresses"
+    ),
+    (
+      #"{"webhooks":{"private_networks":["intranet"]}}"#,
+      "webhooks.private_networks[0]: must be an address or a network such as 10.0.0.0/8 or ::1"
     ),
     (#"{"trusted_proxies":"::1"}"#, "trusted_proxies: must be a list"),
     (
@@ -426,9 +470,43 @@ enum ConfigurationSample {
     let (token, kept) = try ledger.file.addToken(appFamilyID: ConfigurationSample.family)
     _ = try ledger.file.setSharedSecret(
       Array("hunter2".utf8), appFamilyID: ConfigurationSample.family)
+    let webhook = try ledger.file.setWebhook(
+      url: "https://example.com/hook", appFamilyID: ConfigurationSample.family)
+    let secret = try #require(webhook.secret)
     let shown = String(decoding: try ledger.file.read().masked.indentedBytes, as: UTF8.self)
     #expect(shown.contains(kept.id))
-    for secret in ["hunter2", token, kept.sha256.hex] { #expect(!shown.contains(secret)) }
+    #expect(shown.contains("https://example.com/hook"))
+    for secret in ["hunter2", token, kept.sha256.hex, secret.text] {
+      #expect(!shown.contains(secret))
+    }
+  }
+}
+
+@Suite struct WebhookConfigurationTests {
+  @Test func aWebhookIsSetBesideOtherSettingsReplacedAndRemoved() throws {
+    let ledger = try ConfiguredLedger()
+    let family = ConfigurationSample.family
+    try ledger.write(#"{"apps":{"\#(family.uppercased())":{"accept_sandbox":false}}}"#)
+    let first = try ledger.file.setWebhook(url: "https://example.com/1", appFamilyID: family)
+    #expect(!first.hadWebhook)
+    let second = try ledger.file.setWebhook(url: "https://example.com/2", appFamilyID: family)
+    #expect(second.hadWebhook && second.secret != first.secret)
+    let app = try #require(try ledger.file.read().apps[family])
+    #expect(app.webhook?.url == "https://example.com/2" && app.webhook?.secret == second.secret)
+    #expect(!app.acceptsSandbox)
+    let removed = try ledger.file.setWebhook(url: nil, appFamilyID: family)
+    #expect(removed.hadWebhook && removed.secret == nil)
+    #expect(try ledger.file.read().apps[family]?.webhook == nil)
+    #expect(try !ledger.file.setWebhook(url: nil, appFamilyID: family).hadWebhook)
+  }
+
+  @Test func aURLThatMayNotBeUsedIsNotWritten() throws {
+    let ledger = try ConfiguredLedger()
+    #expect(throws: ConfigurationError.self) {
+      try ledger.file.setWebhook(
+        url: "http://example.com", appFamilyID: ConfigurationSample.family)
+    }
+    #expect(try ledger.file.read() == Configuration())
   }
 }
 

@@ -102,6 +102,30 @@ package struct Configuration: Sendable, Equatable {
   package struct App: Sendable, Equatable {
     /// Whether the client API takes receipts of the Sandbox.
     package var acceptsSandbox = true
+    /// Where the app's back end is told of sales and refunds; nil for nowhere.
+    package var webhook: Webhook?
+
+    package init() {}
+  }
+
+  /// Where an app's webhooks go, and the secret that signs them.
+  package struct Webhook: Sendable, Equatable {
+    /// https; http on loopback alone.
+    package var url: String
+    package var secret: WebhookSecret
+
+    package init(url: String, secret: WebhookSecret) {
+      self.url = url
+      self.secret = secret
+    }
+  }
+
+  /// What holds for all webhooks.
+  package struct Webhooks: Sendable, Equatable {
+    /// Networks that are not public and that webhooks may be sent to all the same.
+    package var privateNetworks: [String] = []
+    /// After so many days without a success a webhook is disabled.
+    package var disableAfterDays = 5
 
     package init() {}
   }
@@ -114,6 +138,7 @@ package struct Configuration: Sendable, Equatable {
   package var sharedSecrets: [String: [UInt8]] = [:]
   /// Settings of single apps, by the app family's id.
   package var apps: [String: App] = [:]
+  package var webhooks = Webhooks()
   /// Addresses and networks (`10.0.0.0/8`, `::1`) whose `X-Forwarded-For` is believed.
   package var trustedProxies: [String] = []
 

@@ -192,4 +192,35 @@ package struct ConfigurationFile: Sendable {
       return true
     }
   }
+
+  /// Sets where an app family's webhooks go, with a new secret that signs them, or removes that where `url` is nil.
+  /// - Returns: the new secret, nil where none was set; and whether there was a webhook before.
+  package func setWebhook(
+    url: String?, appFamilyID: String
+  ) throws -> (secret: WebhookSecret?, hadWebhook: Bool) {
+    try update { configuration, root in
+      let hadWebhook = configuration.apps[appFamilyID]?.webhook != nil
+      if url == nil, !hadWebhook { return (nil, false) }
+      var apps: [JSONValue.Member] = []
+      if case .object(let existing)? = root["apps"] { apps = existing }
+      let place =
+        apps.firstIndex { UUID16($0.key)?.description == appFamilyID }
+        ?? {
+          apps.append(.init(appFamilyID, .object([])))
+          return apps.count - 1
+        }()
+      guard case .object(var settings) = apps[place].value else { return (nil, hadWebhook) }
+      settings.removeAll { $0.key == "webhook" }
+      let secret = url.map { _ in WebhookSecret.make() }
+      if let url, let secret {
+        settings.append(
+          .init(
+            "webhook",
+            .object([.init("url", .string(url)), .init("secret", .string(secret.text))])))
+      }
+      apps[place].value = .object(settings)
+      root.set("apps", .object(apps))
+      return (secret, hadWebhook)
+    }
+  }
 }

@@ -23,6 +23,7 @@ struct ConfigurationReader {
     static let retryMs: ClosedRange<Int64> = 100...604_800_000
     static let reuseMs: ClosedRange<Int64> = 0...86_400_000
     static let secretBytes = 1...255
+    static let disableAfterDays: ClosedRange<Int64> = 1...30
   }
 
   /// The configuration that the text means; to be used only where there are no problems.
@@ -32,6 +33,7 @@ struct ConfigurationReader {
       of: root, at: "",
       known: [
         "app_store", "verification", "trust", "trusted_proxies", "shared_secrets", "apps", "tokens",
+        "webhooks",
       ]
     ) { reader, key, value in
       switch key {
@@ -46,6 +48,7 @@ struct ConfigurationReader {
         }
       case "shared_secrets": result.sharedSecrets = reader.sharedSecrets(value, key)
       case "apps": result.apps = reader.apps(value, key)
+      case "webhooks": result.webhooks = reader.webhooks(value, key)
       default: result.tokens = reader.tokens(value, key)
       }
     }
@@ -158,9 +161,13 @@ struct ConfigurationReader {
         continue
       }
       var app = Configuration.App()
-      forEachMember(of: member.value, at: "\(path).\(id)", known: ["accept_sandbox"]) {
+      forEachMember(of: member.value, at: "\(path).\(id)", known: ["accept_sandbox", "webhook"]) {
         reader, key, value in
-        app.acceptsSandbox = reader.flag(value, "\(path).\(id).\(key)")
+        let path = "\(path).\(id).\(key)"
+        switch key {
+        case "webhook": app.webhook = reader.webhook(value, path)
+        default: app.acceptsSandbox = reader.flag(value, path)
+        }
       }
       if result.updateValue(app, forKey: id) != nil {
         fail("\(path).\(id)", "is given twice")
@@ -219,6 +226,45 @@ struct ConfigurationReader {
     return Configuration.Token(
       id: id, sha256: digest, appFamilyID: familyID, scope: scope, createdAtMs: createdAtMs,
       revokedAtMs: revokedAtMs)
+  }
+
+  private mutating func webhook(_ value: JSONValue, _ path: String) -> Configuration.Webhook? {
+    var url: String?
+    var secret: WebhookSecret?
+    let problemCount = problems.count
+    forEachMember(of: value, at: path, known: ["url", "secret"]) { reader, key, value in
+      switch key {
+      case "url": url = reader.url(value, "\(path).url")
+      default:
+        secret = reader.text(value, "\(path).secret").flatMap { text in
+          WebhookSecret(text) ?? reader.fail("\(path).secret", WebhookSecret.requirement)
+        }
+      }
+    }
+    guard problems.count == problemCount else { return nil }
+    guard let url else { return fail("\(path).url", "is missing") }
+    guard let secret else { return fail("\(path).secret", "is missing") }
+    return Configuration.Webhook(url: url, secret: secret)
+  }
+
+  private mutating func webhooks(_ value: JSONValue, _ path: String) -> Configuration.Webhooks {
+    var result = Configuration.Webhooks()
+    forEachMember(of: value, at: path, known: ["private_networks", "disable_after_days"]) {
+      reader, key, value in
+      switch key {
+      case "disable_after_days":
+        result.disableAfterDays = Int(
+          reader.integer(value, "\(path).\(key)", Limit.disableAfterDays))
+      default:
+        result.privateNetworks = reader.list(value, "\(path).\(key)") { reader, value, path in
+          guard let text = reader.text(value, path) else { return nil }
+          guard let fault = NetworkText.fault(text) else { return text }
+          return reader.fail(
+            path, fault == NetworkText.wholeFault ? "must not cover all addresses" : fault)
+        }
+      }
+    }
+    return result
   }
 
   // MARK: Values

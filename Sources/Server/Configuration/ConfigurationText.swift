@@ -70,6 +70,13 @@ extension Configuration.Token {
   }
 }
 
+extension Configuration.Webhook {
+  /// The webhook as config.json holds it, but for its secret.
+  var masked: JSONValue {
+    .object([.init("url", .string(url)), .init("secret", .string(Configuration.mask))])
+  }
+}
+
 extension Configuration {
   /// What is shown instead of a secret.
   package static let mask = "(set)"
@@ -118,9 +125,18 @@ extension Configuration {
         "apps",
         .object(
           apps.sorted { $0.key < $1.key }.map { id, app in
-            JSONValue.Member(
-              id, .object([.init("accept_sandbox", .boolean(app.acceptsSandbox))]))
+            var members: [JSONValue.Member] = [
+              .init("accept_sandbox", .boolean(app.acceptsSandbox))
+            ]
+            if let webhook = app.webhook { members.append(.init("webhook", webhook.masked)) }
+            return JSONValue.Member(id, .object(members))
           })),
+      .init(
+        "webhooks",
+        .object([
+          .init("private_networks", texts(webhooks.privateNetworks)),
+          .init("disable_after_days", number(webhooks.disableAfterDays)),
+        ])),
       .init(
         "tokens",
         .array(

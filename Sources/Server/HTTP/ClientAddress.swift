@@ -25,6 +25,12 @@ package struct NetworkAddress: Equatable, Hashable, Sendable, CustomStringConver
     bytes = withUnsafeBytes(of: &six) { Array($0) }
   }
 
+  /// - Parameter ipv4: the 4 bytes of an IPv4 address.
+  init(ipv4: [UInt8]) {
+    precondition(ipv4.count == 4, "an IPv4 address has 4 bytes")
+    bytes = Self.mappedPrefix + ipv4
+  }
+
   /// The address of a socket; nil for another family.
   init?(_ socketAddress: UnsafePointer<sockaddr>) {
     let raw = UnsafeRawPointer(socketAddress)
@@ -52,29 +58,48 @@ package struct NetworkAddress: Equatable, Hashable, Sendable, CustomStringConver
   }
 }
 
-/// The networks whose `X-Forwarded-For` is believed.
-package struct TrustedProxies: Sendable {
-  private struct Network: Sendable {
-    let address: NetworkAddress
-    /// Of the 128 bits.
-    let prefixBits: Int
+/// An address, or all addresses that begin with some bits.
+struct NetworkRange: Sendable, Equatable {
+  let address: NetworkAddress
+  /// Of the 128 bits.
+  let prefixBits: Int
 
-    func contains(_ other: NetworkAddress) -> Bool {
-      let (whole, rest) = prefixBits.quotientAndRemainder(dividingBy: 8)
-      guard address.bytes.prefix(whole) == other.bytes.prefix(whole) else { return false }
-      guard rest > 0 else { return true }
-      let mask = UInt8(truncatingIfNeeded: 0xFF00 >> rest)
-      return address.bytes[whole] & mask == other.bytes[whole] & mask
+  /// Reads `::1`, `10.0.0.0/8` or `2001:db8::/32`; nil for anything else.
+  init?(_ text: String) {
+    let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+    guard let first = parts.first, parts.count <= 2, let address = NetworkAddress(String(first))
+    else { return nil }
+    self.address = address
+    guard parts.count == 2 else {
+      prefixBits = 128
+      return
     }
+    // `::ffff:0:0/96` is how a network of all IPv4 reads in its IPv6 form.
+    let isShort = address.isIPv4 && !first.contains(":")
+    guard !parts[1].isEmpty, parts[1].utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+      let bits = Int(parts[1]), bits <= (isShort ? 32 : 128)
+    else { return nil }
+    prefixBits = isShort ? bits + 96 : bits
   }
 
-  private let networks: [Network]
+  func contains(_ other: NetworkAddress) -> Bool {
+    let (whole, rest) = prefixBits.quotientAndRemainder(dividingBy: 8)
+    guard address.bytes.prefix(whole) == other.bytes.prefix(whole) else { return false }
+    guard rest > 0 else { return true }
+    let mask = UInt8(truncatingIfNeeded: 0xFF00 >> rest)
+    return address.bytes[whole] & mask == other.bytes[whole] & mask
+  }
+}
+
+/// The networks whose `X-Forwarded-For` is believed.
+package struct TrustedProxies: Sendable {
+  private let networks: [NetworkRange]
 
   /// - Parameter texts: addresses and networks: `::1`, `10.0.0.0/8`, `2001:db8::/32`.
   package init(_ texts: [String]) throws(HTTPServerError) {
-    var networks: [Network] = []
+    var networks: [NetworkRange] = []
     for text in texts {
-      guard let network = Self.network(text) else {
+      guard let network = NetworkRange(text) else {
         throw HTTPServerError(
           operation: "trust the proxy", object: PrintableText.shortened(text),
           cause: "it is neither an address nor a network such as 10.0.0.0/8")
@@ -87,19 +112,6 @@ package struct TrustedProxies: Sendable {
       networks.append(network)
     }
     self.networks = networks
-  }
-
-  private static func network(_ text: String) -> Network? {
-    let parts = text.split(separator: "/", omittingEmptySubsequences: false)
-    guard let first = parts.first, parts.count <= 2, let address = NetworkAddress(String(first))
-    else { return nil }
-    guard parts.count == 2 else { return Network(address: address, prefixBits: 128) }
-    // `::ffff:0:0/96` is how a network of all IPv4 reads in its IPv6 form.
-    let isShort = address.isIPv4 && !first.contains(":")
-    guard !parts[1].isEmpty, parts[1].utf8.allSatisfy({ (0x30...0x39).contains($0) }),
-      let bits = Int(parts[1]), bits <= (isShort ? 32 : 128)
-    else { return nil }
-    return Network(address: address, prefixBits: isShort ? bits + 96 : bits)
   }
 
   private func contains(_ address: NetworkAddress) -> Bool {
