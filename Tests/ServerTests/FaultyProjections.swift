@@ -48,6 +48,12 @@ final class FaultyProjections: WorkflowProjections {
     try live.answer(receiptID: receiptID, appFamily: appFamily)
   }
 
+  func answer(
+    _ question: OwnershipQuestion, about user: String, of family: UUID16, atMs: Int64
+  ) throws -> OwnershipAnswer {
+    try live.answer(question, about: user, of: family, atMs: atMs)
+  }
+
   func waiting(afterReceipt: Int64, limit: Int) throws -> [WaitingReceipt] {
     try live.waiting(afterReceipt: afterReceipt, limit: limit)
   }

@@ -152,6 +152,7 @@ extension ClientAnswer {
   var status: Int {
     switch self {
     case .receipt(let status, _): status
+    case .ownership: 200
     case .refused: 422
     case .notFound: 404
     case .unavailable: 503
@@ -159,8 +160,10 @@ extension ClientAnswer {
   }
 
   var body: JSONValue? {
-    if case .receipt(_, let body) = self { return try? JSONValue(body.bytes) }
-    return nil
+    switch self {
+    case .receipt(_, let body), .ownership(let body): try? JSONValue(body.bytes)
+    default: nil
+    }
   }
 }
 
@@ -188,6 +191,7 @@ final class WorkflowFixture {
   var configuration = Configuration()
   private let checker: StatedChecker
   private let uploadsMax: Int
+  private let questionsMax: Int
   private let clock: WorkflowClock
   /// Makes the next folds fail.
   let foldFault = FoldFault()
@@ -200,7 +204,7 @@ final class WorkflowFixture {
   init(
     _ appStore: ScriptedAppStore, checker: LocalVerification = .valid,
     products: [AppRegistered.Product] = [], appAppleID: Int64? = nil, uploadsMax: Int = 1000,
-    clock: WorkflowClock = WorkflowClock(),
+    questionsMax: Int = 1000, clock: WorkflowClock = WorkflowClock(),
     set: (inout Configuration) -> Void = { _ in }
   ) throws {
     temporary = try TemporaryDirectory()
@@ -214,6 +218,7 @@ final class WorkflowFixture {
     set(&configuration)
     self.checker = StatedChecker(checker)
     self.uploadsMax = uploadsMax
+    self.questionsMax = questionsMax
     self.clock = clock
     let writer = try LedgerWriter.open(directory)
     let app = AppRegistered(
@@ -241,6 +246,7 @@ final class WorkflowFixture {
     var options = WorkflowOptions()
     options.workerCount = 2
     options.uploadsMax = uploadsMax
+    options.questionsMax = questionsMax
     options.clock = clock
     options.say = { [notes] in notes.say($0) }
     options.onFatal = { [notes] in notes.noteFatal() }

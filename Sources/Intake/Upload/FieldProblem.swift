@@ -29,6 +29,7 @@ package struct FieldProblem: Equatable, Sendable, CustomStringConvertible {
     case unknownProperty = "unknown_property"
     case misspelled
     case replyMismatch = "reply_mismatch"
+    case tooManyPurchases = "too_many_purchases"
   }
 
   /// The property's name, with dots between levels; empty means the whole text.

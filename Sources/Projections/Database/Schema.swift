@@ -174,6 +174,8 @@ enum Schema {
     "CREATE INDEX receipts_pending ON receipts(id) WHERE is_final = 0;",
     "CREATE INDEX sales_key ON sales(sale_key);",
     "CREATE INDEX sales_chain_hash ON sales(chain_hash) WHERE chain_hash IS NOT NULL;",
+    // In the order in which a user's purchases are listed.
+    "CREATE INDEX sales_user ON sales(user, sale_date_ms) WHERE user IS NOT NULL;",
   ]
 
   static let lateIndexes = [

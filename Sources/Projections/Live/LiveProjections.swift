@@ -3,8 +3,8 @@ package import Base
 package import Ledger
 
 /// Keeps one ledger's projections up to date and answers the client API from them. Safe to use from several
-/// threads: `catchUp` and `answers(uploads:)` share one connection, all other questions another, so that
-/// these wait for no fold.
+/// threads: `catchUp` and `answers(uploads:)` share one connection, questions about users another, all other
+/// questions a third, so that these wait for no fold.
 package final class LiveProjections: Sendable {
   private struct Shared {
     var position = 0
@@ -26,6 +26,8 @@ package final class LiveProjections: Sendable {
   private let folding: Monitor<LiveFold>
   private let shared: Monitor<Shared>
   private let questions: Monitor<Questions?>
+  /// Questions about users have a connection of their own, so that uploads wait for none of them.
+  private let ownership: Monitor<(path: String, answers: OwnershipAnswers)?>
   private let keeper: WALCheckpointer?
   private let answerTimes: AnswerTimes
 
@@ -40,6 +42,7 @@ package final class LiveProjections: Sendable {
     folding = Monitor(fold)
     shared = Monitor(Shared())
     questions = Monitor(nil)
+    ownership = Monitor(nil)
     // Where the system gives no thread, SQLite writes its log back in the middle of commits, as it does.
     keeper = try? WALCheckpointer { [folding] body in folding.withLock { _ in body() } }
     try folding.withLock { try share($0) }
@@ -153,11 +156,16 @@ package final class LiveProjections: Sendable {
   }
 
   private func ask<Result>(_ body: (Questions) throws -> Result) throws -> Result {
-    do { return try ask(shared.withLock { $0.path }, body) } catch {
+    try withGeneration { try ask($0, body) }
+  }
+
+  /// Calls `body` with the path of the generation in use, again if it was replaced meanwhile.
+  private func withGeneration<Result>(_ body: (String) throws -> Result) throws -> Result {
+    do { return try body(shared.withLock { $0.path }) } catch {
       // Another process may have put a new generation in use, and removed this one, since the last batch.
       guard Generations(directory).current != shared.withLock({ $0.path }) else { throw error }
       try catchUp()
-      return try ask(shared.withLock { $0.path }, body)
+      return try body(shared.withLock { $0.path })
     }
   }
 
@@ -173,6 +181,28 @@ package final class LiveProjections: Sendable {
         trust: TrustQueries(database), events: events)
       current = questions
       return try body(questions)
+    }
+  }
+
+  // MARK: Users
+
+  /// Answers a question about a user of an app family, as far as events are folded.
+  /// - Parameter atMs: the moment that decides what has ended, in epoch milliseconds.
+  package func answer(
+    _ question: OwnershipQuestion, about user: String, of family: UUID16, atMs: Int64
+  ) throws -> OwnershipAnswer {
+    let app = appFamily(family)
+    return try withGeneration { path in
+      try ownership.withLock { current in
+        let answers: OwnershipAnswers
+        if let current, current.path == path {
+          answers = current.answers
+        } else {
+          answers = try OwnershipAnswers(try Database(path: path, mode: .read))
+          current = (path, answers)
+        }
+        return try answers.answer(question, about: user, of: family, app, atMs: atMs)
+      }
     }
   }
 

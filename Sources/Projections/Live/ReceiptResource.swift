@@ -83,6 +83,9 @@ struct ReceiptResource {
     }
   }
 
+  /// The bytes of the text so far, without large shared values.
+  var byteCount: Int { writer.bytes.count }
+
   /// Reserves capacity for a number of bytes in addition to the shared values.
   mutating func reserve(_ byteCount: Int) { writer.reserve(byteCount) }
 
@@ -102,6 +105,11 @@ struct ReceiptResource {
   // MARK: Values
 
   mutating func begin() { writer.beginObject() }
+
+  mutating func begin(_ key: StaticString) {
+    writer.key(key)
+    writer.beginObject()
+  }
 
   mutating func end() { writer.endObject() }
 
@@ -134,9 +142,37 @@ struct ReceiptResource {
     writer.integer(value)
   }
 
+  mutating func add(_ key: StaticString, _ value: Int64?) {
+    writer.key(key)
+    if let value { writer.integer(value) } else { writer.null() }
+  }
+
   mutating func add(_ key: StaticString, _ value: Bool?) {
     writer.key(key)
     if let value { writer.boolean(value) } else { writer.null() }
+  }
+
+  /// Adds an instant as RFC 3339 text in UTC.
+  mutating func add(_ key: StaticString, timeMs: Int64?) {
+    writer.key(key)
+    guard let timeMs else { return writer.null() }
+    instant.removeAll(keepingCapacity: true)
+    Timestamp.append(ms: timeMs, to: &instant)
+    instant.withUnsafeBytes { writer.string($0) }
+  }
+
+  mutating func add(_ key: StaticString, positions: [Int]) {
+    writer.key(key)
+    writer.beginArray()
+    for position in positions { writer.integer(position) }
+    writer.endArray()
+  }
+
+  mutating func add(_ key: StaticString, texts: [[UInt8]]) {
+    writer.key(key)
+    writer.beginArray()
+    for text in texts { text.withUnsafeBytes { writer.string($0) } }
+    writer.endArray()
   }
 
   /// Adds one JSON value unchanged.

@@ -7,6 +7,8 @@ package import Projections
 package enum ClientAnswer: Sendable {
   /// 200, 206 or 402, with the resource of the receipt, or of the signed transactions, as JSON.
   case receipt(status: Int, body: AnswerBody)
+  /// 200: what a user bought or owns.
+  case ownership(AnswerBody)
   /// 422: every problem that was found.
   case refused([FieldProblem])
   /// 404: there is no such receipt of this app family.
@@ -64,6 +66,9 @@ package protocol ClientService: AnyObject, Sendable {
   /// Looks up a receipt by its id. Another family's receipt is not found.
   func receipt(
     _ id: UUID16, of appFamily: UUID16, completion: @escaping @Sendable (ClientAnswer) -> Void)
+  /// Answers a question about a user of an app family.
+  func answer(
+    _ question: UserQuestion, completion: @escaping @Sendable (ClientAnswer) -> Void)
   /// Whether events can be appended.
   var canAppend: Bool { get }
   /// Why an upload would not be accepted now; nil where it would.

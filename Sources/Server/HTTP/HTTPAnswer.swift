@@ -57,6 +57,7 @@ struct HTTPAnswer: Error, Sendable {
   init(_ answer: ClientAnswer) {
     switch answer {
     case .receipt(let status, let body): self.init(status: status, body: body)
+    case .ownership(let body): self.init(status: 200, body: body)
     case .refused(let problems): self.init(problems)
     case .notFound: self = .receiptNotFound
     case .unavailable(let seconds): self = .unavailable(retryAfterSeconds: seconds)

@@ -116,7 +116,8 @@ final class RequestHandler: @unchecked Sendable {
       if client != peer { clientText = client.description }
     }
     if connection.isSurplus { throw .unavailable(retryAfterSeconds: 1).closing() }
-    let limitBytes = listener.options.bodyBytesMax
+    var limitBytes = listener.options.bodyBytesMax
+    if route.asksAboutUser { limitBytes = min(limitBytes, UserRequest.bodyBytesMax) }
     appFamily = try route.admit(
       head, authenticator: listener.authenticator, bodyBytesMax: limitBytes)
     // Before any of it is taken: what is stored should be answered, too.
@@ -181,6 +182,16 @@ final class RequestHandler: @unchecked Sendable {
       return work { completion in
         listener.service.receipt(id, of: appFamily, completion: completion)
       }
+    case .purchases:
+      guard let appFamily else { return send(.unauthorized("Authorization is missing")) }
+      let question: UserQuestion?
+      do throws(HTTPAnswer) {
+        question = try UserRequest(body).question(route, of: appFamily)
+      } catch {
+        return send(error)
+      }
+      guard let question else { return send(.pathNotFound) }
+      return work { completion in listener.service.answer(question, completion: completion) }
     case .upload:
       guard let appFamily else { return send(.unauthorized("Authorization is missing")) }
       let fields: UploadFields

@@ -7,6 +7,8 @@ enum Route: Equatable {
   case transactions
   /// The id as given in the path.
   case receipt(String)
+  /// What a user bought.
+  case purchases
   case health
   case readiness
   case metrics
@@ -14,6 +16,7 @@ enum Route: Equatable {
 
   static let receiptsPath = "/client/itunes_connect/receipts"
   static let transactionsPath = "/client/app_store/transactions"
+  static let purchasesPath = "/v1/purchases"
 
   /// A path has one spelling: no trailing slash, no percent-encoding, case matters; ids are in lower case.
   init(path: String, servesMetrics: Bool) {
@@ -23,6 +26,8 @@ enum Route: Equatable {
       self = .upload
     } else if path == Self.transactionsPath {
       self = .transactions
+    } else if path == Self.purchasesPath {
+      self = .purchases
     } else if path == "/healthz" {
       self = .health
     } else if path == "/readyz" {
@@ -41,6 +46,7 @@ enum Route: Equatable {
     case .upload: Self.receiptsPath
     case .transactions: Self.transactionsPath
     case .receipt: Self.receiptsPath + "/{id}"
+    case .purchases: Self.purchasesPath
     case .health: "/healthz"
     case .readiness: "/readyz"
     case .metrics: "/metrics"
@@ -49,7 +55,10 @@ enum Route: Equatable {
   }
 
   /// Whether it takes a body.
-  private var isPost: Bool { self == .upload || self == .transactions }
+  private var isPost: Bool { self == .upload || self == .transactions || asksAboutUser }
+
+  /// Whether it is a question about a user, whose body is small.
+  var asksAboutUser: Bool { self == .purchases }
 
   var allowedMethods: [String] { isPost ? ["POST"] : ["GET", "HEAD"] }
 
@@ -57,6 +66,7 @@ enum Route: Equatable {
   var scope: Configuration.Token.Scope? {
     switch self {
     case .upload, .transactions, .receipt: .upload
+    case .purchases: .read
     case .health, .readiness, .metrics, .unknown: nil
     }
   }

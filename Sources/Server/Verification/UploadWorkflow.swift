@@ -15,12 +15,15 @@ package final class UploadWorkflow: ClientService {
     case upload(ClientUpload, PendingResponse)
     case transactions(ClientTransactions, PendingResponse)
     case lookup(UUID16, appFamily: UUID16, PendingResponse)
+    case question(UserQuestion, PendingResponse)
   }
 
   private let options: WorkflowOptions
   private let shared: WorkflowShared
   private let caller: AppStoreCaller
   private let load: AdmissionLimiter
+  /// Of questions about users, which take no room from uploads.
+  private let questionLoad: AdmissionLimiter
   private let jobs = WorkQueue<Job>()
   private let isStopping = Atomic<Bool>(false)
   private let threads = Monitor<Threads>(Threads())
@@ -59,6 +62,8 @@ package final class UploadWorkflow: ClientService {
       inbox.push(.result(call, result))
     }
     load = AdmissionLimiter(countMax: options.uploadsMax, bytesMax: options.uploadBytesMax)
+    questionLoad = AdmissionLimiter(
+      countMax: options.questionsMax, bytesMax: options.uploadBytesMax)
   }
 
   /// Starts the threads.
@@ -125,8 +130,22 @@ package final class UploadWorkflow: ClientService {
     admit(bytes: 0, completion) { .lookup(id, appFamily: appFamily, $0) }
   }
 
+  package func answer(
+    _ question: UserQuestion, completion: @escaping @Sendable (ClientAnswer) -> Void
+  ) {
+    admit(bytes: question.user.utf8.count, by: questionLoad, completion) { .question(question, $0) }
+  }
+
   private func admit(
     bytes: Int, _ completion: @escaping @Sendable (ClientAnswer) -> Void,
+    _ job: (PendingResponse) -> Job
+  ) {
+    admit(bytes: bytes, by: load, completion, job)
+  }
+
+  private func admit(
+    bytes: Int, by load: AdmissionLimiter,
+    _ completion: @escaping @Sendable (ClientAnswer) -> Void,
     _ job: (PendingResponse) -> Job
   ) {
     guard !isStopping.load(ordering: .acquiring), !shared.health.isFatal, load.admit(bytes: bytes)
@@ -171,6 +190,7 @@ package final class UploadWorkflow: ClientService {
     while let job = jobs.pop() {
       switch job {
       case .lookup(let id, let appFamily, let response): lookUp(id, appFamily, response)
+      case .question(let question, let response): answer(question, response)
       case .upload(let upload, let response):
         switch preparation.prepare(upload) {
         case .refused(let problem): response.answer(.refused([problem]))
@@ -194,6 +214,24 @@ package final class UploadWorkflow: ClientService {
       response.answer(receipt.answer)
     } catch {
       shared.notes.fault("read a receipt", error)
+      response.answer(.tryLater)
+    }
+  }
+
+  private func answer(_ question: UserQuestion, _ response: PendingResponse) {
+    do {
+      let answer = try shared.projections.answer(
+        question.question, about: question.user, of: question.appFamily, atMs: shared.clock.nowMs())
+      switch answer {
+      case .found(let body): response.answer(.ownership(body))
+      case .tooManyPurchases:
+        response.answer(
+          .refused([
+            FieldProblem("user_identifier", .tooManyPurchases, "has too many purchases")
+          ]))
+      }
+    } catch {
+      shared.notes.fault("answer a question about a user", error)
       response.answer(.tryLater)
     }
   }
@@ -232,7 +270,7 @@ package final class UploadWorkflow: ClientService {
   private func waitUntilQuiet(limitMs: Int64) -> Bool {
     let nothing = Monitor((), conditionCount: 1)
     let endMs = MonotonicClock.nowMs() + limitMs
-    while load.count > 0 || !shared.scheduler.isQuiet {
+    while load.count + questionLoad.count > 0 || !shared.scheduler.isQuiet {
       if MonotonicClock.nowMs() >= endMs { return false }
       _ = nothing.wait(on: 0, limitMs: 5) { _ -> Void? in nil }
     }

@@ -45,6 +45,8 @@ package struct WorkflowOptions: Sendable {
   package var uploadsMax = 8192
   /// The bytes of those uploads together.
   package var uploadBytesMax = 128 << 20
+  /// Questions about users that are accepted and not yet answered: half a second's work for one worker.
+  package var questionsMax = 4096
   /// Threads that decode and check receipts: half as many as there are processors, as other threads commit, fold,
   /// seal and serve. One takes more than 9,000 uploads a second.
   package var workerCount = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)) / 2)
@@ -124,6 +126,10 @@ package protocol WorkflowProjections: AnyObject, Sendable {
   ) throws -> [Result<ClientReceipt?, any Error>]
   /// The receipt as its newest upload sees it; nil where the app family has none such.
   func answer(receiptID: UUID16, appFamily: UUID16) throws -> ClientReceipt?
+  /// Answers a question about a user of an app family, as of a moment in epoch milliseconds.
+  func answer(
+    _ question: OwnershipQuestion, about user: String, of family: UUID16, atMs: Int64
+  ) throws -> OwnershipAnswer
   /// Pending receipts, by number.
   func waiting(afterReceipt: Int64, limit: Int) throws -> [WaitingReceipt]
   /// The uploads of a receipt that wait, by position.

@@ -168,6 +168,8 @@ final class ScriptedService: ClientService {
     var onUpload: @Sendable (ClientUpload, @escaping Completion) -> Void
     var uploads: [ClientUpload] = []
     var transactions: [ClientTransactions] = []
+    var questions: [UserQuestion] = []
+    var ownershipBody = Array("{}".utf8)
     var canAppend = true
     var refusal: UploadRefusal?
   }
@@ -219,6 +221,19 @@ final class ScriptedService: ClientService {
       id.description == Self.knownReceipt
         ? .receipt(status: 200, body: AnswerBody(knownBody)) : .notFound)
   }
+
+  /// Answers as it is told; by default with an empty list.
+  func answer(_ question: UserQuestion, completion: @escaping Completion) {
+    let body = state.withLock { state in
+      state.questions.append(question)
+      return state.ownershipBody
+    }
+    completion(.ownership(AnswerBody(body)))
+  }
+
+  var questions: [UserQuestion] { state.withLock { $0.questions } }
+
+  func setOwnershipBody(_ body: [UInt8]) { state.withLock { $0.ownershipBody = body } }
 
   var canAppend: Bool { state.withLock { $0.canAppend } }
   var refusal: UploadRefusal? { state.withLock { $0.refusal } }
@@ -287,6 +302,13 @@ struct ServerFixture {
   static func transactions(_ body: String, token: String? = token) -> String {
     upload(body, token: token).replacing(
       "/client/itunes_connect/receipts", with: "/client/app_store/transactions")
+  }
+
+  /// A question about a user.
+  static func question(
+    _ body: String, path: String = "/v1/purchases", token: String? = readToken
+  ) -> String {
+    upload(body, token: token).replacing("/client/itunes_connect/receipts", with: path)
   }
 
   static func get(_ path: String, headers: [String] = ["Authorization: Bearer \(token)"]) -> String

@@ -100,6 +100,7 @@ struct OpenAPIDocument: Sendable {
 
   private static let receipt = example("/client/itunes_connect/receipts")
   private static let transactions = example("/client/app_store/transactions")
+  private static let purchases = example("/v1/purchases")
 
   private static func example(_ path: String) -> [UInt8] {
     let file = URL(filePath: #filePath).deletingLastPathComponent().appending(
@@ -125,6 +126,7 @@ struct OpenAPIDocument: Sendable {
       default: completion(.receipt(status: 200, body: .init(Self.receipt)))
       }
     }
+    service.setOwnershipBody(Self.purchases)
     let fixture = try ServerFixture(service: service) { $0.requestMs = 2_000 }
     defer { fixture.server.shutdown(graceMs: 0) }
     var statuses: [Int: Int] = [:]
@@ -142,7 +144,7 @@ struct OpenAPIDocument: Sendable {
       #expect(problems.isEmpty, "seed \(seed): \(request.shown)")
       if answer.status >= 500 { #expect(answer.status == 503 && request.reachesService) }
     }
-    for status in [200, 206, 400, 401, 402, 404, 405, 415, 422] {
+    for status in [200, 206, 400, 401, 402, 403, 404, 405, 415, 422] {
       #expect(statuses[status, default: 0] > 0, "\(status) never came: \(statuses)")
     }
   }
@@ -175,7 +177,8 @@ private struct GeneratedRequest {
     "/client/itunes_connect/receipts/00000000-0000-4000-8000-00000000000f",
     "/client/itunes_connect/receipts/x/y", "/client/../healthz", "/%68ealthz",
     "/client/itunes_connect/receipts/%00", "//client/itunes_connect/receipts",
-    "/client/app_store/transactions", "/client/app_store/transactions/",
+    "/client/app_store/transactions", "/client/app_store/transactions/", "/v1/purchases",
+    "/v1/purchases", "/v1/purchases/",
   ]
   private static let oddHeaders = [
     "Content-Type: text/plain", "Content-Encoding: gzip", "Host: other", "X-Odd : 1",
@@ -190,7 +193,8 @@ private struct GeneratedRequest {
     "",
   ]
   private static let names = [
-    "receipt", "signed_transactions", "app_transaction", "country_code", "identifier_for_vendor",
+    "receipt", "signed_transactions", "after", "limit", "app_transaction", "country_code",
+    "identifier_for_vendor",
     "user_identifier", "ip_address", "metadata",
     "other",
   ]
@@ -202,7 +206,13 @@ private struct GeneratedRequest {
       if random.chance(percent: 60) { method = random.pick(["GET", "HEAD"]) }
     }
     if random.chance(percent: 12) {
-      authorization = random.pick([[], ["Authorization: Bearer x"], authorization + authorization])
+      authorization = random.pick([
+        [], ["Authorization: Bearer x"], authorization + authorization,
+        ["Authorization: Bearer \(ServerFixture.readToken)"],
+      ])
+    }
+    if path.hasPrefix("/v1/"), random.chance(percent: 80) {
+      authorization = ["Authorization: Bearer \(ServerFixture.readToken)"]
     }
     if random.chance(percent: 15) { headers.append(random.pick(Self.oddHeaders)) }
     if random.chance(percent: 5) { headers.remove(at: random.below(headers.count)) }
@@ -212,13 +222,13 @@ private struct GeneratedRequest {
   }
 
   private static func body(_ random: Randomness) -> String {
-    var members = ["\"receipt\":\"AAAA\""]
+    var members = ["\"receipt\":\"AAAA\"", "\"user_identifier\":\"a\""]
     if random.chance(percent: 40) {
       for _ in 0..<(1 + random.below(3)) {
         members.append("\"\(random.pick(names))\":\(random.pick(values))")
       }
     }
-    if random.chance(percent: 8) { members.removeFirst() }
+    if random.chance(percent: 8) { members.remove(at: random.below(2)) }
     var body = "{\(members.joined(separator: ","))}"
     if random.chance(percent: 8) { body = String(body.prefix(random.below(body.count))) }
     if random.chance(percent: 4) { body += String(repeating: " ", count: random.below(300_000)) }

@@ -1,0 +1,40 @@
+// What a company's own back end asks about one user of one app.
+import Revenue
+
+/// A question about a user. It is answered from the projections as they are, at a moment.
+package enum OwnershipQuestion: Sendable {
+  /// What the user bought, the newest first, from a place in the list on, so many at most.
+  case purchases(after: PurchaseCursor?, limit: Int)
+}
+
+/// What came of a question.
+package enum OwnershipAnswer: Sendable {
+  case found(AnswerBody)
+  /// The user has more purchases than one answer may look at.
+  case tooManyPurchases
+}
+
+/// What became of a sale, for its user.
+package enum SaleState: String, CaseIterable, Sendable {
+  case owned
+  /// Some of its units are refunded.
+  case partlyRefunded = "partly_refunded"
+  case refunded
+  /// It was shared by a family, and no longer is.
+  case revoked
+  /// Another product of the subscription took its place.
+  case upgraded
+
+  /// The state of a sale with its Returns and Reversals.
+  init(_ sale: UserSale, _ returns: SaleReturns) {
+    if sale.cancellation == .returned {
+      if sale.kind == .familyShared {
+        self = .revoked
+      } else {
+        self = returns.share == .units ? .partlyRefunded : .refunded
+      }
+    } else {
+      self = sale.isUpgraded ? .upgraded : .owned
+    }
+  }
+}

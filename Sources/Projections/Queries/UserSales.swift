@@ -1,0 +1,197 @@
+// The sales of one user, newest first, as the tables hold them.
+import Ledger
+import Revenue
+
+/// A sale as the questions about a user need it. Symbols belong to the database.
+struct UserSale {
+  var number: Int64
+  var environment: Symbol
+  var bundle: Symbol
+  var keyKind: KeyKind
+  var key: [UInt8]
+  var product: Symbol
+  var quantity: Int64
+  /// Epoch milliseconds.
+  var saleDateMs: Int64
+  var kind: SaleKind
+  var transactionID: [UInt8]
+  var originalTransactionID: [UInt8]
+  var firstPosition: Position
+  var country: Symbol
+  var countryPosition: Position?
+  var userPosition: Position?
+  var unitPriceMicros: Int64?
+  var currency: Symbol
+  var priceBasis: PriceBasis
+  var pricePosition: Position?
+  var isUpgraded: Bool
+  /// Whether anything of it is refunded.
+  var cancellation: CancellationState
+  var isTransactionAlias: Bool
+  /// For the whole quantity.
+  var amountMicros: Int64?
+
+  /// The events that it rests on, sorted, without those of Returns and Reversals.
+  var positions: [Position] {
+    Set([firstPosition, countryPosition, userPosition, pricePosition].compactMap { $0 }).sorted()
+  }
+
+  /// Where a list of sales goes on after this one.
+  var place: PurchaseCursor { PurchaseCursor(saleDateMs: saleDateMs, number: number) }
+}
+
+/// A place in the list of a user's sales, which is sorted by date and number, the greatest first.
+package struct PurchaseCursor: Comparable, Sendable {
+  /// Epoch milliseconds.
+  var saleDateMs: Int64
+  /// Of the sale.
+  var number: Int64
+
+  /// Before all sales.
+  static let start = PurchaseCursor(saleDateMs: .max, number: .max)
+
+  init(saleDateMs: Int64, number: Int64) {
+    (self.saleDateMs, self.number) = (saleDateMs, number)
+  }
+
+  package static func < (left: PurchaseCursor, right: PurchaseCursor) -> Bool {
+    (left.saleDateMs, left.number) < (right.saleDateMs, right.number)
+  }
+
+  // MARK: As text
+
+  private static let digits = 16
+
+  /// Its opaque text: 32 hexadecimal digits.
+  package var text: String { Self.hex(saleDateMs) + Self.hex(number) }
+
+  /// Reads the text that `text` produces; nil for any other.
+  package init?(_ text: String) {
+    guard text.utf8.count == 2 * Self.digits,
+      text.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }),
+      let date = UInt64(text.prefix(Self.digits), radix: 16),
+      let number = UInt64(text.dropFirst(Self.digits), radix: 16)
+    else { return nil }
+    self.init(saleDateMs: Int64(bitPattern: date), number: Int64(bitPattern: number))
+  }
+
+  private static func hex(_ value: Int64) -> String {
+    let text = String(UInt64(bitPattern: value), radix: 16)
+    return String(repeating: "0", count: digits - text.count) + text
+  }
+}
+
+/// What happened to a sale after it was sold.
+struct SaleReturns {
+  /// Positive: how much of quantity and amount is refunded now.
+  var quantity: Int64 = 0
+  var amountMicros: Int64 = 0
+  /// The date of the last Return, in epoch milliseconds; nil if nothing is refunded now.
+  var returnedAtMs: Int64?
+  /// How the refunded share was stated last.
+  var share = RefundShare.Kind.none
+  /// The events of all Returns and Reversals.
+  var positions: [Position] = []
+}
+
+/// Reads the sales of users from one generation. Used by one thread at a time.
+struct UserSales {
+  private let selectUser: Statement
+  private let selectSales: Statement
+  private let selectLines: Statement
+  private let selectAliases: Statement
+
+  /// The columns of `UserSale`, in its order.
+  static let columns = """
+    s.id, s.environment, s.bundle, s.key_kind, s.sale_key, s.product, s.quantity, s.sale_date_ms, s.kind, \
+    s.transaction_id, s.original_transaction_id, s.first_position, s.country, s.country_position, \
+    s.user_position, s.unit_price_micros, s.currency, s.price_basis, s.price_position, s.is_upgraded, \
+    s.cancellation_state, s.is_transaction_alias, s.amount_micros
+    """
+
+  init(_ database: Database) throws(DatabaseError) {
+    selectUser = try database.prepare("SELECT id FROM users WHERE user_identifier = ?")
+    selectSales = try database.prepare(
+      """
+      SELECT \(Self.columns) FROM sales s INDEXED BY sales_user
+      WHERE s.user = ?1 AND (s.sale_date_ms, s.id) < (?2, ?3)
+      ORDER BY s.sale_date_ms DESC, s.id DESC
+      """)
+    selectLines = try database.prepare(
+      """
+      SELECT line, date_ms, position, quantity, amount_micros, share FROM later_lines
+      WHERE sale = ? ORDER BY ordinal
+      """)
+    selectAliases = try database.prepare(
+      "SELECT transaction_id FROM sale_transactions WHERE sale = ? ORDER BY transaction_id LIMIT ?")
+  }
+
+  /// The number of a user; nil for an unknown one.
+  func number(ofUser identifier: String) throws(DatabaseError) -> Int64? {
+    selectUser.bind(1, text: identifier)
+    defer { selectUser.reset() }
+    return try selectUser.step() ? selectUser.integer(0) : nil
+  }
+
+  /// Calls `body` with the sales of a user after a place, newest first, until it returns false.
+  func forEach(
+    ofUser user: Int64, after place: PurchaseCursor, _ body: (UserSale) throws -> Bool
+  ) throws {
+    let row = selectSales
+    row.bind(1, user)
+    row.bind(2, place.saleDateMs)
+    row.bind(3, place.number)
+    defer { row.reset() }
+    while try row.step() {
+      guard try body(Self.sale(row)) else { return }
+    }
+  }
+
+  static func sale(_ row: Statement) -> UserSale {
+    UserSale(
+      number: row.integer(0), environment: Symbol(row.integer(1)), bundle: Symbol(row.integer(2)),
+      keyKind: row.integer(3) == 0 ? .lineItem : .transaction, key: Array(row.bytes(4)),
+      product: Symbol(row.integer(5)), quantity: row.integer(6), saleDateMs: row.integer(7),
+      kind: SaleKind(rawValue: Int8(row.integer(8))) ?? .regular,
+      transactionID: Array(row.bytes(9)), originalTransactionID: Array(row.bytes(10)),
+      firstPosition: Position(row.integer(11)),
+      country: row.optionalInteger(12).map(Symbol.init) ?? .none,
+      countryPosition: row.optionalInteger(13).map { Position($0) },
+      userPosition: row.optionalInteger(14).map { Position($0) },
+      unitPriceMicros: row.optionalInteger(15),
+      currency: row.optionalInteger(16).map(Symbol.init) ?? .none,
+      priceBasis: PriceBasis(rawValue: Int8(row.integer(17))) ?? .none,
+      pricePosition: row.optionalInteger(18).map { Position($0) },
+      isUpgraded: row.integer(19) != 0,
+      cancellation: CancellationState(rawValue: Int8(row.integer(20))) ?? .none,
+      isTransactionAlias: row.integer(21) != 0, amountMicros: row.optionalInteger(22))
+  }
+
+  /// The Returns and Reversals of a sale, summed up.
+  func returns(of sale: UserSale) throws(DatabaseError) -> SaleReturns {
+    let row = selectLines
+    row.bind(1, sale.number)
+    defer { row.reset() }
+    var returns = SaleReturns()
+    while try row.step() {
+      returns.quantity -= row.integer(3)
+      returns.amountMicros -= row.optionalInteger(4) ?? 0
+      if row.integer(0) == LineType.return.rawValue { returns.returnedAtMs = row.integer(1) }
+      returns.share = RefundShare.Kind(rawValue: Int8(truncatingIfNeeded: row.integer(5))) ?? .all
+      returns.positions.append(Position(row.integer(2)))
+    }
+    if sale.cancellation != .returned { returns.returnedAtMs = nil }
+    return returns
+  }
+
+  /// The transaction ids of a sale, sorted, at most `limit` and its own.
+  func transactionIDs(of sale: UserSale, limit: Int) throws(DatabaseError) -> [[UInt8]] {
+    let row = selectAliases
+    row.bind(1, sale.number)
+    row.bind(2, limit)
+    defer { row.reset() }
+    var ids = sale.isTransactionAlias ? [sale.transactionID] : []
+    while try row.step() { ids.append(Array(row.bytes(0))) }
+    return ids.sorted { $0.lexicographicallyPrecedes($1) }
+  }
+}

@@ -1,0 +1,64 @@
+// Questions about users in a workflow: answered as far as events are folded, with a limit of their own.
+import Base
+import JSON
+import Projections
+import Server
+import TestSupport
+import Testing
+
+@Suite("Workflow: questions about users") struct WorkflowQuestionTests {
+  private func ask(
+    _ fixture: WorkflowFixture, _ user: String,
+    _ question: OwnershipQuestion = .purchases(after: nil, limit: 10)
+  ) throws -> ClientAnswer {
+    let answer = PendingAnswer()
+    try fixture.workflow.answer(
+      UserQuestion(question, user: user, appFamily: fixture.family)
+    ) { answer.set($0) }
+    return try answer.wait()
+  }
+
+  @Test("whoever was answered about an upload finds its purchases, at the server's time")
+  func uploads() throws {
+    let clock = MovableClock()
+    let fixture = try WorkflowFixture(
+      .saying(.reply(row("1"), row("2", on: "2026-01-07"))), clock: clock.clock)
+    #expect(try fixture.upload("1", user: "alice").status == 200)
+    let answer = try ask(fixture, "alice")
+    #expect(answer.status == 200)
+    let ids = answer.body?["purchases"]?.arrayValue?.map { $0["transaction_id"]?.stringValue }
+    #expect(ids == ["2", "1"])
+    #expect(answer.body?["position"]?.integerValue == Int64(try fixture.events().count - 1))
+    let before = try #require(answer.body?["at"]?.stringValue)
+    clock.set(aheadMs: 3_600_000)
+    let after = try #require(try ask(fixture, "alice").body?["at"]?.stringValue)
+    #expect(try Timestamp.parse(after) - Timestamp.parse(before) >= 3_600_000)
+    #expect(try ask(fixture, "bob").body?["purchases"] == .array([]))
+  }
+
+  @Test("questions over their limit are told to come again, and take no room from uploads")
+  func limit() throws {
+    let fixture = try WorkflowFixture(.saying(.reply(row("1"))), questionsMax: 0)
+    #expect(try ask(fixture, "alice").status == 503)
+    #expect(try fixture.workflow.refusal == nil)
+    #expect(try fixture.upload("1", user: "alice").status == 200)
+  }
+
+  @Test("while no upload is taken, questions are answered")
+  func fullUploads() throws {
+    let fixture = try WorkflowFixture(.saying(.reply(row("1"))), uploadsMax: 0)
+    #expect(try fixture.workflow.refusal == .busy)
+    #expect(try ask(fixture, "alice").status == 200)
+  }
+
+  @Test("while folds fail, questions are answered as of the last fold")
+  func foldsFail() throws {
+    let fixture = try WorkflowFixture(.saying(.reply(row("1"))))
+    #expect(try fixture.upload("1", user: "alice").status == 200)
+    let before = try ask(fixture, "alice").body?["position"]
+    fixture.foldFault.set(true)
+    #expect(try fixture.upload("2", user: "alice").status == 503)
+    let answer = try ask(fixture, "alice")
+    #expect(answer.status == 200 && answer.body?["position"] == before)
+  }
+}
