@@ -74,13 +74,14 @@ import Testing
         "a sale without figures")
     }
 
-    @Test func aTimeIsReadAsItWasWritten() {
+    @Test func timesAreReadAsTheyWereWritten() {
       for newestMs in [.min, -1, 0, 1_769_000_000_000, .max] as [Int64] {
         let bytes = UnsafeMutableRawPointer.allocate(
           byteCount: StatementTime.byteCount, alignment: 1)
         defer { bytes.deallocate() }
-        StatementTime(newestMs: newestMs).write(to: bytes)
-        #expect(StatementTime(bytes)?.newestMs == newestMs)
+        let times = StatementTime(newestMs: newestMs, periodEndMs: ~newestMs)
+        times.write(to: bytes)
+        #expect(StatementTime(bytes) == times)
       }
     }
 

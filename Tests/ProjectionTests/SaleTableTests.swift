@@ -12,6 +12,7 @@ import Testing
   private enum Evidence {
     case signed([JSONText], user: String?, country: String?, metadata: JSONText)
     case notified([JSONText])
+    case renewed(JSONText)
     case replied(JSONText, on: String, user: String?, country: String?, metadata: JSONText)
   }
 
@@ -40,8 +41,12 @@ import Testing
       let table = SaleTable(database, symbols, isFresh: isFresh)
       let nextSale = Int(try database.integer("SELECT max(id) + 1 FROM sales") ?? 0)
       let store = SaleStore(arena, source: isFresh ? nil : table, nextID: nextSale)
+      let subscriptionTable = SubscriptionTable(database)
+      let subscriptions = SubscriptionStore(
+        arena, source: isFresh ? nil : subscriptionTable,
+        nextID: try SubscriptionTable.nextID(database))
       let rules = RevenueFold(
-        store: store, symbols: symbols, exceptions: exceptions,
+        store: store, subscriptions: subscriptions, symbols: symbols, exceptions: exceptions,
         userIdentifier: { try users.identifier($0) }, tokenUser: { try users.number(of: $0) })
       for event in events {
         try fold(event, rules, symbols, users, arena)
@@ -50,6 +55,7 @@ import Testing
       try DerivedPrices(store: store, symbols: symbols, priceList: PriceList())
         .settle { isFresh || $0.isChanged }
       try table.store(store, rows)
+      try subscriptionTable.store(subscriptions, rows)
       try users.store(rows)
       try symbolRows.store(rows)
       try rows.drain()
@@ -61,7 +67,7 @@ import Testing
               + "\(line.amountMicros.map(String.init) ?? "-") \(line.position)")
         }
       }
-      withExtendedLifetime(table) {}
+      withExtendedLifetime((table, subscriptionTable)) {}
       return lines
     }
 
@@ -96,6 +102,14 @@ import Testing
         let evidence = SignedEvidence(
           position: position, recordedAtMs: Int64(position), upload: nil)
         try rules.fold(evidence, try statements(payloads))
+      case .renewed(let payload):
+        let keeper = TextKeeper()
+        let renewal = try SignedRenewal(payload: arena.keep(payload.bytes), keeper)
+        try rules.fold(
+          renewal.info,
+          RenewalEvidence(
+            environment: symbols.symbol("Production"), bundle: symbols.symbol("app"),
+            statementMs: renewal.signedDateMs ?? .min, position: position))
       case .replied(let text, let day, let user, let country, let metadata):
         let reply = try Reply(arena.keep(text.bytes), TextKeeper())
         try rules.fold(
@@ -103,7 +117,7 @@ import Testing
             position: position, occurredAtMs: ms(day), recordedAtMs: Int64(position),
             requestDateMs: reply.requestDateMs, environment: symbols.symbol("Production"),
             bundle: symbols.symbol("app"), upload: try upload(user, country, metadata),
-            trust: .imported), rows: reply.rows)
+            trust: .imported), rows: reply.rows, renewals: reply.renewals)
       }
     }
 
@@ -162,6 +176,8 @@ import Testing
             ))
         }
       }
+      if random.chance(percent: 60) { members.append(("expiresDate", instant(day(18...25)))) }
+      if random.chance(percent: 10) { members.append(("type", "Consumable")) }
       if random.chance(percent: 10) {
         members.append(
           (
@@ -191,6 +207,17 @@ import Testing
         on: "2026-01-0\(number)", signed: day(), merging: members(ofSale: number))
     }
 
+    private mutating func renewal() -> JSONText {
+      [
+        // Nothing ever shows the last.
+        "originalTransactionId": random.pick(["1", "3", "9"]),
+        "autoRenewStatus": random.pick([.absent, 0, 1]),
+        "autoRenewProductId": random.pick([.absent, "coins", "gems"]),
+        "gracePeriodExpiresDate": random.pick([.absent, instant(day(18...25))]),
+        "signedDate": instant(day()),
+      ]
+    }
+
     mutating func next() -> Evidence {
       let user: String? = random.chance(percent: 50) ? random.pick(["u", "v"]) : nil
       let country: String? = random.chance(percent: 50) ? random.pick(["DE", "US"]) : nil
@@ -201,12 +228,27 @@ import Testing
         let shown = row(
           "\(number)", of: number > 3 ? "3" : nil, line: number > 2 ? "90\(number)" : nil,
           on: "2026-01-0\(number)",
-          ["quantity": number == 2 ? "3" : "1", "cancellation_date_ms": cancelled])
+          [
+            "quantity": number == 2 ? "3" : "1", "cancellation_date_ms": cancelled,
+            "expires_date_ms": random.chance(percent: 60) ? date(day(18...25)) : .absent,
+            "is_trial_period": random.chance(percent: 10) ? "true" : .absent,
+          ])
         let requested = random.chance(percent: 90) ? day() : nil
+        let renewals: JSONText =
+          random.chance(percent: 50)
+          ? [
+            [
+              "original_transaction_id": "3", "auto_renew_status": random.pick(["0", "1"]),
+              "expiration_intent": random.pick([.absent, "1", "2"]),
+              "is_in_billing_retry_period": random.pick([.absent, "0", "1"]),
+            ]
+          ] : .absent
         return .replied(
-          reply(shown, requested: requested), on: requested ?? "2026-01-21", user: user,
+          reply(shown, requested: requested, also: ["pending_renewal_info": renewals]),
+          on: requested ?? "2026-01-21", user: user,
           country: country, metadata: metadata)
       }
+      if random.chance(percent: 20) { return .renewed(renewal()) }
       let payloads = (0..<Int.random(in: 1...3, using: &random)).map { _ in payload() }
       return random.chance(percent: 40)
         ? .notified(payloads)
@@ -266,9 +308,15 @@ import Testing
             "SELECT 1 FROM exception_view WHERE exception = 'country_conflict'"
           ),
           ("a signed refund", "SELECT 1 FROM signed_refunds WHERE share > 0"),
+          ("a period end", "SELECT 1 FROM sales WHERE period_end_ms > 0"),
+          ("a revoked period", "SELECT 1 FROM subscription_view WHERE revoked_at_ms > 0"),
+          ("a renewal", "SELECT 1 FROM subscription_view WHERE renewal_at_ms > 0"),
+          ("a grace period", "SELECT 1 FROM subscriptions WHERE grace_period_expires_at_ms > 0"),
+          ("a renewal alone", "SELECT 1 FROM subscriptions WHERE statement_position IS NULL"),
+          ("a user's token", "SELECT 1 FROM subscriptions WHERE is_user_token = 1"),
         ] where try books.database.integer(sql) != nil { met.insert(what) }
       }
-      #expect(met.count == 12, "\(met.sorted())")
+      #expect(met.count == 18, "\(met.sorted())")
     }
 
     @Test func aLaterTimeAloneRewritesNoSale() throws {

@@ -41,6 +41,12 @@ package enum LenientValue {
     }
   }
 
+  /// The flag; nil if there is no value.
+  package var flagIfPresent: Bool? {
+    if case .missing = self { return nil }
+    return flag
+  }
+
   /// True or false if the value is a boolean, 0 or 1, or a string with one of these; otherwise nil.
   package var spokenFlag: Bool? {
     switch text.lowercased() {

@@ -1,69 +1,65 @@
-// What a reply says about the renewal of subscriptions.
+// What the App Store says about the renewal of subscriptions.
 package import JSON
 
 /// The renewal of one subscription. Source: `responseBody.Pending_renewal_info` in Apple's documentation, and
-/// the outermost `auto_renew_status` of legacy replies.
+/// the outermost members of legacy replies. Signed renewal information says the same (`SignedRenewal`).
 package struct RenewalInfo {
   /// Nil in legacy replies, which cover only one subscription.
   package var originalTransactionID: JSONBytes?
-  package var productID: JSONBytes?
+  /// The product that it renews to.
+  package var autoRenewProductID: JSONBytes?
   /// Whether it renews automatically; nil if the reply does not say.
   package var isAutoRenewing: Bool?
+  /// Why it expired, as sent.
+  package var expirationIntent: JSONBytes?
+  /// Whether the App Store still tries to charge; nil if the reply does not say.
+  package var isInBillingRetry: Bool?
   /// End of the grace period, during which the subscription stays usable although the renewal is unpaid;
   /// epoch milliseconds.
   package var gracePeriodEndMs: Int64?
+  /// Whether it consists of the outermost members of a reply.
+  package private(set) var isOutermost = false
 
   package init() {}
 
-  /// Reads all renewals of a reply, which is one JSON value.
-  package static func all(
-    of reply: JSONBytes, _ keeper: TextKeeper
-  ) throws(JSONError) -> [RenewalInfo] {
-    var result: [RenewalInfo] = []
-    var cursor = JSONCursor(reply)
-    guard try cursor.kind() == .object else { return result }
-    try cursor.beginObject()
-    while let key = try cursor.nextKey() {
-      if key == "pending_renewal_info", try cursor.kind() == .array {
-        try cursor.beginArray()
-        while try cursor.nextElement() {
-          if try cursor.kind() == .object {
-            result.append(try RenewalInfo(&cursor, keeper))
-          } else {
-            try cursor.skipValue()
-          }
-        }
-      } else if key == "auto_renew_status" {
-        var info = RenewalInfo()
-        info.isAutoRenewing = flag(try keeper.read(&cursor))
-        result.append(info)
-      } else {
-        try cursor.skipValue()
-      }
-    }
-    return result
-  }
-
-  private init(_ cursor: inout JSONCursor, _ keeper: TextKeeper) throws(JSONError) {
+  /// Reads an entry of `pending_renewal_info`.
+  init(_ cursor: inout JSONCursor, _ keeper: TextKeeper) throws(JSONError) {
     try cursor.beginObject()
     while let key = try cursor.nextKey() {
       if key == "original_transaction_id" {
         originalTransactionID = try keeper.read(&cursor).id
-      } else if key == "product_id" {
-        productID = try keeper.read(&cursor).id
-      } else if key == "auto_renew_status" {
-        isAutoRenewing = Self.flag(try keeper.read(&cursor))
-      } else if key == "grace_period_expires_date_ms" {
-        gracePeriodEndMs = try keeper.read(&cursor).instantMs
-      } else {
+      } else if try !read(key, &cursor, keeper) {
         try cursor.skipValue()
       }
     }
   }
 
-  private static func flag(_ value: LenientValue) -> Bool? {
-    if case .missing = value { return nil }
-    return value.flag
+  /// Reads one outermost member of a reply; returns whether it is about the renewal.
+  mutating func readOutermost(
+    _ key: JSONString, _ cursor: inout JSONCursor, _ keeper: TextKeeper
+  ) throws(JSONError) -> Bool {
+    guard try read(key, &cursor, keeper) else { return false }
+    isOutermost = true
+    return true
+  }
+
+  private mutating func read(
+    _ key: JSONString, _ cursor: inout JSONCursor, _ keeper: TextKeeper
+  ) throws(JSONError) -> Bool {
+    if key == "auto_renew_status" {
+      isAutoRenewing = try keeper.read(&cursor).flagIfPresent
+    } else if key == "auto_renew_product_id" {
+      autoRenewProductID = try keeper.read(&cursor).id
+    } else if key == "expiration_intent" {
+      expirationIntent = try keeper.read(&cursor).id
+    } else if key == "is_in_billing_retry_period" {
+      isInBillingRetry = try keeper.read(&cursor).flagIfPresent
+    } else if key == "grace_period_expires_date_ms" {
+      gracePeriodEndMs = try keeper.read(&cursor).instantMs
+    } else {
+      return false
+    }
+    return true
   }
 
   /// Whether this renewal belongs to the row's subscription.

@@ -17,6 +17,8 @@ package struct Reply {
   package private(set) var isLegacy = false
   /// The rows in the order of rule R2: by source, then by array order.
   package private(set) var rows: [ReplyRow] = []
+  /// In the order of the reply; that of the outermost members comes last.
+  package private(set) var renewals: [RenewalInfo] = []
 
   private var bid: JSONBytes?
 
@@ -31,6 +33,7 @@ package struct Reply {
       return
     }
     var isOrdered = true
+    var outermost = RenewalInfo()
     rows.reserveCapacity(8)
     try cursor.beginObject()
     while let key = try cursor.nextKey() {
@@ -50,7 +53,9 @@ package struct Reply {
         try readRows(.latestExpiredReceiptInfo, &cursor, keeper)
       } else if key == "receipt" {
         try readReceipt(&cursor, keeper)
-      } else {
+      } else if key == "pending_renewal_info" {
+        try readRenewals(&cursor, keeper)
+      } else if try !outermost.readOutermost(key, &cursor, keeper) {
         try cursor.skipValue()
       }
       if let before, rows.count > count, rows[count].source.rawValue < before.rawValue {
@@ -58,6 +63,7 @@ package struct Reply {
       }
     }
     try cursor.expectEnd()
+    if outermost.isOutermost { renewals.append(outermost) }
     if bundleID == nil { bundleID = bid }
     if !isOrdered { orderRows() }
   }
@@ -78,6 +84,20 @@ package struct Reply {
         }
       }
     default: try cursor.skipValue()
+    }
+  }
+
+  private mutating func readRenewals(
+    _ cursor: inout JSONCursor, _ keeper: TextKeeper
+  ) throws(JSONError) {
+    guard try cursor.kind() == .array else { return try cursor.skipValue() }
+    try cursor.beginArray()
+    while try cursor.nextElement() {
+      if try cursor.kind() == .object {
+        renewals.append(try RenewalInfo(&cursor, keeper))
+      } else {
+        try cursor.skipValue()
+      }
     }
   }
 

@@ -25,6 +25,8 @@ package struct ReplyRow {
   package var purchaseDateMs: Int64?
   package var originalPurchaseDateMs: Int64?
   package var hasExpiryDate = false
+  /// `expires_date_ms`, else `expires_date`, which legacy replies have in milliseconds, else the readable forms.
+  package var expiresAtMs: Int64?
   package var cancellationDateMs: Int64?
   package var cancellationReason: JSONBytes?
   package var isTrialPeriod = false
@@ -34,6 +36,8 @@ package struct ReplyRow {
   package var isFamilyShared = false
   package var isUpgraded = false
   private var hasReadableCancellation = false
+  private var legacyExpiresAtMs: Int64?
+  private var hasReadableExpiry = false
 
   package init(source: Source) {
     self.source = source
@@ -58,6 +62,7 @@ package struct ReplyRow {
     with object: JSONBytes, _ keeper: TextKeeper
   ) throws(JSONError) {
     self.object = object
+    if expiresAtMs == nil { expiresAtMs = try otherExpiry(in: object, keeper) }
     let lacksCancellation = hasReadableCancellation && cancellationDateMs == nil
     guard purchaseDateMs == nil || originalPurchaseDateMs == nil || lacksCancellation else {
       return
@@ -66,6 +71,14 @@ package struct ReplyRow {
     purchaseDateMs = purchaseDateMs ?? dates.purchaseMs
     originalPurchaseDateMs = originalPurchaseDateMs ?? dates.originalPurchaseMs
     cancellationDateMs = cancellationDateMs ?? dates.cancellationMs
+  }
+
+  /// The expiry of a row without `expires_date_ms`. Few rows have only readable dates, so these are read again.
+  private func otherExpiry(
+    in object: JSONBytes, _ keeper: TextKeeper
+  ) throws(JSONError) -> Int64? {
+    if let legacyExpiresAtMs { return legacyExpiresAtMs }
+    return hasReadableExpiry ? try PurchasePeriod(of: object, keeper).endMs : nil
   }
 
   /// Reads one member. A row has about 25 keys, most of them not needed; their length is compared first.
@@ -78,11 +91,17 @@ package struct ReplyRow {
     case 10 where key == "product_id": productID = try keeper.read(&cursor).id
     case 11 where key == "is_upgraded": isUpgraded = try keeper.read(&cursor).flag
     case 12 where key == "expires_date":
-      if try keeper.read(&cursor).id != nil { hasExpiryDate = true }
+      let value = try keeper.read(&cursor)
+      guard value.id != nil else { return }
+      hasExpiryDate = true
+      legacyExpiresAtMs = value.instantMs
+      hasReadableExpiry = true
     case 14 where key == "transaction_id": transactionID = try keeper.read(&cursor).id
     case 15 where key == "is_trial_period": isTrialPeriod = try keeper.read(&cursor).flag
     case 15 where key == "expires_date_ms":
-      if try keeper.read(&cursor).integer != nil { hasExpiryDate = true }
+      let value = try keeper.read(&cursor)
+      expiresAtMs = value.instantMs
+      if value.integer != nil { hasExpiryDate = true }
     case 16 where key == "purchase_date_ms": purchaseDateMs = try keeper.read(&cursor).instantMs
     case 17 where key == "cancellation_date":
       hasReadableCancellation = true
@@ -103,6 +122,9 @@ package struct ReplyRow {
       }
     case 22 where key == "web_order_line_item_id":
       webOrderLineItemID = try keeper.read(&cursor).lineItemID
+    case 22 where key == "expires_date_formatted":
+      hasReadableExpiry = true
+      try cursor.skipValue()
     case 23 where key == "original_transaction_id":
       originalTransactionID = try keeper.read(&cursor).id
     case 24 where key == "is_in_intro_offer_period":

@@ -21,6 +21,8 @@ package struct SignedTransaction {
   package var revocationReason: JSONBytes?
   /// 100,000 is all; nil outside 0 to 100,000.
   package var revocationPercentage: Int64?
+  /// Whether `type` names something other than an auto-renewable subscription.
+  package var isOfOtherType = false
   package var offerType: Int64?
   package var isFreeTrial = false
   /// Whether `offerDiscountType` is there and not null.
@@ -88,6 +90,11 @@ package struct SignedTransaction {
     _ key: JSONString, _ cursor: inout JSONCursor, _ keeper: TextKeeper, _ takesFractions: Bool
   ) throws(JSONError) {
     switch key.raw.count {
+    case 4 where key == "type":
+      if let type = try keeper.read(&cursor).id {
+        let name = JSONString(raw: type, hasEscapes: false)
+        isOfOtherType = !(name == "Auto-Renewable Subscription")
+      }
     case 5 where key == "price": try readPrice(&cursor, keeper)
     case 8 where key == "bundleId": bundleID = try keeper.read(&cursor).id
     case 8 where key == "quantity": row.quantity = try keeper.read(&cursor)
@@ -101,7 +108,8 @@ package struct SignedTransaction {
     case 10 where key == "isUpgraded": row.isUpgraded = try keeper.read(&cursor).flag
     case 11 where key == "environment": environment = try keeper.read(&cursor).id
     case 11 where key == "expiresDate":
-      row.hasExpiryDate = try readInstant(&cursor, keeper, takesFractions) != nil
+      row.expiresAtMs = try readInstant(&cursor, keeper, takesFractions)
+      row.hasExpiryDate = row.expiresAtMs != nil
     case 12 where key == "purchaseDate":
       row.purchaseDateMs = try readInstant(&cursor, keeper, takesFractions)
     case 13 where key == "transactionId": row.transactionID = try keeper.read(&cursor).id

@@ -6,9 +6,9 @@ enum Schema {
   /// The version of each projection's tables and fold. A database with other versions or other definitions is
   /// rebuilt. Only the version reveals that a fold changed.
   static let versions: [(name: String, version: Int)] = [
-    ("apps", 2), ("receipts", 5), ("sales", 5), ("journal", 3), ("users", 2),
+    ("apps", 2), ("receipts", 5), ("sales", 6), ("journal", 3), ("users", 2),
     ("verifications", 3), ("exceptions", 5), ("declarations", 2), ("uploads", 4),
-    ("notifications", 1), ("statements", 1), ("fetches", 1), ("views", 9),
+    ("notifications", 1), ("statements", 1), ("fetches", 1), ("subscriptions", 1), ("views", 10),
   ]
 
   /// All standard projections are one fold over connected tables, so a change to one changes the identity of all.
@@ -31,7 +31,8 @@ enum Schema {
     "verifications": ["verifications"], "exceptions": ["exceptions"],
     "declarations": ["declarations", "price_list", "rates", "trust_declarations"],
     "uploads": ["uploads", "signed_uploads"], "notifications": ["notifications"],
-    "statements": ["signed_statements"], "fetches": ["fetched_pages"], "views": [],
+    "statements": ["signed_statements"], "fetches": ["fetched_pages"],
+    "subscriptions": ["subscriptions"], "views": [],
   ]
 
   /// Columns are in the order in which rows are written: only then can SQLite use their values without copying them.
@@ -104,7 +105,17 @@ enum Schema {
       newest_cancellation_request_ms INTEGER, reversal_request_ms INTEGER,
       version INTEGER NOT NULL, created_at_ms INTEGER NOT NULL, updated_at_ms INTEGER NOT NULL,
       is_transaction_alias INTEGER NOT NULL, chain_hash INTEGER, trust INTEGER NOT NULL,
-      flags INTEGER NOT NULL, client_country INTEGER, amount_micros INTEGER);
+      flags INTEGER NOT NULL, client_country INTEGER, amount_micros INTEGER,
+      period_end_ms INTEGER);
+    CREATE TABLE subscriptions(
+      id INTEGER PRIMARY KEY, environment INTEGER NOT NULL, bundle INTEGER NOT NULL,
+      original_hash INTEGER NOT NULL, original_transaction_id TEXT NOT NULL, country INTEGER,
+      user INTEGER, is_country_signed INTEGER NOT NULL, is_user_token INTEGER NOT NULL,
+      sale INTEGER, product INTEGER, started_at_ms INTEGER, current_period_start_at_ms INTEGER,
+      expires_at_ms INTEGER, offer INTEGER, revoked_at_ms INTEGER, is_upgraded INTEGER,
+      statement_ms INTEGER, statement_position INTEGER, renewal_ms INTEGER,
+      renewal_position INTEGER, auto_renew INTEGER, auto_renew_product INTEGER,
+      expiration_intent INTEGER, in_billing_retry INTEGER, grace_period_expires_at_ms INTEGER);
     CREATE TABLE sale_figures(id INTEGER PRIMARY KEY, records BLOB NOT NULL);
     CREATE TABLE statement_times(id INTEGER PRIMARY KEY, records BLOB NOT NULL);
     CREATE TABLE sale_transactions(
@@ -172,6 +183,8 @@ enum Schema {
     """,
     "CREATE INDEX receipts_receipt_hash ON receipts(receipt_hash);",
     "CREATE INDEX receipts_pending ON receipts(id) WHERE is_final = 0;",
+    "CREATE INDEX subscriptions_hash ON subscriptions(original_hash);",
+    "CREATE INDEX subscriptions_user ON subscriptions(user) WHERE user IS NOT NULL;",
     "CREATE INDEX sales_key ON sales(sale_key);",
     "CREATE INDEX sales_chain_hash ON sales(chain_hash) WHERE chain_hash IS NOT NULL;",
     // In the order in which a user's purchases are listed.

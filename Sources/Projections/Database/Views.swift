@@ -7,12 +7,14 @@ extension Schema {
   /// The stable views, in the order of docs/projections.md, which describes every column.
   static let viewNames = [
     "app_view", "receipt_view", "upload_view", "verification_view", "notification_view",
-    "fetch_view", "user_view", "sale_view", "journal_view", "exception_view", "price_view",
+    "fetch_view", "user_view", "sale_view", "journal_view", "subscription_view", "exception_view",
+    "price_view",
     "rate_view", "trust_view",
   ]
 
   /// Created with the indexes. The words are those of the reports, from the same enums.
-  static let views = [intakeViews, saleViews, exceptionView, declarationViews].joined()
+  static let views =
+    [intakeViews, saleViews, subscriptionView, exceptionView, declarationViews].joined()
 
   // MARK: Parts of statements
 
@@ -44,6 +46,7 @@ extension Schema {
   private static let states = ReceiptState.allCases.map { ($0.rawValue, "\($0.word)") }
   private static let exceptionTypes = ExceptionType.allCases.map { ($0.rawValue, $0.word) }
   private static let fetchCalls = FetchCallCode.allCases.map { ($0.rawValue, $0.call.rawValue) }
+  private static let offers = Subscription.Offer.allCases.map { ($0.rawValue, "\($0.word)") }
   private static let outcomes = [Outcome.valid, .invalid, .unreachable].map {
     (OutcomeCode($0).rawValue, $0.rawValue)
   }
@@ -121,7 +124,7 @@ extension Schema {
     CREATE VIEW sale_view AS SELECT s.id AS sale, \(symbol("s.environment")) AS environment,
       \(symbol("s.bundle")) AS bundle_id, s.sale_key, \(symbol("s.product")) AS product_id,
       \(word("s.kind", kinds)) AS kind, s.quantity, \(instant("s.sale_date_ms", "sale_date")),
-      s.original_transaction_id, s.transaction_id,
+      \(instant("s.period_end_ms", "period_end")), s.original_transaction_id, s.transaction_id,
       (SELECT group_concat(transaction_id, ' ') FROM
         (SELECT transaction_id FROM sale_transactions WHERE sale = s.id
           UNION ALL SELECT s.transaction_id WHERE s.is_transaction_alias = 1 ORDER BY 1))
@@ -149,6 +152,26 @@ extension Schema {
           UNION ALL SELECT sale, ordinal, line, date_ms, position, reason, quantity, amount_micros
           FROM later_lines) j
       JOIN sales s ON s.id = j.sale LEFT JOIN users u ON u.id = s.user;
+
+    """
+
+  /// Without a status, which needs a moment. A subscription that only renewal information names is not shown.
+  private static let subscriptionView = """
+    CREATE VIEW subscription_view AS SELECT \(symbol("c.environment")) AS environment,
+      \(symbol("c.bundle")) AS bundle_id, c.original_transaction_id,
+      \(symbol("c.product")) AS product_id, u.user_identifier,
+      coalesce(\(symbol("c.country")), 'ZZ') AS country_code,
+      \(instant("c.started_at_ms", "started_at")),
+      \(instant("c.current_period_start_at_ms", "current_period_start_at")),
+      \(instant("c.expires_at_ms", "expires_at")),
+      \(instant("c.grace_period_expires_at_ms", "grace_period_expires_at")), c.auto_renew,
+      \(symbol("c.auto_renew_product")) AS auto_renew_product_id,
+      \(symbol("c.expiration_intent")) AS expiration_intent, c.in_billing_retry,
+      s.unit_price_micros, \(symbol("s.currency")) AS currency, \(word("c.offer", offers)) AS offer,
+      \(instant("c.revoked_at_ms", "revoked_at")), c.is_upgraded, c.sale, c.statement_position,
+      \(instant("c.renewal_ms", "renewal_at")), c.renewal_position,
+      max(c.statement_position, coalesce(c.renewal_position, -1)) AS position
+      FROM subscriptions c JOIN sales s ON s.id = c.sale LEFT JOIN users u ON u.id = c.user;
 
     """
 

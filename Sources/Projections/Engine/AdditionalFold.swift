@@ -50,7 +50,7 @@ final class AdditionalFold {
       number: sale.id, environment: symbols.string(sale.environment),
       bundleID: symbols.string(sale.bundle), productID: symbols.string(sale.product),
       kind: "\(sale.kind.word)", isPaid: sale.kind.isPaid, quantity: sale.quantity,
-      saleDateMs: sale.saleDateMs,
+      saleDateMs: sale.saleDateMs, periodEndMs: sale.periodEndMs,
       countryCode: sale.country == .none ? "ZZ" : symbols.string(sale.country),
       userIdentifier: sale.user < 0
         ? nil : String(decoding: try userIdentifier(sale.user), as: UTF8.self),

@@ -19,7 +19,7 @@ enum ClosingStep: Equatable {
   /// Writes the users; most of them are known by then.
   case users
   /// Writes again the rows that changed after they were written.
-  case sales, receipts
+  case sales, subscriptions, receipts
   /// Creates an index. Rows written afterwards cost more.
   case index(String)
 }
@@ -27,7 +27,7 @@ enum ClosingStep: Equatable {
 /// The remaining steps, in order: rows that are written again should not have indexes yet.
 struct ClosingSteps {
   private static let all =
-    [.users, .sales, .receipts] + Schema.earlyIndexes.map { ClosingStep.index($0) }
+    [.users, .sales, .subscriptions, .receipts] + Schema.earlyIndexes.map { ClosingStep.index($0) }
 
   private var left = all[...]
   private let pace: WritingPace

@@ -21,6 +21,8 @@ final class EventFold {
   private let exceptions: ExceptionTable
   private let saleTable: SaleTable
   private let sales: SaleStore
+  private let subscriptionTable: SubscriptionTable
+  private let subscriptions: SubscriptionStore
   private let revenue: RevenueFold
   private let declarations: DeclarationTable
   private let catalogue: AppCatalogue
@@ -81,8 +83,12 @@ final class EventFold {
     saleTable = SaleTable(database, symbols, isFresh: isFresh)
     let nextSale = isFresh ? 0 : Int(try database.integer("SELECT max(id) + 1 FROM sales") ?? 0)
     sales = SaleStore(arena, source: isFresh ? nil : saleTable, nextID: nextSale)
+    subscriptionTable = SubscriptionTable(database)
+    subscriptions = SubscriptionStore(
+      arena, source: isFresh ? nil : subscriptionTable,
+      nextID: isFresh ? 0 : try SubscriptionTable.nextID(database))
     revenue = RevenueFold(
-      store: sales, symbols: symbols, exceptions: exceptions,
+      store: sales, subscriptions: subscriptions, symbols: symbols, exceptions: exceptions,
       userIdentifier: { (number) throws(DatabaseError) in try users.identifier(number) },
       tokenUser: { (identifier) throws(DatabaseError) in try users.number(of: identifier) })
     declarations = DeclarationTable(database, rows, symbols, isFresh: isFresh)
@@ -390,7 +396,9 @@ final class EventFold {
             trust: ReplyTrust(result),
             products: catalogue.isEmpty
               ? nil : catalogue.products(of: try receipts.appFamily(of: receipt)))
-          try byRules { try revenue.fold(verification, rows: reply.rows) }
+          try byRules {
+            try revenue.fold(verification, rows: reply.rows, renewals: reply.renewals)
+          }
           shownSales = revenue.shownSaleCount
           if let reason = revenue.fraudReason {
             try verifications.convict(receipt, result, reason, event)
@@ -450,6 +458,7 @@ final class EventFold {
     do throws(DatabaseError) {
       try receipts.storeSettled(before: limit, rows)
       try saleTable.storeSettled(sales, before: limit, rows)
+      try subscriptionTable.storeSettled(subscriptions, before: limit, rows)
       while let step = closingSteps.next(after: nextPosition, of: total) { try take(step) }
       try openUploads.store(before: limit)
     } catch { throw .database(error) }
@@ -460,6 +469,7 @@ final class EventFold {
     switch step {
     case .users: try users.store(rows)
     case .sales: try saleTable.storeAgain(sales, before: limit, rows)
+    case .subscriptions: try subscriptionTable.storeAgain(subscriptions, before: limit, rows)
     case .receipts: try receipts.storeAgain(before: limit, rows)
     case .index(let sql): try rows.execute(sql)
     }
@@ -476,6 +486,7 @@ final class EventFold {
       let isFresh = isFresh
       try byRules { try derived.settle { isFresh || $0.isChanged || hasNewPrices } }
       try saleTable.store(sales, rows)
+      try subscriptionTable.store(subscriptions, rows)
       try users.store(rows)
       try receipts.store(rows)
       try symbolRows.store(rows)

@@ -99,6 +99,8 @@ package struct FoldedSale: Sendable {
   package let quantity: Int64
   /// Epoch milliseconds.
   package let saleDateMs: Int64
+  /// When the period ends that the sale paid for, in epoch milliseconds; nil if it has no expiry (rule R13).
+  package let periodEndMs: Int64?
   /// `ZZ` if unknown.
   package let countryCode: String
   package let userIdentifier: String?

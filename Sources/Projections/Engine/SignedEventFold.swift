@@ -96,8 +96,14 @@ final class SignedEventFold {
       transactionID: transaction?.row.transactionID,
       originalTransactionID: transaction?.row.originalTransactionID
         ?? notification.originalTransactionID)
-    guard let verdict = view.transaction else { return }
-    try fold(CollectionOfOne((transaction, verdict)), of: event, nil, nil)
+    if let verdict = view.transaction {
+      try fold(CollectionOfOne((transaction, verdict)), of: event, nil, nil)
+    }
+    if let renewal = notification.renewal {
+      try fold(
+        renewal, of: event, environment: keeper.bytes(of: environment),
+        bundle: keeper.bytes(of: bundle))
+    }
   }
 
   // MARK: transactions.fetched
@@ -143,9 +149,32 @@ final class SignedEventFold {
     guard let bundle = transaction.bundleID, let environment = transaction.environment,
       transaction.signedDateMs != nil
     else { return false }
+    return counts(environment: environment, bundle: bundle)
+  }
+
+  private func counts(environment: Text, bundle: Text) -> Bool {
     let name = JSONString(raw: environment, hasEscapes: false)
     return (name == EnvironmentName.production || name == EnvironmentName.sandbox)
       && catalogue.isKnown(bundle: bundle)
+  }
+
+  // MARK: Renewal information
+
+  /// Folds valid renewal information that counts as a transaction would (rule R13).
+  /// - Parameters:
+  ///   - environment: that of what it came in; the information may name one itself.
+  ///   - bundle: that of what it came in.
+  func fold(
+    _ renewal: SignedRenewal, of event: EventLine, environment: Text, bundle: Text
+  ) throws {
+    let environment = renewal.environment ?? environment
+    guard let signedAtMs = renewal.signedDateMs, counts(environment: environment, bundle: bundle)
+    else { return }
+    let evidence = RenewalEvidence(
+      environment: symbols.symbol(environment, recent: &recentEnvironment),
+      bundle: symbols.symbol(bundle, recent: &recentBundle), statementMs: signedAtMs,
+      position: event.position)
+    try byRules { try revenue.fold(renewal.info, evidence) }
   }
 
   /// Lets a sale's events be found by its transactions.

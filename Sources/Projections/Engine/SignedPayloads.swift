@@ -58,7 +58,9 @@ final class ReceivedNotification {
   let view: NotificationReceivedView
   /// Nil if it has no valid transaction.
   let transaction: SignedTransaction?
-  /// That of its renewal information.
+  /// Nil if it has no valid renewal information.
+  let renewal: SignedRenewal?
+  /// That of its renewal information, valid or not.
   let originalTransactionID: Text?
 
   /// Throws `badField` if the payload cannot be read. The texts live as long as the event's bytes and the keeper.
@@ -80,12 +82,10 @@ final class ReceivedNotification {
       transaction = try? SignedTransaction(payload: payload, keeper)
     }
     self.transaction = transaction
-    // A transaction names it too.
-    let renewal =
-      transaction == nil ? Self.payload(of: payload.signedRenewalInfo, keeper) : nil
-    originalTransactionID = renewal.flatMap {
-      try? Self.originalTransactionID(ofRenewal: $0, keeper)
-    }
+    let renewal = Self.payload(of: payload.signedRenewalInfo, keeper)
+      .flatMap { try? SignedRenewal(payload: $0, keeper) }
+    originalTransactionID = renewal?.info.originalTransactionID
+    self.renewal = object.isValid && view.renewal?.isValid == true ? renewal : nil
   }
 
   /// The second part of a JWS, decoded; nil if it is not a JSON object.
@@ -107,17 +107,5 @@ final class ReceivedNotification {
       let found = memchr(start + offset, 0x2E, text.count - offset)
     else { return nil }
     return UnsafeRawPointer(found) - start
-  }
-
-  private static func originalTransactionID(
-    ofRenewal payload: JSONBytes, _ keeper: TextKeeper
-  ) throws(JSONError) -> Text? {
-    var cursor = JSONCursor(payload)
-    try cursor.beginObject()
-    while let key = try cursor.nextKey() {
-      if key == "originalTransactionId" { return try keeper.read(&cursor).id }
-      try cursor.skipValue()
-    }
-    return nil
   }
 }

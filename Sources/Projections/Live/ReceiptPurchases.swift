@@ -45,7 +45,9 @@ struct ReceiptPurchases {
     fallback: PurchaseFallback? = nil
   ) throws {
     let reply = try Reply(bytes, keeper)
-    renewals = fallback == nil ? try RenewalInfo.all(of: bytes, keeper) : []
+    renewals =
+      fallback == nil
+      ? reply.renewals.filter { !$0.isOutermost || $0.isAutoRenewing != nil } : []
     self.fallback = fallback
     self.family = family
     self.environment = environment

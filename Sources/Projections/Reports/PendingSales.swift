@@ -18,7 +18,7 @@ final class PendingSales {
       let nextSale = Int(try database.integer("SELECT max(id) + 1 FROM sales") ?? 0)
       store = SaleStore(arena, source: table, nextID: nextSale)
       let revenue = RevenueFold(
-        store: store, symbols: symbols, exceptions: NoExceptions(),
+        store: store, subscriptions: nil, symbols: symbols, exceptions: NoExceptions(),
         userIdentifier: { _ in Text(start: nil, count: 0) }, tokenUser: { _ in -1 })
       try Self.fold(database, symbols, arena, into: revenue)
       let declarations = DeclarationTable(database, nil, symbols, isFresh: false)

@@ -55,10 +55,10 @@ final class SaleTable: SaleSource {
     user_position, unit_price_micros, currency, price_basis, price_position, price_problem, \
     is_upgraded, cancellation_state, newest_cancellation_request_ms, reversal_request_ms, \
     version, created_at_ms, updated_at_ms, is_transaction_alias, chain_hash, \
-    trust, flags, client_country, amount_micros
+    trust, flags, client_country, amount_micros, period_end_ms
     """
-  private static let columnCount = 34
-  /// With the time of the newest statement, which only the rules need.
+  private static let columnCount = 35
+  /// With the times of the newest statements, which only the rules need.
   private static let fetchedColumns = "\(columns), \(StatementTime.ofSaleSQL)"
 
   init(_ database: Database, _ symbols: StringInterner, isFresh: Bool) {
@@ -126,6 +126,7 @@ final class SaleTable: SaleSource {
     let time = row.bytes(Int32(Self.columnCount))
     if time.count == StatementTime.byteCount, let start = time.baseAddress {
       sale.newestStatementMs = StatementTime(start)?.newestMs ?? .min
+      sale.periodEndStatementMs = StatementTime(start)?.periodEndMs ?? .min
     }
     let place = store.takeIn(sale)
     if row.integer(28) != 0 {
@@ -169,6 +170,7 @@ final class SaleTable: SaleSource {
     sale.trust = ReplyTrust(rawValue: Int8(row.integer(30))) ?? .notRecorded
     sale.flags = SaleFlags(rawValue: UInt16(truncatingIfNeeded: row.integer(31)))
     sale.clientCountry = row.optionalInteger(32).map(Symbol.init) ?? .none
+    sale.periodEndMs = row.optionalInteger(34)
     sale.isChanged = false
     sale.isTimeChanged = false
     sale.isFirstObservation = false
@@ -231,7 +233,7 @@ final class SaleTable: SaleSource {
     }
     if isFresh {
       try figures.storeAll(sales, rows) { figures(of: $0) }
-      try times.storeAll(sales, rows) { StatementTime(newestMs: $0.newestStatementMs) }
+      try times.storeAll(sales, rows) { StatementTime($0) }
     } else {
       try figures.store(rows)
       try times.store(rows)
@@ -244,7 +246,7 @@ final class SaleTable: SaleSource {
     for place in sales.sales.indices {
       let sale = sales.sales[place]
       guard sale.isTimeChanged || sale.id >= storedCount else { continue }
-      times.add(StatementTime(newestMs: sale.newestStatementMs), ofSale: sale.id)
+      times.add(StatementTime(sale), ofSale: sale.id)
       sales.update(place) { $0.isTimeChanged = false }
     }
   }
@@ -287,6 +289,7 @@ final class SaleTable: SaleSource {
     rows.add(Int(sale.flags.rawValue))
     rows.add(symbol: sale.clientCountry)
     rows.add(sale.amountMicros)
+    rows.add(sale.periodEndMs)
     try rows.end()
     try storeTransactions(of: place, sales, rows)
     try writeLines(of: sale, sales, rows)
@@ -311,6 +314,7 @@ final class SaleTable: SaleSource {
     "unit_price_micros", "currency", "price_basis", "price_position", "price_problem",
     "is_upgraded", "cancellation_state", "newest_cancellation_request_ms", "reversal_request_ms",
     "version", "updated_at_ms", "is_transaction_alias", "flags", "client_country", "amount_micros",
+    "period_end_ms",
   ]
 
   private func add(_ sale: Sale, _ rows: RowWriter) {

@@ -1,29 +1,39 @@
-// The time of the newest statement about a sale, apart from the sale's row: nearly every statement changes it.
+// The times of the newest statements about a sale, apart from the sale's row: nearly every statement changes them.
 import Revenue
 
-/// The time of the newest statement about a sale (rule R12).
+/// The times of the newest statements about a sale (rules R12 and R13). Epoch milliseconds; the minimum if no such
+/// statement had a time.
 struct StatementTime: Equatable, SaleRecord {
-  /// Epoch milliseconds; the minimum if no statement had a time.
   var newestMs: Int64
+  /// The time of the statement that says when the sale's period ends.
+  var periodEndMs: Int64
 
-  init(newestMs: Int64) { self.newestMs = newestMs }
+  init(newestMs: Int64, periodEndMs: Int64) {
+    (self.newestMs, self.periodEndMs) = (newestMs, periodEndMs)
+  }
+
+  init(_ sale: Sale) {
+    self.init(newestMs: sale.newestStatementMs, periodEndMs: sale.periodEndStatementMs)
+  }
 
   // MARK: As bytes
 
   static let table: StaticString = "statement_times"
-  static let byteCount = 8
+  static let byteCount = 16
   /// Small, because a catch-up rewrites the rows of all sales that it meets.
   static let rowCapacity = 64
 
   func write(to bytes: UnsafeMutableRawPointer) {
     bytes.storeBytes(of: newestMs.littleEndian, as: Int64.self)
+    bytes.storeBytes(of: periodEndMs.littleEndian, toByteOffset: 8, as: Int64.self)
   }
 
   init?(_ bytes: UnsafeRawPointer) {
     newestMs = Int64(littleEndian: bytes.loadUnaligned(as: Int64.self))
+    periodEndMs = Int64(littleEndian: bytes.loadUnaligned(fromByteOffset: 8, as: Int64.self))
   }
 
-  /// The bytes of the time of a row of `sales`.
+  /// The bytes of the times of a row of `sales`.
   static let ofSaleSQL = """
     (SELECT substr(records, sales.id % \(rowCapacity) * \(byteCount) + 1, \(byteCount))
     FROM \(table) WHERE statement_times.id = sales.id / \(rowCapacity))

@@ -1,10 +1,12 @@
 // Folds verifications into sales: rules R2 to R6. R7 is in Pricing.swift, R8 in Cancellations.swift, R12 in
-// SignedTransactions.swift and Refunds.swift.
+// SignedTransactions.swift and Refunds.swift, R13 in SubscriptionFold.swift.
 package import AppStore
 
 /// Folds verifications, in position order, into the sales of a store.
 package final class RevenueFold {
   let store: SaleStore
+  /// Nil if subscriptions are not needed.
+  let subscriptions: SubscriptionStore?
   let symbols: StringInterner
   let exceptions: any ExceptionSink
   /// Returns a user's identifier, for exceptions.
@@ -22,16 +24,20 @@ package final class RevenueFold {
   }
 
   private(set) var shown: [Shown] = []
+  /// The subscriptions that the current reply shows.
+  var seenSubscriptions: [SeenSubscription] = []
   /// The number of sales in the most recent event.
   package private(set) var shownSaleCount = 0
   /// The fraud that the most recent event, together with earlier ones, proves against its upload.
   package private(set) var fraudReason: FraudReason?
 
   package init(
-    store: SaleStore, symbols: StringInterner, exceptions: any ExceptionSink,
-    userIdentifier: @escaping (Int32) throws -> Text, tokenUser: @escaping (Text) throws -> Int32
+    store: SaleStore, subscriptions: SubscriptionStore?, symbols: StringInterner,
+    exceptions: any ExceptionSink, userIdentifier: @escaping (Int32) throws -> Text,
+    tokenUser: @escaping (Text) throws -> Int32
   ) {
     self.store = store
+    self.subscriptions = subscriptions
     self.symbols = symbols
     self.exceptions = exceptions
     self.userIdentifier = userIdentifier
@@ -39,8 +45,16 @@ package final class RevenueFold {
   }
 
   /// Folds one verification that counts (rule R1). The rows must be in R2's order of sources.
-  package func fold(_ verification: Verification, rows: [ReplyRow]) throws {
+  package func fold(
+    _ verification: Verification, rows: [ReplyRow], renewals: [RenewalInfo] = []
+  ) throws {
     begin()
+    try observe(rows, verification)
+    if renewals.isEmpty || verification.isPending { return }
+    try fold(renewals, rows: rows, verification)
+  }
+
+  private func observe(_ rows: [ReplyRow], _ verification: Verification) throws {
     for (index, row) in rows.enumerated() {
       if let place = try place(of: row, verification) {
         shown.append(Shown(sale: place, saleID: store.sales[place].id, row: index))
@@ -56,6 +70,9 @@ package final class RevenueFold {
       try observe(place, group, rows, verification)
       let sale = store.sales[place]
       if sale.isFirstObservation, sale.kind == .regular { newRegularSales += 1 }
+    }
+    if let subscriptions, !verification.isPending {
+      try observeSubscriptions(rows, verification, in: subscriptions)
     }
     try price(verification, newRegularSales: newRegularSales)
   }
@@ -86,6 +103,9 @@ package final class RevenueFold {
         shown.append(Shown(sale: place, saleID: store.sales[place].id, row: index))
       }
       try observe(place, transaction, verification)
+      if let subscriptions {
+        try observeSubscription(place, transaction, verification, in: subscriptions)
+      }
     }
     shownSaleCount = shown.count
     // An ambiguous shorthand is an exception of the first transaction's app.

@@ -6,14 +6,13 @@ package final class RevenueState {
   private let arena = TextArena()
   package let symbols: StringInterner
   package let store: SaleStore
+  package let subscriptions: SubscriptionStore
   package let exceptions: ExceptionList
   package var priceList = PriceList()
 
   private static let magic = Array("RLRS".utf8)
-  private static let version: UInt8 = 2
+  private static let version: UInt8 = 3
   private static var headerSize: Int { magic.count + 1 }
-  /// The dates that receipts and replies may contain: the years 0001 to 9999.
-  private static let instantsMs: ClosedRange<Int64> = -62_135_596_800_000...253_402_300_799_999
   /// A unit price has at most 11 digits before its 6 decimals.
   private static let microsMax: Int64 = 99_999_999_999_999_999
 
@@ -23,13 +22,14 @@ package final class RevenueState {
   private init(saleCount: Int) {
     symbols = StringInterner(arena)
     store = SaleStore(arena, nextID: saleCount)
+    subscriptions = SubscriptionStore(arena)
     exceptions = ExceptionList(arena)
   }
 
   /// Creates a fold that applies the rules to this state.
   package func fold() -> RevenueFold {
     RevenueFold(
-      store: store, symbols: symbols, exceptions: exceptions,
+      store: store, subscriptions: subscriptions, symbols: symbols, exceptions: exceptions,
       userIdentifier: { [symbols] in symbols.text($0) },
       tokenUser: { [symbols] in symbols.symbol($0) })
   }
@@ -49,6 +49,8 @@ package final class RevenueState {
     for symbol in 0..<symbols.count { writer.write(symbols.text(Symbol(symbol))) }
     writer.write(store.sales.count)
     for place in store.sales.indices { save(place, &writer) }
+    writer.write(subscriptions.subscriptions.count)
+    for subscription in subscriptions.subscriptions { subscription.save(&writer) }
     let prices = priceList.all
     writer.write(prices.count)
     for (product, entry) in prices {
@@ -102,6 +104,8 @@ package final class RevenueState {
     writer.write(sale.isUpgraded ? 1 : 0)
     writer.write(sale.isPending ? 1 : 0)
     writer.write(sale.newestStatementMs)
+    writer.write(sale.periodEndMs)
+    writer.write(sale.periodEndStatementMs)
     writer.write(sale.cancellationState.rawValue)
     writer.write(sale.newestCancellationRequestMs)
     writer.write(sale.reversalRequestMs)
@@ -159,6 +163,12 @@ package final class RevenueState {
       guard state.symbols.symbol(text) == Symbol(number) else { throw .inconsistent }
     }
     for number in 0..<saleCount { try state.loadSale(number, &reader) }
+    for number in 0..<(try reader.count()) {
+      let subscription = try Subscription(
+        id: number, saleCount: saleCount, symbolCount: texts.count, &reader, state.arena)
+      guard state.subscriptions.known(subscription.key) == nil else { throw .inconsistent }
+      _ = state.subscriptions.takeIn(subscription)
+    }
     for _ in 0..<(try reader.count()) { try state.loadPrice(&reader) }
     state.priceList.sort()
     for _ in 0..<(try reader.count()) { try state.loadException(saleCount, &reader) }
@@ -173,7 +183,7 @@ package final class RevenueState {
       keyKind: try reader.value(), key: store.arena.keep(try reader.text()))
     sale.product = try reader.symbol(below: count)
     sale.quantity = try reader.integer(in: 1...Sale.quantityMax)
-    sale.saleDateMs = try reader.integer(in: Self.instantsMs)
+    sale.saleDateMs = try reader.instant()
     sale.kind = try reader.value()
     sale.transactionID = store.arena.keep(try reader.text())
     sale.originalTransactionID = store.arena.keep(try reader.text())
@@ -198,6 +208,8 @@ package final class RevenueState {
     sale.isUpgraded = try reader.integer(in: 0...1) == 1
     sale.isPending = try reader.integer(in: 0...1) == 1
     sale.newestStatementMs = try reader.integer()
+    sale.periodEndMs = try reader.optionalInstant()
+    sale.periodEndStatementMs = try reader.integer()
     sale.cancellationState = try reader.value()
     sale.newestCancellationRequestMs = try reader.integer()
     sale.reversalRequestMs = try reader.integer()
@@ -216,7 +228,7 @@ package final class RevenueState {
       store.addLine(
         place,
         SaleLine(
-          type: type, dateMs: try reader.integer(in: Self.instantsMs),
+          type: type, dateMs: try reader.instant(),
           position: try reader.position(), reason: store.arena.keep(try reader.text()),
           share: try share(&reader, ofQuantity: sale.quantity),
           advancedMicros: try reader.integer(in: 0...Int64.max),
@@ -226,7 +238,7 @@ package final class RevenueState {
       store.addSignedRefund(
         place,
         SignedRefund(
-          dateMs: try reader.integer(in: Self.instantsMs),
+          dateMs: try reader.instant(),
           share: try share(&reader, ofQuantity: sale.quantity),
           advancedMicros: try reader.integer(in: 0...Int64.max)))
     }
@@ -246,7 +258,7 @@ package final class RevenueState {
     let product = try reader.symbol(below: symbols.count)
     let entry = PriceList.Entry(
       country: try reader.symbol(orNoneBelow: symbols.count),
-      effectiveFromMs: try reader.integer(in: Self.instantsMs), position: try reader.position(),
+      effectiveFromMs: try reader.instant(), position: try reader.position(),
       ordinal: try reader.position(), price: try reader.price(microsMax: Self.microsMax))
     priceList.add(product, entry)
   }

@@ -207,6 +207,12 @@ package struct Sale: BitwiseCopyable {
   package var pricePosition = -1
   package var priceProblem: PriceProblem = .noPrice
 
+  // Rule R13.
+  /// When the period ends that the sale paid for, in epoch milliseconds; nil if no statement has an expiry.
+  package var periodEndMs: Int64?
+  /// The time of the statement that says so; the minimum if it has none.
+  package var periodEndStatementMs = Int64.min
+
   // Rules R8 and R12.
   /// The time of the newest statement, signed or of a reply, in epoch milliseconds; the minimum if none had one.
   package var newestStatementMs = Int64.min
@@ -233,7 +239,7 @@ package struct Sale: BitwiseCopyable {
 
   /// Whether the database has no state or another state of the sale.
   package var isChanged = true
-  /// Whether the database has no or another `newestStatementMs`.
+  /// Whether the database has no or another `newestStatementMs` or `periodEndStatementMs`.
   package var isTimeChanged = false
   /// Whether the sale rests on receipts that the App Store has not confirmed (rule R1).
   package var isPending = false

@@ -1,0 +1,126 @@
+// Queries about subscriptions (rule R13): by user, and by original transaction.
+package import Ledger
+package import Revenue
+
+/// A subscription as the events tell of it. Times are epoch milliseconds.
+package struct SubscriptionDetail: Equatable, Sendable {
+  package var environment: String
+  package var bundleID: String
+  package var originalTransactionID: String
+  package var productID: String
+  package var userIdentifier: String?
+  /// `ZZ` if unknown.
+  package var countryCode: String
+  package var startedAtMs: Int64
+  /// What decides the status, with the current period, its revocation and the grace period.
+  package var terms: SubscriptionTerms
+  /// The time of the current statement; nil if it has none.
+  package var statementMs: Int64?
+  /// The event of the current statement.
+  package var statementPosition: Position
+  /// The event of the newest renewal information; nil if there is none.
+  package var renewalPosition: Position?
+  package var isAutoRenewing: Bool?
+  package var autoRenewProductID: String?
+  package var expirationIntent: String?
+  /// The unit price of the current period's sale; nil for trials, family-shared and unpriced ones.
+  package var unitPriceMicros: Int64?
+  package var currency: Currency?
+  package var offer: Subscription.Offer
+  /// The number of the current period's sale.
+  package var sale: Int
+
+  /// The newer of the two events.
+  package var position: Position { max(statementPosition, renewalPosition ?? -1) }
+
+  /// The status at a moment, given in epoch milliseconds.
+  package func status(atMs momentMs: Int64) -> Subscription.Status {
+    terms.status(atMs: momentMs)
+  }
+}
+
+/// Reads subscriptions. The connection belongs to the caller, and so does a read transaction if one is needed.
+package final class SubscriptionQueries {
+  private let database: Database
+  private lazy var selectOfUser = Result { () throws(DatabaseError) in
+    try database.prepare(
+      Self.select("s.user = (SELECT id FROM users WHERE user_identifier = ?)"))
+  }
+  private lazy var selectOfOriginal = Result { () throws(DatabaseError) in
+    try database.prepare(Self.select("s.original_hash = ? AND s.original_transaction_id = ?"))
+  }
+
+  package init(_ database: Database) { self.database = database }
+
+  /// The subscriptions of a user, in the order in which the events named them.
+  package func subscriptions(
+    ofUser identifier: String
+  ) throws(DatabaseError) -> [SubscriptionDetail] {
+    let rows = try selectOfUser.get()
+    rows.bind(1, text: identifier)
+    return try details(rows)
+  }
+
+  /// The subscriptions with this original transaction id: one, unless several apps or environments have it.
+  package func subscriptions(
+    originalTransactionID id: String
+  ) throws(DatabaseError) -> [SubscriptionDetail] {
+    let rows = try selectOfOriginal.get()
+    rows.bind(1, withText(id) { $0.indexHash })
+    rows.bind(2, text: id)
+    return try details(rows)
+  }
+
+  /// The subscription with a key; nil if no statement shows it.
+  package func subscription(
+    environment: String, bundleID: String, originalTransactionID: String
+  ) throws(DatabaseError) -> SubscriptionDetail? {
+    try subscriptions(originalTransactionID: originalTransactionID)
+      .first { $0.environment == environment && $0.bundleID == bundleID }
+  }
+
+  /// Renewal information alone makes no subscription.
+  private static func select(_ condition: String) -> String {
+    func symbol(_ column: String) -> String {
+      "(SELECT text FROM symbols WHERE id = \(column))"
+    }
+    return """
+      SELECT \(symbol("s.environment")), \(symbol("s.bundle")), s.original_transaction_id,
+      \(symbol("s.product")), u.user_identifier, coalesce(\(symbol("s.country")), 'ZZ'),
+      s.started_at_ms, s.current_period_start_at_ms, s.expires_at_ms, s.revoked_at_ms,
+      s.is_upgraded, s.grace_period_expires_at_ms, s.in_billing_retry, s.renewal_ms,
+      s.statement_ms, s.statement_position, s.renewal_position, s.auto_renew,
+      \(symbol("s.auto_renew_product")), \(symbol("s.expiration_intent")), p.unit_price_micros,
+      \(symbol("p.currency")), s.offer, s.sale
+      FROM subscriptions s LEFT JOIN users u ON u.id = s.user LEFT JOIN sales p ON p.id = s.sale
+      WHERE s.statement_position IS NOT NULL AND \(condition) ORDER BY s.id
+      """
+  }
+
+  private func details(_ rows: Statement) throws(DatabaseError) -> [SubscriptionDetail] {
+    defer { rows.reset() }
+    var result: [SubscriptionDetail] = []
+    while try rows.step() { result.append(Self.detail(rows)) }
+    return result
+  }
+
+  private static func detail(_ row: Statement) -> SubscriptionDetail {
+    func flag(_ index: Int32) -> Bool? { row.optionalInteger(index).map { $0 != 0 } }
+    var terms = SubscriptionTerms(periodStartMs: row.integer(7), expiresAtMs: row.integer(8))
+    terms.revokedAtMs = row.optionalInteger(9)
+    terms.isUpgraded = row.integer(10) != 0
+    terms.gracePeriodExpiresAtMs = row.optionalInteger(11)
+    terms.isInBillingRetry = flag(12)
+    terms.renewalMs = row.optionalInteger(13)
+    return SubscriptionDetail(
+      environment: row.text(0), bundleID: row.text(1), originalTransactionID: row.text(2),
+      productID: row.text(3), userIdentifier: row.optionalText(4), countryCode: row.text(5),
+      startedAtMs: row.integer(6), terms: terms, statementMs: row.optionalInteger(14),
+      statementPosition: Int(row.integer(15)),
+      renewalPosition: row.optionalInteger(16).map { Int($0) }, isAutoRenewing: flag(17),
+      autoRenewProductID: row.optionalText(18), expirationIntent: row.optionalText(19),
+      unitPriceMicros: row.optionalInteger(20), currency: Currency.parse(row.bytes(21)),
+      offer: Subscription.Offer(rawValue: Int8(row.integer(22))) ?? .other,
+      sale: Int(row.integer(23)))
+  }
+}

@@ -1,0 +1,183 @@
+// The table `subscriptions`: the current period and the newest renewal information of each subscription (rule R13).
+import Ledger
+import Revenue
+
+/// Writes the subscriptions of a store, and fetches those of earlier runs.
+final class SubscriptionTable: SubscriptionSource {
+  private let database: Database
+  private var target: RowTarget?
+  /// How many subscriptions `storeSettled` has processed.
+  private var settledCount = 0
+  private lazy var selectByKey = Result { () throws(DatabaseError) in
+    try database.prepare(
+      """
+      SELECT * FROM subscriptions WHERE original_hash = ? AND original_transaction_id = ?
+      AND environment = ? AND bundle = ?
+      """)
+  }
+
+  init(_ database: Database) { self.database = database }
+
+  /// The number of the next subscription.
+  static func nextID(_ database: Database) throws(DatabaseError) -> Int {
+    Int(try database.integer("SELECT max(id) + 1 FROM subscriptions") ?? 0)
+  }
+
+  // MARK: Fetching
+
+  func fetch(
+    _ key: SubscriptionKey, into store: SubscriptionStore
+  ) throws(DatabaseError) {
+    let statement = try selectByKey.get()
+    defer { statement.reset() }
+    statement.bind(1, key.original.indexHash)
+    statement.bind(2, text: key.original)
+    statement.bind(3, Int(key.environment))
+    statement.bind(4, Int(key.bundle))
+    if try statement.step() { _ = store.takeIn(Self.subscription(statement, store.arena)) }
+  }
+
+  /// All subscriptions in numerical order, with texts in `arena`.
+  func all(_ arena: TextArena) throws(DatabaseError) -> [Subscription] {
+    let rows = try database.prepare("SELECT * FROM subscriptions ORDER BY id")
+    var result: [Subscription] = []
+    while try rows.step() { result.append(Self.subscription(rows, arena)) }
+    return result
+  }
+
+  private static func subscription(_ row: Statement, _ arena: TextArena) -> Subscription {
+    func symbol(_ index: Int32) -> Symbol { row.optionalInteger(index).map(Symbol.init) ?? .none }
+    var subscription = Subscription(
+      id: Int(row.integer(0)), environment: Symbol(row.integer(1)), bundle: Symbol(row.integer(2)),
+      original: arena.keep(row.bytes(4)), firstPosition: -1)
+    subscription.country = symbol(5)
+    subscription.user = row.optionalInteger(6).map(Int32.init) ?? -1
+    subscription.isCountrySigned = row.integer(7) != 0
+    subscription.isUserToken = row.integer(8) != 0
+    if let position = row.optionalInteger(18) {
+      subscription.period = Subscription.Period(
+        sale: Int(row.integer(9)), product: Symbol(row.integer(10)),
+        startedAtMs: row.integer(11), startMs: row.integer(12), expiresAtMs: row.integer(13),
+        offer: Subscription.Offer(rawValue: Int8(row.integer(14))) ?? .other,
+        revokedAtMs: row.optionalInteger(15), isUpgraded: row.integer(16) != 0,
+        statementMs: row.optionalInteger(17) ?? .min, position: Int(position))
+    }
+    if let position = row.optionalInteger(20) {
+      var renewal = Subscription.Renewal(
+        statementMs: row.optionalInteger(19) ?? .min, position: Int(position))
+      renewal.isAutoRenewing = row.optionalInteger(21).map { $0 != 0 }
+      renewal.product = symbol(22)
+      renewal.expirationIntent = symbol(23)
+      renewal.isInBillingRetry = row.optionalInteger(24).map { $0 != 0 }
+      renewal.gracePeriodExpiresAtMs = row.optionalInteger(25)
+      subscription.renewal = renewal
+    }
+    subscription.isChanged = false
+    return subscription
+  }
+
+  // MARK: Writing
+
+  /// Writes the changed subscriptions.
+  func store(_ store: SubscriptionStore, _ rows: RowWriter) throws(DatabaseError) {
+    for place in store.subscriptions.indices where store.subscriptions[place].isChanged {
+      try write(place, store, rows)
+    }
+  }
+
+  /// Writes, in order, the subscriptions first named before a position that have not changed since.
+  func storeSettled(
+    _ store: SubscriptionStore, before position: Position, _ rows: RowWriter
+  ) throws(DatabaseError) {
+    while settledCount < store.subscriptions.count,
+      store.subscriptions[settledCount].firstPosition < position
+    {
+      let place = settledCount
+      settledCount += 1
+      if store.subscriptions[place].updatedPosition >= position { continue }
+      try write(place, store, rows)
+    }
+  }
+
+  /// Rewrites subscriptions that have changed since they were written, but not since a position.
+  func storeAgain(
+    _ store: SubscriptionStore, before position: Position, _ rows: RowWriter
+  ) throws(DatabaseError) {
+    for place in 0..<settledCount {
+      let subscription = store.subscriptions[place]
+      guard subscription.isChanged, subscription.updatedPosition < position else { continue }
+      try write(place, store, rows)
+    }
+  }
+
+  private static let columnCount = 26
+
+  private func write(
+    _ place: Int, _ store: SubscriptionStore, _ rows: RowWriter
+  ) throws(DatabaseError) {
+    let subscription = store.subscriptions[place]
+    rows.begin(try target(rows))
+    rows.add(subscription.id)
+    rows.add(Int(subscription.environment))
+    rows.add(Int(subscription.bundle))
+    rows.add(subscription.original.indexHash)
+    rows.add(kept: subscription.original)
+    rows.add(symbol: subscription.country)
+    rows.add(symbol: subscription.user)
+    rows.add(subscription.isCountrySigned ? 1 : 0)
+    rows.add(subscription.isUserToken ? 1 : 0)
+    add(subscription.period, rows)
+    add(subscription.renewal, rows)
+    try rows.end()
+    store.update(place) { $0.isChanged = false }
+  }
+
+  private func add(_ period: Subscription.Period?, _ rows: RowWriter) {
+    guard let period else {
+      for _ in 0..<10 { rows.add(Int64?.none) }
+      return
+    }
+    rows.add(period.sale)
+    rows.add(Int(period.product))
+    rows.add(period.startedAtMs)
+    rows.add(period.startMs)
+    rows.add(period.expiresAtMs)
+    rows.add(Int(period.offer.rawValue))
+    rows.add(period.revokedAtMs)
+    rows.add(period.isUpgraded ? 1 : 0)
+    rows.add(period.statementMs == .min ? nil : period.statementMs)
+    rows.add(period.position)
+  }
+
+  private func add(_ renewal: Subscription.Renewal?, _ rows: RowWriter) {
+    guard let renewal else {
+      for _ in 0..<7 { rows.add(Int64?.none) }
+      return
+    }
+    func flag(_ value: Bool?) -> Int64? { value.map { $0 ? 1 : 0 } }
+    rows.add(renewal.statementMs == .min ? nil : renewal.statementMs)
+    rows.add(renewal.position)
+    rows.add(flag(renewal.isAutoRenewing))
+    rows.add(symbol: renewal.product)
+    rows.add(symbol: renewal.expirationIntent)
+    rows.add(flag(renewal.isInBillingRetry))
+    rows.add(renewal.gracePeriodExpiresAtMs)
+  }
+
+  private func target(_ rows: RowWriter) throws(DatabaseError) -> RowTarget {
+    if let target { return target }
+    let made = try rows.target(
+      upserting: "subscriptions", valueCount: Self.columnCount, key: "id",
+      changing: Self.changing)
+    target = made
+    return made
+  }
+
+  /// All columns but those that identify a subscription.
+  private static let changing = [
+    "country", "user", "is_country_signed", "is_user_token", "sale", "product", "started_at_ms",
+    "current_period_start_at_ms", "expires_at_ms", "offer", "revoked_at_ms", "is_upgraded",
+    "statement_ms", "statement_position", "renewal_ms", "renewal_position", "auto_renew",
+    "auto_renew_product", "expiration_intent", "in_billing_retry", "grace_period_expires_at_ms",
+  ]
+}

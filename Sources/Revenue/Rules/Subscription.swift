@@ -1,0 +1,164 @@
+// A subscription as the rules keep it (rule R13): its current period, its renewal, and its status at a moment.
+
+/// A subscription: all periods of one original transaction. Its texts belong to the store's arena.
+package struct Subscription: BitwiseCopyable {
+  /// What a subscription is at a moment, as reports name it.
+  package enum Status: String, CaseIterable, Sendable {
+    case active
+    case gracePeriod = "grace_period"
+    case billingRetry = "billing_retry"
+    case expired, revoked
+  }
+
+  /// The offer by which the current period was bought.
+  package enum Offer: Int8, CaseIterable, BitwiseCopyable, Sendable {
+    case none, trial, introductory, promotional, offerCode, winBack, other
+
+    /// Its name in reports; empty for none.
+    package var word: StaticString {
+      switch self {
+      case .none: ""
+      case .trial: "trial"
+      case .introductory: "introductory"
+      case .promotional: "promotional"
+      case .offerCode: "offer_code"
+      case .winBack: "win_back"
+      case .other: "other"
+      }
+    }
+  }
+
+  /// What the current statement says. Times are epoch milliseconds.
+  package struct Period: Equatable, BitwiseCopyable {
+    /// The number of the sale that the statement shows.
+    package var sale: Int
+    package var product: Symbol
+    /// The start of the first period.
+    package var startedAtMs: Int64
+    package var startMs: Int64
+    package var expiresAtMs: Int64
+    package var offer: Offer
+    package var revokedAtMs: Int64?
+    /// Whether this statement or an earlier one of the sale called it upgraded.
+    package var isUpgraded: Bool
+    /// The statement's time; the minimum if it has none.
+    package var statementMs: Int64
+    package var position: Int
+
+    package init(
+      sale: Int, product: Symbol, startedAtMs: Int64, startMs: Int64, expiresAtMs: Int64,
+      offer: Offer, revokedAtMs: Int64?, isUpgraded: Bool, statementMs: Int64, position: Int
+    ) {
+      (self.sale, self.product) = (sale, product)
+      (self.startedAtMs, self.startMs, self.expiresAtMs) = (startedAtMs, startMs, expiresAtMs)
+      (self.offer, self.revokedAtMs, self.isUpgraded) = (offer, revokedAtMs, isUpgraded)
+      (self.statementMs, self.position) = (statementMs, position)
+    }
+  }
+
+  /// What the newest renewal information says; nil where it says nothing.
+  package struct Renewal: Equatable, BitwiseCopyable {
+    /// The information's time in epoch milliseconds; the minimum if it has none.
+    package var statementMs: Int64
+    package var position: Int
+    package var isAutoRenewing: Bool?
+    /// The product that it renews to.
+    package var product: Symbol = .none
+    /// Why it expired, as sent.
+    package var expirationIntent: Symbol = .none
+    package var isInBillingRetry: Bool?
+    /// Epoch milliseconds.
+    package var gracePeriodExpiresAtMs: Int64?
+
+    package init(statementMs: Int64, position: Int) {
+      (self.statementMs, self.position) = (statementMs, position)
+    }
+  }
+
+  /// The subscription's number, from 0 in the order in which the events name them.
+  package var id: Int
+  package var environment: Symbol
+  package var bundle: Symbol
+  package var original: Text
+  /// The first event that names it, in this run.
+  package var firstPosition: Int
+
+  /// Nil as long as no statement shows it: then it is no row of a report.
+  package var period: Period?
+  package var renewal: Renewal?
+  package var country: Symbol = .none
+  package var user: Int32 = -1
+  /// Whether the country is that of a storefront.
+  package var isCountrySigned = false
+  /// Whether the user is an `appAccountToken`.
+  package var isUserToken = false
+
+  /// The most recent event in this run that changed it.
+  package var updatedPosition = -1
+  /// Whether the database has no or another state of it.
+  package var isChanged = true
+  /// Its place among those that the current event shows, or −1.
+  var mark: Int32 = -1
+
+  package init(
+    id: Int, environment: Symbol, bundle: Symbol, original: Text, firstPosition: Int
+  ) {
+    (self.id, self.environment, self.bundle) = (id, environment, bundle)
+    (self.original, self.firstPosition) = (original, firstPosition)
+  }
+
+  package var key: SubscriptionKey {
+    SubscriptionKey(environment: environment, bundle: bundle, original: original)
+  }
+
+  /// R13: the position of the newer of what is known; nil if no statement shows it.
+  package var position: Int? {
+    period.map { max($0.position, renewal?.position ?? -1) }
+  }
+
+  /// What decides its status; nil if no statement shows it.
+  package var terms: SubscriptionTerms? {
+    period.map { SubscriptionTerms($0, renewal) }
+  }
+}
+
+/// What decides the status of a subscription (rule R13). Times are epoch milliseconds.
+package struct SubscriptionTerms: Equatable, BitwiseCopyable, Sendable {
+  package var periodStartMs: Int64
+  package var expiresAtMs: Int64
+  package var revokedAtMs: Int64?
+  package var isUpgraded = false
+  package var gracePeriodExpiresAtMs: Int64?
+  package var isInBillingRetry: Bool?
+  /// The time of the newest renewal information; nil if there is none or it has no time.
+  package var renewalMs: Int64?
+
+  /// How long after the expiry a billing retry counts.
+  package static let billingRetryMaxMs: Int64 = 60 * 86_400_000
+
+  package init(periodStartMs: Int64, expiresAtMs: Int64) {
+    (self.periodStartMs, self.expiresAtMs) = (periodStartMs, expiresAtMs)
+  }
+
+  package init(_ period: Subscription.Period, _ renewal: Subscription.Renewal?) {
+    self.init(periodStartMs: period.startMs, expiresAtMs: period.expiresAtMs)
+    (revokedAtMs, isUpgraded) = (period.revokedAtMs, period.isUpgraded)
+    guard let renewal else { return }
+    gracePeriodExpiresAtMs = renewal.gracePeriodExpiresAtMs
+    isInBillingRetry = renewal.isInBillingRetry
+    renewalMs = renewal.statementMs == .min ? nil : renewal.statementMs
+  }
+
+  /// R13: the status at a moment, given in epoch milliseconds.
+  package func status(atMs momentMs: Int64) -> Subscription.Status {
+    if let revokedAtMs, revokedAtMs <= momentMs, !isUpgraded { return .revoked }
+    if momentMs < expiresAtMs { return .active }
+    if let gracePeriodExpiresAtMs, momentMs < gracePeriodExpiresAtMs { return .gracePeriod }
+    if isInBillingRetry == true, let renewalMs, renewalMs >= periodStartMs,
+      momentMs < expiresAtMs + Self.billingRetryMaxMs
+    {
+      return .billingRetry
+    }
+    return .expired
+  }
+}
