@@ -6,6 +6,8 @@ package import Ledger
 package struct SignedObjectPlan: Sendable {
   package var payload: JSONText
   package var verdict = SignedObjectRecord.Verdict.valid(root: signedObjectRoot)
+  /// What the event says of its `signedDate`.
+  fileprivate var signedAt = "2026-01-06"
 
   package init(
     _ payload: JSONText, _ verdict: SignedObjectRecord.Verdict = .valid(root: signedObjectRoot)
@@ -26,7 +28,7 @@ package struct SignedObjectPlan: Sendable {
     do throws {
       return try SignedObjectRecord(
         header: Self.header, payload: payload.bytes, signature: Self.signature, verdict: verdict,
-        signedAtMs: ms("2026-01-06"))
+        signedAtMs: ms(signedAt))
     } catch { preconditionFailure("a test's payload is an object: \(error)") }
   }
 }
@@ -104,10 +106,13 @@ extension TestEvent {
   }
 
   /// A notification on 10 January 2026, about a transaction with this payload.
+  /// - Parameters:
+  ///   - about: more members of its `data`.
+  ///   - signed: the day or time of its own signature.
   package static func notification(
     _ type: String, subtype: String? = nil, uuid: String, _ transaction: JSONText?,
-    renewal: JSONText? = nil, at time: String = "2026-01-10", line: String? = nil,
-    isFetched: Bool = false
+    renewal: JSONText? = nil, about: Members = [:], signed: String = "2026-01-06",
+    at time: String = "2026-01-10", line: String? = nil, isFetched: Bool = false
   ) -> TestEvent {
     func inner(_ payload: JSONText?) -> (JSONText, NotificationReceived.Inner)? {
       payload.map { payload in
@@ -122,19 +127,22 @@ extension TestEvent {
     var data: [(String, JSONText)] = [("bundleId", "app"), ("environment", "Production")]
     if let transaction { data.append(("signedTransactionInfo", transaction.0)) }
     if let renewal { data.append(("signedRenewalInfo", renewal.0)) }
+    data += about.map { ($0.key, $0.value) }
     let payload = JSONText.object([
       ("notificationType", JSONText(stringLiteral: type)),
-      ("notificationUUID", JSONText(stringLiteral: uuid)), ("signedDate", instant("2026-01-06")),
+      ("notificationUUID", JSONText(stringLiteral: uuid)), ("signedDate", instant(signed)),
       ("data", .object(data)),
     ])
     let digest = line.map { Array($0.utf8).withUnsafeBytes { SHA256.hash($0) }.hex }
+    var plan = SignedObjectPlan(payload)
+    plan.signedAt = signed
     let event = NotificationReceived(
       notificationUUID: uuid, appFamilyID: signedFamily, bundleID: "app",
       environment: "Production", occurredAtMs: ms(time),
       origin: digest.map { .importLine(number: 1, sha256Hex: $0) } ?? (isFetched ? .fetch : .http),
       type: type,
       subtype: subtype, transaction: transaction?.1, renewal: renewal?.1,
-      notification: SignedObjectPlan(payload).record)
+      notification: plan.record)
     return .raw(
       type: EventType.notificationReceived.rawValue,
       JSONText(raw: String(decoding: event.data, as: UTF8.self)))

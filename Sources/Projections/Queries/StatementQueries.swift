@@ -82,13 +82,19 @@ extension LedgerQueries {
     }
   }
 
-  private func key(of transaction: SignedTransaction) -> SaleKey? {
+  func key(of transaction: SignedTransaction) -> SaleKey? {
     guard let environment = transaction.environment, let bundle = transaction.bundleID else {
       return nil
     }
     return SaleKey(
       of: transaction.row, environment: symbols.symbol(environment),
       bundle: symbols.symbol(bundle))
+  }
+
+  func isOf(_ sale: SaleDetail, _ key: SaleKey?) -> Bool {
+    guard let key else { return false }
+    return string(key.text) == sale.saleKey && symbols.string(key.bundle) == sale.bundleID
+      && symbols.string(key.environment) == sale.environment
   }
 
   /// The positions of events with a signed transaction that has an id of the sale. Ids may collide.
@@ -173,15 +179,10 @@ extension LedgerQueries {
     about sale: SaleDetail, at position: Position
   ) throws -> [StatementDetail] {
     let keeper = TextKeeper()
-    func isAbout(_ key: SaleKey?) -> Bool {
-      guard let key else { return false }
-      return string(key.text) == sale.saleKey && symbols.string(key.bundle) == sale.bundleID
-        && symbols.string(key.environment) == sale.environment
-    }
     return try withText(try readEvent(position)) { line in
       let signed = try SignedStatements(line, keeper)
       if let source = signed.source {
-        return signed.transactions.filter { isAbout(key(of: $0)) }
+        return signed.transactions.filter { isOf(sale, key(of: $0)) }
           .map { StatementDetail($0, source, position) }
       }
       guard let event = EventLine(line), EventType(event.type) == .receiptVerified,
@@ -195,7 +196,7 @@ extension LedgerQueries {
         let environment = symbols.symbol(verification.environment)
         let bundle = symbols.symbol(reply.bundleID ?? Text(start: nil, count: 0))
         return reply.rows.filter {
-          isAbout(SaleKey(of: $0, environment: environment, bundle: bundle))
+          isOf(sale, SaleKey(of: $0, environment: environment, bundle: bundle))
         }.map { StatementDetail($0, requestDateMs: reply.requestDateMs, position) }
       }
     }

@@ -9,7 +9,7 @@ let showCommand = Command(
       + "receipt's id, shows the receipt, its uploads, verifications and purchases. With a sale's key or a "
       + "transaction id, shows the sale, its journal lines, the positions of the events that gave it its "
       + "existence, country, user, price and cancellation, and what each event said of it, in the order of the "
-      + "statements' times. The id of an upload of signed transactions, or a `notificationUUID`, shows those events.",
+      + "statements' times; then what notifications told about it and its refunds. The id of an upload of signed transactions, or a `notificationUUID`, shows those events.",
     "Long strings of an event, such as its receipt, are cut. `--json` prints the event's exact line and, as a "
       + "second line, its effects.",
   ],
@@ -166,13 +166,14 @@ private func showSale(
   let found = try sales.map {
     (
       sale: $0, exceptions: try queries.exceptions(of: $0).map(\.record),
-      told: try queries.statements(about: $0)
+      told: try queries.statements(about: $0), notified: try queries.notifications(about: $0)
     )
   }
   let records = found.map {
     [
       "sale": $0.sale.record, "exceptions": $0.exceptions,
       "statements": $0.told.statements.map(\.record),
+      "notifications": $0.notified.notifications.map(\.record),
     ] as Record
   }
   try context.print(invocation, ["sales": records]) { sheet in
@@ -184,6 +185,9 @@ private func showSale(
       let heading = entry.told.isCut ? "The newest statements" : "Statements"
       try sheet.table(
         "\(heading), by their times", StatementDetail.table(entry.told.statements))
+      try sheet.table(
+        entry.notified.isCut ? "The newest notifications" : "Notifications",
+        SaleNotification.table(entry.notified.notifications))
       try sheet.table("Exceptions", ExceptionDetail.table(entry.exceptions))
     }
   }

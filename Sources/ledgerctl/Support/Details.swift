@@ -125,17 +125,12 @@ extension StatementDetail {
     if let storefront { says.append("storefront \(storefront)") }
     if let revokedAtMs {
       let reason = revocationReason.map { ", reason \($0)" } ?? ""
+      // A reply does not say how much.
+      let verb = source == .reply ? "canceled" : refundedText(revocationPercentage)
       says.append("\(verb) at \(instantText(revokedAtMs))\(reason)")
     }
     if isUpgraded { says.append("upgraded") }
     return says.joined(separator: ", ")
-  }
-
-  /// `50.000 % refunded`; a reply does not say how much.
-  private var verb: String {
-    if source == .reply { return "canceled" }
-    guard let percentage = revocationPercentage else { return "all refunded" }
-    return "\(percentage / 1000).\("\(1000 + percentage % 1000)".dropFirst()) % refunded"
   }
 
   static func table(_ statements: [StatementDetail]) -> TextTable {
