@@ -9,7 +9,8 @@ let showCommand = Command(
       + "receipt's id, shows the receipt, its uploads, verifications and purchases. With a sale's key or a "
       + "transaction id, shows the sale, its journal lines, the positions of the events that gave it its "
       + "existence, country, user, price and cancellation, and what each event said of it, in the order of the "
-      + "statements' times; then what notifications told about it and its refunds. The id of an upload of signed transactions, or a `notificationUUID`, shows those events.",
+      + "statements' times; then what notifications told about it and its refunds. The id of an upload of signed "
+      + "transactions, or a `notificationUUID`, shows those events.",
     "Long strings of an event, such as its receipt, are cut. `--json` prints the event's exact line and, as a "
       + "second line, its effects.",
   ],
