@@ -11,6 +11,7 @@ import sys
 import tempfile
 
 import four_ways
+import generate_fetched
 import generate_malformed
 import generate_stories
 import generate_subscriptions
@@ -127,10 +128,10 @@ class Ledger:
         """The events of the log, as lines."""
         return self.run("--ledger", self.directory, "replay").stdout.splitlines()
 
-    def add_malformed(self, seed):
-        """Puts malformed events behind the log's last."""
+    def append(self, events, seed):
+        """Puts events made of the log's behind its last. `events`: makes them of lines and a seed."""
         lines = self.lines()
-        generate_malformed.append(self.directory, lines, generate_malformed.events(lines, seed))
+        generate_malformed.append(self.directory, lines, events(lines, seed))
 
     def export(self, arguments):
         """(standard output, None), or (None, why there is no report)."""
@@ -243,7 +244,7 @@ class Comparison:
         ledger.fill(*written, root_sha256=sign.root_sha256())
         self.compare_all(ledger, read_book(*written, declared=DECLARED), MATRIX)
         if (directory / "ledger" / "log").is_dir():
-            ledger.add_malformed(arguments.seed)
+            ledger.append(generate_malformed.events, arguments.seed)
             self.compare_all(ledger, read_log(ledger.lines()), MALFORMED_MATRIX)
 
     def stories(self, directory, arguments, sign):
@@ -256,7 +257,7 @@ class Comparison:
         self.compare_all(ledger, read_book(paths, [], []), generate_stories.REPORTS)
 
     def subscriptions(self, directory, arguments, sign):
-        """The lives of subscriptions, imported in parts; then what the log itself says."""
+        """The lives of subscriptions, imported in parts; then what the log says, and with fetched pages."""
         print(f"seed {arguments.seed}, {arguments.subscriptions} subscriptions")
         lines = generate_subscriptions.lines(arguments.seed, arguments.subscriptions, sign)
         paths = in_parts(directory, "subscriptions", lines)
@@ -267,8 +268,11 @@ class Comparison:
         book = read_book(paths, [prices], [], declared=DECLARED)
         self.compare_all(ledger, book, generate_subscriptions.REPORTS)
         if (directory / "ledger" / "log").is_dir():
-            book = read_log(ledger.lines())
-            self.compare_all(ledger, book, generate_subscriptions.LOG_REPORTS, has_positions=True)
+            for events in (generate_fetched.events, None):
+                book = read_log(ledger.lines())
+                self.compare_all(ledger, book, generate_subscriptions.LOG_REPORTS, has_positions=True)
+                if events is not None:
+                    ledger.append(events, arguments.seed)
 
     def all_orders(self, directory, arguments, sign):
         """One sale seen four ways, in all orders (R12)."""

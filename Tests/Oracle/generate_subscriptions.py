@@ -31,6 +31,8 @@ LOG_REPORTS = [
     "subscriptions --environment all",
     "subscriptions --by month --environment all",
     "subscriptions --environment all --at 2026-01-20",
+    "sales --environment all",
+    "exceptions --environment all",
 ]
 
 

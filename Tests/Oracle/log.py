@@ -398,7 +398,11 @@ class LogReader:
                 self._notify(position, data)
         elif kind == "transactions.fetched":
             found = [self._statement(one, one["payload"]) for one in data["transactions"]]
-            self._add_signed(position, data, found)
+            renewals = tuple(
+                SignedRenewal(one["payload"], data["environment"], data["bundle_id"])
+                for one in data["renewals"] if one["outcome"] == "valid"
+            )
+            self._add_signed(position, data, found, renewals=renewals)
         elif kind == "prices.declared":
             self._declare_prices(position, data["entries"])
         elif kind == "rates.declared":

@@ -2,6 +2,7 @@
 import json
 import unittest
 
+import generate_fetched
 import reports
 from log import LaterProgram, read_log
 from support import HEADER, exceptions, jws, row, signed, table
@@ -76,13 +77,18 @@ FETCHED = {
 }
 
 
-def book(*events):
-    """The book of a log of (type, data), or (type, data, version)."""
+def lines(*events):
+    """A log of (type, data), or (type, data, version)."""
     lines = []
     for position, (kind, data, *version) in enumerate(events):
         event = {"seq": position, "type": kind, "v": version[0] if version else 1, "at": TIME, "data": data}
         lines.append(json.dumps(event).encode())
-    return read_log(lines)
+    return lines
+
+
+def book(*events):
+    """The book of such a log."""
+    return read_log(lines(*events))
 
 
 def without(data, name):
@@ -197,6 +203,20 @@ class Log(unittest.TestCase):
             found = exceptions(book(("app.registered", APP | {"app_apple_id": number})))
             expected = [] if is_right else [("malformed_event", "app.registered app_apple_id")]
             self.assertEqual(found, expected, number)
+
+    def test_pages_made_of_a_log_are_well_formed_and_count(self):
+        info = {"originalTransactionId": "1", "signedDate": PAYLOAD["signedDate"], "autoRenewStatus": 1}
+        payload = {"data": {"signedTransactionInfo": jws(PAYLOAD), "signedRenewalInfo": jws(info)}}
+        notified = NOTIFIED | {"renewal": NOTIFIED["transaction"],
+                               "notification": OBJECT | {"payload": payload}}
+        log = [("app.registered", APP), ("transactions.received", RECEIVED),
+               ("notification.received", notified)]
+        written = generate_fetched.events(lines(*log), 1)
+        self.assertEqual({kind for kind, _ in written}, {"transactions.fetched", "notification.received"})
+        found = book(*log, *((kind, json.loads(data)) for kind, data in written))
+        self.assertNotIn("malformed_event", [name for name, _ in exceptions(found)])
+        known = next(iter(found.subscriptions.known.values()))
+        self.assertGreater(len(known.renewals), 5)
 
     def test_an_event_of_a_later_program_ends_the_reading(self):
         for event in [("app.removed", {}), ("app.registered", APP, 2)]:
