@@ -65,6 +65,7 @@ let package = Package(
       "Server",
       knows: [
         "Base", "JSON", "Ledger", "AppStore", "Revenue", "Projections", "Intake", "CMicroHTTPD",
+        "CCurl",
       ]),
     .executableTarget(
       name: "ledgerctl",

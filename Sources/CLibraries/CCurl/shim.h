@@ -22,6 +22,9 @@ typedef size_t (*ccurl_receive)(char *bytes, size_t size, size_t count, void *co
 static inline CURLcode ccurl_set_receive(CURL *handle, CURLoption option, ccurl_receive value) {
   return curl_easy_setopt(handle, option, value);
 }
+static inline CURLcode ccurl_set_open_socket(CURL *handle, curl_opensocket_callback value) {
+  return curl_easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, value);
+}
 static inline CURLcode ccurl_get_long(CURL *handle, CURLINFO info, long *value) {
   return curl_easy_getinfo(handle, info, value);
 }

@@ -197,6 +197,15 @@ package final class Folder: Sendable {
     }
   }
 
+  /// Gives a folder in this one that root created to this one's owner, for the same reason.
+  package func giveNewFolderToOwner(_ folder: Folder) throws(LedgerError) {
+    guard geteuid() == 0 else { return }
+    let own = try ownStatus()
+    try retrying("change the owner of", folder.ownLabel) { () throws(SystemError) in
+      try storage.changeOwner(folder.descriptor, own.owner, own.group)
+    }
+  }
+
   /// Renames a file, replacing any file with the new name.
   ///
   /// Throws if the old name no longer refers to this file.

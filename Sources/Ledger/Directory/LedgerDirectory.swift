@@ -26,7 +26,7 @@ package struct LedgerDirectory: Sendable {
 
   /// The folders of a ledger.
   package static let folderNames = [
-    Format.logDirectoryName, "keys", "checkpoints", "projections", "snapshots",
+    Format.logDirectoryName, "keys", "checkpoints", "projections", "snapshots", "webhooks",
   ]
   /// The files in its directory that every command checks first.
   private static let fileNames = [

@@ -28,6 +28,8 @@ package final class LiveProjections: Sendable {
   private let questions: Monitor<Questions?>
   /// Questions about users have a connection of their own, so that uploads wait for none of them.
   private let ownership: Monitor<(path: String, answers: OwnershipAnswers)?>
+  /// The connection that changes are read from: they may be many, and no question waits for them.
+  private let changes = Monitor<Database?>(nil)
   private let keeper: WALCheckpointer?
   private let answerTimes: AnswerTimes
 
@@ -152,6 +154,20 @@ package final class LiveProjections: Sendable {
     if !receiptID.withText({ answerTimes.mayHold($0, since: times.lowerBound) }) { return nil }
     return try ask {
       try $0.waiting.recentReply(ofReceipt: receiptID, family: appFamily, givenInMs: times)
+    }
+  }
+
+  /// What the folded events from a point on changed, in their order; at most `limit` changes.
+  package func changes(from point: ChangePoint, limit: Int) throws -> LedgerChangePage {
+    try withGeneration { path in
+      try changes.withLock { open in
+        let database =
+          if let open, open.path == path { open } else { try Database(path: path, mode: .read) }
+        open = database
+        return try LedgerQueries(database) { position in
+          preconditionFailure("the tables tell of the event at \(position)")
+        }.changes(from: point, limit: limit)
+      }
     }
   }
 

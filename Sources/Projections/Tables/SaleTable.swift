@@ -284,7 +284,7 @@ final class SaleTable: SaleSource {
     rows.begin(try target(rows))
     add(sale, rows)
     rows.add(sales.hasAlias(place, sale.transactionID) ? 1 : 0)
-    rows.add(sale.isOfChain ? sale.originalTransactionID.indexHash : nil)
+    rows.add(sale.originalTransactionID.isEmpty ? nil : sale.originalTransactionID.indexHash)
     rows.add(Int(sale.trust.rawValue))
     rows.add(Int(sale.flags.rawValue))
     rows.add(symbol: sale.clientCountry)

@@ -11,6 +11,7 @@ struct ConfigurationTargets: Sendable {
   let http: HTTPServer
   /// Checks signatures by the configuration that the others were made with.
   let checker: ReceiptVerifier
+  let webhooks: WebhookService
   /// Records whom the server will trust, before it does; nothing where that is what it trusts already.
   let recordTrust: @Sendable (_ new: TrustDeclared, _ old: TrustDeclared) throws -> Void
 }
@@ -72,6 +73,7 @@ final class ConfigurationChanges: Sendable {
         new.trustedProxies = old.trustedProxies
       }
     }
+    targets.webhooks.apply(new)
     state.withLock { state in
       state.inEffect = new
       if let checker { state.checker = checker }

@@ -23,6 +23,12 @@ enum EndpointText {
     return nil
   }
 
+  /// Whether a URL without fault names this machine itself.
+  static func isForLoopback(_ url: String) -> Bool {
+    let rest = url.dropFirst(url.hasPrefix("http://") ? 7 : 8)
+    return split(rest.prefix { !"/?#\\".contains($0) }).map { isLoopback($0.host) } ?? false
+  }
+
   private static func split(
     _ authority: Substring
   ) -> (host: Substring, port: Substring?)? {

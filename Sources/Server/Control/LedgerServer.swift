@@ -34,6 +34,7 @@ package final class LedgerServer: Sendable {
   private let accessLog: AccessLog?
   private let handover: RemoteAppendServer
   private let watcher: ConfigurationWatcher
+  private let webhooks: WebhookService
   private let hasFailed: Latch
   private let isStopped = Atomic<Bool>(false)
 
@@ -93,6 +94,7 @@ package final class LedgerServer: Sendable {
     workflow = UploadWorkflow(
       writer: writer, projections: projections, appStore: appStore, configuration: configuration,
       checker: checker, metrics: metrics, options: workflowOptions)
+    webhooks = WebhookService(directory, projections, metrics: metrics, say: say)
     let authenticator = TokenAuthenticator(configuration.tokens)
     accessLog = try part { try options.accessLogDescriptor.map { try AccessLog(descriptor: $0) } }
     var listening: RemoteAppendServer?
@@ -121,10 +123,11 @@ package final class LedgerServer: Sendable {
       throw error
     }
     if let note = http.connectionsNote { say(note) }
+    webhooks.apply(configuration)
     changes.begin(
       ConfigurationTargets(
         workflow: workflow, appStore: appStore, authenticator: authenticator, http: http,
-        checker: checker,
+        checker: checker, webhooks: webhooks,
         recordTrust: { [writer, workflow] new, old in
           guard try writer.record(new, after: old) else { return }
           workflow.foldForeignAppends()
@@ -147,6 +150,7 @@ package final class LedgerServer: Sendable {
   package func stop() throws(LedgerError) {
     guard !isStopped.exchange(true, ordering: .acquiringAndReleasing) else { return }
     watcher.stop()
+    webhooks.stop()
     handover.stop()
     workflow.beginStopping()
     // Answers reach their clients while the server waits for the last of them.

@@ -72,6 +72,7 @@ extension Metrics.Counter {
     case .appendedEvents: "Events appended to the log."
     case .appStoreCalls: "Calls to the App Store."
     case .alarms: "Problems that an operator must fix."
+    case .webhookDeliveries: "Attempts to deliver to webhooks."
     }
   }
 
@@ -83,6 +84,7 @@ extension Metrics.Counter {
     case .appendedEvents: nil
     case .appStoreCalls: "outcome"
     case .alarms: "alarm"
+    case .webhookDeliveries: "result"
     }
   }
 }
@@ -104,6 +106,9 @@ extension Metrics.Gauge {
     case .undeclaredProducts: "Products that are sold but not declared by their apps."
     case .clockSetBackSeconds:
       "The most that the clock was behind the last event's time, since the start."
+    case .webhookWaiting: "Deliveries to webhooks that have not succeeded yet."
+    case .webhookLag: "Events after the oldest one that a webhook has not been told of."
+    case .webhooksDisabled: "Webhooks to which nothing is sent until an operator acts."
     }
   }
 }

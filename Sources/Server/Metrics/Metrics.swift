@@ -15,6 +15,8 @@ package final class Metrics: Sendable {
     case appStoreCalls = "receipt_ledger_app_store_calls_total"
     /// Problems that an operator must fix, such as status 21004; label `alarm`.
     case alarms = "receipt_ledger_operator_alarms_total"
+    /// Attempts to deliver to webhooks; label `result`.
+    case webhookDeliveries = "receipt_ledger_webhook_deliveries_total"
 
     /// The labels that alerts use. They are 0 from the start: to increase() and rate() a series
     /// that begins at 1 has not grown.
@@ -25,6 +27,7 @@ package final class Metrics: Sendable {
       case .appendedEvents: [""]
       case .appStoreCalls: []
       case .alarms: OperatorAlarm.allCases.map(\.metricLabel)
+      case .webhookDeliveries: ["delivered", "failed", "gone"]
       }
     }
   }
@@ -54,6 +57,10 @@ package final class Metrics: Sendable {
     case undeclaredProducts = "receipt_ledger_undeclared_products"
     /// How far the clock stood before the last event at most, since the start.
     case clockSetBackSeconds = "receipt_ledger_clock_set_back_seconds"
+    /// Deliveries to webhooks that were read from the log and have not succeeded.
+    case webhookWaiting = "receipt_ledger_webhook_waiting_deliveries"
+    case webhookLag = "receipt_ledger_webhook_lag_events"
+    case webhooksDisabled = "receipt_ledger_webhooks_disabled"
   }
 
   /// How long something took, in seconds.

@@ -21,6 +21,7 @@ package enum OperatorAlarm: String, Sendable, CaseIterable {
   case requestMalformed = "status_21001"
   case wrongSharedSecret = "status_21004"
   case replyMismatch = "reply_mismatch"
+  case webhookDisabled = "webhook_disabled"
 
   /// The alarm of a status; nil for most.
   init?(status: Int64) { self.init(rawValue: "status_\(status)") }
@@ -43,6 +44,9 @@ package enum OperatorAlarm: String, Sendable, CaseIterable {
     case .replyMismatch:
       "a reply does not match its receipt (reply_mismatch): check the App Store's URL, and "
         + "that no proxy mixes up replies"
+    case .webhookDisabled:
+      "the webhook is disabled (webhook_disabled): 'ledgerctl webhook list' says why, 'ledgerctl app edit "
+        + "--webhook' enables it"
     }
   }
 }

@@ -1,0 +1,176 @@
+// Queries about what a range of events changed, in their order.
+import Ledger
+import Revenue
+
+/// A change as the tables tell of it, before its details are read. Sorted as the changes are.
+private struct ChangeMark: Comparable {
+  enum Kind: Int { case sale, line, fraud }
+
+  var position: Position
+  var kind: Kind
+  /// Of the sale, or the position of the upload.
+  var number: Int
+  /// Of the line within its sale.
+  var line = 0
+
+  static func < (left: ChangeMark, right: ChangeMark) -> Bool {
+    (left.position, left.kind.rawValue, left.number, left.line)
+      < (right.position, right.kind.rawValue, right.number, right.line)
+  }
+}
+
+extension LedgerQueries {
+  /// A page covers at most this many events.
+  private static var changeEventsMax: Int { 4096 }
+  /// After this many sales, a page ends with their event.
+  private static var changeSalesMax: Int { 4096 }
+
+  /// The changes of the events from a point on, as far as they are folded.
+  /// - Parameter limit: the most changes to return.
+  package func changes(from point: ChangePoint, limit: Int) throws -> LedgerChangePage {
+    let head = Int(try database.integer("SELECT position FROM progress") ?? 0)
+    guard point.position < head else { return LedgerChangePage(changes: [], next: point) }
+    var end = min(head, point.position + Self.changeEventsMax)
+    var marks = try newSales(from: point.position, to: &end)
+    try addMarks(
+      .line, "SELECT position, sale, ordinal FROM later_lines", point.position..<end, to: &marks)
+    try addMarks(
+      .fraud, "SELECT position, upload, 0 FROM upload_verdicts", point.position..<end, to: &marks)
+    marks.sort()
+    var page = LedgerChangePage(changes: [], next: ChangePoint(end))
+    var families: [String: String?] = [:]
+    var place = ChangePoint(point.position, -1)
+    for mark in marks {
+      place =
+        mark.position == place.position
+        ? ChangePoint(place.position, place.ordinal + 1) : ChangePoint(mark.position)
+      if place < point { continue }
+      if page.changes.count == limit {
+        page.next = place
+        return page
+      }
+      if let change = try change(mark, at: place, &families) { page.changes.append(change) }
+    }
+    return page
+  }
+
+  // MARK: Marks
+
+  /// The sales that events showed first. Where there are very many, the range ends earlier.
+  private func newSales(from start: Position, to end: inout Position) throws -> [ChangeMark] {
+    let rows = try database.prepare(
+      "SELECT first_position, id FROM sales WHERE id >= ? ORDER BY id")
+    rows.bind(1, try firstSale(at: start))
+    var marks: [ChangeMark] = []
+    while try rows.step() {
+      let position = Int(rows.integer(0))
+      if position >= end { break }
+      if marks.count >= Self.changeSalesMax, let last = marks.last, last.position != position {
+        end = position
+        break
+      }
+      marks.append(ChangeMark(position: position, kind: .sale, number: Int(rows.integer(1))))
+    }
+    return marks
+  }
+
+  /// The number of the first sale that an event from a position on showed first. Sales are numbered in that order.
+  private func firstSale(at position: Position) throws -> Int {
+    let row = try database.prepare(
+      "SELECT id, first_position FROM sales WHERE id >= ? ORDER BY id LIMIT 1")
+    var low = 0
+    var high = Int(try database.integer("SELECT max(id) + 1 FROM sales") ?? 0)
+    while low < high {
+      let middle = (low + high) / 2
+      row.reset()
+      row.bind(1, middle)
+      if try row.step(), row.integer(1) < position {
+        low = Int(row.integer(0)) + 1
+      } else {
+        high = middle
+      }
+    }
+    return low
+  }
+
+  private func addMarks(
+    _ kind: ChangeMark.Kind, _ select: String, _ range: Range<Position>,
+    to marks: inout [ChangeMark]
+  ) throws {
+    let rows = try database.prepare("\(select) WHERE position >= ? AND position < ?")
+    rows.bind(1, range.lowerBound)
+    rows.bind(2, range.upperBound)
+    while try rows.step() {
+      marks.append(
+        ChangeMark(
+          position: Int(rows.integer(0)), kind: kind, number: Int(rows.integer(1)),
+          line: Int(rows.integer(2))))
+    }
+  }
+
+  // MARK: Details
+
+  private func change(
+    _ mark: ChangeMark, at point: ChangePoint, _ families: inout [String: String?]
+  ) throws -> LedgerChange? {
+    if mark.kind == .fraud {
+      guard let (fraud, family) = try fraud(ofUpload: mark.number) else { return nil }
+      return LedgerChange(point: point, appFamilyID: family, content: .fraud(fraud))
+    }
+    guard let sale = try sales("id = ?", { $0.bind(1, mark.number) }).first else { return nil }
+    let content: LedgerChange.Content
+    if mark.kind == .sale {
+      content = .sale(sale, isRenewal: try isRenewal(sale, number: mark.number))
+    } else {
+      guard sale.lines.indices.contains(mark.line) else { return nil }
+      content = .line(sale, sale.lines[mark.line])
+    }
+    if families[sale.bundleID] == nil { families[sale.bundleID] = try family(of: sale.bundleID) }
+    return LedgerChange(
+      point: point, appFamilyID: families[sale.bundleID] ?? nil, content: content)
+  }
+
+  private func family(of bundleID: String) throws -> String? {
+    let row = try database.prepare("SELECT app_family_id FROM app_bundles WHERE bundle_id = ?")
+    row.bind(1, text: bundleID)
+    return try row.step() ? row.text(0) : nil
+  }
+
+  /// Whether the log had shown, up to the event that showed a sale first, a sale of an earlier date with its original
+  /// transaction id.
+  private func isRenewal(_ sale: SaleDetail, number: Int) throws -> Bool {
+    if sale.originalTransactionID.isEmpty { return false }
+    let row = try database.prepare(
+      """
+      SELECT 1 FROM sales s JOIN sales o ON o.chain_hash = s.chain_hash
+      AND o.original_transaction_id = s.original_transaction_id
+      AND o.environment = s.environment AND o.bundle = s.bundle AND o.id <> s.id
+      WHERE s.id = ? AND o.first_position <= s.first_position
+      AND (o.sale_date_ms < s.sale_date_ms
+      OR o.sale_date_ms = s.sale_date_ms AND o.sale_key < s.sale_key) LIMIT 1
+      """)
+    row.bind(1, number)
+    return try row.step()
+  }
+
+  private func fraud(ofUpload position: Position) throws -> (FraudDetail, family: String?)? {
+    let row = try database.prepare(
+      """
+      SELECT v.fraud_reason, r.receipt_id, g.upload_id, coalesce(r.bundle, g.bundle), p.country,
+      u.user_identifier, p.occurred_at_ms, coalesce(r.app_family, g.app_family)
+      FROM upload_verdicts v JOIN uploads p ON p.position = v.upload
+      LEFT JOIN receipts r ON r.id = v.receipt
+      LEFT JOIN signed_uploads g ON g.position = v.upload AND v.receipt IS NULL
+      LEFT JOIN users u ON u.id = p.user WHERE v.upload = ?
+      """)
+    row.bind(1, position)
+    guard try row.step() else { return nil }
+    return (
+      FraudDetail(
+        upload: position, reason: text(row, symbolAt: 0) ?? "", receiptID: row.optionalText(1),
+        uploadID: row.optionalText(2), bundleID: text(row, symbolAt: 3),
+        countryCode: text(row, symbolAt: 4), userIdentifier: row.optionalText(5),
+        occurredAtMs: row.integer(6)), text(row, symbolAt: 7)
+    )
+  }
+}

@@ -1,0 +1,78 @@
+// What events changed that others are told of: lines of the journal and frauds, each with its place in the log.
+package import Ledger
+
+/// The place of a change: an event, and which of its changes. Changes are in this order.
+package struct ChangePoint: Hashable, Comparable, Sendable, CustomStringConvertible {
+  package var position: Position
+  /// Among the changes of the event, from 0.
+  package var ordinal: Int
+
+  package init(_ position: Position, _ ordinal: Int = 0) {
+    self.position = position
+    self.ordinal = ordinal
+  }
+
+  /// Reads `12.0`; nil for anything else.
+  package init?(_ text: String) {
+    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+    guard parts.count == 2, let position = Position(parts[0]), let ordinal = Int(parts[1]),
+      position >= 0, ordinal >= 0
+    else { return nil }
+    self.init(position, ordinal)
+  }
+
+  package var description: String { "\(position).\(ordinal)" }
+
+  package static func < (left: ChangePoint, right: ChangePoint) -> Bool {
+    (left.position, left.ordinal) < (right.position, right.ordinal)
+  }
+}
+
+/// One thing that an event changed, as the projections know it now.
+package struct LedgerChange: Equatable, Sendable {
+  package enum Content: Equatable, Sendable {
+    /// A sale; a renewal if the log had shown an earlier sale with its original transaction id.
+    case sale(SaleDetail, isRenewal: Bool)
+    /// A Return or Reversal.
+    case line(SaleDetail, LineDetail)
+    case fraud(FraudDetail)
+  }
+
+  package var point: ChangePoint
+  /// Nil if no app family has the bundle.
+  package var appFamilyID: String?
+  package var content: Content
+
+  package init(point: ChangePoint, appFamilyID: String?, content: Content) {
+    self.point = point
+    self.appFamilyID = appFamilyID
+    self.content = content
+  }
+}
+
+/// The first fraud verdict on an upload.
+package struct FraudDetail: Equatable, Sendable {
+  /// The position of the upload.
+  package var upload: Position
+  package var reason: String
+  /// Nil for an upload of signed transactions.
+  package var receiptID: String?
+  /// Nil for an upload of a receipt.
+  package var uploadID: String?
+  package var bundleID: String?
+  package var countryCode: String?
+  package var userIdentifier: String?
+  /// When the upload was received.
+  package var occurredAtMs: Int64
+}
+
+/// Some changes in order, and where the next ones begin.
+package struct LedgerChangePage: Sendable {
+  package var changes: [LedgerChange]
+  package var next: ChangePoint
+
+  package init(changes: [LedgerChange], next: ChangePoint) {
+    self.changes = changes
+    self.next = next
+  }
+}

@@ -1,0 +1,139 @@
+// What is delivered: the JSON body that a change becomes, and the line in which it waits.
+package import Projections
+import Base
+import JSON
+import Ledger
+import Revenue
+
+/// One delivery, ready to be signed and sent.
+package struct WebhookDelivery: Sendable, Equatable {
+  /// The change that it tells of.
+  package let point: ChangePoint
+  /// Deliveries of one line are sent one after another, in the order of the log.
+  package let line: String
+  package let type: WebhookType
+  package let body: [UInt8]
+
+  /// Nil for what no webhook tells of: sales outside of Production and Sandbox, and what belongs to no app family.
+  package init?(_ change: LedgerChange) {
+    guard let family = change.appFamilyID else { return nil }
+    point = change.point
+    switch change.content {
+    case .sale(let sale, let isRenewal):
+      guard Self.isOfAppStore(sale.environment), let first = sale.lines.first else { return nil }
+      line = Self.line(of: sale)
+      type = isRenewal ? .renewal : .purchase
+      body = Self.body(type, first.dateMs) { writer in
+        Self.write(sale, first, family, change.point, to: &writer)
+      }
+    case .line(let sale, let journalLine):
+      guard Self.isOfAppStore(sale.environment) else { return nil }
+      line = Self.line(of: sale)
+      type = journalLine.line == "\(LineType.return.word)" ? .refund : .reversal
+      body = Self.body(type, journalLine.dateMs) { writer in
+        Self.write(sale, journalLine, family, change.point, to: &writer)
+      }
+    case .fraud(let fraud):
+      line = "upload \(fraud.receiptID ?? fraud.uploadID ?? "")"
+      type = .fraud
+      body = Self.body(type, fraud.occurredAtMs) { writer in
+        Self.write(fraud, family, change.point, to: &writer)
+      }
+    }
+  }
+
+  /// That of `webhook test`, which tells of no change.
+  package init(testOf family: String, nowMs: Int64) {
+    point = ChangePoint(0)
+    line = ""
+    type = .test
+    body = Self.body(.test, nowMs) { $0.member("app_family_id", family) }
+  }
+
+  private static func isOfAppStore(_ environment: String) -> Bool {
+    environment == "Production" || environment == "Sandbox"
+  }
+
+  /// All of a subscription's sales share one.
+  private static func line(of sale: SaleDetail) -> String {
+    let id = sale.originalTransactionID.isEmpty ? sale.saleKey : sale.originalTransactionID
+    return "\(sale.environment) \(sale.bundleID) \(id)"
+  }
+
+  // MARK: Bodies
+
+  private static func body(
+    _ type: WebhookType, _ atMs: Int64, _ data: (inout JSONWriter) -> Void
+  ) -> [UInt8] {
+    var writer = JSONWriter()
+    writer.reserve(1024)
+    writer.beginObject()
+    writer.member("type", type.rawValue)
+    writer.member("timestamp", Timestamp.text(ms: atMs))
+    writer.key("data")
+    writer.beginObject()
+    data(&writer)
+    writer.endObject()
+    writer.endObject()
+    return writer.bytes
+  }
+
+  private static func write(
+    _ sale: SaleDetail, _ line: LineDetail, _ family: String, _ point: ChangePoint,
+    to writer: inout JSONWriter
+  ) {
+    writer.member("app_family_id", family)
+    writer.member("environment", sale.environment)
+    writer.member("bundle_id", sale.bundleID)
+    writer.member("product_id", sale.productID)
+    writer.member("kind", sale.kind)
+    writer.member("sale_key", sale.saleKey)
+    writer.member("transaction_id", sale.transactionID)
+    writer.member("original_transaction_id", sale.originalTransactionID)
+    writer.member("user_identifier", sale.userIdentifier)
+    writer.member("country_code", sale.countryPosition == nil ? nil : sale.countryCode)
+    writer.member("sale_date", Timestamp.text(ms: sale.saleDateMs))
+    writer.key("quantity")
+    writer.integer(line.quantity)
+    writer.member(
+      "amount", line.amountMicros.map { Amount.text(micros: $0, currency: sale.currency) })
+    writer.member("currency", sale.currency?.description)
+    writer.member("price_basis", sale.priceBasis.isEmpty ? nil : sale.priceBasis)
+    writer.member("reason", line.reason)
+    writer.key("position")
+    writer.integer(point.position)
+  }
+
+  private static func write(
+    _ fraud: FraudDetail, _ family: String, _ point: ChangePoint, to writer: inout JSONWriter
+  ) {
+    writer.member("app_family_id", family)
+    writer.member("bundle_id", fraud.bundleID)
+    writer.member("receipt_id", fraud.receiptID)
+    writer.member("upload_id", fraud.uploadID)
+    writer.member("user_identifier", fraud.userIdentifier)
+    writer.member("country_code", fraud.countryCode)
+    writer.member("reason", fraud.reason)
+    writer.key("upload_position")
+    writer.integer(fraud.upload)
+    writer.key("position")
+    writer.integer(point.position)
+  }
+}
+
+/// What a webhook tells of.
+package enum WebhookType: String, Sendable, CaseIterable {
+  case purchase, renewal, refund, reversal, expiry
+  case gracePeriod = "grace_period"
+  case fraud
+  /// Of `webhook test`.
+  case test
+}
+
+extension JSONWriter {
+  /// Writes a member whose value is a text, or null.
+  fileprivate mutating func member(_ key: StaticString, _ value: String?) {
+    self.key(key)
+    if let value { string(value) } else { null() }
+  }
+}

@@ -1,0 +1,131 @@
+// Webhooks for tests: changes that a test makes up, a receiver on loopback, a service that may be started again.
+import AppStore
+import Base
+import JSON
+import Ledger
+import Server
+import TestSupport
+import Testing
+
+@testable import Projections
+
+/// What webhooks read, as a test says it.
+final class ScriptedChanges: WebhookSource {
+  private let state = Monitor((position: 0, changes: [LedgerChange]()))
+
+  var position: Position { state.withLock { $0.position } }
+
+  func changes(from point: ChangePoint, limit: Int) throws -> LedgerChangePage {
+    state.withLock { state in
+      let later = state.changes.filter { $0.point >= point }
+      let page = Array(later.prefix(limit))
+      let next =
+        later.count > limit ? later[limit].point : max(point, ChangePoint(state.position))
+      return LedgerChangePage(changes: page, next: next)
+    }
+  }
+
+  /// Adds one event for each sale: `line` names the subscription that it belongs to.
+  func add(_ originals: String..., family: String = WebhookFixture.family) {
+    for original in originals { addSale(original, family: family) }
+  }
+
+  func addSale(_ original: String, family: String = WebhookFixture.family, user: String? = nil) {
+    state.withLock { state in
+      let point = ChangePoint(state.position)
+      state.changes.append(
+        LedgerChange(
+          point: point, appFamilyID: family,
+          content: .sale(Self.sale(original, point.position, user: user), isRenewal: false)))
+      state.position += 1
+    }
+  }
+
+  static func sale(_ original: String, _ position: Position, user: String? = nil) -> SaleDetail {
+    SaleDetail(
+      environment: "Production", bundleID: "app", saleKey: "\(position)", productID: "coins",
+      kind: "regular", quantity: 1, saleDateMs: ms("2026-01-05"), transactionID: "\(position)",
+      originalTransactionID: original, transactionIDs: ["\(position)"], firstPosition: position,
+      countryCode: "DE", countryPosition: position, userIdentifier: user, priceBasis: "",
+      isUpgraded: false, isCancelled: false, isPending: false,
+      lines: [
+        LineDetail(line: "Sale", dateMs: ms("2026-01-05"), quantity: 1, position: position)
+      ])
+  }
+}
+
+/// What a receiver got.
+struct ReceivedDelivery: Equatable {
+  let id: String
+  let body: JSONValue
+  /// `original position`
+  let sale: String
+
+  init(_ request: ScriptedServer.Request) throws {
+    id = try #require(request.values("webhook-id").first)
+    body = try JSONValue(request.body)
+    let data = body["data"]
+    sale =
+      "\(data?["original_transaction_id"]?.stringValue ?? "") \(data?["position"]?.integerValue ?? -1)"
+  }
+}
+
+/// One ledger with the webhooks of one app.
+final class WebhookFixture {
+  static let family = "0e7c2f4a-9a0b-4c5d-8e6f-112233445566"
+
+  private let temporary: TemporaryDirectory
+  let directory: LedgerDirectory
+  let source = ScriptedChanges()
+  let clock = MovableClock()
+  let metrics = Metrics()
+  let notes = WorkflowNotes()
+  var configuration = Configuration()
+  private var service: WebhookService?
+
+  init() throws {
+    temporary = try TemporaryDirectory()
+    directory = try LedgerDirectory.create(
+      path: temporary.path("ledger"), origin: "receipts.example/test")
+  }
+
+  deinit { stop() }
+
+  var files: WebhookFiles { WebhookFiles(directory) }
+  var state: WebhookState? { get throws { try files.state(of: Self.family) } }
+
+  /// Starts the service, or gives it another configuration. A new secret each time, unless one is given.
+  func start(_ url: String, secret: WebhookSecret = .make()) {
+    var app = Configuration.App()
+    app.webhook = Configuration.Webhook(url: url, secret: secret)
+    configuration.apps[Self.family] = app
+    if service == nil {
+      service = WebhookService(
+        directory, source, metrics: metrics, clock: clock.clock,
+        say: { [notes] in notes.say($0) })
+    }
+    service?.apply(configuration)
+  }
+
+  func stop() {
+    service?.stop()
+    service = nil
+  }
+
+  func count(_ result: String) -> Int {
+    let text = String(decoding: metrics.exposition(), as: UTF8.self)
+    let name = "receipt_ledger_webhook_deliveries_total{result=\"\(result)\"} "
+    return text.split(separator: "\n").first { $0.hasPrefix(name) }
+      .flatMap { Int($0.dropFirst(name.count)) } ?? 0
+  }
+}
+
+extension ScriptedServer {
+  /// What it got, in order.
+  var deliveries: [ReceivedDelivery] { get throws { try requests.map(ReceivedDelivery.init) } }
+
+  /// A receiver that answers every delivery with this status.
+  static func answering(_ status: Int) throws -> ScriptedServer {
+    try ScriptedServer { _ in .respond(status, []) }
+  }
+}
