@@ -1,39 +1,32 @@
-// One HTTP request to one endpoint: a reused libcurl handle, the request's bytes and the answer's.
+// One request under way: a reused libcurl handle, the request's bytes and the answer's.
 internal import CCurl
 
 /// A libcurl handle with the data it sends and receives. Only the client's thread uses it. It must not move
 /// or be freed while libcurl uses it: libcurl holds its address and the request's.
 final class Transfer {
-  /// The result of a request.
-  enum Outcome {
-    /// A complete answer with HTTP status 200.
-    case answer([UInt8])
-    case failure(VerifyReceiptFailure, httpStatus: Int?)
-  }
-
   let handle: UnsafeMutableRawPointer
   private let answerBytesMax: Int
-  private let headers: UnsafeMutablePointer<curl_slist>
+  /// The request's headers, those that all requests have included.
+  private var headers: UnsafeMutablePointer<curl_slist>?
   private var request: UnsafeMutableRawBufferPointer?
   private var answer: [UInt8] = []
   private var headerByteCount = 0
   private var hasWholeHeader = false
   private var isTooLarge = false
+  private var retryAfter: String?
 
   /// The headers of an answer take about 1 KiB; libcurl does not limit their total size.
   private static let headerBytesMax = 64 << 10
 
+  /// How much of `Retry-After` is kept; a number or a date is shorter.
+  private static let retryAfterBytesMax = 64
+
   /// Nil if libcurl is out of memory or lacks a feature needed for safety.
-  init?(_ options: VerifyReceiptOptions) {
+  init?(_ options: HTTPClientOptions) {
     guard let handle = curl_easy_init() else { return nil }
-    guard let headers = Self.headers() else {
-      curl_easy_cleanup(handle)
-      return nil
-    }
     self.handle = handle
-    self.headers = headers
     answerBytesMax = options.answerBytesMax
-    guard Self.configure(handle, options, headers) else { return nil }
+    guard Self.configure(handle, options) else { return nil }
   }
 
   deinit {
@@ -42,10 +35,14 @@ final class Transfer {
     request?.deallocate()
   }
 
-  private static func headers() -> UnsafeMutablePointer<curl_slist>? {
+  /// libcurl omits a header without content, so it does not wait for `100 Continue`.
+  private static let commonHeaders = [
+    "Content-Type: application/json", "Accept: application/json", "Expect:",
+  ]
+
+  private static func headers(_ own: [String]) -> UnsafeMutablePointer<curl_slist>? {
     var list: UnsafeMutablePointer<curl_slist>?
-    // libcurl omits a header without content, so it does not wait for `100 Continue`.
-    for header in ["Content-Type: application/json", "Accept: application/json", "Expect:"] {
+    for header in commonHeaders + own {
       guard let longer = curl_slist_append(list, header) else {
         curl_slist_free_all(list)
         return nil
@@ -57,11 +54,10 @@ final class Transfer {
 
   /// Sets the options that all requests share.
   private static func configure(
-    _ handle: UnsafeMutableRawPointer, _ options: VerifyReceiptOptions,
-    _ headers: UnsafeMutablePointer<curl_slist>
+    _ handle: UnsafeMutableRawPointer, _ options: HTTPClientOptions
   ) -> Bool {
     let numbers: [(CURLoption, Int)] = [
-      (CURLOPT_NOSIGNAL, 1), (CURLOPT_POST, 1), (CURLOPT_FOLLOWLOCATION, 0),
+      (CURLOPT_NOSIGNAL, 1), (CURLOPT_FOLLOWLOCATION, 0),
       (CURLOPT_SSL_VERIFYPEER, 1), (CURLOPT_SSL_VERIFYHOST, 2),
       (CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2)),
       // One connection per call: on a shared connection, one stall would stop all calls.
@@ -75,53 +71,73 @@ final class Transfer {
       return false
     }
     return ccurl_set_text(handle, CURLOPT_USERAGENT, "receipt-ledger") == CURLE_OK
-      && ccurl_set_list(handle, CURLOPT_HTTPHEADER, headers) == CURLE_OK
       && ccurl_set_receive(handle, CURLOPT_WRITEFUNCTION, receiveBody) == CURLE_OK
       && ccurl_set_receive(handle, CURLOPT_HEADERFUNCTION, receiveHeader) == CURLE_OK
   }
 
   /// Prepares one request. The transfer must outlive it.
-  func prepare(_ body: [UInt8], for target: EndpointTarget) -> Bool {
-    let request = UnsafeMutableRawBufferPointer.allocate(byteCount: body.count, alignment: 1)
-    request.copyBytes(from: body)
-    self.request = request
+  func prepare(_ request: HTTPRequest) -> Bool {
+    guard let list = Self.headers(request.headers) else { return false }
+    headers = list
+    let body = UnsafeMutableRawBufferPointer.allocate(
+      byteCount: max(request.body.count, 1), alignment: 1)
+    body.copyBytes(from: request.body)
+    self.request = body
     answer = []
     headerByteCount = 0
     hasWholeHeader = false
     isTooLarge = false
+    retryAfter = nil
     let context = Unmanaged.passUnretained(self).toOpaque()
+    let target = request.target
     // An empty proxy means none, whatever the environment says; nil means what the environment says.
-    return ccurl_set_text(handle, CURLOPT_URL, target.url) == CURLE_OK
+    return ccurl_set_text(handle, CURLOPT_URL, target.url + request.path) == CURLE_OK
       && ccurl_set_text(handle, CURLOPT_PROTOCOLS_STR, target.scheme) == CURLE_OK
       && ccurl_set_text(handle, CURLOPT_PROXY, target.isPlainLoopback ? "" : nil) == CURLE_OK
-      && ccurl_set_pointer(handle, CURLOPT_POSTFIELDS, request.baseAddress) == CURLE_OK
-      && ccurl_set_offset(handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(body.count)) == CURLE_OK
+      && ccurl_set_list(handle, CURLOPT_HTTPHEADER, list) == CURLE_OK
+      && prepare(request.method, body, byteCount: request.body.count)
       && ccurl_set_pointer(handle, CURLOPT_WRITEDATA, context) == CURLE_OK
       && ccurl_set_pointer(handle, CURLOPT_HEADERDATA, context) == CURLE_OK
   }
 
+  private func prepare(
+    _ method: HTTPRequest.Method, _ body: UnsafeMutableRawBufferPointer, byteCount: Int
+  ) -> Bool {
+    switch method {
+    case .get: ccurl_set_long(handle, CURLOPT_HTTPGET, 1) == CURLE_OK
+    case .post:
+      ccurl_set_long(handle, CURLOPT_POST, 1) == CURLE_OK
+        && ccurl_set_pointer(handle, CURLOPT_POSTFIELDS, body.baseAddress) == CURLE_OK
+        && ccurl_set_offset(handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(byteCount)) == CURLE_OK
+    }
+  }
+
   /// Returns the result of the request and clears it. libcurl must have released the handle.
-  func finish(_ code: CURLcode) -> Outcome {
+  func finish(_ code: CURLcode) -> HTTPOutcome {
     defer { forget() }
     var status = 0
     _ = ccurl_get_long(handle, CURLINFO_RESPONSE_CODE, &status)
-    let httpStatus = status > 0 ? status : nil
-    guard code == CURLE_OK else { return .failure(failure(code), httpStatus: httpStatus) }
-    guard httpStatus == 200 else { return .failure(.httpStatus, httpStatus: httpStatus) }
+    let known = status > 0 ? status : nil
+    guard code == CURLE_OK else { return HTTPOutcome(.failure(failure(code)), status: known) }
     // libcurl treats a header that is cut off as a header without a body.
-    guard hasWholeHeader else { return .failure(.connectionFailed, httpStatus: 200) }
-    return .answer(answer)
+    guard hasWholeHeader, known != nil else {
+      return HTTPOutcome(.failure(.connectionFailed), status: known)
+    }
+    return HTTPOutcome(.answer(answer), status: known, retryAfter: retryAfter)
   }
 
   /// Frees the request's and the answer's bytes.
   func forget() {
     _ = ccurl_set_pointer(handle, CURLOPT_POSTFIELDS, nil)
+    _ = ccurl_set_list(handle, CURLOPT_HTTPHEADER, nil)
+    curl_slist_free_all(headers)
+    headers = nil
     request?.deallocate()
     request = nil
     answer = []
   }
 
-  private func failure(_ code: CURLcode) -> VerifyReceiptFailure {
+  private func failure(_ code: CURLcode) -> HTTPFailure {
     switch code {
     case _ where isTooLarge: return .answerTooLarge
     case CURLE_OPERATION_TIMEDOUT:
@@ -154,12 +170,24 @@ final class Transfer {
       hasWholeHeader = false
     } else if line.first == UInt8(ascii: "\r") || line.first == UInt8(ascii: "\n") {
       hasWholeHeader = true
+    } else if let value = Self.value(of: "retry-after", in: line) {
+      retryAfter = value
     }
     guard headerByteCount <= Self.headerBytesMax else {
       isTooLarge = true
       return 0
     }
     return line.count
+  }
+
+  /// The value of a header's line, if it has this name (in lower case) and is short.
+  private static func value(of name: String, in line: UnsafeRawBufferPointer) -> String? {
+    guard line.count > name.utf8.count, line[name.utf8.count] == UInt8(ascii: ":"),
+      zip(line, name.utf8).allSatisfy({ $0 | 0x20 == $1 })
+    else { return nil }
+    let value = line.dropFirst(name.utf8.count + 1)
+    guard value.count <= retryAfterBytesMax else { return nil }
+    return String(decoding: value.filter { $0 > 0x20 && $0 < 0x7F }, as: UTF8.self)
   }
 }
 

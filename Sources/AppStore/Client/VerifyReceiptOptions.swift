@@ -79,16 +79,16 @@ package enum VerifyReceiptOptionsError: Error, Equatable, Sendable, CustomString
 }
 
 /// The address of one endpoint, in the form libcurl needs.
-struct EndpointTarget: Sendable {
+package struct EndpointTarget: Sendable {
   let url: String
   /// The only protocol allowed.
   let scheme: String
   /// Without credentials, in lower case; with the port if it is not the scheme's default.
-  let host: String
+  package let host: String
   /// Connect directly, whatever proxies the environment names.
   let isPlainLoopback: Bool
 
-  init(_ url: String) throws(VerifyReceiptOptionsError.URLFault) {
+  package init(_ url: String) throws(VerifyReceiptOptionsError.URLFault) {
     guard let parts = curl_url() else { throw .notAURL }
     defer { curl_url_cleanup(parts) }
     guard !url.utf8.contains(0), url.utf8.count <= 2_048 else { throw .notAURL }
