@@ -43,6 +43,7 @@ struct StoreMemory: Sendable {
     let subtype: String?
     /// Of a renewal the original one.
     let transaction: String
+    /// The machine's time, since it is the time of the signature.
     let atMs: Int64
     let uuid: String
   }

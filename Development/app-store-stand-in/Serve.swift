@@ -10,7 +10,7 @@ enum Serve {
   static let valued: Set<String> = [
     "--authority", "--port", "--shared-secret", "--delay-ms", "--control", "--customers", "--seed",
     "--at", "--environment", "--bundle-id", "--transactions", "--server-api-key",
-    "--server-api-rate",
+    "--server-api-rate", "--notifications-url", "--retry-scale",
   ]
   static let plain: Set<String> = ["--no-renewals", "--until-stdin-ends"]
 
@@ -71,6 +71,11 @@ enum Serve {
       authority: authority, customers: plan.customers, customerCount: plan.count,
       bundleID: plan.bundleID,
       key: try AuthorityDirectory.openKey(try arguments.required("--server-api-key")))
+    if let url = arguments.text("--notifications-url") {
+      options.notifications = NotificationTarget(
+        address: try Notify.address(url, "--notifications-url"),
+        retryScale: try Notify.retryScale(arguments))
+    }
     options.transactionCount = try arguments.integer("--transactions", 1...100).map { Int($0) }
     options.callsPerSecond = try arguments.integer("--server-api-rate", 1...1_000_000)
       .map { Int($0) }

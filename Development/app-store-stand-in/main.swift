@@ -15,6 +15,7 @@ let help = """
          app-store-stand-in sign-transactions --authority DIR --customers N --seed S [options]
          app-store-stand-in sign-notifications --authority DIR --customers N --seed S [options]
          app-store-stand-in sign-objects --authority DIR [-o FILE]
+         app-store-stand-in notify --url URL --authority DIR --customers N --seed S --rate R [options]
 
   Answers verifyReceipt over HTTP on 127.0.0.1 for receipts of a test authority, whose keys lie in
   DIR and are made where there are none. Prints one line of JSON (where it listens, which root to
@@ -32,6 +33,8 @@ let help = """
 
     --server-api-key FILE  whose tokens are good: a private key in PEM (.p8), made where there is none
     --server-api-rate N    calls a second of each environment; default any
+    --notifications-url U  http://127.0.0.1:PORT/PATH, which is notified of tests and of what requests
+                           to /control do to these customers, again as of notify (--retry-scale F)
     --customers N, --seed S, --at MS, --environment NAME, --bundle-id ID
                            which customers, as of sign-transactions
     --transactions N       purchases of each customer, 1 to 100; default those of the receipt
@@ -84,6 +87,24 @@ let help = """
 
   Faults: \(faults)
 
+  notify posts the notifications of sign-notifications, in the order of the customers, and prints JSON
+  counts. One that is not answered with 200 to 206 comes again 1, 12, 24, 48 and 72 hours after; in
+  the Sandbox, and after a 400, it does not. It takes --customers, --seed, --environment, --bundle-id,
+  --at and --type as above, and:
+
+    --url URL              http://127.0.0.1:PORT/PATH
+    --rate R               new notifications a second
+    --duration S           new ones for so many seconds; default all
+    --retry-scale F        the hours times F, 0 to 1; default 1
+    --connections N        default 16
+    --timeout-ms N         how long an answer may take; default 30000
+    --log FILE             a line of JSON for each attempt: uuid, type, status, attempt, faults
+    --duplicate P, --disorder P, --loss P, --delay P
+                           so many of a hundred come twice, after younger ones, never, an hour late
+    --wrong-app P, --expired-leaf P, --clock-skew P
+                           so many are of an unknown app, under an expired certificate, signed in an
+                           hour
+
   Exit codes: 0 done, 1 failed, 2 wrong usage.
 
   """
@@ -96,6 +117,7 @@ func run() throws {
   case "sign-objects": try SignObjects.run(Array(arguments.dropFirst()))
   case "sign-transactions": try SignTransactions.run(Array(arguments.dropFirst()))
   case "sign-notifications": try SignNotifications.run(Array(arguments.dropFirst()))
+  case "notify": try Notify.run(Array(arguments.dropFirst()))
   case "sign-receipts": try SignReceipts.run(Array(arguments.dropFirst()))
   default: try Serve.run(arguments)
   }

@@ -19,7 +19,7 @@ struct ServerAPIShop {
   init(
     customers: Int = 24, transactions: Int? = nil,
     environment: CustomerReceipts.Environment = .production, callsPerSecond: Int? = nil,
-    controls: [String] = []
+    notifications: NotificationTarget? = nil, controls: [String] = []
   ) throws {
     customerCount = customers
     sales = CustomerTransactions(
@@ -31,6 +31,7 @@ struct ServerAPIShop {
       customerCount: customers, bundleID: "com.example.game", key: key)
     serverAPI.transactionCount = transactions
     serverAPI.callsPerSecond = callsPerSecond
+    serverAPI.notifications = notifications
     var options = StandInOptions()
     options.serverAPI = serverAPI
     options.controls = controls.map { Array($0.utf8) }

@@ -79,6 +79,29 @@ struct StandInProgramTests {
     #expect(running.process.terminationReason == .exit && running.process.terminationStatus == 0)
   }
 
+  @Test("with a key, which it makes, it answers the App Store Server API")
+  func serverAPI() throws {
+    let key = directory.path("server-api.p8")
+    let running = try Running(
+      [
+        "--authority", "authority", "--customers", "5", "--seed", "1", "--server-api-key", key,
+        "--bundle-id", "com.example.other",
+      ], in: directory.path)
+    let port = try #require(running.port)
+    #expect(
+      running.announcement["server_api_production_url"] == .string("http://127.0.0.1:\(port)"))
+    #expect(
+      running.announcement["server_api_sandbox_url"] == .string("http://127.0.0.1:\(port)/sandbox"))
+    #expect(
+      try FileManager.default.attributesOfItem(atPath: key)[.posixPermissions] as? Int == 0o600)
+    let text = try String(contentsOfFile: key, encoding: .utf8)
+    #expect(text.hasPrefix("-----BEGIN PRIVATE KEY-----\n"))
+    let path = "/inApps/v2/history/7"
+    #expect(try HTTPClient(port: port).exchange("GET", path)?.status == 401)
+    // The same key again.
+    #expect(try AuthorityDirectory.openKey(key).pem() == Array(text.utf8))
+  }
+
   @Test("it ends with its standard input where that was asked for")
   func endsWithInput() throws {
     let running = try Running(
@@ -146,6 +169,20 @@ struct StandInProgramTests {
         "--format 'uploads' is none of bodies, import, jws"
       ),
       (["sign-receipts", "--customers", "1"], "--seed is missing"),
+      (["--authority", "x", "--customers", "1", "--seed", "1"], "--server-api-key is missing"),
+      (["--authority", "x", "--server-api-key", "k"], "--customers is missing"),
+      (["notify", "--customers", "1", "--seed", "1"], "--url is missing"),
+      (
+        ["notify", "--customers", "1", "--seed", "1", "--url", "https://127.0.0.1/"],
+        "--url 'https://127.0.0.1/' is no http:// address of this machine"
+      ),
+      (
+        [
+          "notify", "--customers", "1", "--seed", "1", "--url", "http://127.0.0.1:1/", "--rate",
+          "1",
+          "--retry-scale", "2",
+        ], "--retry-scale '2' is no number from 0 to 1"
+      ),
       (
         ["sign-receipts", "--customers", "1", "--seed", "1", "--style", "odd"],
         "--style 'odd' is none of unified, transaction, mixed"

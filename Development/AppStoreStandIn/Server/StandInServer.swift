@@ -42,10 +42,18 @@ package final class StandInServer: @unchecked Sendable {
 
   package init(authority: TestAuthority, options: StandInOptions = StandInOptions()) throws {
     desk = try FakeVerifyReceipt(authority: authority, sharedSecret: options.sharedSecret)
-    serverAPI = options.serverAPI.map(ServerAPIDesk.init)
-    for request in options.controls {
-      try state.withLock { state throws(ControlError) in try state.control(request) }
+    var serverAPI = options.serverAPI.map(ServerAPIDesk.init)
+    if let desk = serverAPI, let target = options.serverAPI?.notifications {
+      let state = state
+      serverAPI?.mail = ServerMail(desk, target) {
+        ServerAPIDesk.Moment(
+          memory: state.withLock { $0.memory }, nowMs: state.withLock { $0.clock.nowMs },
+          signedMs: Clock.machineMs)
+      }
     }
+    self.serverAPI = serverAPI
+    for request in options.controls { try control(request) }
+    try serverAPI?.mail?.start()
     try listen(options.port)
   }
 
@@ -66,9 +74,9 @@ package final class StandInServer: @unchecked Sendable {
 
   /// Carries out a control request, as `POST /control` does.
   package func control(_ request: String) throws(StandInError) {
-    do throws(ControlError) {
-      try state.withLock { state throws(ControlError) in try state.control(Array(request.utf8)) }
-    } catch { throw StandInError(description: "control the stand-in: \(error)") }
+    do throws(ControlError) { try control(Array(request.utf8)) } catch {
+      throw StandInError(description: "control the stand-in: \(error)")
+    }
   }
 
   /// The counters, as `GET /control` gives them.
@@ -79,6 +87,7 @@ package final class StandInServer: @unchecked Sendable {
     isStopping.store(true, ordering: .sequentiallyConsistent)
     if let daemon { MHD_stop_daemon(daemon) }
     daemon = nil
+    serverAPI?.mail?.close()
   }
 
   private func listen(_ port: UInt16) throws(StandInError) {
@@ -123,9 +132,19 @@ package final class StandInServer: @unchecked Sendable {
     }
   }
 
+  /// Carries out a control request, and notifies of what it made happen.
+  private func control(_ request: [UInt8]) throws(ControlError) {
+    let told = try state.withLock { state throws(ControlError) in
+      let count = state.memory.told.count
+      try state.control(request)
+      return state.memory.told.dropFirst(count)
+    }
+    for told in told { serverAPI?.mail?.tell(told) }
+  }
+
   private func control(_ request: Request, _ connection: OpaquePointer) -> MHD_Result {
     do throws(ControlError) {
-      try state.withLock { state throws(ControlError) in try state.control(request.body) }
+      try control(request.body)
       return send(.json(#"{"done":true}"#), on: connection)
     } catch { return send(.refusal(400, error.description), on: connection) }
   }

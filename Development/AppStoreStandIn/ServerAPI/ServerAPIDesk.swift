@@ -24,6 +24,8 @@ struct ServerAPIDesk: Sendable {
   let index: CustomerIndex
   let token: BearerToken
   let signer: ObjectSigner
+  /// Nil where there is nobody to notify.
+  var mail: ServerMail?
 
   static let pageCount = 20
 
@@ -56,8 +58,8 @@ struct ServerAPIDesk: Sendable {
     case .transaction(let id): return try transaction(id, try owner(id, request), moment)
     case .statuses(let id): return try statuses(try owner(id, request), request, moment)
     case .notificationHistory: return try notificationHistory(request, moment)
-    case .requestTest: throw ServerAPIError.noNotificationURL
-    case .testStatus: throw ServerAPIError.noTest
+    case .requestTest: return try requestTest(request, moment)
+    case .testStatus(let token): return try testStatus(token, request)
     }
   }
 

@@ -15,6 +15,8 @@ package struct ServerAPIOptions: Sendable {
   package var key: SigningKey
   /// Of each environment; nil for no limit.
   package var callsPerSecond: Int?
+  /// Who is notified of tests, and of what control requests make happen.
+  package var notifications: NotificationTarget?
 
   package init(
     authority: SignedObjectAuthority, customers: CustomerReceipts, customerCount: Int,

@@ -1,0 +1,292 @@
+// How the stand-in sends notifications: retries as the App Store's, and what goes wrong on request.
+import AppStoreAuthority
+import AppStoreStandIn
+import Base
+import Foundation
+import JSON
+import TestSupport
+import Testing
+
+@Suite("Sending notifications")
+struct NotificationSenderTests {
+  static let atMs: Int64 = 1_795_000_000_000
+
+  func mail(_ environment: CustomerReceipts.Environment = .production) throws -> NotificationMail {
+    NotificationMail(
+      sales: CustomerTransactions(
+        customers: CustomerReceipts(
+          seed: 5, bundleID: "com.example.game", environment: environment, atMs: Self.atMs)),
+      signer: ObjectSigner(authority: try SignedObjectAuthority.shared.get()),
+      skewedMs: Self.atMs + 3_600_000)
+  }
+
+  func plan(
+    _ server: ScriptedServer, customers: Int, connections: Int = 1, _ fault: SendFault? = nil
+  ) throws -> SendPlan {
+    var faults = FaultPlan(seed: 1)
+    if let fault { faults.percents[fault] = 100 }
+    let address = try #require(
+      PostAddress("http://127.0.0.1:\(server.port)/app_store/notifications"))
+    var plan = SendPlan(
+      address: address, customerCount: customers, rate: fault == .disorder ? 1_000 : 100_000,
+      faults: faults)
+    plan.connections = connections
+    plan.retryScale = 0
+    return plan
+  }
+
+  /// What the server was told, decoded.
+  func told(_ server: ScriptedServer) throws -> [JSONValue] {
+    try server.seen.map {
+      try ServerAPIShop.payload(JSONValue(Array($0.body.utf8))["signedPayload"])
+    }
+  }
+
+  func uuids(_ told: [JSONValue]) -> [String] {
+    told.compactMap { $0["notificationUUID"]?.stringValue }
+  }
+
+  func expected(_ mail: NotificationMail, customers: Int) -> [String] {
+    (0..<customers).flatMap { mail.sales.notifications(customer: $0) }.map(\.payload.uuid)
+  }
+
+  @Test("each comes once, in the order of the customers, as the App Store posts it")
+  func once() throws {
+    let server = try ScriptedServer { .answer($0 % 2 == 0 ? 200 : 206) }
+    defer { server.stop() }
+    let mail = try mail()
+    let counts = try NotificationSender(plan(server, customers: 12), mail).run()
+    let all = expected(mail, customers: 12)
+    #expect(uuids(try told(server)) == all)
+    #expect(counts.notifications == all.count && counts.delivered == all.count)
+    #expect(counts.givenUp == 0 && counts.pending == 0 && server.connectionCount == 1)
+    let head = try #require(server.seen.first).head
+    #expect(head.hasPrefix("POST /app_store/notifications HTTP/1.1\r\n"))
+    #expect(head.contains("\r\nContent-Type: application/json\r\n"))
+  }
+
+  @Test("what is not accepted comes again five times, with the same UUID; a 400 does not")
+  func retries() throws {
+    for (status, attempts) in [(503, 6), (404, 6), (400, 1)] {
+      let server = try ScriptedServer { _ in .answer(status) }
+      defer { server.stop() }
+      let mail = try mail()
+      let counts = try NotificationSender(plan(server, customers: 2), mail).run()
+      let all = expected(mail, customers: 2)
+      let found = uuids(try told(server))
+      #expect(found.count == all.count * attempts)
+      #expect(all.allSatisfy { uuid in found.filter { $0 == uuid }.count == attempts })
+      #expect(counts.givenUp == all.count && counts.answered == [status: found.count])
+    }
+  }
+
+  @Test("the Sandbox is told once")
+  func sandbox() throws {
+    let server = try ScriptedServer { _ in .answer(503) }
+    defer { server.stop() }
+    let mail = try mail(.sandbox)
+    let counts = try NotificationSender(plan(server, customers: 3), mail).run()
+    #expect(uuids(try told(server)) == expected(mail, customers: 3))
+    #expect(counts.givenUp == counts.notifications)
+  }
+
+  @Test("a connection that ends without an answer, or with it, costs no notification")
+  func brokenConnections() throws {
+    let server = try ScriptedServer { number in
+      number % 3 == 0 ? .cut : number % 3 == 1 ? .answerAndClose(200) : .answer(503)
+    }
+    defer { server.stop() }
+    let mail = try mail()
+    let counts = try NotificationSender(plan(server, customers: 8, connections: 2), mail).run()
+    #expect(counts.delivered == counts.notifications - counts.givenUp)
+    #expect(counts.delivered > 0 && counts.unanswered > 0)
+    #expect(Set(uuids(try told(server))) == Set(expected(mail, customers: 8)))
+  }
+
+  @Test("nobody listens: each is tried six times and given up")
+  func nobodyListens() throws {
+    let server = try ScriptedServer { _ in .cut }
+    let plan = try plan(server, customers: 1)
+    server.stop()
+    let mail = try mail()
+    let counts = try NotificationSender(plan, mail).run()
+    #expect(counts.unanswered == 6 * counts.notifications && counts.delivered == 0)
+  }
+
+  @Test("misbehaviour shows in what comes", arguments: SendFault.allCases)
+  func faults(fault: SendFault) throws {
+    let server = try ScriptedServer { _ in .answer(200) }
+    defer { server.stop() }
+    let mail = try mail()
+    let counts = try NotificationSender(plan(server, customers: 20, fault), mail).run()
+    let (all, found) = (expected(mail, customers: 20), try told(server))
+    #expect(counts.faults == [fault: all.count] && counts.notifications == all.count)
+    switch fault {
+    case .duplicate: #expect(uuids(found).sorted() == (all + all).sorted())
+    case .loss: #expect(found.isEmpty && counts.attempts == 0)
+    case .disorder:
+      #expect(uuids(found).sorted() == all.sorted() && uuids(found) != all)
+    case .delay: #expect(uuids(found).sorted() == all.sorted())
+    case .wrongApp:
+      #expect(found.allSatisfy { $0["data"]?["bundleId"] == .string("com.example.stranger") })
+      let inner = try found.compactMap { $0["data"]?["signedTransactionInfo"] }
+        .map(ServerAPIShop.payload)
+      #expect(inner.allSatisfy { $0["bundleId"] == .string("com.example.stranger") })
+      #expect(!inner.isEmpty)
+    case .clockSkew:
+      #expect(found.allSatisfy { $0["signedDate"]?.integerValue == Self.atMs + 3_600_000 })
+    case .expiredLeaf:
+      let first = try #require(server.seen.first)
+      let body = try JSONValue(Array(first.body.utf8))
+      let text = try #require(body["signedPayload"]?.stringValue)
+      let header = try JSONValue(
+        Base64.decode(Array(text.prefix { $0 != "." }.utf8), .url))
+      let authority = try SignedObjectAuthority.shared.get()
+      let leaf = try #require(header["x5c"]?.arrayValue?.first?.stringValue)
+      #expect(leaf != Base64.text(authority.leaf.der))
+    }
+  }
+
+  @Test("faults strike as often as asked for, each for itself and the same each time")
+  func faultShares() {
+    var plan = FaultPlan(seed: 7)
+    plan.percents = [.duplicate: 20, .loss: 50]
+    let struck = (0..<2_000).map(plan.faults)
+    let (twice, lost) = (
+      struck.filter { $0.contains(.duplicate) }.count, struck.filter { $0.contains(.loss) }.count
+    )
+    let both = struck.filter { $0 == [.duplicate, .loss] }.count
+    #expect(
+      (340...460).contains(twice) && (900...1_100).contains(lost) && (140...260).contains(both))
+    #expect((0..<2_000).map(plan.faults) == struck)
+  }
+
+  @Test("a sender that is stopped says what it left")
+  func stopped() throws {
+    let server = try ScriptedServer { _ in .answer(503) }
+    defer { server.stop() }
+    var plan = try plan(server, customers: 5)
+    plan.retryScale = 1
+    let mail = try mail()
+    let all = expected(mail, customers: 5)
+    let watched = StoppedSender(plan, mail, after: all.count)
+    let counts = try #require(try watched.run())
+    #expect(counts.attempts == all.count && counts.pending == all.count)
+  }
+
+  /// A sender that is stopped after so many attempts.
+  private final class StoppedSender: Sendable {
+    private let sender = Monitor<NotificationSender?>(nil)
+
+    init(_ plan: SendPlan, _ mail: NotificationMail, after count: Int) {
+      let tried = Monitor(0)
+      let made = NotificationSender(plan, mail) { [sender] _ in
+        let isLast = tried.withLock { tried in
+          tried += 1
+          return tried == count
+        }
+        if isLast { sender.withLock { $0 }?.stop() }
+      }
+      sender.withLock { $0 = made }
+    }
+
+    func run() throws -> SendCounts? { try sender.withLock { $0 }?.run() }
+  }
+
+  @Test("the program logs each attempt and prints the counts")
+  func program() throws {
+    let directory = try SharedAuthority.directory.get()
+    let server = try ScriptedServer { $0 < 3 ? .answer(503) : .answer(200) }
+    defer { server.stop() }
+    let outcome = try Outcome(
+      of: "app-store-stand-in",
+      [
+        "notify", "--url", "http://localhost:\(server.port)/x", "--authority", "authority",
+        "--customers", "4", "--seed", "5", "--at", String(Self.atMs), "--rate", "1000",
+        "--retry-scale", "0", "--log", "sent.ndjson",
+      ], in: directory.path)
+    #expect(outcome.exitCode == 0, "\(outcome.diagnostics)")
+    let counts = try outcome.json()
+    let all = expected(try mail(), customers: 4)
+    #expect(counts["delivered"] == .number(String(all.count)))
+    #expect(counts["answered"]?["503"] == .number("3"))
+    let log = try String(contentsOfFile: directory.path("sent.ndjson"), encoding: .utf8)
+      .split(separator: "\n").map { try JSONValue(Array($0.utf8)) }
+    #expect(log.count == all.count + 3)
+    let good = log.filter { $0["status"] == .number("200") }
+    #expect(good.compactMap { $0["uuid"]?.stringValue }.sorted() == all.sorted())
+    #expect(log.contains { $0["attempt"] == .number("2") })
+  }
+
+  @Test(
+    "only plain HTTP to this machine is an address",
+    arguments: [
+      ("http://127.0.0.1:8080/a/b", true), ("http://localhost:1", true),
+      ("http://127.0.0.1/", true),
+      ("https://127.0.0.1:8080/", false), ("http://example.com/", false),
+      ("http://127.0.0.1:0/", false),
+      ("http://127.0.0.1:70000/", false), ("http://127.0.0.1:80/a b", false), ("", false),
+    ])
+  func addresses(url: String, isGood: Bool) {
+    #expect((PostAddress(url) != nil) == isGood)
+  }
+
+  // MARK: A running stand-in
+
+  /// Waits for the server to have seen so many requests.
+  func wait(for count: Int, _ server: ScriptedServer) {
+    let limit = ContinuousClock.now + .seconds(60)
+    while server.seen.count < count, .now < limit { usleep(2_000) }
+  }
+
+  @Test("a test notification is sent on request, and what became of it is told")
+  func testNotification() throws {
+    let server = try ScriptedServer { _ in .answer(200) }
+    defer { server.stop() }
+    let address = try #require(PostAddress("http://127.0.0.1:\(server.port)/n"))
+    let shop = try ServerAPIShop(
+      customers: 1, notifications: NotificationTarget(address: address, retryScale: 0))
+    for path in ["/inApps/v1/notifications/test", "/sandbox/inApps/v1/notifications/test"] {
+      let token = try #require(
+        shop.call(path, body: "")["testNotificationToken"]?.stringValue)
+      let limit = ContinuousClock.now + .seconds(60)
+      var attempts: [JSONValue] = []
+      var status = try shop.call("\(path)/\(token)")
+      while attempts.isEmpty, .now < limit {
+        status = try shop.call("\(path)/\(token)")
+        attempts = try #require(status["sendAttempts"]?.arrayValue)
+      }
+      #expect(attempts.map { $0["sendAttemptResult"] } == [.string("SUCCESS")])
+      let sent = try #require(told(server).last)
+      let payload = try ServerAPIShop.payload(status["signedPayload"])
+      #expect(sent == payload && payload["notificationType"] == .string("TEST"))
+      let isSandbox = path.hasPrefix("/sandbox")
+      #expect(payload["data"]?["environment"] == .string(isSandbox ? "Sandbox" : "Production"))
+      #expect((payload["data"]?["appAppleId"] == nil) == isSandbox)
+      #expect(try shop.errorCode("\(path)/\(token)x") == 4_040_008)
+    }
+  }
+
+  @Test("what control requests do to a customer's purchase is notified, until it is accepted")
+  func controlRequests() throws {
+    let server = try ScriptedServer { .answer($0 == 0 ? 503 : 200) }
+    defer { server.stop() }
+    let address = try #require(PostAddress("http://127.0.0.1:\(server.port)/n"))
+    let shop = try ServerAPIShop(
+      notifications: NotificationTarget(address: address, retryScale: 0))
+    let id = shop.sales.standings(customer: 3, atMs: ServerAPIShop.atMs)[0].transaction
+      .transactionID
+    try shop.server.control(#"[{"refund":"7"},{"refund":"\#(id)","reason":"1"}]"#)
+    wait(for: 2, server)
+    try shop.server.control(#"{"undo_refund":"\#(id)"}"#)
+    wait(for: 3, server)
+    let found = try told(server)
+    #expect(
+      found.compactMap { $0["notificationType"]?.stringValue }
+        == ["REFUND", "REFUND", "REFUND_REVERSED"])
+    #expect(found[0]["notificationUUID"] == found[1]["notificationUUID"])
+    let inner = try found.map { try ServerAPIShop.payload($0["data"]?["signedTransactionInfo"]) }
+    #expect(inner.allSatisfy { $0["transactionId"] == .string(id) })
+    #expect(inner.map { $0["revocationDate"] != nil } == [true, true, false])
+  }
+}
