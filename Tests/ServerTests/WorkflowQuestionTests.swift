@@ -1,6 +1,8 @@
 // Questions about users in a workflow: answered as far as events are folded, with a limit of their own.
 import Base
+import Foundation
 import JSON
+import Ledger
 import Projections
 import Server
 import TestSupport
@@ -34,6 +36,28 @@ import Testing
     let after = try #require(try ask(fixture, "alice").body?["at"]?.stringValue)
     #expect(try Timestamp.parse(after) - Timestamp.parse(before) >= 3_600_000)
     #expect(try ask(fixture, "bob").body?["purchases"] == .array([]))
+  }
+
+  @Test("an entitlement ends by the server's clock")
+  func clock() throws {
+    let clock = MovableClock()
+    let fixture = try WorkflowFixture(
+      ScriptedAppStore { _, _ in
+        let end = String(Int64(Date().timeIntervalSince1970 * 1000) + 3_600_000)
+        return .reply(
+          row(
+            "1", line: "w1", product: "pro.month",
+            ["expires_date_ms": JSONText(stringLiteral: end)]))
+      }, entitlements: [Entitlement(name: "pro", patterns: ["pro.*"])], clock: clock.clock)
+    #expect(try fixture.upload("1", user: "alice").status == 200)
+    func pro() throws -> [String?]? {
+      try ask(fixture, "alice", .entitlements).body?["entitlements"]?.arrayValue?.first.map {
+        [$0["name"]?.stringValue, $0["reason"]?.stringValue]
+      }
+    }
+    #expect(try pro() == ["pro", "subscription_active"])
+    clock.set(aheadMs: 3_700_000)
+    #expect(try pro() == ["pro", "expired"])
   }
 
   @Test("questions over their limit are told to come again, and take no room from uploads")

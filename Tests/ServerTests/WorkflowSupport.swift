@@ -203,7 +203,8 @@ final class WorkflowFixture {
   ///   - set: changes the configuration, in which pauses are short and no answer is reused.
   init(
     _ appStore: ScriptedAppStore, checker: LocalVerification = .valid,
-    products: [AppRegistered.Product] = [], appAppleID: Int64? = nil, uploadsMax: Int = 1000,
+    products: [AppRegistered.Product] = [], appAppleID: Int64? = nil,
+    entitlements: [Entitlement] = [], uploadsMax: Int = 1000,
     questionsMax: Int = 1000, clock: WorkflowClock = WorkflowClock(),
     set: (inout Configuration) -> Void = { _ in }
   ) throws {
@@ -223,7 +224,7 @@ final class WorkflowFixture {
     let writer = try LedgerWriter.open(directory)
     let app = AppRegistered(
       appFamilyID: Self.familyText, name: "App", bundleIDs: ["app"], products: products,
-      appAppleID: appAppleID)
+      appAppleID: appAppleID, entitlements: entitlements)
     _ = try writer.append([
       EventDraft(type: EventType.appRegistered.rawValue, version: 1, data: app.data)
     ])

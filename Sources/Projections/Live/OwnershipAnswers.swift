@@ -10,14 +10,20 @@ final class OwnershipAnswers {
   private static let listByteCountMax = 512 << 10
   /// The transaction ids of one sale that an answer shows.
   private static let transactionIDCountMax = 100
+  /// The subscriptions of one user that an answer looks at.
+  private static let subscriptionCountMax = 1000
 
   private let database: Database
   private let arena = TextArena()
-  private let symbols: StringInterner
-  private let sales: UserSales
+  let symbols: StringInterner
+  let sales: UserSales
+  private let subscriptions: SubscriptionQueries
+  /// Those that the question in progress has looked for, by environment, bundle and original transaction id.
+  private var knownSubscriptions: [[String]: SubscriptionDetail?] = [:]
   private let begin: Statement
   private let commit: Statement
   private let selectPosition: Statement
+  private let countSubscriptions: Statement
   /// How many events were folded when the symbols were loaded.
   private var symbolsPosition: Position?
 
@@ -25,9 +31,12 @@ final class OwnershipAnswers {
     self.database = database
     symbols = StringInterner(arena)
     sales = try UserSales(database)
+    subscriptions = SubscriptionQueries(database)
     begin = try database.prepare("BEGIN")
     commit = try database.prepare("COMMIT")
     selectPosition = try database.prepare("SELECT position FROM progress")
+    countSubscriptions = try database.prepare(
+      "SELECT count(*) FROM (SELECT 1 FROM subscriptions WHERE user = ? LIMIT ?)")
   }
 
   /// Answers a question about a user of an app family.
@@ -39,7 +48,10 @@ final class OwnershipAnswers {
     atMs: Int64
   ) throws -> OwnershipAnswer {
     try begin.run()
-    defer { try? commit.run() }
+    defer {
+      try? commit.run()
+      knownSubscriptions.removeAll()
+    }
     let position = try foldedCount()
     if symbolsPosition != position {
       try symbols.load(from: database)
@@ -50,10 +62,14 @@ final class OwnershipAnswers {
     resource.add("at", timeMs: atMs)
     resource.add("position", position > 0 ? Int64(position - 1) : nil)
     resource.add("app_family_id", id)
-    switch question {
-    case .purchases(let place, let limit):
-      try addPurchases(of: user, family, after: place ?? .start, limit: limit, to: &resource)
-    }
+    let isAnswered =
+      switch question {
+      case .purchases(let place, let limit):
+        try addPurchases(
+          of: user, family, after: place ?? .start, limit: limit, atMs: atMs, to: &resource)
+      case .entitlements: try addEntitlements(of: user, family, atMs: atMs, to: &resource)
+      }
+    guard isAnswered else { return .tooManyPurchases }
     resource.end()
     return .found(resource.finish())
   }
@@ -63,17 +79,57 @@ final class OwnershipAnswers {
     return try selectPosition.step() ? Position(selectPosition.integer(0)) : 0
   }
 
+  // MARK: Subscriptions
+
+  /// The subscriptions of a user of an app family; nil if there are too many.
+  func subscriptions(
+    ofUser user: String, _ number: Int64, _ family: AppFamily
+  ) throws -> [SubscriptionDetail]? {
+    countSubscriptions.bind(1, number)
+    countSubscriptions.bind(2, Self.subscriptionCountMax + 1)
+    defer { countSubscriptions.reset() }
+    guard try countSubscriptions.step(),
+      countSubscriptions.integer(0) <= Self.subscriptionCountMax
+    else { return nil }
+    let found = try subscriptions.subscriptions(ofUser: user).filter {
+      family.bundleIDs.contains($0.bundleID)
+    }
+    for subscription in found { knownSubscriptions[subscription.key] = subscription }
+    return found
+  }
+
+  /// The subscription of which a sale is a period.
+  func subscription(of sale: UserSale) throws -> SubscriptionDetail? {
+    let key = [
+      symbols.string(sale.environment), symbols.string(sale.bundle),
+      String(decoding: sale.originalTransactionID, as: UTF8.self),
+    ]
+    if let known = knownSubscriptions[key] { return known }
+    let found = try subscriptions.subscription(
+      environment: key[0], bundleID: key[1], originalTransactionID: key[2])
+    knownSubscriptions[key] = .some(found)
+    return found
+  }
+
+  /// The Returns and Reversals of a sale; most have none.
+  func returns(of sale: UserSale) throws -> SaleReturns {
+    sale.cancellation == .none ? SaleReturns() : try sales.returns(of: sale)
+  }
+
   // MARK: Purchases
 
+  /// Adds a part of the list of purchases; false if the user has too many subscriptions.
   private func addPurchases(
-    of user: String, _ family: AppFamily?, after place: PurchaseCursor, limit: Int,
+    of user: String, _ family: AppFamily?, after place: PurchaseCursor, limit: Int, atMs: Int64,
     to resource: inout ReceiptResource
-  ) throws {
-    let (page, hasMore) = try purchases(of: user, family, after: place, limit: limit)
+  ) throws -> Bool {
+    guard let (page, hasMore) = try purchases(of: user, family, after: place, limit: limit) else {
+      return false
+    }
     var next = hasMore ? page.last?.place : nil
     resource.beginArray("purchases")
     for (index, sale) in page.enumerated() {
-      try add(sale, family, to: &resource)
+      try add(sale, family, atMs: atMs, to: &resource)
       if resource.byteCount >= Self.listByteCountMax, index + 1 < page.count {
         next = sale.place
         break
@@ -81,12 +137,14 @@ final class OwnershipAnswers {
     }
     resource.endArray()
     resource.add("next", next?.text)
+    return true
   }
 
   private func purchases(
     of user: String, _ family: AppFamily?, after place: PurchaseCursor, limit: Int
-  ) throws -> (page: [UserSale], hasMore: Bool) {
+  ) throws -> (page: [UserSale], hasMore: Bool)? {
     guard let family, let number = try sales.number(ofUser: user) else { return ([], false) }
+    guard let subscriptions = try subscriptions(ofUser: user, number, family) else { return nil }
     let bundles = family.bundleIDs.compactMap { symbols.known($0) }
     var page: [UserSale] = []
     try sales.forEach(ofUser: number, after: place) { sale in
@@ -94,19 +152,27 @@ final class OwnershipAnswers {
       if bundles.contains(sale.bundle) { page.append(sale) }
       return page.count <= limit
     }
+    // A renewal that only a notification shows belongs to the subscription's user (rule R13).
+    for subscription in subscriptions {
+      try sales.forEachUnclaimed(
+        of: subscription, symbols, besides: number, after: place, limit: limit + 1
+      ) { page.append($0) }
+    }
+    page.sort { $0.place > $1.place }
     let hasMore = page.count > limit
-    if hasMore { page.removeLast() }
+    if hasMore { page.removeSubrange(limit...) }
     return (page, hasMore)
   }
 
   private func add(
-    _ sale: UserSale, _ family: AppFamily?, to resource: inout ReceiptResource
+    _ sale: UserSale, _ family: AppFamily?, atMs: Int64, to resource: inout ReceiptResource
   ) throws {
     let environment = symbols.text(sale.environment)
     let bundle = symbols.text(sale.bundle)
     let product = symbols.string(sale.product)
-    let returns =
-      sale.cancellation == .none ? SaleReturns() : try sales.returns(of: sale)
+    let returns = try returns(of: sale)
+    let subscription = sale.periodEndMs == nil ? nil : try subscription(of: sale)
+    let type = family?.products[product] ?? (subscription == nil ? nil : .autoRenewable)
     resource.begin()
     if let family {
       sale.key.withUnsafeBytes { key in
@@ -117,11 +183,12 @@ final class OwnershipAnswers {
     resource.add("environment", word: ReceiptResource.environment(environment))
     resource.add("bundle_id", text: bundle)
     resource.add("product_id", product)
-    resource.add("type", family?.products[product]?.rawValue)
+    resource.add("type", type?.rawValue)
     resource.add("kind", word: sale.kind.word)
     resource.add("quantity", sale.quantity)
     resource.add("purchased_at", timeMs: sale.saleDateMs)
-    resource.add("state", SaleState(sale, returns).rawValue)
+    resource.add("period_ends_at", timeMs: sale.periodEndMs)
+    resource.add("state", SaleState(sale, returns, subscription, atMs: atMs).rawValue)
     addAmounts(of: sale, returns, to: &resource)
     resource.add("country_code", text: sale.country == .none ? nil : symbols.text(sale.country))
     sale.transactionID.withUnsafeBytes { id in
@@ -132,7 +199,34 @@ final class OwnershipAnswers {
     }
     let ids = try sales.transactionIDs(of: sale, limit: Self.transactionIDCountMax)
     resource.add("transaction_ids", texts: ids)
+    if let subscription {
+      add(subscription, atMs: atMs, to: &resource)
+    } else {
+      resource.add("subscription", nil as String?)
+    }
     resource.add("positions", positions: sale.positions + returns.positions)
+    resource.end()
+  }
+
+  private func add(
+    _ subscription: SubscriptionDetail, atMs: Int64, to resource: inout ReceiptResource
+  ) {
+    let terms = subscription.terms
+    resource.begin("subscription")
+    resource.add("original_transaction_id", subscription.originalTransactionID)
+    resource.add("product_id", subscription.productID)
+    resource.add("status", subscription.status(atMs: atMs).rawValue)
+    resource.add("started_at", timeMs: subscription.startedAtMs)
+    resource.add("current_period_start_at", timeMs: terms.periodStartMs)
+    resource.add("expires_at", timeMs: terms.expiresAtMs)
+    resource.add("grace_period_expires_at", timeMs: terms.gracePeriodExpiresAtMs)
+    resource.add("revoked_at", timeMs: terms.revokedAtMs)
+    resource.add("auto_renew", subscription.isAutoRenewing)
+    resource.add("auto_renew_product_id", subscription.autoRenewProductID)
+    resource.add("expiration_intent", subscription.expirationIntent)
+    resource.add("in_billing_retry", terms.isInBillingRetry)
+    resource.add("offer", word: subscription.offer == .none ? nil : subscription.offer.word)
+    resource.add("position", Int64(subscription.position))
     resource.end()
   }
 
@@ -153,4 +247,12 @@ final class OwnershipAnswers {
     resource.add("refunded_amount", text(sale.amountMicros.map { _ in returns.amountMicros }))
     resource.add("refunded_at", timeMs: returns.returnedAtMs)
   }
+}
+
+extension SubscriptionDetail {
+  /// What identifies it.
+  fileprivate var key: [String] { [environment, bundleID, originalTransactionID] }
+
+  /// The events that it rests on.
+  var positions: [Position] { [statementPosition] + (renewalPosition.map { [$0] } ?? []) }
 }

@@ -5,6 +5,8 @@ import Revenue
 package enum OwnershipQuestion: Sendable {
   /// What the user bought, the newest first, from a place in the list on, so many at most.
   case purchases(after: PurchaseCursor?, limit: Int)
+  /// What the user is entitled to.
+  case entitlements
 }
 
 /// What came of a question.
@@ -24,8 +26,28 @@ package enum SaleState: String, CaseIterable, Sendable {
   case revoked
   /// Another product of the subscription took its place.
   case upgraded
+  /// Its period is over.
+  case expired
 
-  /// The state of a sale with its Returns and Reversals.
+  /// The state of a sale at a moment, in epoch milliseconds.
+  /// - Parameter subscription: that of which it is a period.
+  init(
+    _ sale: UserSale, _ returns: SaleReturns, _ subscription: SubscriptionDetail?, atMs: Int64
+  ) {
+    self.init(sale, returns)
+    guard self == .owned else { return }
+    if let subscription, subscription.sale == sale.number {
+      switch subscription.status(atMs: atMs) {
+      case .active, .gracePeriod: break
+      case .billingRetry, .expired: self = .expired
+      case .revoked: self = .revoked
+      }
+    } else if let endMs = sale.periodEndMs, endMs <= atMs {
+      self = .expired
+    }
+  }
+
+  /// The state of a sale whatever has ended, with its Returns and Reversals.
   init(_ sale: UserSale, _ returns: SaleReturns) {
     if sale.cancellation == .returned {
       if sale.kind == .familyShared {

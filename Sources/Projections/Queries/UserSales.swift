@@ -30,6 +30,8 @@ struct UserSale {
   var isTransactionAlias: Bool
   /// For the whole quantity.
   var amountMicros: Int64?
+  /// When the period that was paid for ends, in epoch milliseconds; nil for what has none.
+  var periodEndMs: Int64?
 
   /// The events that it rests on, sorted, without those of Returns and Reversals.
   var positions: [Position] {
@@ -98,6 +100,8 @@ struct SaleReturns {
 struct UserSales {
   private let selectUser: Statement
   private let selectSales: Statement
+  private let selectPeriods: Statement
+  private let selectUnclaimed: Statement
   private let selectLines: Statement
   private let selectAliases: Statement
 
@@ -106,8 +110,12 @@ struct UserSales {
     s.id, s.environment, s.bundle, s.key_kind, s.sale_key, s.product, s.quantity, s.sale_date_ms, s.kind, \
     s.transaction_id, s.original_transaction_id, s.first_position, s.country, s.country_position, \
     s.user_position, s.unit_price_micros, s.currency, s.price_basis, s.price_position, s.is_upgraded, \
-    s.cancellation_state, s.is_transaction_alias, s.amount_micros
+    s.cancellation_state, s.is_transaction_alias, s.amount_micros, s.period_end_ms
     """
+
+  /// Whether a sale is one of a subscription's.
+  private static let isPeriod =
+    "s.chain_hash = ?1 AND s.original_transaction_id = ?2 AND s.environment = ?3 AND s.bundle = ?4"
 
   init(_ database: Database) throws(DatabaseError) {
     selectUser = try database.prepare("SELECT id FROM users WHERE user_identifier = ?")
@@ -116,6 +124,16 @@ struct UserSales {
       SELECT \(Self.columns) FROM sales s INDEXED BY sales_user
       WHERE s.user = ?1 AND (s.sale_date_ms, s.id) < (?2, ?3)
       ORDER BY s.sale_date_ms DESC, s.id DESC
+      """)
+    selectPeriods = try database.prepare(
+      "SELECT \(Self.columns) FROM sales s INDEXED BY sales_chain_hash WHERE \(Self.isPeriod) LIMIT ?5"
+    )
+    selectUnclaimed = try database.prepare(
+      """
+      SELECT \(Self.columns) FROM sales s INDEXED BY sales_chain_hash WHERE \(Self.isPeriod)
+      AND (s.sale_date_ms, s.id) < (?6, ?7) AND s.user IS NOT ?8
+      AND (s.user IS NULL OR (SELECT uploads FROM users WHERE id = s.user) = 0)
+      ORDER BY s.sale_date_ms DESC, s.id DESC LIMIT ?5
       """)
     selectLines = try database.prepare(
       """
@@ -147,7 +165,46 @@ struct UserSales {
     }
   }
 
-  static func sale(_ row: Statement) -> UserSale {
+  /// Calls `body` with the sales of a subscription, in no order, at most `limit`.
+  func forEach(
+    of subscription: SubscriptionDetail, _ symbols: StringInterner, limit: Int,
+    _ body: (UserSale) throws -> Void
+  ) throws {
+    try forEach(selectPeriods, of: subscription, symbols, limit: limit, body)
+  }
+
+  /// Calls `body` with the sales of a subscription after a place that no upload shows, the newest first, at most
+  /// `limit`. Only notifications and calls of this server do, so that they have no user, or the App Store's token.
+  /// - Parameter user: whose sales are left out.
+  func forEachUnclaimed(
+    of subscription: SubscriptionDetail, _ symbols: StringInterner, besides user: Int64,
+    after place: PurchaseCursor, limit: Int, _ body: (UserSale) throws -> Void
+  ) throws {
+    selectUnclaimed.bind(6, place.saleDateMs)
+    selectUnclaimed.bind(7, place.number)
+    selectUnclaimed.bind(8, user)
+    try forEach(selectUnclaimed, of: subscription, symbols, limit: limit, body)
+  }
+
+  private func forEach(
+    _ row: Statement, of subscription: SubscriptionDetail, _ symbols: StringInterner, limit: Int,
+    _ body: (UserSale) throws -> Void
+  ) throws {
+    guard let environment = symbols.known(subscription.environment),
+      let bundle = symbols.known(subscription.bundleID)
+    else { return }
+    try withText(subscription.originalTransactionID) { original in
+      row.bind(1, original.indexHash)
+      row.bind(2, text: original)
+      row.bind(3, Int(environment))
+      row.bind(4, Int(bundle))
+      row.bind(5, limit)
+      defer { row.reset() }
+      while try row.step() { try body(Self.sale(row)) }
+    }
+  }
+
+  private static func sale(_ row: Statement) -> UserSale {
     UserSale(
       number: row.integer(0), environment: Symbol(row.integer(1)), bundle: Symbol(row.integer(2)),
       keyKind: row.integer(3) == 0 ? .lineItem : .transaction, key: Array(row.bytes(4)),
@@ -164,7 +221,8 @@ struct UserSales {
       pricePosition: row.optionalInteger(18).map { Position($0) },
       isUpgraded: row.integer(19) != 0,
       cancellation: CancellationState(rawValue: Int8(row.integer(20))) ?? .none,
-      isTransactionAlias: row.integer(21) != 0, amountMicros: row.optionalInteger(22))
+      isTransactionAlias: row.integer(21) != 0, amountMicros: row.optionalInteger(22),
+      periodEndMs: row.optionalInteger(23))
   }
 
   /// The Returns and Reversals of a sale, summed up.

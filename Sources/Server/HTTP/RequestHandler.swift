@@ -182,7 +182,7 @@ final class RequestHandler: @unchecked Sendable {
       return work { completion in
         listener.service.receipt(id, of: appFamily, completion: completion)
       }
-    case .purchases:
+    case .purchases, .entitlements:
       guard let appFamily else { return send(.unauthorized("Authorization is missing")) }
       let question: UserQuestion?
       do throws(HTTPAnswer) {

@@ -9,6 +9,8 @@ enum Route: Equatable {
   case receipt(String)
   /// What a user bought.
   case purchases
+  /// What a user is entitled to.
+  case entitlements
   case health
   case readiness
   case metrics
@@ -17,6 +19,7 @@ enum Route: Equatable {
   static let receiptsPath = "/client/itunes_connect/receipts"
   static let transactionsPath = "/client/app_store/transactions"
   static let purchasesPath = "/v1/purchases"
+  static let entitlementsPath = "/v1/entitlements"
 
   /// A path has one spelling: no trailing slash, no percent-encoding, case matters; ids are in lower case.
   init(path: String, servesMetrics: Bool) {
@@ -28,6 +31,8 @@ enum Route: Equatable {
       self = .transactions
     } else if path == Self.purchasesPath {
       self = .purchases
+    } else if path == Self.entitlementsPath {
+      self = .entitlements
     } else if path == "/healthz" {
       self = .health
     } else if path == "/readyz" {
@@ -47,6 +52,7 @@ enum Route: Equatable {
     case .transactions: Self.transactionsPath
     case .receipt: Self.receiptsPath + "/{id}"
     case .purchases: Self.purchasesPath
+    case .entitlements: Self.entitlementsPath
     case .health: "/healthz"
     case .readiness: "/readyz"
     case .metrics: "/metrics"
@@ -58,7 +64,7 @@ enum Route: Equatable {
   private var isPost: Bool { self == .upload || self == .transactions || asksAboutUser }
 
   /// Whether it is a question about a user, whose body is small.
-  var asksAboutUser: Bool { self == .purchases }
+  var asksAboutUser: Bool { self == .purchases || self == .entitlements }
 
   var allowedMethods: [String] { isPost ? ["POST"] : ["GET", "HEAD"] }
 
@@ -66,7 +72,7 @@ enum Route: Equatable {
   var scope: Configuration.Token.Scope? {
     switch self {
     case .upload, .transactions, .receipt: .upload
-    case .purchases: .read
+    case .purchases, .entitlements: .read
     case .health, .readiness, .metrics, .unknown: nil
     }
   }

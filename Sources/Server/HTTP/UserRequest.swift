@@ -37,6 +37,7 @@ struct UserRequest {
     switch route {
     case .purchases:
       UserQuestion(.purchases(after: after, limit: limit), user: user, appFamily: appFamily)
+    case .entitlements: UserQuestion(.entitlements, user: user, appFamily: appFamily)
     default: nil
     }
   }

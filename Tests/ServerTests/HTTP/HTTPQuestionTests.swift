@@ -26,6 +26,21 @@ import Testing
     #expect(after?.text == Self.cursor && limit == 7)
   }
 
+  @Test("an entitlement is asked for by the user alone")
+  func entitlements() throws {
+    let fixture = try ServerFixture()
+    defer { fixture.server.shutdown(graceMs: 0) }
+    let answer = try fixture.exchange(
+      ServerFixture.question(#"{"user_identifier":"alice"}"#, path: "/v1/entitlements"))
+    #expect(answer?.status == 200)
+    let asked = try #require(fixture.service.questions.first)
+    #expect(asked.user == "alice" && asked.appFamily.description == ServerFixture.family)
+    guard case .entitlements = asked.question else {
+      Issue.record("another question")
+      return
+    }
+  }
+
   @Test("a list starts at its beginning and has 20 purchases unless the request says otherwise")
   func defaults() throws {
     let fixture = try ServerFixture()
@@ -111,7 +126,7 @@ import Testing
 
   @Test(
     "each path takes tokens of one scope, and has the checks of the others",
-    arguments: ["/v1/purchases"])
+    arguments: ["/v1/purchases", "/v1/entitlements"])
   func head(_ path: String) throws {
     let fixture = try ServerFixture()
     defer { fixture.server.shutdown(graceMs: 0) }

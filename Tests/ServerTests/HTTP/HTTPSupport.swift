@@ -169,7 +169,8 @@ final class ScriptedService: ClientService {
     var uploads: [ClientUpload] = []
     var transactions: [ClientTransactions] = []
     var questions: [UserQuestion] = []
-    var ownershipBody = Array("{}".utf8)
+    var purchasesBody = Array("{}".utf8)
+    var entitlementsBody = Array("{}".utf8)
     var canAppend = true
     var refusal: UploadRefusal?
   }
@@ -226,14 +227,17 @@ final class ScriptedService: ClientService {
   func answer(_ question: UserQuestion, completion: @escaping Completion) {
     let body = state.withLock { state in
       state.questions.append(question)
-      return state.ownershipBody
+      if case .entitlements = question.question { return state.entitlementsBody }
+      return state.purchasesBody
     }
     completion(.ownership(AnswerBody(body)))
   }
 
   var questions: [UserQuestion] { state.withLock { $0.questions } }
 
-  func setOwnershipBody(_ body: [UInt8]) { state.withLock { $0.ownershipBody = body } }
+  func setBodies(purchases: [UInt8], entitlements: [UInt8]) {
+    state.withLock { ($0.purchasesBody, $0.entitlementsBody) = (purchases, entitlements) }
+  }
 
   var canAppend: Bool { state.withLock { $0.canAppend } }
   var refusal: UploadRefusal? { state.withLock { $0.refusal } }

@@ -101,6 +101,7 @@ struct OpenAPIDocument: Sendable {
   private static let receipt = example("/client/itunes_connect/receipts")
   private static let transactions = example("/client/app_store/transactions")
   private static let purchases = example("/v1/purchases")
+  private static let entitlements = example("/v1/entitlements")
 
   private static func example(_ path: String) -> [UInt8] {
     let file = URL(filePath: #filePath).deletingLastPathComponent().appending(
@@ -126,7 +127,7 @@ struct OpenAPIDocument: Sendable {
       default: completion(.receipt(status: 200, body: .init(Self.receipt)))
       }
     }
-    service.setOwnershipBody(Self.purchases)
+    service.setBodies(purchases: Self.purchases, entitlements: Self.entitlements)
     let fixture = try ServerFixture(service: service) { $0.requestMs = 2_000 }
     defer { fixture.server.shutdown(graceMs: 0) }
     var statuses: [Int: Int] = [:]
@@ -178,7 +179,7 @@ private struct GeneratedRequest {
     "/client/itunes_connect/receipts/x/y", "/client/../healthz", "/%68ealthz",
     "/client/itunes_connect/receipts/%00", "//client/itunes_connect/receipts",
     "/client/app_store/transactions", "/client/app_store/transactions/", "/v1/purchases",
-    "/v1/purchases", "/v1/purchases/",
+    "/v1/purchases", "/v1/purchases/", "/v1/entitlements", "/v1/entitlements",
   ]
   private static let oddHeaders = [
     "Content-Type: text/plain", "Content-Encoding: gzip", "Host: other", "X-Odd : 1",
