@@ -118,6 +118,9 @@ package struct Configuration: Sendable, Equatable {
       self.url = url
       self.secret = secret
     }
+
+    /// What is wrong with a URL; nil where it may be used.
+    package static func fault(ofURL text: String) -> String? { EndpointText.fault(text) }
   }
 
   /// What holds for all webhooks.

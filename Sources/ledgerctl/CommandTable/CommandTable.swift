@@ -4,7 +4,8 @@
 struct CommandTable: Sendable {
   static let standard = CommandTable(commands: [
     initCommand, appAddCommand, appListCommand, appShowCommand, appEditCommand, tokenCreateCommand,
-    tokenListCommand, tokenRevokeCommand,
+    tokenListCommand, tokenRevokeCommand, webhookListCommand, webhookTestCommand,
+    webhookReplayCommand,
     configCheckCommand, configSetSharedSecretCommand, importCommand, pricesImportCommand,
     ratesImportCommand, serveCommand, retryCommand,
     statusCommand, showCommand, historyCommand, verifyCommand, replayCommand, rebuildCommand,

@@ -11,6 +11,8 @@ let appEditCommand = Command(
     "`--product` declares a product or changes its type. A product that was sold cannot be removed. An app "
       + "family that declares its first product must declare every product that it has sold: uploads that show an "
       + "undeclared product are answered as fraud. Earlier verdicts do not change.",
+    "`--webhook` and `--remove-webhook` change config.json, which is no history. docs/webhooks.md describes what is "
+      + "sent.",
     "`--entitlement` declares an entitlement, or replaces its products. An auto-renewable subscription gives it while "
       + "it is active, any other product for good, unless it was refunded. A consumable never gives one, unless "
       + "PATTERNS name it by its whole id and the app does not declare its type.",
@@ -33,7 +35,7 @@ let appEditCommand = Command(
     Option(
       "remove-entitlement", value: .init("NAME"), isRepeatable: true,
       help: "an entitlement to remove"),
-    .json,
+    .webhook, .removeWebhook, .json,
   ],
   examples: [
     Example(
@@ -59,6 +61,7 @@ struct AppEditOptions: Equatable, Sendable {
   let appAppleID: Int64?
   let entitlements: [Entitlement]
   let removedEntitlements: [String]
+  let webhook: WebhookEdit
 
   init(_ invocation: Invocation) throws(UsageError) {
     app = invocation.positionals[0]
@@ -70,6 +73,7 @@ struct AppEditOptions: Equatable, Sendable {
     appAppleID = try AppAddOptions.appAppleID(invocation)
     entitlements = try AppAddOptions.entitlements(invocation)
     removedEntitlements = invocation.values("remove-entitlement")
+    webhook = try WebhookEdit(invocation)
     if let id = bundleIDs.first(where: removedBundleIDs.contains) {
       throw invocation.wrong("remove-bundle-id", id, "conflicts with --bundle-id")
     }
@@ -80,11 +84,12 @@ struct AppEditOptions: Equatable, Sendable {
       throw invocation.wrong("remove-entitlement", name, "conflicts with --entitlement")
     }
     if name == nil, bundleIDs.isEmpty, removedBundleIDs.isEmpty, products.isEmpty,
-      removedProducts.isEmpty, appAppleID == nil, entitlements.isEmpty, removedEntitlements.isEmpty
+      removedProducts.isEmpty, appAppleID == nil, entitlements.isEmpty, removedEntitlements.isEmpty,
+      webhook == .none
     {
       throw UsageError(
         visible(app, limit: 64),
-        "nothing to change; give --name, --bundle-id, --product or what to remove")
+        "nothing to change; give --name, --bundle-id, --product, --webhook or what to remove")
     }
   }
 }
@@ -93,6 +98,8 @@ private func editApp(
   _ options: AppEditOptions, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
   let ledger = try OpenLedger(invocation, context)
+  // One that can't be changed is found before anything is appended.
+  if options.webhook != .none { _ = try ConfigurationFile(ledger.directory).read() }
   let (id, position) = try ledger.withWriter { writer -> (String, Position?) in
     // Read while holding the writer, so that an edit appended since the command began is kept.
     let database = try ledger.projections()
@@ -103,11 +110,21 @@ private func editApp(
     if edited == app { return (app.appFamilyID, nil) }
     return (app.appFamilyID, try writer.append(.appRegistered, edited.data))
   }
-  let record: Record = ["app_family_id": id, "position": position]
-  try context.print(invocation, record) {
-    try $0.line(
-      position.map { "Changed app family \(id) at position \($0)" }
-        ?? "Nothing changed: app family \(id) is already registered like this")
+  let webhook = try options.webhook.apply(id, ledger)
+  var record: Record = ["app_family_id": id, "position": position]
+  if let webhook { record = record + ["webhook_secret": webhook.secret?.text] }
+  try context.print(invocation, record) { sheet in
+    if let position {
+      try sheet.line("Changed app family \(id) at position \(position)")
+    } else if webhook == nil {
+      try sheet.line("Nothing changed: app family \(id) is already registered like this")
+    }
+    guard let webhook else { return }
+    try sheet.line(webhook.text)
+    if let secret = webhook.secret { try sheet.line(secret.text) }
+  }
+  if webhook?.secret != nil, !invocation.isJSON {
+    context.say("the webhook's secret is shown only once; keep it secret, like a password")
   }
   // Report the append before anything can fail in the projections. `status` shows them as they are, so fold now.
   try context.output.flush()
