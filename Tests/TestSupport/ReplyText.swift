@@ -17,6 +17,16 @@ package func row(
   _ transaction: String, of original: String? = nil, line: String? = nil,
   product: String = "coins", on time: String = "2026-01-05", _ members: Members = [:]
 ) -> JSONText {
+  row(
+    transaction, of: original, line: line, product: product, on: time,
+    merging: members.map { ($0.key, $0.value) })
+}
+
+/// The same with members in an array.
+package func row(
+  _ transaction: String, of original: String? = nil, line: String? = nil,
+  product: String = "coins", on time: String = "2026-01-05", merging members: [(String, JSONText)]
+) -> JSONText {
   let dateMs = String(ms(time))
   var all: [(String, JSONText)] = [
     ("quantity", "1"), ("product_id", JSONText(stringLiteral: product)),
@@ -26,8 +36,7 @@ package func row(
     ("original_purchase_date_ms", JSONText(stringLiteral: dateMs)),
   ]
   if let line { all.append(("web_order_line_item_id", JSONText(stringLiteral: line))) }
-  all += members.map { ($0.key, $0.value) }
-  return .object(all)
+  return .object(all + members)
 }
 
 /// The milliseconds of a time, as replies write them.

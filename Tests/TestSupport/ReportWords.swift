@@ -48,6 +48,9 @@ package struct ReportWords: Sendable {
   ) throws -> Bool {
     let list = value.split(separator: ",").map(String.init)
     switch option {
+    case "--by" where request.kind == .subscriptions:
+      request.isByMonth = value == ReportRequest.byMonth
+    case "--at": request.momentMs = ms(value)
     case "--by": request.dimensions = list.compactMap { ReportDimension(rawValue: $0) }
     case "--period": request.granularity = Period.Granularity(rawValue: value) ?? .month
     case "--timezone": request.zone = try TimeZoneTable(value)

@@ -17,7 +17,7 @@ package struct Reply {
   package private(set) var isLegacy = false
   /// The rows in the order of rule R2: by source, then by array order.
   package private(set) var rows: [ReplyRow] = []
-  /// In the order of the reply; that of the outermost members comes last.
+  /// In the order of the reply; that of the outermost members of a legacy reply comes last.
   package private(set) var renewals: [RenewalInfo] = []
 
   private var bid: JSONBytes?
@@ -63,7 +63,7 @@ package struct Reply {
       }
     }
     try cursor.expectEnd()
-    if outermost.isOutermost { renewals.append(outermost) }
+    if outermost.isOutermost, isLegacy { renewals.append(outermost) }
     if bundleID == nil { bundleID = bid }
     if !isOrdered { orderRows() }
   }

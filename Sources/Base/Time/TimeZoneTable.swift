@@ -106,6 +106,21 @@ package struct TimeZoneTable: Sendable {
         ?? firstOffsetSeconds)
   }
 
+  /// The first instant of a local day, in epoch milliseconds.
+  /// - Parameter dayNumber: days since 1970-01-01 in local time.
+  package func startMs(ofDay dayNumber: Int) -> Int64 {
+    // No offset is as large as this.
+    let offsetSecondsMax: Int64 = 100_000
+    var low = Int64(dayNumber) * 86_400 - offsetSecondsMax
+    var high = low + 2 * offsetSecondsMax
+    while low < high {
+      let middle = low + (high - low) / 2
+      let localSeconds = middle + Int64(span(containing: middle).offsetSeconds)
+      if floorDivide(localSeconds, 86_400) >= dayNumber { high = middle } else { low = middle + 1 }
+    }
+    return low * 1000
+  }
+
   /// The version of the tz database, such as `2026a`. Reports state it, because the rules change from time to time.
   /// nil if the system's copy does not give it.
   package static func dataVersion(directory: String = systemDirectory) -> String? {

@@ -17,6 +17,7 @@ final class ReceiptAnswers {
   let selectSignedUpload: Statement
   private let selectSale: Statement
   private let selectMetadata: Statement
+  let subscriptions: SubscriptionQueries
   private let begin: Statement
   private let commit: Statement
 
@@ -27,6 +28,7 @@ final class ReceiptAnswers {
     self.database = database
     self.readEvent = readEvent
     symbols = StringInterner(arena)
+    subscriptions = SubscriptionQueries(database)
     begin = try database.prepare("BEGIN")
     commit = try database.prepare("COMMIT")
     selectNewest = try database.prepare(

@@ -74,7 +74,11 @@ extension ReceiptAnswers {
     var metadata: [Position: ReceiptResource.SharedValue?] = [upload.position: upload.value]
     resource.reserve(
       purchases.all.reduce(0) { $0 + Self.purchaseByteCount + ($1.content.row.object?.count ?? 0) })
+    // Most purchases of an upload are periods of one subscription.
+    var recent: SubscriptionDetail?
     for purchase in purchases.all {
+      let subscription = try subscription(of: purchase, recent: recent)
+      recent = subscription ?? recent
       try withSale(
         (purchase.key.kind, purchase.key.text), try known(purchase.environment),
         try known(purchase.bundle), upload, &metadata, &resource
@@ -82,10 +86,29 @@ extension ReceiptAnswers {
         var own = fallback
         own.country = purchase.country(keeper) ?? fallback.country
         resource.add(
-          purchases.fields(purchase, product: sale?.product), family: family, sale: sale,
-          fallback: own)
+          purchases.fields(purchase, product: sale?.product, subscription), family: family,
+          sale: sale, fallback: own)
       }
     }
+  }
+
+  /// The subscription of a purchase; nil if it belongs to none.
+  private func subscription(
+    of purchase: SignedPurchases.Purchase, recent: SubscriptionDetail?
+  ) throws(DatabaseError) -> SubscriptionDetail? {
+    guard purchase.extra.expiresAtMs != nil,
+      let id = purchase.content.row.originalTransactionID ?? purchase.content.row.transactionID
+    else { return nil }
+    if let recent, id.elementsEqual(recent.originalTransactionID.utf8),
+      purchase.environment.elementsEqual(recent.environment.utf8),
+      purchase.bundle.elementsEqual(recent.bundleID.utf8)
+    {
+      return recent
+    }
+    func string(_ text: Text) -> String { String(decoding: text, as: UTF8.self) }
+    return try subscriptions.subscription(
+      environment: string(purchase.environment), bundleID: string(purchase.bundle),
+      originalTransactionID: string(id))
   }
 
   /// Hands out the signed objects of an upload that is valid; none of one that is not.

@@ -85,22 +85,29 @@ struct SignedPurchases {
   }
 
   /// A purchase as the client API shows it.
-  /// - Parameter product: the sale's, if there is one.
-  func fields(_ purchase: Purchase, product: Text?) -> PurchaseFields {
+  /// - Parameters:
+  ///   - product: the sale's, if there is one.
+  ///   - subscription: that to which it belongs, if there is one.
+  func fields(
+    _ purchase: Purchase, product: Text?, _ subscription: SubscriptionDetail?
+  ) -> PurchaseFields {
     let (content, row) = (purchase.content, purchase.content.row)
     let product = product ?? row.productID ?? Text(start: nil, count: 0)
     let type = products[String(decoding: product, as: UTF8.self)] ?? purchase.extra.type
     let endMs = purchase.extra.expiresAtMs
     let isSubscription = type.map { $0 == .autoRenewable } ?? (endMs != nil)
     let isCancelled = content.revocationDateMs != nil
+    let renewing = isSubscription ? subscription : nil
     return PurchaseFields(
       keyKind: purchase.key.kind, key: purchase.key.text, environment: purchase.environment,
       bundle: purchase.bundle, product: product, quantity: Self.quantity(row),
       saleDateMs: purchase.saleDateMs,
       currency: content.priceMilliunits == nil ? nil : content.currency, type: type,
-      isAutoRenewing: isSubscription ? nil : false, isTrial: content.isFreeTrial,
-      isInGracePeriod: isSubscription ? nil : false,
-      periodStartMs: endMs == nil ? nil : row.purchaseDateMs, periodEndMs: endMs,
+      isAutoRenewing: isSubscription ? renewing?.isAutoRenewing : false,
+      isTrial: content.isFreeTrial,
+      isInGracePeriod: isSubscription ? renewing?.isInGracePeriod : false,
+      periodStartMs: renewing?.terms.periodStartMs ?? (endMs == nil ? nil : row.purchaseDateMs),
+      periodEndMs: renewing?.terms.expiresAtMs ?? endMs,
       cancelledAtMs: content.revocationDateMs,
       cancelledBy: isCancelled ? ReceiptResource.canceller(content.revocationReason) : nil,
       lastSyncedAtMs: content.signedDateMs, appStore: row.object)

@@ -16,6 +16,7 @@ package final class LedgerQueries {
   /// Reads an event's line.
   let readEvent: (Position) throws -> [UInt8]
   private var loadedPending: PendingSales?
+  lazy var subscriptionQueries = SubscriptionQueries(database)
 
   package init(
     _ database: Database, readEvent: @escaping (Position) throws -> [UInt8]

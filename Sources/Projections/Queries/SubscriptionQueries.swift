@@ -33,6 +33,15 @@ package struct SubscriptionDetail: Equatable, Sendable {
   /// The newer of the two events.
   package var position: Position { max(statementPosition, renewalPosition ?? -1) }
 
+  /// Whether it is in its grace period at the time of the newest thing known of it; nil if nothing is known of its
+  /// renewal. No clock is read: the answer changes with events alone.
+  package var isInGracePeriod: Bool? {
+    guard renewalPosition != nil,
+      let newestMs = [statementMs, terms.renewalMs].compactMap(\.self).max()
+    else { return nil }
+    return terms.status(atMs: newestMs) == .gracePeriod
+  }
+
   /// The status at a moment, given in epoch milliseconds.
   package func status(atMs momentMs: Int64) -> Subscription.Status {
     terms.status(atMs: momentMs)
@@ -123,4 +132,18 @@ package final class SubscriptionQueries {
       offer: Subscription.Offer(rawValue: Int8(row.integer(22))) ?? .other,
       sale: Int(row.integer(23)))
   }
+}
+
+extension LedgerQueries {
+  /// The subscription to which a sale belongs; nil if no statement shows it as one.
+  package func subscription(of sale: SaleDetail) throws -> SubscriptionDetail? {
+    if sale.isPending { return nil }
+    let original = sale.originalTransactionID
+    return try subscriptionQueries.subscription(
+      environment: sale.environment, bundleID: sale.bundleID,
+      originalTransactionID: original.isEmpty ? sale.transactionID : original)
+  }
+
+  /// When the last folded event was recorded, in epoch milliseconds; nil if there is none.
+  package func lastEventAtMs() throws -> Int64? { try Progress(database).lastEventAtMs }
 }

@@ -37,20 +37,25 @@ package enum Report {
   package static func write(
     _ request: ReportRequest, from database: Database, to writer: any ReportWriter
   ) throws -> ReportSummary {
-    try write(request, from: database) { _, _ in writer }
+    try write(request, from: database) { _, _, _ in writer }
   }
 
-  /// Writes one report, with a writer made from the number of events it is based on and the root of their tree.
+  /// Writes one report, with a writer made from the number of events it is based on, the root of their tree, and the
+  /// request with the moment of the report.
   @discardableResult
   package static func write(
     _ request: ReportRequest, from database: Database,
-    with makeWriter: (_ size: Int, _ root: SHA256Digest) throws -> any ReportWriter
+    with makeWriter: (_ size: Int, _ root: SHA256Digest, ReportRequest) throws -> any ReportWriter
   ) throws -> ReportSummary {
     // The figures and their footnotes must come from the same database state.
     try database.execute("BEGIN")
     defer { try? database.execute("COMMIT") }
     let head = try head(of: database)
-    let writer = try makeWriter(head.size, head.root)
+    var request = request
+    if request.kind.hasMoment, request.momentMs == nil {
+      request.momentMs = try Progress(database).lastEventAtMs
+    }
+    let writer = try makeWriter(head.size, head.root, request)
     let source = try ReportSource(database, request)
     try source.loadPending()
     var summary: ReportSummary
@@ -65,6 +70,12 @@ package enum Report {
     case .exceptions: summary = try ExceptionsReport(source).write(to: writer)
     case .receipts: summary = try ReceiptsReport(source: source).write(to: writer)
     case .users: summary = try UsersReport(source: source).write(to: writer)
+    case .subscriptions:
+      summary =
+        request.isByMonth
+        ? try SubscriptionMonthsReport(source: source).write(to: writer)
+        : try SubscriptionsReport(source: source).write(to: writer)
+      summary.momentMs = request.momentMs
     }
     let shown = try shownSales ?? source.shownSales()
     summary.exceptions = try source.exceptionCounts(shown)

@@ -4,6 +4,9 @@ package import JSON
 import Revenue
 
 extension ReportRequest {
+  /// What `--by` splits subscriptions by.
+  package static let byMonth = "month"
+
   /// Writes the filters that affect this kind of report.
   package func write(to writer: inout JSONWriter) {
     writer.beginObject()
@@ -26,6 +29,14 @@ extension ReportRequest {
         writer.key(key)
         if let day { writer.string(day.description) } else { writer.null() }
       }
+    }
+    if kind.hasMoment {
+      writer.key("by")
+      if isByMonth { writer.string(Self.byMonth) } else { writer.null() }
+      writer.key("at")
+      if let momentMs { writer.string(Timestamp.text(ms: momentMs)) } else { writer.null() }
+      writer.key("timezone")
+      writer.string(zone.name)
     }
     writer.key("environment")
     if let environments {
@@ -76,13 +87,11 @@ extension ReportRequest {
     let isOfAllDays = kind == .exceptions && filters["timezone"] == nil
     if kind.hasRefundDate, !isOfAllDays { refunds = try word("refunds", RefundDate.self) }
     if kind.hasDays, !isOfAllDays {
-      guard let name = filters["timezone"]?.stringValue else { throw fault("timezone") }
-      do throws(TimeZoneError) { zone = try TimeZoneTable(name) } catch {
-        throw .usage("\(error)")
-      }
+      zone = try Self.zone(filters["timezone"], fault("timezone"))
       from = try Self.day(filters["from"], fault("from"))
       to = try Self.day(filters["to"], fault("to"))
     }
+    if kind.hasMoment { try readMoment(filters, fault) }
     switch filters["environment"] {
     case .string("all"): environments = nil
     case .array(let names):
@@ -98,6 +107,31 @@ extension ReportRequest {
       reportingCurrency = currency
     }
     ratesAgeMaxDays = try Self.ageMaxDays(filters["rates_max_age"], fault("rates_max_age"))
+  }
+
+  private mutating func readMoment(
+    _ filters: JSONValue, _ fault: (String) -> ProjectionError
+  ) throws(ProjectionError) {
+    switch filters["by"] {
+    case .null: isByMonth = false
+    case .string(Self.byMonth): isByMonth = true
+    default: throw fault("by")
+    }
+    switch filters["at"] {
+    case .null: momentMs = nil
+    case .string(let text):
+      guard let moment = try? Timestamp.parse(text) else { throw fault("at") }
+      momentMs = moment
+    default: throw fault("at")
+    }
+    zone = try Self.zone(filters["timezone"], fault("timezone"))
+  }
+
+  private static func zone(
+    _ value: JSONValue?, _ fault: ProjectionError
+  ) throws(ProjectionError) -> TimeZoneTable {
+    guard let name = value?.stringValue else { throw fault }
+    do throws(TimeZoneError) { return try TimeZoneTable(name) } catch { throw .usage("\(error)") }
   }
 
   /// Reads the age limit for rates. Manifests from before the limit existed lack this member.

@@ -5,7 +5,7 @@ package import Revenue
 
 /// The available reports.
 package enum ReportKind: String, CaseIterable, Sendable {
-  case revenue, journal, sales, exceptions, receipts, users
+  case revenue, journal, sales, exceptions, receipts, users, subscriptions
 
   /// Increased when the same events and filters would produce different bytes.
   package var version: Int {
@@ -13,11 +13,17 @@ package enum ReportKind: String, CaseIterable, Sendable {
     case .revenue, .journal, .exceptions: 5
     case .sales: 4
     case .receipts, .users: 3
+    case .subscriptions: 1
     }
   }
 
   /// Whether the report accepts a range of days.
-  package var hasDays: Bool { self != .receipts && self != .users }
+  package var hasDays: Bool {
+    self != .receipts && self != .users && self != .subscriptions
+  }
+
+  /// Whether the report is of a moment (rule R13).
+  package var hasMoment: Bool { self == .subscriptions }
 
   /// Whether the report lets the reader choose the date on which Returns and Reversals count.
   package var hasRefundDate: Bool { self == .revenue || self == .journal || self == .exceptions }
@@ -73,6 +79,12 @@ package struct ReportRequest: Sendable {
   package static let ratesAgeMaxDaysStandard = 35
   /// More days than dates can span.
   package static let ratesAgeMaxDaysLimit = 9_999_999
+
+  /// R13: the moment at which subscriptions are judged, in epoch milliseconds. Nil is the time of the last folded
+  /// event; a report that is written names it.
+  package var momentMs: Int64?
+  /// R13: whether subscriptions are counted by month instead of listed.
+  package var isByMonth = false
 
   package init(_ kind: ReportKind) { self.kind = kind }
 }

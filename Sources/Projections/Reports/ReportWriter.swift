@@ -59,6 +59,8 @@ package struct ReportSummary: Sendable {
   package var rates = UsedRates()
   /// Requested environments that no receipt or reply has named; most likely typing errors.
   package var unknownEnvironments: [String] = []
+  /// R13: the moment at which subscriptions were judged, in epoch milliseconds; nil for other reports.
+  package var momentMs: Int64?
 
   package init() {}
 }

@@ -103,10 +103,7 @@ struct UsersReport {
       try writer.write(.integer(Int64(count)))
     }
     try writer.write(.list(user.countries))
-    let net = user.net.keys.sorted().map { currency in
-      "\(Amount.text(micros: user.net[currency] ?? 0, currency: currency)) \(currency)"
-    }.joined(separator: " ")
-    try withText(net) { try writer.write($0.isEmpty ? .empty : .text($0)) }
+    try withText(Amount.text(user.net)) { try writer.write($0.isEmpty ? .empty : .text($0)) }
     try writer.write(user.firstSeenAtMs.map { .time($0) } ?? .empty)
     try writer.write(user.lastSeenAtMs.map { .time($0) } ?? .empty)
     try writer.endRow()

@@ -44,6 +44,12 @@ package enum Amount {
     return String(decoding: bytes, as: UTF8.self)
   }
 
+  /// Sums by currency: `9.99 EUR 4.00 USD`, by code.
+  package static func text(_ sums: [Currency: Int128]) -> String {
+    sums.sorted { $0.key < $1.key }
+      .map { "\(text(micros: $0.value, currency: $0.key)) \($0.key)" }.joined(separator: " ")
+  }
+
   private static func appendFraction(
     _ micros: UInt64, _ currency: Currency?, to output: inout [UInt8]
   ) {

@@ -30,6 +30,18 @@ package struct Period: Hashable, Comparable, Sendable, CustomStringConvertible {
     }
   }
 
+  /// The period with this number: years, quarters or months since year 0, or weeks or days since 1970.
+  package init(_ granularity: Granularity, ordinal: Int) {
+    (self.granularity, self.ordinal) = (granularity, ordinal)
+  }
+
+  /// The first day of a month, in days since 1970-01-01.
+  /// - Parameter ordinal: months since year 0.
+  package static func firstDay(ofMonth ordinal: Int) -> Int {
+    let year = floorDivide(ordinal, 12)
+    return CivilDate.dayNumber(year: year, month: ordinal - year * 12 + 1, day: 1)
+  }
+
   /// Appends `2026`, `2026-Q1`, `2026-03`, `2026-W09` or `2026-03-14`.
   package func append(to output: inout [UInt8]) {
     switch granularity {

@@ -9,8 +9,8 @@ let exportCommand = Command(
   "export", summary: "Write a report",
   details: [
     "Brings the projections up to date, then writes one report: `revenue`, split as you ask; the `journal`, "
-      + "whose lines revenue sums; the `sales` to which these lines belong; the `exceptions`; `receipts`; or "
-      + "`users`.",
+      + "whose lines revenue sums; the `sales` to which these lines belong; the `exceptions`; `receipts`; "
+      + "`users`; `subscriptions`, as they stood at a moment or counted by month.",
     "Amounts are exact, with their currency next to them. Different currencies are never added up "
       + "unless `--in` converts them. Without `--format`, the name given to `--output` decides: `.csv`, `.json`, "
       + "`.ndjson` or `.jsonl`, `.txt`; without either, the format is a table.",
@@ -21,6 +21,9 @@ let exportCommand = Command(
     "If the report goes to FILE, what a table shows below its rows is written to standard error: totals, "
       + "exceptions, rates and filters. `--in` converts each line with the rate of its day or of the "
       + "`--rates-max-age` days before; a line without a rate keeps its own currency, with a warning.",
+    "The status of subscriptions is that at `--at`, by default the time of the last event: no clock is read. With "
+      + "`--by month`, `subscriptions` counts who is subscribed, who comes and who goes, up to that moment, and what "
+      + "each month brings in.",
     "With `--manifest`, a second file names the events behind the report, its filters and its SHA-256; if the "
       + "ledger has a signing key, it contains a checkpoint. `ledgerctl audit report` makes the report again from "
       + "the log and compares.",
@@ -46,6 +49,11 @@ let exportCommand = Command(
       "ledgerctl export exceptions --from 2026-03-01 --to 2026-03-31",
       "The exceptions of March, to read along with its figures"),
     Example(
+      "ledgerctl export subscriptions --at 2026-03-01", "Subscriptions as they stood on 1 March"),
+    Example(
+      "ledgerctl export subscriptions --by month --timezone Europe/Berlin",
+      "Who came, stayed and went, month by month"),
+    Example(
       "ledgerctl export revenue --manifest -o revenue.csv",
       "A report that an auditor can check against the log"),
   ],
@@ -58,8 +66,9 @@ private let exportCommandOptions: [Option] = [
   Option(
     "by",
     value: .init(
-      "LIST", allowed: ReportDimension.names, isList: true, standard: "country"),
-    help: "what revenue is split by, in this order"),
+      "LIST", allowed: ReportDimension.names + [ReportRequest.byMonth], isList: true,
+      standard: "country"),
+    help: "what revenue is split by, in this order; `month` counts subscriptions"),
   Option(
     "period",
     value: .init("PERIOD", allowed: Revenue.Period.Granularity.names, standard: "month"),
@@ -72,6 +81,11 @@ private let exportCommandOptions: [Option] = [
     value: .init("DATE", allowed: RefundDate.names, standard: "event-date"),
     help: "the date on which returns and reversals count"),
   .asOf,
+  Option(
+    "at", value: .init("MOMENT"),
+    help:
+      "the moment at which subscriptions are judged, an RFC 3339 time or the start of a day, as in `2026-03-01`"
+  ),
   Option("from", value: .init("DAY"), help: "the first day, as in `2026-03-14`"),
   Option("to", value: .init("DAY"), help: "the last day"),
   Option(
@@ -102,6 +116,9 @@ private func export(
   let request = try options.request()
   if invocation.has("period"), !options.dimensions.contains(.period) {
     context.say("export: --period \(options.period.rawValue): has no effect without --by period")
+  }
+  if invocation.has("timezone"), request.kind.hasMoment, !options.isByMonth, !options.isAtDay {
+    context.say("export: --timezone: has no effect without --by month or a day for --at")
   }
   if invocation.has("rates-max-age"), options.reportingCurrency == nil {
     context.say("export: --rates-max-age \(options.ratesAgeMaxDays): has no effect without --in")
@@ -139,7 +156,8 @@ private func export(
   }
   if let report, let path = options.outputPath {
     let footer = ReportFooter(request.kind, report.summary)
-    let lines = footer.fileLines(report, request, asOf: invocation.value("as-of"), path: path)
+    let lines = footer.fileLines(
+      report, report.request, asOf: invocation.value("as-of"), path: path)
     for line in lines { context.diagnostics.writeLine(visible(line)) }
   }
   return .done
@@ -170,6 +188,12 @@ extension ExportOptions {
       request.reportingCurrency = currency
     }
     request.ratesAgeMaxDays = ratesAgeMaxDays
+    request.isByMonth = isByMonth
+    switch moment {
+    case .instant(let epochMs): request.momentMs = epochMs
+    case .day(let day): request.momentMs = request.zone.startMs(ofDay: day.dayNumber)
+    case nil: break
+    }
     return request
   }
 }

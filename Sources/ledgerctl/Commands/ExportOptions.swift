@@ -16,7 +16,19 @@ struct ExportOptions: Equatable, Sendable {
     case named([String])
   }
 
+  /// The value of `--at`.
+  enum Moment: Equatable, Sendable {
+    /// Epoch milliseconds.
+    case instant(Int64)
+    /// The start of a day, in the time zone of the report.
+    case day(CivilDate)
+  }
+
   let report: ReportKind
+  /// Nil is the time of the last event; only for subscriptions.
+  let moment: Moment?
+  /// Whether subscriptions are counted by month.
+  let isByMonth: Bool
   /// In the order given; only for revenue.
   let dimensions: [ReportDimension]
   let period: Period.Granularity
@@ -40,6 +52,11 @@ struct ExportOptions: Equatable, Sendable {
   /// Whether a manifest is wanted; then there is an output path.
   let hasManifest: Bool
 
+  /// Whether the moment depends on the time zone.
+  var isAtDay: Bool {
+    if case .day = moment { true } else { false }
+  }
+
   /// The report's file, if a manifest is to be written.
   var manifestedPath: String? { hasManifest ? outputPath : nil }
 
@@ -48,6 +65,10 @@ struct ExportOptions: Equatable, Sendable {
     self.report = report
     try Self.refuseForeignOptions(report, invocation)
     dimensions = invocation.list("by").compactMap { ReportDimension(rawValue: $0) }
+    isByMonth = invocation.has("by") && report.hasMoment
+    try Self.checkDimensions(report, invocation)
+    moment = try invocation.value(
+      "at", "is not an RFC 3339 time or a day", read: Self.moment)
     period = invocation.value("period").flatMap { Period.Granularity(rawValue: $0) } ?? .month
     timeZone =
       try invocation.value("timezone", "is not the name of a time zone", read: Self.zoneName)
@@ -78,9 +99,10 @@ struct ExportOptions: Equatable, Sendable {
 
   /// The reports that accept an option, for options that not all reports accept.
   private static let reports: [(option: String, reports: Set<ReportKind>)] = [
-    ("by", [.revenue]),
+    ("by", [.revenue, .subscriptions]),
+    ("at", [.subscriptions]),
     ("period", [.revenue]),
-    ("timezone", [.revenue, .journal, .sales, .exceptions]),
+    ("timezone", [.revenue, .journal, .sales, .exceptions, .subscriptions]),
     ("refunds", [.revenue, .journal, .exceptions]),
     ("from", [.revenue, .journal, .sales, .exceptions]),
     ("to", [.revenue, .journal, .sales, .exceptions]),
@@ -97,6 +119,29 @@ struct ExportOptions: Equatable, Sendable {
       throw UsageError(
         "--\(option)", "can be used with \(alternatives(names)), not with \(report.rawValue)")
     }
+  }
+
+  /// `month` is for subscriptions, which are split by nothing else.
+  private static func checkDimensions(
+    _ report: ReportKind, _ invocation: Invocation
+  ) throws(UsageError) {
+    guard invocation.has("by") else { return }
+    let names = invocation.list("by")
+    if report.hasMoment {
+      guard names == [ReportRequest.byMonth] else {
+        throw UsageError(
+          "--by", "of \(report.rawValue) can only be \(ReportRequest.byMonth)")
+      }
+    } else if names.contains(ReportRequest.byMonth) {
+      throw UsageError(
+        "--by \(ReportRequest.byMonth)",
+        "can be used with \(ReportKind.subscriptions.rawValue), not with \(report.rawValue)")
+    }
+  }
+
+  private static func moment(_ text: String) -> Moment? {
+    if let day = try? CivilDate(parsing: text) { return .day(day) }
+    return (try? Timestamp.parse(text, cutsDecimals: true)).map { .instant($0) }
   }
 
   private static func zoneName(_ text: String) -> String? {

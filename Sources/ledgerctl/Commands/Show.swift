@@ -8,9 +8,9 @@ let showCommand = Command(
     "With a position, shows that event and its effects: receipts, sales, journal lines, exceptions. With a "
       + "receipt's id, shows the receipt, its uploads, verifications and purchases. With a sale's key or a "
       + "transaction id, shows the sale, its journal lines, the positions of the events that gave it its "
-      + "existence, country, user, price and cancellation, and what each event said of it, in the order of the "
-      + "statements' times; then what notifications told about it and its refunds. The id of an upload of signed "
-      + "transactions, or a `notificationUUID`, shows those events.",
+      + "existence, country, user, price and cancellation, its subscription as it stood at the last event, and what "
+      + "each event said of it, in the order of the statements' times; then what notifications told about it and its "
+      + "refunds. The id of an upload of signed transactions, or a `notificationUUID`, shows those events.",
     "Long strings of an event, such as its receipt, are cut. `--json` prints the event's exact line and, as a "
       + "second line, its effects.",
   ],
@@ -137,9 +137,10 @@ private func showReceipt(
   let uploads = try queries.uploads(ofReceipt: id).map(\.record)
   let verifications = try queries.verifications(ofReceipt: id).map(\.record)
   let purchases = try queries.purchases(of: receipt)
+  let subscriptions = try queries.subscriptionsAtLastEvent(of: purchases)
   let record: Record = [
     "receipt": receipt.record, "uploads": uploads, "verifications": verifications,
-    "purchases": purchases.map(\.record),
+    "purchases": purchases.map(\.record), "subscriptions": subscriptions.map(\.record),
   ]
   try context.print(invocation, record) { sheet in
     try sheet.fields(receipt.fields)
@@ -150,6 +151,11 @@ private func showReceipt(
       receipt.replyPosition.map { "from the reply at position \($0)" }
       ?? "from the receipt; not confirmed by the App Store yet"
     try sheet.table("Purchases, \(source)", SaleDetail.table(purchases))
+    if let momentMs = subscriptions.first?.momentMs {
+      try sheet.table(
+        "Subscriptions, as they stood at \(timeText(momentMs))",
+        SubscriptionAtMoment.table(subscriptions))
+    }
   }
 }
 
@@ -167,7 +173,8 @@ private func showSale(
   let found = try sales.map {
     (
       sale: $0, exceptions: try queries.exceptions(of: $0).map(\.record),
-      told: try queries.statements(about: $0), notified: try queries.notifications(about: $0)
+      told: try queries.statements(about: $0), notified: try queries.notifications(about: $0),
+      subscription: try queries.subscriptionsAtLastEvent(of: [$0]).first
     )
   }
   let records = found.map {
@@ -175,6 +182,7 @@ private func showSale(
       "sale": $0.sale.record, "exceptions": $0.exceptions,
       "statements": $0.told.statements.map(\.record),
       "notifications": $0.notified.notifications.map(\.record),
+      "subscription": $0.subscription?.record,
     ] as Record
   }
   try context.print(invocation, ["sales": records]) { sheet in
@@ -182,6 +190,10 @@ private func showSale(
       // The same key may exist in several environments or apps.
       if index > 0 { try sheet.gap() }
       try sheet.fields(entry.sale.fields)
+      if let subscription = entry.subscription {
+        try sheet.heading("Subscription")
+        try sheet.fields(subscription.fields)
+      }
       try sheet.table("Journal", entry.sale.lineTable)
       let heading = entry.told.isCut ? "The newest statements" : "Statements"
       try sheet.table(

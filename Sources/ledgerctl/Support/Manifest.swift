@@ -67,7 +67,7 @@ struct Manifest {
     } else {
       checkpoint = nil
     }
-    request = output.request
+    request = written.request
     format = output.format
     reportVersion = output.request.kind.version
     projectionVersions = ProjectionSet.ofProgram.versions

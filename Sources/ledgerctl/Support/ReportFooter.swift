@@ -15,6 +15,7 @@ struct ReportFooter {
 
   /// The lines below a table; empty for reports without figures.
   var tableLines: [String] {
+    if kind.hasMoment { return momentLines + [reportNote] }
     guard kind == .revenue || kind == .journal else { return [] }
     return summary.totals.map(Self.text) + figureLines + [reportNote]
   }
@@ -30,9 +31,14 @@ struct ReportFooter {
       + "\(counted(written.size, "event"))\(place)"
     // Exceptions and rates only belong to reports that are filtered by day.
     let figures = kind.hasDays ? figureLines : []
-    let isFigure = kind == .revenue || kind == .journal
-    return [first, "Filters: \(request.words)"] + summary.totals.map(Self.text) + figures
+    let isFigure = kind == .revenue || kind == .journal || kind.hasMoment
+    return [first, "Filters: \(request.words)"] + momentLines + summary.totals.map(Self.text)
+      + figures
       + (isFigure ? [reportNote] : [])
+  }
+
+  private var momentLines: [String] {
+    summary.momentMs.map { ["As they stood at \(Timestamp.text(ms: $0))"] } ?? []
   }
 
   private var figureLines: [String] {
@@ -108,6 +114,11 @@ extension ReportRequest {
     if kind == .revenue {
       add("by", dimensions.map(\.rawValue).joined(separator: ","))
       if dimensions.contains(.period) { add("period", granularity.rawValue) }
+    }
+    if kind.hasMoment {
+      if isByMonth { add("by", Self.byMonth) }
+      if let momentMs { add("at", Timestamp.text(ms: momentMs)) }
+      if isByMonth { add("timezone", zone.name) }
     }
     if kind.hasDays {
       add("timezone", zone.name)

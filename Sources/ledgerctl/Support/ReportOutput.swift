@@ -6,6 +6,8 @@ import Projections
 /// A written report: its summary and what identifies its bytes.
 struct WrittenReport {
   var summary = ReportSummary()
+  /// With the moment of the report.
+  var request: ReportRequest
   /// The number of events behind the report, and their root.
   var size = 0
   var root: SHA256Digest
@@ -41,8 +43,10 @@ struct ReportOutput {
       try output.write(bytes)
     }
     var head: (size: Int, root: SHA256Digest)?
-    let summary = try Report.write(request, from: database) { size, root in
+    var request = request
+    let summary = try Report.write(request, from: database) { size, root, resolved in
       head = (size, root)
+      request = resolved
       switch format {
       case .csv: return CSVReportWriter(sink)
       case .ndjson: return JSONReportWriter(heading: nil, sink)
@@ -55,7 +59,8 @@ struct ReportOutput {
     try output.flush()
     let sha256 = hasher.finish()
     return WrittenReport(
-      summary: summary, size: head?.size ?? 0, root: head?.root ?? sha256, byteCount: byteCount,
+      summary: summary, request: request, size: head?.size ?? 0, root: head?.root ?? sha256,
+      byteCount: byteCount,
       sha256: sha256)
   }
 }

@@ -47,7 +47,7 @@ final class Books {
           position: position + 1, occurredAtMs: ms(day), recordedAtMs: ms(day),
           requestDateMs: reply.requestDateMs, environment: state.symbols.symbol("Production"),
           bundle: state.symbols.symbol("app"), upload: upload, trust: .appStore)
-        try rules.fold(verification, rows: reply.rows)
+        try rules.fold(verification, rows: reply.rows, renewals: reply.renewals)
         position += 2
       }
     }
@@ -77,6 +77,18 @@ final class Books {
     withExtendedLifetime(texts) {}
   }
 
+  /// Applies signed renewal information.
+  func add(renewal payload: JSONText) throws {
+    try payload.bytes.withUnsafeBytes { text in
+      let renewal = try SignedRenewal(payload: text, TextKeeper())
+      let evidence = RenewalEvidence(
+        environment: state.symbols.symbol("Production"), bundle: state.symbols.symbol("app"),
+        statementMs: renewal.signedDateMs ?? .min, position: position)
+      try rules.fold(renewal.info, evidence)
+      position += 1
+    }
+  }
+
   /// Declares a price in euros, of all countries.
   func declare(_ product: String, micros: Int64, from day: String) throws {
     let currency = try #require(Currency.parse("EUR"))
@@ -97,6 +109,46 @@ final class Books {
       let price = sale.price.map { " \(Amount.text(micros: $0.micros, currency: $0.currency))" }
       return "\(String(decoding: sale.key, as: UTF8.self)) \(sale.kind.word) \(sale.quantity) "
         + "\(word(sale.country)) \(word(sale.user)) \(sale.priceBasis.word)\(price ?? "")"
+    }
+  }
+
+  /// The subscriptions that statements show, by name of what is known: `of product start…expiry`, then what there is.
+  func subscriptions() -> [String] {
+    state.subscriptions.subscriptions.compactMap { subscription in
+      guard let period = subscription.period else { return nil }
+      func day(_ epochMs: Int64) -> String {
+        CivilDate(dayNumber: Int(epochMs / 86_400_000)).description
+      }
+      func word(_ symbol: Symbol) -> String { state.symbols.string(symbol) }
+      var words = [
+        String(decoding: subscription.original, as: UTF8.self), word(period.product),
+        "\(day(period.startMs))…\(day(period.expiresAtMs))",
+      ]
+      if period.startedAtMs != period.startMs { words.append("since \(day(period.startedAtMs))") }
+      if period.offer != .none { words.append("\(period.offer.word)") }
+      if let revoked = period.revokedAtMs { words.append("revoked \(day(revoked))") }
+      if period.isUpgraded { words.append("upgraded") }
+      if subscription.country != .none { words.append(word(subscription.country)) }
+      if subscription.user >= 0 { words.append(word(subscription.user)) }
+      if let renewal = subscription.renewal {
+        words.append(renewal.isAutoRenewing.map { $0 ? "renews" : "ends" } ?? "unsaid")
+        if renewal.product != .none { words.append("to \(word(renewal.product))") }
+        if renewal.expirationIntent != .none {
+          words.append("intent \(word(renewal.expirationIntent))")
+        }
+        if let retry = renewal.isInBillingRetry { words.append(retry ? "retry" : "no retry") }
+        if let grace = renewal.gracePeriodExpiresAtMs { words.append("grace \(day(grace))") }
+      }
+      words.append("at \(subscription.position ?? -1)")
+      return words.joined(separator: " ")
+    }
+  }
+
+  /// The ends of the sales' periods: key and day; `-` for one without.
+  func periodEnds() -> [String] {
+    state.store.sales.map { sale in
+      let day = sale.periodEndMs.map { CivilDate(dayNumber: Int($0 / 86_400_000)).description }
+      return "\(String(decoding: sale.key, as: UTF8.self)) \(day ?? "-")"
     }
   }
 

@@ -1,0 +1,340 @@
+// R13: what statements and renewal information make of a subscription, sentence by sentence.
+import Revenue
+import TestSupport
+import Testing
+
+@Suite struct SubscriptionRulesTests {
+  /// A month of `pass`: transaction `number`, of the subscription `1`, from a day on.
+  private static func month(
+    _ number: String, from start: String, to end: String, _ members: Members = [:]
+  ) -> JSONText {
+    row(
+      number, of: "1", line: "w\(number)", product: "pass", on: start,
+      merging: [("expires_date_ms", date(end)), ("original_purchase_date_ms", date("2026-01-01"))]
+        + members.map { ($0.key, $0.value) })
+  }
+
+  private static func signedMonth(
+    _ number: String, from start: String, to end: String, signed day: String,
+    _ members: Members = [:]
+  ) -> JSONText {
+    signed(
+      number, of: "1", line: "w\(number)", product: "pass", on: start, signed: day,
+      merging: [("expiresDate", instant(end))] + members.map { ($0.key, $0.value) })
+  }
+
+  private static let january = month("1", from: "2026-01-01", to: "2026-02-01")
+  private static let february = month("2", from: "2026-02-01", to: "2026-03-01")
+
+  // MARK: Statements
+
+  @Test func onlyRowsWithAnExpiryShowASubscription() throws {
+    let books = Books()
+    try books.add(reply(row("5"), Self.january))
+    #expect(books.subscriptions() == ["1 pass 2026-01-01…2026-02-01 at 1"])
+    #expect(books.periodEnds() == ["5 -", "w1 2026-02-01"])
+  }
+
+  @Test func aSignedTransactionOfAnotherTypeIsNone() throws {
+    let books = Books()
+    for type in ["Non-Renewing Subscription", "Consumable"] as [JSONText] {
+      try books.add(signed: [
+        Self.signedMonth(
+          "1", from: "2026-01-01", to: "2026-02-01", signed: "2026-01-02", ["type": type])
+      ])
+    }
+    #expect(books.subscriptions().isEmpty)
+    #expect(books.periodEnds() == ["w1 -"])
+    try books.add(signed: [
+      Self.signedMonth(
+        "1", from: "2026-01-01", to: "2026-02-01", signed: "2026-01-02",
+        ["type": "Auto-Renewable Subscription"])
+    ])
+    #expect(books.subscriptions() == ["1 pass 2026-01-01…2026-02-01 at 2"])
+  }
+
+  @Test func withoutAnOriginalTheTransactionNamesIt() throws {
+    let books = Books()
+    try books.add(
+      reply(
+        row(
+          "7", line: "w7",
+          [
+            "original_transaction_id": .absent, "expires_date_ms": date("2026-02-01"),
+          ])))
+    #expect(books.subscriptions() == ["7 coins 2026-01-05…2026-02-01 at 1"])
+  }
+
+  @Test func theExpiryMayBeReadable() throws {
+    let books = Books()
+    try books.add(
+      reply(
+        row("1", line: "a", ["expires_date": "2026-02-01 00:00:00 Etc/GMT"]),
+        row("2", line: "b", ["expires_date": date("2026-02-02")]),
+        row("3", line: "c", ["expires_date_formatted": "2026-02-03 00:00:00 Etc/GMT"]),
+        row("4", line: "d", ["expires_date": "soon"])))
+    #expect(
+      books.subscriptions() == [
+        "1 coins 2026-01-05…2026-02-01 at 1", "2 coins 2026-01-05…2026-02-02 at 1",
+        "3 coins 2026-01-05…2026-02-03 at 1",
+      ])
+  }
+
+  // MARK: The current statement
+
+  @Test func theLatestPeriodCountsWhateverCameFirst() throws {
+    let books = Books()
+    try books.add(reply(Self.january, Self.february, requested: "2026-02-05"))
+    try books.add(reply(Self.january, requested: "2026-02-20"))
+    #expect(books.subscriptions() == ["1 pass 2026-02-01…2026-03-01 since 2026-01-01 at 1"])
+  }
+
+  @Test func ofOnePeriodTheNewestStatementCounts() throws {
+    let books = Books()
+    let longer = Self.month("1", from: "2026-01-01", to: "2026-02-10")
+    let shorter = Self.month("1", from: "2026-01-01", to: "2026-01-20")
+    try books.add(reply(longer, requested: "2026-01-10"))
+    try books.add(reply(shorter, requested: "2026-01-09"))
+    #expect(books.subscriptions() == ["1 pass 2026-01-01…2026-02-10 at 1"])
+    #expect(books.periodEnds() == ["w1 2026-02-10"])
+    try books.add(reply(shorter))
+    #expect(
+      books.subscriptions() == ["1 pass 2026-01-01…2026-02-10 at 1"], "a reply without a time")
+    try books.add(reply(shorter, requested: "2026-01-10"))
+    #expect(books.subscriptions() == ["1 pass 2026-01-01…2026-01-20 at 7"], "an equal time")
+    #expect(books.periodEnds() == ["w1 2026-01-20"])
+  }
+
+  @Test func inOneReplyTheFirstRowInOrderCounts() throws {
+    let books = Books()
+    let other = Self.month("1", from: "2026-01-01", to: "2026-02-10")
+    try books.add(
+      reply(rows: [other], latest: [Self.january], requested: "2026-01-10"))
+    #expect(books.subscriptions() == ["1 pass 2026-01-01…2026-02-01 at 1"])
+    #expect(books.periodEnds() == ["w1 2026-02-01"])
+  }
+
+  @Test func inOneListTheLastOfEqualTimesCounts() throws {
+    let books = Books()
+    try books.add(signed: [
+      Self.signedMonth("1", from: "2026-01-01", to: "2026-02-01", signed: "2026-01-05"),
+      Self.signedMonth("1", from: "2026-01-01", to: "2026-02-10", signed: "2026-01-05"),
+      Self.signedMonth("1", from: "2026-01-01", to: "2026-02-20", signed: "2026-01-04"),
+    ])
+    #expect(books.subscriptions() == ["1 pass 2026-01-01…2026-02-10 at 0"])
+    #expect(books.periodEnds() == ["w1 2026-02-10"])
+  }
+
+  @Test func aRevocationGoesWhenANewerStatementHasNone() throws {
+    let books = Books()
+    func statement(_ day: String, _ members: Members = [:]) throws {
+      try books.add(signed: [
+        Self.signedMonth("1", from: "2026-01-01", to: "2026-02-01", signed: day, members)
+      ])
+    }
+    try statement("2026-01-10", ["revocationDate": instant("2026-01-08")])
+    #expect(books.subscriptions() == ["1 pass 2026-01-01…2026-02-01 revoked 2026-01-08 at 0"])
+    try statement("2026-01-12")
+    #expect(books.subscriptions() == ["1 pass 2026-01-01…2026-02-01 at 1"])
+  }
+
+  @Test func anUpgradeStaysWithItsPeriod() throws {
+    let books = Books()
+    func statement(_ day: String, _ members: Members = [:]) throws {
+      try books.add(signed: [
+        Self.signedMonth("1", from: "2026-01-01", to: "2026-02-01", signed: day, members)
+      ])
+    }
+    try statement("2026-01-10", ["isUpgraded": true])
+    try statement("2026-01-12", ["revocationDate": instant("2026-01-08")])
+    #expect(
+      books.subscriptions() == ["1 pass 2026-01-01…2026-02-01 revoked 2026-01-08 upgraded at 1"])
+    try books.add(reply(Self.february))
+    #expect(books.subscriptions() == ["1 pass 2026-02-01…2026-03-01 since 2026-01-01 at 3"])
+  }
+
+  @Test(
+    arguments: [
+      (["is_trial_period": "true", "promotional_offer_id": "p"], "trial"),
+      (["is_in_intro_offer_period": "true", "promotional_offer_id": "p"], "introductory"),
+      (["promotional_offer_id": "p", "offer_code_ref_name": "c"], "promotional"),
+      (["offer_code_ref_name": "c"], "offer_code"),
+    ] as [(Members, String)])
+  func aRowNamesItsOffer(members: Members, offer: String) throws {
+    let books = Books()
+    try books.add(reply(Self.month("1", from: "2026-01-01", to: "2026-02-01", members)))
+    #expect(books.subscriptions() == ["1 pass 2026-01-01…2026-02-01 \(offer) at 1"])
+  }
+
+  @Test(
+    arguments: [
+      (["offerType": 1, "offerDiscountType": "FREE_TRIAL"], "trial"),
+      (["offerType": 1], "introductory"), (["offerType": 2], "promotional"),
+      (["offerType": 3], "offer_code"), (["offerType": 4], "win_back"), (["offerType": 9], "other"),
+    ] as [(Members, String)])
+  func aSignedTransactionNamesItsOffer(members: Members, offer: String) throws {
+    let books = Books()
+    try books.add(signed: [
+      Self.signedMonth("1", from: "2026-01-01", to: "2026-02-01", signed: "2026-01-05", members)
+    ])
+    #expect(books.subscriptions() == ["1 pass 2026-01-01…2026-02-01 \(offer) at 0"])
+  }
+
+  // MARK: Country and user
+
+  @Test func countryAndUserAreThoseOfTheFirstUploadOfAnyPeriod() throws {
+    let books = Books()
+    try books.add(reply(row("9")), user: "nobody", country: "US")
+    try books.add(reply(Self.january))
+    try books.add(reply(Self.february), user: "u1", country: "DE")
+    try books.add(reply(Self.january), user: "u2", country: "FR")
+    #expect(
+      books.subscriptions() == ["1 pass 2026-02-01…2026-03-01 since 2026-01-01 DE u1 at 5"])
+  }
+
+  @Test func aRenewalThatOnlyANotificationShowsStaysWithItsUser() throws {
+    let books = Books()
+    try books.add(reply(Self.january), user: "u1", country: "DE")
+    try books.add(
+      signed: [
+        Self.signedMonth(
+          "2", from: "2026-02-01", to: "2026-03-01", signed: "2026-02-01",
+          ["appAccountToken": "t", "storefront": "FRA"])
+      ], isUpload: false)
+    try books.add(reply(Self.january), user: "u1", country: "US")
+    #expect(books.subscriptions() == ["1 pass 2026-02-01…2026-03-01 FR u1 at 2"])
+  }
+
+  @Test func aTokenIsTheUserUntilAnUploadNamesOne() throws {
+    let books = Books()
+    func statement(_ token: String) throws {
+      try books.add(
+        signed: [
+          Self.signedMonth(
+            "1", from: "2026-01-01", to: "2026-02-01", signed: "2026-01-05",
+            ["appAccountToken": JSONText(stringLiteral: token), "storefront": "???"])
+        ], isUpload: false)
+    }
+    try statement("t1")
+    try statement("t2")
+    #expect(books.subscriptions() == ["1 pass 2026-01-01…2026-02-01 token:t1 at 1"])
+    try books.add(reply(Self.january), user: "u1")
+    #expect(books.subscriptions() == ["1 pass 2026-01-01…2026-02-01 u1 at 1"])
+  }
+
+  // MARK: Renewal information
+
+  private static func renewing(_ entries: JSONText..., requested: String? = nil) -> JSONText {
+    reply(Self.january, requested: requested, also: ["pending_renewal_info": .array(entries)])
+  }
+
+  @Test func aReplySaysHowItRenews() throws {
+    let books = Books()
+    try books.add(
+      Self.renewing(
+        [
+          "original_transaction_id": "1", "auto_renew_status": "1", "auto_renew_product_id": "gold",
+          "expiration_intent": "2", "is_in_billing_retry_period": "1",
+          "grace_period_expires_date_ms": date("2026-02-06"),
+        ], ["auto_renew_status": "0"]))
+    #expect(
+      books.subscriptions() == [
+        "1 pass 2026-01-01…2026-02-01 renews to gold intent 2 retry grace 2026-02-06 at 1"
+      ], "an entry without an original transaction is about nothing")
+  }
+
+  @Test func theNewestInformationCountsAsAWhole() throws {
+    let books = Books()
+    let full: JSONText = [
+      "original_transaction_id": "1", "auto_renew_status": "1", "expiration_intent": "2",
+    ]
+    try books.add(Self.renewing(full, requested: "2026-01-10"))
+    try books.add(
+      Self.renewing(
+        ["original_transaction_id": "1", "auto_renew_status": "0"], requested: "2026-01-09"))
+    #expect(books.subscriptions() == ["1 pass 2026-01-01…2026-02-01 renews intent 2 at 1"])
+    try books.add(
+      Self.renewing(
+        ["original_transaction_id": "1", "auto_renew_status": "0"], requested: "2026-01-10"))
+    #expect(books.subscriptions() == ["1 pass 2026-01-01…2026-02-01 ends at 5"])
+    try books.add(renewal: [
+      "originalTransactionId": "1", "signedDate": instant("2026-01-11"),
+      "isInBillingRetryPeriod": false,
+    ])
+    #expect(books.subscriptions() == ["1 pass 2026-01-01…2026-02-01 unsaid no retry at 6"])
+  }
+
+  @Test func ofOneListTheLastEntryCounts() throws {
+    let books = Books()
+    try books.add(
+      Self.renewing(
+        ["original_transaction_id": "1", "auto_renew_status": "1"],
+        ["original_transaction_id": "1", "auto_renew_status": "0"]))
+    #expect(books.subscriptions() == ["1 pass 2026-01-01…2026-02-01 ends at 1"])
+  }
+
+  @Test func informationWaitsForItsSubscription() throws {
+    let books = Books()
+    try books.add(renewal: [
+      "originalTransactionId": "1", "signedDate": instant("2026-01-11"), "autoRenewStatus": 1,
+      "autoRenewProductId": "gold", "gracePeriodExpiresDate": instant("2026-02-06"),
+      "expirationIntent": 4,
+    ])
+    #expect(books.subscriptions().isEmpty)
+    try books.add(reply(Self.january))
+    #expect(
+      books.subscriptions() == [
+        "1 pass 2026-01-01…2026-02-01 renews to gold intent 4 grace 2026-02-06 at 2"
+      ])
+  }
+
+  /// A reply of the legacy shape: flat.
+  private static func legacy(_ member: JSONText, latest: JSONText = .absent) -> JSONText {
+    [
+      "status": 0,
+      "receipt": [
+        "bid": "app", "product_id": "pass", "transaction_id": "1", "original_transaction_id": "1",
+        "purchase_date_ms": date("2026-01-01"), "original_purchase_date_ms": date("2026-01-01"),
+        "expires_date": date("2026-02-01"), "web_order_line_item_id": "w1",
+      ], "auto_renew_status": member, "latest_receipt_info": latest,
+    ]
+  }
+
+  @Test func aLegacyReplySaysItOfItsOnlySubscription() throws {
+    let books = Books()
+    try books.add(Self.legacy(1))
+    #expect(books.subscriptions() == ["1 pass 2026-01-01…2026-02-01 renews at 1"])
+    let other = row(
+      "9", line: "w9", product: "pass", on: "2026-01-02",
+      ["expires_date": date("2026-02-02")])
+    try books.add(Self.legacy(0, latest: other))
+    #expect(
+      books.subscriptions() == [
+        "1 pass 2026-01-01…2026-02-01 renews at 3", "9 pass 2026-01-02…2026-02-02 at 3",
+      ], "of two subscriptions it says nothing")
+  }
+
+  @Test func theOutermostMembersOfAUnifiedReplySayNothing() throws {
+    let books = Books()
+    try books.add(reply(Self.january, also: ["auto_renew_status": 1]))
+    #expect(books.subscriptions() == ["1 pass 2026-01-01…2026-02-01 at 1"])
+  }
+
+  // MARK: Several subscriptions in one reply
+
+  @Test func eachOfManySubscriptionsKeepsItsLatestPeriod() throws {
+    let books = Books()
+    let rows = (0..<30).flatMap { number in
+      ["2026-01-01", "2026-02-01"].enumerated().map { index, start in
+        row(
+          "\(number)-\(index)", of: "s\(number)", line: "w\(number)-\(index)", product: "pass",
+          on: start,
+          ["expires_date_ms": date(index == 0 ? "2026-02-01" : "2026-03-01")])
+      }
+    }
+    var random = SeededRandom()
+    try books.add(reply(rows: rows.shuffled(using: &random)))
+    let expected = (0..<30).map { "s\($0) pass 2026-02-01…2026-03-01 at 1" }.sorted()
+    #expect(books.subscriptions().sorted() == expected, "seed \(random.seed)")
+  }
+}
