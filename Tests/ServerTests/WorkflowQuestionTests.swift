@@ -56,6 +56,16 @@ import Testing
       }
     }
     #expect(try pro() == ["pro", "subscription_active"])
+    // Both answers are as docs/openapi.json describes them.
+    let api = try OpenAPIDocument()
+    for (question, schema) in [
+      (OwnershipQuestion.entitlements, "EntitlementAnswer"),
+      (.purchases(after: nil, limit: 1), "PurchaseList"),
+    ] {
+      let body = try #require(try ask(fixture, "alice", question).body)
+      let described = try #require(api.document["components"]?["schemas"]?[schema])
+      #expect(api.checker.problems(body, described) == [])
+    }
     clock.set(aheadMs: 3_700_000)
     #expect(try pro() == ["pro", "expired"])
   }
@@ -64,6 +74,9 @@ import Testing
   func limit() throws {
     let fixture = try WorkflowFixture(.saying(.reply(row("1"))), questionsMax: 0)
     #expect(try ask(fixture, "alice").status == 503)
+    let metrics = String(decoding: fixture.metrics.exposition(), as: UTF8.self)
+    #expect(metrics.contains("receipt_ledger_questions_total{result=\"unavailable\"} 1\n"))
+    #expect(metrics.contains("receipt_ledger_questions_total{result=\"answered\"} 0\n"))
     #expect(try fixture.workflow.refusal == nil)
     #expect(try fixture.upload("1", user: "alice").status == 200)
   }

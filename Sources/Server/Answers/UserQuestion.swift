@@ -2,6 +2,17 @@
 package import Base
 package import Projections
 
+extension ClientAnswer {
+  /// How it counts as the answer to a question about a user.
+  var questionResult: Metrics.QuestionResult {
+    switch self {
+    case .ownership: .answered
+    case .unavailable: .unavailable
+    default: .refused
+    }
+  }
+}
+
 /// A question about one user.
 package struct UserQuestion: Sendable {
   package let question: OwnershipQuestion

@@ -69,6 +69,7 @@ extension Metrics.Counter {
     switch self {
     case .requests: "Requests answered over HTTP."
     case .uploads: "Uploads accepted over HTTP."
+    case .questions: "Questions about users over HTTP."
     case .appendedEvents: "Events appended to the log."
     case .appStoreCalls: "Calls to the App Store."
     case .alarms: "Problems that an operator must fix."
@@ -81,6 +82,7 @@ extension Metrics.Counter {
     switch self {
     case .requests: "status"
     case .uploads: "kind"
+    case .questions: "result"
     case .appendedEvents: nil
     case .appStoreCalls: "outcome"
     case .alarms: "alarm"

@@ -9,6 +9,8 @@ package final class Metrics: Sendable {
     case requests = "receipt_ledger_http_requests_total"
     /// Uploads accepted, good or fraudulent; label `kind`.
     case uploads = "receipt_ledger_uploads_total"
+    /// Questions about users; label `result`.
+    case questions = "receipt_ledger_questions_total"
     /// Events appended.
     case appendedEvents = "receipt_ledger_appended_events_total"
     /// Calls to the App Store; label `outcome`.
@@ -24,6 +26,7 @@ package final class Metrics: Sendable {
       switch self {
       case .requests: ["401", "402", "503"]
       case .uploads: UploadKind.allCases.map(\.rawValue)
+      case .questions: QuestionResult.allCases.map(\.rawValue)
       case .appendedEvents: [""]
       case .appStoreCalls: []
       case .alarms: OperatorAlarm.allCases.map(\.metricLabel)
@@ -36,6 +39,15 @@ package final class Metrics: Sendable {
   package enum UploadKind: String, CaseIterable, Sendable {
     case receipt
     case signedTransactions = "signed_transactions"
+  }
+
+  /// What came of a question about a user.
+  package enum QuestionResult: String, CaseIterable, Sendable {
+    case answered
+    /// The user has too many purchases.
+    case refused
+    /// Too much was under way, or the answer could not be read.
+    case unavailable
   }
 
   /// What goes up and down.

@@ -133,7 +133,14 @@ package final class UploadWorkflow: ClientService {
   package func answer(
     _ question: UserQuestion, completion: @escaping @Sendable (ClientAnswer) -> Void
   ) {
-    admit(bytes: question.user.utf8.count, by: questionLoad, completion) { .question(question, $0) }
+    let metrics = shared.metrics
+    admit(
+      bytes: question.user.utf8.count, by: questionLoad,
+      { answer in
+        metrics.count(.questions, label: answer.questionResult.rawValue)
+        completion(answer)
+      }
+    ) { .question(question, $0) }
   }
 
   private func admit(

@@ -133,9 +133,12 @@ struct ProxyCase: CustomTestStringConvertible, Sendable {
       ServerFixture.get("/client/itunes_connect/receipts/\(secret)?\(secret)"),
       ServerFixture.upload(token: secret),
       ServerFixture.upload("{\"receipt\":\"AAAA\",\"ip_address\":null,\"country_code\":\"ZZ\"}"),
+      ServerFixture.question("{\"user_identifier\":\"\(secret)\"}", path: "/v1/entitlements"),
     ])
-    try #require(lines.count == 5)
-    #expect(lines.map { $0["status"]?.integerValue } == [200, 200, 400, 401, 422])
+    try #require(lines.count == 6)
+    #expect(lines.map { $0["status"]?.integerValue } == [200, 200, 400, 401, 422, 200])
+    #expect(lines[5]["route"]?.stringValue == "/v1/entitlements")
+    #expect(lines[5]["app_family_id"]?.stringValue == ServerFixture.family)
     #expect(lines[0]["method"]?.stringValue == "POST")
     #expect(lines[0]["route"]?.stringValue == "/client/itunes_connect/receipts")
     #expect(lines[0]["peer"]?.stringValue == "198.51.100.1")
