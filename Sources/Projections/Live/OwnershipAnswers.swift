@@ -100,9 +100,11 @@ final class OwnershipAnswers {
 
   /// The subscription of which a sale is a period.
   func subscription(of sale: UserSale) throws -> SubscriptionDetail? {
+    let original =
+      sale.originalTransactionID.isEmpty ? sale.transactionID : sale.originalTransactionID
     let key = [
       symbols.string(sale.environment), symbols.string(sale.bundle),
-      String(decoding: sale.originalTransactionID, as: UTF8.self),
+      String(decoding: original, as: UTF8.self),
     ]
     if let known = knownSubscriptions[key] { return known }
     let found = try subscriptions.subscription(
@@ -152,7 +154,7 @@ final class OwnershipAnswers {
       if bundles.contains(sale.bundle) { page.append(sale) }
       return page.count <= limit
     }
-    // A renewal that only a notification shows belongs to the subscription's user (rule R13).
+    // A renewal that no upload of a user shows belongs to the subscription's user (rule R13).
     for subscription in subscriptions {
       try sales.forEachUnclaimed(
         of: subscription, symbols, besides: number, after: place, limit: limit + 1

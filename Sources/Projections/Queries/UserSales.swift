@@ -173,8 +173,8 @@ struct UserSales {
     try forEach(selectPeriods, of: subscription, symbols, limit: limit, body)
   }
 
-  /// Calls `body` with the sales of a subscription after a place that no upload shows, the newest first, at most
-  /// `limit`. Only notifications and calls of this server do, so that they have no user, or the App Store's token.
+  /// Calls `body` with the sales of a subscription after a place that no upload of a user shows, the newest first, at
+  /// most `limit`: they have no user, or the App Store's token.
   /// - Parameter user: whose sales are left out.
   func forEachUnclaimed(
     of subscription: SubscriptionDetail, _ symbols: StringInterner, besides user: Int64,
