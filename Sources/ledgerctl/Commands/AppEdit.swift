@@ -89,7 +89,8 @@ struct AppEditOptions: Equatable, Sendable {
     {
       throw UsageError(
         visible(app, limit: 64),
-        "nothing to change; give --name, --bundle-id, --product, --entitlement, --webhook or what to remove")
+        "nothing to change; give --name, --bundle-id, --product, --entitlement, --webhook or what to remove"
+      )
     }
   }
 }
