@@ -47,6 +47,8 @@ extension RevenueFold {
   struct SeenSubscription {
     var place: Int
     var shown: Int
+    /// The start of the period that it shows.
+    var startMs: Int64
   }
 
   /// How many of the subscriptions last seen are compared before the table is asked: a reply rarely has more.
@@ -64,6 +66,7 @@ extension RevenueFold {
     let recent = seenSubscriptions.indices.suffix(Self.comparedCount).last {
       subscriptions.subscriptions[seenSubscriptions[$0].place].original.equals(original)
     }
+    let startMs = Self.startMs(of: rows[number])
     let known: Int
     if let recent {
       known = recent
@@ -75,18 +78,19 @@ extension RevenueFold {
       let mark = Int(subscriptions.subscriptions[place].mark)
       guard mark >= 0 else {
         subscriptions.update(place) { $0.mark = Int32(seenSubscriptions.count) }
-        seenSubscriptions.append(SeenSubscription(place: place, shown: index))
+        seenSubscriptions.append(SeenSubscription(place: place, shown: index, startMs: startMs))
         return
       }
       known = mark
     }
-    let best = shown[seenSubscriptions[known].shown].row
-    let (start, bestStart) = (Self.startMs(of: rows[number]), Self.startMs(of: rows[best]))
-    if start > bestStart
-      || (start == bestStart && ReplyRow.precedes(rows[number], number, rows[best], best))
-    {
-      seenSubscriptions[known].shown = index
+    let best = seenSubscriptions[known]
+    if startMs < best.startMs { return }
+    if startMs == best.startMs {
+      let other = shown[best.shown].row
+      guard ReplyRow.precedes(rows[number], number, rows[other], other) else { return }
     }
+    seenSubscriptions[known] = SeenSubscription(
+      place: best.place, shown: index, startMs: startMs)
   }
 
   /// R13: the start of the period that a row shows. A row without any date shows no sale.

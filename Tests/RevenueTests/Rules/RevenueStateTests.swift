@@ -10,6 +10,7 @@ import Testing
     case reply(JSONText, user: String, metadata: JSONText)
     case signed([JSONText], isUpload: Bool, user: String, metadata: JSONText)
     case price(product: String, micros: Int64, day: String)
+    case renewal(JSONText)
 
     func apply(to books: Books) throws {
       switch self {
@@ -20,6 +21,7 @@ import Testing
           signed: payloads, isUpload: isUpload, user: user, country: "FR", metadata: metadata)
       case .price(let product, let micros, let day):
         try books.declare(product, micros: micros, from: day)
+      case .renewal(let payload): try books.add(renewal: payload)
       }
     }
   }
@@ -30,6 +32,16 @@ import Testing
       let product = random.pick(["coins", "pass", "gems"])
       if random.chance(percent: 10) {
         return .price(product: product, micros: Int64(random.below(9)) * 990_000, day: day())
+      }
+      if random.chance(percent: 10) {
+        return .renewal([
+          "originalTransactionId": JSONText(stringLiteral: String(random.below(5))),
+          "signedDate": instant(day()), "autoRenewStatus": random.pick([.absent, 0, 1]),
+          "autoRenewProductId": random.pick([.absent, "gold"]),
+          "expirationIntent": random.pick([.absent, 2]),
+          "isInBillingRetryPeriod": random.pick([.absent, true, false]),
+          "gracePeriodExpiresDate": random.pick([.absent, instant(day())]),
+        ])
       }
       if random.chance(percent: 50) { return signedStep(&random) }
       let rows = (0...random.below(3)).map { _ in
@@ -42,6 +54,7 @@ import Testing
             "cancellation_reason": random.chance(percent: 50) ? "1" : .absent,
             "is_upgraded": random.chance(percent: 5) ? "true" : .absent,
             "is_trial_period": random.chance(percent: 10) ? "true" : .absent,
+            "expires_date_ms": random.chance(percent: 50) ? date(day()) : .absent,
             "quantity": random.chance(percent: 10) ? "11" : "2",
           ])
       }
@@ -70,6 +83,7 @@ import Testing
           "offerType": random.pick([.absent, .absent, 1, 2]),
           "offerDiscountType": random.pick([.absent, .absent, "FREE_TRIAL"]),
           "revocationDate": random.chance(percent: 40) ? instant(day()) : .absent,
+          "expiresDate": random.chance(percent: 50) ? instant(day()) : .absent,
           "revocationPercentage": random.pick([.absent, 33333, 50000, 12345, 100000]),
           "isUpgraded": random.chance(percent: 5) ? true : .absent,
           "multiSeatInfo": random.chance(percent: 5) ? [:] : .absent,
@@ -111,6 +125,7 @@ import Testing
     let whole = Books()
     for step in steps { try step.apply(to: whole) }
     #expect(!whole.exceptions.isEmpty && whole.lines().contains { $0.hasPrefix("Reversal") })
+    #expect(!whole.subscriptions().isEmpty)
     for cut in 0...steps.count {
       let first = Books()
       for step in steps[..<cut] { try step.apply(to: first) }
@@ -121,6 +136,8 @@ import Testing
       for step in steps[cut...] { try step.apply(to: second) }
       #expect(second.lines() == whole.lines(), "seed \(random.seed), cut \(cut)")
       #expect(second.exceptions == whole.exceptions, "seed \(random.seed), cut \(cut)")
+      #expect(second.subscriptions() == whole.subscriptions(), "seed \(random.seed), cut \(cut)")
+      #expect(second.periodEnds() == whole.periodEnds(), "seed \(random.seed), cut \(cut)")
       #expect(second.state.save() == whole.state.save(), "seed \(random.seed), cut \(cut)")
     }
   }
