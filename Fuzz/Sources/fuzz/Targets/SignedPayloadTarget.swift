@@ -16,7 +16,9 @@ extension FuzzTarget {
       "\"items\":[{", "\"refunds\":[{", "\"refundDate\":", "\"refundAmount\":", "\"data\":{",
       "\"summary\":{", "\"appData\":{", "\"externalPurchaseToken\":{\"externalPurchaseId\":",
       "\"SANDBOX\"", "\"notificationUUID\":", "\"notificationType\":", "\"appAppleId\":",
-      "\"signedTransactionInfo\":", "\"receiptType\":", "\"receiptCreationDate\":", "\"\\u0070",
+      "\"signedTransactionInfo\":", "\"autoRenewStatus\":", "\"autoRenewProductId\":",
+      "\"expirationIntent\":", "\"isInBillingRetryPeriod\":", "\"gracePeriodExpiresDate\":",
+      "\"type\":", "\"receiptType\":", "\"receiptCreationDate\":", "\"\\u0070",
       "99999999999999", "1697679936056.485", "null",
     ],
     seeds: { SampleSignedObjects.payloads },
@@ -43,6 +45,7 @@ private enum SignedPayloadCheck {
     guard let transaction = try? SignedTransaction(payload: bytes, keeper),
       let notification = try? SignedNotification(payload: bytes, keeper),
       let appTransaction = try? SignedAppTransaction(payload: bytes, keeper),
+      let renewal = try? SignedRenewal(payload: bytes, keeper),
       let facts = try? SignedObjectFacts(bytes)
     else { return nil }
     let row = transaction.row
@@ -61,18 +64,24 @@ private enum SignedPayloadCheck {
       notification.notificationUUID, notification.type, notification.subtype,
       notification.bundleID, notification.environment, notification.signedTransactionInfo,
       notification.signedRenewalInfo, notification.signedAppTransactionInfo,
-      appTransaction.bundleID, appTransaction.environment,
+      appTransaction.bundleID, appTransaction.environment, renewal.info.originalTransactionID,
+      renewal.info.autoRenewProductID, renewal.info.expirationIntent, renewal.environment,
     ]
     let numbers = [
       row.purchaseDateMs, row.originalPurchaseDateMs, row.cancellationDateMs,
       transaction.signedDateMs, transaction.revocationPercentage, transaction.offerType,
       transaction.priceMilliunits, notification.signedDateMs, notification.appAppleID,
       appTransaction.signedDateMs, appTransaction.appAppleID, facts.signedDateMs,
+      row.expiresAtMs, renewal.signedDateMs, renewal.info.gracePeriodEndMs,
+    ]
+    let flags = [
+      row.isTrialPeriod, transaction.isOfOtherType, renewal.info.isAutoRenewing,
+      renewal.info.isInBillingRetry,
     ]
     let refunds = transaction.advancedRefunds.map {
       "\($0.dateMs ?? -1) \($0.amountMilliunits ?? -1)"
     }
-    return "\(ids.map(text)) \(numbers) \(refunds) \(facts.environment) \(row.isTrialPeriod)"
+    return "\(ids.map(text)) \(numbers) \(refunds) \(facts.environment) \(flags)"
   }
 
   private static func text(_ bytes: JSONBytes?) -> String {
