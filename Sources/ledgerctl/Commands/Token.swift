@@ -17,8 +17,10 @@ let tokenCreateCommand = Command(
   options: [
     .appFamily,
     Option(
-      "scope", value: .init("SCOPE", allowed: Configuration.Token.Scope.allCases.map(\.rawValue)),
-      help: "which requests it may make: `upload` (the default) or `read`"),
+      "scope",
+      value: .init(
+        "SCOPE", allowed: Configuration.Token.Scope.allCases.map(\.rawValue), standard: "upload"),
+      help: "which requests it may make"),
     Option(
       "output", short: "o", value: .init("FILE"),
       help: "write the token to FILE, which only its owner may read; `-` is standard output"),
