@@ -127,8 +127,8 @@ let package = Package(
     tests(
       "ServerTests",
       of: [
-        "Server", "Intake", "Projections", "AppStore", "AppStoreAuthority", "Ledger", "Base",
-        "JSON",
+        "Server", "Intake", "Projections", "Revenue", "AppStore", "AppStoreAuthority", "Ledger",
+        "Base", "JSON",
       ]),
     tests(
       "DevelopmentTests",

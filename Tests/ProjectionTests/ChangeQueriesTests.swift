@@ -51,6 +51,8 @@ import Testing
         switch change.content {
         case .sale(let sale, let isRenewal): "\(isRenewal ? "renewal" : "sale") \(sale.saleKey)"
         case .line(let sale, let line): "\(line.line) \(sale.saleKey) \(line.quantity)"
+        case .subscription(let subscription, let turn):
+          "\(turn.kind) \(subscription.originalTransactionID) \(turn.expirationIntent ?? "")"
         case .fraud(let fraud): "\(fraud.reason) \(fraud.userIdentifier ?? "")"
         }
       return "\(change.point) \(what)"
@@ -103,6 +105,97 @@ import Testing
     _ = try fixture.rebuilt()
     try live.catchUp()
     #expect(text(try live.changes(from: ChangePoint(0), limit: 100).changes) == Self.expected)
+  }
+
+  /// A period of the subscription 1 that begins on a day of January and ends on another.
+  private static func period(_ id: String, _ start: String, _ end: String) -> JSONText {
+    sold(
+      id, of: "1", line: "1\(id)", on: "2026-01-\(start)", signed: "2026-01-\(start)",
+      ["expiresDate": instant("2026-01-\(end)"), "type": "Auto-Renewable Subscription"])
+  }
+
+  private static func renewal(_ signed: String, _ members: Members = [:]) -> JSONText {
+    .object(
+      [
+        ("originalTransactionId", "1"), ("environment", "Production"),
+        ("signedDate", instant("2026-01-\(signed)")),
+      ] + members.map { ($0.key, $0.value) })
+  }
+
+  /// A renewal that fails, its grace period, a recovery, an end by the customer; then the same end from a reply.
+  private static let lapses: [TestEvent] = [
+    app,
+    .notification("SUBSCRIBED", uuid: "a", period("1", "01", "08"), renewal: renewal("01")),
+    .notification(
+      "DID_FAIL_TO_RENEW", subtype: "GRACE_PERIOD", uuid: "b", period("1", "01", "08"),
+      renewal: renewal(
+        "08", ["expirationIntent": 2, "gracePeriodExpiresDate": instant("2026-01-12")])),
+    .notification(
+      "DID_CHANGE_RENEWAL_STATUS", uuid: "c", period("1", "01", "08"),
+      renewal: renewal(
+        "09", ["expirationIntent": 2, "gracePeriodExpiresDate": instant("2026-01-12")])),
+    .notification(
+      "GRACE_PERIOD_EXPIRED", uuid: "d", period("1", "01", "08"),
+      renewal: renewal("12", ["expirationIntent": 2])),
+    .notification("DID_RENEW", uuid: "e", period("2", "14", "21"), renewal: renewal("14")),
+    .notification(
+      "EXPIRED", subtype: "VOLUNTARY", uuid: "f", period("2", "14", "21"),
+      renewal: renewal("21", ["expirationIntent": 1])),
+    .notification(
+      "DID_CHANGE_RENEWAL_PREF", uuid: "g", period("2", "14", "21"),
+      renewal: renewal("22", ["expirationIntent": 1])),
+    .notification("EXPIRED", uuid: "h", period("2", "14", "21")),
+    .notification("EXPIRED", uuid: "i", nil, renewal: renewal("20", ["expirationIntent": 1])),
+  ]
+
+  private static let turns = [
+    "1.0 sale 11", "2.0 gracePeriod 1 2", "4.0 expiry 1 2", "5.0 renewal 12", "6.0 expiry 1 1",
+    "8.0 expiry 1 1", "9.0 expiry 1 1",
+  ]
+
+  @Test(
+    "a subscription turns once when an end or a grace period is first said, and with each EXPIRED")
+  func lapses() throws {
+    let fixture = try LedgerFixture()
+    let live = try LiveProjections(fixture.directory)
+    for event in Self.lapses {
+      try fixture.append([event])
+      try live.catchUp()
+    }
+    let changes = try live.changes(from: ChangePoint(0), limit: 100).changes
+    #expect(text(changes) == Self.turns)
+    guard case .subscription(_, let grace)? = changes.dropFirst().first?.content else {
+      Issue.record("no turn")
+      return
+    }
+    #expect(grace.expiresAtMs == ms("2026-01-08"))
+    #expect(grace.gracePeriodExpiresAtMs == ms("2026-01-12"))
+    _ = try fixture.rebuilt()
+    try live.catchUp()
+    #expect(text(try live.changes(from: ChangePoint(0), limit: 100).changes) == Self.turns)
+  }
+
+  @Test("renewal information of replies turns a subscription too")
+  func legacyLapse() throws {
+    let fixture = try LedgerFixture()
+    func shown(_ requested: String, _ pending: JSONText = .array([])) -> JSONText {
+      reply(
+        row("1", line: "11", ["expires_date_ms": date("2026-01-20")]), requested: requested,
+        also: ["pending_renewal_info": pending])
+    }
+    let ended = JSONText.array([
+      .object([
+        ("original_transaction_id", "1"), ("expiration_intent", "1"), ("auto_renew_status", "0"),
+      ])
+    ])
+    try fixture.append([
+      Self.app, .upload(shown("2026-01-10")), .verify(1, shown("2026-01-21", ended)),
+      .verify(1, shown("2026-01-22", ended)),
+    ])
+    let live = try LiveProjections(fixture.directory)
+    #expect(
+      text(try live.changes(from: ChangePoint(0), limit: 10).changes)
+        == ["2.0 sale 11", "3.0 expiry 1 1"])
   }
 
   @Test("a sale of a reply tells who bought, where and for how much; a return what went back")

@@ -32,7 +32,7 @@ enum Schema {
     "declarations": ["declarations", "price_list", "rates", "trust_declarations"],
     "uploads": ["uploads", "signed_uploads"], "notifications": ["notifications"],
     "statements": ["signed_statements"], "fetches": ["fetched_pages"],
-    "subscriptions": ["subscriptions"], "views": [],
+    "subscriptions": ["subscriptions", "subscription_turns"], "views": [],
   ]
 
   /// Columns are in the order in which rows are written: only then can SQLite use their values without copying them.
@@ -116,6 +116,10 @@ enum Schema {
       statement_ms INTEGER, statement_position INTEGER, renewal_ms INTEGER,
       renewal_position INTEGER, auto_renew INTEGER, auto_renew_product INTEGER,
       expiration_intent INTEGER, in_billing_retry INTEGER, grace_period_expires_at_ms INTEGER);
+    CREATE TABLE subscription_turns(
+      position INTEGER NOT NULL, kind INTEGER NOT NULL, subscription INTEGER NOT NULL,
+      expires_at_ms INTEGER, expiration_intent INTEGER, grace_period_expires_at_ms INTEGER,
+      PRIMARY KEY(position, kind, subscription)) WITHOUT ROWID;
     CREATE TABLE sale_figures(id INTEGER PRIMARY KEY, records BLOB NOT NULL);
     CREATE TABLE statement_times(id INTEGER PRIMARY KEY, records BLOB NOT NULL);
     CREATE TABLE sale_transactions(

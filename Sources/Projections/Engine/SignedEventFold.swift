@@ -104,6 +104,23 @@ final class SignedEventFold {
         renewal, of: event, environment: keeper.bytes(of: environment),
         bundle: keeper.bytes(of: bundle))
     }
+    try noteExpiry(notification, event, environment, bundle)
+  }
+
+  /// A notification of these types says that a subscription ended, whatever its renewal information says.
+  private func noteExpiry(
+    _ notification: ReceivedNotification, _ event: EventLine, _ environment: JSONString,
+    _ bundle: JSONString
+  ) throws {
+    guard let type = notification.view.type, type == "EXPIRED" || type == "GRACE_PERIOD_EXPIRED",
+      let original = notification.transaction?.row.originalTransactionID
+        ?? notification.renewal?.info.originalTransactionID,
+      counts(environment: keeper.bytes(of: environment), bundle: keeper.bytes(of: bundle))
+    else { return }
+    let key = SubscriptionKey(
+      environment: symbols.symbol(keeper.bytes(of: environment), recent: &recentEnvironment),
+      bundle: symbols.symbol(keeper.bytes(of: bundle), recent: &recentBundle), original: original)
+    try byRules { try revenue.noteExpiry(key, position: event.position) }
   }
 
   // MARK: transactions.fetched

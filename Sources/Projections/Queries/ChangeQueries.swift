@@ -4,13 +4,13 @@ import Revenue
 
 /// A change as the tables tell of it, before its details are read. Sorted as the changes are.
 private struct ChangeMark: Comparable {
-  enum Kind: Int { case sale, line, fraud }
+  enum Kind: Int { case sale, line, turn, fraud }
 
   var position: Position
   var kind: Kind
-  /// Of the sale, or the position of the upload.
+  /// Of the sale or subscription, or the position of the upload.
   var number: Int
-  /// Of the line within its sale.
+  /// Of the line within its sale, or the kind of turn.
   var line = 0
 
   static func < (left: ChangeMark, right: ChangeMark) -> Bool {
@@ -34,6 +34,9 @@ extension LedgerQueries {
     var marks = try newSales(from: point.position, to: &end)
     try addMarks(
       .line, "SELECT position, sale, ordinal FROM later_lines", point.position..<end, to: &marks)
+    try addMarks(
+      .turn, "SELECT position, subscription, kind FROM subscription_turns",
+      point.position..<end, to: &marks)
     try addMarks(
       .fraud, "SELECT position, upload, 0 FROM upload_verdicts", point.position..<end, to: &marks)
     marks.sort()
@@ -117,6 +120,7 @@ extension LedgerQueries {
       guard let (fraud, family) = try fraud(ofUpload: mark.number) else { return nil }
       return LedgerChange(point: point, appFamilyID: family, content: .fraud(fraud))
     }
+    if mark.kind == .turn { return try turn(mark, at: point, &families) }
     guard let sale = try sales("id = ?", { $0.bind(1, mark.number) }).first else { return nil }
     let content: LedgerChange.Content
     if mark.kind == .sale {
@@ -125,15 +129,43 @@ extension LedgerQueries {
       guard sale.lines.indices.contains(mark.line) else { return nil }
       content = .line(sale, sale.lines[mark.line])
     }
-    if families[sale.bundleID] == nil { families[sale.bundleID] = try family(of: sale.bundleID) }
     return LedgerChange(
-      point: point, appFamilyID: families[sale.bundleID] ?? nil, content: content)
+      point: point, appFamilyID: try family(of: sale.bundleID, &families), content: content)
   }
 
-  private func family(of bundleID: String) throws -> String? {
+  /// Nil if no statement has shown the subscription yet: nobody knows what it is.
+  private func turn(
+    _ mark: ChangeMark, at point: ChangePoint, _ families: inout [String: String?]
+  ) throws -> LedgerChange? {
+    guard let kind = SubscriptionTurn.Kind(rawValue: Int8(mark.line)),
+      let subscription = try SubscriptionQueries(database).subscription(number: mark.number)
+    else { return nil }
+    let row = try database.prepare(
+      """
+      SELECT expires_at_ms, expiration_intent, grace_period_expires_at_ms FROM subscription_turns
+      WHERE position = ? AND kind = ? AND subscription = ?
+      """)
+    row.bind(1, mark.position)
+    row.bind(2, mark.line)
+    row.bind(3, mark.number)
+    guard try row.step() else { return nil }
+    let detail = SubscriptionTurnDetail(
+      kind: kind, expiresAtMs: row.optionalInteger(0), expirationIntent: text(row, symbolAt: 1),
+      gracePeriodExpiresAtMs: row.optionalInteger(2))
+    return LedgerChange(
+      point: point, appFamilyID: try family(of: subscription.bundleID, &families),
+      content: .subscription(subscription, detail))
+  }
+
+  private func family(
+    of bundleID: String, _ known: inout [String: String?]
+  ) throws -> String? {
+    if let family = known[bundleID] { return family }
     let row = try database.prepare("SELECT app_family_id FROM app_bundles WHERE bundle_id = ?")
     row.bind(1, text: bundleID)
-    return try row.step() ? row.text(0) : nil
+    let family = try row.step() ? row.text(0) : nil
+    known[bundleID] = .some(family)
+    return family
   }
 
   /// Whether the log had shown, up to the event that showed a sale first, a sale of an earlier date with its original

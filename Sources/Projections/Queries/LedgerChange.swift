@@ -1,5 +1,6 @@
 // What events changed that others are told of: lines of the journal and frauds, each with its place in the log.
 package import Ledger
+package import Revenue
 
 /// The place of a change: an event, and which of its changes. Changes are in this order.
 package struct ChangePoint: Hashable, Comparable, Sendable, CustomStringConvertible {
@@ -35,6 +36,8 @@ package struct LedgerChange: Equatable, Sendable {
     case sale(SaleDetail, isRenewal: Bool)
     /// A Return or Reversal.
     case line(SaleDetail, LineDetail)
+    /// That it ended, or has a grace period.
+    case subscription(SubscriptionDetail, SubscriptionTurnDetail)
     case fraud(FraudDetail)
   }
 
@@ -48,6 +51,15 @@ package struct LedgerChange: Equatable, Sendable {
     self.appFamilyID = appFamilyID
     self.content = content
   }
+}
+
+/// What an event newly said of a subscription.
+package struct SubscriptionTurnDetail: Equatable, Sendable {
+  package var kind: SubscriptionTurn.Kind
+  /// The end of its period as known then, in epoch milliseconds.
+  package var expiresAtMs: Int64?
+  package var expirationIntent: String?
+  package var gracePeriodExpiresAtMs: Int64?
 }
 
 /// The first fraud verdict on an upload.

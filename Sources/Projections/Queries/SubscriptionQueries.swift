@@ -80,6 +80,13 @@ package final class SubscriptionQueries {
     return try details(rows)
   }
 
+  /// The subscription with a number; nil if no statement shows it.
+  func subscription(number: Int) throws(DatabaseError) -> SubscriptionDetail? {
+    let rows = try database.prepare(Self.select("s.id = ?"))
+    rows.bind(1, number)
+    return try details(rows).first
+  }
+
   /// The subscription with a key; nil if no statement shows it.
   package func subscription(
     environment: String, bundleID: String, originalTransactionID: String

@@ -6,6 +6,7 @@ import Revenue
 final class SubscriptionTable: SubscriptionSource {
   private let database: Database
   private var target: RowTarget?
+  private var turnTarget: RowTarget?
   /// How many subscriptions `storeSettled` has processed.
   private var settledCount = 0
   private lazy var selectByKey = Result { () throws(DatabaseError) in
@@ -83,12 +84,35 @@ final class SubscriptionTable: SubscriptionSource {
     for place in store.subscriptions.indices where store.subscriptions[place].isChanged {
       try write(place, store, rows)
     }
+    try writeTurns(store, rows)
+  }
+
+  /// Writes the turns that were found since the last time. They never change.
+  private func writeTurns(
+    _ store: SubscriptionStore, _ rows: RowWriter
+  ) throws(DatabaseError) {
+    for turn in store.takeTurns() {
+      if turnTarget == nil {
+        // A notification may say the same by its type and by its renewal information.
+        turnTarget = try rows.target("INSERT OR IGNORE INTO subscription_turns", valueCount: 6)
+      }
+      guard let turnTarget else { return }
+      rows.begin(turnTarget)
+      rows.add(turn.position)
+      rows.add(Int(turn.kind.rawValue))
+      rows.add(turn.subscription)
+      rows.add(turn.expiresAtMs)
+      rows.add(symbol: turn.expirationIntent)
+      rows.add(turn.gracePeriodExpiresAtMs)
+      try rows.end()
+    }
   }
 
   /// Writes, in order, the subscriptions first named before a position that have not changed since.
   func storeSettled(
     _ store: SubscriptionStore, before position: Position, _ rows: RowWriter
   ) throws(DatabaseError) {
+    try writeTurns(store, rows)
     while settledCount < store.subscriptions.count,
       store.subscriptions[settledCount].firstPosition < position
     {

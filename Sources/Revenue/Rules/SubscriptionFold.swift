@@ -281,10 +281,24 @@ extension RevenueFold {
     newest.expirationIntent = renewal.expirationIntent.map { symbols.symbol($0) } ?? .none
     newest.isInBillingRetry = renewal.isInBillingRetry
     newest.gracePeriodExpiresAtMs = renewal.gracePeriodEndMs
+    subscriptions.add(subscriptions.subscriptions[place].turns(to: newest))
     subscriptions.update(place) {
       $0.renewal = newest
       $0.note(evidence.position)
     }
+  }
+}
+
+extension RevenueFold {
+  /// Notes that an event says by its type that a subscription ended. Renewal information that came with it must be
+  /// folded.
+  package func noteExpiry(_ key: SubscriptionKey, position: Int) throws {
+    guard let subscriptions else { return }
+    let subscription = subscriptions.subscriptions[
+      try subscriptions.place(of: key, position: position)]
+    subscriptions.add([
+      subscription.turn(.expiry, subscription.renewal, position: position)
+    ])
   }
 }
 

@@ -32,6 +32,7 @@ package final class SubscriptionStore {
   private unowned let source: (any SubscriptionSource)?
   /// The number for the next subscription.
   private var nextID: Int
+  private var newTurns: [SubscriptionTurn] = []
 
   package init(_ arena: TextArena, source: (any SubscriptionSource)? = nil, nextID: Int = 0) {
     self.arena = arena
@@ -71,6 +72,15 @@ package final class SubscriptionStore {
     nextID = max(nextID, subscription.id + 1)
     places.insert(subscription.key.placeHash, place)
     return place
+  }
+
+  /// Adds what an event newly says.
+  func add(_ turns: [SubscriptionTurn]) { newTurns += turns }
+
+  /// The turns since the last call, in the order of events.
+  package func takeTurns() -> [SubscriptionTurn] {
+    defer { newTurns.removeAll(keepingCapacity: true) }
+    return newTurns
   }
 
   /// Changes a subscription in place.

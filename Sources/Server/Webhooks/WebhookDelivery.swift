@@ -33,6 +33,14 @@ package struct WebhookDelivery: Sendable, Equatable {
       body = Self.body(type, journalLine.dateMs) { writer in
         Self.write(sale, journalLine, family, change.point, to: &writer)
       }
+    case .subscription(let subscription, let turn):
+      guard Self.isOfAppStore(subscription.environment) else { return nil }
+      line = Self.line(
+        subscription.environment, subscription.bundleID, subscription.originalTransactionID)
+      type = turn.kind == .expiry ? .expiry : .gracePeriod
+      body = Self.body(type, turn.expiresAtMs ?? subscription.terms.expiresAtMs) { writer in
+        Self.write(subscription, turn, family, change.point, to: &writer)
+      }
     case .fraud(let fraud):
       line = "upload \(fraud.receiptID ?? fraud.uploadID ?? "")"
       type = .fraud
@@ -56,8 +64,13 @@ package struct WebhookDelivery: Sendable, Equatable {
 
   /// All of a subscription's sales share one.
   private static func line(of sale: SaleDetail) -> String {
-    let id = sale.originalTransactionID.isEmpty ? sale.saleKey : sale.originalTransactionID
-    return "\(sale.environment) \(sale.bundleID) \(id)"
+    line(
+      sale.environment, sale.bundleID,
+      sale.originalTransactionID.isEmpty ? sale.saleKey : sale.originalTransactionID)
+  }
+
+  private static func line(_ environment: String, _ bundleID: String, _ id: String) -> String {
+    "\(environment) \(bundleID) \(id)"
   }
 
   // MARK: Bodies
@@ -100,6 +113,26 @@ package struct WebhookDelivery: Sendable, Equatable {
     writer.member("currency", sale.currency?.description)
     writer.member("price_basis", sale.priceBasis.isEmpty ? nil : sale.priceBasis)
     writer.member("reason", line.reason)
+    writer.key("position")
+    writer.integer(point.position)
+  }
+
+  private static func write(
+    _ subscription: SubscriptionDetail, _ turn: SubscriptionTurnDetail, _ family: String,
+    _ point: ChangePoint, to writer: inout JSONWriter
+  ) {
+    func time(_ ms: Int64?) -> String? { ms.map { Timestamp.text(ms: $0) } }
+    writer.member("app_family_id", family)
+    writer.member("environment", subscription.environment)
+    writer.member("bundle_id", subscription.bundleID)
+    writer.member("product_id", subscription.productID)
+    writer.member("original_transaction_id", subscription.originalTransactionID)
+    writer.member("user_identifier", subscription.userIdentifier)
+    writer.member(
+      "country_code", subscription.countryCode == "ZZ" ? nil : subscription.countryCode)
+    writer.member("expires_at", time(turn.expiresAtMs))
+    writer.member("grace_period_expires_at", time(turn.gracePeriodExpiresAtMs))
+    writer.member("expiration_intent", turn.expirationIntent)
     writer.key("position")
     writer.integer(point.position)
   }

@@ -1,0 +1,115 @@
+// The bodies of webhooks, byte for byte.
+import Ledger
+import Server
+import TestSupport
+import Testing
+
+@testable import Projections
+@testable import Revenue
+
+@Suite struct WebhookBodyTests {
+  private func body(_ content: LedgerChange.Content) throws -> String {
+    let change = LedgerChange(
+      point: ChangePoint(7, 2), appFamilyID: WebhookFixture.family, content: content)
+    return String(decoding: try #require(WebhookDelivery(change)).body, as: UTF8.self)
+  }
+
+  private func sale() throws -> SaleDetail {
+    var sale = ScriptedChanges.sale("1", 7, user: "anna")
+    sale.currency = Currency.parse("EUR")
+    sale.priceBasis = "signed_transaction"
+    sale.lines[0].amountMicros = 9_990_000
+    return sale
+  }
+
+  private static let head =
+    #""data":{"app_family_id":"\#(WebhookFixture.family)","environment":"Production","bundle_id":"app","#
+  private static let saleMembers =
+    #""product_id":"coins","kind":"regular","sale_key":"7","transaction_id":"7","original_transaction_id":"1","user_identifier":"anna","country_code":"DE","sale_date":"2026-01-05T00:00:00.000Z","#
+
+  @Test func aPurchaseAndARenewalTellOfTheSaleLine() throws {
+    let rest =
+      #""quantity":1,"amount":"9.99","currency":"EUR","price_basis":"signed_transaction","reason":null,"position":7}}"#
+    for (isRenewal, type) in [(false, "purchase"), (true, "renewal")] {
+      #expect(
+        try body(.sale(try sale(), isRenewal: isRenewal))
+          == #"{"type":"\#(type)","timestamp":"2026-01-05T00:00:00.000Z","#
+          + Self.head + Self.saleMembers + rest)
+    }
+  }
+
+  @Test func aRefundAndAReversalTellOfTheirLineAsTheJournalDoes() throws {
+    for (line, type, sign) in [("Return", "refund", "-"), ("Reversal", "reversal", "")] {
+      let detail = LineDetail(
+        line: line, dateMs: ms("2026-01-08"), quantity: sign == "-" ? -1 : 1,
+        amountMicros: sign == "-" ? -3_330_000 : 3_330_000, reason: "1", position: 7)
+      #expect(
+        try body(.line(try sale(), detail))
+          == #"{"type":"\#(type)","timestamp":"2026-01-08T00:00:00.000Z","# + Self.head
+          + Self.saleMembers
+          + #""quantity":\#(sign)1,"amount":"\#(sign)3.33","currency":"EUR","price_basis":"signed_transaction","reason":"1","position":7}}"#
+      )
+    }
+  }
+
+  @Test func whatIsNotKnownIsNull() throws {
+    var sale = ScriptedChanges.sale("1", 7)
+    sale.countryPosition = nil
+    sale.countryCode = "ZZ"
+    let text = try body(.sale(sale, isRenewal: false))
+    for member in ["user_identifier", "country_code", "amount", "currency", "price_basis"] {
+      #expect(text.contains("\"\(member)\":null"))
+    }
+  }
+
+  @Test func anExpiryAndAGracePeriodTellOfTheSubscription() throws {
+    let terms = SubscriptionTerms(
+      periodStartMs: ms("2026-01-01"), expiresAtMs: ms("2026-02-01"))
+    let subscription = SubscriptionDetail(
+      environment: "Production", bundleID: "app", originalTransactionID: "1", productID: "pro",
+      userIdentifier: "anna", countryCode: "DE", startedAtMs: ms("2026-01-01"), terms: terms,
+      statementPosition: 3, offer: .none, sale: 0)
+    var turn = SubscriptionTurnDetail(
+      kind: .expiry, expiresAtMs: ms("2026-01-31"), expirationIntent: "1")
+    let members =
+      Self.head
+      + #""product_id":"pro","original_transaction_id":"1","user_identifier":"anna","country_code":"DE","expires_at":"2026-01-31T00:00:00.000Z","#
+    #expect(
+      try body(.subscription(subscription, turn))
+        == #"{"type":"expiry","timestamp":"2026-01-31T00:00:00.000Z","# + members
+        + #""grace_period_expires_at":null,"expiration_intent":"1","position":7}}"#)
+    turn.kind = .gracePeriod
+    turn.gracePeriodExpiresAtMs = ms("2026-02-03")
+    #expect(
+      try body(.subscription(subscription, turn))
+        == #"{"type":"grace_period","timestamp":"2026-01-31T00:00:00.000Z","# + members
+        + #""grace_period_expires_at":"2026-02-03T00:00:00.000Z","expiration_intent":"1","position":7}}"#
+    )
+  }
+
+  @Test func aFraudTellsOfTheUpload() throws {
+    let fraud = FraudDetail(
+      upload: 6, reason: "signature_invalid", receiptID: nil, uploadID: "u", bundleID: "app",
+      countryCode: nil, userIdentifier: "eve", occurredAtMs: ms("2026-01-10"))
+    #expect(
+      try body(.fraud(fraud))
+        == #"{"type":"fraud","timestamp":"2026-01-10T00:00:00.000Z","data":{"app_family_id":"\#(WebhookFixture.family)","bundle_id":"app","receipt_id":null,"upload_id":"u","user_identifier":"eve","country_code":null,"reason":"signature_invalid","upload_position":6,"position":7}}"#
+    )
+  }
+
+  @Test func salesOutsideOfTheAppStoreAndOfNoAppAreNotTold() throws {
+    var sale = ScriptedChanges.sale("1", 7)
+    sale.environment = "Xcode"
+    let point = ChangePoint(7)
+    #expect(
+      WebhookDelivery(
+        LedgerChange(
+          point: point, appFamilyID: WebhookFixture.family,
+          content: .sale(sale, isRenewal: false))) == nil)
+    sale.environment = "Sandbox"
+    #expect(
+      WebhookDelivery(
+        LedgerChange(point: point, appFamilyID: nil, content: .sale(sale, isRenewal: false)))
+        == nil)
+  }
+}
