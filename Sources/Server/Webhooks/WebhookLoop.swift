@@ -189,7 +189,11 @@ final class WebhookLoop {
         let page = try source.changes(from: target.queue.readTo, limit: target.queue.room)
         let deliveries = page.changes.filter { $0.appFamilyID == family }
           .compactMap { WebhookDelivery($0) }
-        if page.next == target.queue.readTo { break }
+        if page.next == target.queue.readTo {
+          // A generation that is being replaced may be behind; looking again at once would only spin.
+          readAgainAtMs = clock.monotonicMs() + Int64(Self.idleMs)
+          break
+        }
         target.queue.add(deliveries, next: page.next)
         target.isChanged = true
       } catch {
