@@ -76,14 +76,25 @@ MATRIX = [
     "exceptions --to 2025-11-15 --environment all --in EUR --timezone America/New_York",
     "exceptions --from 2025-12-01 --to 2026-01-31 --refunds sale-date --in USD",
     "exceptions --from 2026-02-01 --timezone Asia/Kolkata --environment all",
+    "subscriptions --environment all --at 2025-11-20T10:00:00.000Z",
+    "subscriptions --at 2026-01-15 --timezone America/St_Johns",
+    "subscriptions --environment all --at 2026-04-01",
+    "subscriptions --by month --environment all --at 2026-03-31",
+    "subscriptions --by month --at 2026-02-10 --timezone America/Los_Angeles",
+    "subscriptions --by month --environment Sandbox --at 2025-12-31T23:59:59.999Z",
 ]
 
 
 # What is compared once more when malformed events stand behind the log, and the log itself is read.
 MALFORMED_MATRIX = [
-    line
-    for line in MATRIX
-    if line.startswith(("exceptions", "sales", "users", "journal")) or "trust" in line
+    *(
+        line
+        for line in MATRIX
+        if line.startswith(("exceptions", "sales", "users", "journal")) or "trust" in line
+    ),
+    # At the moment of the last event, which the log alone tells.
+    "subscriptions --environment all",
+    "subscriptions --by month --environment all",
 ]
 
 
