@@ -88,7 +88,7 @@ class Lives:
             one = Period(self.numbers, start_ms, start_ms + length, kind, product, total)
             periods.append(one)
             if self.chance(0.15):
-                one.revoked_ms = start_ms + self.pick(-1, 0, 1, 2, length // DAY_MS, 40) * DAY_MS
+                one.revoked_ms = start_ms + self.pick(-40, -1, 0, 1, 2, length // DAY_MS, 40) * DAY_MS
             # Mostly it goes on; now and then early, after a lapse, at once, or as another product.
             start_ms = one.end_ms + self.pick(0, 0, 0, 0, -3_600_000, 1, 20 * DAY_MS, 40 * DAY_MS)
             if self.chance(0.15):
@@ -129,7 +129,8 @@ class Lives:
         if self.chance(0.3):
             payload["appAccountToken"] = self.pick("t-1", "=t")
         if period.revoked_ms is not None and self.chance(0.6):
-            payload["revocationDate"] = period.revoked_ms
+            # Now and then on two dates, one after the other.
+            payload["revocationDate"] = period.revoked_ms + self.pick(0, 0, 0, -2, 3) * DAY_MS
             if self.chance(0.5):
                 payload["revocationPercentage"] = self.pick(100_000, 40_000, 0)
         if period.is_upgraded and self.chance(0.6):
@@ -234,6 +235,9 @@ class Lives:
             cut = self.random.randrange(len(rows) + 1)
             receipt["in_app"] = rows[:cut]
             reply["latest_receipt_info"] = rows[cut:]
+            if self.chance(0.1):
+                # Of no subscription: the reply is not of the legacy form.
+                reply["auto_renew_status"] = "1"
             if self.chance(0.6):
                 named = [{"original_transaction_id": one.original, **self.pending(one)}
                          for one in [life] * self.pick(1, 1, 2) + self.neighbours(life)]
