@@ -130,7 +130,7 @@ class Lives:
             payload["appAccountToken"] = self.pick("t-1", "=t")
         if period.revoked_ms is not None and self.chance(0.6):
             # Now and then on two dates, one after the other.
-            payload["revocationDate"] = period.revoked_ms + self.pick(0, 0, 0, -2, 3) * DAY_MS
+            payload["revocationDate"] = period.revoked_ms + self.pick(0, 0, -25, 30) * DAY_MS
             if self.chance(0.5):
                 payload["revocationPercentage"] = self.pick(100_000, 40_000, 0)
         if period.is_upgraded and self.chance(0.6):
