@@ -250,6 +250,39 @@ import Testing
     #expect(try Self.texts("SELECT position FROM upload_view", after: events) == ["3"])
   }
 
+  // MARK: Renewal information
+
+  @Test(
+    arguments: [
+      ("of its own environment", ["environment": "Production"], "Sandbox", "1 1"),
+      ("of the page's environment, where it names none", [:], "Production", "1 1"),
+      ("of another environment", ["environment": "Sandbox"], "Production", "- 1"),
+      ("of another subscription", ["originalTransactionId": "2"], "Production", "- 1"),
+    ] as [(String, Members, String, String)])
+  func aFetchedPagesRenewalInformationIsFolded(
+    _ situation: String, _ members: Members, _ environment: String, _ row: String
+  ) throws {
+    let period = signed("1", line: "7", ["expiresDate": instant("2026-02-05")])
+    let renewal = JSONText.object(
+      [
+        ("originalTransactionId", "1"), ("signedDate", instant("2026-01-09")),
+        ("autoRenewStatus", 1),
+      ] + members.map { ($0.key, $0.value) })
+    let forged = SignedObjectPlan(
+      ["originalTransactionId": "1", "signedDate": instant("2026-01-20"), "autoRenewStatus": 0],
+      .invalid(reason: "wrong_signature"))
+    let events: [TestEvent] = [
+      Self.app,
+      .fetched(
+        [SignedObjectPlan(period)], renewals: [SignedObjectPlan(renewal), forged], .statuses,
+        environment: environment),
+    ]
+    #expect(
+      try Self.texts(
+        "SELECT ifnull(auto_renew, '-') || ' ' || position FROM subscription_view",
+        after: events) == [row], "\(situation)")
+  }
+
   // MARK: Queries
 
   private static func queries(_ fixture: LedgerFixture) throws -> LedgerQueries {

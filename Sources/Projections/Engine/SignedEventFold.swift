@@ -135,6 +135,11 @@ final class SignedEventFold {
       environment: symbols.symbol(keeper.bytes(of: environment), recent: &recentEnvironment),
       bundle: symbols.symbol(keeper.bytes(of: bundle), recent: &recentBundle))
     try fold(zip(page.transactions, view.transactions), of: event, nil, nil)
+    for renewal in page.renewals {
+      try fold(
+        renewal, of: event, environment: keeper.bytes(of: environment),
+        bundle: keeper.bytes(of: bundle))
+    }
   }
 
   // MARK: Statements
@@ -181,7 +186,7 @@ final class SignedEventFold {
   /// - Parameters:
   ///   - environment: that of what it came in; the information may name one itself.
   ///   - bundle: that of what it came in.
-  func fold(
+  private func fold(
     _ renewal: SignedRenewal, of event: EventLine, environment: Text, bundle: Text
   ) throws {
     let environment = renewal.environment ?? environment

@@ -27,6 +27,8 @@ final class FetchedTransactions {
   let view: TransactionsFetchedView
   /// In the order of the list; nil for an object that is not valid.
   let transactions: [SignedTransaction?]
+  /// The valid renewal information, in the order of the list.
+  let renewals: [SignedRenewal]
 
   /// Throws `badField` if a payload cannot be read. The texts live as long as the event's bytes and the keeper.
   init(_ view: TransactionsFetchedView, _ keeper: TextKeeper) throws(EventError) {
@@ -34,6 +36,13 @@ final class FetchedTransactions {
     do throws(JSONError) { transactions = try view.transactions.payloads(keeper) } catch {
       throw .badField(.transactionsFetched, field: "transactions")
     }
+    var renewals: [SignedRenewal] = []
+    do throws(JSONError) {
+      for object in view.renewals where object.isValid {
+        renewals.append(try SignedRenewal(payload: object.payload, keeper))
+      }
+    } catch { throw .badField(.transactionsFetched, field: "renewals") }
+    self.renewals = renewals
   }
 }
 
