@@ -47,7 +47,8 @@ let help = """
     {"refund":TRANSACTION,"reason":"1","at_ms":N,"percentage":100000}, {"undo_refund":TRANSACTION}
     {"family_share":TRANSACTION}, {"second_device":TRANSACTION}
     {"renew":ORIGINAL,"count":N}, {"lapse":ORIGINAL,"cause":"billing"}
-    {"renewals":false}, {"latest_holds_consumables":true}, {"advance_ms":N}, {"reset":true}
+    {"renewals":false}, {"latest_holds_consumables":true}, {"notifications_url":URL}
+    {"advance_ms":N}, {"reset":true}
 
   sign-receipts writes one receipt a line, different from each other:
 

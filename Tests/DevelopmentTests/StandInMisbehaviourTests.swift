@@ -147,6 +147,10 @@ struct StandInMisbehaviourTests {
         #"{"behaviour":"cut","endpoint":"both"}"#,
         "endpoint is none of \"production\", \"sandbox\", \"server_api\""
       ),
+      (
+        #"{"notifications_url":"https://127.0.0.1/"}"#,
+        "notifications_url is no http:// address of this machine"
+      ),
       (#"{"refund":7}"#, "refund is no text"),
       (#"{"refund":"1","reason":"2"}"#, "reason is neither 0 nor 1"),
       (#"[{"behaviour":"cut"},{"renewals":"no"}]"#, "renewals is neither true nor false"),

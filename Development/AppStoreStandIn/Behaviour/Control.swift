@@ -57,6 +57,11 @@ extension StandInState {
     case "renewals": memory.renewsByItself = try request.flag("renewals")
     case "latest_holds_consumables":
       memory.latestHoldsConsumables = try request.flag("latest_holds_consumables")
+    case "notifications_url":
+      guard let address = PostAddress(try request.text("notifications_url")) else {
+        throw ControlError("notifications_url is no http:// address of this machine")
+      }
+      notificationsAddress = address
     case "advance_ms":
       clock.aheadMs += try request.integer("advance_ms", 0...3_650 * 86_400_000)
       guard clock.aheadMs <= 36_500 * 86_400_000 else {

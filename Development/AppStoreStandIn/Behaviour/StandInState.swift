@@ -22,6 +22,8 @@ struct StandInState: Sendable {
   private(set) var inFlightMost = 0
   /// What is left of the second's calls of the App Store Server API, by environment.
   var rates: [String: CallRate] = [:]
+  /// Where notifications are to go from now on; nil where nothing was asked for.
+  var notificationsAddress: PostAddress?
   /// Connections accepted.
   var connectionCount = 0
 

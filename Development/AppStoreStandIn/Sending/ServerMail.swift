@@ -4,7 +4,7 @@ import AppStoreAuthority
 import Base
 
 /// Where notifications go, and how long the App Store's hours are.
-package struct NotificationTarget: Sendable {
+package struct NotificationTarget: Sendable, Equatable {
   package var address: PostAddress
   package var retryScale: Double
 
@@ -28,7 +28,8 @@ final class ServerMail: Sendable {
   }
 
   private let desk: ServerAPIDesk
-  private let target: NotificationTarget
+  /// Nil while there is nobody to notify.
+  private let target: Monitor<NotificationTarget?>
   private let moment: @Sendable () -> ServerAPIDesk.Moment
   private let outbox = Outbox<Letter>()
   /// By token.
@@ -38,19 +39,32 @@ final class ServerMail: Sendable {
   private static let timeoutMs: Int64 = 30_000
 
   init(
-    _ desk: ServerAPIDesk, _ target: NotificationTarget,
+    _ desk: ServerAPIDesk, _ target: NotificationTarget?,
     moment: @escaping @Sendable () -> ServerAPIDesk.Moment
   ) {
     self.desk = desk
-    self.target = target
+    self.target = Monitor(target)
     self.moment = moment
   }
 
   /// Starts the thread that sends: one alone, so that what happens is told in order.
   func start() throws(SystemError) {
     try outbox.start(threads: 1) { [unowned self] in
-      let connection = HTTPPost(target.address, timeoutMs: Self.timeoutMs)
-      return { [unowned self] in send($0, over: connection) }
+      var held: (target: NotificationTarget, connection: HTTPPost)?
+      return { [unowned self] entry in
+        guard let target = target.withLock({ $0 }) else { return nil }
+        if held?.target != target {
+          held = (target, HTTPPost(target.address, timeoutMs: Self.timeoutMs))
+        }
+        return held.flatMap { send(entry, over: $0.connection, scale: target.retryScale) }
+      }
+    }
+  }
+
+  /// Notifies another address from now on.
+  func redirect(to address: PostAddress) {
+    target.withLock { target in
+      target = NotificationTarget(address: address, retryScale: target?.retryScale ?? 1)
     }
   }
 
@@ -58,7 +72,9 @@ final class ServerMail: Sendable {
 
   /// Sends a notification of what was asked for; nothing of purchases that no customer made.
   func tell(_ told: StoreMemory.Told) {
-    guard let owner = UInt64(told.transaction).flatMap(desk.index.owner) else { return }
+    guard target.withLock({ $0 }) != nil,
+      let owner = UInt64(told.transaction).flatMap(desk.index.owner)
+    else { return }
     outbox.put(.told(told, owner), dueMs: MonotonicClock.nowMs())
   }
 
@@ -67,6 +83,7 @@ final class ServerMail: Sendable {
   func sendTest(
     _ environment: AppStoreEndpoint, _ moment: ServerAPIDesk.Moment
   ) throws -> String {
+    guard target.withLock({ $0 }) != nil else { throw ServerAPIError.noNotificationURL }
     let uuid = UUID16.random().description
     let token = "\(uuid)_\(moment.signedMs)"
     let payload = try desk.signed(desk.test(environment, uuid: uuid, atMs: moment.signedMs))
@@ -80,7 +97,9 @@ final class ServerMail: Sendable {
 
   func test(_ token: String) -> Test? { tests.withLock { $0[token] } }
 
-  private func send(_ entry: Outbox<Letter>.Try, over connection: HTTPPost) -> Int64? {
+  private func send(
+    _ entry: Outbox<Letter>.Try, over connection: HTTPPost, scale: Double
+  ) -> Int64? {
     let (result, isSandbox): (PostResult, Bool)
     switch entry.letter {
     case .told(let told, let owner):
@@ -95,6 +114,6 @@ final class ServerMail: Sendable {
       tests.withLock { $0[token]?.attempts.append((moment().signedMs, result)) }
     }
     return SendSchedule.againMs(
-      after: result, attempt: entry.attempt, isSandbox: isSandbox, scale: target.retryScale)
+      after: result, attempt: entry.attempt, isSandbox: isSandbox, scale: scale)
   }
 }

@@ -43,9 +43,9 @@ package final class StandInServer: @unchecked Sendable {
   package init(authority: TestAuthority, options: StandInOptions = StandInOptions()) throws {
     desk = try FakeVerifyReceipt(authority: authority, sharedSecret: options.sharedSecret)
     var serverAPI = options.serverAPI.map(ServerAPIDesk.init)
-    if let desk = serverAPI, let target = options.serverAPI?.notifications {
+    if let desk = serverAPI {
       let state = state
-      serverAPI?.mail = ServerMail(desk, target) {
+      serverAPI?.mail = ServerMail(desk, options.serverAPI?.notifications) {
         ServerAPIDesk.Moment(
           memory: state.withLock { $0.memory }, nowMs: state.withLock { $0.clock.nowMs },
           signedMs: Clock.machineMs)
@@ -134,11 +134,13 @@ package final class StandInServer: @unchecked Sendable {
 
   /// Carries out a control request, and notifies of what it made happen.
   private func control(_ request: [UInt8]) throws(ControlError) {
-    let told = try state.withLock { state throws(ControlError) in
+    let (told, address) = try state.withLock { state throws(ControlError) in
       let count = state.memory.told.count
       try state.control(request)
-      return state.memory.told.dropFirst(count)
+      defer { state.notificationsAddress = nil }
+      return (state.memory.told.dropFirst(count), state.notificationsAddress)
     }
+    if let address { serverAPI?.mail?.redirect(to: address) }
     for told in told { serverAPI?.mail?.tell(told) }
   }
 
