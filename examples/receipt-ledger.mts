@@ -107,7 +107,7 @@ function listen(port: number, secret: string): void {
         const { type, data } = verified(secret, request.headers, Buffer.concat(pieces));
         const id = String(request.headers["webhook-id"]);
         if (!seen.has(id)) {
-          const fields = ["product_id", "amount", "currency", "user_identifier", "position"];
+          const fields = ["product_id", "amount", "currency", "user_identifier"];
           console.log([type, ...fields.map((name) => data[name]).filter((value) => value != null)].join(" "));
           seen.add(id);
         }

@@ -89,7 +89,7 @@ class Receiver(http.server.BaseHTTPRequestHandler):
             return self.end(401)
         if self.headers["webhook-id"] not in self.seen:
             data = told["data"]
-            fields = ["product_id", "amount", "currency", "user_identifier", "position"]
+            fields = ["product_id", "amount", "currency", "user_identifier"]
             print(told["type"], *(data[name] for name in fields if data.get(name) is not None), flush=True)
             self.seen.add(self.headers["webhook-id"])
         # Only now, when it is dealt with: whoever answers first and fails then, loses it.
