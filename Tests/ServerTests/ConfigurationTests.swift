@@ -63,6 +63,10 @@ enum ConfigurationSample {
 
   static func token(_ members: String) -> String { #"{"tokens":[{\#(members)}]}"# }
   static let webhookSecret = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX"
+  /// A configuration of one key.
+  static func serverAPI(_ members: String) -> String {
+    #"{"apps":{"\#(family)":{"server_api":\#(members)}}}"#
+  }
   /// A configuration of one webhook.
   static func webhook(_ members: String) -> String {
     #"{"apps":{"\#(family)":{"webhook":\#(members)}}}"#
@@ -212,6 +216,36 @@ enum ConfigurationSample {
       ConfigurationSample.webhook(
         #"{"url":"http://example.com/","secret":"\#(ConfigurationSample.webhookSecret)"}"#),
       "apps.\(ConfigurationSample.family).webhook.url: must be an https URL, or an http URL to a loopback address"
+    ),
+    (
+      #"{"app_store":{"server_api_calls_per_second":0}}"#,
+      "app_store.server_api_calls_per_second: must be an integer from 1 to 10000"
+    ),
+    (
+      #"{"app_store":{"server_api_sandbox_url":"http://example.com"}}"#,
+      "app_store.server_api_sandbox_url: must be an https URL, or an http URL to a loopback address"
+    ),
+    (
+      #"{"app_store":{"server_api_production_url":"https://example.com?a"}}"#,
+      "app_store.server_api_production_url: must not contain a query"
+    ),
+    (
+      #"{"app_store":{"daily_sync":1}}"#, "app_store.daily_sync: must be true or false"
+    ),
+    (
+      ConfigurationSample.serverAPI(#"{"issuer_id":"i","key_id":"K"}"#),
+      "apps.\(ConfigurationSample.family).server_api.private_key_file: is missing"
+    ),
+    (
+      ConfigurationSample.serverAPI(#"{"issuer_id":"a b"}"#),
+      "apps.\(ConfigurationSample.family).server_api.issuer_id: "
+        + "must be 1 to 64 letters, digits and hyphens, as App Store Connect shows it"
+    ),
+    (
+      ConfigurationSample.serverAPI(
+        #"{"issuer_id":"i","key_id":"K","private_key_file":"no.p8"}"#),
+      "apps.\(ConfigurationSample.family).server_api.private_key_file: "
+        + "the file cannot be read: no such file or directory"
     ),
     (
       #"{"webhooks":{"disable_after_days":0}}"#,

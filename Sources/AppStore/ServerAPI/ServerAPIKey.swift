@@ -11,9 +11,11 @@ package enum ServerAPIKeyError: String, Error, Sendable {
 }
 
 /// A private key on P-256. Safe to use from several threads at once.
-package final class ServerAPIKey: @unchecked Sendable {
+package final class ServerAPIKey: @unchecked Sendable, Equatable {
   // Unchecked: libcrypto locks what it computes late inside a key; nothing else changes it.
   private let handle: OpaquePointer
+  /// Of the file, to tell keys apart.
+  private let digest: SHA256Digest
 
   /// The largest file of a key; a real one has 257 bytes.
   package static let sizeBytesMax = 8 << 10
@@ -46,9 +48,14 @@ package final class ServerAPIKey: @unchecked Sendable {
       throw .notP256
     }
     handle = read
+    digest = pem.withUnsafeBytes { SHA256.hash($0) }
   }
 
   deinit { EVP_PKEY_free(handle) }
+
+  package static func == (left: ServerAPIKey, right: ServerAPIKey) -> Bool {
+    left.digest == right.digest
+  }
 
   /// The signature of ES256: R, then S, 32 bytes each; nil if libcrypto has no memory.
   func sign(_ content: [UInt8]) -> [UInt8]? {

@@ -18,6 +18,14 @@ package struct Configuration: Sendable, Equatable {
     package var answerBytesMax = standard.answerBytesMax
     /// Calls at once.
     package var callsMax = standard.callsMax
+    private static let standardServerAPI = ServerAPIOptions()
+    /// The base of the App Store Server API's paths.
+    package var serverAPIProductionURL = standardServerAPI.productionURL
+    package var serverAPISandboxURL = standardServerAPI.sandboxURL
+    /// In each environment.
+    package var serverAPICallsPerSecond = 50
+    /// Whether a server synchronizes once a day.
+    package var dailySync = true
 
     package init() {}
   }
@@ -104,8 +112,34 @@ package struct Configuration: Sendable, Equatable {
     package var acceptsSandbox = true
     /// Where the app's back end is told of sales and refunds; nil for nowhere.
     package var webhook: Webhook?
+    /// The key of the app's team for the App Store Server API; nil for none.
+    package var serverAPI: ServerAPI?
 
     package init() {}
+  }
+
+  /// A key of the App Store Server API.
+  package struct ServerAPI: Sendable, Equatable {
+    package var issuerID: String
+    package var keyID: String
+    /// As config.json names it.
+    package var privateKeyFile: String
+    /// No message shows it.
+    package var privateKey: ServerAPIKey
+
+    package init(
+      issuerID: String, keyID: String, privateKeyFile: String, privateKey: ServerAPIKey
+    ) {
+      self.issuerID = issuerID
+      self.keyID = keyID
+      self.privateKeyFile = privateKeyFile
+      self.privateKey = privateKey
+    }
+
+    /// What calls about an app are made as.
+    package func account(bundleID: String) -> ServerAPIAccount {
+      ServerAPIAccount(issuerID: issuerID, keyID: keyID, key: privateKey, bundleID: bundleID)
+    }
   }
 
   /// Where an app's webhooks go, and the secret that signs them.
@@ -158,6 +192,18 @@ extension Configuration.AppStore {
     options.timeoutMs = timeoutMs
     options.answerBytesMax = answerBytesMax
     options.callsMax = callsMax
+    return options
+  }
+
+  /// What `ServerAPIClient` is made with.
+  package var serverAPIOptions: ServerAPIOptions {
+    var options = ServerAPIOptions()
+    options.productionURL = serverAPIProductionURL
+    options.sandboxURL = serverAPISandboxURL
+    options.connectTimeoutMs = connectTimeoutMs
+    // A page of a history takes longer than a receipt.
+    options.timeoutMs = max(timeoutMs, options.timeoutMs)
+    options.answerBytesMax = answerBytesMax
     return options
   }
 }

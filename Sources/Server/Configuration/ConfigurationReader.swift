@@ -20,6 +20,7 @@ struct ConfigurationReader {
     /// An answer of 16 MiB would fit no event, and so could not be kept as evidence.
     static let answerBytes: ClosedRange<Int64> = 1024...(15 << 20)
     static let calls: ClosedRange<Int64> = 1...1024
+    static let callsPerSecond: ClosedRange<Int64> = 1...10_000
     static let retryMs: ClosedRange<Int64> = 100...604_800_000
     static let reuseMs: ClosedRange<Int64> = 0...86_400_000
     static let secretBytes = 1...255
@@ -63,7 +64,8 @@ struct ConfigurationReader {
       of: value, at: path,
       known: [
         "production_url", "sandbox_url", "connect_timeout_ms", "timeout_ms", "answer_bytes_max",
-        "calls_max",
+        "calls_max", "server_api_production_url", "server_api_sandbox_url",
+        "server_api_calls_per_second", "daily_sync",
       ]
     ) { reader, key, value in
       let path = "\(path).\(key)"
@@ -75,6 +77,12 @@ struct ConfigurationReader {
       case "timeout_ms": result.timeoutMs = Int(reader.integer(value, path, Limit.timeoutMs))
       case "answer_bytes_max":
         result.answerBytesMax = Int(reader.integer(value, path, Limit.answerBytes))
+      case "server_api_production_url":
+        result.serverAPIProductionURL = reader.baseURL(value, path)
+      case "server_api_sandbox_url": result.serverAPISandboxURL = reader.baseURL(value, path)
+      case "server_api_calls_per_second":
+        result.serverAPICallsPerSecond = Int(reader.integer(value, path, Limit.callsPerSecond))
+      case "daily_sync": result.dailySync = reader.flag(value, path)
       default: result.callsMax = Int(reader.integer(value, path, Limit.calls))
       }
     }
@@ -161,10 +169,12 @@ struct ConfigurationReader {
         continue
       }
       var app = Configuration.App()
-      forEachMember(of: member.value, at: "\(path).\(id)", known: ["accept_sandbox", "webhook"]) {
-        reader, key, value in
+      forEachMember(
+        of: member.value, at: "\(path).\(id)", known: ["accept_sandbox", "server_api", "webhook"]
+      ) { reader, key, value in
         let path = "\(path).\(id).\(key)"
         switch key {
+        case "server_api": app.serverAPI = reader.serverAPI(value, path)
         case "webhook": app.webhook = reader.webhook(value, path)
         default: app.acceptsSandbox = reader.flag(value, path)
         }
@@ -228,6 +238,44 @@ struct ConfigurationReader {
       revokedAtMs: revokedAtMs)
   }
 
+  private mutating func serverAPI(
+    _ value: JSONValue, _ path: String
+  ) -> Configuration.ServerAPI? {
+    let known = ["issuer_id", "key_id", "private_key_file"]
+    var texts: [String: String] = [:]
+    let problemCount = problems.count
+    forEachMember(of: value, at: path, known: known) { reader, key, value in
+      guard let text = reader.text(value, "\(path).\(key)") else { return }
+      if key == "private_key_file" {
+        guard !text.isEmpty, !text.utf8.contains(0) else {
+          return reader.fail("\(path).\(key)", "must name a file")
+        }
+      } else if !ServerAPIText.isID(text) {
+        return reader.fail("\(path).\(key)", ServerAPIText.requirement)
+      }
+      texts[key] = text
+    }
+    guard problems.count == problemCount else { return nil }
+    for key in known where texts[key] == nil { fail("\(path).\(key)", "is missing") }
+    guard let issuerID = texts["issuer_id"], let keyID = texts["key_id"],
+      let file = texts["private_key_file"],
+      let key = privateKey(file, "\(path).private_key_file")
+    else { return nil }
+    return Configuration.ServerAPI(
+      issuerID: issuerID, keyID: keyID, privateKeyFile: file, privateKey: key)
+  }
+
+  private mutating func privateKey(_ name: String, _ path: String) -> ServerAPIKey? {
+    filePaths.append(name.hasPrefix("/") ? name : "\(directoryPath)/\(name)")
+    let pem: [UInt8]
+    do throws(SecretFile.Fault) {
+      pem = try SecretFile.read(name, in: directoryPath, byteCountMax: ServerAPIKey.sizeBytesMax)
+    } catch { return fail(path, error.cause) }
+    do throws(ServerAPIKeyError) { return try ServerAPIKey(pem: pem) } catch {
+      return fail(path, error.rawValue)
+    }
+  }
+
   private mutating func webhook(_ value: JSONValue, _ path: String) -> Configuration.Webhook? {
     var url: String?
     var secret: WebhookSecret?
@@ -272,6 +320,13 @@ struct ConfigurationReader {
   private mutating func url(_ value: JSONValue, _ path: String) -> String {
     guard let text = text(value, path) else { return "" }
     if let fault = EndpointText.fault(text) { fail(path, fault) }
+    return text
+  }
+
+  /// Paths are put behind it.
+  private mutating func baseURL(_ value: JSONValue, _ path: String) -> String {
+    let text = url(value, path)
+    if text.contains("?") { fail(path, "must not contain a query") }
     return text
   }
 

@@ -77,6 +77,16 @@ extension Configuration.Webhook {
   }
 }
 
+extension Configuration.ServerAPI {
+  /// The key's names, and the file that holds it.
+  var masked: JSONValue {
+    .object([
+      .init("issuer_id", .string(issuerID)), .init("key_id", .string(keyID)),
+      .init("private_key_file", .string(privateKeyFile)),
+    ])
+  }
+}
+
 extension Configuration {
   /// What is shown instead of a secret.
   package static let mask = "(set)"
@@ -96,6 +106,10 @@ extension Configuration {
           .init("timeout_ms", number(appStore.timeoutMs)),
           .init("answer_bytes_max", number(appStore.answerBytesMax)),
           .init("calls_max", number(appStore.callsMax)),
+          .init("server_api_production_url", .string(appStore.serverAPIProductionURL)),
+          .init("server_api_sandbox_url", .string(appStore.serverAPISandboxURL)),
+          .init("server_api_calls_per_second", number(appStore.serverAPICallsPerSecond)),
+          .init("daily_sync", .boolean(appStore.dailySync)),
         ])),
       .init(
         "verification",
@@ -128,6 +142,7 @@ extension Configuration {
             var members: [JSONValue.Member] = [
               .init("accept_sandbox", .boolean(app.acceptsSandbox))
             ]
+            if let key = app.serverAPI { members.append(.init("server_api", key.masked)) }
             if let webhook = app.webhook { members.append(.init("webhook", webhook.masked)) }
             return JSONValue.Member(id, .object(members))
           })),

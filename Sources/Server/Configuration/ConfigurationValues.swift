@@ -57,6 +57,22 @@ enum EndpointText {
   }
 }
 
+/// The ids that App Store Connect gives to teams and keys.
+enum ServerAPIText {
+  static let requirement =
+    "must be 1 to 64 letters, digits and hyphens, as App Store Connect shows it"
+
+  static func isID(_ text: String) -> Bool {
+    (1...64).contains(text.utf8.count)
+      && text.utf8.allSatisfy {
+        switch $0 {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "-"): true
+        default: false
+        }
+      }
+  }
+}
+
 /// An address or a network.
 enum NetworkText {
   static func isIPv4(_ text: some StringProtocol) -> Bool { bytes(text, AF_INET, 4) != nil }

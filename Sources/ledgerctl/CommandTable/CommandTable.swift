@@ -7,7 +7,7 @@ struct CommandTable: Sendable {
     tokenListCommand, tokenRevokeCommand, webhookListCommand, webhookTestCommand,
     webhookReplayCommand,
     configCheckCommand, configSetSharedSecretCommand, importCommand, pricesImportCommand,
-    ratesImportCommand, serveCommand, retryCommand,
+    ratesImportCommand, serveCommand, retryCommand, appStoreSyncCommand, appStoreTestCommand,
     statusCommand, showCommand, historyCommand, verifyCommand, replayCommand, rebuildCommand,
     projectionsListCommand, snapshotCreateCommand,
     snapshotListCommand, snapshotVerifyCommand, snapshotRestoreCommand, snapshotPruneCommand,

@@ -1,0 +1,209 @@
+// Queries about the App Store Server API: which customers there are, and how far each history was fetched.
+import Glibc
+package import Ledger
+import Revenue
+
+/// A customer's transactions of one kind: sales with one original transaction id.
+package struct FetchCustomer: Equatable, Sendable {
+  /// The number of the first of the sales.
+  package var sale: Int64
+  package var environment: String
+  package var bundleID: String
+  package var originalTransactionID: String
+  package var transactionID: String
+  fileprivate var environmentNumber: Int64
+  fileprivate var bundleNumber: Int64
+  fileprivate var firstPosition: Int64
+}
+
+/// How far a customer's history was fetched.
+package struct FetchedHistory: Equatable, Sendable {
+  /// The transaction that was asked about.
+  package var transactionID: String
+  /// Whether the last page was fetched, or an error settled the question.
+  package var isComplete: Bool
+  /// What the next page, or what is new, is asked with.
+  package var revision: String?
+  /// When the newest answer came, in epoch milliseconds.
+  package var atMs: Int64
+}
+
+/// How far an app's notification history was fetched.
+package struct FetchedNotifications: Equatable, Sendable {
+  package var fromMs: Int64
+  package var toMs: Int64
+  package var isComplete: Bool
+  package var paginationToken: String?
+}
+
+/// Answers from one generation of the projections. Each question is a read transaction of its own.
+package final class FetchQueries {
+  private let readEvent: (Position) throws -> [UInt8]
+  private let selectCustomers: Statement
+  private let selectHistory: Statement
+  private let selectPages: Statement
+  private let selectNotifications: Statement
+  private let selectSales: Statement
+  private let selectNewestSale: Statement
+  /// The page that was read last: a customer's sales follow one another.
+  private var lastPage: (position: Position, line: [UInt8])?
+
+  package init(
+    _ database: Database, readEvent: @escaping (Position) throws -> [UInt8]
+  ) throws(DatabaseError) {
+    self.readEvent = readEvent
+    func symbol(_ column: String) -> String { "(SELECT text FROM symbols WHERE id = \(column))" }
+    selectCustomers = try database.prepare(
+      """
+      SELECT id, environment, bundle, \(symbol("environment")), \(symbol("bundle")),
+      original_transaction_id, transaction_id, first_position FROM sales WHERE id > ?
+      ORDER BY id LIMIT ?
+      """)
+    let call = FetchCallCode.history.rawValue
+    selectHistory = try database.prepare(
+      """
+      SELECT has_more, revision, occurred_at_ms, error_code FROM fetched_pages
+      WHERE transaction_hash = ?1 AND transaction_id = ?2 AND call = \(call)
+      AND environment = ?3 AND bundle = ?4 ORDER BY position DESC LIMIT 1
+      """)
+    selectPages = try database.prepare(
+      """
+      SELECT p.position, p.transaction_id FROM signed_statements s
+      JOIN fetched_pages p ON p.position = s.position
+      WHERE s.transaction_hash = ?1 AND p.call = \(call) AND p.environment = ?2 AND p.bundle = ?3
+      AND p.transaction_id IS NOT NULL ORDER BY p.position DESC
+      """)
+    selectNotifications = try database.prepare(
+      """
+      SELECT from_ms, to_ms, has_more, revision FROM fetched_pages
+      WHERE call = \(FetchCallCode.notificationHistory.rawValue) AND error_code IS NULL
+      AND from_ms IS NOT NULL AND to_ms IS NOT NULL
+      AND environment IN (SELECT id FROM symbols WHERE text = ?1)
+      AND bundle IN (SELECT id FROM symbols WHERE text = ?2) ORDER BY position DESC LIMIT 1
+      """)
+    selectSales = try database.prepare(
+      "SELECT id, first_position FROM sales WHERE id > ? ORDER BY id")
+    selectNewestSale = try database.prepare("SELECT max(id) FROM sales")
+  }
+
+  // MARK: Customers
+
+  /// The sales after one, by their numbers, as customers to ask about. One customer may come several times.
+  package func customers(afterSale: Int64, limit: Int) throws(DatabaseError) -> [FetchCustomer] {
+    let rows = selectCustomers
+    rows.bind(1, afterSale)
+    rows.bind(2, limit)
+    defer { rows.reset() }
+    var result: [FetchCustomer] = []
+    while try rows.step() {
+      let original = rows.text(5)
+      result.append(
+        FetchCustomer(
+          sale: rows.integer(0), environment: rows.text(3), bundleID: rows.text(4),
+          originalTransactionID: original.isEmpty ? rows.text(6) : original,
+          transactionID: rows.text(6), environmentNumber: rows.integer(1),
+          bundleNumber: rows.integer(2), firstPosition: rows.integer(7)))
+    }
+    return result
+  }
+
+  /// How far the customer's history was fetched, asked by this transaction or by another one of the customer; nil if
+  /// it was not.
+  package func history(of customer: FetchCustomer) throws -> FetchedHistory? {
+    if let own = try history(about: customer.originalTransactionID, customer) { return own }
+    guard let other = try otherTransaction(showing: customer) else { return nil }
+    return try history(about: other, customer)
+  }
+
+  private func history(
+    about transactionID: String, _ customer: FetchCustomer
+  ) throws(DatabaseError) -> FetchedHistory? {
+    let rows = selectHistory
+    rows.bind(1, withText(transactionID) { $0.indexHash })
+    rows.bind(2, text: transactionID)
+    rows.bind(3, customer.environmentNumber)
+    rows.bind(4, customer.bundleNumber)
+    defer { rows.reset() }
+    guard try rows.step() else { return nil }
+    return FetchedHistory(
+      transactionID: transactionID, isComplete: rows.integer(0) == 0,
+      revision: rows.optionalText(1), atMs: rows.integer(2))
+  }
+
+  /// The transaction that was asked about when a page showed the customer's. Hashes may collide, so the page itself
+  /// is looked at.
+  private func otherTransaction(showing customer: FetchCustomer) throws -> String? {
+    let rows = selectPages
+    rows.bind(1, withText(customer.transactionID) { $0.indexHash })
+    rows.bind(2, customer.environmentNumber)
+    rows.bind(3, customer.bundleNumber)
+    defer { rows.reset() }
+    while try rows.step() {
+      let position = Position(rows.integer(0))
+      let isShown =
+        rows.integer(0) == customer.firstPosition
+        ? true : try shows(customer.transactionID, at: position)
+      if isShown { return rows.text(1) }
+    }
+    return nil
+  }
+
+  private func shows(_ transactionID: String, at position: Position) throws -> Bool {
+    if lastPage?.position != position { lastPage = (position, try readEvent(position)) }
+    guard let line = lastPage?.line else { return false }
+    let wanted = Array("\"\(transactionID)\"".utf8)
+    return line.withUnsafeBytes { line in wanted.withUnsafeBytes { Self.contains(line, $0) } }
+  }
+
+  private static func contains(
+    _ line: UnsafeRawBufferPointer, _ wanted: UnsafeRawBufferPointer
+  ) -> Bool {
+    guard let start = line.baseAddress, let first = wanted.first, let text = wanted.baseAddress
+    else { return false }
+    var offset = 0
+    while offset + wanted.count <= line.count,
+      let found = memchr(start + offset, Int32(first), line.count - offset - wanted.count + 1)
+    {
+      if memcmp(found, text, wanted.count) == 0 { return true }
+      offset = UnsafeRawPointer(found) - start + 1
+    }
+    return false
+  }
+
+  // MARK: Notifications
+
+  /// How far the notification history of a bundle was fetched; nil if it was not.
+  package func notifications(
+    ofBundle bundleID: String, environment: String
+  ) throws(DatabaseError) -> FetchedNotifications? {
+    let rows = selectNotifications
+    rows.bind(1, text: environment)
+    rows.bind(2, text: bundleID)
+    defer { rows.reset() }
+    guard try rows.step() else { return nil }
+    return FetchedNotifications(
+      fromMs: rows.integer(0), toMs: rows.integer(1), isComplete: rows.integer(2) == 0,
+      paginationToken: rows.optionalText(3))
+  }
+
+  // MARK: New sales
+
+  /// The number of the newest sale; -1 if there is none.
+  package func newestSale() throws(DatabaseError) -> Int64 {
+    defer { selectNewestSale.reset() }
+    return try selectNewestSale.step() ? selectNewestSale.optionalInteger(0) ?? -1 : -1
+  }
+
+  /// How many sales after one were first seen at positions that pass.
+  package func sales(
+    after sale: Int64, firstSeen isCounted: (Position) -> Bool
+  ) throws(DatabaseError) -> Int {
+    selectSales.bind(1, sale)
+    defer { selectSales.reset() }
+    var count = 0
+    while try selectSales.step() {
+      if isCounted(Position(selectSales.integer(1))) { count += 1 }
+    }
+    return count
+  }
+}

@@ -1,0 +1,347 @@
+// Synchronization: asks the App Store Server API for notifications and histories, and appends what it gives.
+package import AppStore
+import Base
+package import Intake
+import Projections
+
+/// One synchronization, on the calling thread. Each page is durable before the next one of its customer is asked for,
+/// so that a run that ends early is continued by the next one.
+package final class AppStoreSync {
+  private let apps: [SyncApp]
+  private let service: any ServerAPIService
+  private let ledger: any SyncLedger
+  private let options: SyncOptions
+  private let stop: StopFlag
+  private let onProgress: (SyncSummary) -> Void
+  private let onAnswer: (ServerAPIAnswer) -> Void
+  private let recorder: SyncRecorder
+  private let results = Monitor<[SyncResult]>([], conditionCount: 1)
+
+  private var queries: SyncQueries
+  private var summary = SyncSummary()
+  /// Follow-up pages, which come before other customers.
+  private var ready: [SyncJob] = []
+  /// Jobs that are tried again, with their times.
+  private var waiting: [(dueMs: Int64, job: SyncJob)] = []
+  private var runningCount = 0
+  private var lanes: [AppStoreEndpoint: Lane]
+  /// Accounts that the App Store refuses, by bundle id and key.
+  private var refusedAccounts: Set<String> = []
+  private var random = SystemRandomNumberGenerator()
+
+  /// What is kept of each environment.
+  private struct Lane {
+    var pacer: CallPacer
+    var breaker = CircuitBreaker()
+    var failuresInARow = 0
+    var isGivenUp = false
+
+    /// When a call may be made; nil while a probe decides.
+    var freeAtMs: Int64? {
+      if breaker.isClosed { return pacer.nextMs }
+      return breaker.probeAtMs.map { max($0, pacer.nextMs) }
+    }
+  }
+
+  /// How long a result is waited for before the stop flag is looked at again.
+  private static let waitMs: Int64 = 100
+  /// More jobs that wait for another attempt than this, and no customer is asked any more until they are done.
+  private static let waitingMax = 64
+  /// Events after which they are folded.
+  private static let foldAfter = 4_096
+
+  /// - Parameters:
+  ///   - verifier: checks the signatures of what comes.
+  ///   - stop: looked at between answers.
+  ///   - onProgress: called now and then.
+  ///   - onAnswer: called with each answer.
+  package init(
+    _ apps: [SyncApp], service: any ServerAPIService, ledger: any SyncLedger,
+    verifier: SignedObjectVerifier, options: SyncOptions, stop: StopFlag,
+    onProgress: @escaping (SyncSummary) -> Void = { _ in },
+    onAnswer: @escaping (ServerAPIAnswer) -> Void = { _ in }
+  ) throws {
+    self.apps = apps
+    self.service = service
+    self.ledger = ledger
+    self.options = options
+    self.stop = stop
+    self.onProgress = onProgress
+    self.onAnswer = onAnswer
+    queries = try ledger.folded()
+    recorder = SyncRecorder(
+      ledger, verifier, clock: options.clock, newestSale: try queries.fetches.newestSale())
+    lanes = Dictionary(
+      uniqueKeysWithValues: AppStoreEndpoint.allCases.map {
+        ($0, Lane(pacer: CallPacer(callsPerSecond: options.callsPerSecond)))
+      })
+  }
+
+  /// Runs once. Throws what appending and folding throw; what was appended before stays.
+  package func run() throws -> SyncSummary {
+    if options.fetchesNotifications {
+      // First what an earlier run left: of each app, the newest page must tell how far its history was fetched.
+      for isLeft in [true, false] {
+        var jobs = try notificationJobs(isLeft: isLeft)
+        if jobs.isEmpty { continue }
+        try work { _ in jobs.popLast() }
+        try fold()
+      }
+    }
+    var customers = SyncCustomers(apps, sinceMs: options.sinceMs, afterSale: options.afterSale)
+    try work { queries in
+      let job = try customers.next(queries)
+      summary.knownHistories = customers.knownHistories
+      return job
+    }
+    summary.newestSale = customers.sale
+    try fold()
+    return summary
+  }
+
+  // MARK: Questions
+
+  private static let hourMs: Int64 = 3_600_000
+  private static let dayMs: Int64 = 24 * hourMs
+
+  /// - Parameter isLeft: whether to go on with ranges that were not fetched to their end; else from the last fetched
+  ///   moment, less an hour for what came late, and at first as far back as the App Store goes.
+  private func notificationJobs(isLeft: Bool) throws -> [SyncJob] {
+    let nowMs = options.clock.nowMs()
+    var jobs: [SyncJob] = []
+    for app in apps {
+      for account in app.accounts {
+        for endpoint in AppStoreEndpoint.allCases {
+          // A little less than what is allowed: the request takes time.
+          let oldestMs = nowMs - (endpoint == .production ? 180 : 30) * Self.dayMs + Self.hourMs
+          var job = SyncJob(
+            app: app, account: account, endpoint: endpoint,
+            subject: .notifications(fromMs: oldestMs, toMs: nowMs, token: nil))
+          let known = try queries.fetches.notifications(
+            ofBundle: account.bundleID, environment: job.environment)
+          if isLeft {
+            guard let known, !known.isComplete, known.fromMs >= oldestMs else { continue }
+            job.subject = .notifications(
+              fromMs: known.fromMs, toMs: known.toMs, token: known.paginationToken)
+          } else if let known {
+            let fromMs = known.isComplete ? known.toMs - Self.hourMs : known.fromMs
+            guard fromMs < nowMs else { continue }
+            job.subject = .notifications(fromMs: max(fromMs, oldestMs), toMs: nowMs, token: nil)
+          }
+          jobs.append(job)
+        }
+      }
+    }
+    return jobs
+  }
+
+  // MARK: The loop
+
+  /// Makes the calls of a source, and those that follow from their answers, until none is left.
+  private func work(_ source: (SyncQueries) throws -> SyncJob?) throws {
+    var hasEnded = false
+    while !stop.isSet {
+      while runningCount < options.callsMax, startOne() {}
+      while !hasEnded, runningCount < options.callsMax, ready.isEmpty,
+        waiting.count < Self.waitingMax
+      {
+        guard let job = try source(queries) else {
+          hasEnded = true
+          break
+        }
+        ready.append(job)
+        if !startOne() { break }
+      }
+      if hasEnded, runningCount == 0, ready.isEmpty, waiting.isEmpty { return }
+      try handleResults()
+      onProgress(summary)
+      if recorder.unfoldedCount >= Self.foldAfter { try fold() }
+    }
+    summary.isInterrupted = true
+  }
+
+  /// Starts one job that may start now; false if there is none.
+  private func startOne() -> Bool {
+    let nowMs = options.clock.monotonicMs()
+    if let index = ready.firstIndex(where: { mayStart($0, nowMs) }) {
+      let job = ready.remove(at: index)
+      start(job, nowMs)
+      return true
+    }
+    guard
+      let index = waiting.firstIndex(where: { $0.dueMs <= nowMs && mayStart($0.job, nowMs) })
+    else { return false }
+    start(waiting.remove(at: index).job, nowMs)
+    return true
+  }
+
+  private func mayStart(_ job: SyncJob, _ nowMs: Int64) -> Bool {
+    guard let lane = lanes[job.endpoint] else { return false }
+    // Such a job ends at once.
+    if lane.isGivenUp || isRefused(job) { return true }
+    return lane.freeAtMs.map { $0 <= nowMs } ?? false
+  }
+
+  private func isRefused(_ job: SyncJob) -> Bool {
+    refusedAccounts.contains("\(job.account.keyID) \(job.account.bundleID)")
+  }
+
+  private func start(_ job: SyncJob, _ nowMs: Int64) {
+    guard var lane = lanes[job.endpoint], !lane.isGivenUp, !isRefused(job) else {
+      summary.failures += 1
+      return
+    }
+    let admission = lane.breaker.admit(nowMs: nowMs)
+    guard admission != .denied else { return ready.append(job) }
+    _ = lane.pacer.take(nowMs: nowMs)
+    lanes[job.endpoint] = lane
+    runningCount += 1
+    summary.calls += 1
+    service.send(job.call, as: job.account, to: job.endpoint) { [results] answer in
+      let result = SyncResult(job: job, isProbe: admission == .probe, answer: answer)
+      results.withLock { $0.append(result) }
+      results.signal(0)
+    }
+  }
+
+  private func handleResults() throws {
+    let limitMs = min(Self.waitMs, pauseMs())
+    let ended = results.wait(on: 0, limitMs: limitMs) { results -> [SyncResult]? in
+      if results.isEmpty { return nil }
+      defer { results = [] }
+      return results
+    }
+    for result in ended ?? [] {
+      runningCount -= 1
+      onAnswer(result.answer)
+      try handle(result.job, isProbe: result.isProbe, result.answer)
+    }
+  }
+
+  /// How long nothing but an answer can happen.
+  private func pauseMs() -> Int64 {
+    if runningCount >= options.callsMax { return Self.waitMs }
+    let nowMs = options.clock.monotonicMs()
+    let next =
+      ready.compactMap { lanes[$0.endpoint]?.freeAtMs }
+      + waiting.compactMap { entry in
+        lanes[entry.job.endpoint]?.freeAtMs.map { max($0, entry.dueMs) }
+      }
+    return max(1, (next.min() ?? nowMs + Self.waitMs) - nowMs)
+  }
+
+  // MARK: Answers
+
+  private func handle(_ job: SyncJob, isProbe: Bool, _ answer: ServerAPIAnswer) throws {
+    let nowMs = options.clock.monotonicMs()
+    switch answer {
+    case .failure(let failure) where failure.isRetryable:
+      lanes[job.endpoint]?.breaker.recordFailure(isProbe: isProbe, nowMs: nowMs)
+      lanes[job.endpoint]?.failuresInARow += 1
+      return retry(job, failure, nowMs)
+    case .rateLimited(let pauseMs):
+      lanes[job.endpoint]?.breaker.recordSuccess()
+      lanes[job.endpoint]?.pacer.hold(untilMs: nowMs + pauseMs)
+      return ready.insert(job, at: 0)
+    default:
+      lanes[job.endpoint]?.breaker.recordSuccess()
+      lanes[job.endpoint]?.failuresInARow = 0
+    }
+    switch answer {
+    case .page(let page): try take(page, of: job)
+    case .settled(let code): try settle(job, code)
+    case .unauthorized:
+      refusedAccounts.insert("\(job.account.keyID) \(job.account.bundleID)")
+      summary.failures += 1
+      problem(
+        "the App Store does not accept key \(job.account.keyID) for \(job.account.bundleID): "
+          + "check server_api in config.json")
+    case .failure(.status(_, let code)) where isStale(code) && job.revision != nil:
+      // What it was asked with is too old.
+      ready.append(job.asked(with: nil))
+    case .failure(let failure): fail(job, failure.description)
+    case .testToken, .testResult, .rateLimited: fail(job, "the answer is of another call")
+    }
+  }
+
+  /// Whether an error says that a revision or a pagination token is not accepted.
+  private func isStale(_ code: Int64?) -> Bool { code == 4_000_005 || code == 4_000_014 }
+
+  private func retry(_ job: SyncJob, _ failure: ServerAPIFailure, _ nowMs: Int64) {
+    var job = job
+    job.failures += 1
+    if let lane = lanes[job.endpoint], lane.failuresInARow >= options.failuresMax, !lane.isGivenUp {
+      lanes[job.endpoint]?.isGivenUp = true
+      problem("\(service.host(of: job.endpoint)) does not answer: \(failure)")
+    }
+    guard job.failures < options.attemptsMax else { return fail(job, failure.description) }
+    let pauseMs = options.retry.pauseMs(attempt: job.failures, using: &random)
+    waiting.append((nowMs + pauseMs, job))
+  }
+
+  private func fail(_ job: SyncJob, _ cause: String) {
+    summary.failures += 1
+    problem("\(job.account.bundleID), \(job.environment), \(name(job)): \(cause)")
+  }
+
+  private func name(_ job: SyncJob) -> String {
+    if case .history = job.subject { "a history" } else { "the notification history" }
+  }
+
+  /// Notes each problem once, and not too many.
+  private func problem(_ text: String) {
+    if summary.problems.count < 20, !summary.problems.contains(text) {
+      summary.problems.append(text)
+    }
+  }
+
+  private func take(_ page: ServerAPIPage, of job: SyncJob) throws {
+    guard !page.hasMore || (page.revision != job.revision && job.pages < SyncJob.pagesMax) else {
+      return fail(job, "its pages have no end")
+    }
+    guard page.bundleID.map({ $0 == job.account.bundleID }) ?? true,
+      page.environment.map({ $0 == job.environment }) ?? true
+    else { return fail(job, "a page is of another app or environment") }
+    let host = service.host(of: job.endpoint)
+    switch job.subject {
+    case .history:
+      guard try recorder.record(page, of: job, host: host, &summary) else {
+        return fail(job, "a page holds what is no signed transaction")
+      }
+      if !page.hasMore { summary.histories += 1 }
+    case .notifications:
+      guard try recorder.recordNotifications(page, of: job, host: host, queries, &summary) else {
+        return fail(job, "a page holds what is no signed notification")
+      }
+    }
+    if page.hasMore { ready.insert(job.asked(with: page.revision), at: 0) }
+  }
+
+  private func settle(_ job: SyncJob, _ code: Int64) throws {
+    guard case .history(let id, _, let isFallback) = job.subject else {
+      return fail(job, "error \(code)")
+    }
+    if isFallback { return }
+    try recorder.record(errorCode: code, of: job, host: service.host(of: job.endpoint), &summary)
+    summary.unknownTransactions += 1
+    guard job.endpoint == .production else { return }
+    ready.append(
+      SyncJob(
+        app: job.app, account: job.account, endpoint: .sandbox,
+        subject: .history(transactionID: id, revision: nil, isFallback: true)))
+  }
+
+  /// Folds what was appended, and counts the sales that it brought.
+  private func fold() throws {
+    queries = try ledger.folded()
+    try recorder.countSales(queries, &summary)
+  }
+}
+
+/// The answer to a job.
+private struct SyncResult: Sendable {
+  let job: SyncJob
+  /// Whether it was the circuit breaker's probe.
+  let isProbe: Bool
+  let answer: ServerAPIAnswer
+}

@@ -1,0 +1,156 @@
+// One question to the App Store Server API: about a customer, or for an app's notifications.
+import AppStore
+import Base
+import Projections
+
+/// A call that is to be made, and whom it concerns.
+struct SyncJob: Sendable {
+  enum Subject: Sendable, Equatable {
+    /// - Parameter isFallback: whether the other environment did not know the transaction.
+    case history(transactionID: String, revision: String?, isFallback: Bool)
+    case notifications(fromMs: Int64, toMs: Int64, token: String?)
+  }
+
+  let app: SyncApp
+  let account: ServerAPIAccount
+  let endpoint: AppStoreEndpoint
+  var subject: Subject
+  /// How often it failed.
+  var failures = 0
+  /// Pages that were fetched before it.
+  var pages = 0
+
+  /// The most pages of one customer or range: an answer that never ends is none.
+  static let pagesMax = 50_000
+
+  /// As events and reports name it.
+  var environment: String { endpoint == .production ? "Production" : "Sandbox" }
+
+  var call: ServerAPICall {
+    switch subject {
+    case .history(let id, let revision, _): .history(transactionID: id, revision: revision)
+    case .notifications(let fromMs, let toMs, let token):
+      .notificationHistory(fromMs: fromMs, toMs: toMs, paginationToken: token)
+    }
+  }
+
+  /// The text that the page was asked with; nil for the first.
+  var revision: String? {
+    switch subject {
+    case .history(_, let revision, _): revision
+    case .notifications(_, _, let token): token
+    }
+  }
+
+  /// The same question with another revision: the next page, or, without one, from the start.
+  func asked(with revision: String?) -> SyncJob {
+    var next = self
+    next.failures = 0
+    next.pages += 1
+    switch subject {
+    case .history(let id, _, let isFallback):
+      next.subject = .history(transactionID: id, revision: revision, isFallback: isFallback)
+    case .notifications(let fromMs, let toMs, _):
+      next.subject = .notifications(fromMs: fromMs, toMs: toMs, token: revision)
+    }
+    return next
+  }
+}
+
+extension AppStoreEndpoint {
+  /// The endpoint of an environment; nil where Apple has none for it.
+  init?(environment: String) {
+    switch environment {
+    case "Production": self = .production
+    case "Sandbox": self = .sandbox
+    default: return nil
+    }
+  }
+}
+
+/// The customers of the ledger that are to be asked about, read page by page.
+struct SyncCustomers {
+  /// Sales that are read at once.
+  private static let batchMax = 256
+  /// How many customers are remembered, so that their other sales do not ask again.
+  private static let askedMax = 16_384
+
+  private let apps: [SyncApp]
+  private let sinceMs: Int64?
+  /// The sale that was read last.
+  private(set) var sale: Int64
+  private var batch: ArraySlice<FetchCustomer> = []
+  private var asked: Set<String> = []
+  private(set) var knownHistories = 0
+  private var hasEnded = false
+
+  init(_ apps: [SyncApp], sinceMs: Int64?, afterSale: Int64) {
+    self.apps = apps
+    self.sinceMs = sinceMs
+    sale = afterSale
+  }
+
+  /// The next question; nil once every customer was looked at.
+  mutating func next(_ queries: SyncQueries) throws -> SyncJob? {
+    while true {
+      if batch.isEmpty {
+        if hasEnded { return nil }
+        try read(queries)
+        continue
+      }
+      if let job = try job(batch.removeFirst(), queries) { return job }
+    }
+  }
+
+  private mutating func read(_ queries: SyncQueries) throws {
+    let found = try queries.fetches.customers(afterSale: sale, limit: Self.batchMax)
+    if let last = found.last { sale = last.sale } else { hasEnded = true }
+    batch = ArraySlice(found)
+  }
+
+  private mutating func job(
+    _ customer: FetchCustomer, _ queries: SyncQueries
+  ) throws -> SyncJob? {
+    guard let endpoint = AppStoreEndpoint(environment: customer.environment),
+      let (app, account) = account(ofBundle: customer.bundleID), !wasAsked(customer, nil)
+    else { return nil }
+    let history = try queries.fetches.history(of: customer)
+    if let history {
+      if wasAsked(customer, history.transactionID) { return nil }
+      let isOld = sinceMs.map { history.atMs < $0 } ?? false
+      if history.isComplete, !isOld {
+        knownHistories += 1
+        note(customer, customer.originalTransactionID)
+        return nil
+      }
+    }
+    let id = history?.transactionID ?? customer.originalTransactionID
+    note(customer, customer.originalTransactionID)
+    note(customer, id)
+    return SyncJob(
+      app: app, account: account, endpoint: endpoint,
+      subject: .history(transactionID: id, revision: history?.revision, isFallback: false))
+  }
+
+  private func account(ofBundle bundleID: String) -> (SyncApp, ServerAPIAccount)? {
+    for app in apps {
+      if let account = app.accounts.first(where: { $0.bundleID == bundleID }) {
+        return (app, account)
+      }
+    }
+    return nil
+  }
+
+  private func key(_ customer: FetchCustomer, _ id: String) -> String {
+    "\(customer.environment)\n\(customer.bundleID)\n\(id)"
+  }
+
+  private func wasAsked(_ customer: FetchCustomer, _ id: String?) -> Bool {
+    asked.contains(key(customer, id ?? customer.originalTransactionID))
+  }
+
+  private mutating func note(_ customer: FetchCustomer, _ id: String) {
+    if asked.count >= Self.askedMax { asked.removeAll(keepingCapacity: true) }
+    asked.insert(key(customer, id))
+  }
+}

@@ -1,0 +1,186 @@
+// Turns answers of the App Store Server API into events, and counts what was new in them.
+import AppStore
+import Base
+import Intake
+import JSON
+import Ledger
+import Projections
+
+/// Appends pages. Used by one thread.
+final class SyncRecorder {
+  private let ledger: any SyncLedger
+  private let verifier: SignedObjectVerifier
+  private let clock: WorkflowClock
+  private let keeper = TextKeeper()
+  /// Positions that were appended since the last fold, in order.
+  private var unfolded: [Range<Position>] = []
+  /// The UUIDs of notifications that are not folded yet.
+  private var newUUIDs: Set<String> = []
+  private var newestSale: Int64
+
+  init(
+    _ ledger: any SyncLedger, _ verifier: SignedObjectVerifier, clock: WorkflowClock,
+    newestSale: Int64
+  ) {
+    self.ledger = ledger
+    self.verifier = verifier
+    self.clock = clock
+    self.newestSale = newestSale
+  }
+
+  /// How many events were appended since the last fold.
+  private(set) var unfoldedCount = 0
+
+  // MARK: Histories
+
+  /// Appends a page of a history; false, and nothing, if it holds what is no signed object.
+  func record(
+    _ page: ServerAPIPage, of job: SyncJob, host: String, _ summary: inout SyncSummary
+  ) throws -> Bool {
+    let nowMs = clock.nowMs()
+    var records: [SignedObjectRecord] = []
+    guard page.transactions.count <= TransactionsFetched.objectCountMax else { return false }
+    for (index, text) in page.transactions.enumerated() {
+      guard let object = try? SignedObject(text),
+        let record = try? CheckedSignedObject(
+          object, .transaction(index), verifier, keeper, nowMs: nowMs
+        ).record()
+      else { return false }
+      records.append(record)
+    }
+    var event = event(page, job, host: host, nowMs: nowMs)
+    event.transactions = records
+    try append([EventDraft(.transactionsFetched, event.data)], &summary)
+    return true
+  }
+
+  /// Appends an error that settles a question about a transaction.
+  func record(
+    errorCode: Int64, of job: SyncJob, host: String, _ summary: inout SyncSummary
+  ) throws {
+    var event = event(ServerAPIPage(), job, host: host, nowMs: clock.nowMs())
+    event.errorCode = errorCode
+    try append([EventDraft(.transactionsFetched, event.data)], &summary)
+  }
+
+  private func event(
+    _ page: ServerAPIPage, _ job: SyncJob, host: String, nowMs: Int64
+  ) -> TransactionsFetched {
+    var event = TransactionsFetched(
+      appFamilyID: job.app.family.description, bundleID: job.account.bundleID,
+      environment: job.environment, occurredAtMs: nowMs, call: .history, host: host,
+      hasMore: page.hasMore)
+    event.revision = page.revision
+    switch job.subject {
+    case .history(let transactionID, _, _): event.transactionID = transactionID
+    case .notifications(let fromMs, let toMs, _):
+      event.call = .notificationHistory
+      (event.fromMs, event.toMs) = (fromMs, toMs)
+    }
+    return event
+  }
+
+  // MARK: Notifications
+
+  /// Appends a page of a notification history, with the notifications that the ledger does not have; false, and
+  /// nothing, if it holds what is no signed object.
+  func recordNotifications(
+    _ page: ServerAPIPage, of job: SyncJob, host: String, _ queries: SyncQueries,
+    _ summary: inout SyncSummary
+  ) throws -> Bool {
+    let nowMs = clock.nowMs()
+    var drafts = [
+      EventDraft(.transactionsFetched, event(page, job, host: host, nowMs: nowMs).data)
+    ]
+    var added: [(uuid: String, signedAtMs: Int64)] = []
+    var (knownCount, refusedCount) = (0, 0)
+    for text in page.notifications {
+      guard let object = try? SignedObject(text) else { return false }
+      let checked = CheckedNotification(object, verifier, nowMs: nowMs)
+      guard isGood(checked, of: job) else {
+        refusedCount += 1
+        continue
+      }
+      let uuid = checked.uuid
+      let isKnown = try newUUIDs.contains(uuid) || queries.intake.containsNotification(uuid)
+      if isKnown || added.contains(where: { $0.uuid == uuid }) {
+        knownCount += 1
+        continue
+      }
+      guard
+        let draft = try? checked.draft(
+          appFamily: job.app.family, occurredAtMs: nowMs, origin: .fetch)
+      else { return false }
+      drafts.append(draft)
+      added.append((uuid, object.signedDateMs ?? nowMs))
+    }
+    try append(drafts, &summary)
+    newUUIDs.formUnion(added.map(\.uuid))
+    summary.knownNotifications += knownCount
+    summary.refusedNotifications += refusedCount
+    summary.newNotifications += added.count
+    for one in added { note(one.signedAtMs, job, &summary) }
+    return true
+  }
+
+  /// Whether a notification and what lies in it are signed, and of the app that was asked about.
+  private func isGood(_ checked: CheckedNotification, of job: SyncJob) -> Bool {
+    checked.problems.isEmpty && !checked.uuid.isEmpty
+      && checked.objects.allSatisfy { object in
+        object.fault == nil && !object.isLocal && object.names(appAppleID: job.app.appAppleID)
+          && (object.place == .notifiedRenewal || object.bundleID == job.account.bundleID)
+      }
+  }
+
+  private func note(_ atMs: Int64, _ job: SyncJob, _ summary: inout SyncSummary) {
+    let place = summary.gaps.firstIndex {
+      $0.bundleID == job.account.bundleID && $0.environment == job.environment
+    }
+    guard let place else {
+      return summary.gaps.append(
+        SyncGap(
+          bundleID: job.account.bundleID, environment: job.environment, notifications: 1,
+          firstMs: atMs, lastMs: atMs))
+    }
+    summary.gaps[place].notifications += 1
+    summary.gaps[place].firstMs = min(summary.gaps[place].firstMs, atMs)
+    summary.gaps[place].lastMs = max(summary.gaps[place].lastMs, atMs)
+  }
+
+  // MARK: Appending
+
+  private func append(_ drafts: [EventDraft], _ summary: inout SyncSummary) throws {
+    let positions = try ledger.append(drafts)
+    summary.pages += 1
+    summary.positions =
+      min(
+        summary.positions?.lowerBound ?? .max, positions.lowerBound)...max(
+        summary.positions?.upperBound ?? 0, positions.upperBound - 1)
+    unfoldedCount += drafts.count
+    if let last = unfolded.last, last.upperBound == positions.lowerBound {
+      unfolded[unfolded.count - 1] = last.lowerBound..<positions.upperBound
+    } else {
+      unfolded.append(positions)
+    }
+  }
+
+  /// Counts the sales that the appended pages showed first; they are folded now.
+  func countSales(_ queries: SyncQueries, _ summary: inout SyncSummary) throws {
+    let ranges = unfolded
+    if !ranges.isEmpty {
+      summary.newSales += try queries.fetches.sales(after: newestSale) { position in
+        // The first range that ends after it.
+        var (low, high) = (0, ranges.count)
+        while low < high {
+          let middle = (low + high) / 2
+          if ranges[middle].upperBound > position { high = middle } else { low = middle + 1 }
+        }
+        return low < ranges.count && ranges[low].contains(position)
+      }
+    }
+    newestSale = try queries.fetches.newestSale()
+    unfolded = []
+    unfoldedCount = 0
+    newUUIDs = []
+  }
+}

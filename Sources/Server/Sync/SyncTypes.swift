@@ -1,0 +1,117 @@
+// What a synchronization with the App Store Server API works with, and what it says at its end.
+package import AppStore
+package import Base
+import Intake
+package import Ledger
+package import Projections
+
+/// An app whose team has a key.
+package struct SyncApp: Sendable {
+  package var family: UUID16
+  /// By bundle id, sorted.
+  package var accounts: [ServerAPIAccount]
+  /// The App Store's number of the app; nil if it is not declared.
+  package var appAppleID: Int64?
+
+  package init(family: UUID16, accounts: [ServerAPIAccount], appAppleID: Int64?) {
+    self.family = family
+    self.accounts = accounts
+    self.appAppleID = appAppleID
+  }
+
+  /// Nil if the app has no key.
+  package init?(_ app: AppFamily, _ configuration: Configuration) {
+    guard let keys = configuration.apps[app.id.description]?.serverAPI else { return nil }
+    self.init(
+      family: app.id,
+      accounts: app.bundleIDs.map { keys.account(bundleID: $0) }, appAppleID: app.appAppleID)
+  }
+}
+
+/// The ledger as a synchronization sees it. Used by one thread.
+package protocol SyncLedger: AnyObject {
+  /// Appends events as one frame; they are durable when it returns.
+  func append(_ drafts: [EventDraft]) throws -> Range<Position>
+  /// Folds what was appended, and answers from what is folded then.
+  func folded() throws -> SyncQueries
+}
+
+/// Answers from the projections.
+package struct SyncQueries {
+  package var fetches: FetchQueries
+  package var intake: IntakeLookup
+
+  package init(
+    _ database: Database, readEvent: @escaping (Position) throws -> [UInt8]
+  ) throws {
+    fetches = try FetchQueries(database, readEvent: readEvent)
+    intake = try IntakeLookup(database)
+  }
+}
+
+/// How a synchronization runs.
+package struct SyncOptions: Sendable {
+  /// Calls at once.
+  package var callsMax = 16
+  /// In each environment.
+  package var callsPerSecond = 50
+  /// Histories that were last fetched before this are asked for what is new; nil for none. Epoch milliseconds.
+  package var sinceMs: Int64?
+  /// Whether notification histories are fetched.
+  package var fetchesNotifications = true
+  /// Customers are those of the sales after this one.
+  package var afterSale: Int64 = -1
+  /// How often a call is made that fails and may succeed later.
+  package var attemptsMax = 4
+  package var retry = RetrySchedule(firstMs: 1_000, ceilingMs: 30_000)
+  /// After so many failures in a row an environment is given up.
+  package var failuresMax = 12
+  package var clock = WorkflowClock()
+
+  package init() {}
+}
+
+/// Notifications that the ledger did not have.
+package struct SyncGap: Equatable, Sendable {
+  package var bundleID: String
+  package var environment: String
+  package var notifications: Int
+  /// When the App Store signed the first and the last, in epoch milliseconds.
+  package var firstMs: Int64
+  package var lastMs: Int64
+}
+
+/// What a synchronization did. The counts cover what is on disk.
+package struct SyncSummary: Equatable, Sendable {
+  package var calls = 0
+  package var pages = 0
+  /// Notifications of the histories that the ledger had.
+  package var knownNotifications = 0
+  /// Those that it did not have and has now.
+  package var newNotifications = 0
+  /// Those whose signatures or content are not good, or that are of another app.
+  package var refusedNotifications = 0
+  /// Histories that were fetched to their end, and those that were already.
+  package var histories = 0
+  package var knownHistories = 0
+  /// Transactions that the App Store does not know.
+  package var unknownTransactions = 0
+  /// Histories that could not be fetched to their end.
+  package var failures = 0
+  /// Sales that the ledger did not know.
+  package var newSales = 0
+  package var gaps: [SyncGap] = []
+  /// What an operator should know; without a secret and without a user.
+  package var problems: [String] = []
+  package var isInterrupted = false
+  /// The number of the newest sale that was looked at.
+  package var newestSale: Int64 = -1
+  package var positions: ClosedRange<Position>?
+
+  package init() {}
+
+  /// Whether something is left to be fetched.
+  package var isWhole: Bool {
+    failures == 0 && problems.isEmpty && refusedNotifications == 0 && !isInterrupted
+  }
+}

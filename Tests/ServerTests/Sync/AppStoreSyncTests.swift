@@ -1,0 +1,272 @@
+// Synchronizations with the App Store Server API: what is asked, what is appended, what is done about errors.
+import AppStore
+import Base
+import Foundation
+import Intake
+import Ledger
+import Server
+import TestSupport
+import Testing
+
+@Suite struct AppStoreSyncTests {
+  private static func uploads(_ transactions: String...) -> [TestEvent] {
+    transactions.map { .signedUpload(signed($0)) }
+  }
+
+  private static func transaction(
+    _ id: String, _ changes: [String: String?] = [:]
+  ) throws -> String {
+    try SignedUpload.transaction(id, changes)
+  }
+
+  // MARK: Histories
+
+  @Test func everyCustomersHistoryIsFetchedPageByPageAndNotAgain() throws {
+    let fixture = try SyncFixture(Self.uploads("1", "2"))
+    let (one, other) = (try Self.transaction("1"), try Self.transaction("3"))
+    let service = ScriptedServerAPI { call, _, _ in
+      switch call {
+      case .history("1", nil): .page([one], revision: "r1", hasMore: true)
+      case .history("1", "r1"): .page([other], revision: "r2")
+      default: .page([], revision: "s")
+      }
+    }
+    let summary = try fixture.run(service)
+    #expect(
+      Set(service.calls) == [
+        "production history 1 -", "production history 1 r1", "production history 2 -",
+      ])
+    #expect(summary.pages == 3 && summary.calls == 3)
+    #expect(summary.histories == 2 && summary.newSales == 1 && summary.isWhole)
+    #expect(
+      try Set(fixture.pages) == [
+        "Production history 1 r1 - 1", "Production history 1 r2 - 0", "Production history 2 s - 0",
+      ])
+    #expect(try fixture.texts("SELECT sale_key FROM sale_view ORDER BY 1") == ["1", "2", "3"])
+    // Transaction 3 stands in a history that was fetched whole.
+    let again = ScriptedServerAPI { _, _, _ in .notFound }
+    let second = try fixture.run(again)
+    #expect(again.calls == [])
+    #expect(second.knownHistories == 2 && second.pages == 0)
+  }
+
+  @Test func whatWasInterruptedGoesOnWhereItStopped() throws {
+    let fixture = try SyncFixture(Self.uploads("1"))
+    let (one, other) = (try Self.transaction("1"), try Self.transaction("3"))
+    let stop = StopFlag()
+    let summary = try fixture.run(
+      ScriptedServerAPI { _, _, _ in
+        stop.set()
+        return .page([one], revision: "r1", hasMore: true)
+      }, stop: stop)
+    #expect(summary.isInterrupted)
+    let next = ScriptedServerAPI { _, _, _ in .page([other], revision: "r2") }
+    #expect(try fixture.run(next).histories == 1)
+    #expect(
+      next.calls.first
+        == (summary.pages == 1 ? "production history 1 r1" : "production history 1 -"))
+  }
+
+  @Test func withAMomentOlderHistoriesAreAskedForWhatIsNew() throws {
+    let fixture = try SyncFixture(Self.uploads("1"))
+    let one = try Self.transaction("1")
+    try fixture.run(ScriptedServerAPI { _, _, _ in .page([one], revision: "r1") })
+    fixture.options.sinceMs = Timestamp.now() - 3_600_000
+    let newer = ScriptedServerAPI { _, _, _ in .notFound }
+    #expect(try fixture.run(newer).knownHistories == 1)
+    #expect(newer.calls == [])
+    fixture.options.sinceMs = Timestamp.now() + 3_600_000
+    let refunded = try Self.transaction(
+      "1", ["signedDate": "\(ms("2026-01-06"))", "revocationDate": "\(ms("2026-01-06"))"])
+    let older = ScriptedServerAPI { _, _, _ in .page([refunded], revision: "r2") }
+    #expect(try fixture.run(older).pages == 1)
+    #expect(older.calls == ["production history 1 r1"])
+    #expect(try fixture.texts("SELECT cancelled FROM sale_view") == ["1"])
+  }
+
+  @Test func whatProductionDoesNotKnowIsAskedOfTheSandboxOnce() throws {
+    let fixture = try SyncFixture(Self.uploads("1", "2"))
+    let sandbox = try Self.transaction("2", ["environment": "\"Sandbox\""])
+    let service = ScriptedServerAPI { call, endpoint, _ in
+      if endpoint == .production { return .notFound }
+      return call == .history(transactionID: "2", revision: nil) ? .page([sandbox]) : .notFound
+    }
+    let summary = try fixture.run(service)
+    #expect(service.calls.count == 4 && summary.unknownTransactions == 2 && summary.isWhole)
+    #expect(
+      try Set(fixture.pages) == [
+        "Production history 1 - 4040010 0", "Production history 2 - 4040010 0",
+        "Sandbox history 2 - - 0",
+      ])
+    let again = ScriptedServerAPI { _, _, _ in .notFound }
+    try fixture.run(again)
+    #expect(again.calls == [])
+  }
+
+  @Test func anObjectThatIsForgedIsKeptAndCountsForNothing() throws {
+    let fixture = try SyncFixture(Self.uploads("1"))
+    let good = try Self.transaction("3")
+    let end = try #require(good.lastIndex(of: "."))
+    let signature = good[good.index(after: end)...]
+    let forged = good[...end] + (signature.hasPrefix("A") ? "B" : "A") + signature.dropFirst()
+    let summary = try fixture.run(ScriptedServerAPI { _, _, _ in .page([String(forged)]) })
+    #expect(summary.pages == 1 && summary.newSales == 0)
+    #expect(try fixture.texts("SELECT sale_key FROM sale_view") == ["1"])
+  }
+
+  @Test(arguments: [
+    (
+      "what is no signed object", ServerAPIAnswer.page(["no.jws"]),
+      "a page holds what is no signed transaction"
+    ),
+    ("the same revision again", .page([], revision: "r", hasMore: true), "its pages have no end"),
+    ("an error", .failure(.status(400, errorCode: 4_000_002)), "HTTP status 400, error 4000002"),
+    ("an error that stays", .failure(.status(500, errorCode: nil)), "HTTP status 500"),
+  ])
+  func aHistoryThatCannotBeFetchedIsNamed(
+    _ situation: String, _ answer: ServerAPIAnswer, _ cause: String
+  ) throws {
+    let fixture = try SyncFixture(Self.uploads("1"))
+    let service = ScriptedServerAPI { _, _, _ in answer }
+    let summary = try fixture.run(service)
+    #expect(summary.failures == 1 && !summary.isWhole)
+    #expect(summary.problems == ["app, Production, a history: \(cause)"])
+    #expect(
+      service.calls.count == (cause == "HTTP status 500" ? 4 : cause.hasPrefix("its") ? 2 : 1))
+  }
+
+  @Test func aRevisionThatIsTooOldIsGivenUp() throws {
+    let fixture = try SyncFixture(
+      Self.uploads("1") + [.fetched(signed("1"), about: "1", revision: "old", hasMore: true)])
+    let one = try Self.transaction("1")
+    let service = ScriptedServerAPI { call, _, _ in
+      call == .history(transactionID: "1", revision: "old")
+        ? .failure(.status(400, errorCode: 4_000_005)) : .page([one])
+    }
+    #expect(try fixture.run(service).isWhole)
+    #expect(service.calls == ["production history 1 old", "production history 1 -"])
+  }
+
+  // MARK: Errors of the service
+
+  @Test func afterTooManyCallsTheSameCallIsMadeLater() throws {
+    let fixture = try SyncFixture(Self.uploads("1"))
+    let one = try Self.transaction("1")
+    let service = ScriptedServerAPI { _, _, index in
+      index == 0 ? .rateLimited(pauseMs: 5) : .page([one])
+    }
+    #expect(try fixture.run(service).isWhole)
+    #expect(service.calls.count == 2)
+  }
+
+  @Test func aKeyThatIsNotAcceptedEndsTheAppsCalls() throws {
+    let fixture = try SyncFixture(Self.uploads("1", "2", "3", "4"))
+    fixture.options.callsMax = 1
+    let service = ScriptedServerAPI { _, _, _ in .unauthorized }
+    let summary = try fixture.run(service)
+    #expect(service.calls.count == 1 && summary.failures == 4)
+    #expect(summary.problems.count == 1)
+    #expect(summary.problems[0].contains("does not accept key KEY1 for app"))
+  }
+
+  @Test func anAppStoreThatDoesNotAnswerIsGivenUp() throws {
+    let fixture = try SyncFixture(Self.uploads("1", "2", "3", "4", "5"))
+    fixture.options.failuresMax = 6
+    let service = ScriptedServerAPI { _, _, _ in .failure(.transport(.connectionFailed)) }
+    let summary = try fixture.run(service)
+    #expect(summary.failures == 5)
+    #expect(service.calls.count < 20)
+    #expect(
+      summary.problems.contains {
+        $0 == "production.example does not answer: cannot connect, or the connection was lost"
+      })
+  }
+
+  // MARK: Notifications
+
+  private static func notification(
+    _ uuid: String, bundle: String = "app", at signedMs: Int64 = ms("2026-01-06")
+  ) throws -> String {
+    let inner = try transaction("9", ["bundleId": "\"\(bundle)\""])
+    return try SignedUpload.sign(
+      #"{"notificationType":"ONE_TIME_CHARGE","notificationUUID":"\#(uuid)","version":"2.0","#
+        + #""signedDate":\#(signedMs),"data":{"bundleId":"\#(bundle)","environment":"Production","#
+        + #""signedTransactionInfo":"\#(inner)"}}"#)
+  }
+
+  @Test func missingNotificationsAreAppendedAfterTheirPage() throws {
+    let fixture = try SyncFixture([.notification("TEST", uuid: "known", nil)])
+    fixture.options.fetchesNotifications = true
+    let known = try Self.notification("known")
+    let (one, two) = (
+      try Self.notification("n1"), try Self.notification("n2", at: ms("2026-01-07"))
+    )
+    let foreign = try Self.notification("n3", bundle: "elsewhere")
+    let service = ScriptedServerAPI { call, endpoint, _ in
+      guard case .notificationHistory(_, _, let token) = call, endpoint == .production else {
+        return endpoint == .sandbox ? .told([]) : .page([])
+      }
+      return token == nil
+        ? .told([known, one, one, foreign], token: "p1", hasMore: true) : .told([one, two])
+    }
+    let summary = try fixture.run(service)
+    #expect(summary.newNotifications == 2 && summary.knownNotifications == 3)
+    #expect(summary.refusedNotifications == 1 && summary.newSales == 1)
+    let gap = try #require(summary.gaps.first)
+    #expect(summary.gaps.count == 1 && gap.bundleID == "app" && gap.environment == "Production")
+    #expect(gap.notifications == 2)
+    #expect(gap.firstMs == ms("2026-01-06") && gap.lastMs == ms("2026-01-07"))
+    #expect(
+      try fixture.texts("SELECT notification_uuid FROM notification_view ORDER BY position")
+        == ["known", "n1", "n2"])
+    let reader = try LogReader(fixture.ledger.directory)
+    let position = try #require(
+      Int(
+        try fixture.texts("SELECT position FROM notification_view WHERE notification_uuid = 'n1'")[
+          0]))
+    let line = String(decoding: try reader.event(at: position), as: UTF8.self)
+    #expect(line.contains(#""via":"fetch","type":"ONE_TIME_CHARGE""#))
+    let before = String(decoding: try reader.event(at: position - 1), as: UTF8.self)
+    #expect(before.contains(#""call":"notification_history","host":"production.example""#))
+  }
+
+  @Test func theNextRunAsksFromAnHourBeforeTheLastAndAnInterruptedRangeIsFinished() throws {
+    let fixture = try SyncFixture([])
+    fixture.options.fetchesNotifications = true
+    let (start, end) = (Timestamp.now() - 86_400_000, Timestamp.now() - 7_200_000)
+    try fixture.ledger.append([
+      .fetched(
+        [], .notificationHistory, about: nil, revision: "p", hasMore: true, range: start...end)
+    ])
+    let ranges = Monitor<[[Int64]]>([])
+    let service = ScriptedServerAPI { call, endpoint, _ in
+      if case .notificationHistory(let fromMs, let toMs, let token) = call, endpoint == .production
+      {
+        ranges.withLock { $0.append([fromMs, toMs, token == "p" ? 1 : 0]) }
+      }
+      return .told([])
+    }
+    try fixture.run(service)
+    let asked = ranges.withLock { $0 }
+    try #require(asked.count == 2)
+    #expect(asked[0] == [start, end, 1])
+    #expect(asked[1][0] == end - 3_600_000 && asked[1][2] == 0)
+    #expect(asked[1][1] > end)
+  }
+
+  @Test func aFirstRunGoesBackAsFarAsTheAppStoreDoes() throws {
+    let fixture = try SyncFixture([])
+    fixture.options.fetchesNotifications = true
+    let days = Monitor<[AppStoreEndpoint: Int64]>([:])
+    let service = ScriptedServerAPI { call, endpoint, _ in
+      if case .notificationHistory(let fromMs, let toMs, _) = call {
+        days.withLock { $0[endpoint] = (toMs - fromMs) / 3_600_000 }
+      }
+      return .told([])
+    }
+    try fixture.run(service)
+    let hours: [AppStoreEndpoint: Int64] = days.withLock { $0 }
+    #expect(hours[.production] == 4_319)
+    #expect(hours[.sandbox] == 719)
+  }
+}

@@ -1,0 +1,134 @@
+// What tests of synchronizations share: an App Store Server API that follows a script, and a ledger.
+import AppStore
+import AppStoreAuthority
+import Base
+import Foundation
+import Intake
+import JSON
+import Ledger
+import Projections
+import Server
+import TestSupport
+import Testing
+
+/// Answers calls by a script, at once.
+final class ScriptedServerAPI: ServerAPIService {
+  typealias Script = @Sendable (ServerAPICall, AppStoreEndpoint, Int) -> ServerAPIAnswer
+
+  private let state = Monitor<[String]>([])
+  private let script: Script
+
+  init(_ script: @escaping Script) { self.script = script }
+
+  /// `production history 1 r1`, in the order in which they came.
+  var calls: [String] { state.withLock { $0 } }
+
+  func send(
+    _ call: ServerAPICall, as account: ServerAPIAccount, to endpoint: AppStoreEndpoint,
+    completion: @escaping @Sendable (ServerAPIAnswer) -> Void
+  ) {
+    let index = state.withLock { calls in
+      calls.append("\(endpoint.rawValue) \(Self.text(call))")
+      return calls.count - 1
+    }
+    completion(script(call, endpoint, index))
+  }
+
+  private static func text(_ call: ServerAPICall) -> String {
+    switch call {
+    case .history(let id, let revision): "history \(id) \(revision ?? "-")"
+    case .notificationHistory(_, _, let token): "notifications \(token ?? "-")"
+    default: "other"
+    }
+  }
+
+  func host(of endpoint: AppStoreEndpoint) -> String { "\(endpoint.rawValue).example" }
+  func shutDown() {}
+}
+
+extension ServerAPIAnswer {
+  /// A page of a history.
+  static func page(
+    _ transactions: [String], revision: String? = nil, hasMore: Bool = false
+  ) -> ServerAPIAnswer {
+    var page = ServerAPIPage()
+    page.transactions = transactions.map { Array($0.utf8) }
+    page.revision = revision
+    page.hasMore = hasMore
+    return .page(page)
+  }
+
+  /// A page of a notification history.
+  static func told(
+    _ notifications: [String], token: String? = nil, hasMore: Bool = false
+  ) -> ServerAPIAnswer {
+    var page = ServerAPIPage()
+    page.notifications = notifications.map { Array($0.utf8) }
+    page.revision = token
+    page.hasMore = hasMore
+    return .page(page)
+  }
+
+  static let notFound = ServerAPIAnswer.settled(errorCode: 4_040_010)
+}
+
+/// A ledger with an app that has a key, and synchronizations of it.
+final class SyncFixture: SyncLedger {
+  let ledger: LedgerFixture
+  let apps: [SyncApp]
+  let verifier: SignedObjectVerifier
+  var options = SyncOptions()
+
+  init(_ events: [TestEvent], appAppleID: Int64? = nil) throws {
+    ledger = try LedgerFixture()
+    let key = try ServerAPIKey(pem: try SigningKey(curve: .p256).pem())
+    let account = ServerAPIAccount(issuerID: "i", keyID: "KEY1", key: key, bundleID: "app")
+    let family = try #require(UUID16(TestEvent.signedFamily))
+    apps = [SyncApp(family: family, accounts: [account], appAppleID: appAppleID)]
+    verifier = SignedObjectVerifier(
+      pinnedRoots: [try SignedUpload.authority.get().root.fingerprint])
+    options.callsPerSecond = 10_000
+    options.fetchesNotifications = false
+    options.retry = RetrySchedule(firstMs: 1, ceilingMs: 1)
+    let app = AppRegistered(
+      appFamilyID: TestEvent.signedFamily, name: "App", bundleIDs: ["app"], products: [])
+    try ledger.append([.app(app)] + events)
+  }
+
+  func append(_ drafts: [EventDraft]) throws -> Range<Position> {
+    let first = try ledger.append(drafts: drafts)
+    return first..<first + drafts.count
+  }
+
+  func folded() throws -> SyncQueries {
+    let reader = try LogReader(ledger.directory)
+    return try SyncQueries(try ledger.current()) { try reader.event(at: $0) }
+  }
+
+  @discardableResult
+  func run(_ service: ScriptedServerAPI, stop: StopFlag = StopFlag()) throws -> SyncSummary {
+    try AppStoreSync(
+      apps, service: service, ledger: self, verifier: verifier, options: options, stop: stop
+    ).run()
+  }
+
+  /// The first column of each row.
+  func texts(_ sql: String) throws -> [String] {
+    let rows = try ledger.current().prepare(sql)
+    var result: [String] = []
+    while try rows.step() { result.append(rows.optionalText(0) ?? "-") }
+    return result
+  }
+
+  /// Each fetched page: what was asked about, the revision, the error, and whether more follows.
+  var pages: [String] {
+    get throws {
+      try texts(
+        """
+        SELECT environment || ' ' || call || ' ' || ifnull(transaction_id, '-') || ' '
+        || ifnull(revision, '-') || ' ' || ifnull(error_code, '-') || ' ' || has_more
+        FROM fetch_view ORDER BY position
+        """)
+    }
+  }
+}
