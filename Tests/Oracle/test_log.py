@@ -158,7 +158,8 @@ class Log(unittest.TestCase):
 
         refused = {**RECEIVED, "outcome": "invalid", "fraud_reason": "signature_invalid"}
         forged = {**FETCHED, "transactions": [{**OBJECT, "outcome": "invalid"}]}
-        cases = [("transactions.fetched", forged), ("transactions.received", refused), ("transactions.received", listed(outcome="invalid")),
+        cases = [("transactions.fetched", forged), ("transactions.received", refused),
+                 ("transactions.received", listed(outcome="invalid")),
                  ("notification.received", without(NOTIFIED, "transaction")),
                  ("notification.received", {**NOTIFIED, "transaction": {"outcome": "invalid"}}),
                  ("notification.received", {**NOTIFIED, "notification": {**OBJECT, "payload": {}}})]

@@ -222,6 +222,11 @@ package final class LiveProjections: Sendable {
     }
   }
 
+  /// A connection of the caller's own, for reading, to the generation in use now.
+  package func readingConnection() throws -> Database {
+    try withGeneration { try Database(path: $0, mode: .read) }
+  }
+
   // MARK: App families
 
   /// The app family of a bundle id; nil where none has it.

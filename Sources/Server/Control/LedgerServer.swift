@@ -35,6 +35,7 @@ package final class LedgerServer: Sendable {
   private let handover: RemoteAppendServer
   private let watcher: ConfigurationWatcher
   private let webhooks: WebhookService
+  private let sync: SyncWorker
   private let hasFailed: Latch
   private let isStopped = Atomic<Bool>(false)
 
@@ -122,6 +123,13 @@ package final class LedgerServer: Sendable {
       try? writer.close()
       throw error
     }
+    sync = SyncWorker(
+      SyncWorker.Parts(
+        directory: directory, writer: writer, projections: projections,
+        configuration: { [watcher] in watcher.current },
+        fold: { [workflow] in workflow.foldForeignAppends() },
+        onAppend: { [workflow] in workflow.recordForeignAppend($0) }, metrics: metrics, say: say))
+    do throws(LedgerError) { try sync.start() } catch { say("app-store sync: \(error)") }
     if let note = http.connectionsNote { say(note) }
     webhooks.apply(configuration)
     changes.begin(
@@ -151,6 +159,7 @@ package final class LedgerServer: Sendable {
     guard !isStopped.exchange(true, ordering: .acquiringAndReleasing) else { return }
     watcher.stop()
     webhooks.stop()
+    sync.stop()
     handover.stop()
     workflow.beginStopping()
     // Answers reach their clients while the server waits for the last of them.

@@ -74,6 +74,9 @@ extension Metrics.Counter {
     case .appStoreCalls: "Calls to the App Store."
     case .alarms: "Problems that an operator must fix."
     case .webhookDeliveries: "Attempts to deliver to webhooks."
+    case .syncCalls: "Calls of the App Store Server API."
+    case .syncNotifications: "Notifications that a synchronization found missing, and appended."
+    case .syncHistories: "Histories of customers that were fetched to their end."
     }
   }
 
@@ -87,6 +90,8 @@ extension Metrics.Counter {
     case .appStoreCalls: "outcome"
     case .alarms: "alarm"
     case .webhookDeliveries: "result"
+    case .syncCalls: "result"
+    case .syncNotifications, .syncHistories: nil
     }
   }
 }
@@ -111,6 +116,8 @@ extension Metrics.Gauge {
     case .webhookWaiting: "Deliveries to webhooks that have not succeeded yet."
     case .webhookLag: "Events after the oldest one that a webhook has not been told of."
     case .webhooksDisabled: "Webhooks to which nothing is sent until an operator acts."
+    case .syncEndSeconds:
+      "When a whole synchronization with the App Store last ended well, in epoch seconds."
     }
   }
 }

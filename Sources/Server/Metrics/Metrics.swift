@@ -19,6 +19,12 @@ package final class Metrics: Sendable {
     case alarms = "receipt_ledger_operator_alarms_total"
     /// Attempts to deliver to webhooks; label `result`.
     case webhookDeliveries = "receipt_ledger_webhook_deliveries_total"
+    /// Calls of the App Store Server API; label `result`.
+    case syncCalls = "receipt_ledger_app_store_sync_calls_total"
+    /// Notifications that a synchronization found missing.
+    case syncNotifications = "receipt_ledger_app_store_sync_notifications_total"
+    /// Histories of customers that were fetched to their end.
+    case syncHistories = "receipt_ledger_app_store_sync_histories_total"
 
     /// The labels that alerts use. They are 0 from the start: to increase() and rate() a series
     /// that begins at 1 has not grown.
@@ -31,6 +37,8 @@ package final class Metrics: Sendable {
       case .appStoreCalls: []
       case .alarms: OperatorAlarm.allCases.map(\.metricLabel)
       case .webhookDeliveries: ["delivered", "failed", "gone"]
+      case .syncCalls: ["unauthorized", "unreachable", "refused"]
+      case .syncNotifications, .syncHistories: [""]
       }
     }
   }
@@ -73,6 +81,8 @@ package final class Metrics: Sendable {
     case webhookWaiting = "receipt_ledger_webhook_waiting_deliveries"
     case webhookLag = "receipt_ledger_webhook_lag_events"
     case webhooksDisabled = "receipt_ledger_webhooks_disabled"
+    /// When a whole synchronization last ended well.
+    case syncEndSeconds = "receipt_ledger_app_store_sync_end_timestamp_seconds"
   }
 
   /// How long something took, in seconds.

@@ -1,0 +1,216 @@
+// Synchronizations of a running server: after a pause, once a day, and for customers who are new.
+import AppStore
+import Base
+import Intake
+import Ledger
+import Projections
+
+/// Asks the App Store Server API in the background, a few calls at a time. Does nothing while no app has a key.
+final class SyncWorker: Sendable {
+  /// What it works with.
+  struct Parts: Sendable {
+    let directory: LedgerDirectory
+    let writer: LedgerWriter
+    let projections: LiveProjections
+    /// The configuration in effect.
+    let configuration: @Sendable () -> Configuration
+    /// Folds what was appended.
+    let fold: @Sendable () -> Void
+    /// Told the outcome of each append.
+    let onAppend: @Sendable (LedgerError?) -> Void
+    let metrics: Metrics
+    let say: @Sendable (String) -> Void
+    var clock = WorkflowClock()
+  }
+
+  /// Calls at once: uploads and notifications come first.
+  private static let callsMax = 4
+  /// How often it looks for new customers.
+  private static let pauseMs: Int64 = 5_000
+  /// After a synchronization that failed.
+  private static let longPauseMs: Int64 = 60_000
+  private static let hourMs: Int64 = 3_600_000
+
+  private let parts: Parts
+  private let stopFlag = StopFlag()
+  private let stopped = Latch()
+  private let service = Monitor<(options: ServerAPIOptions, client: ServerAPIClient)?>(nil)
+  private let thread = Monitor<WorkerThread?>(nil)
+
+  init(_ parts: Parts) { self.parts = parts }
+
+  /// Starts the thread.
+  func start() throws(LedgerError) {
+    let started = try WorkerThread.start { [self] in run() }
+    thread.withLock { $0 = started }
+  }
+
+  /// Ends calls under way and waits for the thread. What was appended stays. Calling it again does nothing.
+  func stop() {
+    stopFlag.set()
+    stopped.open()
+    service.withLock { $0 }?.client.shutDown()
+    thread.withLock { $0.take() }?.join()
+    service.withLock { $0.take() }?.client.shutDown()
+  }
+
+  // MARK: The thread
+
+  /// What the thread remembers between its turns.
+  private struct Memory {
+    /// Whose customers were looked at; others begin from the first.
+    var keys: [String] = []
+    var afterSale: Int64 = -1
+    /// How many events were folded when new customers were last looked for.
+    var position = -1
+    /// When the last whole synchronization began, of a clock that never goes back; nil before the first.
+    var wholeAtMs: Int64?
+    var problems: Set<String> = []
+  }
+
+  private func run() {
+    var memory = Memory()
+    while !stopFlag.isSet {
+      var pauseMs = Self.pauseMs
+      do { try step(&memory) } catch {
+        if !stopFlag.isSet { say("\(error)", &memory) }
+        pauseMs = Self.longPauseMs
+      }
+      stopped.wait(limitMs: pauseMs)
+    }
+  }
+
+  private func step(_ memory: inout Memory) throws {
+    let configuration = parts.configuration()
+    guard configuration.appStore.dailySync else { return }
+    let apps = parts.projections.appFamilies.compactMap { SyncApp($0, configuration) }
+    if apps.isEmpty { return }
+    let keys = apps.flatMap(\.accounts).map { "\($0.keyID) \($0.bundleID)" }
+    if keys != memory.keys {
+      (memory.keys, memory.afterSale, memory.position) = (keys, -1, -1)
+      memory.wholeAtMs = nil
+    }
+    let nowMs = parts.clock.monotonicMs()
+    let ledger = ServerSyncLedger(parts)
+    var options = SyncOptions()
+    options.callsMax = Self.callsMax
+    options.callsPerSecond = configuration.appStore.serverAPICallsPerSecond
+    options.clock = parts.clock
+    if let wholeAtMs = memory.wholeAtMs {
+      options.fetchesNotifications = nowMs - wholeAtMs >= 24 * Self.hourMs
+    } else {
+      options.fetchesNotifications = try isDue(apps, ledger)
+      memory.wholeAtMs = nowMs
+    }
+    if options.fetchesNotifications {
+      memory.wholeAtMs = nowMs
+    } else {
+      let position = parts.projections.position
+      if position == memory.position { return }
+      memory.position = position
+      options.afterSale = memory.afterSale
+    }
+    let summary = try synchronize(apps, ledger, options, configuration)
+    memory.afterSale = summary.newestSale
+    if options.fetchesNotifications { memory.problems = [] }
+    for problem in summary.problems { say(problem, &memory) }
+    for gap in summary.gaps where gap.notifications > 0 {
+      parts.say(
+        "app-store sync: \(gap.bundleID), \(gap.environment): \(gap.notifications) missing notifications appended"
+      )
+    }
+  }
+
+  /// Whether an app's notification history was last fetched more than an hour ago, or never.
+  private func isDue(_ apps: [SyncApp], _ ledger: ServerSyncLedger) throws -> Bool {
+    let queries = try ledger.folded()
+    let limitMs = parts.clock.nowMs() - Self.hourMs
+    for account in apps.flatMap(\.accounts) {
+      let known = try queries.fetches.notifications(
+        ofBundle: account.bundleID, environment: "Production")
+      guard let known, known.isComplete, known.toMs >= limitMs else { return true }
+    }
+    return false
+  }
+
+  private func synchronize(
+    _ apps: [SyncApp], _ ledger: ServerSyncLedger, _ options: SyncOptions,
+    _ configuration: Configuration
+  ) throws -> SyncSummary {
+    let client = try client(configuration.appStore.serverAPIOptions)
+    let metrics = parts.metrics
+    let summary = try AppStoreSync(
+      apps, service: client, ledger: ledger,
+      verifier: configuration.trust.signedObjectVerifier(), options: options, stop: stopFlag,
+      onAnswer: { metrics.count(.syncCalls, label: $0.metricLabel) }
+    ).run()
+    metrics.count(.syncNotifications, by: summary.newNotifications)
+    metrics.count(.syncHistories, by: summary.histories)
+    if options.fetchesNotifications, !summary.isInterrupted, summary.failures == 0 {
+      metrics.set(.syncEndSeconds, Double(parts.clock.nowMs()) / 1000)
+    }
+    return summary
+  }
+
+  /// The client, made anew where the configuration changed.
+  private func client(_ options: ServerAPIOptions) throws -> ServerAPIClient {
+    if let known = service.withLock({ $0 }), known.options == options { return known.client }
+    let made = try ServerAPIClient(options)
+    let old = service.withLock { service in
+      defer { service = (options, made) }
+      return service
+    }
+    old?.client.shutDown()
+    // One that is made while the server stops would never be shut down.
+    if stopFlag.isSet { made.shutDown() }
+    return made
+  }
+
+  /// Says each problem once between two whole synchronizations.
+  private func say(_ problem: String, _ memory: inout Memory) {
+    if memory.problems.count >= 100 { memory.problems = [] }
+    if memory.problems.insert(problem).inserted { parts.say("app-store sync: \(problem)") }
+  }
+}
+
+/// The ledger of a running server.
+private final class ServerSyncLedger: SyncLedger {
+  private let parts: SyncWorker.Parts
+
+  init(_ parts: SyncWorker.Parts) { self.parts = parts }
+
+  func append(_ drafts: [EventDraft]) throws -> Range<Position> {
+    do throws(LedgerError) {
+      let positions = try parts.writer.positions(of: parts.writer.submit(drafts))
+      parts.onAppend(nil)
+      parts.metrics.count(.appendedEvents, by: positions.count)
+      return positions
+    } catch {
+      parts.onAppend(error)
+      throw error
+    }
+  }
+
+  func folded() throws -> SyncQueries {
+    parts.fold()
+    let reader = try LogReader(parts.directory)
+    return try SyncQueries(try parts.projections.readingConnection()) { position in
+      if position >= reader.head.size { try reader.refresh() }
+      return try reader.event(at: position)
+    }
+  }
+}
+
+extension ServerAPIAnswer {
+  /// Few and fixed.
+  fileprivate var metricLabel: String {
+    switch self {
+    case .page: "page"
+    case .settled: "unknown_transaction"
+    case .rateLimited: "rate_limited"
+    case .unauthorized: "unauthorized"
+    case .failure(.transport): "unreachable"
+    case .failure, .testToken, .testResult: "refused"
+    }
+  }
+}
