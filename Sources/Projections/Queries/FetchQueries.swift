@@ -13,7 +13,8 @@ package struct FetchCustomer: Equatable, Sendable {
   package var transactionID: String
   fileprivate var environmentNumber: Int64
   fileprivate var bundleNumber: Int64
-  fileprivate var firstPosition: Int64
+  /// The event that showed it first.
+  package var firstPosition: Int
 }
 
 /// How far a customer's history was fetched.
@@ -102,7 +103,7 @@ package final class FetchQueries {
           sale: rows.integer(0), environment: rows.text(3), bundleID: rows.text(4),
           originalTransactionID: original.isEmpty ? rows.text(6) : original,
           transactionID: rows.text(6), environmentNumber: rows.integer(1),
-          bundleNumber: rows.integer(2), firstPosition: rows.integer(7)))
+          bundleNumber: rows.integer(2), firstPosition: Int(rows.integer(7))))
     }
     return result
   }
@@ -141,7 +142,7 @@ package final class FetchQueries {
     while try rows.step() {
       let position = Position(rows.integer(0))
       let isShown =
-        rows.integer(0) == customer.firstPosition
+        position == customer.firstPosition
         ? true : try shows(customer.transactionID, at: position)
       if isShown { return rows.text(1) }
     }

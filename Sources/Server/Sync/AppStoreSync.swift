@@ -18,6 +18,7 @@ package final class AppStoreSync {
   private let results = Monitor<[SyncResult]>([], conditionCount: 1)
 
   private var queries: SyncQueries
+  private var customers: SyncCustomers
   private var summary = SyncSummary()
   /// Follow-up pages, which come before other customers.
   private var ready: [SyncJob] = []
@@ -69,6 +70,7 @@ package final class AppStoreSync {
     self.onProgress = onProgress
     self.onAnswer = onAnswer
     queries = try ledger.folded()
+    customers = SyncCustomers(apps, sinceMs: options.sinceMs, afterSale: options.afterSale)
     recorder = SyncRecorder(
       ledger, verifier, clock: options.clock, newestSale: try queries.fetches.newestSale())
     lanes = Dictionary(
@@ -88,7 +90,6 @@ package final class AppStoreSync {
         try fold()
       }
     }
-    var customers = SyncCustomers(apps, sinceMs: options.sinceMs, afterSale: options.afterSale)
     try work { queries in
       let job = try customers.next(queries)
       summary.knownHistories = customers.knownHistories
@@ -305,9 +306,11 @@ package final class AppStoreSync {
     let host = service.host(of: job.endpoint)
     switch job.subject {
     case .history:
-      guard try recorder.record(page, of: job, host: host, &summary) else {
+      guard let shown = try recorder.record(page, of: job, host: host, &summary) else {
         return fail(job, "a page holds what is no signed transaction")
       }
+      customers.note(
+        shown: shown, environment: job.environment, bundleID: job.account.bundleID)
       if !page.hasMore { summary.histories += 1 }
     case .notifications:
       guard try recorder.recordNotifications(page, of: job, host: host, queries, &summary) else {

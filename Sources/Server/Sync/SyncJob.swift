@@ -73,7 +73,7 @@ struct SyncCustomers {
   /// Sales that are read at once.
   private static let batchMax = 256
   /// How many customers are remembered, so that their other sales do not ask again.
-  private static let askedMax = 16_384
+  private static let askedMax = 65_536
 
   private let apps: [SyncApp]
   private let sinceMs: Int64?
@@ -105,7 +105,25 @@ struct SyncCustomers {
   private mutating func read(_ queries: SyncQueries) throws {
     let found = try queries.fetches.customers(afterSale: sale, limit: Self.batchMax)
     if let last = found.last { sale = last.sale } else { hasEnded = true }
-    batch = ArraySlice(found)
+    batch = ArraySlice(Self.spread(found))
+  }
+
+  /// The sales that one event showed first are mostly of one customer: they are put apart, so that the answer about
+  /// the first of them is there before the others' turn.
+  private static func spread(_ customers: [FetchCustomer]) -> [FetchCustomer] {
+    var counts: [Int: Int] = [:]
+    return customers.enumerated().map { offset, customer in
+      let turn = counts[customer.firstPosition, default: 0]
+      counts[customer.firstPosition] = turn + 1
+      return (turn: turn, offset: offset, customer: customer)
+    }.sorted { ($0.turn, $0.offset) < ($1.turn, $1.offset) }.map(\.customer)
+  }
+
+  /// Notes what a page of a history shows: its customer need not be asked about again.
+  mutating func note(
+    shown originalTransactionIDs: Set<String>, environment: String, bundleID: String
+  ) {
+    for id in originalTransactionIDs { note("\(environment)\n\(bundleID)\n\(id)") }
   }
 
   private mutating func job(
@@ -149,8 +167,10 @@ struct SyncCustomers {
     asked.contains(key(customer, id ?? customer.originalTransactionID))
   }
 
-  private mutating func note(_ customer: FetchCustomer, _ id: String) {
+  private mutating func note(_ customer: FetchCustomer, _ id: String) { note(key(customer, id)) }
+
+  private mutating func note(_ key: String) {
     if asked.count >= Self.askedMax { asked.removeAll(keepingCapacity: true) }
-    asked.insert(key(customer, id))
+    asked.insert(key)
   }
 }

@@ -33,25 +33,37 @@ final class SyncRecorder {
 
   // MARK: Histories
 
-  /// Appends a page of a history; false, and nothing, if it holds what is no signed object.
+  /// Appends a page of a history; nil, and nothing, if it holds what is no signed object.
+  /// - Returns: the original transaction ids of its valid transactions.
   func record(
     _ page: ServerAPIPage, of job: SyncJob, host: String, _ summary: inout SyncSummary
-  ) throws -> Bool {
+  ) throws -> Set<String>? {
     let nowMs = clock.nowMs()
     var records: [SignedObjectRecord] = []
-    guard page.transactions.count <= TransactionsFetched.objectCountMax else { return false }
+    var shown: Set<String> = []
+    guard page.transactions.count <= TransactionsFetched.objectCountMax else { return nil }
     for (index, text) in page.transactions.enumerated() {
-      guard let object = try? SignedObject(text),
-        let record = try? CheckedSignedObject(
-          object, .transaction(index), verifier, keeper, nowMs: nowMs
-        ).record()
-      else { return false }
+      guard let object = try? SignedObject(text) else { return nil }
+      let checked = CheckedSignedObject(
+        object, .transaction(index), verifier, keeper, nowMs: nowMs)
+      guard let record = try? checked.record() else { return nil }
       records.append(record)
+      if checked.fault == nil, let id = originalTransactionID(object) { shown.insert(id) }
     }
     var event = event(page, job, host: host, nowMs: nowMs)
     event.transactions = records
     try append([EventDraft(.transactionsFetched, event.data)], &summary)
-    return true
+    return shown
+  }
+
+  private func originalTransactionID(_ object: SignedObject) -> String? {
+    keeper.removeAll()
+    return object.payload.withUnsafeBytes { payload in
+      let row = (try? SignedTransaction(payload: payload, keeper))?.row
+      return (row?.originalTransactionID ?? row?.transactionID).map {
+        String(decoding: $0, as: UTF8.self)
+      }
+    }
   }
 
   /// Appends an error that settles a question about a transaction.

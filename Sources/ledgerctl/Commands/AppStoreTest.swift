@@ -130,6 +130,8 @@ private func required(
   case .unauthorized: throw refusal(bundleID, "the App Store does not accept the key")
   case .rateLimited: throw refusal(bundleID, "too many calls; try again in a minute")
   case .settled(let code): throw refusal(bundleID, "error \(code)")
+  case .failure(.status(404, 4_040_007)):
+    throw refusal(bundleID, "App Store Connect has no URL for notifications of this environment")
   case .failure(let failure): throw refusal(bundleID, failure.description)
   case .page, .testToken, .testResult: return answer
   }

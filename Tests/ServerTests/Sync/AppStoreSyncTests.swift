@@ -50,6 +50,27 @@ import Testing
     #expect(second.knownHistories == 2 && second.pages == 0)
   }
 
+  @Test func aCustomerWhoseHistoryShowsTheOtherSalesIsAskedAboutOnce() throws {
+    let events: [TestEvent] = (0..<6).map { customer in
+      .signedUpload(signed("\(customer)1"), signed("\(customer)2"), signed("\(customer)3"))
+    }
+    let fixture = try SyncFixture(events)
+    fixture.options.callsMax = 3
+    var histories: [String: [String]] = [:]
+    for customer in 0..<6 {
+      let ids = (1...3).map { "\(customer)\($0)" }
+      let texts = try ids.map { try Self.transaction($0) }
+      for id in ids { histories[id] = texts }
+    }
+    let service = ScriptedServerAPI { [histories] call, _, _ in
+      guard case .history(let id, _) = call else { return .notFound }
+      return .page(histories[id] ?? [])
+    }
+    let summary = try fixture.run(service)
+    #expect(service.calls.count == 6 && summary.histories == 6)
+    #expect(Set(service.calls.map { $0.split(separator: " ")[2].prefix(1) }).count == 6)
+  }
+
   @Test func whatWasInterruptedGoesOnWhereItStopped() throws {
     let fixture = try SyncFixture(Self.uploads("1"))
     let (one, other) = (try Self.transaction("1"), try Self.transaction("3"))
