@@ -78,6 +78,9 @@ struct Mistake: Sendable, CustomTestStringConvertible {
     Mistake(
       "replay --from 2026-03-02 --until 2026-03-01",
       "replay: --until 2026-03-01: comes before --from"),
+    Mistake(
+      "app-store sync --since soon",
+      "app-store sync: --since soon: is not a day or an RFC 3339 time"),
     Mistake("replay --receipt 1", "replay: --receipt 1: is not a UUID"),
     Mistake(
       "replay --type receipt.uploaded,receipt",

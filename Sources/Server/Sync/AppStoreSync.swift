@@ -87,6 +87,8 @@ package final class AppStoreSync {
         var jobs = try notificationJobs(isLeft: isLeft)
         if jobs.isEmpty { continue }
         try work { _ in jobs.popLast() }
+        // What was appended is folded by whoever comes next.
+        if summary.isInterrupted { return summary }
         try fold()
       }
     }
@@ -96,7 +98,7 @@ package final class AppStoreSync {
       return job
     }
     summary.newestSale = customers.sale
-    try fold()
+    if !summary.isInterrupted { try fold() }
     return summary
   }
 
