@@ -110,6 +110,7 @@ enum ConfigurationSample {
         "additional_roots_sha256":["\(Sample.plainFingerprint)"],
         "local_testing_signers_sha256":["\(Sample.digest)"]},
        "trusted_proxies":["10.0.0.0/8","::1","192.168.1.7"],
+       "notifications":{"path":"/hooks/Apple-1","in_progress_max":7,"sandbox_per_second":1},
        "shared_secrets":{"\(Sample.family.uppercased())":"s3cret"},
        "apps":{"\(Sample.family.uppercased())":{"accept_sandbox":false,
         "webhook":{"url":"https://example.com/hook","secret":"\(Sample.webhookSecret)"}}},
@@ -135,6 +136,9 @@ enum ConfigurationSample {
       .map { try Base64.decode(Array($0.utf8)) }
     expected.trust.localTestingSigners = [signer]
     expected.trustedProxies = ["10.0.0.0/8", "::1", "192.168.1.7"]
+    expected.notifications.path = "/hooks/Apple-1"
+    expected.notifications.inProgressMax = 7
+    expected.notifications.sandboxPerSecond = 1
     expected.sharedSecrets = [Sample.family: Array("s3cret".utf8)]
     var app = Configuration.App()
     app.acceptsSandbox = false
@@ -258,6 +262,20 @@ enum ConfigurationSample {
     (
       #"{"webhooks":{"private_networks":["intranet"]}}"#,
       "webhooks.private_networks[0]: must be an address or a network such as 10.0.0.0/8 or ::1"
+    ),
+    (#"{"notifications":[]}"#, "notifications: must be an object"),
+    (#"{"notifications":{"path":7}}"#, "notifications.path: must be a string"),
+    (
+      #"{"notifications":{"in_progress_max":0}}"#,
+      "notifications.in_progress_max: must be an integer from 1 to 65536"
+    ),
+    (
+      #"{"notifications":{"sandbox_per_second":100001}}"#,
+      "notifications.sandbox_per_second: must be an integer from 1 to 100000"
+    ),
+    (
+      #"{"notifications":{"sandbox":1}}"#,
+      "notifications.sandbox: there is no such setting; did you mean sandbox_per_second?"
     ),
     (#"{"trusted_proxies":"::1"}"#, "trusted_proxies: must be a list"),
     (

@@ -9,7 +9,16 @@ import Synchronization
 final class FoldFault: Sendable {
   private let isSet = Atomic<Bool>(false)
 
+  private let failsLookups = Atomic<Bool>(false)
+
   struct Failure: Error {}
+
+  /// Whether notifications cannot be looked up.
+  func setLookups(failing: Bool) { failsLookups.store(failing, ordering: .sequentiallyConsistent) }
+
+  func checkLookup() throws {
+    if failsLookups.load(ordering: .sequentiallyConsistent) { throw Failure() }
+  }
 
   func set(_ value: Bool) { isSet.store(value, ordering: .sequentiallyConsistent) }
 
@@ -72,6 +81,11 @@ final class FaultyProjections: WorkflowProjections {
 
   func undeclaredProducts() throws -> [UndeclaredProduct] { try live.undeclaredProducts() }
 
+  func containsNotification(uuid: String) throws -> Bool {
+    try fault.checkLookup()
+    return try live.containsNotification(uuid: uuid)
+  }
+
   func recentReply(
     ofReceipt receiptID: UUID16, appFamily: UUID16, givenInMs times: ClosedRange<Int64>
   ) throws -> RecentReply? {
@@ -95,6 +109,9 @@ final class MovableClock: Sendable {
       nowMs: { self.offsetMs + system.nowMs() },
       monotonicMs: { self.offsetMs + system.monotonicMs() })
   }
+
+  /// A clock for pauses that moves only as a test says.
+  var monotonicOffsetMs: Int64 { offsetMs }
 
   /// The time of day moves alone.
   var timeOfDay: WorkflowClock {

@@ -153,6 +153,10 @@ extension ClientAnswer {
     switch self {
     case .receipt(let status, _): status
     case .ownership: 200
+    case .notification(.recorded), .notification(.known): 200
+    case .notification(.refused): 422
+    case .notification(.forged): 403
+    case .notification(.retry): 503
     case .refused: 422
     case .notFound: 404
     case .unavailable: 503
@@ -195,6 +199,8 @@ final class WorkflowFixture {
   private let clock: WorkflowClock
   /// Makes the next folds fail.
   let foldFault = FoldFault()
+  /// Those of the running workflow, or of the last one.
+  private(set) var projections: LiveProjections?
   private var running: (writer: LedgerWriter, workflow: UploadWorkflow)?
 
   /// - Parameters:
@@ -251,9 +257,11 @@ final class WorkflowFixture {
     options.clock = clock
     options.say = { [notes] in notes.say($0) }
     options.onFatal = { [notes] in notes.noteFatal() }
+    let live = try LiveProjections(directory)
+    projections = live
     let workflow = UploadWorkflow(
       writer: writer,
-      projections: FaultyProjections(try LiveProjections(directory), foldFault),
+      projections: FaultyProjections(live, foldFault),
       appStore: appStore,
       configuration: configuration, checker: checker, metrics: metrics, options: options,
       isSingleRun: isSingleRun)

@@ -30,6 +30,7 @@ package final class LiveProjections: Sendable {
   private let ownership: Monitor<(path: String, answers: OwnershipAnswers)?>
   /// The connection that changes are read from: they may be many, and no question waits for them.
   private let changes = Monitor<Database?>(nil)
+  private let notifications: Monitor<(path: String, lookup: IntakeLookup)?>
   private let keeper: WALCheckpointer?
   private let answerTimes: AnswerTimes
 
@@ -45,6 +46,7 @@ package final class LiveProjections: Sendable {
     shared = Monitor(Shared())
     questions = Monitor(nil)
     ownership = Monitor(nil)
+    notifications = Monitor(nil)
     // Where the system gives no thread, SQLite writes its log back in the middle of commits, as it does.
     keeper = try? WALCheckpointer { [folding] body in folding.withLock { _ in body() } }
     try folding.withLock { try share($0) }
@@ -167,6 +169,21 @@ package final class LiveProjections: Sendable {
         return try LedgerQueries(database) { position in
           preconditionFailure("the tables tell of the event at \(position)")
         }.changes(from: point, limit: limit)
+      }
+    }
+  }
+
+  /// Whether a notification with this `notificationUUID` is folded. It has a connection of its own: no other question
+  /// holds it up.
+  package func containsNotification(uuid: String) throws -> Bool {
+    try withGeneration { path in
+      try notifications.withLock { current in
+        if let current, current.path == path {
+          return try current.lookup.containsNotification(uuid)
+        }
+        let lookup = try IntakeLookup(try Database(path: path, mode: .read))
+        current = (path, lookup)
+        return try lookup.containsNotification(uuid)
       }
     }
   }

@@ -9,6 +9,8 @@ package enum ClientAnswer: Sendable {
   case receipt(status: Int, body: AnswerBody)
   /// 200: what a user bought or owns.
   case ownership(AnswerBody)
+  /// What came of a notification of the App Store.
+  case notification(NotificationAnswer)
   /// 422: every problem that was found.
   case refused([FieldProblem])
   /// 404: there is no such receipt of this app family.
@@ -63,6 +65,9 @@ package protocol ClientService: AnyObject, Sendable {
   /// Takes an upload of signed transactions in the same way.
   func transactions(
     _ upload: ClientTransactions, completion: @escaping @Sendable (ClientAnswer) -> Void)
+  /// Takes a notification of the App Store in the same way; the answer comes once it is durable, before any fold.
+  func notification(
+    _ notification: PostedNotification, completion: @escaping @Sendable (ClientAnswer) -> Void)
   /// Looks up a receipt by its id. Another family's receipt is not found.
   func receipt(
     _ id: UUID16, of appFamily: UUID16, completion: @escaping @Sendable (ClientAnswer) -> Void)

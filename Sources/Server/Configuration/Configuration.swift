@@ -167,6 +167,17 @@ package struct Configuration: Sendable, Equatable {
     package init() {}
   }
 
+  /// The path that takes the App Store's notifications, and how many it takes.
+  package struct Notifications: Sendable, Equatable {
+    package var path = "/app_store/notifications"
+    /// Notifications that are accepted and not yet answered. Uploads have a limit of their own.
+    package var inProgressMax = 1024
+    /// How many notifications of the Sandbox each registered bundle may add in a second.
+    package var sandboxPerSecond = 50
+
+    package init() {}
+  }
+
   package var appStore = AppStore()
   package var verification = Verification()
   package var trust = Trust()
@@ -178,6 +189,7 @@ package struct Configuration: Sendable, Equatable {
   package var webhooks = Webhooks()
   /// Addresses and networks (`10.0.0.0/8`, `::1`) whose `X-Forwarded-For` is believed.
   package var trustedProxies: [String] = []
+  package var notifications = Notifications()
 
   package init() {}
 }

@@ -67,6 +67,7 @@ final class ConfigurationChanges: Sendable {
       }
     }
     targets.workflow.apply(new, checker: checker)
+    targets.http.replaceNotificationsPath(new.notifications.path)
     if new.trustedProxies != old.trustedProxies {
       do { try targets.http.replaceTrustedProxies(new.trustedProxies) } catch {
         say("config.json: trusted_proxies: \(error); the old ones stay in effect")

@@ -25,6 +25,8 @@ struct ConfigurationReader {
     static let reuseMs: ClosedRange<Int64> = 0...86_400_000
     static let secretBytes = 1...255
     static let disableAfterDays: ClosedRange<Int64> = 1...30
+    static let notifications: ClosedRange<Int64> = 1...65_536
+    static let notificationsPerSecond: ClosedRange<Int64> = 1...100_000
   }
 
   /// The configuration that the text means; to be used only where there are no problems.
@@ -34,7 +36,7 @@ struct ConfigurationReader {
       of: root, at: "",
       known: [
         "app_store", "verification", "trust", "trusted_proxies", "shared_secrets", "apps", "tokens",
-        "webhooks",
+        "webhooks", "notifications",
       ]
     ) { reader, key, value in
       switch key {
@@ -50,6 +52,7 @@ struct ConfigurationReader {
       case "shared_secrets": result.sharedSecrets = reader.sharedSecrets(value, key)
       case "apps": result.apps = reader.apps(value, key)
       case "webhooks": result.webhooks = reader.webhooks(value, key)
+      case "notifications": result.notifications = reader.notifications(value, key)
       default: result.tokens = reader.tokens(value, key)
       }
     }
@@ -105,6 +108,27 @@ struct ConfigurationReader {
     }
     if problems.isEmpty, result.retryCeilingMs < result.retryFirstMs {
       fail("\(path).retry_ceiling_ms", "is less than retry_first_ms, \(result.retryFirstMs)")
+    }
+    return result
+  }
+
+  private mutating func notifications(
+    _ value: JSONValue, _ path: String
+  ) -> Configuration.Notifications {
+    var result = Configuration.Notifications()
+    forEachMember(of: value, at: path, known: ["path", "in_progress_max", "sandbox_per_second"]) {
+      reader, key, value in
+      let path = "\(path).\(key)"
+      switch key {
+      case "path":
+        guard let text = reader.text(value, path) else { return }
+        if let fault = NotificationsPath.fault(text) { reader.fail(path, fault) }
+        result.path = text
+      case "in_progress_max":
+        result.inProgressMax = Int(reader.integer(value, path, Limit.notifications))
+      default:
+        result.sandboxPerSecond = Int(reader.integer(value, path, Limit.notificationsPerSecond))
+      }
     }
     return result
   }

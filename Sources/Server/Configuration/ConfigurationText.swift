@@ -132,6 +132,13 @@ extension Configuration {
         ])),
       .init("trusted_proxies", texts(trustedProxies)),
       .init(
+        "notifications",
+        .object([
+          .init("path", .string(notifications.path)),
+          .init("in_progress_max", number(notifications.inProgressMax)),
+          .init("sandbox_per_second", number(notifications.sandboxPerSecond)),
+        ])),
+      .init(
         "shared_secrets",
         .object(
           sharedSecrets.keys.sorted().map { JSONValue.Member($0, .string(Self.mask)) })),

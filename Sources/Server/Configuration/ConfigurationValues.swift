@@ -73,6 +73,38 @@ enum ServerAPIText {
   }
 }
 
+/// The path that takes notifications.
+enum NotificationsPath {
+  static let bytesMax = 255
+  private static let reserved = ["client", "v1", "healthz", "readyz", "metrics"]
+
+  /// What is wrong with a path; nil where nothing is. It must have one spelling, and take no request away from
+  /// another path of the server.
+  static func fault(_ text: String) -> String? {
+    let parts = text.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
+    guard text.hasPrefix("/"), text.utf8.count <= bytesMax,
+      parts.allSatisfy({ !$0.isEmpty && $0 != "." && $0 != ".." && $0.utf8.allSatisfy(isPlain) })
+    else {
+      return
+        "must be a path such as /app_store/notifications: at most \(bytesMax) letters, digits and "
+        + "the characters - . _ ~ between slashes"
+    }
+    guard let first = parts.first, !reserved.contains(String(first)) else {
+      return "must not begin with /\(parts.first ?? ""), which the server needs for itself"
+    }
+    return nil
+  }
+
+  private static func isPlain(_ byte: UInt8) -> Bool {
+    switch byte {
+    case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "-"), UInt8(ascii: "."),
+      UInt8(ascii: "_"), UInt8(ascii: "~"):
+      true
+    default: false
+    }
+  }
+}
+
 /// An address or a network.
 enum NetworkText {
   static func isIPv4(_ text: some StringProtocol) -> Bool { bytes(text, AF_INET, 4) != nil }

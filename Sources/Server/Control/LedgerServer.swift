@@ -111,6 +111,7 @@ package final class LedgerServer: Sendable {
       httpOptions.listen = options.listen
       httpOptions.metricsListen = options.metricsListen
       httpOptions.trustedProxies = configuration.trustedProxies
+      httpOptions.notificationsPath = configuration.notifications.path
       http = try HTTPServer(
         httpOptions, service: workflow, authenticator: authenticator, metrics: metrics,
         accessLog: accessLog)

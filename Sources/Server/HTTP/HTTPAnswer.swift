@@ -28,9 +28,9 @@ struct HTTPAnswer: Error, Sendable {
   }
 
   /// 422: every problem that was found.
-  init(_ problems: [FieldProblem]) {
+  init(_ problems: [FieldProblem], status: Int = 422) {
     self.init(
-      status: 422, problems: problems.map { ($0.field, $0.code.rawValue, $0.message) })
+      status: status, problems: problems.map { ($0.field, $0.code.rawValue, $0.message) })
   }
 
   private init(status: Int, problems: [(field: String, code: String, message: String)]) {
@@ -58,6 +58,7 @@ struct HTTPAnswer: Error, Sendable {
     switch answer {
     case .receipt(let status, let body): self.init(status: status, body: body)
     case .ownership(let body): self.init(status: 200, body: body)
+    case .notification(let answer): self.init(answer)
     case .refused(let problems): self.init(problems)
     case .notFound: self = .receiptNotFound
     case .unavailable(let seconds): self = .unavailable(retryAfterSeconds: seconds)

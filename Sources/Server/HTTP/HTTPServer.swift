@@ -18,6 +18,10 @@ package struct HTTPServerOptions: Sendable {
   package var bodyBytesMax = 4 << 20
   /// Of all bodies in memory together.
   package var bodiesBytesMax = 256 << 20
+  /// The path of the App Store's notifications.
+  package var notificationsPath = Configuration.Notifications().path
+  /// Of all bodies of notifications in memory together, apart from the others.
+  package var notificationBodiesBytesMax = 64 << 20
   /// Of all answers in memory together, from the moment that they are made until the system has taken their last byte.
   package var answersBytesMax = 256 << 20
   /// From a request's line to the end of its body.
@@ -42,6 +46,7 @@ package final class HTTPServer: Sendable {
   private let client: Listener
   private let metrics: Listener?
   private let answers: ByteBudget
+  private let notificationsPath: CurrentPath
   private let isShut = Monitor(false)
   /// That fewer connections are taken than wanted, and why; nil where they are not fewer.
   package let connectionsNote: String?
@@ -60,10 +65,14 @@ package final class HTTPServer: Sendable {
     proxies = ProxyList(try TrustedProxies(options.trustedProxies))
     let bodies = ByteBudget(limitBytes: options.bodiesBytesMax)
     answers = ByteBudget(limitBytes: options.answersBytesMax)
-    keeper = ConnectionReaper(budgets: [bodies, answers])
+    let notificationBodies = ByteBudget(limitBytes: options.notificationBodiesBytesMax)
+    notificationsPath = CurrentPath(options.notificationsPath)
+    keeper = ConnectionReaper(budgets: [bodies, notificationBodies, answers])
     let parts = ListenerParts(
       options: options, proxies: proxies, service: service, authenticator: authenticator,
-      metrics: metrics, accessLog: accessLog, keeper: keeper, bodies: bodies, answers: answers)
+      metrics: metrics, accessLog: accessLog, keeper: keeper, bodies: bodies,
+      notificationBodies: notificationBodies, answers: answers, notificationsPath: notificationsPath
+    )
     let fitting = Self.fitting(connections: options.connectionsMax)
     connectionsNote = fitting.note
     client = try Listener(
@@ -117,6 +126,9 @@ package final class HTTPServer: Sendable {
   package func replaceTrustedProxies(_ texts: [String]) throws(HTTPServerError) {
     proxies.replace(try TrustedProxies(texts))
   }
+
+  /// Replaces the path of notifications, for every request from now on.
+  package func replaceNotificationsPath(_ path: String) { notificationsPath.replace(path) }
 
   /// The memory of answers that are on their way.
   package var answerBytes: Int { answers.usedBytes }

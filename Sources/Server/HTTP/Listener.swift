@@ -15,6 +15,17 @@ final class ProxyList: Sendable {
   func replace(_ proxies: TrustedProxies) { self.proxies.withLock { $0 = proxies } }
 }
 
+/// The path of notifications in force; it may be replaced while requests are answered.
+final class CurrentPath: Sendable {
+  private let path: Monitor<String>
+
+  init(_ path: String) { self.path = Monitor(path) }
+
+  var current: String { path.withLock { $0 } }
+
+  func replace(_ path: String) { self.path.withLock { $0 = path } }
+}
+
 /// What both listeners of a server share.
 struct ListenerParts: Sendable {
   let options: HTTPServerOptions
@@ -25,7 +36,10 @@ struct ListenerParts: Sendable {
   let accessLog: AccessLog?
   let keeper: ConnectionReaper
   let bodies: ByteBudget
+  /// Of notifications, which uploads must not crowd out.
+  let notificationBodies: ByteBudget
   let answers: ByteBudget
+  let notificationsPath: CurrentPath
 }
 
 final class Listener: @unchecked Sendable {
@@ -50,6 +64,8 @@ final class Listener: @unchecked Sendable {
   var service: any ClientService { parts.service }
   var authenticator: any Authenticator { parts.authenticator }
   var bodies: ByteBudget { parts.bodies }
+  var notificationBodies: ByteBudget { parts.notificationBodies }
+  var notificationsPath: String { parts.notificationsPath.current }
   var answers: ByteBudget { parts.answers }
 
   /// Connections above the limit that get an error response; beyond these a connection is closed at once.
@@ -157,10 +173,15 @@ final class Listener: @unchecked Sendable {
     parts.accessLog?.append(entry)
   }
 
+  /// Counts a notification that never reached the service.
+  func countBadNotification() {
+    parts.metrics.count(.notifications, label: NotificationResult.badRequest.rawValue)
+  }
+
   func exposition() -> HTTPAnswer {
     parts.metrics.set(.ready, refusal == nil ? 1 : 0)
     parts.metrics.set(.connections, Double(parts.keeper.count))
-    parts.metrics.set(.bodyBytes, Double(bodies.usedBytes))
+    parts.metrics.set(.bodyBytes, Double(bodies.usedBytes + notificationBodies.usedBytes))
     parts.metrics.set(.answerBytes, Double(answers.usedBytes))
     var answer = HTTPAnswer(status: 200, body: parts.metrics.exposition())
     answer.contentType = Metrics.contentType

@@ -40,6 +40,7 @@ final class RequestHandler: @unchecked Sendable {
   private var isClientWithheld = false
   private var body: [UInt8] = []
   private var chargedBytes = 0
+  private var reachedService = false
   private var bodyBytesIn = 0
   private var bodyBytesMax = 0
   private var refusal: HTTPAnswer?
@@ -110,7 +111,9 @@ final class RequestHandler: @unchecked Sendable {
   }
 
   private func admit(_ head: RequestHead) throws(HTTPAnswer) {
-    route = Route(path: head.path, servesMetrics: listener.servesMetrics)
+    route = Route(
+      path: head.path, servesMetrics: listener.servesMetrics,
+      notificationsPath: listener.notificationsPath)
     if let peer = connection.peer {
       let client = listener.trustedProxies.client(peer: peer, forwardedFor: head.forwardedFor)
       if client != peer { clientText = client.description }
@@ -118,6 +121,7 @@ final class RequestHandler: @unchecked Sendable {
     if connection.isSurplus { throw .unavailable(retryAfterSeconds: 1).closing() }
     var limitBytes = listener.options.bodyBytesMax
     if route.asksAboutUser { limitBytes = min(limitBytes, UserRequest.bodyBytesMax) }
+    if route == .notifications { limitBytes = NotificationRequest.bodyBytesMax }
     appFamily = try route.admit(
       head, authenticator: listener.authenticator, bodyBytesMax: limitBytes)
     // Before any of it is taken: what is stored should be answered, too.
@@ -131,8 +135,12 @@ final class RequestHandler: @unchecked Sendable {
   /// What a request may claim before any of it has come.
   private static let firstChargeBytesMax = 64 << 10
 
+  private var bodies: ByteBudget {
+    route == .notifications ? listener.notificationBodies : listener.bodies
+  }
+
   private func charge(_ count: Int) -> Bool {
-    guard listener.bodies.reserve(count) else { return false }
+    guard bodies.reserve(count) else { return false }
     chargedBytes += count
     return true
   }
@@ -205,6 +213,16 @@ final class RequestHandler: @unchecked Sendable {
         fields: fields, appFamily: appFamily, peerAddress: clientText,
         receivedAtMs: startedAtMs)
       return work { completion in listener.service.upload(upload, completion: completion) }
+    case .notifications:
+      let text: [UInt8]
+      do throws(HTTPAnswer) { text = try NotificationRequest.text(body) } catch {
+        return send(error)
+      }
+      body = []
+      let notification = PostedNotification(text: text, receivedAtMs: startedAtMs)
+      return work { completion in
+        listener.service.notification(notification, completion: completion)
+      }
     case .transactions:
       guard let appFamily else { return send(.unauthorized("Authorization is missing")) }
       let fields: SignedUploadFields
@@ -231,6 +249,7 @@ final class RequestHandler: @unchecked Sendable {
     guard listener.beginWork(self) else {
       return send(.unavailable(retryAfterSeconds: 1).closing())
     }
+    reachedService = true
     start { [self] answer in complete(HTTPAnswer(answer)) }
     let answer = reply.withLock { reply in
       if !reply.isAnswered {
@@ -251,7 +270,10 @@ final class RequestHandler: @unchecked Sendable {
       guard !reply.isAnswered else { return }
       reply.isAnswered = true
       let heldBytes = AnswerStream.heldByteCount(answer.body)
-      if listener.answers.reserve(heldBytes, evenAlone: true) {
+      if route == .notifications {
+        // It is small, there are few, and it waits for no room that other answers take.
+        reply.answer = answer
+      } else if listener.answers.reserve(heldBytes, evenAlone: true) {
         reply.heldBytes = heldBytes
         reply.answer = answer
       } else {
@@ -283,7 +305,8 @@ final class RequestHandler: @unchecked Sendable {
   /// The request has ended in some way.
   func end() {
     listener.endWork(self)
-    listener.bodies.release(chargedBytes)
+    bodies.release(chargedBytes)
+    if route == .notifications, !reachedService { listener.countBadNotification() }
     listener.answers.release(
       reply.withLock { reply in
         defer { (reply.answer, reply.heldBytes) = (nil, 0) }

@@ -5,6 +5,7 @@ import Base
 enum Route: Equatable {
   case upload
   case transactions
+  case notifications
   /// The id as given in the path.
   case receipt(String)
   /// What a user bought.
@@ -20,9 +21,12 @@ enum Route: Equatable {
   static let transactionsPath = "/client/app_store/transactions"
   static let purchasesPath = "/v1/purchases"
   static let entitlementsPath = "/v1/entitlements"
+  /// What the access log calls the path of notifications, wherever it is.
+  static let notificationsTemplate = "/app_store/notifications"
 
   /// A path has one spelling: no trailing slash, no percent-encoding, case matters; ids are in lower case.
-  init(path: String, servesMetrics: Bool) {
+  /// - Parameter notificationsPath: the configured one.
+  init(path: String, servesMetrics: Bool, notificationsPath: String) {
     if servesMetrics {
       self = path == "/metrics" ? .metrics : .unknown
     } else if path == Self.receiptsPath {
@@ -40,6 +44,8 @@ enum Route: Equatable {
     } else if path.hasPrefix(Self.receiptsPath + "/") {
       let id = path.dropFirst(Self.receiptsPath.count + 1)
       self = id.isEmpty || id.contains("/") ? .unknown : .receipt(String(id))
+    } else if path == notificationsPath {
+      self = .notifications
     } else {
       self = .unknown
     }
@@ -50,6 +56,7 @@ enum Route: Equatable {
     switch self {
     case .upload: Self.receiptsPath
     case .transactions: Self.transactionsPath
+    case .notifications: Self.notificationsTemplate
     case .receipt: Self.receiptsPath + "/{id}"
     case .purchases: Self.purchasesPath
     case .entitlements: Self.entitlementsPath
@@ -61,7 +68,9 @@ enum Route: Equatable {
   }
 
   /// Whether it takes a body.
-  private var isPost: Bool { self == .upload || self == .transactions || asksAboutUser }
+  private var isPost: Bool {
+    self == .upload || self == .transactions || self == .notifications || asksAboutUser
+  }
 
   /// Whether it is a question about a user, whose body is small.
   var asksAboutUser: Bool { self == .purchases || self == .entitlements }
@@ -73,6 +82,8 @@ enum Route: Equatable {
     switch self {
     case .upload, .transactions, .receipt: .upload
     case .purchases, .entitlements: .read
+    // Its proof is the signature in its body.
+    case .notifications: nil
     case .health, .readiness, .metrics, .unknown: nil
     }
   }

@@ -70,6 +70,7 @@ extension Metrics.Counter {
     case .requests: "Requests answered over HTTP."
     case .uploads: "Uploads accepted over HTTP."
     case .questions: "Questions about users over HTTP."
+    case .notifications: "Notifications of the App Store that were answered."
     case .appendedEvents: "Events appended to the log."
     case .appStoreCalls: "Calls to the App Store."
     case .alarms: "Problems that an operator must fix."
@@ -86,6 +87,7 @@ extension Metrics.Counter {
     case .requests: "status"
     case .uploads: "kind"
     case .questions: "result"
+    case .notifications: "result"
     case .appendedEvents: nil
     case .appStoreCalls: "outcome"
     case .alarms: "alarm"

@@ -11,6 +11,8 @@ package final class Metrics: Sendable {
     case uploads = "receipt_ledger_uploads_total"
     /// Questions about users; label `result`.
     case questions = "receipt_ledger_questions_total"
+    /// Notifications of the App Store; label `result`.
+    case notifications = "receipt_ledger_notifications_total"
     /// Events appended.
     case appendedEvents = "receipt_ledger_appended_events_total"
     /// Calls to the App Store; label `outcome`.
@@ -33,6 +35,7 @@ package final class Metrics: Sendable {
       case .requests: ["401", "402", "503"]
       case .uploads: UploadKind.allCases.map(\.rawValue)
       case .questions: QuestionResult.allCases.map(\.rawValue)
+      case .notifications: NotificationResult.allCases.map(\.rawValue)
       case .appendedEvents: [""]
       case .appStoreCalls: []
       case .alarms: OperatorAlarm.allCases.map(\.metricLabel)

@@ -11,6 +11,8 @@ enum CompletionItem: Sendable {
   case result(AppStoreCall, CallResult)
   /// More uploads of a receipt wait for a reply than went into one frame.
   case rest(UUID16, appFamily: UUID16, RecentReply)
+  /// Notifications are durable and answered.
+  case notified
   /// Others have appended; waiting callers are told when that is folded.
   case foreign(Latch)
 }
@@ -60,6 +62,7 @@ final class CompletionLoop {
         if let recorded = recorder.recordRest(of: receiptID, appFamily: appFamily, reply) {
           results.append(recorded)
         }
+      case .notified: break
       case .foreign(let latch): latches.append(latch)
       }
     }

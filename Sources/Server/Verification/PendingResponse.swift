@@ -4,26 +4,29 @@ import Base
 /// How much work is in progress, and its limits.
 package final class AdmissionLimiter: Sendable {
   private struct State {
+    var countMax: Int
     var count = 0
     var bytes = 0
   }
 
-  private let countMax: Int
   private let bytesMax: Int
-  private let state = Monitor(State())
+  private let state: Monitor<State>
 
   /// - Parameters:
   ///   - countMax: uploads that are accepted and have no response yet.
   ///   - bytesMax: of those uploads together.
   package init(countMax: Int, bytesMax: Int) {
-    self.countMax = countMax
+    state = Monitor(State(countMax: countMax))
     self.bytesMax = bytesMax
   }
+
+  /// Puts another limit in force. What was admitted stays.
+  func replace(countMax: Int) { state.withLock { $0.countMax = countMax } }
 
   /// Admits one more; false at the limit.
   func admit(bytes: Int) -> Bool {
     state.withLock { state in
-      guard state.count < countMax, state.bytes + bytes <= bytesMax || state.count == 0
+      guard state.count < state.countMax, state.bytes + bytes <= bytesMax || state.count == 0
       else { return false }
       state.count += 1
       state.bytes += bytes
@@ -32,7 +35,7 @@ package final class AdmissionLimiter: Sendable {
   }
 
   /// Whether one more would be admitted, as far as is known without its size.
-  var hasRoom: Bool { state.withLock { $0.count < countMax && $0.bytes < bytesMax } }
+  var hasRoom: Bool { state.withLock { $0.count < $0.countMax && $0.bytes < bytesMax } }
 
   fileprivate func release(bytes: Int) {
     state.withLock { state in

@@ -24,6 +24,7 @@ package final class UploadWorkflow: ClientService {
   private let load: AdmissionLimiter
   /// Of questions about users, which take no room from uploads.
   private let questionLoad: AdmissionLimiter
+  private let notifications: NotificationIntake
   private let jobs = WorkQueue<Job>()
   private let isStopping = Atomic<Bool>(false)
   private let threads = Monitor<Threads>(Threads())
@@ -61,6 +62,7 @@ package final class UploadWorkflow: ClientService {
     caller = AppStoreCaller(scheduler, appStore, settings, metrics) { call, result in
       inbox.push(.result(call, result))
     }
+    notifications = NotificationIntake(shared, workerCount: options.workerCount)
     load = AdmissionLimiter(countMax: options.uploadsMax, bytesMax: options.uploadBytesMax)
     questionLoad = AdmissionLimiter(
       countMax: options.questionsMax, bytesMax: options.uploadBytesMax)
@@ -87,6 +89,7 @@ package final class UploadWorkflow: ClientService {
       let worker = try WorkerThread.start { [self] in work() }
       threads.withLock { $0.workers.append(worker) }
     }
+    try notifications.start()
   }
 
   // MARK: The client API
@@ -122,6 +125,12 @@ package final class UploadWorkflow: ClientService {
       $0 + 3 * $1.text.count
     }
     admit(bytes: bytes, completion) { .transactions(upload, $0) }
+  }
+
+  package func notification(
+    _ notification: PostedNotification, completion: @escaping @Sendable (ClientAnswer) -> Void
+  ) {
+    notifications.take(notification, completion: completion)
   }
 
   package func receipt(
@@ -171,6 +180,7 @@ package final class UploadWorkflow: ClientService {
   ) {
     shared.settings.replace(configuration, checker)
     shared.scheduler.apply(CallSettings(configuration))
+    notifications.apply(configuration.notifications)
     shared.scheduler.hurry(alarmsAlone: true)
   }
 
@@ -248,6 +258,7 @@ package final class UploadWorkflow: ClientService {
   /// Takes no more uploads, and asks the App Store nothing more. Those under way are still answered.
   package func beginStopping() {
     isStopping.store(true, ordering: .releasing)
+    notifications.beginStopping()
     shared.scheduler.beginStopping()
   }
 
@@ -263,6 +274,7 @@ package final class UploadWorkflow: ClientService {
     }
     jobs.close()
     for worker in workers { worker.join() }
+    notifications.stop()
     // It may have made a call ready since.
     threads.withLock { $0.queue.take() }?.join()
     caller.makeCalls()

@@ -112,7 +112,8 @@ final class OperatorNotes: Sendable {
     say("\(operation): \(error)", key: operation)
   }
 
-  private func say(_ text: String, key: String) {
+  /// Writes a message, unless one with this key was written lately.
+  func say(_ text: String, key: String) {
     let nowMs = clock.monotonicMs()
     let isDue = lastSaidMs.withLock { said in
       if let last = said[key], nowMs - last < Self.pauseMs { return false }

@@ -86,6 +86,10 @@ final class WorkflowSettings: Sendable {
     values.withLock { max(0, $0.configuration.verification.reuseReplyMs) }
   }
 
+  var notifications: Configuration.Notifications {
+    values.withLock { $0.configuration.notifications }
+  }
+
   func sharedSecret(ofAppFamily id: String) -> [UInt8]? {
     values.withLock { $0.configuration.sharedSecrets[id] }
   }
@@ -142,6 +146,8 @@ package protocol WorkflowProjections: AnyObject, Sendable {
   func waitingSummary() throws -> (receipts: Int, oldestMs: Int64?)
   /// Products that sell though their apps, which declare others, do not declare them.
   func undeclaredProducts() throws -> [UndeclaredProduct]
+  /// Whether a notification with this `notificationUUID` is folded.
+  func containsNotification(uuid: String) throws -> Bool
   /// The newest final answer for a receipt, unless it was given at another time (epoch milliseconds).
   func recentReply(
     ofReceipt receiptID: UUID16, appFamily: UUID16, givenInMs times: ClosedRange<Int64>

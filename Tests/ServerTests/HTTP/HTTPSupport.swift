@@ -171,6 +171,8 @@ final class ScriptedService: ClientService {
     var questions: [UserQuestion] = []
     var purchasesBody = Array("{}".utf8)
     var entitlementsBody = Array("{}".utf8)
+    var notifications: [PostedNotification] = []
+    var notificationAnswer = NotificationAnswer.recorded
     var canAppend = true
     var refusal: UploadRefusal?
   }
@@ -199,6 +201,12 @@ final class ScriptedService: ClientService {
 
   var uploads: [ClientUpload] { state.withLock { $0.uploads } }
   var transactions: [ClientTransactions] { state.withLock { $0.transactions } }
+  var notifications: [PostedNotification] { state.withLock { $0.notifications } }
+
+  /// Answers notifications so from now on.
+  func setNotificationAnswer(_ answer: NotificationAnswer) {
+    state.withLock { $0.notificationAnswer = answer }
+  }
 
   func setCanAppend(_ value: Bool) { state.withLock { $0.canAppend = value } }
 
@@ -215,6 +223,14 @@ final class ScriptedService: ClientService {
   func transactions(_ upload: ClientTransactions, completion: @escaping Completion) {
     state.withLock { $0.transactions.append(upload) }
     completion(.receipt(status: 200, body: AnswerBody(transactionsBody)))
+  }
+
+  func notification(_ notification: PostedNotification, completion: @escaping Completion) {
+    let answer = state.withLock { state in
+      state.notifications.append(notification)
+      return state.notificationAnswer
+    }
+    completion(.notification(answer))
   }
 
   func receipt(_ id: UUID16, of appFamily: UUID16, completion: @escaping Completion) {

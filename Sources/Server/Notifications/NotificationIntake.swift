@@ -1,0 +1,207 @@
+// Takes notifications of the App Store: checks, appends, answers. Its threads are its own, as is its limit.
+import AppStore
+import Base
+import Intake
+import JSON
+import Ledger
+import Projections
+import Synchronization
+
+/// Notifications from their request to their response.
+///
+/// ```
+///   posted ─ admit ─► judge ─► claim the UUID ─► known? ─► Sandbox's limit ─► append ─► durable ─► 200
+///               │        │          │               │             │              │
+///               503   4xx, 503   joins, 200        200           503            503
+/// ```
+/// A worker goes as far as the append; the recorder waits for the disk and answers. Neither waits for a fold, nor
+/// for an upload: a fold is asked for once the client has its answer.
+final class NotificationIntake: Sendable {
+  private struct Job: Sendable {
+    let posted: PostedNotification
+    let response: PendingResponse
+  }
+
+  /// One that was handed to the writer.
+  private struct Submitted: Sendable {
+    let key: NotificationRegistry.Key
+    let ticket: AppendTicket
+    let submittedAtMs: Int64
+    let response: PendingResponse
+  }
+
+  private struct Threads {
+    var workers: [WorkerThread] = []
+    var recorder: WorkerThread?
+  }
+
+  /// The bytes of all notifications under way, each counted four times: its text, its parts, its event, its frame.
+  private static let bytesMax = 128 << 20
+  /// Responses that are sent between two folds at most.
+  private static let batchMax = 256
+
+  private let shared: WorkflowShared
+  private let workerCount: Int
+  private let load: AdmissionLimiter
+  private let registry = NotificationRegistry()
+  private let sandbox = SandboxLimiter()
+  private let jobs = WorkQueue<Job>()
+  private let submitted = WorkQueue<Submitted>()
+  private let isStopping = Atomic<Bool>(false)
+  private let threads = Monitor(Threads())
+
+  init(_ shared: WorkflowShared, workerCount: Int) {
+    self.shared = shared
+    self.workerCount = workerCount
+    load = AdmissionLimiter(
+      countMax: shared.settings.notifications.inProgressMax, bytesMax: Self.bytesMax)
+  }
+
+  func start() throws(LedgerError) {
+    let recorder = try WorkerThread.start { [self] in record() }
+    threads.withLock { $0.recorder = recorder }
+    for _ in 0..<max(1, workerCount) {
+      let worker = try WorkerThread.start { [self] in work() }
+      threads.withLock { $0.workers.append(worker) }
+    }
+  }
+
+  /// Applies a configuration.
+  func apply(_ settings: Configuration.Notifications) {
+    load.replace(countMax: settings.inProgressMax)
+  }
+
+  /// Takes no more notifications.
+  func beginStopping() { isStopping.store(true, ordering: .releasing) }
+
+  /// Answers what is under way and ends the threads. Calling it again does nothing.
+  func stop() {
+    beginStopping()
+    jobs.close()
+    for worker in threads.withLock({ $0.workers }) { worker.join() }
+    submitted.close()
+    threads.withLock { threads in
+      threads.workers = []
+      return threads.recorder.take()
+    }?.join()
+  }
+
+  /// Takes a notification, as `ClientService` says.
+  func take(
+    _ posted: PostedNotification, completion: @escaping @Sendable (ClientAnswer) -> Void
+  ) {
+    let bytes = 4 * posted.text.count
+    guard !isStopping.load(ordering: .acquiring), !shared.health.isFatal, load.admit(bytes: bytes)
+    else {
+      count(.busy)
+      return completion(.notification(.retry(nil, afterSeconds: 1)))
+    }
+    jobs.push(Job(posted: posted, response: PendingResponse(load, bytes: bytes, completion)))
+  }
+
+  private func count(_ result: NotificationResult) {
+    shared.metrics.count(.notifications, label: result.rawValue)
+  }
+
+  private func answer(
+    _ response: PendingResponse, _ answer: NotificationAnswer, _ result: NotificationResult
+  ) {
+    count(result)
+    response.answer(.notification(answer))
+  }
+
+  // MARK: Workers
+
+  private func work() {
+    let judgement = NotificationJudgement(shared)
+    while let job = jobs.pop() {
+      switch judgement.judge(job.posted.text) {
+      case .bad(let bad, let result): answer(job.response, bad, result)
+      case .good(let good): append(good, job)
+      }
+    }
+  }
+
+  private func append(_ good: NotificationJudgement.Good, _ job: Job) {
+    let key = NotificationRegistry.key(of: good.checked.uuid)
+    let claim = registry.claim(
+      key, job.response, foldedTo: shared.projections.position)
+    switch claim {
+    case .joined: return
+    case .durable: return answer(job.response, .known, .known)
+    case .full: return answer(job.response, .retry(nil, afterSeconds: 5), .busy)
+    case .first: break
+    }
+    do {
+      if try shared.projections.containsNotification(uuid: good.checked.uuid) {
+        return abandon(key, job.response, .known, .known)
+      }
+    } catch {
+      shared.notes.fault("look up a notification", error)
+      return abandon(key, job.response, .retry(nil, afterSeconds: 5), .failed)
+    }
+    if good.isSandbox, let seconds = secondsToWait(good) {
+      shared.notes.sandboxLimit(appFamily: good.appFamily)
+      return abandon(key, job.response, .retry(nil, afterSeconds: seconds), .sandboxLimit)
+    }
+    guard let draft = draft(of: good, job.posted), let ticket = shared.submit([draft]) else {
+      return abandon(key, job.response, .retry(nil, afterSeconds: 5), .failed)
+    }
+    submitted.push(
+      Submitted(
+        key: key, ticket: ticket, submittedAtMs: shared.clock.monotonicMs(),
+        response: job.response))
+  }
+
+  private func secondsToWait(_ good: NotificationJudgement.Good) -> Int? {
+    sandbox.take(
+      bundleID: good.bundleID, perSecond: shared.settings.notifications.sandboxPerSecond,
+      nowMs: shared.clock.monotonicMs())
+  }
+
+  private func draft(
+    of good: NotificationJudgement.Good, _ posted: PostedNotification
+  ) -> EventDraft? {
+    do throws(JSONError) {
+      return try good.checked.draft(
+        appFamily: good.appFamily, occurredAtMs: posted.receivedAtMs, origin: .http)
+    } catch {
+      // `SignedObject` has validated it.
+      shared.notes.fault("store a notification", error)
+      return nil
+    }
+  }
+
+  /// Gives one answer to a request and to those that joined it.
+  private func abandon(
+    _ key: NotificationRegistry.Key, _ response: PendingResponse, _ answer: NotificationAnswer,
+    _ result: NotificationResult
+  ) {
+    for response in [response] + registry.abandon(key) { self.answer(response, answer, result) }
+  }
+
+  // MARK: The recorder
+
+  /// Waits for appends in their order, answers, and then asks for a fold.
+  private func record() {
+    while true {
+      let batch = submitted.popAll(atMost: Self.batchMax)
+      if batch.isEmpty { return }
+      for one in batch { record(one) }
+      shared.inbox.push(.notified)
+    }
+  }
+
+  private func record(_ one: Submitted) {
+    let result = shared.wait(for: one.ticket)
+    shared.metrics.observe(
+      .commitSeconds, seconds: Double(shared.clock.monotonicMs() - one.submittedAtMs) / 1000)
+    guard let result else {
+      return abandon(one.key, one.response, .retry(nil, afterSeconds: 5), .failed)
+    }
+    shared.metrics.count(.appendedEvents, by: result.count)
+    let joined = registry.recordDurable(one.key, at: result.firstPosition)
+    answer(one.response, .recorded, .recorded)
+    for response in joined { answer(response, .known, .known) }
+  }
+}

@@ -1,0 +1,93 @@
+// The notifications that the projections do not show yet: being appended, or durable and not folded.
+import Base
+import Ledger
+
+/// Keeps a notification from being appended twice. What is folded stands in the projections, and leaves.
+///
+/// Whoever is about to append one claims its UUID, then asks the projections. As a UUID leaves only after it was
+/// folded, one that is in neither place is new.
+final class NotificationRegistry: Sendable {
+  /// The SHA-256 of `notificationUUID` as sent.
+  typealias Key = SHA256Digest
+
+  enum Claim: Equatable {
+    /// The caller is to append it, or to abandon the claim.
+    case first
+    /// Someone else does; the response is kept until that is decided.
+    case joined
+    /// It is durable.
+    case durable
+    /// Too many are waiting for a fold.
+    case full
+  }
+
+  private enum Entry {
+    case underWay(waiting: [PendingResponse])
+    case durable
+  }
+
+  private struct State {
+    var entries: [Key: Entry] = [:]
+    /// Those that are durable, about in the order of their positions.
+    var unfolded = FIFO<(key: Key, position: Position)>()
+  }
+
+  /// About 100 bytes each.
+  static let entriesMax = 65_536
+
+  private let state = Monitor(State())
+  private let entriesMax: Int
+
+  init(entriesMax: Int = NotificationRegistry.entriesMax) { self.entriesMax = entriesMax }
+
+  static func key(of uuid: String) -> Key {
+    Array(uuid.utf8).withUnsafeBytes { SHA256.hash($0) }
+  }
+
+  /// Claims a UUID for one request.
+  /// - Parameter foldedTo: the position up to which the projections have folded.
+  func claim(_ key: Key, _ response: PendingResponse, foldedTo: Position) -> Claim {
+    state.withLock { state in
+      Self.forgetFolded(&state, foldedTo)
+      switch state.entries[key] {
+      case .durable?: return .durable
+      case .underWay(let waiting)?:
+        state.entries[key] = .underWay(waiting: waiting + [response])
+        return .joined
+      case nil:
+        guard state.entries.count < entriesMax else { return .full }
+        state.entries[key] = .underWay(waiting: [])
+        return .first
+      }
+    }
+  }
+
+  /// Ends a claim without an append.
+  /// - Returns: the responses that had joined it.
+  func abandon(_ key: Key) -> [PendingResponse] {
+    state.withLock { Self.waiting(for: $0.entries.removeValue(forKey: key)) }
+  }
+
+  /// Ends a claim with a durable event. One that comes after a later position is kept a little longer than it must.
+  /// - Returns: the responses that had joined it.
+  func recordDurable(_ key: Key, at position: Position) -> [PendingResponse] {
+    state.withLock { state in
+      state.unfolded.append((key, position))
+      return Self.waiting(for: state.entries.updateValue(.durable, forKey: key))
+    }
+  }
+
+  /// How many UUIDs it holds.
+  var count: Int { state.withLock { $0.entries.count } }
+
+  private static func waiting(for entry: Entry?) -> [PendingResponse] {
+    if case .underWay(let waiting)? = entry { waiting } else { [] }
+  }
+
+  private static func forgetFolded(_ state: inout State, _ foldedTo: Position) {
+    while let first = state.unfolded.first, first.position < foldedTo {
+      state.entries[first.key] = nil
+      _ = state.unfolded.popFirst()
+    }
+  }
+}
