@@ -10,6 +10,7 @@ import time
 
 BUNDLE_ID = "com.example.game"
 TRANSACTIONS_PATH = "/client/app_store/transactions"
+NOTIFICATIONS_PATH = "/app_store/notifications"
 START_LIMIT_SECONDS = 120
 
 
@@ -42,6 +43,8 @@ class Ledger:
         trust["transaction_intermediates"] = stand_in_facts["transaction_intermediates"]
         app_store = {name: stand_in_facts[name] for name in ("production_url", "sandbox_url")}
         config = {"app_store": app_store, "trust": trust, "verification": verification or {}}
+        # Some of the invented customers buy in the Sandbox, all at once.
+        config["notifications"] = {"sandbox_per_second": 100_000}
         path = self.directory / "config.json"
         path.touch(mode=0o600)
         path.write_text(json.dumps(config))
@@ -170,11 +173,24 @@ def sign_transactions(programs, authority, path, count, transactions=1, seed=1):
     )
 
 
+def sign_notifications(programs, authority, path, customers, seed=1):
+    """Requests with a notification, each with a UUID of its own: a few for each customer."""
+    subprocess.run(
+        [programs / "app-store-stand-in", "sign-notifications", "--authority", str(authority)]
+        + ["--customers", str(customers), "--seed", str(seed), "-o", str(path)],
+        check=True,
+    )
+
+
 def load(programs, server, ledger, bodies, *options, path="", **popen):
     """Starts the load generator; it prints its report as JSON."""
+    # The App Store has no token, and its notifications tell themselves apart.
+    sender = ["--token-file", str(ledger.token_path), "--unique"]
+    if path == NOTIFICATIONS_PATH:
+        sender = ["--no-token"]
     process = subprocess.Popen(
         [programs / "upload-load", "--url", server.url + path, "--bodies", str(bodies)]
-        + ["--token-file", str(ledger.token_path), "--unique", "--json", *options],
+        + [*sender, "--json", *options],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         **popen,

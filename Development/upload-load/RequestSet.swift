@@ -35,8 +35,9 @@ final class RequestSet {
 
   /// - Parameters:
   ///   - path: a file with one body a line.
+  ///   - token: nil to send none.
   ///   - isUnique: overwrite the digits of `"upload":"000000000000"` with the upload's number.
-  init(path: String, target: Target, token: String, isUnique: Bool) throws {
+  init(path: String, target: Target, token: String?, isUnique: Bool) throws {
     bodies = try Self.read(path)
     var lines: [Range<Int>] = []
     var start = 0
@@ -156,8 +157,10 @@ struct Target {
     return address
   }
 
-  func head(token: String, bodyBytes: Int) -> String {
-    "POST \(path) HTTP/1.1\r\nHost: \(host):\(port)\r\nAuthorization: Bearer \(token)\r\n"
+  /// - Parameter token: nil for a request without one.
+  func head(token: String?, bodyBytes: Int) -> String {
+    let authorization = token.map { "Authorization: Bearer \($0)\r\n" } ?? ""
+    return "POST \(path) HTTP/1.1\r\nHost: \(host):\(port)\r\n\(authorization)"
       + "Content-Type: application/json\r\nContent-Length: \(bodyBytes)\r\n\r\n"
   }
 }

@@ -12,10 +12,11 @@ let help = """
   sending.
 
     --url URL              http://127.0.0.1:8080/client/itunes_connect/receipts (the default path), or
-                           http://127.0.0.1:8080/client/app_store/transactions
+                           any other path, such as /client/app_store/transactions
     --bodies FILE          what `app-store-stand-in sign-receipts --format uploads` writes, or for
-                           the other path `app-store-stand-in sign-transactions`
+                           other paths `sign-transactions` or `sign-notifications`
     --token-file FILE      the token to send; default the variable UPLOAD_TOKEN
+    --no-token             send none, as the App Store does with its notifications
     --rate N               uploads a second, 1 to 100000
     --duration S           for so many seconds; default 10
     --in-flight N          closed loop: so many at once, 1 to 4096
@@ -31,10 +32,16 @@ let help = """
 
   """
 
-func token(_ arguments: Arguments) throws -> String {
+func token(_ arguments: Arguments) throws -> String? {
+  if arguments.has("--no-token") {
+    guard arguments.text("--token-file") == nil else {
+      throw UsageError(message: "--token-file and --no-token exclude each other")
+    }
+    return nil
+  }
   guard let path = arguments.text("--token-file") else {
     guard let value = getenv("UPLOAD_TOKEN") else {
-      throw UsageError(message: "neither --token-file nor UPLOAD_TOKEN is given")
+      throw UsageError(message: "none of --token-file, --no-token and UPLOAD_TOKEN is given")
     }
     return String(cString: value)
   }
@@ -85,7 +92,7 @@ func run() throws {
     valued: [
       "--url", "--bodies", "--token-file", "--rate", "--duration", "--in-flight", "--count",
       "--connections", "--answers", "--drain-ms",
-    ], plain: ["--unique", "--reconnect", "--json"])
+    ], plain: ["--no-token", "--unique", "--reconnect", "--json"])
   let plan = try plan(arguments)
   let target = try Target(arguments.required("--url"))
   let requests = try RequestSet(
