@@ -1,0 +1,152 @@
+// The path of the App Store's notifications: which requests are taken, and what the others are told.
+import Base
+import Foundation
+import Intake
+import JSON
+import Ledger
+import Server
+import TestSupport
+import Testing
+
+@Suite("HTTP: notifications") struct HTTPNotificationTests {
+  private func post(
+    _ body: String = PostedSample.body("a.b.c"), path: String = "/app_store/notifications"
+  ) -> String {
+    [
+      "POST \(path) HTTP/1.1", "Host: localhost", "Content-Type: application/json",
+      "Content-Length: \(body.utf8.count)", "", body,
+    ].joined(separator: "\r\n")
+  }
+
+  @Test("the payload reaches the service without a token, and each answer has its status")
+  func answers()
+    throws
+  {
+    let fixture = try ServerFixture()
+    defer { fixture.server.shutdown(graceMs: 0) }
+    let api = try OpenAPIDocument()
+    let problem = FieldProblem("signedPayload", .bundleNotRegistered, "is about another app")
+    let cases: [(NotificationAnswer, Int, [String]?, String?)] = [
+      (.recorded, 200, nil, nil), (.known, 200, nil, nil),
+      (.refused([problem]), 422, ["bundle_not_registered"], nil),
+      (.forged([problem]), 403, ["bundle_not_registered"], nil),
+      (.retry(problem, afterSeconds: 600), 503, ["bundle_not_registered"], "600"),
+      (.retry(nil, afterSeconds: 0), 503, ["unavailable"], "1"),
+    ]
+    for (answer, status, codes, retryAfter) in cases {
+      fixture.service.setNotificationAnswer(answer)
+      let got = try #require(try fixture.exchange(post()))
+      #expect(got.status == status)
+      #expect(got.errorCodes == codes)
+      #expect(got.header("retry-after") == retryAfter)
+      #expect(api.problems(got, to: "POST", "/app_store/notifications").isEmpty)
+    }
+    #expect(fixture.service.notifications.count == cases.count)
+    #expect(fixture.service.notifications.first?.text == Array("a.b.c".utf8))
+    // White space, escapes and members that are not known change nothing.
+    _ = try fixture.exchange(post(" { \"x\" : [ 1 ] ,\n \"signedPayload\" : \"\\u0061.b\" } "))
+    #expect(fixture.service.notifications.last?.text == Array("a.b".utf8))
+  }
+
+  @Test("what is no notification by its head or its body reaches no service") func bad() throws {
+    let fixture = try ServerFixture()
+    defer { fixture.server.shutdown(graceMs: 0) }
+    let api = try OpenAPIDocument()
+    let cases: [(String, Int, String)] = [
+      (post(""), 400, "not_json"), (post("{"), 400, "not_json"),
+      (post(#"{"signedPayload":"a","signedPayload":"b"}"#), 400, "not_json"),
+      (post("[]"), 422, "wrong_type"), (post("{}"), 422, "missing"),
+      (post(#"{"signedPayload":7}"#), 422, "wrong_type"),
+      (post(#"{"signedPayload":null}"#), 422, "wrong_type"),
+      (
+        post(PostedSample.body(String(repeating: "a", count: 256 << 10))), 413, "body_too_large"
+      ),
+      (
+        post().replacing("application/json", with: "text/plain"), 415, "unsupported_media_type"
+      ),
+      (
+        post().replacing("notifications HTTP", with: "notifications?a HTTP"), 400,
+        "unexpected_query"
+      ),
+      (post().replacing("POST", with: "PUT"), 405, "method_not_allowed"),
+    ]
+    for (request, status, code) in cases {
+      let answer = try #require(try fixture.exchange(request))
+      #expect(answer.status == status)
+      #expect(answer.errorCodes == [code])
+      let method = request.hasPrefix("PUT") ? "PUT" : "POST"
+      #expect(api.problems(answer, to: method, "/app_store/notifications").isEmpty, "\(status)")
+    }
+    let largest = PostedSample.body(String(repeating: "a", count: (256 << 10) - 20))
+    #expect(largest.utf8.count == 256 << 10)
+    #expect(try fixture.exchange(post(largest))?.status == 200)
+    #expect(fixture.service.notifications.count == 1)
+    let counted = String(decoding: fixture.metrics.exposition(), as: UTF8.self)
+    #expect(
+      eventually {
+        String(decoding: fixture.metrics.exposition(), as: UTF8.self).contains(
+          "receipt_ledger_notifications_total{result=\"bad_request\"} \(cases.count)\n")
+      }, "\(counted)")
+  }
+
+  @Test("a body that comes too slowly gets 408, and takes nothing from others") func slow() throws {
+    let fixture = try ServerFixture { $0.requestMs = 300 }
+    defer { fixture.server.shutdown(graceMs: 0) }
+    let slow = try fixture.connect()
+    slow.send(String(post().dropLast(5)))
+    #expect(try fixture.exchange(post())?.status == 200)
+    #expect(try slow.answer()?.status == 408)
+    #expect(fixture.service.notifications.count == 1)
+  }
+
+  @Test("bodies of uploads take no room from notifications, nor the other way") func rooms() throws
+  {
+    let fixture = try ServerFixture {
+      $0.bodiesBytesMax = 1000
+      $0.notificationBodiesBytesMax = 1000
+    }
+    defer { fixture.server.shutdown(graceMs: 0) }
+    let upload = try fixture.connect()
+    let text = ServerFixture.upload(#"{"receipt":"\#(String(repeating: "A", count: 900))"}"#)
+    upload.send(String(text.dropLast(1)))
+    #expect(
+      eventually {
+        (try? fixture.exchange(
+          ServerFixture.upload(#"{"receipt":"\#(String(repeating: "A", count: 900))"}"#)))??.status
+          == 503
+      })
+    let body = PostedSample.body(String(repeating: "a", count: 900))
+    #expect(try fixture.exchange(post(body))?.status == 200)
+    let notification = try fixture.connect()
+    notification.send(String(post(body).dropLast(1)))
+    #expect(eventually { (try? fixture.exchange(post(body)))??.status == 503 })
+    upload.send("}")
+    #expect(try upload.answer()?.status == 200)
+  }
+
+  @Test("another path takes effect at once; the access log names the route alone") func path()
+    throws
+  {
+    var ends: [Int32] = [0, 0]
+    try #require(pipe(&ends) == 0)
+    let log = try AccessLog(descriptor: ends[1])
+    let fixture = try ServerFixture(accessLog: log) { $0.notificationsPath = "/hooks/one" }
+    #expect(try fixture.exchange(post())?.status == 404)
+    #expect(try fixture.exchange(post(path: "/hooks/one"))?.status == 200)
+    fixture.server.replaceNotificationsPath("/hooks/two")
+    #expect(try fixture.exchange(post(path: "/hooks/one"))?.status == 404)
+    #expect(try fixture.exchange(post(path: "/hooks/two"))?.status == 200)
+    fixture.server.shutdown(graceMs: 0)
+    log.finish()
+    close(ends[1])
+    let text = String(
+      decoding: FileHandle(fileDescriptor: ends[0], closeOnDealloc: true).readDataToEndOfFile(),
+      as: UTF8.self)
+    let lines = text.split(separator: "\n").compactMap { try? JSONValue(Array($0.utf8)) }
+    #expect(
+      lines.map { $0["route"]?.stringValue } == [
+        nil, "/app_store/notifications", nil, "/app_store/notifications",
+      ])
+    #expect(!text.contains("hooks") && !text.contains("a.b.c"))
+  }
+}

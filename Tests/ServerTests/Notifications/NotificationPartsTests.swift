@@ -1,0 +1,63 @@
+// The rate of a bundle's Sandbox, and the claims of UUIDs, by themselves.
+import Base
+import Testing
+
+@testable import Server
+
+@Suite("Parts of the way of notifications") struct NotificationPartsTests {
+  @Test("a bucket holds four seconds' tokens and fills evenly") func bucket() {
+    var bucket = TokenBucket(perSecond: 3, nowMs: 1000)
+    for _ in 0..<12 { #expect(bucket.take(perSecond: 3, nowMs: 1000) == nil) }
+    #expect(bucket.take(perSecond: 3, nowMs: 1000) == 1)
+    #expect(bucket.take(perSecond: 3, nowMs: 1333) == 1)
+    #expect(bucket.take(perSecond: 3, nowMs: 1334) == nil)
+    // A clock that goes back gives nothing, and takes nothing.
+    #expect(bucket.take(perSecond: 3, nowMs: 0) == 1)
+    for _ in 0..<12 { #expect(bucket.take(perSecond: 3, nowMs: .max) == nil) }
+    #expect(bucket.take(perSecond: 3, nowMs: .max) == 1)
+    // A smaller rate cuts what was saved.
+    #expect(TokenBucket(perSecond: 100, nowMs: 0).tokens(perSecond: 1, nowMs: 0) == 4)
+  }
+
+  private func response(_ load: AdmissionLimiter) -> PendingResponse {
+    PendingResponse(load, bytes: 0) { _ in }
+  }
+
+  @Test("a UUID is claimed once, joined, durable, and forgotten once it is folded") func registry()
+  {
+    let load = AdmissionLimiter(countMax: 100, bytesMax: 100)
+    let registry = NotificationRegistry(entriesMax: 2)
+    let (one, two, three) = (
+      NotificationRegistry.key(of: "1"), NotificationRegistry.key(of: "2"),
+      NotificationRegistry.key(of: "3")
+    )
+    func claim(_ key: NotificationRegistry.Key, foldedTo: Int = 0) -> NotificationRegistry.Claim {
+      _ = load.admit(bytes: 0)
+      return registry.claim(key, response(load), foldedTo: foldedTo)
+    }
+    #expect(claim(one) == .first)
+    #expect(claim(one) == .joined)
+    #expect(claim(two) == .first)
+    #expect(claim(three) == .full)
+    #expect(registry.recordDurable(one, at: 7).count == 1)
+    #expect(claim(one) == .durable)
+    #expect(claim(one, foldedTo: 7) == .durable)
+    #expect(registry.abandon(two).isEmpty)
+    #expect(claim(two) == .first)
+    #expect(claim(three, foldedTo: 8) == .first)
+    #expect(registry.count == 2)
+    #expect(claim(two, foldedTo: 8) == .joined)
+    #expect(registry.abandon(two).count == 1)
+    #expect(claim(one, foldedTo: 8) == .first)
+  }
+}
+
+extension TokenBucket {
+  /// How many tokens can be taken at once.
+  fileprivate func tokens(perSecond: Int, nowMs: Int64) -> Int {
+    var copy = self
+    var count = 0
+    while copy.take(perSecond: perSecond, nowMs: nowMs) == nil { count += 1 }
+    return count
+  }
+}
