@@ -280,6 +280,30 @@ struct SignedObjectTests {
       SignedSample.verdict(text, authority.verifier) == .valid(root: authority.root.fingerprint))
   }
 
+  @Test("a root that is not trusted decides before anything that a signature is computed for")
+  func rootFirst() throws {
+    typealias Edit = (inout SignedObjectAuthority.Plan) -> Void
+    let plans: [Edit] = [
+      { _ in }, { $0.leaf.purposes = [] }, { $0.leafCurve = .p384 },
+      { $0.intermediateCurve = .p521 }, { $0.intermediate.isAuthority = false },
+      { $0.leaf.notAfter = "150101000000Z" },
+    ]
+    // Chains that do not hold, and a signature that is none of the leaf's: each would be found by computing one.
+    for edit in plans {
+      var plan = SignedObjectAuthority.Plan()
+      edit(&plan)
+      let stranger = try SignedObjectAuthority(plan)
+      var form = SignedObjectForm()
+      form.signature = .given([UInt8](repeating: 1, count: 64))
+      for chain in [stranger.chain, [authority.chain[0], stranger.chain[1], stranger.chain[2]]] {
+        form.certificates = chain
+        let text = try stranger.sign(payload: SignedSample.transaction(), form)
+        #expect(verdict(text) == .invalid(.untrustedRoot))
+        #expect(SignedSample.verdict(text, stranger.verifier) != .invalid(.untrustedRoot))
+      }
+    }
+  }
+
   @Test("an RSA chain does not sign objects")
   func rsa() throws {
     let receipts = try TestAuthority.shared.get()

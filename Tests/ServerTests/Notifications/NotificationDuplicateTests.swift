@@ -1,0 +1,178 @@
+// Notifications that come more than once, too fast, or when nothing can be appended.
+import AppStore
+import AppStoreAuthority
+import Base
+import Intake
+import JSON
+import Ledger
+import Projections
+import Server
+import TestSupport
+import Testing
+
+@Suite("Notifications again and at once") struct NotificationDuplicateTests {
+  private let sample = PostedSample.self
+
+  @Test("the same one again is answered 200 without a second event") func again() throws {
+    let fixture = try WorkflowFixture.signed()
+    let text = try sample.signed()
+    #expect(try fixture.notify(text) == .recorded)
+    #expect(try fixture.notify(text) == .known)
+    try waitUntil { try fixture.notificationIsFolded(sample.uuid) }
+    #expect(try fixture.notify(text) == .known)
+    // Signed again, it has the same name and other bytes.
+    #expect(try fixture.notify(try sample.signed()) == .known)
+    fixture.stop()
+    try fixture.start()
+    #expect(try fixture.notify(text) == .known)
+    #expect(try fixture.notificationUUIDs() == [sample.uuid])
+    #expect(fixture.notificationCounts == ["recorded": 1, "known": 4])
+  }
+
+  @Test("a hundred at once of ten names are ten events, and each is answered 200") func atOnce()
+    throws
+  {
+    let fixture = try WorkflowFixture.signed()
+    let texts = try (0..<10).map { try sample.signed(uuid: sample.uuid($0)) }
+    let answers = try (0..<100).map { try fixture.post(texts[$0 % 10]) }
+    let statuses = try answers.map { try $0.wait().status }
+    #expect(statuses.allSatisfy { $0 == 200 })
+    #expect(answers.allSatisfy { $0.count == 1 })
+    #expect(try fixture.notificationUUIDs().sorted() == (0..<10).map { sample.uuid($0) })
+    #expect(fixture.notificationCounts == ["recorded": 10, "known": 90])
+  }
+
+  @Test("one that an import has brought is known") func imported() throws {
+    let fixture = try WorkflowFixture.signed()
+    let text = try sample.signed()
+    let checked = CheckedNotification(
+      try SignedObject(Array(text.utf8)), fixture.configuration.trust.signedObjectVerifier(),
+      nowMs: ms("2026-01-06"))
+    _ = try fixture.writer.append([
+      checked.draft(appFamily: fixture.family, occurredAtMs: 0, origin: .http)
+    ])
+    try fixture.workflow.foldForeignAppends()
+    #expect(try fixture.notify(text) == .known)
+  }
+
+  @Test("while folds fail, notifications are taken, known again, and folded later") func unfolded()
+    throws
+  {
+    let fixture = try WorkflowFixture.signed()
+    fixture.foldFault.set(true)
+    let text = try sample.signed()
+    #expect(try fixture.notify(text) == .recorded)
+    #expect(try fixture.notify(text) == .known)
+    #expect(try fixture.notificationUUIDs().count == 1)
+    fixture.foldFault.set(false)
+    try fixture.workflow.foldForeignAppends()
+    #expect(try fixture.notificationIsFolded(sample.uuid))
+    #expect(try fixture.notify(text) == .known)
+  }
+
+  @Test("what cannot be looked up is not appended, and asked for again") func noLookup() throws {
+    let fixture = try WorkflowFixture.signed()
+    fixture.foldFault.setLookups(failing: true)
+    #expect(try fixture.notify(try sample.signed()) == .retry(nil, afterSeconds: 5))
+    fixture.foldFault.setLookups(failing: false)
+    #expect(try fixture.events().count == 1)
+    #expect(try fixture.notify(try sample.signed()) == .recorded)
+    #expect(fixture.notificationCounts == ["failed": 1, "recorded": 1])
+  }
+
+  @Test("what cannot be appended is asked for again, by all who sent it") func closedWriter() throws
+  {
+    let fixture = try WorkflowFixture.signed()
+    try fixture.writer.close()
+    let text = try sample.signed()
+    let answers = try (0..<4).map { _ in try fixture.post(text) }
+    for answer in answers { #expect(try answer.wait().status == 503) }
+    #expect(fixture.notificationCounts["recorded"] == nil)
+  }
+
+  @Test("a server that stops takes none, and answers those under way") func stopping() throws {
+    let fixture = try WorkflowFixture.signed()
+    let texts = try (0..<20).map { try sample.signed(uuid: sample.uuid($0)) }
+    let answers = try texts.map { try fixture.post($0) }
+    let workflow = try fixture.workflow
+    workflow.beginStopping()
+    #expect(try fixture.notify(try sample.signed()) == .retry(nil, afterSeconds: 1))
+    fixture.stop()
+    let statuses = answers.compactMap { $0.now?.status }
+    #expect(statuses == Array(repeating: 200, count: 20))
+    #expect(try fixture.notificationUUIDs().count == 20)
+  }
+
+  // MARK: Limits
+
+  @Test("a limit of one is enough for one after the other, and takes effect in a running server")
+  func limit() throws {
+    let fixture = try WorkflowFixture.signed { $0.notifications.inProgressMax = 1 }
+    #expect(try fixture.notify(try sample.signed()) == .recorded)
+    // Uploads that are held back take nothing from it.
+    fixture.appStore.follow { _, _ in nil }
+    let held = try fixture.send(WorkflowFixture.file("9"))
+    try waitUntil { fixture.appStore.heldCount == 1 }
+    #expect(try fixture.notify(try sample.signed(uuid: sample.uuid(1))) == .recorded)
+    var configuration = fixture.configuration
+    configuration.notifications.inProgressMax = 64
+    try fixture.workflow.apply(configuration)
+    let texts = try (2..<40).map { try sample.signed(uuid: sample.uuid($0)) }
+    let answers = try texts.map { try fixture.post($0) }
+    for answer in answers { #expect(try answer.wait().status == 200) }
+    fixture.appStore.releaseConfirming()
+    #expect(try held.wait().status == 200)
+  }
+
+  @Test("full uploads leave notifications alone") func fullUploads() throws {
+    let root = try SignedUpload.authority.get().root.fingerprint
+    let fixture = try WorkflowFixture(ScriptedAppStore { _, _ in nil }, uploadsMax: 1) {
+      $0.trust.additionalRoots = [root]
+    }
+    let held = try fixture.send(WorkflowFixture.file("9"))
+    try waitUntil { fixture.appStore.heldCount == 1 }
+    #expect(try fixture.upload("8").status == 503)
+    #expect(try fixture.notify(try sample.signed()) == .recorded)
+    fixture.appStore.releaseConfirming()
+    #expect(try held.wait().status == 200)
+  }
+
+  @Test("a bundle's Sandbox is limited, and Production is not") func sandbox() throws {
+    let clock = MovableClock()
+    let root = try SignedUpload.authority.get().root.fingerprint
+    let stopped = WorkflowClock(
+      nowMs: { ms("2026-01-06") }, monotonicMs: { clock.monotonicOffsetMs })
+    let fixture = try WorkflowFixture(.saying(.status(21000)), clock: stopped) {
+      $0.trust.additionalRoots = [root]
+      $0.notifications.sandboxPerSecond = 2
+    }
+    func sandbox(_ number: Int) throws -> NotificationAnswer? {
+      try fixture.notify(
+        try sample.signed(uuid: sample.uuid(number), ["environment": "\"Sandbox\""]))
+    }
+    for number in 0..<8 { #expect(try sandbox(number) == .recorded) }
+    #expect(try sandbox(8) == .retry(nil, afterSeconds: 1))
+    // What is known costs nothing.
+    #expect(try sandbox(0) == .known)
+    for number in 100..<120 {
+      #expect(try fixture.notify(try sample.signed(uuid: sample.uuid(number))) == .recorded)
+    }
+    clock.set(aheadMs: 500)
+    #expect(try sandbox(8) == .recorded)
+    #expect(try sandbox(9) == .retry(nil, afterSeconds: 1))
+    var configuration = fixture.configuration
+    configuration.notifications.sandboxPerSecond = 1000
+    try fixture.workflow.apply(configuration)
+    clock.set(aheadMs: 510)
+    #expect(try sandbox(9) == .recorded)
+    #expect(fixture.notificationCounts == ["recorded": 30, "known": 1, "sandbox_limit": 2])
+    #expect(fixture.notes.lines.count == 1)
+  }
+}
+
+extension WorkflowFixture {
+  /// Whether the projections show a notification.
+  func notificationIsFolded(_ uuid: String) throws -> Bool {
+    try #require(projections).containsNotification(uuid: uuid)
+  }
+}

@@ -1,0 +1,244 @@
+// Notifications: what is recorded of them, and what the App Store hears.
+import AppStore
+import AppStoreAuthority
+import Base
+import Intake
+import JSON
+import Ledger
+import Server
+import TestSupport
+import Testing
+
+@Suite("Verdicts on notifications") struct NotificationVerdictTests {
+  private let sign = SignedUpload.self
+  private let sample = PostedSample.self
+
+  private static let nowMs = ms("2026-01-06")
+  private static let clock = WorkflowClock(
+    nowMs: { nowMs }, monotonicMs: { MonotonicClock.nowMs() })
+
+  private func fixture(
+    appAppleID: Int64? = nil, set: (inout Configuration) -> Void = { _ in }
+  ) throws -> WorkflowFixture {
+    let root = try SignedUpload.authority.get().root.fingerprint
+    return try WorkflowFixture(.saying(.status(21000)), appAppleID: appAppleID, clock: Self.clock) {
+      $0.trust.additionalRoots = [root]
+      set(&$0)
+    }
+  }
+
+  @Test("a good one is one event, and its sale is folded") func good() throws {
+    let fixture = try fixture()
+    let text = try sample.signed([
+      "signedTransactionInfo": "\"\(try sign.transaction())\"",
+      "signedRenewalInfo": "\"\(try renewal())\"",
+    ])
+    #expect(try fixture.notify(text) == .recorded)
+    let events = try fixture.events()
+    #expect(events.map(\.type) == ["app.registered", "notification.received"])
+    #expect(events[1].data["notification_uuid"] == .string(sample.uuid))
+    #expect(events[1].data["via"] == .string("http"))
+    #expect(events[1].data["app_family_id"] == .string(WorkflowFixture.familyText))
+    #expect(events[1].data["occurred_at"] == .string("2026-01-06T00:00:00.000Z"))
+    try waitUntil { try fixture.notificationIsFolded(sample.uuid) }
+    #expect(fixture.notificationCounts == ["recorded": 1])
+    #expect(fixture.appStore.calls == 0)
+  }
+
+  private func renewal() throws -> String {
+    try sign.sign(
+      #"{"autoRenewStatus":1,"originalTransactionId":"1","environment":"Production","#
+        + #""signedDate":\#(ms("2026-01-05"))}"#)
+  }
+
+  @Test(
+    "every type and every subject is kept",
+    arguments: [
+      ("TEST", "data"), ("RENEWAL_EXTENSION", "summary"), ("RESCIND_CONSENT", "appData"),
+      ("EXTERNAL_PURCHASE_TOKEN", "externalPurchaseToken"), ("NOT_KNOWN_YET", "data"),
+    ])
+  func kinds(_ type: String, _ subject: String) throws {
+    let fixture = try fixture()
+    let isToken = subject == "externalPurchaseToken"
+    let text = try sample.signed(
+      type: type, subject: subject,
+      isToken ? ["environment": nil, "externalPurchaseId": "\"1-2\""] : [:])
+    #expect(try fixture.notify(text) == .recorded)
+    #expect(try fixture.events().last?.data["type"] == .string(type))
+    // An app that nobody registered is found in each of them.
+    let other = try sample.signed(
+      uuid: sample.uuid(1), type: type, subject: subject,
+      (isToken ? ["environment": nil, "externalPurchaseId": "\"1-2\""] : [:])
+        .merging(["bundleId": "\"other\""]) { $1 })
+    guard case .retry(let problem, _)? = try fixture.notify(other) else {
+      Issue.record("no 503")
+      return
+    }
+    #expect(problem?.code == .bundleNotRegistered)
+    #expect(fixture.notificationCounts == ["recorded": 1, "unknown_bundle": 1])
+  }
+
+  /// Status, counted result, field and code of what is not taken.
+  fileprivate struct Expected: Equatable {
+    var status: Int
+    var result: String
+    var problems: [[String]]
+  }
+
+  private func outcome(_ text: String, _ fixture: WorkflowFixture) throws -> Expected {
+    let before = fixture.notificationCounts
+    let answer = try fixture.post(text).wait()
+    let problems: [FieldProblem] =
+      switch answer {
+      case .notification(.refused(let problems)), .notification(.forged(let problems)): problems
+      case .notification(.retry(let problem, let seconds)):
+        seconds > 0 ? [problem].compactMap(\.self) : []
+      default: []
+      }
+    let result = fixture.notificationCounts.first { $0.value != before[$0.key, default: 0] }
+    for problem in problems {
+      for secret in [text, sample.uuid] where !secret.isEmpty {
+        #expect(!problem.message.contains(secret))
+      }
+    }
+    return Expected(
+      status: answer.status, result: result?.key ?? "",
+      problems: problems.map { [$0.field, $0.code.rawValue] })
+  }
+
+  @Test("what is not taken appends nothing, and the App Store is told whether to come again")
+  func refused() throws {
+    let fixture = try fixture(appAppleID: 7)
+    let stranger = try SignedObjectAuthority.stranger.get()
+    let good = try sample.signed(["appAppleId": "7"])
+    let parts = good.split(separator: ".").map(String.init)
+    let own = try sign.transaction()
+    let alien = try sign.sign(sign.payload(), by: stranger)
+    let forgery = try sign.sign(sample.payload(), by: stranger)
+    let future = try sign.sign(sample.payload(signedMs: Self.nowMs + 61_000))
+    func inside(_ transaction: String) throws -> String {
+      try sample.signed(["appAppleId": "7", "signedTransactionInfo": "\"\(transaction)\""])
+    }
+    let place = "signedPayload.data.signedTransactionInfo"
+    let cases: [(String, String, Expected)] = [
+      ("no JWS", "AAAA", .malformed()), ("empty", "", .malformed()),
+      ("too large", String(repeating: "A", count: 131_073), .malformed()),
+      ("no UUID", try sample.signed(uuid: nil), .malformed()),
+      ("no type", try sample.signed(type: nil, ["appAppleId": "7"]), .malformed()),
+      ("no bundle", try sample.signed(["bundleId": nil]), .malformed()),
+      ("no environment", try sample.signed(["environment": nil]), .malformed()),
+      (
+        "Xcode", try sample.signed(["environment": "\"Xcode\""]),
+        Expected(
+          status: 422, result: "environment",
+          problems: [["signedPayload", "environment_not_accepted"]])
+      ),
+      (
+        "another environment", try sample.signed(["environment": "\"Moon\""]),
+        Expected(
+          status: 422, result: "environment",
+          problems: [["signedPayload", "environment_not_accepted"]])
+      ),
+      ("a stranger's", forgery, .forged()),
+      ("altered", "\(parts[0]).\(parts[1]).\(own.split(separator: ".")[2])", .forged()),
+      ("a stranger's transaction inside", try inside(alien), .forged(place)),
+      ("nonsense inside", try inside("AAAA"), .malformed(place)),
+      (
+        "another app's transaction inside",
+        try inside(try sign.transaction("1", ["bundleId": "\"other\""])),
+        Expected(status: 422, result: "malformed", problems: [[place, "bundle_id_mismatch"]])
+      ),
+      ("of the future", future, .later("out_of_time", "signature_out_of_time")),
+      (
+        "another app", try sample.signed(["bundleId": "\"other\""]),
+        .later("unknown_bundle", "bundle_not_registered")
+      ),
+      (
+        "another number", try sample.signed(["appAppleId": "8"]),
+        .later("wrong_app", "wrong_app_apple_id")
+      ),
+      ("no number", try sample.signed(), .later("wrong_app", "wrong_app_apple_id")),
+    ]
+    for (situation, text, expected) in cases {
+      #expect(try outcome(text, fixture) == expected, "\(situation)")
+    }
+    #expect(try fixture.events().count == 1)
+    #expect(try fixture.notify(try inside(own)) == .recorded)
+    #expect(try fixture.events().count == 2)
+    for line in fixture.notes.lines {
+      #expect(!line.contains(parts[1]) && !line.contains(sample.uuid))
+    }
+  }
+
+  @Test("an expired leaf and a transaction of the future are asked for again") func times() throws {
+    let fixture = try fixture()
+    var plan = SignedObjectAuthority.Plan()
+    plan.leaf.notAfter = "251231235959Z"
+    let authority = try SignedUpload.authority.get()
+    let issued = try plan.leaf.issue(SigningKey(curve: .p256), by: authority.intermediate)
+    let expired = SignedObjectAuthority(
+      root: authority.root, intermediate: authority.intermediate, leaf: issued)
+    let text = try sign.sign(sample.payload(), by: expired)
+    #expect(try outcome(text, fixture) == .later("out_of_time", "signature_out_of_time"))
+    let inner = try sign.transaction("1", ["signedDate": "\(Self.nowMs + 61_000)"])
+    let other = try sample.signed(["signedTransactionInfo": "\"\(inner)\""])
+    let later = Expected.later(
+      "out_of_time", "signature_out_of_time", "signedPayload.data.signedTransactionInfo")
+    #expect(try outcome(other, fixture) == later)
+    #expect(try fixture.events().count == 1)
+  }
+
+  @Test("the Sandbox of an app that does not accept it is refused") func sandboxNotAccepted() throws
+  {
+    let fixture = try fixture {
+      var app = Configuration.App()
+      app.acceptsSandbox = false
+      $0.apps = [WorkflowFixture.familyText: app]
+    }
+    let text = try sample.signed(["environment": "\"Sandbox\""])
+    let expected = Expected(
+      status: 422, result: "environment", problems: [["signedPayload", "sandbox_not_accepted"]])
+    #expect(try outcome(text, fixture) == expected)
+    #expect(try fixture.events().count == 1)
+  }
+
+  @Test("notes say what to do, are few, and show a stranger's bundle id escaped") func notes()
+    throws
+  {
+    let fixture = try fixture()
+    for number in 0..<3 {
+      _ = try fixture.notify(
+        try sample.signed(uuid: sample.uuid(number), ["bundleId": #""bad\u001b[2Jid""#]))
+      _ = try fixture.notify(
+        try sign.sign(
+          sample.payload(uuid: sample.uuid(number)), by: SignedObjectAuthority.stranger.get()))
+    }
+    #expect(
+      fixture.notes.lines.sorted() == [
+        "a forged notification: signedPayload is refused: the root certificate is not trusted "
+          + "(untrusted_root)",
+        "a notification was put off: its bundle id 'bad\u{FFFD}[2Jid' is not registered: "
+          + "'ledgerctl app add' or 'app edit --bundle-id' registers it",
+      ])
+    for number in 0..<200 {
+      _ = try fixture.notify(try sample.signed(["bundleId": "\"b\(number)\""]))
+    }
+    #expect(fixture.notes.lines.count <= 17)
+  }
+}
+
+extension NotificationVerdictTests.Expected {
+  fileprivate static func malformed(_ place: String = "signedPayload") -> Self {
+    Self(status: 422, result: "malformed", problems: [[place, "signed_object_malformed"]])
+  }
+
+  fileprivate static func forged(_ place: String = "signedPayload") -> Self {
+    Self(status: 403, result: "forged", problems: [[place, "signature_invalid"]])
+  }
+
+  fileprivate static func later(
+    _ result: String, _ code: String, _ place: String = "signedPayload"
+  ) -> Self {
+    Self(status: 503, result: result, problems: [[place, code]])
+  }
+}
