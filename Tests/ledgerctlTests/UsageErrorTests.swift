@@ -91,17 +91,19 @@ struct Mistake: Sendable, CustomTestStringConvertible {
     // Reports.
     Mistake(
       "export revenu",
-      "export: revenu: REPORT must be revenue, journal, sales, exceptions, receipts or users; "
-        + "did you mean revenue?"),
+      "export: revenu: REPORT must be revenue, journal, sales, exceptions, receipts, users or "
+        + "subscriptions; did you mean revenue?"),
     Mistake(
       "export revenue --by contry",
-      "export: --by contry: must be period, app, product, country, environment, basis or trust; "
-        + "did you mean country?"),
+      "export: --by contry: must be period, app, product, country, environment, basis, trust or "
+        + "month; did you mean country?"),
     Mistake("export revenue --by app,app", "export: --by app: given twice"),
     Mistake(
       "export revenue --by app,",
-      "export: --by : must be period, app, product, country, environment, basis or trust"),
-    Mistake("export sales --by app", "export: --by: can be used with revenue, not with sales"),
+      "export: --by : must be period, app, product, country, environment, basis, trust or month"),
+    Mistake(
+      "export sales --by app",
+      "export: --by: can be used with revenue or subscriptions, not with sales"),
     Mistake(
       "export users --in EUR",
       "export: --in: can be used with revenue, journal or exceptions, not with users"),
