@@ -430,6 +430,9 @@ class LogReader:
         self._add_signed(position, data, found, renewals=renewals)
 
     def _add_signed(self, position, data, found, upload=None, renewals=()):
+        # R12's Counts holds for renewal information too. A list of a client's has none, and names no bundle.
+        if renewals and data["bundle_id"] not in self._bundles:
+            renewals = ()
         self.fold.add(
             SignedEvent(
                 position,
