@@ -199,7 +199,7 @@ struct UploadLoadTests {
       ),
       (
         ["--rate", "1", "--url", "http://127.0.0.1:1", "--bodies", "bodies"],
-        "neither --token-file nor UPLOAD_TOKEN is given"
+        "none of --token-file, --no-token and UPLOAD_TOKEN is given"
       ),
     ])
   func usage(arguments: [String], message: String) throws {
