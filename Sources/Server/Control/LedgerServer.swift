@@ -129,6 +129,8 @@ package final class LedgerServer: Sendable {
         directory: directory, writer: writer, projections: projections,
         configuration: { [watcher] in watcher.current },
         fold: { [workflow] in workflow.foldForeignAppends() },
+        claim: { [workflow] in workflow.claim(notification: $0) },
+        release: { [workflow] in workflow.release(notification: $0, $1) },
         onAppend: { [workflow] in workflow.recordForeignAppend($0) }, metrics: metrics, say: say))
     do throws(LedgerError) { try sync.start() } catch { say("app-store sync: \(error)") }
     if let note = http.connectionsNote { say(note) }

@@ -1,5 +1,6 @@
 // A notification of the App Store as it was posted, and what came of it.
 package import Intake
+package import Ledger
 
 /// One notification as it came over the network. Nothing of it is checked.
 package struct PostedNotification: Sendable {
@@ -49,5 +50,13 @@ package enum NotificationResult: String, CaseIterable, Sendable {
   case sandboxLimit = "sandbox_limit"
   case busy
   /// It could not be appended, or not be looked up.
+  case failed
+}
+
+/// How the claim of a synchronization on a notification ended.
+package enum NotificationClaimEnd: Equatable, Sendable {
+  case durable(Position)
+  /// The projections had it: nothing was appended.
+  case known
   case failed
 }

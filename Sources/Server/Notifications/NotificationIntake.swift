@@ -99,6 +99,34 @@ final class NotificationIntake: Sendable {
     jobs.push(Job(posted: posted, response: PendingResponse(load, bytes: bytes, completion)))
   }
 
+  // MARK: Notifications that a synchronization appends
+
+  /// Claims a notification for an append that takes another way; false if it is being appended, or durable.
+  func claim(uuid: String) -> Bool {
+    switch registry.claim(
+      NotificationRegistry.key(of: uuid), nil, foldedTo: shared.projections.position)
+    {
+    case .joined, .durable: false
+    // Where there is no room it is appended all the same: what was fetched is not asked for again.
+    case .first, .full: true
+    }
+  }
+
+  /// Ends such a claim, and answers the requests that came meanwhile.
+  func release(uuid: String, _ end: NotificationClaimEnd) {
+    let key = NotificationRegistry.key(of: uuid)
+    switch end {
+    case .durable(let position):
+      for response in registry.recordDurable(key, at: position) { answer(response, .known, .known) }
+    case .known:
+      for response in registry.abandon(key) { answer(response, .known, .known) }
+    case .failed:
+      for response in registry.abandon(key) {
+        answer(response, .retry(nil, afterSeconds: 5), .failed)
+      }
+    }
+  }
+
   private func count(_ result: NotificationResult) {
     shared.metrics.count(.notifications, label: result.rawValue)
   }

@@ -13,7 +13,7 @@ final class NotificationRegistry: Sendable {
   enum Claim: Equatable {
     /// The caller is to append it, or to abandon the claim.
     case first
-    /// Someone else does; the response is kept until that is decided.
+    /// Someone else does; a response is kept until that is decided.
     case joined
     /// It is durable.
     case durable
@@ -44,15 +44,17 @@ final class NotificationRegistry: Sendable {
     Array(uuid.utf8).withUnsafeBytes { SHA256.hash($0) }
   }
 
-  /// Claims a UUID for one request.
-  /// - Parameter foldedTo: the position up to which the projections have folded.
-  func claim(_ key: Key, _ response: PendingResponse, foldedTo: Position) -> Claim {
+  /// Claims a UUID for one request, or for a synchronization.
+  /// - Parameters:
+  ///   - response: nil for a synchronization, which joins nobody.
+  ///   - foldedTo: the position up to which the projections have folded.
+  func claim(_ key: Key, _ response: PendingResponse?, foldedTo: Position) -> Claim {
     state.withLock { state in
       Self.forgetFolded(&state, foldedTo)
       switch state.entries[key] {
       case .durable?: return .durable
       case .underWay(let waiting)?:
-        state.entries[key] = .underWay(waiting: waiting + [response])
+        if let response { state.entries[key] = .underWay(waiting: waiting + [response]) }
         return .joined
       case nil:
         guard state.entries.count < entriesMax else { return .full }

@@ -105,6 +105,10 @@ final class SyncRecorder {
       EventDraft(.transactionsFetched, event(page, job, host: host, nowMs: nowMs).data)
     ]
     var added: [(uuid: String, signedAtMs: Int64)] = []
+    var isAppended = false
+    defer {
+      if !isAppended { for one in added { ledger.release(notification: one.uuid, .failed) } }
+    }
     var (knownCount, refusedCount) = (0, 0)
     for text in page.notifications {
       guard let object = try? SignedObject(text) else { return false }
@@ -114,25 +118,43 @@ final class SyncRecorder {
         continue
       }
       let uuid = checked.uuid
-      let isKnown = try newUUIDs.contains(uuid) || queries.intake.containsNotification(uuid)
-      if isKnown || added.contains(where: { $0.uuid == uuid }) {
+      let isNew = try !added.contains { $0.uuid == uuid } && claim(uuid, queries)
+      guard isNew else {
         knownCount += 1
         continue
       }
+      added.append((uuid, object.signedDateMs ?? nowMs))
       guard
         let draft = try? checked.draft(
           appFamily: job.app.family, occurredAtMs: nowMs, origin: .fetch)
       else { return false }
       drafts.append(draft)
-      added.append((uuid, object.signedDateMs ?? nowMs))
     }
-    try append(drafts, &summary)
+    let first = try append(drafts, &summary).lowerBound
+    isAppended = true
+    for (index, one) in added.enumerated() {
+      ledger.release(notification: one.uuid, .durable(first + 1 + index))
+    }
     newUUIDs.formUnion(added.map(\.uuid))
     summary.knownNotifications += knownCount
     summary.refusedNotifications += refusedCount
     summary.newNotifications += added.count
     for one in added { note(one.signedAtMs, job, &summary) }
     return true
+  }
+
+  /// Claims a notification that the ledger does not have; false if it has it, or is about to.
+  private func claim(_ uuid: String, _ queries: SyncQueries) throws -> Bool {
+    if newUUIDs.contains(uuid) { return false }
+    guard ledger.claim(notification: uuid) else { return false }
+    do {
+      guard try queries.intake.containsNotification(uuid) else { return true }
+    } catch {
+      ledger.release(notification: uuid, .failed)
+      throw error
+    }
+    ledger.release(notification: uuid, .known)
+    return false
   }
 
   /// Whether a notification and what lies in it are signed, and of the app that was asked about.
@@ -161,7 +183,10 @@ final class SyncRecorder {
 
   // MARK: Appending
 
-  private func append(_ drafts: [EventDraft], _ summary: inout SyncSummary) throws {
+  @discardableResult
+  private func append(
+    _ drafts: [EventDraft], _ summary: inout SyncSummary
+  ) throws -> Range<Position> {
     let positions = try ledger.append(drafts)
     summary.pages += 1
     summary.positions =
@@ -174,6 +199,7 @@ final class SyncRecorder {
     } else {
       unfolded.append(positions)
     }
+    return positions
   }
 
   /// Counts the sales that the appended pages showed first; they are folded now.

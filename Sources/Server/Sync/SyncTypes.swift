@@ -34,6 +34,16 @@ package protocol SyncLedger: AnyObject {
   func append(_ drafts: [EventDraft]) throws -> Range<Position>
   /// Folds what was appended, and answers from what is folded then.
   func folded() throws -> SyncQueries
+  /// Claims a notification before it is looked up and appended; false if someone else is appending it, or has.
+  func claim(notification uuid: String) -> Bool
+  /// Ends a claim.
+  func release(notification uuid: String, _ end: NotificationClaimEnd)
+}
+
+extension SyncLedger {
+  /// Nobody else appends notifications.
+  package func claim(notification uuid: String) -> Bool { true }
+  package func release(notification uuid: String, _ end: NotificationClaimEnd) {}
 }
 
 /// Answers from the projections.

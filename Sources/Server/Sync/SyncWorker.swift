@@ -16,6 +16,9 @@ final class SyncWorker: Sendable {
     let configuration: @Sendable () -> Configuration
     /// Folds what was appended.
     let fold: @Sendable () -> Void
+    /// Notifications come over HTTP meanwhile: who appends one claims it.
+    let claim: @Sendable (_ uuid: String) -> Bool
+    let release: @Sendable (_ uuid: String, NotificationClaimEnd) -> Void
     /// Told the outcome of each append.
     let onAppend: @Sendable (LedgerError?) -> Void
     let metrics: Metrics
@@ -189,6 +192,12 @@ private final class ServerSyncLedger: SyncLedger {
       parts.onAppend(error)
       throw error
     }
+  }
+
+  func claim(notification uuid: String) -> Bool { parts.claim(uuid) }
+
+  func release(notification uuid: String, _ end: NotificationClaimEnd) {
+    parts.release(uuid, end)
   }
 
   func folded() throws -> SyncQueries {

@@ -194,6 +194,14 @@ package final class UploadWorkflow: ClientService {
     if shared.inbox.push(.foreign(latch)) { latch.wait(limitMs: 10_000) }
   }
 
+  /// Claims a notification that a synchronization is about to append; false if it is being appended, or durable.
+  package func claim(notification uuid: String) -> Bool { notifications.claim(uuid: uuid) }
+
+  /// Ends such a claim.
+  package func release(notification uuid: String, _ end: NotificationClaimEnd) {
+    notifications.release(uuid: uuid, end)
+  }
+
   /// Handles the results of appends that commands have handed over.
   /// - Parameter error: why one failed; nil where they succeeded.
   package func recordForeignAppend(_ error: LedgerError?) { shared.recordAppend(error) }

@@ -55,6 +55,31 @@ import Testing
     #expect(try fixture.notify(text) == .known)
   }
 
+  @Test(
+    "one that a synchronization is appending is appended once, and answered when that is decided")
+  func synchronized() throws {
+    let fixture = try WorkflowFixture.signed()
+    let text = try sample.signed()
+    #expect(try fixture.workflow.claim(notification: sample.uuid))
+    #expect(try !fixture.workflow.claim(notification: sample.uuid))
+    let answer = try fixture.post(text)
+    // Far beyond what is folded, so that only the claim can know it.
+    try fixture.workflow.release(notification: sample.uuid, .durable(1_000))
+    #expect(try answer.wait().status == 200)
+    #expect(try fixture.notificationUUIDs() == [])
+    #expect(fixture.notificationCounts == ["known": 1])
+  }
+
+  @Test("one whose synchronization fails is taken, and then no synchronization's")
+  func synchronizationFailed() throws {
+    let fixture = try WorkflowFixture.signed()
+    let text = try sample.signed()
+    #expect(try fixture.workflow.claim(notification: sample.uuid))
+    try fixture.workflow.release(notification: sample.uuid, .failed)
+    #expect(try fixture.notify(text) == .recorded)
+    #expect(try fixture.notificationUUIDs() == [sample.uuid])
+  }
+
   @Test("while folds fail, notifications are taken, known again, and folded later") func unfolded()
     throws
   {

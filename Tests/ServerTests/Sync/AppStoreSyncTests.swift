@@ -223,15 +223,18 @@ import Testing
       try Self.notification("n1"), try Self.notification("n2", at: ms("2026-01-07"))
     )
     let foreign = try Self.notification("n3", bundle: "elsewhere")
+    fixture.foreignUUIDs = ["n4"]
+    let claimed = try Self.notification("n4")
     let service = ScriptedServerAPI { call, endpoint, _ in
       guard case .notificationHistory(_, _, let token) = call, endpoint == .production else {
         return endpoint == .sandbox ? .told([]) : .page([])
       }
       return token == nil
-        ? .told([known, one, one, foreign], token: "p1", hasMore: true) : .told([one, two])
+        ? .told([known, one, one, foreign, claimed], token: "p1", hasMore: true)
+        : .told([one, two])
     }
     let summary = try fixture.run(service)
-    #expect(summary.newNotifications == 2 && summary.knownNotifications == 3)
+    #expect(summary.newNotifications == 2 && summary.knownNotifications == 4)
     #expect(summary.refusedNotifications == 1 && summary.newSales == 1)
     let gap = try #require(summary.gaps.first)
     #expect(summary.gaps.count == 1 && gap.bundleID == "app" && gap.environment == "Production")
@@ -245,6 +248,7 @@ import Testing
       Int(
         try fixture.texts("SELECT position FROM notification_view WHERE notification_uuid = 'n1'")[
           0]))
+    #expect(fixture.ends["known"] == .known && fixture.ends["n1"] == .durable(position))
     let line = String(decoding: try reader.event(at: position), as: UTF8.self)
     #expect(line.contains(#""via":"fetch","type":"ONE_TIME_CHARGE""#))
     let before = String(decoding: try reader.event(at: position - 1), as: UTF8.self)

@@ -78,6 +78,10 @@ final class SyncFixture: SyncLedger {
   let apps: [SyncApp]
   let verifier: SignedObjectVerifier
   var options = SyncOptions()
+  /// Notifications that somebody else is appending.
+  var foreignUUIDs: Set<String> = []
+  /// How claims on notifications ended.
+  private(set) var ends: [String: NotificationClaimEnd] = [:]
 
   init(_ events: [TestEvent], appAppleID: Int64? = nil) throws {
     ledger = try LedgerFixture()
@@ -99,6 +103,10 @@ final class SyncFixture: SyncLedger {
     let first = try ledger.append(drafts: drafts)
     return first..<first + drafts.count
   }
+
+  func claim(notification uuid: String) -> Bool { !foreignUUIDs.contains(uuid) }
+
+  func release(notification uuid: String, _ end: NotificationClaimEnd) { ends[uuid] = end }
 
   func folded() throws -> SyncQueries {
     let reader = try LogReader(ledger.directory)
