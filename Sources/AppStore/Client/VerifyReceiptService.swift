@@ -33,15 +33,7 @@ package enum VerifyReceiptFailure: String, Error, Sendable, CaseIterable {
 
   /// The failure in words, for people.
   package var meaning: String {
-    switch self {
-    case .connectTimeout: "timed out while connecting"
-    case .timeout: "timed out while waiting for a reply"
-    case .connectionFailed: "cannot connect, or the connection was lost"
-    case .tlsFailed: "no trusted TLS connection could be made"
-    case .answerTooLarge: "the reply is too large"
-    case .httpStatus: "the HTTP status is not 200"
-    case .cancelled: "the call was cancelled"
-    }
+    HTTPFailure(rawValue: rawValue)?.meaning ?? "the HTTP status is not 200"
   }
 }
 

@@ -157,6 +157,9 @@ package enum ServerAPIAnswer: Sendable, Equatable {
     }
   }
 
+  /// It is kept with each page, and goes into a URL. Apple's have some 50 bytes.
+  private static let revisionBytesMax = 4_096
+
   /// The members that pages have in common. A page with a next one must say how to ask for it.
   private static func page(_ value: JSONValue, revision name: String) -> ServerAPIPage? {
     guard case .object = value else { return nil }
@@ -164,6 +167,7 @@ package enum ServerAPIAnswer: Sendable, Equatable {
     page.bundleID = value["bundleId"]?.stringValue
     page.environment = value["environment"]?.stringValue
     page.revision = value[name]?.stringValue.flatMap { $0.isEmpty ? nil : $0 }
+    if let revision = page.revision, revision.utf8.count > revisionBytesMax { return nil }
     if case .boolean(let hasMore)? = value["hasMore"] { page.hasMore = hasMore }
     return page.hasMore && page.revision == nil ? nil : page
   }

@@ -3,7 +3,7 @@ import Revenue
 
 /// A question about a user. It is answered from the projections as they are, at a moment.
 package enum OwnershipQuestion: Sendable {
-  /// What the user bought, the newest first, from a place in the list on, so many at most.
+  /// The user's purchases, the newest first: at most `limit`, from a place in the list on.
   case purchases(after: PurchaseCursor?, limit: Int)
   /// What the user is entitled to.
   case entitlements

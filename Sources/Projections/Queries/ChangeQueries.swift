@@ -133,7 +133,7 @@ extension LedgerQueries {
       point: point, appFamilyID: try family(of: sale.bundleID, &families), content: content)
   }
 
-  /// Nil if no statement has shown the subscription yet: nobody knows what it is.
+  /// Nil until a statement shows the subscription: renewal information does not say what was bought.
   private func turn(
     _ mark: ChangeMark, at point: ChangePoint, _ families: inout [String: String?]
   ) throws -> LedgerChange? {

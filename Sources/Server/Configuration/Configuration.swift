@@ -161,7 +161,7 @@ package struct Configuration: Sendable, Equatable {
   package struct Webhooks: Sendable, Equatable {
     /// Networks that are not public and that webhooks may be sent to all the same.
     package var privateNetworks: [String] = []
-    /// After so many days without a success a webhook is disabled.
+    /// How many days without a success disable a webhook.
     package var disableAfterDays = 5
 
     package init() {}

@@ -46,7 +46,7 @@ final class NotificationRegistry: Sendable {
 
   /// Claims a UUID for one request, or for a synchronization.
   /// - Parameters:
-  ///   - response: nil for a synchronization, which joins nobody.
+  ///   - response: the request's; nil for a synchronization, which has nobody to answer.
   ///   - foldedTo: the position up to which the projections have folded.
   func claim(_ key: Key, _ response: PendingResponse?, foldedTo: Position) -> Claim {
     state.withLock { state in

@@ -2,7 +2,7 @@
 // fill the log.
 import Base
 
-/// A bucket of tokens: so many a second, and those of some seconds at once.
+/// A token bucket: it fills at a given rate, and holds what comes in `burstSeconds`.
 struct TokenBucket: Sendable {
   /// How many seconds' tokens it holds.
   static let burstSeconds: Int64 = 4

@@ -309,7 +309,7 @@ package final class AppStoreSync {
     switch job.subject {
     case .history:
       guard let shown = try recorder.record(page, of: job, host: host, &summary) else {
-        return fail(job, "a page holds what is no signed transaction")
+        return fail(job, "a page holds what is no signed transaction, or too much for an event")
       }
       customers.note(
         shown: shown, environment: job.environment, bundleID: job.account.bundleID)

@@ -33,7 +33,7 @@ final class SyncRecorder {
 
   // MARK: Histories
 
-  /// Appends a page of a history; nil, and nothing, if it holds what is no signed object.
+  /// Appends a page of a history; nil, and nothing, if it holds what is no signed object, or more than an event can.
   /// - Returns: the original transaction ids of its valid transactions.
   func record(
     _ page: ServerAPIPage, of job: SyncJob, host: String, _ summary: inout SyncSummary
@@ -52,7 +52,9 @@ final class SyncRecorder {
     }
     var event = event(page, job, host: host, nowMs: nowMs)
     event.transactions = records
-    try append([EventDraft(.transactionsFetched, event.data)], &summary)
+    let data = event.data
+    guard data.count <= EventLimits.dataBytes else { return nil }
+    try append([EventDraft(.transactionsFetched, data)], &summary)
     return shown
   }
 

@@ -41,7 +41,7 @@ package protocol SyncLedger: AnyObject {
 }
 
 extension SyncLedger {
-  /// Nobody else appends notifications.
+  /// Grants every claim: for a ledger to which nobody else appends notifications.
   package func claim(notification uuid: String) -> Bool { true }
   package func release(notification uuid: String, _ end: NotificationClaimEnd) {}
 }
@@ -74,7 +74,7 @@ package struct SyncOptions: Sendable {
   /// How often a call is made that fails and may succeed later.
   package var attemptsMax = 4
   package var retry = RetrySchedule(firstMs: 1_000, ceilingMs: 30_000)
-  /// After so many failures in a row an environment is given up.
+  /// How many failures in a row end the calls to an environment.
   package var failuresMax = 12
   package var clock = WorkflowClock()
 

@@ -16,7 +16,7 @@ final class SyncWorker: Sendable {
     let configuration: @Sendable () -> Configuration
     /// Folds what was appended.
     let fold: @Sendable () -> Void
-    /// Notifications come over HTTP meanwhile: who appends one claims it.
+    /// Claims a notification before it is appended, as the same one may come over HTTP.
     let claim: @Sendable (_ uuid: String) -> Bool
     let release: @Sendable (_ uuid: String, NotificationClaimEnd) -> Void
     /// Told the outcome of each append.

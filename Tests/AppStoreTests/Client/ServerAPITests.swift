@@ -195,6 +195,11 @@ import Testing
     ),
     (history, #"{"hasMore":true,"signedTransactions":[]}"#, .failure(.malformedAnswer)),
     (history, #"{"hasMore":false}"#, .failure(.malformedAnswer)),
+    (
+      history,
+      #"{"hasMore":true,"signedTransactions":[],"revision":"\#(String(repeating: "r", count: 4_097))"}"#,
+      .failure(.malformedAnswer)
+    ),
     (history, #"{"hasMore":false,"signedTransactions":[1]}"#, .failure(.malformedAnswer)),
     (history, "[]", .failure(.malformedAnswer)), (history, "no", .failure(.malformedAnswer)),
     (

@@ -138,7 +138,7 @@ import Testing
   @Test(arguments: [
     (
       "what is no signed object", ServerAPIAnswer.page(["no.jws"]),
-      "a page holds what is no signed transaction"
+      "a page holds what is no signed transaction, or too much for an event"
     ),
     ("the same revision again", .page([], revision: "r", hasMore: true), "its pages have no end"),
     ("an error", .failure(.status(400, errorCode: 4_000_002)), "HTTP status 400, error 4000002"),
@@ -154,6 +154,20 @@ import Testing
     #expect(summary.problems == ["app, Production, a history: \(cause)"])
     #expect(
       service.calls.count == (cause == "HTTP status 500" ? 4 : cause.hasPrefix("its") ? 2 : 1))
+  }
+
+  @Test func aPageThatIsTooLargeForAnEventIsNamedAndTheOthersAreFetched() throws {
+    let fixture = try SyncFixture(Self.uploads("1", "2"))
+    let padding = "\"" + String(repeating: "a", count: 90_000) + "\""
+    let large = try Self.transaction("1", ["padding": padding])
+    let small = try Self.transaction("2")
+    let summary = try fixture.run(
+      ScriptedServerAPI { call, _, _ in
+        guard case .history("1", _) = call else { return .page([small]) }
+        return .page(Array(repeating: large, count: 190))
+      })
+    #expect(summary.failures == 1 && summary.pages == 1)
+    #expect(try fixture.pages == ["Production history 2 - - 0"])
   }
 
   @Test func aRevisionThatIsTooOldIsGivenUp() throws {
