@@ -177,6 +177,40 @@ import Testing
       ])
   }
 
+  @Test("a product that the next period brings is not owned before that period begins")
+  func productOfTheNextPeriod() throws {
+    func steps(_ next: String) -> [TestEvent] {
+      [
+        .signedUpload(Self.period("1"), user: "alice"),
+        .notification(
+          "DID_RENEW", uuid: "n",
+          Self.period("2", next, on: "2026-02-05", until: "2026-03-05", signed: "2026-02-04")),
+      ]
+    }
+    let app = Self.app([
+      Entitlement(name: "pro", patterns: ["pro.*"]), Entitlement(name: "max", patterns: ["max.*"]),
+    ])
+    #expect(
+      try Self.entitlements(steps("max.month"), at: "2026-02-04T12:00:00Z", app: app) == [
+        "pro true 2026-02-05 subscription_active pro.month"
+      ])
+    #expect(
+      try Self.entitlements(steps("max.month"), at: "2026-02-05", app: app) == [
+        "pro false 2026-02-05 expired pro.month",
+        "max true 2026-03-05 subscription_active max.month",
+      ])
+    // The same product goes on: the renewal moves the end at once.
+    #expect(
+      try Self.entitlements(steps("pro.month"), at: "2026-02-04T12:00:00Z", app: app) == [
+        "pro true 2026-03-05 subscription_active pro.month"
+      ])
+    // A first period counts although this clock is behind the App Store's.
+    #expect(
+      try Self.entitlements(
+        [.signedUpload(Self.period("1"), user: "alice")], at: "2026-01-04T23:59:59Z", app: app)
+        == ["pro true 2026-02-05 subscription_active pro.month"])
+  }
+
   @Test("an upgrade ends the entitlement of the product that it replaced")
   func upgrade() throws {
     let steps = [

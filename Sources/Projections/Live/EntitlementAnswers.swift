@@ -89,21 +89,30 @@ extension OwnershipAnswers {
     _ subscription: SubscriptionDetail, _ atMs: Int64, _ claims: inout Claims
   ) throws {
     let isSandbox = isSandbox(subscription.environment)
-    let current = EntitlementClaim(subscription, atMs: atMs)
-    if let product = symbols.known(subscription.productID) {
-      for (place, _) in claims.matches(product, subscription.productID) {
-        claims.add(current, place, isSandbox: isSandbox)
-      }
-    }
+    let hasBegun = subscription.terms.periodStartMs <= atMs
+    // A period that has not begun gives what the one before gives too, or is all that is known.
+    var hasEarlier = false
+    var continued: Set<Int> = []
     try sales.forEach(of: subscription, symbols, limit: Self.purchaseCountMax) { sale in
+      if sale.saleDateMs <= atMs { hasEarlier = true }
       let product = symbols.string(sale.product)
       let matches = claims.matches(sale.product, product)
-      guard product != subscription.productID, !matches.isEmpty else { return }
+      let isOfCurrentProduct = product == subscription.productID
+      guard !isOfCurrentProduct || !hasBegun, !matches.isEmpty else { return }
       let returns = try returns(of: sale)
       guard
         let claim = EntitlementClaim(sale, of: subscription, product, returns, atMs: atMs)
       else { return }
-      for (place, _) in matches { claims.add(claim, place, isSandbox: isSandbox) }
+      for (place, _) in matches {
+        claims.add(claim, place, isSandbox: isSandbox)
+        if claim.reason.isActive { continued.insert(place) }
+      }
+    }
+    guard let product = symbols.known(subscription.productID) else { return }
+    let current = EntitlementClaim(subscription, atMs: atMs)
+    for (place, _) in claims.matches(product, subscription.productID)
+    where hasBegun || !hasEarlier || continued.contains(place) {
+      claims.add(current, place, isSandbox: isSandbox)
     }
   }
 
