@@ -51,6 +51,7 @@ let package = Package(
     systemLibrary("CCrypto", pkgConfig: "libcrypto", debian: "libssl-dev"),
     systemLibrary("CCurl", pkgConfig: "libcurl", debian: "libcurl4-openssl-dev"),
     systemLibrary("CMicroHTTPD", pkgConfig: "libmicrohttpd", debian: "libmicrohttpd-dev"),
+    systemLibrary("CXlsxWriter", pkgConfig: "xlsxwriter", debian: "libxlsxwriter-dev"),
     library("Base", knows: ["CCrypto"]),
     library("JSON", knows: []),
     library("Ledger", knows: ["Base", "JSON", "CDeflate", "CCrypto"]),
@@ -60,6 +61,9 @@ let package = Package(
       "Projections",
       knows: ["Base", "JSON", "Ledger", "AppStore", "Revenue", "CSQLite", "CLinux"]),
     library("AdditionalProjections", knows: ["Base", "JSON", "Ledger", "Projections"]),
+    library(
+      "ReportDocuments",
+      knows: ["Base", "JSON", "Ledger", "Projections", "Revenue", "CXlsxWriter"]),
     library("Intake", knows: ["Base", "JSON", "Ledger", "AppStore", "Revenue", "CZlib"]),
     library(
       "Server",
@@ -71,7 +75,7 @@ let package = Package(
       name: "ledgerctl",
       dependencies: [
         "Base", "JSON", "Ledger", "AppStore", "Revenue", "Projections", "Intake", "Server",
-        "AdditionalProjections",
+        "AdditionalProjections", "ReportDocuments",
       ],
       swiftSettings: strict),
     // For the demo, tests and measurements; never part of what is shipped.
@@ -109,6 +113,7 @@ let package = Package(
       name: "empty-program",
       dependencies: [
         "Base", "JSON", "Ledger", "AppStore", "Revenue", "Projections", "Intake", "Server",
+        "ReportDocuments",
       ],
       path: "Benchmarks/empty-program", swiftSettings: strict),
     .target(
@@ -122,6 +127,9 @@ let package = Package(
     tests("AppStoreTests", of: ["AppStore", "AppStoreAuthority", "Base", "JSON", "CCrypto"]),
     tests("RevenueTests", of: ["Revenue", "AppStore", "Base", "JSON"]),
     tests("ProjectionTests", of: ["Projections", "Revenue", "AppStore", "Ledger", "Base", "JSON"]),
+    tests(
+      "ReportDocumentsTests",
+      of: ["ReportDocuments", "Projections", "Revenue", "AppStore", "Ledger", "Base", "JSON"]),
     tests(
       "IntakeTests", of: ["Intake", "AppStore", "AppStoreAuthority", "Ledger", "Base", "JSON"]),
     tests(
@@ -139,7 +147,9 @@ let package = Package(
       ]),
     tests(
       "ledgerctlTests",
-      of: ["ledgerctl", "Server", "Intake", "Projections", "Ledger", "Base", "JSON"],
+      of: [
+        "ledgerctl", "Server", "Intake", "ReportDocuments", "Projections", "Ledger", "Base", "JSON",
+      ],
       data: ["Transcripts", "EarlierLedgers"]),
   ]
 )

@@ -105,8 +105,30 @@ struct Mistake: Sendable, CustomTestStringConvertible {
       "export sales --by app",
       "export: --by: can be used with revenue or subscriptions, not with sales"),
     Mistake(
-      "export users --in EUR",
-      "export: --in: can be used with revenue, journal or exceptions, not with users"),
+      "export receipts --in EUR",
+      "export: --in: can be used with revenue, journal, exceptions or users, not with receipts"),
+    Mistake(
+      "export users --country DE",
+      "export: --country: can be used with revenue, journal, sales or exceptions, not with users"),
+    Mistake(
+      "export revenue --app a,,b",
+      "export: --app a,,b: is not a list of names, separated by commas"),
+    Mistake("export revenue --top 0", "export: --top 0: is not a number from 1"),
+    Mistake(
+      "export revenue --sort net:up",
+      "export: --sort net:up: is not a column, COLUMN:asc or COLUMN:desc"),
+    Mistake(
+      "export revenue --columns net,net", "export: --columns net,net: names a column twice"),
+    Mistake(
+      "export revenue --csv-decimal , -o a.csv",
+      "export: --csv-decimal: must differ from --csv-delimiter"),
+    Mistake(
+      "export revenue --csv-delimiter ;",
+      "export: --csv-delimiter: can be used with CSV, not with table"),
+    Mistake(
+      "export revenue --total -o a.json",
+      "export: --total: can be used with csv, table and xlsx; a JSON report has a member with its totals"
+    ),
     Mistake(
       "export revenue --period hour",
       "export: --period hour: must be year, quarter, month, week or day"),
@@ -144,7 +166,8 @@ struct Mistake: Sendable, CustomTestStringConvertible {
       "export revenue --environment sandbox,Sandbox",
       "export: --environment sandbox,Sandbox: is not a list of environments"),
     Mistake(
-      "export revenue --format xls", "export: --format xls: must be csv, json, ndjson or table"),
+      "export revenue --format xls",
+      "export: --format xls: must be csv, json, ndjson, table or xlsx; did you mean xlsx?"),
     Mistake(
       "export revenue -o report",
       "export: --output report: the name does not imply a format; give --format"

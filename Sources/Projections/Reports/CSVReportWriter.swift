@@ -14,7 +14,7 @@ package final class CSVReportWriter: ReportWriter {
   package func begin(_ columns: [ReportColumn]) throws {
     for column in columns {
       separate()
-      buffer.bytes.append(column.name)
+      buffer.bytes.append(contentsOf: column.name.utf8)
     }
     try endRow()
   }
@@ -34,6 +34,8 @@ package final class CSVReportWriter: ReportWriter {
     case .integer(let value): buffer.bytes.append(decimal: value)
     case .amount(let micros, let currency):
       Amount.append(micros: micros, currency: currency, to: &buffer.bytes)
+    case .amounts(let sums):
+      buffer.bytes.append(contentsOf: Amount.text(sums).utf8)
     case .time(let epochMs): Timestamp.append(ms: epochMs, to: &buffer.bytes)
     case .flag(let value): buffer.bytes.append(value ? "true" : "false")
     case .list(let texts):

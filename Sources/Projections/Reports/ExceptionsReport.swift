@@ -35,9 +35,10 @@ struct ExceptionsReport {
   }
 
   private static let columns = [
-    ReportColumn("exception"), ReportColumn("environment"), ReportColumn("bundle_id"),
-    ReportColumn("sale_key"), ReportColumn("product_id"), ReportColumn("transaction_id"),
-    ReportColumn("position", .integer), ReportColumn("detail"),
+    ReportColumn("exception", isKey: true), ReportColumn("environment"), ReportColumn("bundle_id"),
+    ReportColumn("sale_key", isKey: true), ReportColumn("product_id"),
+    ReportColumn("transaction_id"),
+    ReportColumn("position", .integer, isKey: true), ReportColumn("detail"),
   ]
 
   let source: ReportSource

@@ -86,6 +86,8 @@ package final class JSONReportWriter: ReportWriter {
     case .integer(let value): writer.integer(value)
     case .amount(let micros, let currency):
       writer.string(Amount.text(micros: micros, currency: currency))
+    case .amounts(let sums):
+      if sums.isEmpty { writer.null() } else { writer.string(Amount.text(sums)) }
     case .time(let epochMs): writer.string(Timestamp.text(ms: epochMs))
     case .flag(let value): writer.boolean(value)
     case .list(let texts):

@@ -3,12 +3,15 @@ import Revenue
 
 struct JournalReport {
   private static let columns = [
-    ReportColumn("date", .time), ReportColumn("line"), ReportColumn("environment"),
-    ReportColumn("bundle_id"), ReportColumn("sale_key"), ReportColumn("transaction_id"),
+    ReportColumn("date", .time, isKey: true), ReportColumn("line", isKey: true),
+    ReportColumn("environment"),
+    ReportColumn("bundle_id"), ReportColumn("sale_key", isKey: true),
+    ReportColumn("transaction_id"),
     ReportColumn("product_id"), ReportColumn("country_code"), ReportColumn("user_identifier"),
-    ReportColumn("kind"), ReportColumn("quantity", .integer), ReportColumn("currency"),
+    ReportColumn("kind"), ReportColumn("quantity", .integer), ReportColumn("currency", isKey: true),
     ReportColumn("unit_price", .amount), ReportColumn("amount", .amount),
-    ReportColumn("price_basis"), ReportColumn("reason"), ReportColumn("position", .integer),
+    ReportColumn("price_basis"), ReportColumn("reason"),
+    ReportColumn("position", .integer, isKey: true),
   ]
 
   let source: ReportSource

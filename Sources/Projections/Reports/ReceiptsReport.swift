@@ -5,11 +5,12 @@ import Revenue
 
 struct ReceiptsReport {
   private static let columns = [
-    ReportColumn("receipt_id"), ReportColumn("app_family_id"), ReportColumn("bundle_id"),
+    ReportColumn("receipt_id", isKey: true), ReportColumn("app_family_id"),
+    ReportColumn("bundle_id"),
     ReportColumn("style"), ReportColumn("environment"), ReportColumn("state"),
     ReportColumn("is_fraud", .flag), ReportColumn("fraud_reason"), ReportColumn("country_code"),
     ReportColumn("user_identifier"), ReportColumn("uploads", .integer),
-    ReportColumn("purchases", .integer), ReportColumn("first_position", .integer),
+    ReportColumn("purchases", .integer), ReportColumn("first_position", .integer, isKey: true),
     ReportColumn("last_position", .integer), ReportColumn("created_at", .time),
     ReportColumn("updated_at", .time),
   ]

@@ -56,6 +56,7 @@ extension ReportRequest {
         writer.integer(ratesAgeMaxDays)
       }
     }
+    writeRefinements(to: &writer)
     writer.endObject()
   }
 }
@@ -107,6 +108,7 @@ extension ReportRequest {
       reportingCurrency = currency
     }
     ratesAgeMaxDays = try Self.ageMaxDays(filters["rates_max_age"], fault("rates_max_age"))
+    try readRefinements(filters, fault)
   }
 
   private mutating func readMoment(

@@ -34,7 +34,7 @@ package enum ReportDimension: String, CaseIterable, Sendable {
   case period, app, product, country, environment, basis, trust
 
   /// The dimension's column name.
-  var column: StaticString {
+  package var column: String {
     switch self {
     case .period: "period"
     case .app: "bundle_id"
@@ -86,7 +86,21 @@ package struct ReportRequest: Sendable {
   /// R13: whether subscriptions are counted by month instead of listed.
   package var isByMonth = false
 
-  package init(_ kind: ReportKind) { self.kind = kind }
+  /// What narrows the rows down, besides days and environments.
+  package var filter = ReportFilter()
+  /// What rows are sorted by; nil is the report's own order.
+  package var sort: ReportSort?
+  /// How many rows are shown; nil shows all. Totals are those of all rows.
+  package var top: Int?
+  package var amounts = ReportAmounts.exact
+  package var layout = ReportLayout()
+  /// The version of the report to write, from 1 to `kind.version`. Earlier ones are for the manifests that name them.
+  package var version: Int
+
+  package init(_ kind: ReportKind) {
+    self.kind = kind
+    version = kind.version
+  }
 }
 
 /// A note on what the figures are not (rule R11). Every report with room for this text shows it.

@@ -6,12 +6,15 @@ package struct ReportColumn: Sendable {
   /// The type of the column's cells, which decides how they are written.
   package enum Content: Sendable { case text, integer, amount, time, flag, list }
 
-  package let name: StaticString
+  package let name: String
   package let content: Content
+  /// Whether the column helps to tell rows apart. A table never cuts or leaves out such a column.
+  package let isKey: Bool
 
-  init(_ name: StaticString, _ content: Content = .text) {
+  package init(_ name: String, _ content: Content = .text, isKey: Bool = false) {
     self.name = name
     self.content = content
+    self.isKey = isKey
   }
 }
 
@@ -24,6 +27,8 @@ package enum ReportCell {
   case integer(Int64)
   /// Micros and their currency, which decides the number of digits.
   case amount(Int128, Currency?)
+  /// Micros by currency, written as `9.99 EUR 4.00 USD`; no currency at all is an empty cell.
+  case amounts([Currency: Int128])
   /// Epoch milliseconds.
   case time(Int64)
   case flag(Bool)

@@ -224,7 +224,8 @@ struct RevenueReport {
     let values = dimensions.indices.map { self.values(ofDimensionAt: $0) }
     let columns = RevenueSums.columns
     try writer.begin(
-      dimensions.map { ReportColumn($0.column) } + [ReportColumn("currency")] + columns)
+      dimensions.map { ReportColumn($0.column, isKey: true) }
+        + [ReportColumn("currency", isKey: true)] + columns)
     var summary = ReportSummary()
     var totals: [Currency?: RevenueSums] = [:]
     for (place, ranks) in sortedPlaces(values) {

@@ -3,13 +3,14 @@ import Revenue
 
 struct SalesReport {
   private static let columns = [
-    ReportColumn("environment"), ReportColumn("bundle_id"), ReportColumn("sale_key"),
+    ReportColumn("environment"), ReportColumn("bundle_id"), ReportColumn("sale_key", isKey: true),
     ReportColumn("product_id"), ReportColumn("kind"), ReportColumn("quantity", .integer),
     ReportColumn("sale_date", .time), ReportColumn("original_transaction_id"),
-    ReportColumn("transaction_ids", .list), ReportColumn("first_position", .integer),
+    ReportColumn("transaction_ids", .list), ReportColumn("first_position", .integer, isKey: true),
     ReportColumn("country_code"), ReportColumn("country_position", .integer),
     ReportColumn("user_identifier"), ReportColumn("user_position", .integer),
-    ReportColumn("currency"), ReportColumn("unit_price", .amount), ReportColumn("price_basis"),
+    ReportColumn("currency", isKey: true), ReportColumn("unit_price", .amount),
+    ReportColumn("price_basis"),
     ReportColumn("price_position", .integer), ReportColumn("is_upgraded", .flag),
     ReportColumn("cancelled", .flag), ReportColumn("cancellation_positions", .list),
     ReportColumn("reversal_positions", .list), ReportColumn("pending", .flag),

@@ -4,7 +4,8 @@ import Revenue
 
 struct SubscriptionMonthsReport {
   private static let columns = [
-    ReportColumn("month"), ReportColumn("bundle_id"), ReportColumn("active", .integer),
+    ReportColumn("month", isKey: true), ReportColumn("bundle_id", isKey: true),
+    ReportColumn("active", .integer),
     ReportColumn("new", .integer), ReportColumn("renewed", .integer),
     ReportColumn("converted", .integer), ReportColumn("recovered", .integer),
     ReportColumn("churned", .integer), ReportColumn("gross"), ReportColumn("mrr"),
@@ -123,9 +124,7 @@ struct SubscriptionMonthsReport {
       month.active, month.new, month.renewed, month.converted, month.recovered, month.churned,
     ]
     for count in counts { try writer.write(.integer(Int64(count))) }
-    for sums in [month.gross, month.monthly] {
-      try withText(Amount.text(sums)) { try writer.write($0.isEmpty ? .empty : .text($0)) }
-    }
+    for sums in [month.gross, month.monthly] { try writer.write(.amounts(sums)) }
     try writer.endRow()
   }
 }

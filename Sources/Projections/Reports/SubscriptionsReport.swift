@@ -4,13 +4,14 @@ import Revenue
 struct SubscriptionsReport {
   private static let columns = [
     ReportColumn("environment"), ReportColumn("bundle_id"),
-    ReportColumn("original_transaction_id"), ReportColumn("product_id"),
-    ReportColumn("user_identifier"), ReportColumn("country_code"), ReportColumn("status"),
+    ReportColumn("original_transaction_id", isKey: true), ReportColumn("product_id", isKey: true),
+    ReportColumn("user_identifier"), ReportColumn("country_code"),
+    ReportColumn("status", isKey: true),
     ReportColumn("started_at", .time), ReportColumn("current_period_start_at", .time),
     ReportColumn("expires_at", .time), ReportColumn("grace_period_expires_at", .time),
     ReportColumn("auto_renew", .flag), ReportColumn("auto_renew_product_id"),
     ReportColumn("expiration_intent"), ReportColumn("in_billing_retry", .flag),
-    ReportColumn("price", .amount), ReportColumn("currency"), ReportColumn("offer"),
+    ReportColumn("price", .amount), ReportColumn("currency", isKey: true), ReportColumn("offer"),
     ReportColumn("revoked_at", .time), ReportColumn("position", .integer),
   ]
 

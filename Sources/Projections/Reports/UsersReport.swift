@@ -4,7 +4,7 @@ import Revenue
 
 struct UsersReport {
   private static let columns = [
-    ReportColumn("user_identifier"), ReportColumn("receipts", .integer),
+    ReportColumn("user_identifier", isKey: true), ReportColumn("receipts", .integer),
     ReportColumn("uploads", .integer), ReportColumn("sales", .integer),
     ReportColumn("returns", .integer), ReportColumn("trials", .integer),
     ReportColumn("countries", .list), ReportColumn("net"), ReportColumn("first_seen_at", .time),
@@ -103,7 +103,7 @@ struct UsersReport {
       try writer.write(.integer(Int64(count)))
     }
     try writer.write(.list(user.countries))
-    try withText(Amount.text(user.net)) { try writer.write($0.isEmpty ? .empty : .text($0)) }
+    try writer.write(.amounts(user.net))
     try writer.write(user.firstSeenAtMs.map { .time($0) } ?? .empty)
     try writer.write(user.lastSeenAtMs.map { .time($0) } ?? .empty)
     try writer.endRow()

@@ -62,7 +62,12 @@ let exportCommand = Command(
   try export(ExportOptions(invocation), invocation, context)
 }
 
-private let exportCommandOptions: [Option] = [
+private let exportCommandOptions: [Option] =
+  exportQuestionOptions + Option.filters
+  + Option.presentation + exportOutputOptions + Option.csv
+
+/// Which figures a report has.
+private let exportQuestionOptions: [Option] = [
   Option(
     "by",
     value: .init(
@@ -99,6 +104,10 @@ private let exportCommandOptions: [Option] = [
     "rates-max-age",
     value: .init("DAYS", standard: String(ReportRequest.ratesAgeMaxDaysStandard)),
     help: "how many days before a line's date its rate may be"),
+]
+
+/// Where a report goes, and in which form.
+private let exportOutputOptions: [Option] = [
   Option(
     "format", value: .init("FORMAT", allowed: ExportOptions.Format.names),
     help: "the output format"),
@@ -188,6 +197,7 @@ extension ExportOptions {
       request.reportingCurrency = currency
     }
     request.ratesAgeMaxDays = ratesAgeMaxDays
+    refinements.apply(to: &request)
     request.isByMonth = isByMonth
     switch moment {
     case .instant(let epochMs): request.momentMs = epochMs

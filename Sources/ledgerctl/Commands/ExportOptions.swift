@@ -7,7 +7,7 @@ import Revenue
 /// The options of `export`.
 struct ExportOptions: Equatable, Sendable {
   enum Format: String, CaseIterable, Sendable {
-    case csv, json, ndjson, table
+    case csv, json, ndjson, table, xlsx
   }
 
   enum Environments: Equatable, Sendable {
@@ -51,6 +51,8 @@ struct ExportOptions: Equatable, Sendable {
   let asOf: PointInTime?
   /// Whether a manifest is wanted; then there is an output path.
   let hasManifest: Bool
+  /// Filters, order, rounding and layout.
+  let refinements: ReportRefinements
 
   /// Whether the moment depends on the time zone.
   var isAtDay: Bool {
@@ -91,6 +93,8 @@ struct ExportOptions: Equatable, Sendable {
     outputPath = invocation.outputPath
     format = try Self.format(invocation, outputPath)
     asOf = try invocation.asOf()
+    refinements = try ReportRefinements(invocation)
+    try Self.refuseForeignLayout(format, invocation)
     hasManifest = invocation.has("manifest")
     if hasManifest, outputPath == nil {
       throw UsageError("--manifest", "requires --output FILE; the manifest is written next to it")
@@ -107,9 +111,32 @@ struct ExportOptions: Equatable, Sendable {
     ("from", [.revenue, .journal, .sales, .exceptions]),
     ("to", [.revenue, .journal, .sales, .exceptions]),
     ("include-pending", [.revenue, .journal, .sales, .exceptions, .users]),
-    ("in", [.revenue, .journal, .exceptions]),
-    ("rates-max-age", [.revenue, .journal, .exceptions]),
+    ("in", [.revenue, .journal, .exceptions, .users]),
+    ("rates-max-age", [.revenue, .journal, .exceptions, .users]),
+    ("app", [.revenue, .journal, .sales, .exceptions]),
+    ("product", [.revenue, .journal, .sales, .exceptions]),
+    ("country", [.revenue, .journal, .sales, .exceptions]),
+    ("user", [.revenue, .journal, .sales, .exceptions]),
+    ("kind", [.revenue, .journal, .sales, .exceptions]),
+    ("sort", [.revenue, .journal, .sales, .exceptions, .users]),
+    ("top", [.revenue, .journal, .sales, .exceptions, .users]),
+    ("amounts", [.revenue, .journal, .users]),
+    ("total", [.revenue, .journal]),
   ]
+
+  /// The layout of CSV is for CSV; rows of totals are for formats that have no other place for them.
+  private static func refuseForeignLayout(
+    _ format: Format, _ invocation: Invocation
+  ) throws(UsageError) {
+    for option in Option.csv.map(\.name) where invocation.has(option) && format != .csv {
+      throw UsageError("--\(option)", "can be used with CSV, not with \(format.rawValue)")
+    }
+    if invocation.has("total"), format == .json || format == .ndjson {
+      throw UsageError(
+        "--total",
+        "can be used with csv, table and xlsx; a JSON report has a member with its totals")
+    }
+  }
 
   private static func refuseForeignOptions(
     _ report: ReportKind, _ invocation: Invocation
@@ -182,6 +209,7 @@ struct ExportOptions: Equatable, Sendable {
     let name = outputPath.lowercased()
     let endings: [(String, Format)] = [
       (".csv", .csv), (".json", .json), (".ndjson", .ndjson), (".jsonl", .ndjson), (".txt", .table),
+      (".xlsx", .xlsx),
     ]
     guard let format = endings.first(where: { name.hasSuffix($0.0) })?.1 else {
       throw invocation.wrong(

@@ -132,6 +132,30 @@ extension ReportRequest {
       add("in", reportingCurrency.description)
       if let ratesAgeMaxDays { add("rates-max-age", "\(ratesAgeMaxDays)") }
     }
+    words += refinementWords
     return words.joined(separator: " ")
+  }
+}
+
+extension ReportRequest {
+  /// The filters, order, rounding and layout that differ from the defaults. The user is not named: these words go to
+  /// standard error.
+  private var refinementWords: [String] {
+    var words: [String] = []
+    func add(_ option: String, _ values: [String]?) {
+      guard let values, !values.isEmpty else { return }
+      words.append("--\(option) \(values.joined(separator: ","))")
+    }
+    add("app", filter.apps)
+    add("product", filter.products?.map(\.pattern))
+    add("country", filter.countries)
+    if filter.user != nil { words.append("--user …") }
+    add("kind", filter.kinds?.map { "\($0.word)" })
+    add("sort", sort.map { [$0.text] })
+    add("top", top.map { ["\($0)"] })
+    if amounts != .exact { add("amounts", [amounts.rawValue]) }
+    add("columns", layout.columns)
+    if layout.hasTotal { words.append("--total") }
+    return words
   }
 }

@@ -53,6 +53,7 @@ struct ReportOutput {
       case .json:
         return JSONReportWriter(
           heading: ReportHeading(request: request, ledger: identity, size: size, root: root), sink)
+      case .xlsx: throw UsageError("--format xlsx", "is not built in")
       case .table: return TableReportWriter(request.kind, to: output, context)
       }
     }

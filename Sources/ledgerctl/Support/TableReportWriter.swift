@@ -23,7 +23,7 @@ final class TableReportWriter: ReportWriter {
     table = TextTable(
       columns.map { column in
         TextTable.Column(
-          "\(column.name)", isNumber: column.content == .amount || column.content == .integer)
+          column.name, isNumber: column.content == .amount || column.content == .integer)
       })
   }
 
@@ -43,6 +43,7 @@ final class TableReportWriter: ReportWriter {
     case .currency(let currency): currency.description
     case .integer(let value): String(value)
     case .amount(let micros, let currency): Amount.text(micros: micros, currency: currency)
+    case .amounts(let sums): Amount.text(sums)
     case .time(let epochMs): Timestamp.text(ms: epochMs)
     case .flag(let value): value ? "yes" : "no"
     case .list(let texts):

@@ -1,0 +1,5 @@
+// libxlsxwriter, which writes Excel files.
+#ifndef CXLSXWRITER_SHIM_H
+#define CXLSXWRITER_SHIM_H
+#include <xlsxwriter.h>
+#endif

@@ -1,0 +1,83 @@
+// What narrows a report down, and how its rows are sorted, rounded and laid out.
+package import Revenue
+
+/// The apps, products, countries, user and kinds of sale that a report shows.
+package struct ReportFilter: Equatable, Sendable {
+  /// A product id, or the prefix of product ids.
+  package struct ProductPattern: Equatable, Sendable {
+    package let text: String
+    package let isPrefix: Bool
+
+    /// - Parameter pattern: a product id, or a prefix with `*` at its end.
+    package init(_ pattern: String) {
+      isPrefix = pattern.hasSuffix("*")
+      text = isPrefix ? String(pattern.dropLast()) : pattern
+    }
+
+    /// As given on the command line.
+    package var pattern: String { isPrefix ? text + "*" : text }
+  }
+
+  /// Bundle identifiers; nil is all.
+  package var apps: [String]?
+  package var products: [ProductPattern]?
+  /// Country codes, `ZZ` for an unknown one; nil is all.
+  package var countries: [String]?
+  /// One user identifier; nil is all.
+  package var user: String?
+  package var kinds: [SaleKind]?
+
+  package init() {}
+
+  /// Whether everything is shown.
+  package var isEmpty: Bool { self == ReportFilter() }
+}
+
+/// What a report's rows are sorted by.
+package struct ReportSort: Equatable, Sendable {
+  package var column: String
+  /// Nil: numbers, amounts and times fall, all else rises.
+  package var isDescending: Bool?
+
+  package init(column: String, isDescending: Bool? = nil) {
+    self.column = column
+    self.isDescending = isDescending
+  }
+}
+
+/// How amounts are shown.
+package enum ReportAmounts: String, CaseIterable, Sendable {
+  /// To the micro.
+  case exact
+  /// Rounded to the currency's minor unit, so that rows add up to the rounded total.
+  case minor
+}
+
+/// How a report's rows are laid out. None of this changes a figure.
+package struct ReportLayout: Equatable, Sendable {
+  /// How CSV is written.
+  package struct CSV: Equatable, Sendable {
+    package enum Dates: String, CaseIterable, Sendable {
+      /// RFC 3339 in UTC, with milliseconds.
+      case rfc3339
+      /// As spreadsheets read them, in the report's time zone.
+      case spreadsheet
+    }
+
+    /// One ASCII character.
+    package var delimiter = UInt8(ascii: ",")
+    /// `.` or `,`; differs from the delimiter.
+    package var decimal = UInt8(ascii: ".")
+    package var dates = Dates.rfc3339
+
+    package init() {}
+  }
+
+  /// The columns shown, in this order; empty is all.
+  package var columns: [String] = []
+  /// Whether rows with the totals follow the rows.
+  package var hasTotal = false
+  package var csv = CSV()
+
+  package init() {}
+}
