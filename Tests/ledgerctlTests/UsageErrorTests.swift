@@ -123,7 +123,7 @@ struct Mistake: Sendable, CustomTestStringConvertible {
       "export revenue --csv-decimal , -o a.csv",
       "export: --csv-decimal: must differ from --csv-delimiter"),
     Mistake(
-      "export revenue --csv-delimiter ;",
+      "export revenue --csv-delimiter tab",
       "export: --csv-delimiter: can be used with CSV, not with table"),
     Mistake(
       "export revenue --total -o a.json",
