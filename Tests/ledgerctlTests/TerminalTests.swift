@@ -38,59 +38,6 @@
       #expect(widthColumns(truncated(text, toColumns: limit)) <= limit)
     }
 
-    /// The output of a table into a pipe.
-    private func printed(_ body: (inout TextTable) -> Void) throws -> [String] {
-      var table = TextTable([.init("name"), .init("units", isNumber: true), .init("note")])
-      body(&table)
-      let pipe = Pipe()
-      let output = Output(descriptor: pipe.fileHandleForWriting.fileDescriptor, name: "pipe")
-      try table.write(
-        to: output, terminal: Terminal(descriptor: pipe.fileHandleForWriting.fileDescriptor))
-      try output.flush()
-      try pipe.fileHandleForWriting.close()
-      let data = try pipe.fileHandleForReading.readToEnd() ?? Data()
-      return String(decoding: data, as: UTF8.self).components(separatedBy: "\n")
-    }
-
-    @Test func columnsAreAlignedWithNumbersToTheRight() throws {
-      let lines = try printed { table in
-        table.append(["a", "1", ""])
-        table.append(["日本", "1000", "x\u{1B}y"])
-        table.append(["e\u{301}e", "-20"])
-      }
-      #expect(
-        lines == [
-          "name  units  note", "a         1", "日本   1000  x\\u{1B}y", "e\u{301}e      -20", "",
-        ])
-    }
-
-    @Test func hugeCellIsPrintedInFullAndPadsNoOtherRow() throws {
-      let huge = String(repeating: "h", count: 5000)
-      let lines = try printed { table in
-        table.append([huge, "1", "x"])
-        table.append(["a", "2", "y"])
-      }
-      #expect(lines[1] == huge + "      1  x")
-      #expect(lines[2].count == 1000 + 2 + 5 + 2 + 1)
-    }
-
-    @Test func emptyTableHasItsHeadings() throws {
-      #expect(try printed { _ in } == ["name  units  note", ""])
-    }
-
-    @Test func narrowTerminalCutsTextAndNeverNumbers() {
-      var table = TextTable([.init("name"), .init("amount", isNumber: true), .init("note")])
-      table.append([
-        String(repeating: "n", count: 30), "123456789.00", String(repeating: "t", count: 20),
-      ])
-      #expect(table.fitted(to: nil) == [30, 12, 20])
-      #expect(table.fitted(to: 80) == [30, 12, 20])
-      #expect(table.fitted(to: 66) == [30, 12, 20])
-      #expect(table.fitted(to: 56) == [20, 12, 20])
-      #expect(table.fitted(to: 36).reduce(0, +) == 32)
-      #expect(table.fitted(to: 10) == [6, 12, 6])
-    }
-
     @Test(
       arguments: [
         (50, 100, 1000, "import [############............] 50%  50 events  50 events/s  1 s left"),

@@ -5,12 +5,15 @@ struct TextTable {
   /// A column; one of text is written as its heading alone.
   struct Column: ExpressibleByStringLiteral {
     let heading: String
-    /// Numbers are aligned to the right.
+    /// Numbers are aligned to the right, and never cut: a cut number is a wrong number.
     let isNumber: Bool
+    /// Whether it identifies a row: a key is neither cut nor left out.
+    let isKey: Bool
 
-    init(_ heading: String, isNumber: Bool = false) {
+    init(_ heading: String, isNumber: Bool = false, isKey: Bool = false) {
       self.heading = heading
       self.isNumber = isNumber
+      self.isKey = isKey
     }
 
     init(stringLiteral heading: String) { self.init(heading) }
@@ -18,18 +21,22 @@ struct TextTable {
     static func number(_ heading: String) -> Column { Column(heading, isNumber: true) }
   }
 
-  /// Columns are not made narrower than this to fit a terminal.
-  private static let narrowestColumns = 6
   /// Wider cells do not widen their column: one huge cell must not pad every row.
   private static let widestColumns = 1000
-  private static let gap = "  "
   private let columns: [Column]
   private var rows: [[String]] = []
-  private var widths: [Int]
+  /// The widest cell of each column.
+  private var cellWidths: [Int]
+  /// Whether each column has a cell that is neither empty nor zero.
+  private var isUsed: [Bool]
+  /// The places of the columns that are written.
+  private var shown: [Int]
 
   init(_ columns: [Column]) {
     self.columns = columns
-    widths = columns.map { ledgerctl.widthColumns($0.heading) }
+    cellWidths = Array(repeating: 0, count: columns.count)
+    isUsed = Array(repeating: false, count: columns.count)
+    shown = Array(columns.indices)
   }
 
   /// Whether there is no row.
@@ -39,51 +46,110 @@ struct TextTable {
   mutating func append(_ cells: [String]) {
     precondition(cells.count <= columns.count)
     let safe = cells.map { visible($0) }
-    for (index, cell) in safe.enumerated() {
-      let width = min(ledgerctl.widthColumns(cell), Self.widestColumns)
-      widths[index] = max(widths[index], width)
+    for (index, cell) in safe.enumerated() where !cell.isEmpty {
+      let width = min(widthColumns(cell), Self.widestColumns)
+      cellWidths[index] = max(cellWidths[index], width)
+      if !isUsed[index] { isUsed[index] = !(columns[index].isNumber && Self.isZero(cell)) }
     }
     rows.append(safe)
   }
 
-  /// Writes headings and rows. If the terminal is too narrow, the widest text columns are cut; `isCut` is false for
-  /// tables whose text people copy.
+  private static func isZero(_ number: String) -> Bool {
+    number.utf8.allSatisfy { $0 == UInt8(ascii: "0") || $0 == UInt8(ascii: ".") }
+  }
+
+  /// Leaves out the columns that are empty or zero in every row, but no keys.
+  /// - Returns: their headings; none if there are no rows.
+  mutating func leaveOutUnused() -> [String] {
+    if rows.isEmpty { return [] }
+    let kept = columns.indices.filter { columns[$0].isKey || isUsed[$0] }
+    if kept.isEmpty { return [] }
+    let left = Set(kept)
+    shown = kept
+    return columns.indices.filter { !left.contains($0) }.map { columns[$0].heading }
+  }
+
+  /// Writes headings and rows. On a terminal that is too narrow, headings are wrapped and then the widest texts cut,
+  /// but no keys; if that does not suffice, the rows are written one under another, each cell on a line of its own.
+  /// `isCut` is false for tables whose text people copy: no text is cut there.
   func write(
     to output: Output, terminal: Terminal, isCut: Bool = true
   ) throws(OutputError) {
-    let limit = isCut ? terminal.widthColumns : nil
-    let widths = fitted(to: limit)
-    try output.writeLine(terminal.bold(line(columns.map(\.heading), widths, isCut: limit != nil)))
-    for row in rows { try output.writeLine(line(row, widths, isCut: limit != nil)) }
+    try write(to: output, limit: terminal.widthColumns, isCut: isCut) { terminal.bold($0) }
   }
 
-  private func line(_ cells: [String], _ widths: [Int], isCut: Bool) -> String {
+  /// - Parameters:
+  ///   - limit: the width in columns; nil sets none.
+  ///   - bold: what becomes of a line of headings.
+  func write(
+    to output: Output, limit: Int?, isCut: Bool = true, bold: (String) -> String = { $0 }
+  ) throws(OutputError) {
+    let columns = shown.map { index in
+      TableLayout.Column(
+        heading: self.columns[index].heading, cellWidth: cellWidths[index],
+        mayBeCut: isCut && !self.columns[index].isNumber && !self.columns[index].isKey)
+    }
+    guard let limit else { return try write(to: output, TableLayout(columns), bold) }
+    if let layout = TableLayout(columns, limit: limit) {
+      try write(to: output, layout, bold)
+    } else {
+      try writeRecords(to: output)
+    }
+  }
+
+  // MARK: Side by side
+
+  private func write(
+    to output: Output, _ layout: TableLayout, _ bold: (String) -> String
+  ) throws(OutputError) {
+    let count = layout.headingLineCount
+    for number in 0..<count {
+      // Headings stand directly above their cells.
+      let cells = layout.headings.map { lines in
+        let place = number - (count - lines.count)
+        return place >= 0 ? lines[place] : ""
+      }
+      try output.writeLine(bold(line(cells, layout)))
+    }
+    for row in rows {
+      var cells = shown.map { $0 < row.count ? row[$0] : "" }
+      for place in layout.cut {
+        cells[place] = truncated(cells[place], toColumns: layout.widths[place])
+      }
+      try output.writeLine(line(cells, layout))
+    }
+  }
+
+  private func line(_ cells: [String], _ layout: TableLayout) -> String {
     var line = ""
-    for (index, column) in columns.enumerated() {
-      var cell = index < cells.count ? cells[index] : ""
-      if isCut { cell = truncated(cell, toColumns: widths[index]) }
-      let count = max(0, widths[index] - ledgerctl.widthColumns(cell))
+    for (place, cell) in cells.enumerated() {
+      let count = max(0, layout.widths[place] - widthColumns(cell))
       let space = String(repeating: " ", count: count)
-      if index > 0 { line += Self.gap }
-      line += column.isNumber ? space + cell : cell + space
+      if place > 0 { line += TableLayout.gap }
+      line += columns[shown[place]].isNumber ? space + cell : cell + space
     }
     while line.last == " " { line.removeLast() }
     return line
   }
 
-  /// The columns' widths in a terminal of `limit` columns.
-  func fitted(to limit: Int?) -> [Int] {
-    guard let limit else { return widths }
-    var fitted = widths
-    var surplus = widths.reduce(0, +) + Self.gap.count * (widths.count - 1) - limit
-    // A cut number is a wrong number: only text columns are narrowed.
-    let candidates = columns.indices.filter { !columns[$0].isNumber }
-    while surplus > 0, let widest = candidates.max(by: { fitted[$0] < fitted[$1] }),
-      fitted[widest] > Self.narrowestColumns
-    {
-      fitted[widest] -= 1
-      surplus -= 1
+  // MARK: One under another
+
+  /// A line for each cell, with an empty line between two rows. Empty cells are not written, but for keys.
+  private func writeRecords(to output: Output) throws(OutputError) {
+    let width = shown.map { widthColumns(columns[$0].heading) }.max() ?? 0
+    for (number, row) in rows.enumerated() {
+      if number > 0 { try output.writeLine() }
+      for index in shown {
+        let cell = index < row.count ? row[index] : ""
+        if cell.isEmpty, !columns[index].isKey { continue }
+        let heading = columns[index].heading
+        if cell.isEmpty {
+          try output.writeLine(heading)
+        } else {
+          let space = String(repeating: " ", count: width - widthColumns(heading))
+          try output.writeLine(heading + space + TableLayout.gap + cell)
+        }
+      }
     }
-    return fitted
   }
 }
