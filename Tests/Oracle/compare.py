@@ -65,6 +65,8 @@ MATRIX = [
     "sales --environment all",
     "users",
     "users --environment all",
+    "users --in EUR",
+    "users --in USD --rates-max-age 400 --environment all",
     "exceptions",
     "exceptions --environment all",
     "exceptions --environment all --in EUR",

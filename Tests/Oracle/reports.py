@@ -237,7 +237,7 @@ def users(book, options):
     for line in book.lines():
         user = line.sale.user_identifier
         if user is not None and options.shows(line.sale.key.environment):
-            lines.setdefault(user, []).append(line)
+            lines.setdefault(user, []).append(_converted(book, line, options))
     named = sorted(uploads.keys() | lines.keys(), key=str.encode)
     body = [[user, *_user_cells(uploads.get(user, []), lines.get(user, []))] for user in named]
     return USERS_COLUMNS, body

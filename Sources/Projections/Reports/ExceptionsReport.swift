@@ -166,10 +166,14 @@ extension ReportSource {
     _ body: (ExceptionType, ReportLine, _ detail: String) -> Void
   ) throws -> UsedRates {
     guard var conversion = try request.conversion(database) else { return UsedRates() }
+    // What the report of users converts are the lines of sales that have a user.
+    let owned =
+      request.kind == .users
+      ? try SaleNumbers(self, "user IS NOT NULL", pending: { $0.user >= 0 }) : nil
     var seen: Set<[Int]> = []
     var seenStale: Set<[Int]> = []
     try forEachLine { line throws(ProjectionError) in
-      guard isWithinDays(decidingDateMs(line)) else { return }
+      guard isWithinDays(decidingDateMs(line)), owned?.holds(line.sale) ?? true else { return }
       var converted = line
       guard let currency = line.currency, !conversion.convert(&converted) else { return }
       if seen.insert([line.sale, Int(line.type.rawValue)]).inserted {

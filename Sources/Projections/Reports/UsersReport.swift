@@ -35,8 +35,8 @@ struct UsersReport {
   func write(to writer: any ReportWriter) throws -> ReportSummary {
     var users = try loadUsers()
     try addUploads(to: &users)
-    try addSales(to: &users)
     var summary = ReportSummary()
+    summary.rates = try addSales(to: &users)
     try writer.begin(Self.columns)
     for user in users.values.filter(\.isShown)
       .sorted(by: { $0.identifier.precedes($1.identifier) })
@@ -79,10 +79,14 @@ struct UsersReport {
     }
   }
 
-  private func addSales(to users: inout [Int: User]) throws {
+  /// Adds what each user bought, converted to the reporting currency where a rate allows it. Returns the rates used.
+  private func addSales(to users: inout [Int: User]) throws -> UsedRates {
     let list = try SaleList(source)
+    var conversion = try source.request.conversion(source.database)
     try source.forEachLine { line throws(ProjectionError) in
       guard var user = users[Int(list.sale(line.sale).user)] else { return }
+      var line = line
+      _ = conversion?.convert(&line)
       user.hasSale = true
       if line.kind.isPaid {
         if line.type == .sale { user.sales += 1 }
@@ -95,6 +99,7 @@ struct UsersReport {
       }
       users[Int(list.sale(line.sale).user)] = user
     }
+    return conversion?.usedRates ?? UsedRates()
   }
 
   private func write(_ user: User, _ writer: any ReportWriter) throws {

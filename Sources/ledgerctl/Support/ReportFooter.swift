@@ -16,6 +16,7 @@ struct ReportFooter {
   /// The lines below a table; empty for reports without figures.
   var tableLines: [String] {
     if kind.hasMoment { return momentLines + [reportNote] }
+    if kind == .users { return rateLines }
     guard kind == .revenue || kind == .journal else { return [] }
     return summary.totals.map(Self.text) + figureLines + [reportNote]
   }
@@ -29,8 +30,8 @@ struct ReportFooter {
     let first =
       "Wrote \(counted(summary.rowCount, "row")) of \(kind.rawValue) to \(path), from the first "
       + "\(counted(written.size, "event"))\(place)"
-    // Exceptions and rates only belong to reports that are filtered by day.
-    let figures = kind.hasDays ? figureLines : []
+    // Exceptions only belong to reports that are filtered by day.
+    let figures = kind.hasDays ? figureLines : rateLines
     let isFigure = kind == .revenue || kind == .journal || kind.hasMoment
     return [first, "Filters: \(request.words)"] + momentLines + summary.totals.map(Self.text)
       + figures
@@ -42,11 +43,13 @@ struct ReportFooter {
   }
 
   private var figureLines: [String] {
+    if summary.exceptions.isEmpty { return rateLines }
+    let counts = summary.exceptions.map { "\($0.count) \($0.type)" }.joined(separator: ", ")
+    return ["Exceptions: \(counts)"] + rateLines
+  }
+
+  private var rateLines: [String] {
     var lines: [String] = []
-    if !summary.exceptions.isEmpty {
-      let counts = summary.exceptions.map { "\($0.count) \($0.type)" }.joined(separator: ", ")
-      lines.append("Exceptions: \(counts)")
-    }
     if !summary.rates.sources.isEmpty {
       lines.append("Rates: \(summary.rates.sources.map(Self.text).joined(separator: ", "))")
     }
