@@ -1,5 +1,6 @@
 // The journal lines that differ between two states of the same books, and the events behind each difference.
 import AppStore
+package import Base
 package import Ledger
 package import Revenue
 
@@ -8,7 +9,7 @@ package import Revenue
 package struct JournalDifference: Sendable {
   package enum Change: String, Sendable { case added, removed, changed }
 
-  /// The parts of a line that affect revenue.
+  /// The parts of a line that affect revenue. Amounts are in the reporting currency where a rate converts them.
   package struct Line: Equatable, Sendable {
     package let dateMs: Int64
     /// `Sale`, `Return`, `Reversal`.
@@ -20,9 +21,9 @@ package struct JournalDifference: Sendable {
     /// `ZZ` if unknown.
     package let countryCode: String
     package let quantity: Int64
-    package let currency: Currency?
+    package fileprivate(set) var currency: Currency?
     /// Signed; nil if the sale is unpriced.
-    package let amountMicros: Int64?
+    package fileprivate(set) var amountMicros: Int64?
   }
 
   package struct Entry: Sendable {
@@ -34,9 +35,12 @@ package struct JournalDifference: Sendable {
     /// The event that created the line.
     package let position: Position
     /// The events since the older state, in order, that created the line or gave its sale its country or price: the
-    /// upload or price list, and for an upload also the verification through which its data reached the sale.
+    /// upload or price list, and for an upload also the verification through which its data reached the sale. Of a
+    /// changed line also the declarations of rates that convert it otherwise.
     package fileprivate(set) var events: [Position]
-    /// The events that gave the sale a country or price it did not have before.
+    /// Whether only the rates that convert the line differ.
+    package let hasOnlyOtherRates: Bool
+    /// The events that gave the sale a country, a price or a rate it did not have before.
     fileprivate let sources: Set<Position>
     fileprivate let place: Place
   }
@@ -55,31 +59,46 @@ package struct JournalDifference: Sendable {
   package let entries: [Entry]
 
   /// Compares two databases. Memory use grows with the number of differences.
+  ///
+  /// With a currency, each state's lines are converted with the rates that it knew, so that a rate that was declared
+  /// since changes lines.
   /// - Parameters:
   ///   - environment: the environment whose lines are compared, as the App Store names it.
+  ///   - zone: the zone of days.
+  ///   - fromDay: the first day of the lines to compare, by their own dates; nil has no beginning.
+  ///   - toDay: the last day; nil has no end.
+  ///   - currency: the currency to convert to (rule R10); nil converts nothing.
+  ///   - ratesAgeMaxDays: how many days older than its line a rate may be; nil sets no limit.
   ///   - isCancelled: called for each line; if it returns true, the initializer throws `interrupted`.
   package init(
     from older: Database, to newer: Database,
-    environment: String = EnvironmentName.production.description,
+    environment: String = EnvironmentName.production.description, zone: TimeZoneTable = .utc,
+    fromDay: CivilDate? = nil, toDay: CivilDate? = nil, currency: Currency? = nil,
+    ratesAgeMaxDays: Int? = ReportRequest.ratesAgeMaxDaysStandard,
     isCancelled: () -> Bool = { false }
   ) throws(ProjectionError) {
+    let lines = ComparedLines(
+      environment: environment, zone: zone, fromDay: fromDay, toDay: toDay, currency: currency,
+      ratesAgeMaxDays: ratesAgeMaxDays)
     var found: [Entry] = []
     do {
       let since = try Progress(older).position
       let sources = try SaleSources(older, newer)
-      let olderLines = try LineCursor(older, environment: environment)
-      let newerLines = try LineCursor(newer, environment: environment)
+      var olderLines = try LineCursor(older, lines)
+      var newerLines = try LineCursor(newer, lines)
       var (before, after) = (try olderLines.next(), try newerLines.next())
       while let place = [before?.place, after?.place].compactMap({ $0 }).min() {
         if isCancelled() { throw ProjectionError.interrupted }
         let old = before?.place == place ? before : nil
         let new = after?.place == place ? after : nil
         if old?.line != new?.line, let either = new ?? old {
+          let rates = Self.newRates(old, &olderLines, new, &newerLines)
           found.append(
             Entry(
               change: old == nil ? .added : new == nil ? .removed : .changed, before: old?.line,
               after: new?.line, position: either.position, events: [],
-              sources: try sources.new(of: place.sale), place: place))
+              hasOnlyOtherRates: old?.own == new?.own,
+              sources: try sources.new(of: place.sale).union(rates), place: place))
         }
         if old != nil { before = try olderLines.next() }
         if new != nil { after = try newerLines.next() }
@@ -92,36 +111,64 @@ package struct JournalDifference: Sendable {
     }
   }
 
+  /// The declarations whose rates convert a changed line, if they differ from those before. A line that is new needs
+  /// none: what made it is named.
+  private static func newRates(
+    _ old: LineCursor.Found?, _ olderLines: inout LineCursor, _ new: LineCursor.Found?,
+    _ newerLines: inout LineCursor
+  ) -> Set<Position> {
+    guard let old, let new else { return [] }
+    let before = olderLines.rateDeclarations(of: old)
+    return Set(newerLines.rateDeclarations(of: new)).subtracting(before)
+  }
+
   /// Reads a journal line by line.
   private struct LineCursor {
     struct Found {
       let place: Place
+      /// The line as it is compared.
       let line: Line
+      /// The line in its own currency.
+      let own: Line
       let position: Position
     }
 
+    private var books: ComparedBooks
     private let rows: Statement
 
-    init(_ database: Database, environment: String) throws(DatabaseError) {
+    init(_ database: Database, _ lines: ComparedLines) throws {
+      books = try ComparedBooks(database, lines)
       rows = try database.prepare(
         """
         SELECT sale, ordinal, date_ms, line, bundle_id, sale_key, product_id, kind, country_code,
         quantity, currency, amount_micros, position FROM journal_view WHERE environment = ?
         ORDER BY 1, 2
         """)
-      rows.bind(1, text: environment)
+      rows.bind(1, text: lines.environment)
     }
 
-    func next() throws(DatabaseError) -> Found? {
-      guard try rows.step() else { return nil }
+    /// The next line of the days that are compared; nil at the end.
+    mutating func next() throws(DatabaseError) -> Found? {
+      repeat {
+        guard try rows.step() else { return nil }
+      } while !books.isWithinDays(rows.integer(2))
+      let own = Line(
+        dateMs: rows.integer(2), type: rows.text(3), bundleID: rows.text(4),
+        saleKey: rows.text(5), productID: rows.text(6), kind: rows.text(7),
+        countryCode: rows.text(8), quantity: rows.integer(9),
+        currency: Currency.parse(rows.bytes(10)), amountMicros: rows.optionalInteger(11))
+      var line = own
+      if let currency = own.currency, let micros = own.amountMicros {
+        let converted = books.converted(micros, currency, atMs: own.dateMs)
+        (line.amountMicros, line.currency) = (converted.micros, converted.currency)
+      }
       return Found(
-        place: Place(sale: rows.integer(0), ordinal: rows.integer(1)),
-        line: Line(
-          dateMs: rows.integer(2), type: rows.text(3), bundleID: rows.text(4),
-          saleKey: rows.text(5), productID: rows.text(6), kind: rows.text(7),
-          countryCode: rows.text(8), quantity: rows.integer(9),
-          currency: Currency.parse(rows.bytes(10)), amountMicros: rows.optionalInteger(11)),
+        place: Place(sale: rows.integer(0), ordinal: rows.integer(1)), line: line, own: own,
         position: Int(rows.integer(12)))
+    }
+
+    mutating func rateDeclarations(of found: Found) -> [Position] {
+      books.rateDeclarations(found.own.currency, atMs: found.own.dateMs)
     }
   }
 

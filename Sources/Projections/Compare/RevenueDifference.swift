@@ -1,17 +1,18 @@
 // How revenue differs between two states of the books, by month, country and currency, and the sales behind it.
 import AppStore
-import Revenue
+package import Base
+package import Revenue
 
 /// The revenue of one environment before and after, where it differs. It is read from `journal_view`, whose columns
 /// are stable, so the two databases may be of different versions.
 package struct RevenueDifference: Equatable, Sendable {
-  /// Where revenue is booked. The month is that of the line's date in UTC.
+  /// Where revenue is booked. The month is that of the line's date in the comparison's zone.
   package struct Place: Hashable, Sendable {
     /// For example `2026-03`.
     package let month: String
     /// `ZZ` if unknown.
     package let countryCode: String
-    /// Nil for lines without a price.
+    /// Nil for lines without a price. The reporting currency where a rate converts the line.
     package let currency: String?
   }
 
@@ -50,23 +51,40 @@ package struct RevenueDifference: Equatable, Sendable {
 
   /// Sorted by month, country and currency.
   package let rows: [Row]
+  /// The rates of the older state that were used.
+  package let ratesBefore: ComparedRates
+  /// The rates of the newer state that were used.
+  package let ratesAfter: ComparedRates
 
   package var isEmpty: Bool { rows.isEmpty }
 
   /// Compares the journals of two databases line by line. Memory use grows only with the number of places.
+  ///
+  /// With a currency, each state's lines are converted with the rates that it knew. A rate that was declared since
+  /// is therefore a difference, and both databases must be of this program's version.
   /// - Parameters:
   ///   - environment: the environment whose revenue is compared, as the App Store names it.
+  ///   - zone: the zone of days and months.
+  ///   - fromDay: the first day of the lines to compare, by their own dates; nil has no beginning.
+  ///   - toDay: the last day; nil has no end.
+  ///   - currency: the currency to convert to (rule R10); nil converts nothing.
+  ///   - ratesAgeMaxDays: how many days older than its line a rate may be; nil sets no limit.
   ///   - saleLimit: the maximum number of sales to keep for each row.
   ///   - isCancelled: called for each sale; if it returns true, the initializer throws `interrupted`.
   package init(
     from older: Database, to newer: Database,
-    environment: String = EnvironmentName.production.description,
-    saleLimit: Int = 10, isCancelled: () -> Bool = { false }
+    environment: String = EnvironmentName.production.description, zone: TimeZoneTable = .utc,
+    fromDay: CivilDate? = nil, toDay: CivilDate? = nil, currency: Currency? = nil,
+    ratesAgeMaxDays: Int? = ReportRequest.ratesAgeMaxDaysStandard, saleLimit: Int = 10,
+    isCancelled: () -> Bool = { false }
   ) throws(ProjectionError) {
+    let lines = ComparedLines(
+      environment: environment, zone: zone, fromDay: fromDay, toDay: toDay, currency: currency,
+      ratesAgeMaxDays: ratesAgeMaxDays)
     var sums = DifferenceSums(saleLimit: saleLimit)
+    var olderSales = try JournalCursor(older, lines)
+    var newerSales = try JournalCursor(newer, lines)
     do throws(DatabaseError) {
-      var olderSales = try JournalCursor(older, environment: environment)
-      var newerSales = try JournalCursor(newer, environment: environment)
       var before = try olderSales.next()
       var after = try newerSales.next()
       while before != nil || after != nil {
@@ -87,6 +105,8 @@ package struct RevenueDifference: Equatable, Sendable {
     } catch { throw .database(error) }
     if isCancelled() { throw .interrupted }
     rows = sums.rows
+    ratesBefore = olderSales.books.rates
+    ratesAfter = newerSales.books.rates
   }
 }
 
@@ -173,34 +193,50 @@ private struct JournalSale {
 
 /// Reads a journal sale by sale.
 private struct JournalCursor {
+  private(set) var books: ComparedBooks
   private let rows: Statement
   private var isAtRow = false
 
-  init(_ database: Database, environment: String) throws(DatabaseError) {
+  init(_ database: Database, _ lines: ComparedLines) throws(ProjectionError) {
+    books = try ComparedBooks(database, lines)
     let kinds = SaleKind.allCases.filter(\.isPaid).map { "'\($0.word)'" }.joined(separator: ", ")
-    rows = try database.prepare(
-      """
-      SELECT coalesce(bundle_id, ''), sale_key, coalesce(product_id, ''), substr(date, 1, 7), \
-      country_code, currency, iif(kind IN (\(kinds)), quantity, 0), coalesce(amount_micros, 0)
-      FROM journal_view WHERE environment = ? ORDER BY 1, 2
-      """)
-    rows.bind(1, text: environment)
-    isAtRow = try rows.step()
+    do throws(DatabaseError) {
+      rows = try database.prepare(
+        """
+        SELECT coalesce(bundle_id, ''), sale_key, coalesce(product_id, ''), date_ms,
+        country_code, currency, iif(kind IN (\(kinds)), quantity, 0), coalesce(amount_micros, 0)
+        FROM journal_view WHERE environment = ? ORDER BY 1, 2
+        """)
+      rows.bind(1, text: lines.environment)
+      isAtRow = try rows.step()
+    } catch { throw .database(error) }
   }
 
+  /// The next sale, with its lines of the days that are compared; nil at the end.
   mutating func next() throws(DatabaseError) -> JournalSale? {
     guard isAtRow else { return nil }
     let key = (Array(rows.bytes(0)), Array(rows.bytes(1)))
     var sale = JournalSale(key: key, productID: rows.text(2))
     while isAtRow, rows.bytes(0).elementsEqual(key.0), rows.bytes(1).elementsEqual(key.1) {
-      let place = RevenueDifference.Place(
-        month: rows.text(3), countryCode: rows.text(4), currency: rows.optionalText(5))
-      var figures = RevenueDifference.Figures()
-      figures.netUnits = Int(rows.integer(6))
-      figures.netMicros = Int128(rows.integer(7))
-      sale.parts[place, default: .init()] += figures
+      if books.isWithinDays(rows.integer(3)) { addLine(to: &sale) }
       isAtRow = try rows.step()
     }
     return sale
+  }
+
+  private mutating func addLine(to sale: inout JournalSale) {
+    let dateMs = rows.integer(3)
+    var currency = rows.optionalText(5)
+    var figures = RevenueDifference.Figures()
+    figures.netUnits = Int(rows.integer(6))
+    figures.netMicros = Int128(rows.integer(7))
+    if books.isConverting, let own = Currency.parse(rows.bytes(5)) {
+      let converted = books.converted(rows.integer(7), own, atMs: dateMs)
+      figures.netMicros = Int128(converted.micros)
+      currency = converted.currency.description
+    }
+    let place = RevenueDifference.Place(
+      month: books.month(dateMs), countryCode: rows.text(4), currency: currency)
+    sale.parts[place, default: .init()] += figures
   }
 }

@@ -58,6 +58,11 @@ struct ReportingCurrency {
       .map(CivilDate.init(dayNumber:))
   }
 
+  /// The positions of the declarations whose rates convert a currency on the UTC day of an instant.
+  mutating func declarations(of currency: Currency, atMs epochMs: Int64) -> [Int] {
+    converter.declarations(of: currency, utcDay: Timestamp.utcDay(ms: epochMs)).map { Int($0) }
+  }
+
   /// The rates that were used.
   var usedRates: UsedRates {
     // Reports from before rates had an age limit must stay byte for byte the same.

@@ -85,6 +85,15 @@ package struct RateConverter: Sendable {
     return table.resolve(from: currency, to: target, utcDay: utcDay, ageMaxDays: nil)?.oldestDay
   }
 
+  /// The positions of the declarations whose rates convert a currency on a day. Empty if none does, or if it is the
+  /// reporting currency.
+  package mutating func declarations(of currency: Currency, utcDay: Int) -> [Int64] {
+    guard currency != target, let resolution = resolution(from: currency, utcDay: utcDay)
+    else { return [] }
+    let legs = [resolution.leg, resolution.secondLeg].compactMap { $0 }
+    return Set(legs.map { table.sources[$0.sourceIndex].position }).sorted()
+  }
+
   /// The oldest rate used so far. Of several rates on that day, the first by currencies.
   package var oldestUsed: RateDay? {
     oldest.map { RateDay(base: $0.base, quote: $0.quote, day: $0.day) }
