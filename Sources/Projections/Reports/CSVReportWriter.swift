@@ -14,7 +14,7 @@ package final class CSVReportWriter: ReportWriter {
   package func begin(_ columns: [ReportColumn]) throws {
     for column in columns {
       separate()
-      buffer.bytes.append(contentsOf: column.name.utf8)
+      Array(column.name.utf8).withUnsafeBytes { append($0) }
     }
     try endRow()
   }
@@ -32,6 +32,7 @@ package final class CSVReportWriter: ReportWriter {
     case .word(let word): buffer.bytes.append(word)
     case .currency(let currency): currency.append(to: &buffer.bytes)
     case .integer(let value): buffer.bytes.append(decimal: value)
+    case .real(let value): buffer.bytes.append(contentsOf: ReportCell.text(value).utf8)
     case .amount(let micros, let currency):
       Amount.append(micros: micros, currency: currency, to: &buffer.bytes)
     case .amounts(let sums):

@@ -84,6 +84,14 @@ package final class JSONReportWriter: ReportWriter {
     case .word(let word): writer.string(word.text)
     case .currency(let currency): writer.string(currency.description)
     case .integer(let value): writer.integer(value)
+    case .real(let value):
+      let text = ReportCell.text(value)
+      // JSON has no number for infinity.
+      if value.isFinite {
+        Array(text.utf8).withUnsafeBytes { writer.raw($0) }
+      } else {
+        writer.string(text)
+      }
     case .amount(let micros, let currency):
       writer.string(Amount.text(micros: micros, currency: currency))
     case .amounts(let sums):

@@ -25,6 +25,8 @@ package enum ReportCell {
   case word(StaticString)
   case currency(Currency)
   case integer(Int64)
+  /// A binary number that a query computed; never an amount.
+  case real(Double)
   /// Micros and their currency, which decides the number of digits.
   case amount(Int128, Currency?)
   /// Micros by currency, written as `9.99 EUR 4.00 USD`; no currency at all is an empty cell.
@@ -34,6 +36,14 @@ package enum ReportCell {
   case flag(Bool)
   case list([UnsafeRawBufferPointer])
   case integers([Int64])
+}
+
+extension ReportCell {
+  /// The shortest decimal number that reads back as the same binary number; `Infinity` has no other form.
+  package static func text(_ value: Double) -> String {
+    if value.isInfinite { return value < 0 ? "-Infinity" : "Infinity" }
+    return "\(value)"
+  }
 }
 
 /// Sums in one currency, in the order of the report's columns.

@@ -42,6 +42,7 @@ final class TableReportWriter: ReportWriter {
     case .word(let word): "\(word)"
     case .currency(let currency): currency.description
     case .integer(let value): String(value)
+    case .real(let value): ReportCell.text(value)
     case .amount(let micros, let currency): Amount.text(micros: micros, currency: currency)
     case .amounts(let sums): Amount.text(sums)
     case .time(let epochMs): Timestamp.text(ms: epochMs)
