@@ -18,21 +18,18 @@ struct JournalReport {
 
   /// Writes the report; returns its totals and remarks.
   func write(to writer: any ReportWriter) throws -> ReportSummary {
-    let list = try SaleList(source)
-    let users = try source.userIdentifiers()
+    let order = try JournalOrder(source)
     var conversion = try source.request.conversion(source.database)
     var summary = ReportSummary()
     var totals: [Currency?: (quantity: Int64, amount: Int128)] = [:]
     try writer.begin(Self.columns)
-    for line in try sortedLines(list) {
-      let sale = list.sale(line.sale)
+    try order.forEach { line, sale in
       var shown = line
-      var unitPrice = sale.price?.micros
-      if let price = sale.price, conversion?.convert(&shown) ?? false {
-        unitPrice = conversion?.convert(
-          price.micros, from: price.currency, atMs: line.dateMs)
+      var unitPrice = sale.unitPriceMicros
+      if let price = unitPrice, let currency = sale.currency, conversion?.convert(&shown) ?? false {
+        unitPrice = conversion?.convert(price, from: currency, atMs: line.dateMs)
       }
-      try write(shown, sale, unitPrice, users, writer)
+      try write(shown, sale, unitPrice, writer)
       totals[shown.currency, default: (0, 0)].quantity += shown.quantity
       totals[shown.currency, default: (0, 0)].amount += Int128(shown.amountMicros ?? 0)
       summary.rowCount += 1
@@ -51,37 +48,8 @@ struct JournalReport {
     return summary
   }
 
-  /// The lines in the journal's order (R8): date, environment, bundle, key, position, Sale < Return < Reversal.
-  private func sortedLines(_ list: SaleList) throws -> [ReportLine] {
-    var lines: [ReportLine] = []
-    try source.forEachLine { line throws(ProjectionError) in
-      guard source.isWithinDays(source.decidingDateMs(line)) else { return }
-      var kept = line
-      kept.reason = source.arena.keep(line.reason)
-      lines.append(kept)
-    }
-    let symbols = source.symbols
-    lines.sort { left, right in
-      if left.dateMs != right.dateMs { return left.dateMs < right.dateMs }
-      if left.environment != right.environment {
-        return symbols.text(left.environment).precedes(symbols.text(right.environment))
-      }
-      if left.bundle != right.bundle {
-        return symbols.text(left.bundle).precedes(symbols.text(right.bundle))
-      }
-      let (one, other) = (list.sale(left.sale), list.sale(right.sale))
-      let keys = one.key.order(other.key)
-      if keys != 0 { return keys < 0 }
-      if left.position != right.position { return left.position < right.position }
-      if left.type != right.type { return left.type.rawValue < right.type.rawValue }
-      return one.keyKind.rawValue < other.keyKind.rawValue
-    }
-    return lines
-  }
-
   private func write(
-    _ line: ReportLine, _ sale: Sale, _ unitPrice: Int64?, _ users: [Int32: Text],
-    _ writer: any ReportWriter
+    _ line: ReportLine, _ sale: LineSale, _ unitPrice: Int64?, _ writer: any ReportWriter
   ) throws {
     let symbols = source.symbols
     try writer.write(.time(line.dateMs))
@@ -92,7 +60,7 @@ struct JournalReport {
     try writer.write(.text(sale.transactionID))
     try writer.write(.text(symbols.text(line.product)))
     try writer.write(.text(symbols.country(line.country)))
-    try writer.write(users[sale.user].map(ReportCell.text) ?? .empty)
+    try writer.write(sale.user.map(ReportCell.text) ?? .empty)
     try writer.write(.word(line.kind.word))
     try writer.write(.integer(line.quantity))
     try writer.write(line.currency.map(ReportCell.currency) ?? .empty)

@@ -29,7 +29,9 @@ final class PendingSales {
       for place in store.sales.indices where store.sales[place].isPending {
         let sale = store.sales[place]
         try store.forEachJournalLine(of: sale) { line throws(DatabaseError) in
-          lines.append(ReportLine(line, of: sale))
+          var shown = ReportLine(line, of: sale)
+          shown.ordinal = Int32(clamping: lines.count)
+          lines.append(shown)
         }
       }
       // The store uses the table only within this scope; nothing is fetched afterwards.

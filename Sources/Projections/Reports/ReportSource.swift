@@ -22,6 +22,9 @@ struct ReportLine {
   /// The number of the line's sale.
   var sale: Int
   var reason: Text
+  /// Its place among the lines of its sale: 0 for the Sale line, the ordinal in `later_lines` for others. For a line
+  /// of a pending sale, its index among those.
+  var ordinal: Int32 = 0
 }
 
 extension ReportLine {
@@ -157,8 +160,8 @@ final class ReportSource {
     do {
       let later = try database.prepare(
         """
-        SELECT sale, line, date_ms, position, reason, quantity, amount_micros FROM later_lines
-        ORDER BY sale, ordinal
+        SELECT sale, line, date_ms, position, reason, quantity, amount_micros, ordinal
+        FROM later_lines ORDER BY sale, ordinal
         """)
       var nextLater = try later.step() ? Int(later.integer(0)) : .max
       let isWhole = try PackedSaleTable<SaleFigures>.forEach(in: database) { sale, figures in
@@ -187,11 +190,13 @@ final class ReportSource {
     let quantity = row.integer(5)
     // Other programs may write to the file.
     guard let type = LineType(rawValue: Int8(truncatingIfNeeded: row.integer(1))),
-      quantity.magnitude <= UInt64(Sale.quantityMax)
+      quantity.magnitude <= UInt64(Sale.quantityMax), let ordinal = Int32(exactly: row.integer(7))
     else { throw .inconsistent("the sales do not match their journal") }
-    return ReportLine(
+    var line = ReportLine(
       type, of: figures, sale, currency, dateMs: row.integer(2), quantity: quantity,
       amountMicros: row.optionalInteger(6), position: Int(row.integer(3)), reason: row.bytes(4))
+    line.ordinal = ordinal
+    return line
   }
 
   /// Calls `body` with every line in the requested environments. Lines of pending sales come last, if requested.

@@ -35,6 +35,26 @@ struct SaleFigures: Equatable, SaleRecord {
     trust = sale.trust
   }
 
+  /// The figures in a row of `sales`.
+  init(
+    saleDateMs: Int64, amountMicros: Int64, firstPosition: Int64, environment: Symbol,
+    bundle: Symbol, product: Symbol, country: Symbol, currency: Symbol, quantity: Int32,
+    kind: SaleKind, priceBasis: PriceBasis, trust: ReplyTrust
+  ) {
+    self.saleDateMs = saleDateMs
+    self.amountMicros = amountMicros
+    self.firstPosition = firstPosition
+    self.environment = environment
+    self.bundle = bundle
+    self.product = product
+    self.country = country
+    self.currency = currency
+    self.quantity = quantity
+    self.kind = kind
+    self.priceBasis = priceBasis
+    self.trust = trust
+  }
+
   // MARK: As bytes
 
   static let table: StaticString = "sale_figures"
