@@ -14,6 +14,7 @@ struct CommandTable: Sendable {
     exportCommand, diffCommand,
     keyCreateCommand, keyListCommand, checkpointCommand, proveCommand, auditCommand,
     auditProofCommand, auditConsistencyCommand, auditReportCommand, helpCommand,
+    completionsCommand,
   ])
 
   let commands: [Command]

@@ -1,0 +1,226 @@
+# Completions, in the shells themselves: what each offers for a command line that is typed so far.
+#
+# LEDGERCTL names the program. A shell that is not installed is skipped; bash is everywhere.
+import os
+import pathlib
+import pty
+import re
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LEDGERCTL = os.environ.get("LEDGERCTL", str(ROOT / ".build/debug/ledgerctl"))
+LIMIT_SECONDS = 60
+
+
+def printed(*arguments):
+    return subprocess.run(
+        [LEDGERCTL, *arguments], capture_output=True, text=True, check=True
+    ).stdout
+
+
+class Terminal:
+    """A shell at a pseudo-terminal, with a key that inserts all completions and one that shows the line."""
+
+    def __init__(self, command, folder, settings):
+        self.received = b""
+        self.process, self.descriptor = pty.fork()
+        if self.process == 0:
+            os.chdir(folder)
+            environment = {"PATH": os.environ["PATH"], "TERM": "dumb", "HOME": str(folder)}
+            os.execvpe(command[0], command, environment)
+        self.send("stty cols 4000 -echo\n")
+        for line in settings:
+            self.send(line + "\n")
+        self.send("printf '<<%s>>' ready\n")
+        self.until(rb"<<ready>>")
+
+    def send(self, text):
+        os.write(self.descriptor, text.encode())
+
+    def until(self, pattern):
+        end = time.monotonic() + LIMIT_SECONDS
+        while (found := re.search(pattern, self.received, re.DOTALL)) is None:
+            left = end - time.monotonic()
+            if left < 0 or not select.select([self.descriptor], [], [], left)[0]:
+                raise AssertionError(f"the shell printed {self.received!r}")
+            self.received += os.read(self.descriptor, 65_536)
+        self.received = self.received[found.end():]
+        return found
+
+    def completed(self, line):
+        """The line once all completions of its last word were inserted."""
+        self.send(line + "\x18a\x18p")
+        found = self.until(rb"<<(.*?)>>")
+        self.send("\x15")
+        return found.group(1).decode()
+
+    def close(self):
+        os.close(self.descriptor)
+        os.waitpid(self.process, 0)
+
+
+class Bash:
+    def __init__(self, folder):
+        (folder / "ledgerctl.bash").write_text(printed("completions", "bash"))
+        settings = [
+            "bind '\"\\C-xa\": insert-completions'",
+            "bind -x '\"\\C-xp\": printf \"<<%s>>\" \"$READLINE_LINE\"'",
+            "bind 'set enable-bracketed-paste off'",
+            "source ledgerctl.bash",
+        ]
+        self.terminal = Terminal(["bash", "--norc", "--noprofile", "-i"], folder, settings)
+        self.close = self.terminal.close
+
+    def offered(self, line):
+        return offers(line, self.terminal.completed(line))
+
+
+class Zsh:
+    def __init__(self, folder):
+        (folder / "functions").mkdir()
+        (folder / "functions/_ledgerctl").write_text(printed("completions", "zsh"))
+        settings = [
+            "fpath=($PWD/functions $fpath)",
+            "autoload -U compinit && compinit -u -D",
+            "every() { compstate[insert]=all }",
+            "insert-every() { comppostfuncs=(every); _main_complete }",
+            "zle -C insert-every complete-word insert-every",
+            "show() { printf '<<%s>>' \"$BUFFER\" }",
+            "zle -N show",
+            "bindkey '^Xa' insert-every",
+            "bindkey '^Xp' show",
+            "bindkey '^U' kill-whole-line",
+        ]
+        self.terminal = Terminal(["zsh", "-f", "-i"], folder, settings)
+        self.close = self.terminal.close
+
+    def offered(self, line):
+        return offers(line, self.terminal.completed(line))
+
+
+class Fish:
+    def __init__(self, folder):
+        self.folder = folder
+        (folder / "ledgerctl.fish").write_text(printed("completions", "fish"))
+
+    def offered(self, line):
+        done = subprocess.run(
+            ["fish", "--no-config", "-c", "source ledgerctl.fish; complete -C $argv[1]", line],
+            cwd=self.folder, env={"PATH": os.environ["PATH"], "HOME": str(self.folder)},
+            capture_output=True, text=True, check=True, timeout=LIMIT_SECONDS,
+        )  # fmt: skip
+        if done.stderr:
+            raise AssertionError(done.stderr)
+        return {value(row.split("\t")[0]) for row in done.stdout.splitlines()}
+
+    def close(self):
+        pass
+
+
+def value(word):
+    """What is offered, without an option's name before it and what a shell adds behind it."""
+    return re.sub(r"^--[a-z-]+=(?=.)", "", word).rstrip("/=,")
+
+
+def offers(line, completed):
+    """The words that were inserted in place of the line's last word."""
+    before, _, last = line.rpartition(" ")
+    if not completed.startswith(before):
+        raise AssertionError(f"{line!r} became {completed!r}")
+    words = completed[len(before):].split()
+    return {value(word) for word in words if word != last or word.endswith(("/", "-"))} - {""}
+
+
+REPORTS = {"revenue", "journal", "sales", "exceptions", "receipts", "users", "subscriptions"}
+DIMENSIONS = {"period", "app", "product", "country", "environment", "basis", "trust", "month"}
+FORMATS = {"csv", "json", "ndjson", "table"}
+FILES = {"history.ndjson", "ledger"}
+
+# A line, what must be offered, and what must not be.
+LINES = [
+    ("ledgerctl ", {"init", "app", "export", "audit", "help"}, {"add", "history.ndjson"}),
+    ("ledgerctl exp", {"export"}, {"init"}),
+    ("ledgerctl app ", {"add", "list", "show", "edit"}, {"export"}),
+    ("ledgerctl --ledger ledger app a", {"add"}, {"list"}),
+    ("ledgerctl app --ledger=ledger a", {"add"}, {"list"}),
+    ("ledgerctl export ", REPORTS, {"app", "history.ndjson"}),
+    ("ledgerctl export --by country re", {"revenue", "receipts"}, {"journal"}),
+    ("ledgerctl export revenue --by country,p", {"country,period", "country,product"}, set()),
+    ("ledgerctl export revenue --by country,", {"country,app"}, {"country,country"}),
+    ("ledgerctl export --format ", FORMATS, REPORTS),
+    ("ledgerctl export --format=", FORMATS, REPORTS),
+    ("ledgerctl export --format=n", {"ndjson"}, {"csv"}),
+    ("ledgerctl export revenue --t", {"--timezone"}, {"--json"}),
+    ("ledgerctl export revenue --timezone Europe/Ber", {"Europe/Berlin"}, {"UTC"}),
+    ("ledgerctl export revenue -o ", FILES, REPORTS),
+    ("ledgerctl export revenue --at 2026-03-01T00:00:00Z --refunds ", {"sale-date"}, REPORTS),
+    ("ledgerctl export revenue --from ", set(), FILES | REPORTS),
+    ("ledgerctl import ", FILES, {"app"}),
+    ("ledgerctl import history.ndjson ", {"ledger"}, {"app"}),
+    ("ledgerctl import --errors ", {"history.ndjson"}, {"app"}),
+    ("ledgerctl status --ledger ", {"ledger"}, {"history.ndjson"}),
+    ("ledgerctl init ", {"ledger"}, {"history.ndjson"}),
+    ("ledgerctl audit ", {"proof", "consistency", "report"}, {"history.ndjson"}),
+    ("ledgerctl audit proof --j", {"--json"}, {"--signatures"}),
+    ("ledgerctl help ", {"init", "app"}, {"history.ndjson"}),
+    ("ledgerctl help app ", {"add", "list"}, {"init"}),
+    ("ledgerctl completions ", {"bash", "zsh", "fish"}, {"app"}),
+    ("ledgerctl app-store sync --app ", set(), {"history.ndjson", "sync"}),
+]
+
+
+class CompletionTests(unittest.TestCase):
+    def check(self, name, make):
+        if shutil.which(name) is None:
+            self.skipTest(f"{name} is not installed")
+        with tempfile.TemporaryDirectory() as directory:
+            folder = pathlib.Path(directory)
+            shell = make(folder)
+            self.addCleanup(shell.close)
+            self.check_lines(shell, folder)
+
+    def check_lines(self, shell, folder):
+        (folder / "history.ndjson").touch()
+        (folder / "ledger").mkdir()
+        for line, present, absent in LINES:
+            with self.subTest(line=line):
+                offered = shell.offered(line)
+                self.assertLessEqual(present, offered)
+                self.assertFalse(absent & offered, offered)
+        for command in commands():
+            with self.subTest(command=command):
+                self.assertLessEqual(options(command), shell.offered(f"ledgerctl {command} --"))
+
+    def test_bash_offers_what_the_command_table_says(self):
+        self.check("bash", Bash)
+
+    def test_zsh_offers_what_the_command_table_says(self):
+        self.check("zsh", Zsh)
+
+    def test_fish_offers_what_the_command_table_says(self):
+        self.check("fish", Fish)
+
+
+def reference():
+    """The reference of each command, by its words."""
+    parts = printed("help", "--markdown").split("\n## ")[1:]
+    named = {part.split("\n")[0]: part for part in parts}
+    return {name: part for name, part in named.items() if name not in ("Conventions", "Exit codes")}
+
+
+def commands():
+    return list(reference())
+
+
+def options(command):
+    """The long options of a command, as the reference lists them."""
+    return set(re.findall(r"^\| `(?:-[a-z], )?(--[a-z-]+)", reference()[command], re.MULTILINE))
+
+
+if __name__ == "__main__":
+    unittest.main()
