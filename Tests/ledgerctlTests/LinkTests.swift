@@ -189,7 +189,7 @@ import Testing
 
   @Test(arguments: [
     "export revenue --format csv -o", "export revenue --format csv --manifest -o", "checkpoint -o",
-    "prove 0 -o", "diff --from 0 --to 1 --format csv -o", "help --markdown -o", "$TOKEN -o",
+    "prove 0 -o", "diff --since 0 --until 1 --format csv -o", "help --markdown -o", "$TOKEN -o",
     "serve --listen 127.0.0.1:0 --access-log",
   ])
   func noCommandWritesIntoALedger(_ command: String) throws {

@@ -137,14 +137,54 @@ struct Mistake: Sendable, CustomTestStringConvertible {
       "rebuild: --accept-history: cannot be used with --compare or --check, which change nothing"),
     Mistake("rebuild --rows 5", "rebuild: --rows: requires --compare or --check"),
     Mistake(
-      "diff --from 1 --environment all",
+      "diff --from 1",
+      "diff: --from: is --since for a point in time, --from-day for the first day of the lines"),
+    Mistake(
+      "diff --since 1 --to=2",
+      "diff: --to: is --until for a point in time, --to-day for the last day of the lines"),
+    Mistake("diff --since 1 --as-of 2", "diff: --as-of: is --until"),
+    Mistake("diff --until 1", "diff: --since: is missing"),
+    Mistake(
+      "diff --since yesterday",
+      "diff: --since yesterday: is not a position, a day, an RFC 3339 time or the file of a "
+        + "manifest"),
+    Mistake(
+      "diff --since 1 --from-day 10",
+      "diff: --from-day 10: is not a date, as in 2026-03-14; a point in time is for --since or "
+        + "--until"),
+    Mistake(
+      "diff --since 1 --from-day 2026-03-02 --to-day 2026-03-01",
+      "diff: --to-day 2026-03-01: comes before --from-day 2026-03-02"),
+    Mistake(
+      "diff --since 1 --timezone Europe/Nowhere",
+      "diff: --timezone Europe/Nowhere: reading time zone \"Europe/Nowhere\": no such zone in the "
+        + "system's tz database (package tzdata)"),
+    Mistake("diff --since 1 --in XYZ", "diff: --in XYZ: is not an ISO 4217 currency"),
+    Mistake(
+      "diff --since 1 --in EUR --rates-max-age -1",
+      "diff: --rates-max-age: requires a value: DAYS; if it begins with a hyphen, write "
+        + "--rates-max-age=DAYS"),
+    Mistake(
+      "diff --since 1 --environment all",
       "diff: --environment: must be one environment"),
     Mistake(
-      "diff --from 1 -o difference.ndjson",
+      "diff --since 1 -o difference.ndjson",
       "diff: --output difference.ndjson: the name does not imply a format; give --format"),
     Mistake(
       "export revenue --from 2026-02-29",
       "export: --from 2026-02-29: is not a date, as in 2026-03-14"),
+    Mistake(
+      "export revenue --from 10",
+      "export: --from 10: is not a date, as in 2026-03-14; a point in time is for --as-of"),
+    Mistake(
+      "export revenue --to 2026-03-01T00:00:00Z",
+      "export: --to 2026-03-01T00:00:00Z: is not a date, as in 2026-03-14; a point in time is for "
+        + "--as-of"),
+    Mistake(
+      "export revenue --since june.csv.manifest.json",
+      "export: --since: is --as-of for a point in time, --from for the first day; 'diff' compares "
+        + "two points"),
+    Mistake("export revenue --from-day 2026-03-01", "export: --from-day: is --from"),
     Mistake(
       "export revenue --to 1.3.2026",
       "export: --to 1.3.2026: is not a date, as in 2026-03-14"),

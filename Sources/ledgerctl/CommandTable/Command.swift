@@ -90,6 +90,8 @@ struct Command: Sendable {
   /// Only the last may be optional or repeated.
   let positionals: [Positional]
   let options: [Option]
+  /// Names that users may take for options of this command, and what each is told.
+  let misnomers: [String: String]
   let examples: [Example]
   /// Whether it works on an existing ledger, so that `--ledger` applies.
   let usesLedger: Bool
@@ -99,7 +101,8 @@ struct Command: Sendable {
 
   init(
     _ words: String, summary: String, details: [String], positionals: [Positional] = [],
-    options: [Option] = [], examples: [Example] = [], usesLedger: Bool = true,
+    options: [Option] = [], misnomers: [String: String] = [:], examples: [Example] = [],
+    usesLedger: Bool = true,
     isReadOnly: Bool = false, run: @escaping @Sendable (Invocation, Context) throws -> ExitCode
   ) {
     self.words = words.split(separator: " ").map(String.init)
@@ -107,6 +110,7 @@ struct Command: Sendable {
     self.details = details
     self.positionals = positionals
     self.options = options
+    self.misnomers = misnomers
     self.examples = examples
     self.usesLedger = usesLedger
     self.isReadOnly = isReadOnly

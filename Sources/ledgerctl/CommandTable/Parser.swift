@@ -126,6 +126,7 @@ struct Parser {
     if command == nil, table.commands.contains(where: { $0.options.contains { $0.name == name } }) {
       return UsageError("--\(name)", "must come after the command")
     }
+    if let advice = command?.misnomers[name] { return UsageError("--\(name)", advice) }
     let hint = jsonHint(name) ?? hint(for: name, among: known.map(\.name), prefix: "--")
     // Only the letter of `-xVALUE` is shown: the value could be a secret.
     let safe = shown.hasPrefix("--") ? ShownArgument.text(shown) : visible(shown.prefix(2))

@@ -33,6 +33,11 @@ let exportCommand = Command(
     Positional("REPORT", allowed: ReportKind.names, help: "the report")
   ],
   options: exportCommandOptions,
+  misnomers: [
+    "from-day": "is --from", "to-day": "is --to",
+    "since": "is --as-of for a point in time, --from for the first day; 'diff' compares two points",
+    "until": "is --as-of for a point in time, --to for the last day; 'diff' compares two points",
+  ],
   examples: [
     Example(
       "ledgerctl export revenue --by period,country --from 2026-01-01 -o revenue.csv",

@@ -171,7 +171,7 @@ struct ExportOptions: Equatable, Sendable {
     return (try? Timestamp.parse(text, cutsDecimals: true)).map { .instant($0) }
   }
 
-  private static func zoneName(_ text: String) -> String? {
+  static func zoneName(_ text: String) -> String? {
     let isPlain = text.utf8.allSatisfy {
       (0x30...0x39).contains($0) || (0x61...0x7A).contains($0 | 0x20)
         || [UInt8(ascii: "_"), UInt8(ascii: "-"), UInt8(ascii: "+"), UInt8(ascii: "/")].contains($0)
@@ -192,11 +192,11 @@ struct ExportOptions: Equatable, Sendable {
     return .named(names)
   }
 
-  private static func dayCount(_ text: String) -> Int? {
+  static func dayCount(_ text: String) -> Int? {
     positionValue(text).flatMap { $0 <= ReportRequest.ratesAgeMaxDaysLimit ? $0 : nil }
   }
 
-  private static func currencyCode(_ text: String) -> String? {
+  static func currencyCode(_ text: String) -> String? {
     let isCode = text.utf8.count == 3 && text.utf8.allSatisfy { (0x61...0x7A).contains($0 | 0x20) }
     return isCode ? text.uppercased() : nil
   }

@@ -31,9 +31,18 @@ func positionValue(_ text: String) -> Int? {
 }
 
 extension Invocation {
-  /// The day that an option names.
+  /// The day that an option names. A position or a time gets a hint, if the command takes them elsewhere.
   func day(_ name: String) throws(UsageError) -> CivilDate? {
-    try value(name, "is not a date, as in 2026-03-14") { try? CivilDate(parsing: $0) }
+    guard let text = value(name) else { return nil }
+    if let day = try? CivilDate(parsing: text) { return day }
+    var cause = "is not a date, as in 2026-03-14"
+    let options = ["as-of", "since", "until"].filter { option in
+      command.options.contains { $0.name == option }
+    }
+    if PointInTime(text) != nil, !options.isEmpty {
+      cause += "; a point in time is for \(alternatives(options.map { "--\($0)" }))"
+    }
+    throw wrong(name, text, cause)
   }
 }
 

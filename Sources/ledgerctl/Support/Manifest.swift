@@ -10,7 +10,6 @@ extension ReportRequest: Printable {}
 /// The content of `REPORT.manifest.json`.
 struct Manifest {
   static let suffix = ".manifest.json"
-  private static let version = 1
 
   let origin: String
   let id: String
@@ -82,7 +81,8 @@ struct Manifest {
 
   var bytes: [UInt8] {
     var record: Record = [
-      "manifest": Self.version, "report": request.kind.rawValue, "report_version": reportVersion,
+      "manifest": ManifestHead.version, "report": request.kind.rawValue,
+      "report_version": reportVersion,
       "file": file, "format": format.rawValue, "bytes": byteCount, "sha256": sha256.hex,
       "ledger": ["origin": origin, "id": id] as Record,
       "head": ["size": size, "root": root.base64] as Record,
@@ -133,15 +133,11 @@ struct Manifest {
       else { throw refusal("'\(path.joined(separator: "."))' is missing or not a number") }
       return Int(number)
     }
-    guard try number("manifest") == Self.version
-    else { throw refusal("its version is not \(Self.version)") }
-    origin = try text("ledger", "origin")
-    id = try text("ledger", "id")
-    size = try number("head", "size")
-    let rootBytes = try? Base64.decode(Array(try text("head", "root").utf8))
-    guard let root = rootBytes?.withUnsafeBytes({ SHA256Digest($0) })
-    else { throw refusal("'head.root' is not base64 of 32 bytes") }
-    self.root = root
+    let head = try ManifestHead(json, path: path)
+    origin = head.origin
+    id = head.id
+    size = head.size
+    root = head.root
     switch json["checkpoint"] {
     case .null: checkpoint = nil
     case .string(let note): checkpoint = Array(note.utf8)

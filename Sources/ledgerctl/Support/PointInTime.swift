@@ -1,4 +1,4 @@
-// `--as-of`: a point in time, and the projections as of it.
+// `--as-of`, `--since`, `--until`: a point in time, and the projections as of it.
 import Base
 import Ledger
 import Projections
@@ -9,10 +9,18 @@ enum PointInTime: Equatable, Sendable {
   case position(Int)
   /// After all events recorded at this time or earlier.
   case recordedAtMs(Int64)
+  /// After the events behind the report whose manifest is at this path.
+  case manifest(path: String)
 
-  /// Parses a position, a day (UTC), of which the end is meant, or an RFC 3339 time, cut to the millisecond.
+  /// What a value that is none of these is told.
+  static let problem = "is not a position, a day, an RFC 3339 time or the file of a manifest"
+
+  /// Parses a position, a day (UTC), of which the end is meant, an RFC 3339 time, cut to the millisecond, or the path
+  /// of a manifest: whatever holds a `/` or ends in `.json`.
   init?(_ text: String) {
-    if let position = positionValue(text) {
+    if text.contains("/") || text.hasSuffix(".json") {
+      self = .manifest(path: text)
+    } else if let position = positionValue(text) {
       self = .position(position)
     } else if let day = try? CivilDate(parsing: text) {
       self = .recordedAtMs(Int64(day.dayNumber) * Timestamp.dayMs + Timestamp.dayMs - 1)
@@ -28,8 +36,8 @@ extension Option {
   static let asOf = Option(
     "as-of", value: .init("POINT"),
     help:
-      "the state after the event at a position, at the end of a day (UTC), or at an RFC 3339 time, by the "
-      + "times at which events were recorded")
+      "the state after the event at a position, at the end of a day (UTC) or at an RFC 3339 time, by the times "
+      + "at which events were recorded, or the one that a report's manifest names, by its file")
 }
 
 extension Invocation {
@@ -38,13 +46,13 @@ extension Invocation {
 
   /// The point in time that an option names.
   func moment(_ name: String) throws(UsageError) -> PointInTime? {
-    try value(name, "is not a position, a day or an RFC 3339 time", read: PointInTime.init)
+    try value(name, PointInTime.problem, read: PointInTime.init)
   }
 }
 
 extension OpenLedger {
   /// How many events had been recorded at a point in time. A position must exist; a future time is accepted, with a
-  /// warning.
+  /// warning. The events that a manifest names must be the log's.
   func size(at moment: PointInTime, _ option: String) throws -> Int {
     try reader.refresh()
     switch moment {
@@ -66,6 +74,12 @@ extension OpenLedger {
       let size = try reader.firstPosition(recordedFromMs: timeMs + 1)
       if size == 0 { say("--\(option): \(try nothingRecorded())") }
       return size
+    case .manifest(let path):
+      let head = try ManifestHead(path: path)
+      try head.check(
+        directory.identity, reader, operation: "find position",
+        object: "--\(option) \(ShownArgument.text(path))")
+      return head.size
     }
   }
 

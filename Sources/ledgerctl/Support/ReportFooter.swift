@@ -60,7 +60,8 @@ struct ReportFooter {
     return lines
   }
 
-  private static func text(_ source: RateSource) -> String {
+  /// The name of a source of rates, with the positions of its declarations.
+  static func text(_ source: RateSource) -> String {
     // Limited: a file may be declared again every day.
     let shown = source.positions.suffix(8).map(String.init).joined(separator: ", ")
     let more = source.positions.count > 8 ? " and \(source.positions.count - 8) earlier" : ""
