@@ -106,7 +106,9 @@ package final class LedgerFixture {
 
   /// A report as CSV.
   package func csv(_ request: ReportRequest, from database: Database) throws -> String {
-    try written(request, database) { CSVReportWriter($0) }
+    try written(request, database) {
+      CSVReportWriter(form: request.layout.csv, zone: request.zone, $0)
+    }
   }
 
   /// A report as one JSON text.
@@ -130,7 +132,8 @@ package final class LedgerFixture {
     try withoutActuallyEscaping({ (piece: UnsafeRawBufferPointer) in
       bytes.append(contentsOf: piece)
     }) { sink in
-      _ = try Report.write(request, from: database, to: make(sink))
+      _ = try Report.write(
+        request, from: database, to: request.layout.applied(to: make(sink)))
     }
     return String(decoding: bytes, as: UTF8.self)
   }

@@ -130,6 +130,13 @@
       #expect(try lines(Self.sold, limit: 64, isCut: false).count == 4)
     }
 
+    @Test func columnThatMayNotBeCutIsNot() throws {
+      var table = Self.sold
+      table.neverCut(1)
+      #expect(try lines(table, limit: 64).count == 4)
+      #expect(try lines(table, limit: 63).first == "product_id      com.example.coins")
+    }
+
     @Test func emptyCellsOfARecordAreLeftOutButForKeys() throws {
       var table = TextTable([.init("key", isKey: true), "note", .number("units")])
       table.append(["", "", "1"])

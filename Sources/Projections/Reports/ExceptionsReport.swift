@@ -34,7 +34,7 @@ struct ExceptionsReport {
     }
   }
 
-  private static let columns = [
+  static let columns = [
     ReportColumn("exception", isKey: true), ReportColumn("environment"), ReportColumn("bundle_id"),
     ReportColumn("sale_key", isKey: true), ReportColumn("product_id"),
     ReportColumn("transaction_id"),

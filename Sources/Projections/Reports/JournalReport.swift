@@ -2,7 +2,7 @@
 import Revenue
 
 struct JournalReport {
-  private static let columns = [
+  static let columns = [
     ReportColumn("date", .time, isKey: true), ReportColumn("line", isKey: true),
     ReportColumn("environment"),
     ReportColumn("bundle_id"), ReportColumn("sale_key", isKey: true),

@@ -4,7 +4,7 @@ import JSON
 import Revenue
 
 struct ReceiptsReport {
-  private static let columns = [
+  static let columns = [
     ReportColumn("receipt_id", isKey: true), ReportColumn("app_family_id"),
     ReportColumn("bundle_id"),
     ReportColumn("style"), ReportColumn("environment"), ReportColumn("state"),

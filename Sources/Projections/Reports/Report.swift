@@ -55,9 +55,42 @@ package enum Report {
     if request.kind.hasMoment, request.momentMs == nil {
       request.momentMs = try Progress(database).lastEventAtMs
     }
-    let writer = try makeWriter(head.size, head.root, request)
+    var writer = try makeWriter(head.size, head.root, request)
+    if request.amounts == .minor {
+      writer = RoundedRows(try remainders(request, database), to: writer)
+    }
     let source = try ReportSource(database, request)
     try source.loadPending()
+    let written = try writeRows(request, source, to: writer)
+    var summary = written.summary
+    let shown = try written.shownSales ?? source.shownSales()
+    summary.exceptions = try source.exceptionCounts(shown)
+    if request.kind.hasDays, request.kind != .exceptions { summary.trust = shown.trustCounts }
+    summary.unknownEnvironments = try (request.environments ?? []).filter {
+      try !knows(environment: $0, database)
+    }
+    if request.amounts == .minor { summary.roundTotals() }
+    try writer.end(summary)
+    return summary
+  }
+
+  /// The remainders of a report's amounts, in the report's own order.
+  private static func remainders(
+    _ request: ReportRequest, _ database: Database
+  ) throws -> RowRemainders {
+    var request = request
+    (request.sort, request.top) = (nil, nil)
+    let source = try ReportSource(database, request)
+    try source.loadPending()
+    let remainders = RowRemainders()
+    remainders.end(try writeRows(request, source, to: remainders).summary)
+    return remainders
+  }
+
+  /// Writes a report's rows; returns its totals and, for revenue, the sales it shows.
+  private static func writeRows(
+    _ request: ReportRequest, _ source: ReportSource, to writer: any ReportWriter
+  ) throws -> (summary: ReportSummary, shownSales: ShownSales?) {
     var summary: ReportSummary
     var shownSales: ShownSales?
     switch request.kind {
@@ -77,13 +110,6 @@ package enum Report {
         : try SubscriptionsReport(source: source).write(to: writer)
       summary.momentMs = request.momentMs
     }
-    let shown = try shownSales ?? source.shownSales()
-    summary.exceptions = try source.exceptionCounts(shown)
-    if request.kind.hasDays, request.kind != .exceptions { summary.trust = shown.trustCounts }
-    summary.unknownEnvironments = try (request.environments ?? []).filter {
-      try !knows(environment: $0, database)
-    }
-    try writer.end(summary)
-    return summary
+    return (summary, shownSales)
   }
 }

@@ -78,6 +78,10 @@ package struct ReportLayout: Equatable, Sendable {
   /// Whether rows with the totals follow the rows.
   package var hasTotal = false
   package var csv = CSV()
+  /// The version of the form of text tables, for the manifests that name it.
+  package var tableVersion = Self.currentTableVersion
+  /// 1 has all columns; since 2 those that are empty or zero throughout are left out.
+  package static let currentTableVersion = 2
 
   package init() {}
 }

@@ -76,6 +76,8 @@ package struct ReportSummary: Sendable {
   package var unknownEnvironments: [String] = []
   /// R13: the moment at which subscriptions were judged, in epoch milliseconds; nil for other reports.
   package var momentMs: Int64?
+  /// Whether amounts are rounded to minor units, totals half to even and rows so that they add up to them.
+  package var isRounded = false
 
   package init() {}
 }

@@ -103,6 +103,12 @@ struct RevenueReport {
   /// The confirmed sales that have a line in the report's days.
   private(set) var shownSales = ShownSales()
 
+  /// The columns of revenue that is split by `dimensions`.
+  static func columns(_ dimensions: [ReportDimension]) -> [ReportColumn] {
+    dimensions.map { ReportColumn($0.column, isKey: true) }
+      + [ReportColumn("currency", isKey: true)] + RevenueSums.columns
+  }
+
   init(_ source: ReportSource) throws(ProjectionError) {
     self.source = source
     dimensions = source.request.dimensions
@@ -223,9 +229,7 @@ struct RevenueReport {
   ) throws -> ReportSummary {
     let values = dimensions.indices.map { self.values(ofDimensionAt: $0) }
     let columns = RevenueSums.columns
-    try writer.begin(
-      dimensions.map { ReportColumn($0.column, isKey: true) }
-        + [ReportColumn("currency", isKey: true)] + columns)
+    try writer.begin(Self.columns(dimensions))
     var summary = ReportSummary()
     var totals: [Currency?: RevenueSums] = [:]
     for (place, ranks) in sortedPlaces(values) {

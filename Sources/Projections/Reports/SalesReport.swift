@@ -2,7 +2,7 @@
 import Revenue
 
 struct SalesReport {
-  private static let columns = [
+  static let columns = [
     ReportColumn("environment"), ReportColumn("bundle_id"), ReportColumn("sale_key", isKey: true),
     ReportColumn("product_id"), ReportColumn("kind"), ReportColumn("quantity", .integer),
     ReportColumn("sale_date", .time), ReportColumn("original_transaction_id"),

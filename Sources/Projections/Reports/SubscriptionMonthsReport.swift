@@ -3,7 +3,7 @@ import Base
 import Revenue
 
 struct SubscriptionMonthsReport {
-  private static let columns = [
+  static let columns = [
     ReportColumn("month", isKey: true), ReportColumn("bundle_id", isKey: true),
     ReportColumn("active", .integer),
     ReportColumn("new", .integer), ReportColumn("renewed", .integer),

@@ -2,7 +2,7 @@
 import Revenue
 
 struct SubscriptionsReport {
-  private static let columns = [
+  static let columns = [
     ReportColumn("environment"), ReportColumn("bundle_id"),
     ReportColumn("original_transaction_id", isKey: true), ReportColumn("product_id", isKey: true),
     ReportColumn("user_identifier"), ReportColumn("country_code"),

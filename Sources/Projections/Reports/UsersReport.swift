@@ -3,7 +3,7 @@ import JSON
 import Revenue
 
 struct UsersReport {
-  private static let columns = [
+  static let columns = [
     ReportColumn("user_identifier", isKey: true), ReportColumn("receipts", .integer),
     ReportColumn("uploads", .integer), ReportColumn("sales", .integer),
     ReportColumn("returns", .integer), ReportColumn("trials", .integer),

@@ -209,6 +209,25 @@ extension ExportOptions {
     case .day(let day): request.momentMs = request.zone.startMs(ofDay: day.dayNumber)
     case nil: break
     }
+    try request.checkColumns()
     return request
+  }
+}
+
+extension ReportRequest {
+  /// Checks that the report has the columns asked for.
+  fileprivate func checkColumns() throws(UsageError) {
+    let columns = Report.columns(of: self)
+    for name in layout.columns where !columns.contains(where: { $0.name == name }) {
+      throw UsageError(
+        "--columns \(ShownArgument.text(name))",
+        "is not a column of this report: \(columns.map(\.name).joined(separator: ", "))")
+    }
+    // The first cell of a row of totals says so.
+    guard layout.hasTotal, let first = layout.columns.first else { return }
+    if columns.contains(where: { $0.name == first && $0.isOfTotals }) {
+      throw UsageError(
+        "--columns \(ShownArgument.text(first))", "cannot come first with --total: it has a total")
+    }
   }
 }

@@ -94,6 +94,7 @@ struct Manifest {
       let declared = trust.map { ["position": $0.position, "not_apple": $0.names] as Record }
       record = record + ["trust": declared]
     }
+    if format == .table { record = record + ["table": request.layout.tableVersion] }
     record = record + ["note": reportNote]
     var lines = JSONLines()
     for (name, value) in record.members { lines.add(name) { value.write(to: &$0) } }
@@ -145,9 +146,13 @@ struct Manifest {
     }
     guard let kind = ReportKind(rawValue: try text("report")), let filters = json["filters"]
     else { throw refusal("it does not name a report and its filters") }
+    var request: ReportRequest
     do throws(ProjectionError) { request = try ReportRequest(kind, filters: filters) } catch {
       throw refusal(error.description)
     }
+    // Tables of earlier versions had all columns.
+    request.layout.tableVersion = json["table"]?.integerValue.map(Int.init) ?? 1
+    self.request = request
     guard let format = ExportOptions.Format(rawValue: try text("format"))
     else { throw refusal("it does not name a format") }
     self.format = format

@@ -16,8 +16,8 @@ struct ReportFooter {
   /// The lines below a table; empty for reports without figures.
   var tableLines: [String] {
     if kind.hasMoment { return momentLines + [reportNote] }
-    if kind == .users { return rateLines }
-    guard kind == .revenue || kind == .journal else { return [] }
+    if kind == .users { return roundingLines + rateLines }
+    guard kind == .revenue || kind == .journal else { return roundingLines }
     return summary.totals.map(Self.text) + figureLines + [reportNote]
   }
 
@@ -31,22 +31,28 @@ struct ReportFooter {
       "Wrote \(counted(summary.rowCount, "row")) of \(kind.rawValue) to \(path), from the first "
       + "\(counted(written.size, "event"))\(place)"
     // Exceptions only belong to reports that are filtered by day.
-    let figures = kind.hasDays ? figureLines : rateLines
+    let figures = kind.hasDays ? figureLines : roundingLines + rateLines
     let isFigure = kind == .revenue || kind == .journal || kind.hasMoment
     return [first, "Filters: \(request.words)"] + momentLines + summary.totals.map(Self.text)
       + figures
       + (isFigure ? [reportNote] : [])
   }
 
+  /// What `--amounts minor` does to the figures.
+  private static let roundingNote =
+    "Rounded to minor units: totals half to even, rows by largest remainder, so that they add up."
+
   private var momentLines: [String] {
     summary.momentMs.map { ["As they stood at \(Timestamp.text(ms: $0))"] } ?? []
   }
 
   private var figureLines: [String] {
-    if summary.exceptions.isEmpty { return rateLines }
+    if summary.exceptions.isEmpty { return roundingLines + rateLines }
     let counts = summary.exceptions.map { "\($0.count) \($0.type)" }.joined(separator: ", ")
-    return ["Exceptions: \(counts)"] + rateLines
+    return roundingLines + ["Exceptions: \(counts)"] + rateLines
   }
+
+  private var roundingLines: [String] { summary.isRounded ? [Self.roundingNote] : [] }
 
   private var rateLines: [String] {
     var lines: [String] = []

@@ -47,15 +47,18 @@ struct ReportOutput {
     let summary = try Report.write(request, from: database) { size, root, resolved in
       head = (size, root)
       request = resolved
+      let writer: any ReportWriter
       switch format {
-      case .csv: return CSVReportWriter(sink)
-      case .ndjson: return JSONReportWriter(heading: nil, sink)
+      case .csv:
+        writer = CSVReportWriter(form: request.layout.csv, zone: request.zone, sink)
+      case .ndjson: writer = JSONReportWriter(heading: nil, sink)
       case .json:
-        return JSONReportWriter(
+        writer = JSONReportWriter(
           heading: ReportHeading(request: request, ledger: identity, size: size, root: root), sink)
       case .xlsx: throw UsageError("--format xlsx", "is not built in")
-      case .table: return TableReportWriter(request.kind, to: output, context)
+      case .table: writer = TableReportWriter(request, to: output, context)
       }
+      return request.layout.applied(to: writer)
     }
     try output.flush()
     let sha256 = hasher.finish()

@@ -5,15 +5,15 @@ import Revenue
 
 /// Collects a report's rows and writes them aligned, with totals, exceptions and the note of rule R11 below.
 final class TableReportWriter: ReportWriter {
-  private let kind: ReportKind
+  private let request: ReportRequest
   private let output: Output
   private let context: Context
   private var columns: [ReportColumn] = []
   private var table = TextTable([])
   private var cells: [String] = []
 
-  init(_ kind: ReportKind, to output: Output, _ context: Context) {
-    self.kind = kind
+  init(_ request: ReportRequest, to output: Output, _ context: Context) {
+    self.request = request
     self.output = output
     self.context = context
   }
@@ -23,11 +23,15 @@ final class TableReportWriter: ReportWriter {
     table = TextTable(
       columns.map { column in
         TextTable.Column(
-          column.name, isNumber: column.content == .amount || column.content == .integer)
+          column.name, isNumber: column.content == .amount || column.content == .integer,
+          isKey: column.isKey)
       })
   }
 
-  func write(_ cell: ReportCell) { cells.append(Self.text(cell)) }
+  func write(_ cell: ReportCell) {
+    if case .amounts = cell { table.neverCut(cells.count) }
+    cells.append(Self.text(cell))
+  }
 
   func endRow() throws {
     try context.interruption.check()
@@ -56,8 +60,15 @@ final class TableReportWriter: ReportWriter {
   func end(_ summary: ReportSummary) throws {
     // Only a terminal limits the width.
     let terminal = output === context.output ? context.terminal : Terminal(descriptor: -1)
+    // What somebody asked for by name is shown.
+    let leavesOut = request.layout.columns.isEmpty && request.layout.tableVersion > 1
+    let leftOut = leavesOut ? table.leaveOutUnused() : []
     try table.write(to: output, terminal: terminal)
-    let lines = ReportFooter(kind, summary).tableLines
+    var lines = ReportFooter(request.kind, summary).tableLines
+    if !leftOut.isEmpty {
+      lines.insert(
+        "Left out, empty or zero throughout: \(leftOut.joined(separator: ", "))", at: 0)
+    }
     if lines.isEmpty { return }
     try output.writeLine()
     for line in lines { try output.writeLine(line) }

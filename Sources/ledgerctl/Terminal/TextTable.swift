@@ -29,6 +29,8 @@ struct TextTable {
   private var cellWidths: [Int]
   /// Whether each column has a cell that is neither empty nor zero.
   private var isUsed: [Bool]
+  /// The columns whose cells are never cut, besides keys and numbers.
+  private var uncut: Set<Int> = []
   /// The places of the columns that are written.
   private var shown: [Int]
 
@@ -57,6 +59,9 @@ struct TextTable {
   private static func isZero(_ number: String) -> Bool {
     number.utf8.allSatisfy { $0 == UInt8(ascii: "0") || $0 == UInt8(ascii: ".") }
   }
+
+  /// Has the cells of a column written in full, as amounts in several currencies must be.
+  mutating func neverCut(_ column: Int) { uncut.insert(column) }
 
   /// Leaves out the columns that are empty or zero in every row, but no keys.
   /// - Returns: their headings; none if there are no rows.
@@ -87,7 +92,8 @@ struct TextTable {
     let columns = shown.map { index in
       TableLayout.Column(
         heading: self.columns[index].heading, cellWidth: cellWidths[index],
-        mayBeCut: isCut && !self.columns[index].isNumber && !self.columns[index].isKey)
+        mayBeCut: isCut && !self.columns[index].isNumber && !self.columns[index].isKey
+          && !uncut.contains(index))
     }
     guard let limit else { return try write(to: output, TableLayout(columns), bold) }
     if let layout = TableLayout(columns, limit: limit) {

@@ -66,3 +66,8 @@ unprivileged() {
     "$@"
   fi
 }
+
+# Runs a line of shell on a terminal of so many columns; what it prints there has no carriage returns.
+terminal() { # COLUMNS LINE
+  SHELL=/bin/sh NO_COLOR=1 script -q -e -c "stty cols $1; $2" /dev/null < /dev/null | tr -d '\r'
+}
