@@ -40,7 +40,7 @@ package final class Database {
   /// How a database is opened.
   package enum Mode { case create, write, read }
 
-  fileprivate let handle: OpaquePointer
+  let handle: OpaquePointer
   /// The file's path.
   package let path: String
   /// The file as it was opened, if it is read without locks: it must not change meanwhile.
@@ -89,7 +89,7 @@ package final class Database {
   package var isUnlocked: Bool { unlockedFile != nil }
 
   /// Throws if a file that is read without locks has changed.
-  fileprivate func checkUnchanged() throws(DatabaseError) {
+  func checkUnchanged() throws(DatabaseError) {
     guard let unlockedFile, !unlockedFile.isUnchanged else { return }
     throw DatabaseError(
       operation: "reading the projections",
@@ -274,6 +274,11 @@ package final class Statement {
   package func bind(_ index: Int32, blob: UnsafeRawBufferPointer) {
     sqlite3_bind_blob64(
       handle, index, blob.baseAddress, UInt64(blob.count), csqlite_transient())
+  }
+
+  /// Binds a value of another statement's row, whatever it is; it is copied.
+  func bind(_ index: Int32, column: Int32, of other: Statement) {
+    sqlite3_bind_value(handle, index, sqlite3_column_value(other.handle, column))
   }
 
   // MARK: Running

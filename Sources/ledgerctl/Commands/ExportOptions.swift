@@ -201,7 +201,8 @@ struct ExportOptions: Equatable, Sendable {
     return isCode ? text.uppercased() : nil
   }
 
-  private static func format(
+  /// The format of `--format`, or the one that the name of the output implies.
+  static func format(
     _ invocation: Invocation, _ outputPath: String?
   ) throws(UsageError) -> Format {
     if let name = invocation.value("format") { return Format(rawValue: name) ?? .table }

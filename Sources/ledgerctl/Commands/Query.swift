@@ -1,0 +1,184 @@
+// `query`: the user's own SQL over the projections.
+import Base
+import Intake
+import Ledger
+import Projections
+
+let queryCommand = Command(
+  "query", summary: "Ask the projections in SQL",
+  details: [
+    "Brings the projections up to date, then runs one SQL statement of SQLite that reads them. The stable views, as "
+      + "`sale_view` and `journal_view`, are described in docs/projections.md; `--schema` lists them. Tables can be "
+      + "read too, but change between versions.",
+    "Nothing can be written: a statement that does more than read is refused, as are ATTACH, PRAGMA, extensions, "
+      + "and functions that reach outside of the database. All rows are of one moment, also while a server writes.",
+    "A query has limits: `--time-max` for the time that SQLite works, 256 MiB of memory, 16 MiB a value, "
+      + "`--rows-max` for the result. Sorting uses temporary files in a private folder of `TMPDIR`. If a limit is "
+      + "reached, the command ends with exit code 1, and a FILE is not replaced. A mistake in the statement ends with "
+      + "exit code 2 before any data is read. No message shows a text of the statement, because it may name a user.",
+    "Amounts are integer micros: divide by 1000000 only to look at them. A blob is written in hexadecimal. In CSV, a "
+      + "text that a spreadsheet would execute gets a `'` in front, as `export` does it.",
+  ],
+  positionals: [
+    Positional("SQL", arity: .optional, help: "the statement; `-` reads it from standard input")
+  ],
+  options: [
+    Option("schema", help: "list the views and their columns instead"),
+    .asOf,
+    Option(
+      "time-max", value: .init("SECONDS", standard: String(QueryOptions.timeMaxStandard)),
+      help: "how long SQLite may work"),
+    Option(
+      "rows-max", value: .init("N", standard: String(QueryOptions.rowsMaxStandard)),
+      help: "more rows are an error; a table may have \(QueryOptions.tableRowsMax) at most"),
+    Option(
+      "format", value: .init("FORMAT", allowed: ExportOptions.Format.names),
+      help: "the output format"),
+    Option(
+      "output", short: "o", value: .init("FILE"),
+      help:
+        "write to FILE, which is replaced after everything is written; its name implies the format"),
+  ],
+  examples: [
+    Example(
+      "ledgerctl query 'SELECT product_id, count(*) AS sales FROM sale_view GROUP BY product_id'",
+      "Count the sales of each product"),
+    Example(
+      "ledgerctl query --as-of 2026-04-05 -o march.csv 'SELECT * FROM journal_view ORDER BY date_ms'",
+      "Write the journal as it was known on 5 April"),
+    Example("ledgerctl query --schema", "List what can be asked"),
+  ],
+  isReadOnly: true
+) { invocation, context in
+  let options = try QueryOptions(invocation)
+  let schema = try SQLSchema(.ofProgram)
+  guard let sql = try options.sql(schema) else {
+    try withDestination(options.outputPath, context) { output in
+      try writeSchema(schema, options, to: output, context)
+    }
+    return .done
+  }
+  try runQuery(sql, options, invocation, context)
+  return .done
+}
+
+/// The options of `query`.
+struct QueryOptions: Equatable, Sendable {
+  static let timeMaxStandard = 60
+  static let rowsMaxStandard = 1_000_000
+  /// A table is held in memory until its widths are known.
+  static let tableRowsMax = 100_000
+
+  /// Nil lists the schema.
+  let statement: String?
+  let timeMaxMs: Int64
+  let rowsMax: Int
+  let format: ExportOptions.Format
+  /// Nil is standard output.
+  let outputPath: String?
+  let asOf: PointInTime?
+
+  init(_ invocation: Invocation) throws(UsageError) {
+    statement = invocation.positionals.first
+    if invocation.has("schema") {
+      if statement != nil { throw UsageError("--schema", "takes no statement") }
+    } else if statement == nil {
+      throw UsageError("SQL", "is missing")
+    }
+    let seconds = try invocation.value("time-max", "is not a number of seconds from 1 to 86400") {
+      positionValue($0).flatMap { (1...86_400).contains($0) ? $0 : nil }
+    }
+    timeMaxMs = Int64(seconds ?? Self.timeMaxStandard) * 1000
+    let rows = try invocation.value("rows-max", "is not a number from 1") {
+      positionValue($0).flatMap { $0 > 0 ? $0 : nil }
+    }
+    outputPath = invocation.outputPath
+    format = try ExportOptions.format(invocation, outputPath)
+    let rowsMax = rows ?? Self.rowsMaxStandard
+    self.rowsMax = format == .table ? min(rowsMax, Self.tableRowsMax) : rowsMax
+    asOf = try invocation.asOf()
+    if format == .xlsx, outputPath == nil {
+      throw UsageError("--format xlsx", "requires --output FILE")
+    }
+  }
+
+  /// The statement, checked before any data is touched; nil if the schema is to be listed.
+  func sql(_ schema: SQLSchema) throws -> String? {
+    guard let statement else { return nil }
+    var sql = statement
+    if statement == "-" {
+      let bytes = try readSmallFile("-", byteCountMax: SQLLimits.statementBytes)
+      guard let text = String(validating: bytes, as: UTF8.self) else {
+        throw UsageError("SQL", "is not UTF-8")
+      }
+      sql = text
+    }
+    do throws(SQLError) { try schema.check(sql) } catch {
+      throw error.isOfStatement ? UsageError(error, names: try schema.names()) : error.failure
+    }
+    return sql
+  }
+}
+
+extension UsageError {
+  /// - Parameter names: what an unknown name may have meant.
+  fileprivate init(_ error: SQLError, names: [String]) {
+    var cause = error.cause
+    if case .wrong(_, _, let unknown?) = error {
+      cause += hint(for: unknown, among: names)
+    }
+    self.init("SQL", cause)
+  }
+}
+
+extension SQLError {
+  /// The error of a query that did not run to its end.
+  fileprivate var failure: any Error {
+    switch self {
+    case .cancelled: Interrupted()
+    case .database(let error): error
+    case .time: Failure(operation: "query", object: "SQL", cause: "\(cause) (--time-max)")
+    default: Failure(operation: "query", object: "SQL", cause: cause)
+    }
+  }
+}
+
+private func writeSchema(
+  _ schema: SQLSchema, _ options: QueryOptions, to output: Output, _ context: Context
+) throws {
+  let writer = try QueryResult.writer(options.format, nil, to: output, context)
+  try writer.begin([ReportColumn("view"), ReportColumn("column")])
+  var summary = ReportSummary()
+  for view in try schema.views() {
+    for column in view.columns {
+      for var text in [view.name, column] {
+        try text.withUTF8 { try writer.write(.text(UnsafeRawBufferPointer($0))) }
+      }
+      try writer.endRow()
+      summary.rowCount += 1
+    }
+  }
+  try writer.end(summary)
+}
+
+private func runQuery(
+  _ sql: String, _ options: QueryOptions, _ invocation: Invocation, _ context: Context
+) throws {
+  let ledger = try OpenLedger(invocation, context)
+  let database = try ledger.projector().readOnly(try ledger.projections(asOf: options.asOf))
+  let folder = try TemporaryFolder()
+  SQLLimits.confineProcess(temporaryFolder: folder.folder.path)
+  defer { SQLLimits.releaseProcess() }
+  let stopwatch = SQLStopwatch(limitMs: options.timeMaxMs)
+  let deadline = QueryDeadline(stopwatch, folder.folder.path)
+  defer { deadline.end() }
+  try withDestination(options.outputPath, context) { output in
+    let session = try SQLSession(database, stopwatch) { context.interruption.isRequested }
+    do {
+      let statement = try session.prepare(sql)
+      let result = QueryResult(statement, rowsMax: options.rowsMax)
+      let source = QueryResult.Source(ledger.directory.identity, session.head)
+      try result.write(to: QueryResult.writer(options.format, source, to: output, context), context)
+    } catch let error as SQLError { throw error.failure }
+  }
+}
