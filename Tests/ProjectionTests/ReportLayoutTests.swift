@@ -112,7 +112,7 @@ import Testing
       let lines = try Self.csv(kind.rawValue) { $0.isByMonth = isByMonth }
       var request = ReportRequest(kind)
       request.isByMonth = isByMonth
-      let names = Report.columns(of: request).map(\.name)
+      let names = request.columns.map(\.name)
       #expect(lines.first == names.joined(separator: ","))
     }
   }
@@ -179,9 +179,9 @@ import Testing
   }
 
   @Test(
-    "sums in several currencies are text, negative amounts are numbers",
+    "sums in several currencies are text, other numbers are numbers, negative ones too",
     arguments: [
-      (".", "'-4.00 EUR,-4.00\n"), (",", "\"'-4,00 EUR\";-4,00\n"),
+      (".", "'-4.00 EUR,-4.00,-0.5\n"), (",", "\"'-4,00 EUR\";-4,00;-0,5\n"),
     ]) func negativeAmounts(_ decimal: String, _ expected: String) throws
   {
     let euro = try #require(Currency.parse("EUR"))
@@ -195,6 +195,7 @@ import Testing
       let writer = CSVReportWriter(form: form, sink)
       try writer.write(.amounts([euro: -4_000_000]))
       try writer.write(.amount(-4_000_000, euro))
+      try writer.write(.real(-0.5))
       try writer.endRow()
       try writer.end(ReportSummary())
     }

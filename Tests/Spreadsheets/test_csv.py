@@ -1,5 +1,5 @@
-"""CSV in the form of a German spreadsheet, opened by LibreOffice in its German locale: numbers are numbers, dates
-are dates, and no text is a formula. Environment: LEDGERCTL, the program."""
+# CSV in the form of a German spreadsheet, opened by LibreOffice in its German locale.
+"""Numbers are numbers, dates are dates, and no text is a formula. LEDGERCTL names the program."""
 
 import datetime
 import decimal
@@ -22,16 +22,16 @@ SHOP = ROOT / "Tests/ledgerctlTests/Transcripts/shop.sh"
 LEDGERCTL = os.environ.get("LEDGERCTL")
 SOFFICE = shutil.which("soffice")
 
-# The shop's history; then a purchase at a quarter of a second, of a product whose name looks like a formula, and one
-# of many digits.
+# The shop's history; then a purchase at a quarter of a second, of a product whose name looks like a formula,
+# at a price of many digits.
 HISTORY = r"""
 . "$SHOP"
 ledgerctl init shop --origin example.com/shop > init.out
 shop_history > shop.ndjson
 odd=$(row '=1+1;x' 7007 7007 2019-06-01T09:00:00Z | sed 's/000",/250",/g')
-line 20 2019-06-01T10:00:00Z "$odd" ',"country_code":"DE","user_identifier":"+49","metadata":{"price":"1234567.891234",
-"currency":"EUR"}' | tr -d '\n' >> shop.ndjson
-echo >> shop.ndjson
+more=',"country_code":"DE","user_identifier":"+49"'
+more="$more,\"metadata\":{\"price\":\"1234567.891234\",\"currency\":\"EUR\"}"
+line 20 2019-06-01T10:00:00Z "$odd" "$more" >> shop.ndjson
 ledgerctl import --register-apps shop.ndjson --ledger shop > import.out
 """
 

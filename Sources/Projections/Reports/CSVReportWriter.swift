@@ -43,7 +43,10 @@ package final class CSVReportWriter: ReportWriter {
     case .word(let word): buffer.bytes.append(word)
     case .currency(let currency): currency.append(to: &buffer.bytes)
     case .integer(let value): buffer.bytes.append(decimal: value)
-    case .real(let value): buffer.bytes.append(contentsOf: ReportCell.text(value).utf8)
+    case .real(let value):
+      let start = buffer.bytes.count
+      buffer.bytes.append(contentsOf: ReportCell.text(value).utf8)
+      setDecimalSign(from: start)
     case .amount(let micros, let currency):
       let start = buffer.bytes.count
       Amount.append(micros: micros, currency: currency, to: &buffer.bytes)

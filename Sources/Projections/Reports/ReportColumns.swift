@@ -1,17 +1,16 @@
-// The columns of a report, known before any row is.
+// The columns of each report, known before it is made: options that name a column are checked against them.
 
-extension Report {
-  /// The columns that a request's rows have, before a selection.
-  package static func columns(of request: ReportRequest) -> [ReportColumn] {
-    switch request.kind {
-    case .revenue: RevenueReport.columns(request.dimensions)
+extension ReportRequest {
+  /// The columns of the report's rows, in their order, before a selection.
+  package var columns: [ReportColumn] {
+    switch kind {
+    case .revenue: RevenueReport.columns(dimensions)
     case .journal: JournalReport.columns
     case .sales: SalesReport.columns
     case .exceptions: ExceptionsReport.columns
     case .receipts: ReceiptsReport.columns
     case .users: UsersReport.columns
-    case .subscriptions:
-      request.isByMonth ? SubscriptionMonthsReport.columns : SubscriptionsReport.columns
+    case .subscriptions: isByMonth ? SubscriptionMonthsReport.columns : SubscriptionsReport.columns
     }
   }
 }

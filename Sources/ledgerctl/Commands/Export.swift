@@ -217,7 +217,6 @@ extension ExportOptions {
 extension ReportRequest {
   /// Checks that the report has the columns asked for.
   fileprivate func checkColumns() throws(UsageError) {
-    let columns = Report.columns(of: self)
     for name in layout.columns where !columns.contains(where: { $0.name == name }) {
       throw UsageError(
         "--columns \(ShownArgument.text(name))",

@@ -166,6 +166,15 @@ extension ReportRequest {
     if amounts != .exact { add("amounts", [amounts.rawValue]) }
     add("columns", layout.columns)
     if layout.hasTotal { words.append("--total") }
+    let (csv, standard) = (layout.csv, ReportLayout.CSV())
+    if csv.delimiter != standard.delimiter {
+      let character = String(UnicodeScalar(csv.delimiter))
+      add("csv-delimiter", [character == "\t" ? "tab" : character])
+    }
+    if csv.decimal != standard.decimal {
+      add("csv-decimal", [String(UnicodeScalar(csv.decimal))])
+    }
+    if csv.dates != standard.dates { add("csv-dates", [csv.dates.rawValue]) }
     return words
   }
 }
