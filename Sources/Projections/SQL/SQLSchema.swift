@@ -34,9 +34,4 @@ package struct SQLSchema {
     } catch { throw .database(error) }
     _ = try session.prepare(sql)
   }
-
-  /// The names of tables, views and columns.
-  package func names() throws(DatabaseError) -> [String] {
-    try SQLSession(database, SQLStopwatch(limitMs: 60_000)) { false }.names
-  }
 }

@@ -47,6 +47,8 @@ package final class SQLSession {
       PRAGMA temp_store = FILE; PRAGMA cache_size = -\(SQLLimits.cacheKiB); PRAGMA mmap_size = 0;
       PRAGMA query_only = ON; PRAGMA trusted_schema = OFF
       """)
+    // Makes the two virtual tables that statements may read; from then on, they exist like others.
+    _ = try database.integer("SELECT count(*) FROM json_each('[]'), json_tree('[]')")
     // The rows, and the head that is told with them, must be of one moment.
     try database.execute("BEGIN")
     let progress = try Progress(database)
@@ -162,8 +164,12 @@ package final class SQLSession {
   /// The error for a result code of SQLite.
   func error(_ code: Int32, _ sql: String, isPreparing: Bool) -> SQLError {
     let message = String(cString: sqlite3_errmsg(database.handle))
+    if isPreparing, let refused = watch.authorizer.refused {
+      // To make a virtual table, SQLite asks as if for a write.
+      return .refused(message.hasPrefix("vtable constructor failed") ? "this table" : refused)
+    }
     switch code & 0xFF {
-    case SQLITE_AUTH: return .refused(watch.authorizer.refused ?? "the statement")
+    case SQLITE_AUTH: return .refused("the statement")
     case SQLITE_INTERRUPT:
       return watch.isLate ? .time(limitMs: watch.stopwatch.limitMs) : .cancelled
     case SQLITE_NOMEM: return .memory

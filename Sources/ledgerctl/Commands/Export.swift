@@ -27,10 +27,15 @@ let exportCommand = Command(
     "With `--manifest`, a second file names the events behind the report, its filters and its SHA-256; if the "
       + "ledger has a signing key, it contains a checkpoint. `ledgerctl audit report` makes the report again from "
       + "the log and compares.",
+    "With `--sqlite`, all views of docs/projections.md become tables of a new SQLite file that only its owner may "
+      + "read, with amounts as integer micros and as exact text; `--anonymous` leaves out whatever names a person, a "
+      + "purchase or a receipt, so that the file may be passed on.",
     "A revenue report is operational gross at customer prices as clients reported them, not settlement.",
   ],
   positionals: [
-    Positional("REPORT", allowed: ReportKind.names, help: "the report")
+    Positional(
+      "REPORT", arity: .optional, allowed: ReportKind.names,
+      help: "the report; required without `--sqlite`")
   ],
   options: exportCommandOptions,
   misnomers: [
@@ -61,15 +66,21 @@ let exportCommand = Command(
     Example(
       "ledgerctl export revenue --manifest -o revenue.csv",
       "A report that an auditor can check against the log"),
+    Example(
+      "ledgerctl export --sqlite shop.sqlite --anonymous",
+      "A copy for analysts that names no user"),
   ],
   isReadOnly: true
 ) { invocation, context in
-  try export(ExportOptions(invocation), invocation, context)
+  if let options = try CopyOptions(invocation) {
+    return try exportCopy(options, invocation, context)
+  }
+  return try export(ExportOptions(invocation), invocation, context)
 }
 
 private let exportCommandOptions: [Option] =
   exportQuestionOptions + Option.filters
-  + Option.presentation + exportOutputOptions + Option.csv
+  + Option.presentation + exportOutputOptions + Option.csv + Option.copies
 
 /// Which figures a report has.
 private let exportQuestionOptions: [Option] = [

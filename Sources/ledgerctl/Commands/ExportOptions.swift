@@ -63,7 +63,10 @@ struct ExportOptions: Equatable, Sendable {
   var manifestedPath: String? { hasManifest ? outputPath : nil }
 
   init(_ invocation: Invocation) throws(UsageError) {
-    let report = ReportKind(rawValue: invocation.positionals[0]) ?? .revenue
+    guard let name = invocation.positionals.first else {
+      throw UsageError("REPORT", "is missing: \(alternatives(ReportKind.names))")
+    }
+    let report = ReportKind(rawValue: name) ?? .revenue
     self.report = report
     try Self.refuseForeignOptions(report, invocation)
     dimensions = invocation.list("by").compactMap { ReportDimension(rawValue: $0) }

@@ -114,18 +114,18 @@ struct QueryOptions: Equatable, Sendable {
       sql = text
     }
     do throws(SQLError) { try schema.check(sql) } catch {
-      throw error.isOfStatement ? UsageError(error, names: try schema.names()) : error.failure
+      throw error.isOfStatement ? UsageError(error, try schema.views()) : error.failure
     }
     return sql
   }
 }
 
 extension UsageError {
-  /// - Parameter names: what an unknown name may have meant.
-  fileprivate init(_ error: SQLError, names: [String]) {
+  /// - Parameter views: what an unknown name may have meant.
+  fileprivate init(_ error: SQLError, _ views: [(name: String, columns: [String])]) {
     var cause = error.cause
     if case .wrong(_, _, let unknown?) = error {
-      cause += hint(for: unknown, among: names)
+      cause += hint(for: unknown, among: views.flatMap { [$0.name] + $0.columns })
     }
     self.init("SQL", cause)
   }
