@@ -1,9 +1,6 @@
 // One run of the program: parse, run the command, report what went wrong.
 import Glibc
 
-/// The version of the program, as `--version` prints it.
-let programVersion = "0.1.0"
-
 /// Runs one command line and handles every error.
 func runProgram(_ arguments: [String]) -> ExitCode {
   occupyStandardDescriptors()

@@ -14,7 +14,7 @@ struct CommandTable: Sendable {
     exportCommand, queryCommand, diffCommand,
     keyCreateCommand, keyListCommand, checkpointCommand, proveCommand, auditCommand,
     auditProofCommand, auditConsistencyCommand, auditReportCommand, helpCommand,
-    completionsCommand,
+    completionsCommand, versionCommand,
   ])
 
   let commands: [Command]
