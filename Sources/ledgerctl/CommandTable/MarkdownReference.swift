@@ -29,26 +29,8 @@ private func writeConventions(to output: Output) throws(OutputError) {
   try output.writeLine("\n## Conventions\n\nOptions of all commands:\n")
   try output.writeLine("| option | meaning |\n|---|---|")
   for option in Option.global { try output.writeLine(row(option.signature, option.description)) }
-  try output.writeLine(
-    """
-
-    - An option's value follows it as `--option value` or `--option=value`; `--` ends the options.
-    - Wrong usage is found before any data is touched: exit code 2, nothing read or written.
-    - If a file or folder inside a ledger is a symbolic link, or group or others may write to it, every command ends \
-    with exit code 1. The path to the ledger's directory itself may contain links.
-    - `-o FILE` replaces FILE after everything is written. A FILE inside a ledger's directory is refused, also if a \
-    link leads there.
-    - An error is one line on standard error: `ledgerctl: operation: object: cause`. It never contains a receipt, \
-    a token or a user identifier. At most 24 characters of an invalid argument are shown. Any part of an argument, a \
-    path included, that looks like a token, base64, a JWS or a long hexadecimal number is shown as \
-    `[47 characters, not shown]`. The name of an existing file or folder is shown unless it looks like a token.
-    - A point in time (POINT) is a position, a day (UTC) or an RFC 3339 time. Digits of a time beyond the millisecond \
-    are ignored.
-    - Control characters in text from the data are escaped.
-    - Progress is shown on standard error if that is a terminal. `NO_COLOR` turns bold text off.
-    - If the reader of a pipe closes it, the command ends quietly. SIGINT, SIGTERM and SIGHUP end the command after it \
-    has cleaned up; a second SIGINT or SIGTERM ends it immediately. SIGHUP stays ignored if it was, as under `nohup`.
-    """)
+  try output.writeLine()
+  for convention in programConventions { try output.writeLine("- \(convention)") }
 }
 
 private func write(_ command: Command, to output: Output) throws(OutputError) {

@@ -1,29 +1,72 @@
-// `help`: the program's own help.
+// `help`: the program's own help, and its manual.
+import Intake
 
 let helpCommand = Command(
   "help", summary: "Show help about the program or a command",
   details: [
     "Without arguments, lists all commands. With the words of a command, explains that command, as `ledgerctl "
-      + "COMMAND --help` does."
+      + "COMMAND --help` does.",
+    "`--man` prints a page of the manual as roff: `ledgerctl help --man export | man -l -` shows it. "
+      + "`--man-pages` writes all pages into a folder, as files like `ledgerctl-export.1`.",
   ],
   positionals: [Positional("COMMAND", arity: .any, help: "the command's words")],
   options: [
     Option("markdown", help: "print the whole reference in Markdown"),
+    Option("man", help: "print the page of the manual of the program or of a command"),
+    Option(
+      "man-pages", value: .init("DIR"), help: "write all pages of the manual into this folder"),
     Option("output", short: "o", value: .init("FILE"), help: "write to FILE"),
   ],
-  examples: [Example("ledgerctl help export", "Explain `export`")],
+  examples: [
+    Example("ledgerctl help export", "Explain `export`"),
+    Example("ledgerctl help --man export -o ledgerctl-export.1", "Its page of the manual"),
+  ],
   usesLedger: false
 ) { invocation, context in
-  let isMarkdown = invocation.has("markdown")
-  if isMarkdown, !invocation.positionals.isEmpty {
-    throw UsageError("--markdown", "prints all commands and takes no arguments")
+  let kinds = ["markdown", "man", "man-pages"].filter(invocation.has)
+  if kinds.count > 1 {
+    throw UsageError("--\(kinds[1])", "can't be used with --\(kinds[0])")
   }
+  for kind in kinds where kind != "man" && !invocation.positionals.isEmpty {
+    throw UsageError("--\(kind)", "is about all commands and takes no arguments")
+  }
+  if let folder = invocation.value("man-pages") {
+    if invocation.has("output") {
+      throw UsageError("--man-pages", "writes into its own folder, not to --output")
+    }
+    try writeManualPages(into: folder, context)
+    return .done
+  }
+  let page = try manualPage(invocation)
   try withDestination(invocation.value("output"), context) { output in
-    if isMarkdown {
+    if let page {
+      try output.write(page.roff())
+    } else if invocation.has("markdown") {
       try writeMarkdownReference(to: output)
     } else {
       try writeHelp(invocation.positionals, to: output, terminal: context.terminal)
     }
   }
   return .done
+}
+
+/// The page that `--man` asks for; nil without that option.
+private func manualPage(_ invocation: Invocation) throws(UsageError) -> ManualPage? {
+  guard invocation.has("man") else { return nil }
+  let words = invocation.positionals
+  if words.isEmpty { return ManualPage(command: nil) }
+  guard let command = CommandTable.standard.command(words) else {
+    let name = words.joined(separator: " ")
+    throw UsageError(
+      ShownArgument.text(name),
+      "no page of the manual: not a command\(hint(for: name, among: CommandTable.standard.commands.map(\.name)))"
+    )
+  }
+  return ManualPage(command: command)
+}
+
+private func writeManualPages(into folder: String, _ context: Context) throws {
+  for page in ManualPage.all() {
+    try withDestination("\(folder)/\(page.fileName)", context) { try $0.write(page.roff()) }
+  }
 }
