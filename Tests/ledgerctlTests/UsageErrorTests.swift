@@ -74,6 +74,23 @@ struct Mistake: Sendable, CustomTestStringConvertible {
       "app add: --product c: given twice"),
     Mistake(
       "replay --from soon", "replay: --from soon: is not a position, a day or an RFC 3339 time"),
+    Mistake("report", "report: --output: is missing"),
+    Mistake(
+      "report -o a --month 2026-13", "report: --month 2026-13: is not a month, as in 2026-06"),
+    Mistake(
+      "report -o a --month 2026-06 --from 2026-06-01 --to 2026-06-02",
+      "report: --month: conflicts with --from and --to"),
+    Mistake("report -o a --from 2026-06-01", "report: --from: requires --to"),
+    Mistake("report -o a --to 2026-06-01", "report: --to: requires --from"),
+    Mistake(
+      "report -o a --from 2026-06-02 --to 2026-06-01",
+      "report: --to 2026-06-01: comes before --from 2026-06-02"),
+    Mistake(
+      "report -o a --from 1926-06-02 --to 2026-06-03",
+      "report: --to 2026-06-03: is more than 36525 days after --from 1926-06-02"),
+    Mistake("report -o a --in EURO", "report: --in EURO: is not a currency code of three letters"),
+    Mistake(
+      "report -o a --since 5 --environment all", "report: --since: requires one environment"),
     Mistake("replay --from 5 --until 4", "replay: --until 4: comes before --from"),
     Mistake(
       "replay --from 2026-03-02 --until 2026-03-01",

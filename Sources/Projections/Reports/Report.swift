@@ -48,8 +48,9 @@ package enum Report {
     with makeWriter: (_ size: Int, _ root: SHA256Digest, ReportRequest) throws -> any ReportWriter
   ) throws -> ReportSummary {
     // The figures and their footnotes must come from the same database state.
-    try database.execute("BEGIN")
-    defer { try? database.execute("COMMIT") }
+    // A savepoint, because the caller may make several reports of one state.
+    try database.execute("SAVEPOINT report")
+    defer { try? database.execute("RELEASE report") }
     let head = try head(of: database)
     var request = request
     if request.kind.hasMoment, request.momentMs == nil {

@@ -11,7 +11,7 @@ struct CommandTable: Sendable {
     statusCommand, showCommand, historyCommand, verifyCommand, replayCommand, rebuildCommand,
     projectionsListCommand, snapshotCreateCommand,
     snapshotListCommand, snapshotVerifyCommand, snapshotRestoreCommand, snapshotPruneCommand,
-    exportCommand, queryCommand, diffCommand,
+    exportCommand, reportCommand, queryCommand, diffCommand,
     keyCreateCommand, keyListCommand, checkpointCommand, proveCommand, auditCommand,
     auditProofCommand, auditConsistencyCommand, auditReportCommand, helpCommand,
     completionsCommand, versionCommand,

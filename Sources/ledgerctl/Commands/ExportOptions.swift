@@ -183,7 +183,7 @@ struct ExportOptions: Equatable, Sendable {
   }
 
   /// Names as in the App Store's replies; `production` and `sandbox` are accepted in any case.
-  private static func environments(_ text: String) -> Environments? {
+  static func environments(_ text: String) -> Environments? {
     if text == "all" { return .all }
     var names: [String] = []
     for part in text.split(separator: ",", omittingEmptySubsequences: false) {

@@ -1,0 +1,192 @@
+// Exceptions in words that finance understands: what happened, what it means for the figures, what to do.
+package import Revenue
+
+/// The words for one type of exception.
+package struct ExceptionWords: Equatable, Sendable {
+  /// What happened, as a heading beside the number of times.
+  package let title: String
+  /// What it means for the figures.
+  package let meaning: String
+  /// What to do about it.
+  package let action: String
+
+  private init(_ title: String, _ meaning: String, _ action: String) {
+    (self.title, self.meaning, self.action) = (title, meaning, action)
+  }
+
+  private static let nothing = "Nothing to do."
+  private static let tellDevelopers = "Tell the developers of the app: it sends these prices."
+
+  /// The words for a type.
+  package init(_ type: ExceptionType) {
+    switch type {
+    case .unpriced, .multiSeatPrice, .upgradeCreditUnknown, .unconverted, .staleRate,
+      .refundAmountUnknown, .refundExceedsAmount:
+      self = Self.amounts(type)
+    case .priceConflict, .priceAmbiguous, .priceObservedLate, .priceUnreadable,
+      .priceFormsDisagree, .priceZero, .currencyMissing, .currencyUnknown:
+      self = Self.prices(type)
+    case .replyNotValid, .replyMismatch, .malformedEvent, .malformedTransaction, .pendingSale,
+      .renewalWithoutLineItem, .conflictingObservation, .badQuantity:
+      self = Self.evidence(type)
+    case .claimedByOtherUser, .productUnknown, .transactionReplayed, .countryConflict:
+      self = Self.customers(type)
+    }
+  }
+
+  /// Amounts that are missing or uncertain.
+  private static func amounts(_ type: ExceptionType) -> ExceptionWords {
+    switch type {
+    case .unpriced:
+      .init(
+        "Sales without a known price",
+        "They count as units and add nothing to gross or net: both are too low by what these "
+          + "customers paid.",
+        "Declare the prices (ledgerctl prices import); the sales are then priced by the list.")
+    case .multiSeatPrice:
+      .init(
+        "Sales for several seats",
+        "The App Store names an average for each seat, which is not used as a price.",
+        "Declare the price, if the sale is also listed as one without a price.")
+    case .upgradeCreditUnknown:
+      .init(
+        "Upgrades whose credit is not known",
+        "Apple gave customers money back for the unused part of an earlier subscription and does "
+          + "not say how much: returns are too low, and net is too high, by that.",
+        "Compare with Apple’s own financial reports.")
+    case .unconverted:
+      .init(
+        "Entries without an exchange rate",
+        "They stand in their own currencies and are missing from the sums in the currency of this "
+          + "page.",
+        "Declare rates for these days (ledgerctl rates import) and make the page again.")
+    case .staleRate:
+      .init(
+        "Entries whose exchange rate is too old",
+        "There is a rate, but from too long before. The entries keep their own currencies.",
+        "Declare newer rates, or allow older ones with --rates-max-age.")
+    case .refundAmountUnknown:
+      .init(
+        "Refunds of an unknown amount",
+        "They are not in returns: net is too high by these refunds.",
+        "Compare with Apple’s own financial reports.")
+    default:
+      .init(
+        "Refunds of more than was paid",
+        "They count only up to what the sale brought in.",
+        "Look at the sale: its price may be wrong (ledgerctl show --sale).")
+    }
+  }
+
+  /// Prices that were not used.
+  private static func prices(_ type: ExceptionType) -> ExceptionWords {
+    switch type {
+    case .priceConflict:
+      .init(
+        "Sales with two different prices",
+        "The price with the better evidence counts; the other changes nothing.",
+        "Look at a few of them: if the app shows old prices, tell its developers.")
+    case .priceAmbiguous:
+      .init(
+        "One price for several sales",
+        "Nobody can say to which of them it belongs, so it was used for none. They are priced in "
+          + "another way, or are sales without a known price.", tellDevelopers)
+    case .priceObservedLate:
+      .init(
+        "Prices that came too late",
+        "The app sent them more than 30 days after the sale, when they may have changed. They were "
+          + "not used.", nothing)
+    case .priceUnreadable:
+      .init(
+        "Prices that cannot be read",
+        "They are no numbers, or not plausible ones, and were not used.", tellDevelopers)
+    case .priceFormsDisagree:
+      .init(
+        "Prices that contradict themselves",
+        "The app sent a price in two forms with different values. Neither was used.",
+        tellDevelopers)
+    case .priceZero:
+      .init(
+        "Prices of 0 for a paid product", "A sale is not free, so they were not used.",
+        tellDevelopers)
+    case .currencyMissing:
+      .init(
+        "Prices without a currency", "An amount alone says nothing, so they were not used.",
+        tellDevelopers)
+    default:
+      .init(
+        "Prices in an unknown currency", "Their currency code does not exist. They were not used.",
+        tellDevelopers)
+    }
+  }
+
+  /// What the App Store said, or failed to say.
+  private static func evidence(_ type: ExceptionType) -> ExceptionWords {
+    switch type {
+    case .replyNotValid:
+      .init(
+        "Receipts that the App Store did not confirm", "They gave no sale and are in no figure.",
+        "Usually nothing: such receipts are forged, or of another environment. Look into it if "
+          + "there are many more than in other months.")
+    case .replyMismatch:
+      .init(
+        "Answers about another receipt",
+        "The App Store’s answer did not match the receipt that was asked about.",
+        "Ask an operator to look at the event.")
+    case .malformedEvent:
+      .init(
+        "Records that cannot be read",
+        "They were skipped: what they would have shown is missing from the figures.",
+        "Ask an operator to look at the event; this should not happen.")
+    case .malformedTransaction:
+      .init(
+        "Purchases with missing data",
+        "Without a product, an id or a date they are no sale, and are in no figure.",
+        "Ask an operator, if there are many.")
+    case .pendingSale:
+      .init(
+        "Sales that the App Store has not confirmed yet",
+        "They are in no figure of this page. They appear once they are confirmed.",
+        "Nothing, unless they stay for days: then ask an operator.")
+    case .renewalWithoutLineItem:
+      .init(
+        "Renewals that cannot be told apart",
+        "The App Store gave them no number of their own, so they do not count as further sales: "
+          + "gross may be too low.",
+        "Compare with Apple’s own financial reports.")
+    case .conflictingObservation:
+      .init(
+        "Sales that were shown in two ways",
+        "A later showing named another product or quantity. The first one counts.", nothing)
+    default:
+      .init(
+        "Sales with an impossible quantity", "They count as one unit.",
+        "Look at the sales, if there are many.")
+    }
+  }
+
+  /// Who bought, where and what.
+  private static func customers(_ type: ExceptionType) -> ExceptionWords {
+    switch type {
+    case .claimedByOtherUser:
+      .init(
+        "Sales that a second user showed as well",
+        "Each counts once, for its first user. Revenue does not change.",
+        "Usually nothing: people share devices. A user with many of them may copy receipts.")
+    case .productUnknown:
+      .init(
+        "Purchases of products that the app does not declare",
+        "The receipt is marked as a fraud. Its sales count, as the App Store confirmed them.",
+        "Declare the product if it exists (ledgerctl app edit); otherwise look at the user.")
+    case .transactionReplayed:
+      .init(
+        "Purchases that were shown again by another user",
+        "The receipt is marked as a fraud. The sale counts once, for its first user.",
+        "Look at the user who showed it again.")
+    default:
+      .init(
+        "Sales with two countries",
+        "The App Store names another country than the app did. The App Store’s counts.", nothing)
+    }
+  }
+}

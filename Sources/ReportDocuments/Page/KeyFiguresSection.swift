@@ -1,0 +1,128 @@
+// The key figures of a page, and how they changed against the period before.
+import Projections
+import Revenue
+
+extension PageWriter {
+  func keyFigures(_ html: inout HTML) {
+    if figures.places.rows.isEmpty {
+      html.element("p", ["class": "soft"], text: emptyText)
+    }
+    html.element(
+      "p", ["class": "soft"],
+      text: "Changes are against \(period.before.title). Net is gross, less returns, plus "
+        + "reversals of returns.")
+    if let main = figures.mainCurrency { amounts(main, &html) }
+    counts(&html)
+    currencyTable(&html)
+  }
+
+  private var emptyText: String {
+    figures.head.size == 0
+      ? "The ledger is empty." : "There is no sale, return or reversal in \(period.title)."
+  }
+
+  private var earlier: [Currency?: PageSums] { figures.before.totals }
+
+  /// Large figures of the page's own currency.
+  private func amounts(_ currency: Currency, _ html: inout HTML) {
+    let now = figures.total(currency)
+    let before = earlier[currency] ?? PageSums()
+    let units = (figures.counts.units, figures.before.totals.values.reduce(PageSums(), +).units)
+    html.element("dl", ["class": "figures"]) { html in
+      figure("Net", now.net, before.net, currency, &html)
+      figure("Gross", now.gross, before.gross, currency, &html)
+      figure("Returns", now.returns, before.returns, currency, &html)
+      figure("Units", units.0, units.1, nil, &html)
+    }
+  }
+
+  /// Counts, which can be added up whatever was paid.
+  private func counts(_ html: inout HTML) {
+    let now = figures.counts
+    let before = earlier.values.reduce(PageSums(), +)
+    html.element("dl", ["class": "figures small"]) { html in
+      if let main = figures.mainCurrency {
+        let reversals = (
+          figures.total(main).reversals, (earlier[main] ?? PageSums()).reversals
+        )
+        figure("Reversals", reversals.0, reversals.1, main, &html)
+      } else {
+        figure("Units", now.units, before.units, nil, &html)
+        figure("Reversed units", now.reversedUnits, before.reversedUnits, nil, &html)
+      }
+      figure("Returned units", now.returnedUnits, before.returnedUnits, nil, &html)
+      figure("Units without a price", now.unpricedUnits, before.unpricedUnits, nil, &html)
+      figure("Trials", now.trials, before.trials, nil, &html)
+      figure("Family sharing", now.familyShared, before.familyShared, nil, &html)
+    }
+  }
+
+  /// One figure: a sum of money, or a count without a currency.
+  private func figure(
+    _ name: String, _ now: Int128, _ before: Int128, _ currency: Currency?, _ html: inout HTML
+  ) {
+    html.element("div") { html in
+      html.element("dt", text: name)
+      html.element("dd", ["class": now < 0 ? "value minus" : "value"]) { html in
+        if let currency {
+          html.amount(now, currency)
+          html.element("span", ["class": "unit"], text: "\(currency)")
+        } else {
+          html.count(now)
+        }
+      }
+      html.element("dd", ["class": "change"]) { html in
+        change(now, before, currency, &html)
+      }
+    }
+  }
+
+  private func change(
+    _ now: Int128, _ before: Int128, _ currency: Currency?, _ html: inout HTML
+  ) {
+    guard now != before else { return html.text(now == 0 ? "none before either" : "unchanged") }
+    if let currency {
+      html.signedAmount(now - before, currency)
+    } else {
+      html.signedCount(now - before)
+    }
+    if before == 0 {
+      html.text(" (new)")
+    } else if let percent = PagePercent.change(from: before, to: now) {
+      html.text(" (\(percent))")
+    }
+  }
+
+  /// A row for each currency; where there is one alone, the figures above say it all.
+  private func currencyTable(_ html: inout HTML) {
+    let all = figures.currencies
+    guard all.count > 1 else { return }
+    if let main = figures.request.report.reportingCurrency {
+      html.element(
+        "p",
+        text: "Some entries have no exchange rate and keep their own currencies: they are not in "
+          + "the sums in \(main).")
+    }
+    var table = PageTable(
+      caption: "By currency; different currencies are never added up", id: "by-currency",
+      columns: [
+        .text("Currency"), .number("Net"), .number("Net before"), .number("Change"),
+        .number("Change, %"), .number("Gross"), .number("Returns"), .number("Reversals"),
+        .number("Units"), .number("Returned units"),
+      ])
+    for currency in all {
+      let now = figures.total(currency)
+      let before = earlier[currency] ?? PageSums()
+      table.rows.append([
+        .text("\(currency)"), .amount(now.net, currency), .amount(before.net, currency),
+        .signedAmount(now.net - before.net, currency),
+        before.net == 0
+          ? now.net == 0 ? .empty : .percent("new")
+          : PagePercent.change(from: before.net, to: now.net).map { .percent($0) } ?? .empty,
+        .amount(now.gross, currency), .amount(now.returns, currency),
+        .amount(now.reversals, currency), .count(now.units), .count(now.returnedUnits),
+      ])
+    }
+    table.write(to: &html)
+  }
+}

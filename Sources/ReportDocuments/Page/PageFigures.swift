@@ -1,0 +1,167 @@
+// The figures of a page: the reports that it shows, all from one state of the projections.
+import Base
+package import Ledger
+package import Projections
+import Revenue
+
+/// What a page is asked for.
+package struct PageRequest: Sendable {
+  /// A revenue report's filters; its days are those of the page.
+  package let report: ReportRequest
+  package let period: PagePeriod
+
+  package init(_ report: ReportRequest, _ period: PagePeriod) {
+    var report = report
+    (report.from, report.to) = (period.first, period.last)
+    (self.report, self.period) = (report, period)
+  }
+}
+
+/// What a page is based on.
+package struct PageBasis: Sendable {
+  package let ledger: LedgerIdentity
+  /// What was trusted besides Apple's own: hosts and certificates, as text.
+  package let foreignTrust: [String]
+  /// The versions that decide the figures, each with its name.
+  package let versions: [(name: String, version: String)]
+
+  package init(
+    ledger: LedgerIdentity, foreignTrust: [String], versions: [(name: String, version: String)]
+  ) {
+    (self.ledger, self.foreignTrust, self.versions) = (ledger, foreignTrust, versions)
+  }
+}
+
+/// All figures of a page.
+struct PageFigures {
+  let request: PageRequest
+  let basis: PageBasis
+  /// The number of events behind it, the root of their tree, and when the last was recorded.
+  var head: (size: Int, root: SHA256Digest)
+  var lastEventAtMs: Int64?
+  /// Revenue by step of the period, price basis and trust.
+  var steps: PageRows
+  /// Revenue by product and country.
+  var places: PageRows
+  /// Revenue of the last 13 months.
+  var months: PageRows
+  /// Revenue of the period before, by month or step.
+  var before: PageRows
+  var refunds: [RefundSums]
+  var subscriptions: PageSubscriptions
+  var changes: PageChanges?
+
+  /// The currencies, in the order in which a page shows them: the reporting currency, then those with more units.
+  var currencies: [Currency]
+
+  /// - Parameter older: the state since which changes are shown; nil shows none.
+  init(
+    _ request: PageRequest, _ basis: PageBasis, from database: Database, since older: Database?
+  ) throws {
+    (self.request, self.basis) = (request, basis)
+    let runner = PageReports(request: request, database: database)
+    head = try Report.head(of: database)
+    lastEventAtMs = try Report.lastEventAtMs(of: database)
+    steps = try runner.revenue([.period, .basis, .trust], request.period)
+    places = try runner.revenue([.product, .country], request.period)
+    months = try runner.revenue([.period], request.period.year, .month)
+    before = try runner.before(months)
+    refunds = try runner.refunds()
+    subscriptions = try PageSubscriptions(runner, lastEventAtMs: lastEventAtMs)
+    changes = try older.map { try PageChanges(request, from: $0, to: database) }
+    currencies = []
+    currencies = orderedCurrencies
+    try check()
+  }
+
+  /// What the period's figures rest on must add up to the same, however it is split.
+  private func check() throws(ProjectionError) {
+    guard steps.totals == places.totals else {
+      throw .inconsistent("revenue by day differs from revenue by product and country")
+    }
+    var totals: [Currency?: PageSums] = [:]
+    for refund in refunds { totals[refund.currency, default: PageSums()].add(refund) }
+    for (currency, sums) in places.totals where totals[currency] == nil {
+      totals[currency] = PageSums()
+      guard sums.hasRefunds == false else {
+        throw .inconsistent("refunds by reason differ from those of revenue")
+      }
+    }
+    for (currency, sums) in totals where !sums.hasSameRefunds(as: total(currency)) {
+      throw .inconsistent("refunds by reason differ from those of revenue")
+    }
+  }
+
+  func total(_ currency: Currency?) -> PageSums { places.totals[currency] ?? PageSums() }
+
+  /// The counts over all currencies.
+  var counts: PageSums { places.totals.values.reduce(PageSums(), +) }
+
+  /// The one currency of all amounts, or that of the report; nil if there are several of equal standing.
+  var mainCurrency: Currency? {
+    request.report.reportingCurrency ?? (currencies.count == 1 ? currencies[0] : nil)
+  }
+
+  private var orderedCurrencies: [Currency] {
+    let totals = places.totals
+    let earlier = before.totals
+    var all = Set(totals.keys.compactMap(\.self))
+    all.formUnion(earlier.keys.compactMap(\.self))
+    if let main = request.report.reportingCurrency { all.insert(main) }
+    func rank(_ currency: Currency) -> (Int, Int128, UInt8) {
+      (
+        currency == request.report.reportingCurrency ? 0 : 1, -(totals[currency]?.units ?? 0),
+        currency.ordinal
+      )
+    }
+    return all.sorted { rank($0) < rank($1) }
+  }
+}
+
+/// Runs the reports of a page.
+struct PageReports {
+  let request: PageRequest
+  let database: Database
+
+  /// Revenue of some days, checked against its own totals.
+  func revenue(
+    _ dimensions: [ReportDimension], _ days: PagePeriod, _ granularity: Period.Granularity? = nil
+  ) throws -> PageRows {
+    var report = request.report
+    report.dimensions = dimensions
+    report.granularity = granularity ?? request.period.granularity
+    (report.from, report.to) = (days.first, days.last)
+    let collector = PageRowCollector(dimensions)
+    try Report.write(report, from: database, to: collector)
+    try collector.result.check()
+    return collector.result
+  }
+
+  /// Revenue of the period before. That of a month is already among the months.
+  func before(_ months: PageRows) throws -> PageRows {
+    let before = request.period.before
+    guard request.period.isMonth else { return try revenue([.period], before) }
+    let label = Period(.month, ordinal: before.firstMonth).description
+    return PageRows(dimensions: [.period], rows: months.rows.filter { $0.labels == [label] })
+  }
+
+  func refunds() throws -> [RefundSums] {
+    var report = request.report
+    report.dimensions = []
+    return try Report.refunds(report, from: database)
+  }
+
+  /// Subscriptions as they stood at a moment, or by month until then.
+  func subscriptions(
+    _ columns: [String], atMs momentMs: Int64, isByMonth: Bool
+  ) throws -> [[PageCell]] {
+    var report = ReportRequest(.subscriptions)
+    report.environments = request.report.environments
+    report.zone = request.report.zone
+    report.momentMs = momentMs
+    report.isByMonth = isByMonth
+    let collector = PageCellCollector(columns)
+    try Report.write(report, from: database, to: collector)
+    return collector.rows
+  }
+}

@@ -1,0 +1,139 @@
+// The days of a page, the days before them that they are compared with, and the steps of its chart.
+package import Base
+import Revenue
+
+/// The days that a page is of, both ends included.
+package struct PagePeriod: Equatable, Sendable {
+  package let first: CivilDate
+  package let last: CivilDate
+
+  /// The most days that a page can be of: a century.
+  package static let daysMax = 36_525
+
+  /// Days from one to another; nil if they are in the wrong order or too many.
+  package init?(from first: CivilDate, to last: CivilDate) {
+    guard first <= last, last.dayNumber - first.dayNumber < Self.daysMax else { return nil }
+    (self.first, self.last) = (first, last)
+  }
+
+  /// A month.
+  /// - Parameter ordinal: months since year 0.
+  package init(month ordinal: Int) {
+    first = CivilDate(dayNumber: Period.firstDay(ofMonth: ordinal))
+    last = CivilDate(dayNumber: Period.firstDay(ofMonth: ordinal + 1) - 1)
+  }
+
+  /// Reads a month such as `2026-06`; nil for anything else.
+  package init?(parsingMonth text: String) {
+    guard text.utf8.count == 7, let day = try? CivilDate(parsing: text + "-01") else { return nil }
+    self.init(month: Self.month(of: day))
+  }
+
+  /// The month before the one in which an instant falls; if only the latter has entries, the latter.
+  /// - Parameters:
+  ///   - epochMs: epoch milliseconds, such as those of the last event.
+  ///   - hasEntries: whether a month has any.
+  package static func newestEnded(
+    _ epochMs: Int64, in zone: TimeZoneTable, hasEntries: (PagePeriod) throws -> Bool
+  ) rethrows -> PagePeriod {
+    var calendar = PeriodCalendar(.month, in: zone)
+    let month = calendar.period(atMs: epochMs).ordinal
+    let (ended, own) = (PagePeriod(month: month - 1), PagePeriod(month: month))
+    if try hasEntries(ended) { return ended }
+    return try hasEntries(own) ? own : ended
+  }
+
+  /// Months since year 0.
+  static func month(of day: CivilDate) -> Int { day.year * 12 + day.month - 1 }
+
+  var dayCount: Int { last.dayNumber - first.dayNumber + 1 }
+  var firstMonth: Int { Self.month(of: first) }
+  var lastMonth: Int { Self.month(of: last) }
+
+  /// How many months it consists of; nil if it does not consist of whole months.
+  private var wholeMonths: Int? {
+    let isWhole =
+      first.day == 1 && last.day == CivilDate.dayCount(year: last.year, month: last.month)
+    return isWhole ? lastMonth - firstMonth + 1 : nil
+  }
+
+  var isMonth: Bool { wholeMonths == 1 }
+
+  /// As many months before it, or as many days if it is not of whole months.
+  var before: PagePeriod {
+    if let months = wholeMonths {
+      let start = Period.firstDay(ofMonth: firstMonth - months)
+      return PagePeriod(unchecked: CivilDate(dayNumber: start), first.dayNumber - 1)
+    }
+    return PagePeriod(
+      unchecked: CivilDate(dayNumber: first.dayNumber - dayCount), first.dayNumber - 1)
+  }
+
+  private init(unchecked first: CivilDate, _ lastDay: Int) {
+    self.first = first
+    last = CivilDate(dayNumber: lastDay)
+  }
+
+  /// The 13 months that end with it.
+  var year: PagePeriod {
+    let start = Period.firstDay(ofMonth: lastMonth - Self.monthsShown + 1)
+    return PagePeriod(unchecked: CivilDate(dayNumber: start), last.dayNumber)
+  }
+
+  /// A year and the month that it is compared with.
+  static let monthsShown = 13
+
+  /// The steps of its chart: no more than about a hundred.
+  var granularity: Period.Granularity {
+    switch dayCount {
+    case ...93: .day
+    case ...731: .week
+    case ...3660: .month
+    default: .year
+    }
+  }
+
+  /// Its steps, without gaps.
+  var steps: [Period] {
+    let granularity = granularity
+    let from = Period(granularity, containing: first.dayNumber).ordinal
+    let to = Period(granularity, containing: last.dayNumber).ordinal
+    return (from...to).map { Period(granularity, ordinal: $0) }
+  }
+
+  // MARK: Words
+
+  /// `June 2026`, or `14 June 2026 to 3 July 2026`.
+  package var title: String {
+    if isMonth { return Self.monthTitle(firstMonth) }
+    if first == last { return Self.dayTitle(first) }
+    return "\(Self.dayTitle(first)) to \(Self.dayTitle(last))"
+  }
+
+  static func monthTitle(_ ordinal: Int) -> String {
+    let day = CivilDate(dayNumber: Period.firstDay(ofMonth: ordinal))
+    return "\(monthNames[day.month - 1]) \(day.year)"
+  }
+
+  static func dayTitle(_ day: CivilDate) -> String {
+    "\(day.day) \(monthNames[day.month - 1]) \(day.year)"
+  }
+
+  /// The short name of a step on a chart's axis.
+  static func axisLabel(_ step: Period) -> String {
+    switch step.granularity {
+    case .day: return "\(CivilDate(dayNumber: step.ordinal).day)"
+    case .week: return "W" + step.description.suffix(2)
+    case .month:
+      let day = CivilDate(dayNumber: Period.firstDay(ofMonth: step.ordinal))
+      let year = String(day.year % 100)
+      return "\(monthNames[day.month - 1].prefix(3)) ’\(year.count < 2 ? "0" + year : year)"
+    case .year, .quarter: return step.description
+    }
+  }
+
+  private static let monthNames = [
+    "January", "February", "March", "April", "May", "June", "July", "August", "September",
+    "October", "November", "December",
+  ]
+}

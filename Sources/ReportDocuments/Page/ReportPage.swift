@@ -1,0 +1,126 @@
+// A page about the revenue of some days: its frame and the order of its sections.
+import Base
+import Ledger
+package import Projections
+
+/// One HTML file that needs nothing else: no network, no scripts, no other file.
+package struct ReportPage {
+  let figures: PageFigures
+
+  /// Computes the figures of a page, all from one state of the projections.
+  /// - Parameter older: the state since which changes in ended months are shown; nil shows none.
+  package init(
+    _ request: PageRequest, _ basis: PageBasis, from database: Database, since older: Database?
+  ) throws {
+    figures = try Report.inOneState(database) {
+      try PageFigures(request, basis, from: database, since: older)
+    }
+  }
+
+  /// The number of events behind the page.
+  package var size: Int { figures.head.size }
+
+  /// Whether its days have no entry at all.
+  package var isEmpty: Bool { figures.places.rows.isEmpty }
+
+  /// The newest of the 13 months that end with its days which has an entry; nil if none has.
+  package var newestMonth: String? { figures.months.rows.map { $0.labels[0] }.max() }
+
+  /// The summary of its revenue: exceptions, rates, trust.
+  package var summary: ReportSummary { figures.places.summary }
+
+  /// The page, as UTF-8.
+  package var bytes: [UInt8] {
+    var html = HTML()
+    PageWriter(figures: figures).write(to: &html)
+    return html.bytes
+  }
+}
+
+/// Writes a page.
+struct PageWriter {
+  let figures: PageFigures
+
+  /// How many currencies are charted; the others follow in tables that can be opened.
+  static let currenciesMax = 6
+  /// How many countries and products are named; the rest are summed.
+  static let namesMax = 15
+
+  var period: PagePeriod { figures.request.period }
+
+  /// The sections: the name of each, its heading, and what writes it.
+  private var sections: [(id: String, title: String, write: (inout HTML) -> Void)] {
+    [
+      ("figures", "Key figures", keyFigures), ("time", "Over time", time),
+      ("places", "By country and product", places),
+      ("returns", "Returns and reversals", returns),
+      ("subscriptions", "Subscriptions", subscriptions),
+      ("evidence", "What the figures rest on", evidence),
+      ("exceptions", "Exceptions", exceptions),
+    ]
+      + (figures.changes == nil ? [] : [("changes", "Changes in ended months", changes)])
+      + [("facts", "Where the figures come from", facts)]
+  }
+
+  func write(to html: inout HTML) {
+    html.element("html", ["lang": "en"]) { html in
+      html.element("head") { head(to: &$0) }
+      html.element("body") { html in
+        html.element("a", ["class": "skip", "href": "#figures"], text: "Skip to the figures")
+        header(to: &html)
+        html.element("main") { html in
+          for (id, title, write) in sections {
+            html.element("section", ["aria-labelledby": id]) { html in
+              html.element("h2", ["id": id], text: title)
+              write(&html)
+            }
+          }
+        }
+        html.element("footer") { $0.element("p", text: reportNote) }
+      }
+    }
+  }
+
+  private func head(to html: inout HTML) {
+    html.void("meta", ["charset": "utf-8"])
+    html.void(
+      "meta",
+      [
+        "http-equiv": "Content-Security-Policy",
+        "content": "default-src 'none'; style-src '\(PageStyle.source)'; base-uri 'none'; "
+          + "form-action 'none'",
+      ])
+    html.void("meta", ["name": "viewport", "content": "width=device-width, initial-scale=1"])
+    html.void("meta", ["name": "color-scheme", "content": "light dark"])
+    html.void("meta", ["name": "referrer", "content": "no-referrer"])
+    html.element(
+      "title", text: "Revenue, \(period.title) – \(figures.basis.ledger.origin)")
+    html.element("style") { $0.raw(PageStyle.sheet) }
+  }
+
+  private func header(to html: inout HTML) {
+    html.element("header") { html in
+      html.element("p", ["class": "origin"], text: figures.basis.ledger.origin)
+      html.element("h1", text: "Revenue, \(period.title)")
+      html.element("p", ["class": "lead"], text: lead)
+      html.element("p", ["class": "note"], text: reportNote)
+    }
+    html.element("nav", ["aria-label": "Contents"]) { html in
+      html.element("ul") { html in
+        for (id, title, _) in sections {
+          html.element("li") { $0.element("a", ["href": "#\(id)"], text: title) }
+        }
+      }
+    }
+  }
+
+  /// What the page shows: days, zone, currency, environment.
+  private var lead: String {
+    let report = figures.request.report
+    var parts = ["\(period.first) to \(period.last)", report.zone.name]
+    if let currency = report.reportingCurrency { parts.append("converted to \(currency)") }
+    parts.append(report.environments?.joined(separator: ", ") ?? "all environments")
+    if report.refunds == .saleDate { parts.append("returns on the date of the sale") }
+    return parts.joined(separator: " · ")
+  }
+}

@@ -1,0 +1,122 @@
+// Subscriptions: how they stood at the end of the page's days, and who came and went.
+import Base
+import Revenue
+
+extension PageWriter {
+  func subscriptions(_ html: inout HTML) {
+    let subscriptions = figures.subscriptions
+    guard let momentMs = subscriptions.momentMs, !subscriptions.isEmpty else {
+      return html.element("p", ["class": "soft"], text: "There are no subscriptions.")
+    }
+    html.element(
+      "p", ["class": "soft"],
+      text: "As they stood at \(Timestamp.text(ms: momentMs)), "
+        + (subscriptions.isAtEnd
+          ? "the end of \(period.isMonth ? "the month" : "these days")."
+          : "the time of the last event.")
+        + " All apps and products together; amounts are as charged, never converted.")
+    statuses(&html)
+    if subscriptions.months.isEmpty { return }
+    chart(&html)
+    monthTable(&html)
+    appTable(&html)
+    recurring(&html)
+  }
+
+  private func statuses(_ html: inout HTML) {
+    html.element("dl", ["class": "figures small"]) { html in
+      for (status, count) in zip(PageSubscriptions.statuses, figures.subscriptions.statusCounts) {
+        let words = CodeWords(status: status)
+        html.element("div") { html in
+          html.element("dt", text: words.title)
+          html.element("dd", ["class": "value"]) { $0.count(count) }
+          html.element("dd", ["class": "change"], text: words.meaning)
+        }
+      }
+    }
+  }
+
+  /// The months that are shown, from the first with a subscription.
+  private var monthsShown: [Int] {
+    guard let first = figures.subscriptions.months.first?.month else { return [] }
+    return Array(first...max(first, figures.subscriptions.months.last?.month ?? first))
+  }
+
+  private func chart(_ html: inout HTML) {
+    let bars = monthsShown.map { month in
+      let step = Period(.month, ordinal: month)
+      let active = figures.subscriptions.counts(ofMonth: month)[0]
+      return BarChart.Bar(
+        axisLabel: PagePeriod.axisLabel(step), title: "\(step): \(active)", value: active,
+        isMarked: month >= period.firstMonth)
+    }
+    html.element("figure", ["class": "of-months"]) { html in
+      html.element("figcaption", text: "Active subscriptions at the end of each month")
+      BarChart(
+        title: "Active subscriptions by month",
+        description: "\(bars.count) months, the last with \(bars.last?.value ?? 0). "
+          + "The table below has every figure.",
+        id: "active", bars: bars, isOfCounts: true
+      ).write(to: &html)
+    }
+  }
+
+  private static let headings: [PageTable.Column] = [
+    .number("Active"), .number("New"), .number("Renewed"), .number("Converted from a trial"),
+    .number("Recovered"), .number("Ended"),
+  ]
+
+  private func monthTable(_ html: inout HTML) {
+    var table = PageTable(
+      caption: "Who came and went, all apps together", id: "subscription-months",
+      columns: [.text("Month")] + Self.headings, showsCaption: false)
+    for month in monthsShown {
+      let counts = figures.subscriptions.counts(ofMonth: month)
+      table.rows.append([.text("\(Period(.month, ordinal: month))")] + counts.map { .count($0) })
+    }
+    details("Who came and went, month by month", &html) { table.write(to: &$0) }
+  }
+
+  /// The rows of the page's own months, or of the last of them.
+  private func appTable(_ html: inout HTML) {
+    let rows = figures.subscriptions.months.filter { $0.month == period.lastMonth }
+    if rows.isEmpty { return }
+    var table = PageTable(
+      caption: "Who came and went in \(PagePeriod.monthTitle(period.lastMonth)), by app",
+      id: "subscription-apps", columns: [.text("App")] + Self.headings)
+    for row in rows {
+      table.rows.append([.identifier(row.bundleID)] + row.counts.map { .count($0) })
+    }
+    if rows.count > 1 {
+      table.sums =
+        [.text("Total")]
+        + figures.subscriptions.counts(ofMonth: period.lastMonth).map { .count($0) }
+    }
+    table.write(to: &html)
+  }
+
+  /// What the active subscriptions bring in a month, and what was charged in it.
+  private func recurring(_ html: inout HTML) {
+    var recurring: [Currency: Int128] = [:]
+    var gross: [Currency: Int128] = [:]
+    for row in figures.subscriptions.months where row.month == period.lastMonth {
+      recurring.merge(row.recurring, uniquingKeysWith: +)
+      gross.merge(row.gross, uniquingKeysWith: +)
+    }
+    let currencies = Set(recurring.keys).union(gross.keys).sorted()
+    if currencies.isEmpty { return }
+    var table = PageTable(
+      caption: "Subscription revenue of \(PagePeriod.monthTitle(period.lastMonth))",
+      id: "recurring",
+      columns: [
+        .text("Currency"), .number("Charged in the month"), .number("Monthly recurring revenue"),
+      ], showsCaption: false)
+    for currency in currencies {
+      table.rows.append([
+        .text("\(currency)"), gross[currency].map { .amount($0, currency) } ?? .empty,
+        recurring[currency].map { .amount($0, currency) } ?? .empty,
+      ])
+    }
+    details("Monthly recurring revenue, by currency", &html) { table.write(to: &$0) }
+  }
+}

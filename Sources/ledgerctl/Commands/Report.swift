@@ -1,0 +1,218 @@
+// `report`: a page about the revenue of some days, for people.
+import AppStore
+import Base
+import Ledger
+import Projections
+import ReportDocuments
+import Revenue
+
+let reportCommand = Command(
+  "report", summary: "Write a page about revenue, for people to read",
+  details: [
+    "Brings the projections up to date, then writes one HTML file: key figures and their change against the "
+      + "period before, revenue over time, by country and by product, returns and reversals, subscriptions, what "
+      + "the figures rest on, exceptions in words, and the commands that give the same figures again. The file "
+      + "needs no network and no scripts, and prints well.",
+    "Every figure is that of `export` with the same filters, to the last digit. Without days, the page is about "
+      + "the month before the one in which the last event was recorded; if that has no entry, about the latter.",
+    "With `--since`, the page also shows what has changed, since an earlier state of the ledger, in months that had "
+      + "ended by then.",
+    "A revenue report is operational gross at customer prices as clients reported them, not settlement.",
+  ],
+  options: [
+    Option("month", value: .init("MONTH"), help: "the month, as in `2026-06`"),
+    Option("from", value: .init("DAY"), help: "the first day, as in `2026-06-01`; requires `--to`"),
+    Option("to", value: .init("DAY"), help: "the last day"),
+    Option(
+      "in", value: .init("CURRENCY"),
+      help: "convert to this currency with declared rates, as in `EUR`"),
+    Option(
+      "rates-max-age",
+      value: .init("DAYS", standard: String(ReportRequest.ratesAgeMaxDaysStandard)),
+      help: "how many days before a line's date its rate may be"),
+    Option(
+      "timezone", value: .init("ZONE", standard: "UTC"),
+      help: "the time zone of days, as in `Europe/Berlin`"),
+    Option(
+      "refunds", value: .init("DATE", allowed: RefundDate.names, standard: "event-date"),
+      help: "the date on which returns and reversals count"),
+    Option(
+      "environment", value: .init("LIST", standard: EnvironmentName.production.description),
+      help: "environments, separated by commas, or `all`"),
+    .asOf,
+    Option(
+      "since", value: .init("POINT"),
+      help: "also show what changed in ended months since then; takes the same values as `--as-of`"),
+    Option(
+      "output", short: "o", value: .init("FILE"), isRequired: true,
+      help: "write to FILE, which is replaced after everything is written; `-` is standard output"),
+  ],
+  examples: [
+    Example(
+      "ledgerctl report --month 2026-06 --in EUR -o june.html", "A page about June, in euros"),
+    Example(
+      "ledgerctl report --month 2026-06 --timezone Europe/Berlin --since 1200 -o june.html",
+      "The same with days in Berlin time, and what changed in earlier months since position 1200"),
+  ],
+  isReadOnly: true
+) { invocation, context in
+  try report(PageOptions(invocation), invocation, context)
+}
+
+private func report(
+  _ options: PageOptions, _ invocation: Invocation, _ context: Context
+) throws -> ExitCode {
+  let base = try options.request()
+  let ledger = try OpenLedger(invocation, context)
+  let database = try ledger.projections(asOf: options.asOf)
+  let older = try options.since.map { point in
+    let size = try ledger.size(at: point, "since")
+    guard size <= (try Report.head(of: database).size) else {
+      throw UsageError("--since", "comes after the state of the page")
+    }
+    return try ledger.projector().books(at: size)
+  }
+  let basis = try PageBasis(ledger.directory.identity, database, zone: base.zone)
+  func page(_ period: PagePeriod) throws -> ReportPage {
+    try context.interruption.check()
+    return try ReportPage(PageRequest(base, period), basis, from: database, since: older)
+  }
+  var period = options.period
+  if period == nil {
+    // A ledger without events is about the month in which it was created.
+    let atMs = try Report.lastEventAtMs(of: database) ?? basis.ledger.createdAtMs
+    period = try PagePeriod.newestEnded(atMs, in: base.zone) { try !page($0).isEmpty }
+  }
+  guard let period else { throw UsageError("--month", "is missing") }
+  let made = try page(period)
+  try withDestination(invocation.outputPath, context) { try $0.write(made.bytes) }
+  for name in made.summary.unknownEnvironments {
+    context.say("report: --environment \(ShownArgument.text(name)): no data for this environment")
+  }
+  if let text = made.summary.unconvertedText(base) { context.say("report: \(text)") }
+  if let text = made.summary.trustText { context.say("report: \(text)") }
+  if made.isEmpty {
+    let newest = made.newestMonth.map { "; the newest entry is of \($0): --month \($0)" } ?? ""
+    context.say("report: there is no entry in \(period.title)\(newest)")
+  }
+  if let path = invocation.outputPath {
+    context.diagnostics.writeLine(
+      visible(
+        "Wrote a page about \(period.title) to \(path), from the first "
+          + counted(made.size, "event")))
+  }
+  return .done
+}
+
+/// The options of `report`.
+private struct PageOptions {
+  /// Nil is the newest month that has ended.
+  let period: PagePeriod?
+  let asOf: PointInTime?
+  let since: PointInTime?
+  private let filters: PageFilters
+
+  init(_ invocation: Invocation) throws(UsageError) {
+    period = try Self.period(invocation)
+    asOf = try invocation.asOf()
+    since = try invocation.moment("since")
+    filters = try PageFilters(invocation)
+    if since != nil {
+      guard case .named(let names) = filters.environments, names.count == 1 else {
+        throw UsageError("--since", "requires one environment", command: invocation.command.name)
+      }
+    }
+  }
+
+  /// The request for these options; checks that time zone and currency exist.
+  func request() throws(UsageError) -> ReportRequest { try filters.request() }
+
+  private static func period(_ invocation: Invocation) throws(UsageError) -> PagePeriod? {
+    let from = try invocation.day("from")
+    let to = try invocation.day("to")
+    let month = try invocation.value(
+      "month", "is not a month, as in 2026-06", read: PagePeriod.init(parsingMonth:))
+    let command = invocation.command.name
+    guard from != nil || to != nil else { return month }
+    if month != nil {
+      throw UsageError("--month", "conflicts with --from and --to", command: command)
+    }
+    guard let from else { throw UsageError("--to", "requires --from", command: command) }
+    guard let to else { throw UsageError("--from", "requires --to", command: command) }
+    if to < from { throw invocation.wrong("to", to.description, "comes before --from \(from)") }
+    guard let period = PagePeriod(from: from, to: to) else {
+      throw invocation.wrong(
+        "to", to.description, "is more than \(PagePeriod.daysMax) days after --from \(from)")
+    }
+    return period
+  }
+}
+
+/// The filters of a page, as given.
+private struct PageFilters {
+  let environments: ExportOptions.Environments
+  private let zoneName: String
+  private let refunds: RefundDate
+  private let currencyCode: String?
+  private let ratesAgeMaxDays: Int
+
+  init(_ invocation: Invocation) throws(UsageError) {
+    environments =
+      try invocation.value(
+        "environment", "is not a list of environments", read: ExportOptions.environments)
+      ?? .named([EnvironmentName.production.description])
+    zoneName =
+      try invocation.value(
+        "timezone", "is not the name of a time zone", read: ExportOptions.zoneName) ?? "UTC"
+    refunds = invocation.value("refunds").flatMap { RefundDate(rawValue: $0) } ?? .eventDate
+    currencyCode = try invocation.value(
+      "in", "is not a currency code of three letters", read: ExportOptions.currencyCode)
+    ratesAgeMaxDays =
+      try invocation.value(
+        "rates-max-age", "is not a number of days", read: ExportOptions.dayCount)
+      ?? ReportRequest.ratesAgeMaxDaysStandard
+  }
+
+  func request() throws(UsageError) -> ReportRequest {
+    var request = ReportRequest(.revenue)
+    switch environments {
+    case .all: request.environments = nil
+    case .named(let names): request.environments = names
+    }
+    do throws(TimeZoneError) { request.zone = try TimeZoneTable(zoneName) } catch {
+      throw UsageError("--timezone \(ShownArgument.text(zoneName))", "\(error)", command: "report")
+    }
+    if let currencyCode {
+      guard let currency = Currency.parse(currencyCode) else {
+        throw UsageError(
+          "--in \(ShownArgument.text(currencyCode))", "is not an ISO 4217 currency",
+          command: "report")
+      }
+      request.reportingCurrency = currency
+    }
+    request.refunds = refunds
+    request.ratesAgeMaxDays = ratesAgeMaxDays
+    return request
+  }
+}
+
+extension PageBasis {
+  /// What a page says about the ledger and the program.
+  fileprivate init(
+    _ identity: LedgerIdentity, _ database: Database, zone: TimeZoneTable
+  ) throws {
+    let projections = ProjectionSet.ofProgram.versions.map { "\($0.name) \($0.version)" }
+    var versions = [
+      ("Version of the revenue report", "\(ReportKind.revenue.version)"),
+      ("Versions of the projections", projections.joined(separator: ", ")),
+    ]
+    if zone.name != TimeZoneTable.utc.name {
+      versions.append(("Time zone data", TimeZoneTable.dataVersion() ?? "unknown"))
+    }
+    self.init(
+      ledger: identity,
+      foreignTrust: try Manifest.Trust.all(in: database).flatMap { trust in
+        trust.names.map { "\($0) (from position \(trust.position))" }
+      }, versions: versions)
+  }
+}

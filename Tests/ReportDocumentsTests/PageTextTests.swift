@@ -1,0 +1,111 @@
+// Texts and numbers of a page: nothing from data becomes markup, and every number keeps its digits.
+import Base
+import Revenue
+import Testing
+
+@testable import ReportDocuments
+
+@Suite struct PageTextTests {
+  private static func written(_ body: (inout HTML) -> Void) -> String {
+    var html = HTML()
+    body(&html)
+    return String(decoding: html.bytes, as: UTF8.self).replacing("<!DOCTYPE html>", with: "")
+  }
+
+  @Test(arguments: [
+    ("a & b", "a &amp; b"), ("<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;"),
+    ("\" onload='x'", "&quot; onload=&#39;x&#39;"), ("</td></table>", "&lt;/td&gt;&lt;/table&gt;"),
+    ("a\u{202E}cod.exe", #"a\u{202E}cod.exe"#), ("a\u{2066}b", #"a\u{2066}b"#),
+    ("line\nline\r\ttab", #"line\nline\r\ttab"#), ("\u{0}\u{1B}[2J", #"\u{0}\u{1B}[2J"#),
+    ("\u{FEFF}\u{200B}\u{AD}", #"\u{FEFF}\u{200B}\u{AD}"#), ("\u{85}\u{2028}", #"\u{85}\u{2028}"#),
+    ("Zoë 👩‍👩‍👧 日本", "Zoë 👩‍👩‍👧 日本"), ("&lt;", "&amp;lt;"), ("<!--", "&lt;!--"),
+  ])
+  func `A text is escaped in elements and attributes`(text: String, shown: String) {
+    #expect(
+      Self.written { $0.element("b", ["title": text], text: text) }
+        == "<b title=\"\(shown)\">\(shown)</b>")
+  }
+
+  @Test(arguments: [
+    ("0", 0, "0"), ("12", 0, "12"), ("123", 0, "123"), ("1234", 0, "1<span>234</span>"),
+    ("-1234567.89", 2, "-1<span>234</span><span>567</span>.89"), ("+5.00", 2, "+5.00"),
+    ("1588.332459", 2, "1<span>588</span>.33<small>2459</small>"), ("-0.50", 2, "-0.50"),
+    ("27.554921", 0, "27<small>.554921</small>"), ("1.2345", 3, "1.234<small>5</small>"),
+    (
+      "1234567890123456789012345678901234567.89", 2,
+      "1" + (0..<12).map { _ in "" }.joined()
+        + "<span>234</span><span>567</span><span>890</span><span>123</span><span>456</span>"
+        + "<span>789</span><span>012</span><span>345</span><span>678</span><span>901</span>"
+        + "<span>234</span><span>567</span>.89"
+    ),
+  ])
+  func `A number is grouped for the eye alone`(text: String, digits: Int, markup: String) {
+    #expect(Self.written { $0.number(text, minorDigits: digits) } == markup)
+    #expect(markup.replacing(/<[^>]*>/, with: "") == text)
+  }
+
+  @Test(
+    arguments: [
+      (1, 3, "33.3 %"), (1, 1, "100.0 %"), (0, 5, "0.0 %"), (-1, 4, "-25.0 %"), (1, 2000, "0.0 %"),
+      (3, 2000, "0.2 %"), (5, 2000, "0.2 %"), (7, 2000, "0.4 %"), (-1, 100_000, "0.0 %"),
+    ] as [(Int128, Int128, String)])
+  func `A share is exact, rounded half to even once`(part: Int128, whole: Int128, text: String) {
+    #expect(PagePercent.text(part, of: whole) == text)
+  }
+
+  @Test func `A share of nothing, or of a loss, is none`() {
+    #expect(PagePercent.text(1, of: 0) == nil)
+    #expect(PagePercent.text(1, of: -5) == nil)
+    #expect(PagePercent.text(.max, of: .max) == nil)
+  }
+
+  @Test(
+    arguments: [
+      (100, 150, "+50.0 %"), (100, 50, "-50.0 %"), (100, 100, "±0.0 %"), (-100, 100, "+200.0 %"),
+      (100, -100, "-200.0 %"), (-100, -150, "-50.0 %"), (0, 5, nil), (1, 1_000_000, nil),
+    ] as [(Int128, Int128, String?)])
+  func `A change has a sign, and none where it would say nothing`(
+    before: Int128, after: Int128, text: String?
+  ) {
+    #expect(PagePercent.change(from: before, to: after) == text)
+  }
+
+  @Test func `The policy allows exactly the style sheet of the page`() {
+    let sheet = PageStyle.sheet.description
+    #expect(PageStyle.source.hasPrefix("sha256-"))
+    #expect(PageStyle.source.utf8.count == 7 + 44)
+    // The sheet must not end its element, nor load anything.
+    #expect(!sheet.contains("<"))
+    #expect(!sheet.contains("url("))
+    #expect(!sheet.contains("@import"))
+  }
+
+  @Test(arguments: ExceptionType.allCases)
+  func `Every exception is explained in sentences`(type: ExceptionType) {
+    let words = ExceptionWords(type)
+    #expect(!words.title.isEmpty && words.title.first?.isUppercase == true)
+    #expect(words.meaning.hasSuffix("."))
+    #expect(words.action.hasSuffix("."))
+    #expect(!words.title.contains("_") && !words.meaning.contains("_"))
+  }
+
+  @Test func `No two exceptions have the same words`() {
+    let titles = ExceptionType.allCases.map { ExceptionWords($0).title }
+    #expect(Set(titles).count == titles.count)
+  }
+
+  @Test func `Every source of a price and of evidence has words of its own`() {
+    let bases = PriceBasis.allCases.map { CodeWords(basis: "\($0.word)") }
+    let trusts = ReplyTrust.allCases.map { CodeWords(trust: "\($0.word)") }
+    for words in bases + trusts { #expect(!words.meaning.isEmpty, "\(words.title)") }
+    #expect(Set(bases.map(\.title)).count == bases.count)
+    #expect(CodeWords(basis: "new_basis").title == "new_basis")
+  }
+
+  @Test func `Every country has a name`() {
+    for country in Country.all { #expect(CountryNames.name("\(country)") != nil, "\(country)") }
+    #expect(CountryNames.name("DE") == "Germany")
+    #expect(CountryNames.name("ZZ") == "Country unknown")
+    #expect(CountryNames.name("Q1") == nil)
+  }
+}
