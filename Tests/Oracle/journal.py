@@ -183,7 +183,9 @@ class Book:
         priced = self.priced[sale]
         for refund in sale.refunds.lines:
             if _refunded(priced, refund) > priced.amount_micros:
-                yield about_sale("refund_exceeds_amount", sale, refund.position)
+                yield about_sale(
+                    "refund_exceeds_amount", sale, refund.position, date_ms=refund.date_ms
+                )
                 return
 
     def findings(self, shows, reporting_currency=None, holds=None, decides=None, max_age=None):
@@ -213,11 +215,15 @@ class Book:
         for line in lines:
             if self.in_currency(line, reporting_currency, max_age) is None:
                 detail = f"{line.name} {line.currency}"
-                found.append(about_sale("unconverted", line.sale, line.position, detail))
+                found.append(
+                    about_sale("unconverted", line.sale, line.position, detail, line.date_ms)
+                )
                 stale = self._stale_rate_day(line, reporting_currency, max_age)
                 if stale is not None:
                     detail = f"{line.currency} {period_name(stale, 'day')}"
-                    found.append(about_sale("stale_rate", line.sale, line.position, detail))
+                    found.append(
+                        about_sale("stale_rate", line.sale, line.position, detail, line.date_ms)
+                    )
         # A malformed event is of no environment, and of no day: it is never left out.
         return [
             finding

@@ -1,6 +1,7 @@
 # The reports and their CSV, to the byte (revenue rules, R9).
 import re
 from dataclasses import dataclass
+from fractions import Fraction
 
 import subscription_reports
 from dates import Zone, period_name, time_text
@@ -38,8 +39,32 @@ USERS_COLUMNS = [
 ]
 EXCEPTION_COLUMNS = [
     "exception", "environment", "bundle_id", "sale_key", "product_id", "transaction_id",
-    "position", "detail",
+    "position", "detail", "date", "country_code", "user_identifier",
 ]
+# What the columns hold that are neither text nor lists; `sums` are amounts in several currencies.
+CONTENTS = {
+    "revenue": {
+        **dict.fromkeys(("gross", "returns", "reversals", "net"), "amount"),
+        **dict.fromkeys(
+            ("units", "returned_units", "reversed_units", "unpriced_units", "trials", "family_shared"),
+            "number",
+        ),
+    },
+    "journal": {
+        "date": "time", "quantity": "number", "unit_price": "amount", "amount": "amount",
+        "position": "number",
+    },
+    "sales": {
+        "quantity": "number", "sale_date": "time", "first_position": "number",
+        "country_position": "number", "user_position": "number", "unit_price": "amount",
+        "price_position": "number",
+    },
+    "users": {
+        **dict.fromkeys(("receipts", "uploads", "sales", "returns", "trials"), "number"),
+        "net": "sums", "first_seen_at": "time", "last_seen_at": "time",
+    },
+    "exceptions": {"position": "number", "date": "time"},
+}
 
 
 class Numeral(str):
@@ -62,9 +87,48 @@ class Options:
     # Of subscriptions: the moment, as an instant or as a day; by default when the last event was recorded.
     at_ms: int | None = None
     at_day: int | None = None
+    # Filters: None is all; a product that ends with * is a prefix.
+    apps: tuple | None = None
+    products: tuple | None = None
+    countries: tuple | None = None
+    user: str | None = None
+    kinds: tuple | None = None
+    # COLUMN, COLUMN:asc or COLUMN:desc.
+    sort: str | None = None
+    top: int | None = None
 
     def shows(self, environment):
         return self.environments is None or environment in self.environments
+
+    def shows_sale(self, sale):
+        """Whether a sale is one that the environments and the filters ask for."""
+        return (
+            self.shows(sale.key.environment)
+            and self._names(sale.key.bundle_id, sale.product_id)
+            and (self.countries is None or (sale.country[0] or "ZZ") in self.countries)
+            and (self.user is None or sale.user_identifier == self.user)
+            and (self.kinds is None or sale.kind in self.kinds)
+        )
+
+    def shows_finding(self, finding, sale):
+        """The same of an exception; one without a sale has no kind, and its upload's country and user."""
+        if sale is not None:
+            return self.shows_sale(sale)
+        if self.kinds is not None or not self._names(finding.bundle_id, finding.product_id):
+            return False
+        upload = finding.upload
+        if upload is None:
+            return self.countries is None and self.user is None
+        is_in = self.countries is None or (upload.country_code or "ZZ") in self.countries
+        return is_in and (self.user is None or upload.user_identifier == self.user)
+
+    def _names(self, bundle_id, product_id):
+        if self.apps is not None and bundle_id not in self.apps:
+            return False
+        return self.products is None or any(
+            product_id.startswith(name[:-1]) if name.endswith("*") else product_id == name
+            for name in self.products
+        )
 
     def holds(self, day):
         after = self.from_day is None or day >= self.from_day
@@ -88,7 +152,7 @@ def _dated_lines(book, options):
     zone = Zone(options.timezone)
     for line in book.lines():
         day = zone.day(options.deciding_ms(line))
-        if options.shows(line.sale.key.environment) and options.holds(day):
+        if options.shows_sale(line.sale) and options.holds(day):
             yield _converted(book, line, options), day
 
 
@@ -193,7 +257,7 @@ def sales(book, options):
     zone = Zone(options.timezone)
     body = []
     for sale in book.sales:
-        if not options.shows(sale.key.environment) or not options.holds(zone.day(sale.date_ms)):
+        if not options.shows_sale(sale) or not options.holds(zone.day(sale.date_ms)):
             continue
         priced = book.priced[sale]
         currency = priced.price.currency if priced.price else ""
@@ -272,6 +336,7 @@ def exceptions(book, options):
         options.deciding_ms,
         options.rates_max_age,
     )
+    sales = {sale.key: sale for sale in book.sales}
     body = [
         [
             finding.name,
@@ -282,11 +347,24 @@ def exceptions(book, options):
             finding.transaction_id,
             number(finding.position),
             finding.detail,
+            *_exception_cells(finding, sales.get(finding.subject)),
         ]
         for finding in found
+        if options.shows_finding(finding, sales.get(finding.subject))
     ]
     body.sort(key=lambda row: (int(row[6]), [cell.encode() for cell in row]))
     return EXCEPTION_COLUMNS, body
+
+
+def _exception_cells(finding, sale):
+    """Date, country and user: of the sale or its line, else of the event and its upload."""
+    if sale is not None:
+        date_ms = sale.date_ms if finding.date_ms is None else finding.date_ms
+        return [time_text(date_ms), sale.country[0] or "ZZ", sale.user_identifier or ""]
+    date = "" if finding.verified_at_ms is None else time_text(finding.verified_at_ms)
+    if finding.upload is None:
+        return [date, "", ""]
+    return [date, finding.upload.country_code or "ZZ", finding.upload.user_identifier or ""]
 
 
 def subscriptions(book, options):
@@ -299,6 +377,44 @@ REPORTS = {
     "revenue": revenue, "journal": journal, "sales": sales, "users": users, "exceptions": exceptions,
     "subscriptions": subscriptions,
 }
+
+
+def report(name, book, options):
+    """The columns and rows of a report, in the order asked for."""
+    columns, body = REPORTS[name](book, options)
+    if options.sort is not None:
+        body = _sorted(name, columns, body, options)
+    elif options.top is not None:
+        body = body[: options.top]
+    return columns, body
+
+
+def _sorted(name, columns, body, options):
+    """Empty cells last, ties in the report's own order; amounts by currency, the first so many of each."""
+    column, _, direction = options.sort.partition(":")
+    place = columns.index(column)
+    content = CONTENTS[name].get(column, "text")
+    falls = direction == "desc" or (direction == "" and content != "text")
+
+    def currency(row):
+        if content == "amount":
+            return row[columns.index("currency")]
+        return row[place].split(" ")[1] if content == "sums" and row[place] else ""
+
+    def value(row):
+        if content in ("number", "amount", "sums"):
+            return Fraction(row[place].split(" ")[0])
+        return row[place].encode()
+
+    groups = {}
+    for row in body:
+        groups.setdefault(currency(row), []).append(row)
+    rows = []
+    for code in sorted(groups, key=lambda code: (code == "", code)):
+        filled = [row for row in groups[code] if row[place]]
+        empty = [row for row in groups[code] if not row[place]]
+        rows += (sorted(filled, key=value, reverse=falls) + empty)[: options.top]
+    return rows
 
 
 def _blanked(column, cell):

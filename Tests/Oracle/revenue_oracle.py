@@ -83,6 +83,11 @@ def add_report_arguments(parser):
     parser.add_argument("--in", dest="reporting_currency", type=_currency)
     parser.add_argument("--rates-max-age", type=int, default=35)
     parser.add_argument("--at", type=_moment, help="of subscriptions: a day or an instant")
+    for name in ("app", "product", "country", "kind"):
+        parser.add_argument(f"--{name}", type=lambda text: tuple(text.split(",")))
+    parser.add_argument("--user")
+    parser.add_argument("--sort", metavar="COLUMN[:asc|:desc]")
+    parser.add_argument("--top", type=int)
 
 
 def report_options(arguments):
@@ -100,6 +105,13 @@ def report_options(arguments):
         rates_max_age=arguments.rates_max_age,
         at_ms=None if is_day else moment,
         at_day=moment[0] if is_day else None,
+        apps=arguments.app,
+        products=arguments.product,
+        countries=arguments.country,
+        user=arguments.user,
+        kinds=arguments.kind,
+        sort=arguments.sort,
+        top=arguments.top,
     )
 
 
@@ -123,7 +135,7 @@ def main():
         book = read_book(
             arguments.imports, arguments.prices, arguments.rates, None, refused, declared
         )
-        columns, body = reports.REPORTS[arguments.report](book, report_options(arguments))
+        columns, body = reports.report(arguments.report, book, report_options(arguments))
     except (OSError, ValueError, OverflowError, EOFError, csv.Error, zlib.error) as error:
         sys.exit(f"revenue_oracle: {arguments.report} can't be computed: {error}")
     if arguments.without_positions:

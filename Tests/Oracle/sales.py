@@ -65,7 +65,8 @@ class Sale:
 class Finding:
     """A row of the exceptions report; `subject` tells sales of one key text apart.
 
-    `verified_at_ms` is when the verification took place that met it, where it is about no sale.
+    `verified_at_ms` is when the event occurred that met it, where it is about no sale, and `upload` is that
+    event's. `date_ms` is the line's, where it is about one.
     """
 
     name: str
@@ -78,9 +79,11 @@ class Finding:
     detail: str
     subject: object = None
     verified_at_ms: int | None = None
+    upload: object = None
+    date_ms: int | None = None
 
 
-def about_sale(name, sale, position, detail=""):
+def about_sale(name, sale, position, detail="", date_ms=None):
     return Finding(
         name,
         sale.key.environment,
@@ -91,6 +94,7 @@ def about_sale(name, sale, position, detail=""):
         position,
         detail,
         sale.key,
+        date_ms=date_ms,
     )
 
 
@@ -258,6 +262,7 @@ class Fold:
                 verification.position,
                 detail,
                 verified_at_ms=verification.occurred_at_ms,
+                upload=verification.upload,
             )
         )
 

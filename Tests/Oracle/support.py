@@ -83,7 +83,7 @@ def book(*lines, prices=(), rates=(), products=None):
 
 def table(name, a_book, *columns, **options):
     """The report's rows, of the columns asked for, as its CSV shows them."""
-    shown = reports.csv_text(*reports.REPORTS[name](a_book, reports.Options(**options)))
+    shown = reports.csv_text(*reports.report(name, a_book, reports.Options(**options)))
     rows = csv.DictReader(io.StringIO(shown, newline=""))
     return [tuple(cells[column] for column in columns) for cells in rows]
 

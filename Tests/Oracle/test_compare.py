@@ -40,7 +40,7 @@ take = revenue_oracle.Positions.take
 revenue_oracle.Positions.take = lambda self: 3 * take(self) + 100
 book = revenue_oracle.read_book(files["import_"], files["prices"], files["rates"],
     declared=generate_cases.DECLARED)
-text = reports.csv_text(*reports.REPORTS[command[1]](book, options))
+text = reports.csv_text(*reports.report(command[1], book, options))
 {fault}
 sys.stdout.buffer.write(text.encode())
 """

@@ -160,7 +160,8 @@ import Testing
     ),
     (
       "exceptions",
-      "exception,environment,bundle_id,sale_key,product_id,transaction_id,position,detail"
+      "exception,environment,bundle_id,sale_key,product_id,transaction_id,position,detail,date,"
+        + "country_code,user_identifier"
     ),
   ])
   func aReportHasTheColumnsOfTheRules(_ report: String, _ header: String) throws {

@@ -271,10 +271,10 @@ import Testing
       .split(separator: "\n").filter { $0.hasPrefix("malformed_event") }
     #expect(
       shown == [
-        "malformed_event,,,,,,6,receipt.verified upload",
-        "malformed_event,,,,,,11,receipt.uploaded receipt_id",
-        "malformed_event,,,,,,13,receipt.verified reply_of",
-        "malformed_event,,,,,,17,receipt.verified authority",
+        "malformed_event,,,,,,6,receipt.verified upload,,,",
+        "malformed_event,,,,,,11,receipt.uploaded receipt_id,,,",
+        "malformed_event,,,,,,13,receipt.verified reply_of,,,",
+        "malformed_event,,,,,,17,receipt.verified authority,,,",
       ])
     #expect(
       try Self.positions("SELECT position FROM verifications WHERE position > 5", database) == [19])

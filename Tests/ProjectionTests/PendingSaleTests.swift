@@ -27,7 +27,8 @@ import Testing
       [
         "revenue": [], "sales": [], "journal": [],
         "exceptions": [
-          "pending_sale,Production,app,1,coins,1,1,", "pending_sale,Production,app,77,pro,2,1,",
+          "pending_sale,Production,app,1,coins,1,1,,2026-01-05T00:00:00.000Z,DE,u",
+          "pending_sale,Production,app,77,pro,2,1,,2026-01-05T00:00:00.000Z,DE,u",
         ],
         "sales sale_key,quantity,unit_price,price_basis,country_code,user_identifier,pending --include-pending":
           [

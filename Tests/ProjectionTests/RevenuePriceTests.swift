@@ -238,8 +238,8 @@ import Testing
       [
         "sales sale_key,unit_price": ["1,", "2,3.00"],
         "exceptions": [
-          "price_ambiguous,Production,app,,,,1,2 new sales at 1",
-          "unpriced,Production,app,1,coins,1,1,no_price",
+          "price_ambiguous,Production,app,,,,1,2 new sales at 1,2026-01-10T00:00:00.000Z,DE,",
+          "unpriced,Production,app,1,coins,1,1,no_price,2026-01-05T00:00:00.000Z,DE,",
         ],
       ]),
     RuleCase(

@@ -188,10 +188,11 @@ import Testing
       ],
       [
         "exceptions": [
-          "bad_quantity,Production,app,1,b,1,1,x", "bad_quantity,Production,app,2,coins,2,1,0",
-          "malformed_transaction,Production,app,,,3,1,product_id",
-          "unpriced,Production,app,1,b,1,1,no_price",
-          "unpriced,Production,app,2,coins,2,1,no_price",
+          "bad_quantity,Production,app,1,b,1,1,x,2026-01-05T00:00:00.000Z,DE,",
+          "bad_quantity,Production,app,2,coins,2,1,0,2026-01-05T00:00:00.000Z,DE,",
+          "malformed_transaction,Production,app,,,3,1,product_id,2026-01-10T00:00:00.000Z,DE,",
+          "unpriced,Production,app,1,b,1,1,no_price,2026-01-05T00:00:00.000Z,DE,",
+          "unpriced,Production,app,2,coins,2,1,no_price,2026-01-05T00:00:00.000Z,DE,",
         ]
       ]),
     RuleCase(
@@ -285,9 +286,9 @@ import Testing
           "Sale,EUR,3.00", "Return,EUR,-3.00",
         ],
         "exceptions --in EUR": [
-          "stale_rate,Production,app,1,coins,1,1,USD 2010-01-04",
-          "unconverted,Production,app,1,coins,1,1,Return USD",
-          "unconverted,Production,app,1,coins,1,1,Sale USD",
+          "stale_rate,Production,app,1,coins,1,1,USD 2010-01-04,2026-01-05T00:00:00.000Z,DE,",
+          "unconverted,Production,app,1,coins,1,1,Return USD,2026-02-10T00:00:00.000Z,DE,",
+          "unconverted,Production,app,1,coins,1,1,Sale USD,2026-01-05T00:00:00.000Z,DE,",
         ],
         "exceptions --in EUR --rates-max-age 10000": [],
         "exceptions": [],
@@ -339,10 +340,12 @@ import Testing
         "journal line,currency,unit_price,amount --in USD": [
           "Sale,EUR,2.00,6.00", "Return,USD,2.50,-7.50",
         ],
-        "exceptions --in USD": ["unconverted,Production,app,1,coins,1,1,Sale EUR"],
+        "exceptions --in USD": [
+          "unconverted,Production,app,1,coins,1,1,Sale EUR,2026-01-05T00:00:00.000Z,DE,"
+        ],
         "exceptions --in GBP": [
-          "unconverted,Production,app,1,coins,1,1,Return EUR",
-          "unconverted,Production,app,1,coins,1,1,Sale EUR",
+          "unconverted,Production,app,1,coins,1,1,Return EUR,2026-02-10T00:00:00.000Z,DE,",
+          "unconverted,Production,app,1,coins,1,1,Sale EUR,2026-01-05T00:00:00.000Z,DE,",
         ],
         "exceptions": [],
       ]),

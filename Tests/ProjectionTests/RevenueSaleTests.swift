@@ -40,9 +40,9 @@ extension RuleCase: CustomTestStringConvertible {
       [
         "sales": [], "journal": [],
         "exceptions": [
-          "reply_not_valid,Production,app,,,,1,status 21003 at 1",
-          "reply_not_valid,Production,,,,,3,status 21010 at 3",
-          "reply_not_valid,Production,,,,,5,status 21005 at 5",
+          "reply_not_valid,Production,app,,,,1,status 21003 at 1,2026-01-10T00:00:00.000Z,DE,",
+          "reply_not_valid,Production,,,,,3,status 21010 at 3,2026-01-10T00:00:00.000Z,DE,",
+          "reply_not_valid,Production,,,,,5,status 21005 at 5,2026-01-10T00:00:00.000Z,DE,",
         ],
       ]),
     RuleCase(

@@ -60,6 +60,14 @@ package struct ReportWords: Sendable {
     case "--environment": request.environments = value == "all" ? nil : list
     case "--in": request.reportingCurrency = Currency.parse(value)
     case "--rates-max-age": request.ratesAgeMaxDays = Int(value)
+    case "--app": request.filter.apps = list
+    case "--product": request.filter.products = list.map(ReportFilter.ProductPattern.init)
+    case "--country": request.filter.countries = list
+    case "--user": request.filter.user = value
+    case "--kind": request.filter.kinds = list.compactMap(SaleKind.init)
+    case "--sort": request.sort = ReportSort(value)
+    case "--top": request.top = Int(value)
+    case "--version": request.version = Int(value) ?? 0
     default: return false
     }
     return true

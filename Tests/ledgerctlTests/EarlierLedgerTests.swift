@@ -12,7 +12,7 @@ import Testing
     "revenue": "revenue --environment all --by period,app,product,country,environment,basis",
     "revenue-in-euros": "revenue --by period --in EUR",
     "journal": "journal --environment all", "sales": "sales --environment all",
-    "exceptions": "exceptions --environment all", "receipts": "receipts", "users": "users",
+    "receipts": "receipts", "users": "users",
   ]
 
   private static func versions() throws -> [String] {
@@ -39,6 +39,26 @@ import Testing
         """)
       #expect(outcome == Outcome(output: "", diagnostics: "", exitCode: 0), "\(file)")
     }
+  }
+
+  /// The manifests are of version 5, whose columns end with `detail`.
+  @Test(arguments: try versions())
+  func exceptionsOfAnEarlierVersionFollowFromTheLog(_ version: String) throws {
+    let sandbox = try ledger(of: version)
+    let outcome = try sandbox.run(
+      """
+      export LEDGER_DIR=ledger
+      cp '\(Self.folder)/\(version)'/exceptions.csv* .
+      ledgerctl audit report exceptions.csv.manifest.json >out 2>err || cat err
+      grep -v 'made by another version of the program: projection' err
+      ledgerctl export exceptions --environment all --format csv 2>err | head -n 1
+      ledgerctl export exceptions --environment all -o new.csv --manifest 2>err || cat err
+      ledgerctl audit report new.csv.manifest.json >out || cat out
+      """)
+    let header =
+      "exception,environment,bundle_id,sale_key,product_id,transaction_id,position,detail,date,"
+      + "country_code,user_identifier\n"
+    #expect(outcome == Outcome(output: header, diagnostics: "", exitCode: 0))
   }
 
   @Test(arguments: try versions())

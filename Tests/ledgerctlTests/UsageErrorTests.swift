@@ -135,6 +135,18 @@ struct Mistake: Sendable, CustomTestStringConvertible {
       "export revenue --sort net:up",
       "export: --sort net:up: is not a column, COLUMN:asc or COLUMN:desc"),
     Mistake(
+      "export sales --sort units",
+      "export: --sort units: is not a column of this report: environment, bundle_id, sale_key, "
+        + "product_id, kind, quantity, sale_date, original_transaction_id, transaction_ids, "
+        + "first_position, country_code, country_position, user_identifier, user_position, "
+        + "currency, unit_price, price_basis, price_position, is_upgraded, cancelled, "
+        + "cancellation_positions, reversal_positions or pending"),
+    Mistake(
+      "export revenue --by app --sort bundle_idd --top 3",
+      "export: --sort bundle_idd: is not a column of this report: bundle_id, currency, units, gross, "
+        + "returned_units, returns, reversed_units, reversals, net, unpriced_units, trials or "
+        + "family_shared; did you mean bundle_id?"),
+    Mistake(
       "export revenue --columns net,net", "export: --columns net,net: names a column twice"),
     Mistake(
       "export revenue --csv-decimal , -o a.csv",

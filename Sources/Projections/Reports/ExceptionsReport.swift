@@ -14,6 +14,11 @@ struct ExceptionsReport {
     var product: Text
     var transaction: Text
     var detail: Text
+    /// Of the sale or of the line; without a sale, when the event occurred. Nil if that is not known.
+    var dateMs: Int64?
+    /// Of the sale, or of the upload; empty where there is neither.
+    var country: Text
+    var user: Text
 
     /// R9: sorts by position, then by the columns.
     func precedes(_ other: Row) -> Bool {
@@ -21,16 +26,26 @@ struct ExceptionsReport {
       if type != other.type {
         return type.word.utf8.lexicographicallyPrecedes(other.type.word.utf8)
       }
-      let mine = [environment, bundle, saleKey, product, transaction, detail]
-      let theirs = [
-        other.environment, other.bundle, other.saleKey, other.product, other.transaction,
-        other.detail,
-      ]
-      for (one, another) in zip(mine, theirs) {
+      if let order = Self.order(
+        [environment, bundle, saleKey, product, transaction, detail],
+        [
+          other.environment, other.bundle, other.saleKey, other.product, other.transaction,
+          other.detail,
+        ])
+      {
+        return order
+      }
+      if dateMs != other.dateMs { return (dateMs ?? .min) < (other.dateMs ?? .min) }
+      return Self.order([country, user], [other.country, other.user]) ?? false
+    }
+
+    /// Whether the first texts precede the others; nil if they are the same.
+    private static func order(_ texts: [Text], _ others: [Text]) -> Bool? {
+      for (one, another) in zip(texts, others) {
         let order = one.order(another)
         if order != 0 { return order < 0 }
       }
-      return false
+      return nil
     }
   }
 
@@ -39,15 +54,23 @@ struct ExceptionsReport {
     ReportColumn("sale_key", isKey: true), ReportColumn("product_id"),
     ReportColumn("transaction_id"),
     ReportColumn("position", .integer, isKey: true), ReportColumn("detail"),
+    ReportColumn("date", .time), ReportColumn("country_code"), ReportColumn("user_identifier"),
   ]
 
+  /// The columns of a version of the report. Up to version 5 it had none after `detail`.
+  static func columns(ofVersion version: Int) -> [ReportColumn] {
+    version < 6 ? columns.dropLast(3) : columns
+  }
+
   let source: ReportSource
+  private let users: [Int32: Text]
   private let days: ExceptionDays
   private let nothing = Text(start: nil, count: 0)
 
-  init(_ source: ReportSource) throws(DatabaseError) {
+  init(_ source: ReportSource) throws {
     self.source = source
     days = try ExceptionDays(source)
+    users = try source.userIdentifiers()
   }
 
   /// Writes the report; returns its totals and remarks.
@@ -56,7 +79,8 @@ struct ExceptionsReport {
     let rates = try derived(into: &rows)
     rows.sort { $0.precedes($1) }
     var summary = ReportSummary()
-    try writer.begin(Self.columns)
+    let columns = Self.columns(ofVersion: source.request.version)
+    try writer.begin(columns)
     for row in rows {
       try withText(row.type.word) { try writer.write(.text($0)) }
       try writer.write(.text(row.environment))
@@ -66,6 +90,11 @@ struct ExceptionsReport {
       try writer.write(.text(row.transaction))
       try writer.write(.integer(Int64(row.position)))
       try writer.write(.text(row.detail))
+      if columns.count == Self.columns.count {
+        try writer.write(row.dateMs.map { .time($0) } ?? .empty)
+        try writer.write(.text(row.country))
+        try writer.write(.text(row.user))
+      }
       try writer.endRow()
     }
     summary.rowCount = rows.count
@@ -75,94 +104,132 @@ struct ExceptionsReport {
 
   /// The exceptions that the fold recorded.
   private func recorded() throws -> [Row] {
-    let symbols = source.symbols
-    let arena = source.arena
     var result: [Row] = []
     let rows = try source.database.prepare(
       """
       SELECT e.type, e.environment, e.bundle, s.sale_key, s.product, s.transaction_id,
       e.product_id, e.transaction_id, e.detail, e.position, e.sale, s.sale_date_ms,
-      coalesce(v.occurred_at_ms, u.occurred_at_ms, n.occurred_at_ms)
+      coalesce(v.occurred_at_ms, x.occurred_at_ms, n.occurred_at_ms), f.occurred_at_ms,
+      s.country, s.user, s.kind, x.position, x.country, x.user
       FROM exceptions e LEFT JOIN sales s ON s.id = e.sale
       LEFT JOIN verifications v ON v.position = e.position
-      LEFT JOIN uploads u ON u.position = e.position
       LEFT JOIN notifications n ON n.position = e.position
+      LEFT JOIN fetched_pages f ON f.position = e.position \(ReportSource.uploadJoin)
       """)
     while try rows.step() {
       guard let type = ExceptionType(rawValue: Int8(rows.integer(0))),
         source.shows(type, environment: Symbol(rows.integer(1)))
       else { continue }
-      let isOfSale = !rows.isNull(10)
-      let isShown =
-        isOfSale
-        ? try days.hold(sale: Int(rows.integer(10)), saleDateMs: rows.integer(11))
-        : days.hold(occurredAtMs: rows.optionalInteger(12))
-      guard isShown else { continue }
-      result.append(
-        Row(
-          position: Int(rows.integer(9)), type: type,
-          environment: symbols.text(Symbol(rows.integer(1))),
-          bundle: symbols.text(Symbol(rows.integer(2))),
-          saleKey: isOfSale ? arena.keep(rows.bytes(3)) : nothing,
-          product: isOfSale
-            ? symbols.text(Symbol(rows.integer(4))) : arena.keep(rows.bytes(6)),
-          transaction: arena.keep(rows.bytes(isOfSale ? 5 : 7)),
-          detail: arena.keep(rows.bytes(8))))
+      let row = rows.isNull(10) ? try withoutSale(rows, type) : try ofSale(rows, type)
+      if let row { result.append(row) }
     }
     return result
+  }
+
+  /// The exception of a sale in a row of the query; nil if the report does not show it.
+  private func ofSale(_ row: Statement, _ type: ExceptionType) throws -> Row? {
+    let (symbols, arena) = (source.symbols, source.arena)
+    let (number, product) = (Int(row.integer(10)), Symbol(row.integer(4)))
+    let country = row.optionalInteger(14).map { Symbol(truncatingIfNeeded: $0) } ?? .none
+    let isShown = source.filter?.shows(
+      Symbol(row.integer(2)), product, country,
+      SaleKind(rawValue: Int8(truncatingIfNeeded: row.integer(16))) ?? .regular, number)
+    guard isShown ?? true, try days.hold(sale: number, saleDateMs: row.integer(11))
+    else { return nil }
+    return Row(
+      position: Int(row.integer(9)), type: type,
+      environment: symbols.text(Symbol(row.integer(1))),
+      bundle: symbols.text(Symbol(row.integer(2))), saleKey: arena.keep(row.bytes(3)),
+      product: symbols.text(product), transaction: arena.keep(row.bytes(5)),
+      detail: arena.keep(row.bytes(8)), dateMs: row.integer(11), country: symbols.country(country),
+      user: row.optionalInteger(15).flatMap { users[Int32(truncatingIfNeeded: $0)] } ?? nothing)
+  }
+
+  /// The same of one without a sale.
+  private func withoutSale(_ row: Statement, _ type: ExceptionType) throws -> Row? {
+    let (symbols, arena) = (source.symbols, source.arena)
+    let upload = ReportSource.upload(row, at: 17)
+    let isShown = source.filter?.shows(
+      bundle: Symbol(row.integer(2)), product: row.bytes(6), upload: upload)
+    guard isShown ?? true, days.hold(occurredAtMs: row.optionalInteger(12)) else { return nil }
+    return Row(
+      position: Int(row.integer(9)), type: type,
+      environment: symbols.text(Symbol(row.integer(1))),
+      bundle: symbols.text(Symbol(row.integer(2))), saleKey: nothing,
+      product: arena.keep(row.bytes(6)), transaction: arena.keep(row.bytes(7)),
+      detail: arena.keep(row.bytes(8)),
+      dateMs: row.optionalInteger(12) ?? row.optionalInteger(13),
+      country: upload.map { symbols.country($0.country) } ?? nothing,
+      user: upload.flatMap { users[$0.user] } ?? nothing)
   }
 
   /// Adds the exceptions that follow from sales at the report's position. Returns the rates used.
   private func derived(into rows: inout [Row]) throws -> UsedRates {
     let list = try SaleList(source)
     for sale in list.sales
-    where !sale.isPending && sale.priceBasis == .none && source.shows(environment: sale.environment)
-    {
+    where !sale.isPending && sale.priceBasis == .none && source.shows(sale) {
       guard try days.hold(sale: sale.id, saleDateMs: sale.saleDateMs) else { continue }
       // R7.6: the detail is the sale's first price problem, or `no_price`.
       rows.append(row(.unpriced, sale, sale.firstPosition, sale.priceProblem.word.text))
     }
     let excesses = try source.database.prepare(
-      "SELECT sale, position FROM later_lines WHERE is_first_excess = 1")
+      "SELECT sale, position, date_ms FROM later_lines WHERE is_first_excess = 1")
     while try excesses.step() {
       let number = Int(excesses.integer(0))
       guard list.sales.indices.contains(number) else { continue }
       let sale = list.sale(number)
-      guard source.shows(environment: sale.environment),
-        try days.hold(sale: number, saleDateMs: sale.saleDateMs)
+      guard source.shows(sale), try days.hold(sale: number, saleDateMs: sale.saleDateMs)
       else { continue }
-      rows.append(row(.refundExceedsAmount, sale, Int(excesses.integer(1)), nothing))
+      rows.append(
+        row(
+          .refundExceedsAmount, sale, Int(excesses.integer(1)), nothing,
+          dateMs: excesses.integer(2)))
     }
-    for sale in days.pendingSales() where source.shows(environment: sale.environment) {
+    for sale in days.pendingSales() where source.shows(sale) {
       rows.append(row(.pendingSale, sale, sale.firstPosition, nothing))
     }
     var found: [Row] = []
     let rates = try source.forEachUnconverted { type, line, detail in
       let detail = source.arena.keep(Array(detail.utf8))
-      found.append(row(type, list.sale(line.sale), line.position, detail))
+      found.append(
+        row(type, list.sale(line.sale), line.position, detail, dateMs: line.dateMs))
     }
     rows += found
     return rates
   }
 
-  private func row(_ type: ExceptionType, _ sale: Sale, _ position: Int, _ detail: Text) -> Row {
+  /// - Parameter dateMs: that of the line; nil is that of the sale.
+  private func row(
+    _ type: ExceptionType, _ sale: Sale, _ position: Int, _ detail: Text, dateMs: Int64? = nil
+  ) -> Row {
     Row(
       position: position, type: type, environment: source.symbols.text(sale.environment),
       bundle: source.symbols.text(sale.bundle), saleKey: sale.key,
-      product: source.symbols.text(sale.product), transaction: sale.transactionID, detail: detail)
+      product: source.symbols.text(sale.product), transaction: sale.transactionID, detail: detail,
+      dateMs: dateMs ?? sale.saleDateMs, country: source.symbols.country(sale.country),
+      user: users[sale.user] ?? nothing)
   }
 }
 
 extension ReportSource {
   /// Whether a recorded exception belongs to a requested environment. A malformed event belongs to none and is always
   /// included.
-  fileprivate func shows(_ type: ExceptionType, environment: Symbol) -> Bool {
+  func shows(_ type: ExceptionType, environment: Symbol) -> Bool {
     type == .malformedEvent || shows(environment: environment)
   }
 
+  /// What makes an unconverted line's exception one of its own.
+  private struct Unconverted: Hashable {
+    var sale: Int
+    var type: ExceptionType
+    /// The type of the line, or the day of the rate.
+    var number: Int
+  }
+
   /// R10: calls `body` with the exceptions for lines in the requested days that no rate converts, once per sale and
-  /// detail: `unconverted`, and also `stale_rate` if a rate exists but is too old. Returns the rates used.
-  fileprivate func forEachUnconverted(
+  /// detail: `unconverted`, and also `stale_rate` if a rate exists but is too old. The line is the one with the first
+  /// position, of these the earliest; its reason is not kept. Returns the rates used.
+  func forEachUnconverted(
     _ body: (ExceptionType, ReportLine, _ detail: String) -> Void
   ) throws -> UsedRates {
     guard var conversion = try request.conversion(database) else { return UsedRates() }
@@ -170,78 +237,27 @@ extension ReportSource {
     let owned =
       request.kind == .users
       ? try SaleNumbers(self, "user IS NOT NULL", pending: { $0.user >= 0 }) : nil
-    var seen: Set<[Int]> = []
-    var seenStale: Set<[Int]> = []
+    var found: [Unconverted: (line: ReportLine, detail: String)] = [:]
+    func note(_ type: ExceptionType, _ number: Int, _ line: ReportLine, _ detail: String) {
+      let key = Unconverted(sale: line.sale, type: type, number: number)
+      if let known = found[key]?.line,
+        (known.position, known.dateMs) <= (line.position, line.dateMs)
+      {
+        return
+      }
+      found[key] = (line, detail)
+    }
     try forEachLine { line throws(ProjectionError) in
       guard isWithinDays(decidingDateMs(line)), owned?.holds(line.sale) ?? true else { return }
       var converted = line
       guard let currency = line.currency, !conversion.convert(&converted) else { return }
-      if seen.insert([line.sale, Int(line.type.rawValue)]).inserted {
-        body(.unconverted, line, "\(line.type.word) \(currency)")
-      }
-      if let day = conversion.staleRateDay(of: line),
-        seenStale.insert([line.sale, day.dayNumber]).inserted
-      {
-        body(.staleRate, line, "\(currency) \(day)")
+      note(.unconverted, Int(line.type.rawValue), line, "\(line.type.word) \(currency)")
+      if let day = conversion.staleRateDay(of: line) {
+        note(.staleRate, day.dayNumber, line, "\(currency) \(day)")
       }
     }
+    for (key, exception) in found { body(key.type, exception.line, exception.detail) }
     return conversion.usedRates
-  }
-
-  /// The number of exceptions of each type, by name, for what the report shows. The counts match the exceptions
-  /// report.
-  /// - Parameter shownSales: the confirmed sales that the report's days concern.
-  func exceptionCounts(_ shownSales: ShownSales) throws -> [(type: String, count: Int)] {
-    let days = try ExceptionDays(self)
-    var counts: [ExceptionType: Int] = [:]
-    try count(of: shownSales, days, into: &counts)
-    _ = try forEachUnconverted { type, _, _ in counts[type, default: 0] += 1 }
-    let pendingCount = days.pendingSales().count { shows(environment: $0.environment) }
-    if pendingCount > 0 { counts[.pendingSale] = pendingCount }
-    return counts.map { ($0.key.word, $0.value) }.sorted { $0.0 < $1.0 }
-  }
-
-  /// The confirmed sales that have a line in the report's days.
-  func shownSales() throws(ProjectionError) -> ShownSales {
-    var shown = ShownSales()
-    try forEachConfirmedLine { line in
-      if isWithinDays(decidingDateMs(line)) { shown.note(line) }
-    }
-    return shown
-  }
-
-  /// Counts the exceptions of confirmed sales, and those without a sale.
-  private func count(
-    of shownSales: ShownSales, _ days: ExceptionDays, into counts: inout [ExceptionType: Int]
-  ) throws {
-    if shownSales.unpricedCount > 0 { counts[.unpriced] = shownSales.unpricedCount }
-    let excesses = try database.prepare("SELECT sale FROM later_lines WHERE is_first_excess = 1")
-    while try excesses.step() {
-      guard shownSales.holds(Int(excesses.integer(0))) else { continue }
-      counts[.refundExceedsAmount, default: 0] += 1
-    }
-    let occurredAt =
-      days.isAll
-      ? "NULL"
-      : """
-      CASE WHEN sale IS NULL THEN coalesce(
-      (SELECT occurred_at_ms FROM verifications v WHERE v.position = e.position),
-      (SELECT occurred_at_ms FROM uploads u WHERE u.position = e.position),
-      (SELECT occurred_at_ms FROM notifications n WHERE n.position = e.position)) END
-      """
-    let recorded = try database.prepare(
-      "SELECT type, environment, sale, \(occurredAt) FROM exceptions e")
-    while try recorded.step() {
-      guard let type = ExceptionType(rawValue: Int8(recorded.integer(0))),
-        shows(type, environment: Symbol(recorded.integer(1)))
-      else { continue }
-      if let sale = recorded.optionalInteger(2) {
-        guard shownSales.holds(Int(sale)) else { continue }
-      } else if !days.hold(occurredAtMs: recorded.optionalInteger(3)) {
-        continue
-      }
-      counts[type, default: 0] += 1
-    }
   }
 }
 

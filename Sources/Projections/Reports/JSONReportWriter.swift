@@ -127,6 +127,10 @@ package final class JSONReportWriter: ReportWriter {
       if rowCount > 0 { buffer.bytes.append(0x0A) }
       buffer.bytes.append("],\n\"totals\":")
       take { Self.write(summary.totals, to: &$0) }
+      if summary.notShownCount > 0 {
+        buffer.bytes.append(",\n\"rows_not_shown\":")
+        take { $0.integer(summary.notShownCount) }
+      }
       buffer.bytes.append(",\n\"exceptions\":")
       take { writer in
         writer.beginObject()

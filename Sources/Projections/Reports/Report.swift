@@ -56,7 +56,10 @@ package enum Report {
     if request.kind.hasMoment, request.momentMs == nil {
       request.momentMs = try Progress(database).lastEventAtMs
     }
-    var writer = try makeWriter(head.size, head.root, request)
+    let inner = try makeWriter(head.size, head.root, request)
+    // Sorted rows are rounded already: remainders go by the report's own order.
+    let sorted = SortedRows(request, to: inner)
+    var writer = sorted ?? inner
     if request.amounts == .minor {
       writer = RoundedRows(try remainders(request, database), to: writer)
     }
@@ -70,9 +73,10 @@ package enum Report {
     summary.unknownEnvironments = try (request.environments ?? []).filter {
       try !knows(environment: $0, database)
     }
+    summary.unknownNames = try source.unknownNames()
     if request.amounts == .minor { summary.roundTotals() }
     try writer.end(summary)
-    return summary
+    return sorted?.summary(summary) ?? summary
   }
 
   /// The remainders of a report's amounts, in the report's own order.

@@ -10,11 +10,18 @@ package enum ReportKind: String, CaseIterable, Sendable {
   /// Increased when the same events and filters would produce different bytes.
   package var version: Int {
     switch self {
-    case .revenue, .journal, .exceptions: 5
+    case .exceptions: 6
+    case .revenue, .journal: 5
     case .sales: 4
     case .receipts, .users: 3
     case .subscriptions: 1
     }
+  }
+
+  /// Whether this program writes a version of the report as the program that had it did.
+  package func writes(version: Int) -> Bool {
+    // Version 6 of the exceptions only added columns.
+    version == self.version || self == .exceptions && version == 5
   }
 
   /// Whether the report accepts a range of days.

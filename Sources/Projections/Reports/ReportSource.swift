@@ -73,6 +73,8 @@ final class ReportSource {
   private var shownEnvironments: [Bool]?
   /// The pending sales and their lines (rule R1); nil until `loadPending()` has run.
   private(set) var pending: PendingSales?
+  /// Which sales the request shows; nil shows all.
+  private(set) var filter: SaleFilter?
   private var calendar: PeriodCalendar
   private let firstDay: Int
   private let lastDay: Int
@@ -91,6 +93,7 @@ final class ReportSource {
       throw .database(error)
     }
     noteShownEnvironments()
+    filter = try SaleFilter(self)
   }
 
   private func noteShownEnvironments() {
@@ -106,8 +109,9 @@ final class ReportSource {
   /// Folds the pending receipts together with the confirmed sales.
   func loadPending() throws(ProjectionError) {
     pending = try PendingSales(database, symbols, arena)
-    // Pending receipts may bring environments that no confirmed sale has.
+    // Pending receipts may bring environments and products that no confirmed sale has.
     noteShownEnvironments()
+    filter = try SaleFilter(self)
   }
 
   // MARK: Filters
@@ -117,6 +121,11 @@ final class ReportSource {
     guard let shownEnvironments else { return true }
     return shownEnvironments.indices.contains(Int(environment))
       && shownEnvironments[Int(environment)]
+  }
+
+  /// Whether the request includes a sale, whatever its date.
+  func shows(_ sale: Sale) -> Bool {
+    shows(environment: sale.environment) && (filter?.shows(sale) ?? true)
   }
 
   /// Whether the request includes the environment with this name, which the ledger may not know.
@@ -152,8 +161,7 @@ final class ReportSource {
 
   // MARK: Rows
 
-  /// Calls `body` with the lines of confirmed sales in the requested environments, sale by sale, in each sale's
-  /// order.
+  /// Calls `body` with the lines of the confirmed sales that the request includes, sale by sale, in each sale's order.
   func forEachConfirmedLine(
     _ body: (ReportLine) throws(ProjectionError) -> Void
   ) throws(ProjectionError) {
@@ -165,7 +173,8 @@ final class ReportSource {
         """)
       var nextLater = try later.step() ? Int(later.integer(0)) : .max
       let isWhole = try PackedSaleTable<SaleFigures>.forEach(in: database) { sale, figures in
-        let isShown = shows(environment: figures.environment)
+        let isShown =
+          shows(environment: figures.environment) && (filter?.shows(figures, sale) ?? true)
         let currency = figures.currency == .none ? nil : currency(Int64(figures.currency))
         if isShown { try body(ReportLine(figures, sale, currency)) }
         while nextLater == sale {
@@ -199,7 +208,7 @@ final class ReportSource {
     return line
   }
 
-  /// Calls `body` with every line in the requested environments. Lines of pending sales come last, if requested.
+  /// Calls `body` with every line that the request includes, whatever its date. Pending sales come last, if requested.
   func forEachLine(
     _ body: (ReportLine) throws(ProjectionError) -> Void
   ) throws(ProjectionError) {
@@ -207,12 +216,15 @@ final class ReportSource {
     try forEachPendingLine(body)
   }
 
-  /// Calls `body` with the lines of pending sales in the requested environments, if pending sales are requested.
+  /// Calls `body` with the lines of the pending sales that the request includes.
   func forEachPendingLine(
     _ body: (ReportLine) throws(ProjectionError) -> Void
   ) throws(ProjectionError) {
     guard request.includesPending, let pending else { return }
-    for line in pending.lines where shows(environment: line.environment) { try body(line) }
+    for line in pending.lines
+    where shows(environment: line.environment) && (filter?.shows(line) ?? true) {
+      try body(line)
+    }
   }
 
   /// The identifiers of all users, by number.

@@ -62,9 +62,22 @@ package struct UsedRates: Equatable, Sendable {
   package var oldest: RateDay?
 }
 
+/// A name in a filter that the ledger does not know.
+package enum UnknownName: Equatable, Sendable {
+  case app(String)
+  /// As given: an id, or a prefix with `*`.
+  case product(String)
+  case country(String)
+  /// The identifier stands in no message.
+  case user
+}
+
 /// A report's totals and remarks.
 package struct ReportSummary: Sendable {
+  /// How many rows are shown.
   package var rowCount = 0
+  /// How many rows are left out because only the first were asked for. Totals are those of all rows.
+  package var notShownCount = 0
   package var totals: [ReportTotal] = []
   /// The number of exceptions of each type, by name.
   package var exceptions: [(type: String, count: Int)] = []
@@ -74,6 +87,8 @@ package struct ReportSummary: Sendable {
   package var rates = UsedRates()
   /// Requested environments that no receipt or reply has named; most likely typing errors.
   package var unknownEnvironments: [String] = []
+  /// What filters name and the ledger does not know; most likely typing errors.
+  package var unknownNames: [UnknownName] = []
   /// R13: the moment at which subscriptions were judged, in epoch milliseconds; nil for other reports.
   package var momentMs: Int64?
   /// Whether amounts are rounded to minor units, totals half to even and rows so that they add up to them.

@@ -47,7 +47,7 @@ struct SalesReport {
   private func sorted(_ list: SaleList) -> [Sale] {
     let symbols = source.symbols
     return list.sales.filter {
-      source.shows(environment: $0.environment) && source.isWithinDays($0.saleDateMs)
+      source.shows($0) && source.isWithinDays($0.saleDateMs)
     }.sorted { left, right in
       if left.environment != right.environment {
         return symbols.text(left.environment).precedes(symbols.text(right.environment))

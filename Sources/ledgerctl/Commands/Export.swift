@@ -158,6 +158,7 @@ private func export(
     for name in written.summary.unknownEnvironments {
       context.say("export: --environment \(ShownArgument.text(name)): no data for this environment")
     }
+    for text in written.summary.unknownTexts { context.say("export: \(text)") }
     if let text = written.summary.unconvertedText(request) {
       context.say("export: \(text)")
     }

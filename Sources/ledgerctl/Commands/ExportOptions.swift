@@ -1,6 +1,7 @@
 // The options of `export`, and which reports accept them.
 import AppStore
 import Base
+import Intake
 import Projections
 import Revenue
 
@@ -98,6 +99,7 @@ struct ExportOptions: Equatable, Sendable {
     asOf = try invocation.asOf()
     refinements = try ReportRefinements(invocation)
     try Self.refuseForeignLayout(format, invocation)
+    try Self.checkSort(refinements.sort, of: report, dimensions)
     hasManifest = invocation.has("manifest")
     if hasManifest, outputPath == nil {
       throw UsageError("--manifest", "requires --output FILE; the manifest is written next to it")
@@ -126,6 +128,20 @@ struct ExportOptions: Equatable, Sendable {
     ("amounts", [.revenue, .journal, .users]),
     ("total", [.revenue, .journal]),
   ]
+
+  private static func checkSort(
+    _ sort: ReportSort?, of report: ReportKind, _ dimensions: [ReportDimension]
+  ) throws(UsageError) {
+    guard let sort else { return }
+    var request = ReportRequest(report)
+    request.dimensions = dimensions
+    let names = request.columns.map(\.name)
+    if names.contains(sort.column) { return }
+    throw UsageError(
+      "--sort \(ShownArgument.text(sort.column))",
+      "is not a column of this report: \(alternatives(names))\(hint(for: sort.column, among: names))"
+    )
+  }
 
   /// The layout of CSV is for CSV; rows of totals are for formats that have no other place for them.
   private static func refuseForeignLayout(

@@ -68,7 +68,7 @@ struct Manifest {
     }
     request = written.request
     format = output.format
-    reportVersion = output.request.kind.version
+    reportVersion = output.request.version
     projectionVersions = ProjectionSet.ofProgram.versions
     timeZoneVersion = TimeZoneTable.dataVersion()
     trust = try Trust.all(in: database)
@@ -146,17 +146,18 @@ struct Manifest {
     }
     guard let kind = ReportKind(rawValue: try text("report")), let filters = json["filters"]
     else { throw refusal("it does not name a report and its filters") }
+    reportVersion = try number("report_version")
     var request: ReportRequest
     do throws(ProjectionError) { request = try ReportRequest(kind, filters: filters) } catch {
       throw refusal(error.description)
     }
+    request.version = min(max(reportVersion, 1), kind.version)
     // Tables of earlier versions had all columns.
     request.layout.tableVersion = json["table"]?.integerValue.map(Int.init) ?? 1
     self.request = request
     guard let format = ExportOptions.Format(rawValue: try text("format"))
     else { throw refusal("it does not name a format") }
     self.format = format
-    reportVersion = try number("report_version")
     guard case .object(let members) = json["projections"]
     else { throw refusal("'projections' is missing") }
     projectionVersions = members.map { ($0.key, Int($0.value.integerValue ?? -1)) }
@@ -191,7 +192,7 @@ struct Manifest {
   /// The versions that differ from those with which the report was made; empty if none does.
   var versionDifferences: [String] {
     var differences: [String] = []
-    if reportVersion != request.kind.version {
+    if !request.kind.writes(version: reportVersion) {
       differences.append("report version \(reportVersion), this program \(request.kind.version)")
     }
     let current = Dictionary(

@@ -16,9 +16,9 @@ struct ReportFooter {
   /// The lines below a table; empty for reports without figures.
   var tableLines: [String] {
     if kind.hasMoment { return momentLines + [reportNote] }
-    if kind == .users { return roundingLines + rateLines }
-    guard kind == .revenue || kind == .journal else { return roundingLines }
-    return summary.totals.map(Self.text) + figureLines + [reportNote]
+    if kind == .users { return notShownLines + roundingLines + rateLines }
+    guard kind == .revenue || kind == .journal else { return notShownLines + roundingLines }
+    return notShownLines + summary.totals.map(Self.text) + figureLines + [reportNote]
   }
 
   /// The lines about a report in a file, whose format may contain only rows.
@@ -33,9 +33,16 @@ struct ReportFooter {
     // Exceptions only belong to reports that are filtered by day.
     let figures = kind.hasDays ? figureLines : roundingLines + rateLines
     let isFigure = kind == .revenue || kind == .journal || kind.hasMoment
-    return [first, "Filters: \(request.words)"] + momentLines + summary.totals.map(Self.text)
+    return [first, "Filters: \(request.words)"] + momentLines + notShownLines
+      + summary.totals.map(Self.text)
       + figures
       + (isFigure ? [reportNote] : [])
+  }
+
+  private var notShownLines: [String] {
+    if summary.notShownCount == 0 { return [] }
+    let totals = summary.totals.isEmpty ? "" : "; totals are those of all rows"
+    return ["Not shown: \(counted(summary.notShownCount, "more row"))\(totals)"]
   }
 
   /// What `--amounts minor` does to the figures.
@@ -104,6 +111,20 @@ extension ReportSummary {
     }
     text += isOne ? "converts it" : "converts them"
     return text + " (exception unconverted\(stale > 0 ? ", stale_rate" : ""))"
+  }
+}
+
+extension ReportSummary {
+  /// The warnings about filters that name what the ledger does not know, a line each.
+  var unknownTexts: [String] {
+    unknownNames.map { name in
+      switch name {
+      case .app(let text): "--app \(ShownArgument.text(text)): no data for this app"
+      case .product(let text): "--product \(ShownArgument.text(text)): no data for this product"
+      case .country(let text): "--country \(ShownArgument.text(text)): no data for this country"
+      case .user: "--user: no data for this user"
+      }
+    }
   }
 }
 
