@@ -224,12 +224,6 @@ struct RevenueReport {
     }
   }
 
-  /// The columns of a report that is split by some dimensions.
-  static func columns(_ dimensions: [ReportDimension]) -> [ReportColumn] {
-    dimensions.map { ReportColumn($0.column, isKey: true) }
-      + [ReportColumn("currency", isKey: true)] + RevenueSums.columns
-  }
-
   private func finish(
     _ writer: any ReportWriter, rates: UsedRates
   ) throws -> ReportSummary {
