@@ -57,7 +57,8 @@ package final class CSVReportWriter: ReportWriter {
       for place in text.indices where text[place] == UInt8(ascii: ".") {
         text[place] = form.decimal
       }
-      text.withUnsafeBytes { append($0) }
+      // Digits and codes alone: nothing that a spreadsheet would run.
+      buffer.bytes.append(contentsOf: text)
     case .time(let epochMs): append(timeMs: epochMs)
     case .flag(let value): buffer.bytes.append(value ? "true" : "false")
     case .list(let texts):
