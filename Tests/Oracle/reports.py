@@ -3,6 +3,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
+import layout
 import subscription_reports
 from dates import Zone, period_name, time_text
 from journal import RETURN, REVERSAL, SALE
@@ -96,6 +97,10 @@ class Options:
     # COLUMN, COLUMN:asc or COLUMN:desc.
     sort: str | None = None
     top: int | None = None
+    # Rounding, and what is shown of the rows; no columns are all.
+    amounts: str = "exact"
+    columns: tuple | None = None
+    total: bool = False
 
     def shows(self, environment):
         return self.environments is None or environment in self.environments
@@ -382,11 +387,21 @@ REPORTS = {
 def report(name, book, options):
     """The columns and rows of a report, in the order asked for."""
     columns, body = REPORTS[name](book, options)
+    contents = CONTENTS.get(name, {})
+    is_minor = options.amounts == "minor"
+    totals = []
+    if options.total:
+        totals = layout.totals(name, columns, body, contents, Numeral, is_minor)
+    if is_minor:
+        body = layout.rounded(columns, body, contents, Numeral)
     if options.sort is not None:
         body = _sorted(name, columns, body, options)
     elif options.top is not None:
         body = body[: options.top]
-    return columns, body
+    names = options.columns or columns
+    shown, body = layout.selected(columns, body, names)
+    _, totals = layout.selected(columns, totals, names)
+    return shown, body + [["total", *row[1:]] for row in totals]
 
 
 def _sorted(name, columns, body, options):

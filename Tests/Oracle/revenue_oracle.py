@@ -88,6 +88,9 @@ def add_report_arguments(parser):
     parser.add_argument("--user")
     parser.add_argument("--sort", metavar="COLUMN[:asc|:desc]")
     parser.add_argument("--top", type=int)
+    parser.add_argument("--amounts", choices=["exact", "minor"], default="exact")
+    parser.add_argument("--columns", type=lambda text: tuple(text.split(",")))
+    parser.add_argument("--total", action="store_true")
 
 
 def report_options(arguments):
@@ -112,6 +115,9 @@ def report_options(arguments):
         kinds=arguments.kind,
         sort=arguments.sort,
         top=arguments.top,
+        amounts=arguments.amounts,
+        columns=arguments.columns,
+        total=arguments.total,
     )
 
 

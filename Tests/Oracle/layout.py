@@ -1,0 +1,110 @@
+# How a report's rows are shown: amounts rounded to minor units, rows of totals, some of the columns.
+from fractions import Fraction
+
+from money import MICROS, MINOR_DIGITS, amount_text
+
+# Of these reports the columns that rows of totals have; the other reports have no totals.
+TOTALLED = {
+    "revenue": (
+        "units", "gross", "returned_units", "returns", "reversed_units", "reversals", "net",
+        "unpriced_units", "trials", "family_shared",
+    ),
+    "journal": ("quantity", "amount"),
+}
+# Not added up, so each is rounded by itself.
+UNIT_PRICE = "unit_price"
+
+
+def micros(text):
+    return int(Fraction(text) * MICROS)
+
+
+def unit(code):
+    """The minor unit of a currency in micros."""
+    return MICROS // 10 ** MINOR_DIGITS.get(code, 0)
+
+
+def half_even(amount, code):
+    # A Fraction is rounded half to even.
+    return round(Fraction(amount, unit(code))) * unit(code)
+
+
+def by_largest_remainder(amounts, code):
+    """All rounded down, then so many up, the largest remainders first, as the total needs."""
+    step = unit(code)
+    floors = [amount // step for amount in amounts]
+    missing = round(Fraction(sum(amounts), step)) - sum(floors)
+    ranking = sorted(range(len(amounts)), key=lambda place: (-(amounts[place] % step), place))
+    for place in ranking[:missing]:
+        floors[place] += 1
+    return [floor * step for floor in floors]
+
+
+def rounded(columns, body, contents, number):
+    """The rows with their amounts rounded: each column and currency by itself, in the report's own order."""
+    body = [list(row) for row in body]
+    for place, column in enumerate(columns):
+        if contents.get(column) == "amount":
+            _round_amounts(body, place, columns.index("currency"), column == UNIT_PRICE, number)
+        if contents.get(column) == "sums":
+            _round_sums(body, place, number)
+    return body
+
+
+def _round_amounts(body, place, currency, is_unit_price, number):
+    groups = {}
+    for row in body:
+        if row[place] and row[currency]:
+            groups.setdefault(row[currency], []).append(row)
+    for code, rows in groups.items():
+        amounts = [micros(row[place]) for row in rows]
+        if is_unit_price:
+            amounts = [half_even(amount, code) for amount in amounts]
+        else:
+            amounts = by_largest_remainder(amounts, code)
+        for row, amount in zip(rows, amounts, strict=True):
+            row[place] = number(amount_text(amount, code))
+
+
+def _round_sums(body, place, number):
+    sums = []
+    for row in body:
+        words = row[place].split()
+        sums.append({code: micros(text) for text, code in zip(words[::2], words[1::2], strict=True)})
+    for code in {code for row in sums for code in row}:
+        rows = [row for row in sums if code in row]
+        amounts = by_largest_remainder([row[code] for row in rows], code)
+        for row, amount in zip(rows, amounts, strict=True):
+            row[code] = amount
+    for row, shown in zip(body, sums, strict=True):
+        row[place] = number(
+            " ".join(f"{amount_text(shown[code], code)} {code}" for code in sorted(shown))
+        )
+
+
+def totals(name, columns, body, contents, number, is_minor):
+    """A row for each currency, and one for what has none, of the exact rows; the first cell is blank."""
+    currency = columns.index("currency")
+    groups = {}
+    for row in body:
+        groups.setdefault(row[currency], []).append(row)
+    rows = []
+    for code in sorted(groups):
+        total = [number("")] * len(columns)
+        total[currency] = code
+        for column in TOTALLED[name]:
+            place = columns.index(column)
+            if contents[column] == "number":
+                total[place] = number(sum(int(row[place]) for row in groups[code]))
+            elif code:
+                amount = sum(micros(row[place]) for row in groups[code] if row[place])
+                amount = half_even(amount, code) if is_minor else amount
+                total[place] = number(amount_text(amount, code))
+        rows.append(total)
+    return rows
+
+
+def selected(columns, rows, names):
+    """The columns named, in their order."""
+    places = [columns.index(name) for name in names]
+    return list(names), [[row[place] for place in places] for row in rows]
