@@ -71,3 +71,33 @@ unprivileged() {
 terminal() { # COLUMNS LINE
   SHELL=/bin/sh NO_COLOR=1 script -q -e -c "stty cols $1; $2" /dev/null < /dev/null | tr -d '\r'
 }
+
+# June 2019, which docs/reports.md closes. Sales, all of Production:
+#   1990  coins         2 × 4.99 USD, US, in May, returned on 2019-06-12
+#   2001  pro.lifetime  9.99 EUR, DE
+#   2002  coins         3 × 4.99 USD, US
+#   2003  pro.lifetime  1200 JPY, JP
+#   2004  pro.lifetime  without a price, FR: a price list gives it one
+#   2005  coins         1.99 EUR, DE, on 30 June by UTC and on 1 July in Berlin
+june_history() {
+  coins=$(row coins 1990 1990 2019-05-20T08:00:00Z | sed 's/"quantity":"1"/"quantity":"2"/')
+  line 20 2019-05-20T08:01:00Z "$coins" ',"country_code":"US","user_identifier":"bob","metadata":{"price":"4.99","currency":"USD"}'
+  line 21 2019-06-03T12:00:00Z "$(row pro.lifetime 2001 2001 2019-06-03T11:59:00Z)" ',"country_code":"DE","user_identifier":"anna","metadata":{"price":"9.99","currency":"EUR"}'
+  line 22 2019-06-10T08:00:10Z "$(row coins 2002 2002 2019-06-10T08:00:00Z | sed 's/"quantity":"1"/"quantity":"3"/')" ',"country_code":"US","user_identifier":"carol","metadata":{"price":"4.99","currency":"USD"}'
+  line 20 2019-06-13T07:00:00Z "$(echo "$coins" | sed "s/}$/,\"cancellation_date_ms\":\"$(ms 2019-06-12T16:00:00Z)\",\"cancellation_reason\":\"1\"}/")" ',"country_code":"US","user_identifier":"bob"'
+  line 23 2019-06-15T03:00:00Z "$(row pro.lifetime 2003 2003 2019-06-15T02:59:00Z)" ',"country_code":"JP","user_identifier":"dai","metadata":{"price":"1200","currency":"JPY"}'
+  line 24 2019-06-20T10:00:00Z "$(row pro.lifetime 2004 2004 2019-06-20T09:59:00Z)" ',"country_code":"FR","user_identifier":"eve"'
+  line 25 2019-06-30T22:31:00Z "$(row coins 2005 2005 2019-06-30T22:30:00Z)" ',"country_code":"DE","user_identifier":"finn","metadata":{"price":"1.99","currency":"EUR"}'
+}
+
+# July 2019: a sale of June that was not known in June, and a return of one that was.
+july_history() {
+  line 26 2019-07-04T18:00:00Z "$(row pro.lifetime 2006 2006 2019-06-25T17:00:00Z)" ',"country_code":"NL","user_identifier":"gus","metadata":{"price":"9.99","currency":"EUR"}'
+  line 22 2019-07-06T07:00:00Z "$(row coins 2002 2002 2019-06-10T08:00:00Z | sed "s/\"quantity\":\"1\"/\"quantity\":\"3\",\"cancellation_date_ms\":\"$(ms 2019-07-05T16:00:00Z)\",\"cancellation_reason\":\"0\"/")" ',"country_code":"US","user_identifier":"carol"'
+}
+
+# The reference rates that docs/reports.md declares.
+june_rates() {
+  printf 'date,base,quote,rate\n2019-06-03,EUR,USD,1.1185\n2019-06-10,EUR,USD,1.1301\n'
+  printf '2019-06-12,EUR,USD,1.1323\n2019-06-14,EUR,JPY,121.9\n'
+}
