@@ -1,21 +1,39 @@
-// docs/revenue.md shows the same output as the transcript about closing a month.
+// Documents that close a month show the same commands and output as their transcripts.
 import Foundation
 import Testing
 
 @Suite struct ClosingDocumentTests {
-  @Test func documentShowsTheTranscriptsOutput() throws {
+  /// A section of a document whose blocks a transcript runs.
+  struct Example: CustomTestStringConvertible, Sendable {
+    let document: String
+    let section: String
+    let transcript: String
+    let blockCount: Int
+    var testDescription: String { "\(document), \(section)" }
+  }
+
+  private static let examples = [
+    Example(
+      document: "docs/revenue.md", section: "Closing a month", transcript: "closing.txt",
+      blockCount: 4),
+    Example(
+      document: "docs/reports.md", section: "Close a month", transcript: "month.txt",
+      blockCount: 8),
+  ]
+
+  @Test(arguments: examples) func documentShowsTheTranscriptsOutput(_ example: Example) throws {
     let root = URL(fileURLWithPath: Transcript.folder).deletingLastPathComponent()
       .deletingLastPathComponent().deletingLastPathComponent()
     let document = try String(
-      contentsOf: root.appendingPathComponent("docs/revenue.md"), encoding: .utf8)
+      contentsOf: root.appendingPathComponent(example.document), encoding: .utf8)
     let section = try #require(
-      document.components(separatedBy: "## Closing a month\n").dropFirst().first?
+      document.components(separatedBy: "## \(example.section)\n").dropFirst().first?
         .components(separatedBy: "\n## ").first)
-    let transcript = try #require(try Transcript.all().first { $0.name.hasPrefix("closing") })
+    let transcript = try #require(try Transcript.all().first { $0.name == example.transcript })
     let printed = Set(
       transcript.steps.flatMap(\.expected).map { String($0.dropFirst(3)) } + [""])
     let blocks = section.components(separatedBy: "```\n").enumerated().filter { $0.offset % 2 == 1 }
-    #expect(blocks.count == 4)
+    #expect(blocks.count == example.blockCount)
     for line in blocks.flatMap({ $0.element.split(separator: "\n").map(String.init) }) {
       if line.hasPrefix("$ ") {
         // Each command is in a step of the transcript.

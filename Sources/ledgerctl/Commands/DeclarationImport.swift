@@ -26,7 +26,7 @@ let ratesImportCommand = Command(
     "FILE is CSV with the columns `date`, `base`, `quote` and `rate` (1 base = rate quote), or the unchanged "
       + "history file of the European Central Bank: a date, then a column for each currency with its rate for 1 "
       + "EUR.",
-    "Only `export … --in CURRENCY` uses rates. If any line is bad, nothing is declared.",
+    "Only `--in CURRENCY` of `export`, `diff` and `report` uses rates. If any line is bad, nothing is declared.",
   ],
   positionals: [Positional("FILE", help: "a CSV file, or `-` for standard input")],
   options: [.declareAgain, .json],
