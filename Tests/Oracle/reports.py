@@ -326,7 +326,8 @@ def _user_cells(uploads, lines):
         number(sum(line.name == RETURN for line in paid)),
         number(sum(line.name == SALE and line.sale.kind == "trial" for line in lines)),
         " ".join(sorted({upload.country_code or "" for upload in uploads} - {""})),
-        Numeral(" ".join(f"{amount_text(net[code], code)} {code}" for code in sorted(net))),
+        # A text of several amounts, of which the first may be negative.
+        " ".join(f"{amount_text(net[code], code)} {code}" for code in sorted(net)),
         time_text(min(seen)) if seen else "",
         time_text(max(seen)) if seen else "",
     ]

@@ -37,7 +37,7 @@ import Testing
         // 10 ÷ 2 + 4 ÷ 2 − 4 ÷ 4.
         "users user_identifier,net --in EUR": ["anna,6.00 EUR 3 JPY", "bob,1.00 EUR"],
         "users user_identifier,net --in EUR --rates-max-age 3": [
-          "anna,-1.00 EUR 3 JPY 14.00 USD", "bob,1.00 EUR",
+          "anna,'-1.00 EUR 3 JPY 14.00 USD", "bob,1.00 EUR",
         ],
       ])
   ]
