@@ -44,7 +44,10 @@ struct BarChart {
       html.element("div", ["class": "x", "aria-hidden": "true"]) { html in
         let every = max(1, (bars.count + Self.axisLabelsMax - 1) / Self.axisLabelsMax)
         for (index, bar) in bars.enumerated() {
-          html.element("span", text: index % every == 0 ? bar.axisLabel : "")
+          // Narrow screens show every other name.
+          html.element(
+            "span", ["class": index % (2 * every) == 0 ? "" : "odd"],
+            text: index % every == 0 ? bar.axisLabel : "")
         }
       }
     }

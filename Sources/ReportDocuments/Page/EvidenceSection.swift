@@ -44,13 +44,13 @@ extension PageWriter {
     let scale = PageScale(around: counts.map(\.sums.units))
     var table = PageTable(
       caption: heading, id: id,
-      columns: [.text(heading), .bar, .number("Units"), .number("Share")]
+      columns: [.text(heading), .bar, .number("Units"), .share]
         + (main.map { [.number("Gross, \($0)")] } ?? []), showsCaption: false)
     for (code, sums) in counts {
       let share = PagePercent.text(sums.units, of: total)
       var row: [PageTable.Cell] = [
         .explained(words(code)), .bar(RowBar(scale: scale, value: sums.units)),
-        .count(sums.units), share.map { .percent($0) } ?? .empty,
+        .count(sums.units), .share(share),
       ]
       if let main { row.append(amounts[code].map { .amount($0.gross, main) } ?? .empty) }
       table.rows.append(row)

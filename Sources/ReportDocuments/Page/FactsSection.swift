@@ -15,7 +15,10 @@ extension PageWriter {
     html.element(
       "p", ["class": "soft"],
       text: "Compared with what was known from \(since). Only months that had ended by then are "
-        + "listed: what has been learned about them since.")
+        + "listed: what has been learned about them since."
+        + (figures.request.report.reportingCurrency == nil
+          ? "" : " Each side is converted at the rates known at it, so a new rate is a change too.")
+    )
     if changes.rows.isEmpty {
       return html.element("p", text: "No month that had ended has changed.")
     }
@@ -31,7 +34,7 @@ extension PageWriter {
         row.currency.map { .amount(micros, $0) } ?? .empty
       }
       table.rows.append([
-        .text(row.month), .named(row.countryCode, CountryNames.name(row.countryCode)),
+        .period(row.month), .named(row.countryCode, CountryNames.name(row.countryCode)),
         .text(row.currency?.description ?? "–"), .count(row.unitsBefore), .count(row.unitsAfter),
         amount(row.netBefore), amount(row.netAfter),
         row.currency.map { .signedAmount(row.netAfter - row.netBefore, $0) } ?? .empty,

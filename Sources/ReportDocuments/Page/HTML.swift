@@ -48,6 +48,14 @@ struct HTML {
     for scalar in text.unicodeScalars { append(scalar) }
   }
 
+  /// Writes an identifier, such as a product's, which may be long: lines may break at its points and underscores.
+  mutating func identifier(_ text: String) {
+    for scalar in text.unicodeScalars {
+      append(scalar)
+      if [".", "_", "-", "/"].contains(scalar) { void("wbr") }
+    }
+  }
+
   /// Writes a constant of the program that holds no markup, such as a style sheet, as it is.
   mutating func raw(_ text: StaticString) {
     write(text)

@@ -48,9 +48,11 @@ extension PageWriter {
         figure("Reversals", reversals.0, reversals.1, main, &html)
       } else {
         figure("Units", now.units, before.units, nil, &html)
-        figure("Reversed units", now.reversedUnits, before.reversedUnits, nil, &html)
       }
       figure("Returned units", now.returnedUnits, before.returnedUnits, nil, &html)
+      if figures.mainCurrency == nil {
+        figure("Reversed units", now.reversedUnits, before.reversedUnits, nil, &html)
+      }
       figure("Units without a price", now.unpricedUnits, before.unpricedUnits, nil, &html)
       figure("Trials", now.trials, before.trials, nil, &html)
       figure("Family sharing", now.familyShared, before.familyShared, nil, &html)
@@ -86,10 +88,10 @@ extension PageWriter {
     } else {
       html.signedCount(now - before)
     }
-    if before == 0 {
-      html.text(" (new)")
-    } else if let percent = PagePercent.change(from: before, to: now) {
-      html.text(" (\(percent))")
+    let percent = before == 0 ? "new" : PagePercent.change(from: before, to: now)
+    if let percent {
+      html.text(" ")
+      html.element("b", text: "(\(percent))")
     }
   }
 

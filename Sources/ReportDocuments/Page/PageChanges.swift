@@ -33,10 +33,12 @@ struct PageChanges {
       return
     }
     let difference = try RevenueDifference(
-      from: older, to: newer, environment: environment, saleLimit: 0)
+      from: older, to: newer, environment: environment, zone: request.report.zone,
+      currency: request.report.reportingCurrency,
+      ratesAgeMaxDays: request.report.ratesAgeMaxDays, saleLimit: 0)
     rows = difference.rows.compactMap { row in
       guard let month = PagePeriod(parsingMonth: row.place.month),
-        TimeZoneTable.utc.startMs(ofDay: month.last.dayNumber + 1) <= atMs
+        request.report.zone.startMs(ofDay: month.last.dayNumber + 1) <= atMs
       else { return nil }
       return Row(
         month: row.place.month, countryCode: row.place.countryCode,

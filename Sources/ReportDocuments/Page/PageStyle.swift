@@ -52,6 +52,8 @@ enum PageStyle {
     .value,.change,td.n,th.n,tfoot .n{font-variant-numeric:tabular-nums lining-nums}
     .value .unit{font-size:.95rem;font-weight:500;color:var(--soft);letter-spacing:0;margin-left:.35em}
     .change{color:var(--soft);font-size:.92rem}
+    .change b,.value .unit{font-weight:inherit;white-space:nowrap}
+    .value .unit{font-weight:500}
     .value>span:not(.unit),.change span,td.n>span,th.n>span{margin-left:.17em}
     .value small,.change small,td small,th small{font-size:.78em;color:var(--soft);font-weight:400}
     td small{display:inline-block;text-align:left}
@@ -88,7 +90,8 @@ enum PageStyle {
     thead th{color:var(--soft);font-size:.85rem;vertical-align:bottom;border-bottom-color:var(--soft)}
     thead td{border-bottom-color:var(--soft)}
     tfoot th,tfoot td{border-top:1px solid var(--soft);border-bottom:0;font-weight:640}
-    .n{text-align:right;white-space:nowrap}
+    .n{text-align:right}
+    td.n,.day{white-space:nowrap}
     td.soft{color:var(--soft)}
     td.minus,.value.minus{color:var(--minus)}
     .id{overflow-wrap:anywhere;min-width:9rem}
@@ -110,8 +113,13 @@ enum PageStyle {
     .commands code{display:block;background:var(--wash);padding:.55rem .8rem;border-radius:4px;overflow-wrap:anywhere}
     footer{padding-top:1.6rem;padding-bottom:4rem;margin-top:2.6rem;color:var(--soft);font-size:.92rem}
     @media (max-width:40rem){header,main,footer,nav{padding-left:1.1rem;padding-right:1.1rem}header{padding-top:2rem}
-    .figures{grid-template-columns:repeat(auto-fit,minmax(min(100%,9.5rem),1fr));gap:1.2rem}
-    .value{font-size:1.5rem}.small .value{font-size:1.15rem}
+    .figures{grid-template-columns:minmax(0,1fr);gap:1.1rem}
+    .figures.small{grid-template-columns:repeat(2,minmax(0,1fr));gap:1.1rem 1.4rem}
+    .value{font-size:1.7rem}.small .value{font-size:1.15rem}
+    .x .odd{visibility:hidden}
+    .share{display:none}
+    .id{min-width:6rem}
+    .code{min-width:0}
     .plot svg{height:11rem}
     .facts{grid-template-columns:minmax(0,1fr);gap:0}.facts dd{margin-bottom:.7rem}
     .bar-cell{width:18%;min-width:2.6rem}
@@ -120,7 +128,7 @@ enum PageStyle {
     --minus:#a8321a;--bar:#3c8799}
     @page{margin:16mm 14mm}
     *{print-color-adjust:exact;-webkit-print-color-adjust:exact}
-    body{font-size:9.5pt}
+    html{font-size:78%}
     header,main,footer{max-width:none;padding-left:0;padding-right:0}
     header{padding-top:0}
     nav,.skip,summary{display:none}
@@ -130,7 +138,14 @@ enum PageStyle {
     figure,tr,.figures>div,.exceptions li,.plot{break-inside:avoid}
     thead{display:table-header-group}
     .scroll{overflow:visible}
+    th,td{padding:.25rem .28rem}
+    .figures{grid-template-columns:repeat(4,minmax(0,1fr));gap:1rem 1.2rem}
+    .figures.small{grid-template-columns:repeat(6,minmax(0,1fr))}
+    .value{font-size:1.35rem}.small .value{font-size:1.1rem}
+    .panels{grid-template-columns:repeat(2,minmax(0,1fr));gap:1rem 1.6rem}
+    .exceptions{grid-template-columns:repeat(2,minmax(0,1fr))}
+    .id{min-width:5rem}
     .plot svg{height:9rem}
-    table{font-size:8.5pt}}
+    table{font-size:.8rem}thead th{font-size:.72rem}}
     """
 }

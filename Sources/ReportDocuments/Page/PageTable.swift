@@ -3,7 +3,7 @@ import Revenue
 
 /// A table.
 struct PageTable {
-  enum Alignment { case text, number, bar }
+  enum Alignment { case text, number, share, bar }
 
   struct Column {
     let title: String
@@ -11,6 +11,8 @@ struct PageTable {
 
     static func text(_ title: String) -> Column { Column(title: title, alignment: .text) }
     static func number(_ title: String) -> Column { Column(title: title, alignment: .number) }
+    /// A share, which narrow screens leave out.
+    static let share = Column(title: "Share", alignment: .share)
     /// A bar, whose heading only screen readers need not hear.
     static let bar = Column(title: "", alignment: .bar)
   }
@@ -18,6 +20,8 @@ struct PageTable {
   enum Cell {
     case empty
     case text(String)
+    /// A day or another period, on one line.
+    case period(String)
     /// A text from data, which may be long and without spaces.
     case identifier(String)
     /// A code, and its name in words.
@@ -30,6 +34,8 @@ struct PageTable {
     case signedAmount(Int128, Currency)
     /// Rounded, so not found in other reports.
     case percent(String)
+    /// A part of the column beside it.
+    case share(String?)
     case bar(RowBar)
 
     /// The amount in it, with its currency.
@@ -83,6 +89,7 @@ struct PageTable {
     switch column.alignment {
     case .text: html.element("th", ["scope": "col"], text: column.title)
     case .number: html.element("th", ["scope": "col", "class": "n"], text: column.title)
+    case .share: html.element("th", ["scope": "col", "class": "n share"], text: column.title)
     case .bar: html.element("td", ["class": "bar-cell"]) { _ in }
     }
   }
@@ -111,7 +118,8 @@ struct PageTable {
     switch cell {
     case .empty: element("none") { _ in }
     case .text(let text): element("t") { $0.text(text) }
-    case .identifier(let text): element("id") { $0.text(text) }
+    case .period(let text): element("day") { $0.text(text) }
+    case .identifier(let text): element("id") { $0.identifier(text) }
     case .named(let code, let name):
       element("t") { html in
         html.element("span", ["class": "code"], text: code)
@@ -133,6 +141,7 @@ struct PageTable {
         $0.signedAmount(value, currency, fineWidth: fineWidth)
       }
     case .percent(let text): element("n soft") { $0.text(text) }
+    case .share(let text): element("n soft share") { $0.text(text ?? "") }
     case .bar(let bar): element("bar-cell") { bar.write(to: &$0) }
     }
   }

@@ -10,13 +10,13 @@ extension PageWriter {
     let isSingle = figures.currencies.filter { figures.places.totals[$0] != nil }.count == 1
     html.element("div", ["class": isSingle ? "panels" : "single"]) { html in
       html.element("div") { html in
-        html.element("h3", text: "By country")
+        if !isSingle { html.element("h3", text: "By country") }
         split(.country, "Country", "countries", &html) { code in
           .named(code, CountryNames.name(code))
         }
       }
       html.element("div") { html in
-        html.element("h3", text: "By product")
+        if !isSingle { html.element("h3", text: "By product") }
         split(.product, "Product", "products", &html) { .identifier($0) }
       }
     }
@@ -68,14 +68,14 @@ extension PageWriter {
     let hasShares = rows.allSatisfy { $0.sums.net >= 0 } && total.net > 0
     var table = PageTable(
       caption: "Net by \(heading.lowercased()), \(currency)", id: "\(plural)-\(currency)",
-      columns: [.text(heading), .bar, .number("Net")] + (hasShares ? [.number("Share")] : [])
+      columns: [.text(heading), .bar, .number("Net")] + (hasShares ? [.share] : [])
         + [.number("Units")])
     func cells(_ first: PageTable.Cell, _ sums: PageSums, hasBar: Bool) -> [PageTable.Cell] {
-      let share = PagePercent.text(sums.net, of: total.net).map { PageTable.Cell.percent($0) }
+      let share = PageTable.Cell.share(PagePercent.text(sums.net, of: total.net))
       return [
         first, hasBar ? .bar(RowBar(scale: scale, value: sums.net)) : .empty,
         .amount(sums.net, currency),
-      ] + (hasShares ? [share ?? .empty] : []) + [.count(sums.units)]
+      ] + (hasShares ? [share] : []) + [.count(sums.units)]
     }
     for row in rows.prefix(Self.namesMax) {
       table.rows.append(cells(name(row.label), row.sums, hasBar: true))

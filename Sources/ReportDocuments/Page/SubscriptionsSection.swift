@@ -17,6 +17,11 @@ extension PageWriter {
         + " All apps and products together; amounts are as charged, never converted.")
     statuses(&html)
     if subscriptions.months.isEmpty { return }
+    html.element(
+      "p", ["class": "soft"],
+      text:
+        "By month, a subscription counts as active while a period covers the month’s last moment. "
+        + "Subscriptions of family members are not counted there.")
     chart(&html)
     monthTable(&html)
     appTable(&html)
@@ -72,7 +77,7 @@ extension PageWriter {
       columns: [.text("Month")] + Self.headings, showsCaption: false)
     for month in monthsShown {
       let counts = figures.subscriptions.counts(ofMonth: month)
-      table.rows.append([.text("\(Period(.month, ordinal: month))")] + counts.map { .count($0) })
+      table.rows.append([.period("\(Period(.month, ordinal: month))")] + counts.map { .count($0) })
     }
     details("Who came and went, month by month", &html) { table.write(to: &$0) }
   }

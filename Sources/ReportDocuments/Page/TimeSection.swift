@@ -160,7 +160,7 @@ extension PageWriter {
       }
       let sums = line.sums
       table.rows.append([
-        .text(line.label), .text(line.currency?.description ?? "–"), .count(sums.units),
+        .period(line.label), .text(line.currency?.description ?? "–"), .count(sums.units),
         amount(sums.gross), .count(sums.returnedUnits), amount(sums.returns),
         .count(sums.reversedUnits), amount(sums.reversals), amount(sums.net),
         .count(sums.unpricedUnits), .count(sums.trials), .count(sums.familyShared),
