@@ -57,8 +57,7 @@ package final class CSVReportWriter: ReportWriter {
       for place in text.indices where text[place] == UInt8(ascii: ".") {
         text[place] = form.decimal
       }
-      // Digits and codes alone: nothing that a spreadsheet would run.
-      buffer.bytes.append(contentsOf: text)
+      text.withUnsafeBytes { append($0) }
     case .time(let epochMs): append(timeMs: epochMs)
     case .flag(let value): buffer.bytes.append(value ? "true" : "false")
     case .list(let texts):
