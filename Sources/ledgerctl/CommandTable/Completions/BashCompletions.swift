@@ -177,7 +177,7 @@ private let bashFunctions = #"""
     _ledgerctl_reply "$current"
     # Bash replaces only what follows the last place at which it cut the word.
     if [[ -n $breaks && $current == *[$breaks]* ]]; then
-      cut=${current%"${current##*[$breaks]}"}
+      cut=${current%"${current##*["$breaks"]}"}
       COMPREPLY=("${COMPREPLY[@]#"$cut"}")
     fi
   }
