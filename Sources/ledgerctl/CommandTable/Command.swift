@@ -8,6 +8,8 @@ struct Option: Sendable {
     let name: String
     /// The accepted values; empty if the command itself checks them.
     let allowed: [String]
+    /// What shells offer where the command itself checks the value.
+    let suggestions: [String]
     /// Whether several of `allowed` may be given, separated by commas.
     let isList: Bool
     /// Whether the value must not be shown in an error.
@@ -16,11 +18,12 @@ struct Option: Sendable {
     let standard: String?
 
     init(
-      _ name: String, allowed: [String] = [], isList: Bool = false, isSecret: Bool = false,
-      standard: String? = nil
+      _ name: String, allowed: [String] = [], suggestions: [String] = [], isList: Bool = false,
+      isSecret: Bool = false, standard: String? = nil
     ) {
       self.name = name
       self.allowed = allowed
+      self.suggestions = suggestions
       self.isList = isList
       self.isSecret = isSecret
       self.standard = standard

@@ -12,8 +12,9 @@ let programConventions = [
     + "a token or a user identifier. At most 24 characters of an invalid argument are shown. Any part of an argument, "
     + "a path included, that looks like a token, base64, a JWS or a long hexadecimal number is shown as "
     + "`[47 characters, not shown]`. The name of an existing file or folder is shown unless it looks like a token.",
-  "A point in time (POINT) is a position, a day (UTC) or an RFC 3339 time. Digits of a time beyond the millisecond "
-    + "are ignored.",
+  "A point in time (POINT) is a position, a day (UTC), an RFC 3339 time or the file of a "
+    + "manifest: a value that holds a `/` or ends in `.json`. `replay --from` and `--until` take no manifest. Digits "
+    + "of a time beyond the millisecond are ignored.",
   "Control characters in text from the data are escaped.",
   "Progress is shown on standard error if that is a terminal. `NO_COLOR` turns bold text off.",
   "If the reader of a pipe closes it, the command ends quietly. SIGINT, SIGTERM and SIGHUP end the command after it "

@@ -101,13 +101,15 @@ extension Option {
   /// How rows are sorted, rounded and laid out.
   static let presentation: [Option] = [
     Option(
-      "sort", value: .init("COLUMN"),
+      "sort", value: .init("COLUMN", suggestions: ReportKind.columnNames),
       help: "sort by a column: numbers and times fall, text rises; `COLUMN:asc`, `COLUMN:desc`"),
     Option("top", value: .init("N"), help: "show the first N rows; totals stay those of all"),
     Option(
       "amounts", value: .init("FORM", allowed: ReportAmounts.names, standard: "exact"),
       help: "`minor` rounds to the currency's minor unit, so that rows add up to the rounded total"),
-    Option("columns", value: .init("LIST"), help: "show these columns, in this order"),
+    Option(
+      "columns", value: .init("LIST", suggestions: ReportKind.columnNames),
+      help: "show these columns, in this order"),
     Option("total", help: "add rows with the totals (csv, table, xlsx)"),
   ]
 
@@ -124,4 +126,22 @@ extension Option {
       value: .init("FORM", allowed: ReportLayout.CSV.Dates.names, standard: "rfc3339"),
       help: "`spreadsheet` writes times as spreadsheets read them, in the zone of `--timezone`"),
   ]
+}
+
+extension ReportKind {
+  /// The columns of all reports, each once.
+  fileprivate static var columnNames: [String] {
+    var names: [String] = []
+    for kind in allCases {
+      var request = ReportRequest(kind)
+      request.dimensions = ReportDimension.allCases
+      for isByMonth in kind.hasMoment ? [false, true] : [false] {
+        request.isByMonth = isByMonth
+        for column in request.columns where !names.contains(column.name) {
+          names.append(column.name)
+        }
+      }
+    }
+    return names
+  }
 }

@@ -18,15 +18,16 @@ enum CompletionOffer: Equatable, Sendable {
 
   /// - Parameters:
   ///   - name: the value's name in help, which says what it is.
-  ///   - allowed: the accepted values; empty if there is no list of them.
-  init(_ name: String, allowed: [String], isList: Bool) {
-    if !allowed.isEmpty {
-      self = isList ? .list(allowed) : .words(allowed)
+  ///   - words: the accepted values, or some of them; empty if there is no list of them.
+  init(_ name: String, words: [String], isList: Bool) {
+    if !words.isEmpty {
+      self = isList ? .list(words) : .words(words)
       return
     }
     self =
       switch name {
-      case "FILE": .files
+      // A point in time may be the file of a manifest.
+      case "FILE", "POINT": .files
       case "DIR": .folders
       case "ZONE": .zones
       case "COMMAND": .commands
@@ -36,7 +37,10 @@ enum CompletionOffer: Equatable, Sendable {
 }
 
 extension Option.Value {
-  var offer: CompletionOffer { CompletionOffer(name, allowed: allowed, isList: isList) }
+  var offer: CompletionOffer {
+    let words = allowed.isEmpty ? suggestions : allowed
+    return CompletionOffer(name, words: words, isList: isList || name == "LIST")
+  }
 }
 
 extension Option {
@@ -48,7 +52,7 @@ extension Option {
 }
 
 extension Positional {
-  var offer: CompletionOffer { CompletionOffer(name, allowed: allowed, isList: false) }
+  var offer: CompletionOffer { CompletionOffer(name, words: allowed, isList: false) }
   var isRepeated: Bool { arity == .oneOrMore || arity == .any }
   var brief: String { briefText(help) }
 }
