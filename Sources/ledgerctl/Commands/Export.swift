@@ -67,6 +67,9 @@ let exportCommand = Command(
       "ledgerctl export revenue --manifest -o revenue.csv",
       "A report that an auditor can check against the log"),
     Example(
+      "ledgerctl export journal --package -o journal.csv",
+      "The journal with a description that data tools read"),
+    Example(
       "ledgerctl export --sqlite shop.sqlite --anonymous",
       "A copy for analysts that names no user"),
   ],
@@ -133,6 +136,9 @@ private let exportOutputOptions: [Option] = [
   Option(
     "manifest",
     help: "also write FILE`.manifest.json`, which binds the report to its events"),
+  Option(
+    "package",
+    help: "also write `datapackage.json` next to a CSV FILE: its columns, types and SHA-256"),
 ]
 
 private func export(
@@ -151,6 +157,9 @@ private func export(
   let ledger = try OpenLedger(invocation, context)
   let database = try ledger.projections(asOf: options.asOf)
   let output = ReportOutput(request, options.format, ledger.directory.identity)
+  let package = try options.packagedPath.map {
+    try DataPackage(beside: $0, ledger.directory.identity)
+  }
   var manifest: Manifest?
   var report: WrittenReport?
   try withDestination(options.outputPath, context) { destination in
@@ -173,6 +182,11 @@ private func export(
   }
   if let manifest, let path = options.manifestedPath {
     try withDestination(path + Manifest.suffix, context) { try $0.write(manifest.bytes) }
+  }
+  if let package, let report, let path = options.packagedPath {
+    try withDestination(package.path, context) { destination in
+      try destination.write(package.bytes(with: report, file: path))
+    }
   }
   if request.kind == .exceptions, options.asOf == nil {
     // A fraud in the list may be a paying customer: show the command that declares the product.

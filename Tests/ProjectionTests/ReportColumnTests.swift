@@ -1,0 +1,49 @@
+// What is said about the columns of reports.
+import Foundation
+import Projections
+import Testing
+
+@Suite struct ReportColumnTests {
+  private static let requests: [ReportRequest] = {
+    var requests = ReportKind.allCases.map { ReportRequest($0) }
+    var revenue = ReportRequest(.revenue)
+    revenue.dimensions = ReportDimension.allCases
+    var months = ReportRequest(.subscriptions)
+    months.isByMonth = true
+    requests += [revenue, months]
+    return requests
+  }()
+
+  @Test func everyColumnHasAMeaning() {
+    for request in Self.requests {
+      for column in Report.columns(of: request) {
+        #expect(
+          Report.meaning(of: column.name, in: request.kind) != nil,
+          "\(request.kind) \(column.name)")
+      }
+    }
+  }
+
+  @Test func aPrimaryKeyIsMadeOfColumns() {
+    for request in Self.requests {
+      let names = Report.columns(of: request).map(\.name)
+      #expect(Set(Report.primaryKey(of: request) ?? []).isSubset(of: names))
+    }
+  }
+
+  /// The table of docs/reports.md is made of the same texts as data packages.
+  @Test func theDocumentListsTheMeaningsOfTheJournal() throws {
+    let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+      .deletingLastPathComponent().deletingLastPathComponent()
+      .appendingPathComponent("docs/reports.md")
+    let text = try String(contentsOf: page, encoding: .utf8)
+    #expect(text.contains(Self.table), "the table must be:\n\(Self.table)")
+  }
+
+  private static var table: String {
+    let lines = Report.columns(of: ReportRequest(.journal)).map { column in
+      "| `\(column.name)` | \(Report.meaning(of: column.name, in: .journal) ?? "") |"
+    }
+    return (["| column | meaning |", "|---|---|"] + lines).joined(separator: "\n") + "\n"
+  }
+}
