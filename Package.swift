@@ -63,7 +63,7 @@ let package = Package(
     library("AdditionalProjections", knows: ["Base", "JSON", "Ledger", "Projections"]),
     library(
       "ReportDocuments",
-      knows: ["Base", "JSON", "Ledger", "Projections", "Revenue", "CXlsxWriter"]),
+      knows: ["Base", "JSON", "Ledger", "Projections", "Revenue", "CXlsxWriter", "CZlib"]),
     library("Intake", knows: ["Base", "JSON", "Ledger", "AppStore", "Revenue", "CZlib"]),
     library(
       "Server",

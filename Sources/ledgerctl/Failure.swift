@@ -4,6 +4,7 @@ import Intake
 import JSON
 import Ledger
 import Projections
+import ReportDocuments
 import Server
 
 /// A command failed. None of the texts may contain a receipt, a token or a user identifier.
@@ -119,6 +120,9 @@ struct ErrorReport: Equatable {
       (exitCode, lines) = (.failed, [Self.line(error.description)])
     case let error as ReceiptVerifier.ConfigurationError:
       (exitCode, lines) = (.failed, [Self.line(error.description)])
+    case let error as SpreadsheetError:
+      exitCode = .failed
+      lines = [Self.line(command, Self.cause(of: error))]
     case let error as DeclarationError:
       exitCode = .failed
       lines = error.description.split(separator: "\n").map { Self.line(command, String($0)) }
@@ -155,6 +159,14 @@ struct ErrorReport: Equatable {
     case DeclarationError.input(let inner): root(of: inner)
     default: error
     }
+  }
+
+  /// What went wrong with an Excel file, with the system's words.
+  private static func cause(of error: SpreadsheetError) -> String {
+    if case .system(let operation, let code) = error {
+      return "\(operation): \(systemErrorText(code))"
+    }
+    return error.description
   }
 
   /// System messages begin with a capital; after a colon they do not. Abbreviations keep theirs.

@@ -144,7 +144,9 @@ private struct ReportAudit {
       let isRebuilt = written.sha256 == manifest.sha256
       throw failure(
         .mismatch, reportPath,
-        "line \(line) does not follow from the log"
+        // A zip file has no lines.
+        (manifest.format == .xlsx ? "its bytes do not follow" : "line \(line) does not follow")
+          + " from the log"
           + (isRebuilt ? "; the file was changed after it was written" : ""))
     }
     guard written.sha256 == manifest.sha256, written.byteCount == manifest.byteCount else {

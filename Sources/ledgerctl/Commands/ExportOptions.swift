@@ -105,6 +105,9 @@ struct ExportOptions: Equatable, Sendable {
     refinements = try ReportRefinements(invocation)
     try Self.refuseForeignLayout(format, invocation)
     try Self.checkSort(refinements.sort, of: report, dimensions)
+    if format == .xlsx, outputPath == nil {
+      throw UsageError("--format xlsx", "requires --output FILE")
+    }
     hasManifest = invocation.has("manifest")
     if hasManifest, outputPath == nil {
       throw UsageError("--manifest", "requires --output FILE; the manifest is written next to it")

@@ -3,6 +3,7 @@ import Base
 import JSON
 import Ledger
 import Projections
+import ReportDocuments
 import Revenue
 
 extension ReportRequest: Printable {}
@@ -22,6 +23,8 @@ struct Manifest {
   let reportVersion: Int
   let projectionVersions: [(name: String, version: Int)]
   let timeZoneVersion: String?
+  /// What wrote the file's bytes; nil for other formats than xlsx.
+  let spreadsheetLibrary: String?
   /// Trust other than Apple's own in the events behind the report; nil in a manifest of an earlier version.
   let trust: [Trust]?
   /// The report's file name, without a folder.
@@ -71,6 +74,7 @@ struct Manifest {
     reportVersion = output.request.version
     projectionVersions = ProjectionSet.ofProgram.versions
     timeZoneVersion = TimeZoneTable.dataVersion()
+    spreadsheetLibrary = output.format == .xlsx ? SpreadsheetLibrary.name : nil
     trust = try Trust.all(in: database)
     file = path.split(separator: "/").last.map(String.init) ?? path
     byteCount = written.byteCount
@@ -90,6 +94,9 @@ struct Manifest {
       "projections": Record(projectionVersions.map { ($0.name, $0.version) }),
       "time_zone_data": timeZoneVersion,
     ]
+    if let spreadsheetLibrary {
+      record = record + ["spreadsheet_library": spreadsheetLibrary]
+    }
     if let trust {
       let declared = trust.map { ["position": $0.position, "not_apple": $0.names] as Record }
       record = record + ["trust": declared]
@@ -162,6 +169,7 @@ struct Manifest {
     else { throw refusal("'projections' is missing") }
     projectionVersions = members.map { ($0.key, Int($0.value.integerValue ?? -1)) }
     timeZoneVersion = json["time_zone_data"]?.stringValue
+    spreadsheetLibrary = json["spreadsheet_library"]?.stringValue
     trust = try Self.trust(json["trust"], refusal("'trust' is not a list of declarations"))
     file = try text("file")
     guard !file.isEmpty, !file.contains("/"), file != ".", file != ".."
@@ -207,6 +215,10 @@ struct Manifest {
       differences.append(
         "time zone data \(visible(timeZoneVersion ?? "unknown", limit: 64)), this system "
           + "\(here ?? "unknown")")
+    }
+    if let spreadsheetLibrary, spreadsheetLibrary != SpreadsheetLibrary.name {
+      differences.append(
+        "\(visible(spreadsheetLibrary, limit: 64)), this program \(SpreadsheetLibrary.name)")
     }
     return differences
   }

@@ -2,6 +2,7 @@
 import Base
 import Ledger
 import Projections
+import ReportDocuments
 
 /// A written report: its summary and what identifies its bytes.
 struct WrittenReport {
@@ -55,7 +56,12 @@ struct ReportOutput {
       case .json:
         writer = JSONReportWriter(
           heading: ReportHeading(request: request, ledger: identity, size: size, root: root), sink)
-      case .xlsx: throw UsageError("--format xlsx", "is not built in")
+      case .xlsx:
+        let about = SpreadsheetAbout(
+          ReportHeading(request: request, ledger: identity, size: size, root: root),
+          lastEventAtMs: try Report.lastEventAtMs(of: database))
+        writer = try SpreadsheetReportWriter(
+          about, check: { try context.interruption.check() }, sink)
       case .table: writer = TableReportWriter(request, to: output, context)
       }
       return request.layout.applied(to: writer)

@@ -1,0 +1,193 @@
+// What stands on the second sheet of an Excel file: what the rows are, and what they rest on.
+package import Base
+import JSON
+import Ledger
+package import Projections
+package import Revenue
+
+/// What a spreadsheet says about its rows, besides what it takes from a report's summary.
+package struct SpreadsheetAbout: Sendable {
+  /// A name and a text beside it.
+  package struct Fact: Sendable {
+    package let name: String
+    package let text: String
+
+    package init(_ name: String, _ text: String) { (self.name, self.text) = (name, text) }
+  }
+
+  /// The name of the first sheet: at most 31 characters, none of `[]:*?/\`.
+  package var sheetName: String
+  package var title: String
+  /// In the order in which they are shown.
+  package var facts: [Fact]
+  /// The zone of the sheet's times.
+  package var zone: TimeZoneTable
+  /// The time that the file says it was made, in epoch milliseconds: that of the last event, because a report reads no
+  /// clock.
+  package var createdAtMs: Int64
+  /// The columns whose texts are days or months.
+  package var periods: [String: Period.Granularity] = [:]
+
+  package init(
+    sheetName: String, title: String, facts: [Fact], zone: TimeZoneTable, createdAtMs: Int64
+  ) {
+    self.sheetName = sheetName
+    self.title = title
+    self.facts = facts
+    self.zone = zone
+    self.createdAtMs = createdAtMs
+  }
+}
+
+extension SpreadsheetAbout {
+  /// What the sheet of a report says.
+  /// - Parameter lastEventAtMs: nil for a ledger without events.
+  package init(_ heading: ReportHeading, lastEventAtMs: Int64?) {
+    let request = heading.request
+    var facts = [
+      Fact("Report", request.kind.rawValue), Fact("Ledger", heading.ledger.origin),
+      Fact("Ledger id", "\(heading.ledger.id)"),
+      Fact("As of position", "\(heading.size)"),
+      Fact("Root", String(decoding: Base64.encode(heading.root.bytes), as: UTF8.self)),
+      Fact("Last event", lastEventAtMs.map { Timestamp.text(ms: $0) } ?? "none"),
+      Fact("Times on the first sheet are in", request.zone.name),
+    ]
+    facts += Self.filters(request).map { Fact("Filter \($0.name)", $0.text) }
+    self.init(
+      sheetName: request.kind.rawValue, title: "Receipt Ledger: \(request.kind.rawValue)",
+      facts: facts, zone: request.zone, createdAtMs: lastEventAtMs ?? 0)
+    if request.kind == .revenue {
+      periods[ReportDimension.period.column] = request.granularity
+    }
+    if request.kind == .subscriptions, request.isByMonth {
+      periods["month"] = .month
+    }
+  }
+
+  /// The filters as manifests name them.
+  private static func filters(_ request: ReportRequest) -> [Fact] {
+    var writer = JSONWriter()
+    request.write(to: &writer)
+    guard case .object(let members)? = try? JSONValue(writer.bytes) else { return [] }
+    return members.map { Fact($0.key, text($0.value)) }
+  }
+
+  private static func text(_ value: JSONValue) -> String {
+    switch value {
+    case .null: "none"
+    case .boolean(let value): value ? "yes" : "no"
+    case .array(let values): values.map { text($0) }.joined(separator: ", ")
+    default: value.stringValue ?? value.integerValue.map { "\($0)" } ?? ""
+    }
+  }
+}
+
+/// Writes the second sheet.
+struct AboutSheet {
+  private let workbook: Workbook
+  private var row = 0
+
+  init(_ workbook: Workbook) {
+    self.workbook = workbook
+    workbook.setColumn(.about, 0, width: 34)
+    workbook.setColumn(.about, 1, width: 48)
+    for column in 2...24 { workbook.setColumn(.about, column, width: 18) }
+  }
+
+  mutating func write(_ about: SpreadsheetAbout, _ summary: ReportSummary) throws {
+    try line([about.title], .title)
+    for fact in about.facts { try write(fact.name, fact.text) }
+    try write("Rows", "\(summary.rowCount)")
+    if let momentMs = summary.momentMs {
+      try write("As they stood at", Timestamp.text(ms: momentMs))
+    }
+    if workbook.cutTextCount > 0 {
+      try write("Texts cut at 32,767 characters", "\(workbook.cutTextCount)")
+    }
+    try write(summary.rates)
+    if !summary.unknownEnvironments.isEmpty {
+      try write("Environments not known", summary.unknownEnvironments.joined(separator: ", "))
+    }
+    try write(summary.totals)
+    try counts("Exceptions", summary.exceptions.map { ($0.type, $0.count) })
+    try counts("Sales by the source of their reply", summary.trust.map { ($0.word, $0.count) })
+  }
+
+  /// Writes a remark at the end, below an empty row.
+  mutating func note(_ text: String) throws {
+    row += 1
+    try line([text], nil)
+  }
+
+  private mutating func write(_ name: String, _ text: String) throws {
+    try cell(name, 0, .name)
+    try cell(text, 1, nil)
+    row += 1
+  }
+
+  private mutating func line(_ texts: [String], _ look: Workbook.Look?) throws {
+    for (column, text) in texts.enumerated() { try cell(text, column, look) }
+    row += 1
+  }
+
+  private func cell(_ text: String, _ column: Int, _ look: Workbook.Look?) throws {
+    try Array(text.utf8).withUnsafeBytes {
+      try workbook.write($0, row, column, look, on: .about)
+    }
+  }
+
+  private mutating func write(_ rates: UsedRates) throws {
+    for source in rates.sources {
+      // Limited: a file may be declared again every day.
+      let shown = source.positions.suffix(8).map { "\($0)" }.joined(separator: ", ")
+      let more = source.positions.count > 8 ? " and \(source.positions.count - 8) earlier" : ""
+      try write("Rates", "\(source.name), declared at \(shown)\(more)")
+    }
+    if let oldest = rates.oldest {
+      let day = CivilDate(dayNumber: oldest.day)
+      try write("Oldest rate", "\(oldest.base) to \(oldest.quote) of \(day)")
+    }
+  }
+
+  /// A row for each currency: each amount as a number, and beside it to the last digit.
+  private mutating func write(_ totals: [ReportTotal]) throws {
+    guard let first = totals.first else { return }
+    row += 1
+    var titles = ["Totals by currency"]
+    for sum in first.sums {
+      titles.append(sum.column.name)
+      if sum.column.content == .amount { titles.append(sum.column.name + exactSuffix) }
+    }
+    try line(titles, .heading)
+    for total in totals {
+      try cell(total.currency?.description ?? "without currency", 0, nil)
+      var column = 1
+      for sum in total.sums {
+        if sum.column.content == .amount {
+          if let currency = total.currency {
+            let number = AmountNumber(sum.value, currency)
+            try workbook.write(
+              number.value, decimals: number.decimals, row, column, on: .about)
+            try cell(Amount.text(micros: sum.value, currency: currency), column + 1, .right)
+          }
+          column += 2
+        } else {
+          try workbook.write(Double(sum.value), row, column, on: .about)
+          column += 1
+        }
+      }
+      row += 1
+    }
+  }
+
+  private mutating func counts(_ title: String, _ counts: [(String, Int)]) throws {
+    guard !counts.isEmpty else { return }
+    row += 1
+    try line([title], .heading)
+    for (name, count) in counts {
+      try cell(name, 0, nil)
+      try workbook.write(Double(count), row, 1, on: .about)
+      row += 1
+    }
+  }
+}

@@ -1,0 +1,186 @@
+// Reports as Excel files: typed cells, and beside each amount its exact text.
+import Base
+package import Projections
+import Revenue
+
+/// What the name of an amount's column gets for the column beside it, which holds the exact text.
+let exactSuffix = "_exact"
+
+/// An amount as a number cell: the nearest binary number, and the decimals that it is shown with.
+struct AmountNumber {
+  let value: Double
+  /// The currency's, or more if the amount needs them; at most 6.
+  let decimals: Int
+
+  init(_ micros: Int128, _ currency: Currency?) {
+    // The quotient of two exact numbers is rounded once. An amount beyond 2⁵³ micros, nine billion, is rounded twice:
+    // the text beside it is exact.
+    value = Double(micros) / 1_000_000
+    var (rest, decimals) = (micros.magnitude % 1_000_000, 6)
+    while decimals > (currency?.minorDigits ?? 0), rest % 10 == 0 {
+      rest /= 10
+      decimals -= 1
+    }
+    self.decimals = decimals
+  }
+}
+
+/// Writes rows to the first sheet of an Excel file, and what they rest on to the second. The file's bytes follow from
+/// the rows, the facts, and the versions of libxlsxwriter and zlib.
+package final class SpreadsheetReportWriter: ReportWriter {
+  /// The number from which on not every integer has a binary number of its own.
+  private static let integerMax: UInt64 = 1 << 53
+  /// How many rows are written between two looks at interruptions.
+  private static let checkedRowCount = 256
+
+  private let about: SpreadsheetAbout
+  private let workbook: Workbook
+  private let sink: (UnsafeRawBufferPointer) throws -> Void
+  private let check: () throws -> Void
+  private var columns: [ReportColumn] = []
+  /// The column on the sheet of each of the report's columns.
+  private var places: [Int] = []
+  private var granularities: [Period.Granularity?] = []
+  private var columnCount = 0
+  /// The row on the sheet; the first is the heading.
+  private var row = 0
+  private var column = 0
+  private var bytes: [UInt8] = []
+
+  /// - Parameters:
+  ///   - check: called again and again while rows are written; what it throws ends the report.
+  ///   - sink: receives the file's bytes, all of them at the end.
+  package init(
+    _ about: SpreadsheetAbout, check: @escaping () throws -> Void,
+    _ sink: @escaping (UnsafeRawBufferPointer) throws -> Void
+  ) throws {
+    self.about = about
+    self.check = check
+    self.sink = sink
+    workbook = try Workbook(
+      name: about.sheetName, title: about.title, createdAtMs: about.createdAtMs)
+  }
+
+  package func begin(_ columns: [ReportColumn]) throws {
+    self.columns = columns
+    for column in columns {
+      let granularity = about.periods[column.name]
+      places.append(columnCount)
+      granularities.append(granularity)
+      try head(column.name, column, granularity)
+      if column.content == .amount { try head(column.name + exactSuffix, nil, nil) }
+    }
+    row = 1
+  }
+
+  /// Writes a heading and prepares the column below it. Nil is the column of exact texts.
+  private func head(
+    _ name: String, _ column: ReportColumn?, _ granularity: Period.Granularity?
+  ) throws {
+    // Room for the arrow of the filter.
+    let nameWidth = Double(name.count + 4)
+    func width(_ least: Double) -> Double { max(least, nameWidth) }
+    switch (column?.content, granularity) {
+    case (nil, _): workbook.setColumn(.rows, columnCount, width: width(16), .right)
+    case (_, .day): workbook.setColumn(.rows, columnCount, width: width(12), .day)
+    case (_, .month): workbook.setColumn(.rows, columnCount, width: width(10), .month)
+    case (.time, _): workbook.setColumn(.rows, columnCount, width: width(20), .time)
+    case (.amount, _): workbook.setColumn(.rows, columnCount, width: width(14), decimals: 2)
+    case (.integer, _), (.flag, _): workbook.setColumn(.rows, columnCount, width: width(10))
+    case (.list, _): workbook.setColumn(.rows, columnCount, width: width(28))
+    case (.text, _):
+      let isLong = ["_id", "_key", "_identifier", "detail"].contains { name.hasSuffix($0) }
+      workbook.setColumn(.rows, columnCount, width: width(isLong ? 26 : 12))
+    }
+    try Array(name.utf8).withUnsafeBytes { try workbook.write($0, 0, columnCount, .heading) }
+    columnCount += 1
+  }
+
+  package func write(_ cell: ReportCell) throws {
+    if row >= Workbook.rowCountMax { throw SpreadsheetError.tooManyRows }
+    let place = places[column]
+    let granularity = granularities[column]
+    column += 1
+    switch cell {
+    case .empty: break
+    case .text(let text):
+      if let granularity, let date = SpreadsheetDate.number(of: text, granularity) {
+        try workbook.write(date, row, place)
+      } else {
+        try write(text, place)
+      }
+    case .word(let word):
+      try write(UnsafeRawBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount), place)
+    case .currency(let currency): try write(place) { currency.append(to: &$0) }
+    case .integer(let value):
+      if value.magnitude <= Self.integerMax {
+        try workbook.write(Double(value), row, place)
+      } else {
+        try write(place) { $0.append(contentsOf: "\(value)".utf8) }
+      }
+    case .real(let value):
+      if value.isFinite {
+        try workbook.write(value, row, place)
+      } else {
+        try write(place) { $0.append(contentsOf: ReportCell.text(value).utf8) }
+      }
+    case .amount(let micros, let currency): try write(micros, currency, place)
+    case .amounts(let sums): try write(place) { $0.append(contentsOf: Amount.text(sums).utf8) }
+    case .time(let epochMs):
+      if let date = SpreadsheetDate.number(atMs: epochMs, in: about.zone) {
+        try workbook.write(date, row, place)
+      } else {
+        try write(place) { Timestamp.append(ms: epochMs, to: &$0) }
+      }
+    case .flag(let value): try workbook.write(value, row, place)
+    case .list(let texts):
+      try write(place) { bytes in
+        for text in texts {
+          if !bytes.isEmpty { bytes.append(0x20) }
+          bytes.append(contentsOf: text)
+        }
+      }
+    case .integers(let values):
+      try write(place) {
+        $0.append(contentsOf: values.map { String($0) }.joined(separator: " ").utf8)
+      }
+    }
+  }
+
+  private func write(_ micros: Int128, _ currency: Currency?, _ place: Int) throws {
+    let number = AmountNumber(micros, currency)
+    try workbook.write(number.value, decimals: number.decimals, row, place)
+    // A total's cell may stand in a column that holds no amounts otherwise.
+    guard columns[column - 1].content == .amount else { return }
+    try write(place + 1) { Amount.append(micros: micros, currency: currency, to: &$0) }
+  }
+
+  private func write(_ text: UnsafeRawBufferPointer, _ place: Int) throws {
+    try workbook.write(text, row, place)
+  }
+
+  private func write(_ place: Int, _ append: (inout [UInt8]) -> Void) throws {
+    bytes.removeAll(keepingCapacity: true)
+    append(&bytes)
+    try bytes.withUnsafeBytes { try workbook.write($0, row, place) }
+  }
+
+  package func endRow() throws {
+    column = 0
+    row += 1
+    guard row.isMultiple(of: Self.checkedRowCount) else { return }
+    try check()
+    try workbook.check()
+  }
+
+  package func end(_ summary: ReportSummary) throws {
+    var sheet = AboutSheet(workbook)
+    try sheet.write(about, summary)
+    try sheet.note(reportNote)
+    try check()
+    try workbook.finish(rowCount: row, columnCount: columnCount) { [sink, check] bytes in
+      try check()
+      try sink(bytes)
+    }
+  }
+}

@@ -1,0 +1,104 @@
+// Texts as an Excel file holds them: no character that XML forbids, no accidental escape, and not too long.
+
+/// Makes texts of bytes that end with 0, as C wants them.
+struct SpreadsheetText {
+  /// Excel's limit of characters in a cell.
+  static let characterCountMax = 32_767
+  private static let mark = " … (cut)"
+
+  /// The last text, with a 0 at its end.
+  private(set) var bytes: [UInt8] = []
+  /// How many texts were cut.
+  private(set) var cutCount = 0
+
+  /// Takes a text. What Excel would read as an escape, and characters that XML cannot hold, are written as `_xHHHH_`,
+  /// which Excel shows as the character.
+  mutating func set(_ text: UnsafeRawBufferPointer) {
+    bytes.removeAll(keepingCapacity: true)
+    if Self.isPlain(text) {
+      bytes.append(contentsOf: text)
+    } else {
+      appendEscaped(text)
+    }
+    bytes.append(0)
+  }
+
+  /// Whether a text is short, and stays as it is: no control character, `_` or U+FFFE and U+FFFF.
+  private static func isPlain(_ text: UnsafeRawBufferPointer) -> Bool {
+    if text.count > characterCountMax / 8 { return false }
+    for byte in text where byte < 0x20 || byte == 0xEF { return false }
+    var rest = text[...]
+    while let place = rest.firstIndex(of: UInt8(ascii: "_")) {
+      if isEscape(text, place) { return false }
+      rest = rest[(place + 1)...]
+    }
+    return true
+  }
+
+  private mutating func appendEscaped(_ text: UnsafeRawBufferPointer) {
+    // In units of UTF-16, which Excel counts.
+    var count = 0
+    var place = 0
+    let countMax = Self.characterCountMax - Self.mark.utf16.count
+    // Where the text is cut if it turns out to be too long.
+    var cut: Int?
+    while place < text.count {
+      let length = Self.length(of: text[place], at: place, in: text)
+      let start = bytes.count
+      let units = append(text, place, length)
+      if count <= countMax, count + units > countMax { cut = start }
+      count += units
+      if count > Self.characterCountMax { break }
+      place += length
+    }
+    guard count > Self.characterCountMax, let cut else { return }
+    bytes.removeLast(bytes.count - cut)
+    bytes.append(contentsOf: Self.mark.utf8)
+    cutCount += 1
+  }
+
+  /// Appends a character and returns how many units of UTF-16 it takes.
+  private mutating func append(
+    _ text: UnsafeRawBufferPointer, _ place: Int, _ length: Int
+  ) -> Int {
+    let byte = text[place]
+    let isForbidden =
+      length == 3 && byte == 0xEF && text[place + 1] == 0xBF && text[place + 2] >= 0xBE
+    let isControl = byte < 0x20 && byte != 0x09 && byte != 0x0A
+    if isForbidden || isControl || byte == UInt8(ascii: "_") && Self.isEscape(text, place) {
+      let value = isForbidden ? 0xFF00 | UInt32(text[place + 2]) + 0x40 : UInt32(byte)
+      let digits = String(value, radix: 16, uppercase: true)
+      bytes.append(contentsOf: "_x".utf8)
+      bytes.append(contentsOf: repeatElement(UInt8(ascii: "0"), count: 4 - digits.utf8.count))
+      bytes.append(contentsOf: digits.utf8)
+      bytes.append(UInt8(ascii: "_"))
+      return 7
+    }
+    bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: text[place..<place + length]))
+    return length == 4 ? 2 : 1
+  }
+
+  /// The number of bytes of the character that begins with a byte.
+  private static func length(
+    of byte: UInt8, at place: Int, in text: UnsafeRawBufferPointer
+  ) -> Int {
+    let length =
+      switch byte {
+      case 0xF0...: 4
+      case 0xE0...: 3
+      case 0xC0...: 2
+      default: 1
+      }
+    return min(length, text.count - place)
+  }
+
+  /// Whether `_xHHHH_` begins at a place: Excel would show another character for it.
+  private static func isEscape(_ text: UnsafeRawBufferPointer, _ place: Int) -> Bool {
+    guard place + 6 < text.count, text[place + 1] | 0x20 == UInt8(ascii: "x"),
+      text[place + 6] == UInt8(ascii: "_")
+    else { return false }
+    return text[place + 2..<place + 6].allSatisfy {
+      (0x30...0x39).contains($0) || (0x61...0x66).contains($0 | 0x20)
+    }
+  }
+}

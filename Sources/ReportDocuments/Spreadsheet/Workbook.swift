@@ -1,0 +1,267 @@
+// An Excel file of two sheets: rows, as many as come, and what they are about.
+import Base
+import CXlsxWriter
+import CZlib
+import Glibc
+import Ledger
+
+/// Makes an Excel file with the library, in a folder of its own.
+final class Workbook {
+  /// Rows on a sheet, its heading included.
+  static let rowCountMax = 1_048_576
+
+  /// How a cell looks. The number is its place among the workbook's formats.
+  enum Look: Int, CaseIterable {
+    case plain, heading, time, day, month, right, title, name
+  }
+
+  private let folder: TemporaryFolder
+  private var workbook: UnsafeMutablePointer<lxw_workbook>?
+  private let rows: UnsafeMutablePointer<lxw_worksheet>
+  private let about: UnsafeMutablePointer<lxw_worksheet>
+  private let stream: RowStream
+  private var looks: [UnsafeMutablePointer<lxw_format>?] = []
+  /// Of numbers with so many decimals.
+  private var amounts: [UnsafeMutablePointer<lxw_format>?] = []
+  private var text = SpreadsheetText()
+
+  /// How many texts were cut because Excel's cells hold no longer ones.
+  var cutTextCount: Int { text.cutCount }
+
+  /// - Parameters:
+  ///   - name: of the first sheet.
+  ///   - createdAtMs: the time that the file says it was made; nothing else in it depends on a clock.
+  init(name: String, title: String, createdAtMs: Int64) throws {
+    let folder: TemporaryFolder
+    do throws(LedgerError) { folder = try TemporaryFolder() } catch {
+      throw SpreadsheetError.system(operation: "create a temporary folder", code: error.code)
+    }
+    self.folder = folder
+    stream = try RowStream(try folder.folder.makeFile("rows"))
+    guard let made = Self.make(in: folder) else { throw Self.outOfMemory }
+    guard let rows = workbook_add_worksheet(made, name),
+      let about = workbook_add_worksheet(made, "About")
+    else {
+      lxw_workbook_free(made)
+      throw Self.outOfMemory
+    }
+    (self.rows, self.about) = (rows, about)
+    workbook = made
+    try takeRows()
+    setProperties(title, createdAtMs)
+    makeLooks()
+  }
+
+  private static let fileName = "workbook.xlsx"
+
+  private static func make(in folder: TemporaryFolder) -> UnsafeMutablePointer<lxw_workbook>? {
+    folder.path(fileName).withCString { path in
+      folder.folder.path.withCString { directory in
+        var options = lxw_workbook_options()
+        options.constant_memory = 1
+        options.tmpdir = UnsafeMutablePointer(mutating: directory)
+        return workbook_new_opt(path, &options)
+      }
+    }
+  }
+
+  private static let outOfMemory = SpreadsheetError.library(
+    operation: "begin an Excel file", cause: "no memory, or no room for temporary files")
+
+  deinit { lxw_workbook_free(workbook) }
+
+  /// Has the library write the rows into the stream, and not into a file of its own.
+  private func takeRows() throws {
+    guard let own = rows.pointee.optimize_tmpfile, rows.pointee.file == own,
+      let file = stream.open()
+    else { throw Self.outOfMemory }
+    fclose(own)
+    rows.pointee.optimize_tmpfile = file
+    rows.pointee.file = file
+  }
+
+  private func setProperties(_ title: String, _ createdAtMs: Int64) {
+    // The library takes 0 for the present, and a year has four digits.
+    let seconds = min(max(createdAtMs / 1000, 315_532_800), 253_402_300_799)
+    title.withCString { title in
+      "Receipt Ledger".withCString { author in
+        var properties = lxw_doc_properties()
+        properties.title = UnsafeMutablePointer(mutating: title)
+        properties.author = UnsafeMutablePointer(mutating: author)
+        properties.created = time_t(seconds)
+        _ = workbook_set_properties(workbook, &properties)
+      }
+    }
+  }
+
+  private func makeLooks() {
+    for look in Look.allCases {
+      guard look != .plain, let format = workbook_add_format(workbook) else {
+        looks.append(nil)
+        continue
+      }
+      switch look {
+      case .plain: break
+      case .heading:
+        format_set_bold(format)
+        format_set_bottom(format, UInt8(LXW_BORDER_THIN.rawValue))
+      case .time: format_set_num_format(format, "yyyy-mm-dd hh:mm:ss")
+      case .day: format_set_num_format(format, "yyyy-mm-dd")
+      case .month: format_set_num_format(format, "yyyy-mm")
+      case .right: format_set_align(format, UInt8(LXW_ALIGN_RIGHT.rawValue))
+      case .title:
+        format_set_bold(format)
+        format_set_font_size(format, 14)
+      case .name: format_set_bold(format)
+      }
+      looks.append(format)
+    }
+    for decimals in 0...6 {
+      let format = workbook_add_format(workbook)
+      let zeros = decimals == 0 ? "" : "." + String(repeating: "0", count: decimals)
+      if let format { format_set_num_format(format, "#,##0\(zeros)") }
+      amounts.append(format)
+    }
+  }
+
+  // MARK: Cells
+
+  enum Sheet { case rows, about }
+
+  private func worksheet(_ sheet: Sheet) -> UnsafeMutablePointer<lxw_worksheet> {
+    sheet == .rows ? rows : about
+  }
+
+  /// Sets a column's width, in characters, and the look of its cells that have none of their own.
+  func setColumn(_ sheet: Sheet, _ column: Int, width: Double, _ look: Look = .plain) {
+    let column = lxw_col_t(column)
+    worksheet_set_column(worksheet(sheet), column, column, width, looks[look.rawValue])
+  }
+
+  /// Sets a column's width; its numbers have so many decimals.
+  func setColumn(_ sheet: Sheet, _ column: Int, width: Double, decimals: Int) {
+    let column = lxw_col_t(column)
+    worksheet_set_column(worksheet(sheet), column, column, width, amounts[decimals])
+  }
+
+  /// Writes a text, whatever it begins with: it never becomes a formula or a link.
+  func write(
+    _ value: UnsafeRawBufferPointer, _ row: Int, _ column: Int, _ look: Look? = nil,
+    on sheet: Sheet = .rows
+  ) throws(SpreadsheetError) {
+    if value.isEmpty { return }
+    text.set(value)
+    let format = look.flatMap { looks[$0.rawValue] }
+    let result = text.bytes.withUnsafeBytes { bytes in
+      worksheet_write_string(
+        worksheet(sheet), lxw_row_t(row), lxw_col_t(column),
+        bytes.baseAddress?.assumingMemoryBound(to: CChar.self), format)
+    }
+    try check(result, "write a text")
+  }
+
+  func write(
+    _ value: Double, _ row: Int, _ column: Int, _ look: Look? = nil, on sheet: Sheet = .rows
+  ) throws(SpreadsheetError) {
+    let format = look.flatMap { looks[$0.rawValue] }
+    try check(
+      worksheet_write_number(
+        worksheet(sheet), lxw_row_t(row), lxw_col_t(column), value, format), "write a number")
+  }
+
+  /// Writes an amount with so many decimals.
+  func write(
+    _ value: Double, decimals: Int, _ row: Int, _ column: Int, on sheet: Sheet = .rows
+  ) throws(SpreadsheetError) {
+    try check(
+      worksheet_write_number(
+        worksheet(sheet), lxw_row_t(row), lxw_col_t(column), value, amounts[decimals]),
+      "write an amount")
+  }
+
+  func write(_ value: Bool, _ row: Int, _ column: Int) throws(SpreadsheetError) {
+    try check(
+      worksheet_write_boolean(rows, lxw_row_t(row), lxw_col_t(column), value ? 1 : 0, nil),
+      "write a truth value")
+  }
+
+  private func check(_ result: lxw_error, _ operation: String) throws(SpreadsheetError) {
+    guard result != LXW_NO_ERROR else { return }
+    let cause = lxw_strerror(result).map { String(cString: $0) } ?? "error \(result.rawValue)"
+    throw .library(operation: operation, cause: cause)
+  }
+
+  /// Throws if rows that were written could not be kept.
+  func check() throws(SpreadsheetError) { try stream.check() }
+
+  // MARK: The file
+
+  /// Ends the file and passes on its bytes.
+  /// - Parameters:
+  ///   - rowCount: the rows of the first sheet with their heading, which stays in sight.
+  ///   - columnCount: its columns.
+  func finish(
+    rowCount: Int, columnCount: Int, _ sink: @escaping (UnsafeRawBufferPointer) throws -> Void
+  ) throws {
+    worksheet_freeze_panes(rows, 1, 0)
+    if columnCount > 0 {
+      let (lastRow, lastColumn) = (lxw_row_t(max(rowCount - 1, 0)), lxw_col_t(columnCount - 1))
+      worksheet_autofilter(rows, 0, 0, lastRow, lastColumn)
+      // Numbers of sales, and amounts to the last digit, are texts on purpose.
+      var range = [CChar](repeating: 0, count: 64)
+      lxw_rowcol_to_range(&range, 0, 0, lastRow, lastColumn)
+      worksheet_ignore_errors(rows, UInt8(LXW_IGNORE_NUMBER_STORED_AS_TEXT.rawValue), range)
+      worksheet_ignore_errors(about, UInt8(LXW_IGNORE_NUMBER_STORED_AS_TEXT.rawValue), "A1:Z999")
+    }
+    let open = workbook
+    workbook = nil
+    // Closing flushes the stream.
+    try check(workbook_close(open), "write an Excel file")
+    let compressed = try stream.finish()
+    var zip = ZipWriter(sink)
+    for part in try ZipReader(try contents()).parts() {
+      let isRows = part.name.elementsEqual("xl/worksheets/sheet1.xml".utf8)
+      try zip.add(isRows ? try Self.part(part, with: compressed) : part)
+    }
+    try zip.end()
+  }
+
+  /// The library's file, which holds everything but the rows.
+  private func contents() throws -> [UInt8] {
+    let file: StorageFile
+    do throws(LedgerError) { file = try folder.folder.openFile(Self.fileName, .readOnly) } catch {
+      throw SpreadsheetError.system(operation: "read an Excel file", code: error.code)
+    }
+    var bytes = [UInt8](repeating: 0, count: Self.fileSizeMax)
+    let count = try bytes.withUnsafeMutableBytes { try ZipWriter.read(file, into: $0, at: 0) }
+    if count == bytes.count { throw SpreadsheetError.tooLarge }
+    return Array(bytes[..<count])
+  }
+
+  /// More than any workbook without its rows.
+  private static let fileSizeMax = 4 << 20
+
+  /// The sheet of rows, with the rows between its beginning and its end.
+  private static func part(_ empty: ZipPart, with rows: CompressedRows) throws -> ZipPart {
+    let text = try ZipReader.text(of: empty)
+    let mark = Array("<sheetData></sheetData>".utf8)
+    guard let place = text.indices.first(where: { text[$0...].starts(with: mark) }) else {
+      throw SpreadsheetError.library(operation: "put rows in place", cause: "no place for them")
+    }
+    let split = place + "<sheetData>".utf8.count
+    let (head, tail) = (Array(text[..<split]), Array(text[split...]))
+    guard rows.byteCount <= ZipFormat.byteCountMax - text.count else {
+      throw SpreadsheetError.tooLarge
+    }
+    var crc = head.withUnsafeBufferPointer { crc32(0, $0.baseAddress, UInt32($0.count)) }
+    crc = crc32_combine(crc, rows.crc, rows.byteCount)
+    let tailCRC = tail.withUnsafeBufferPointer { crc32(0, $0.baseAddress, UInt32($0.count)) }
+    crc = crc32_combine(crc, tailCRC, tail.count)
+    return ZipPart(
+      name: empty.name, crc: crc, byteCount: text.count + rows.byteCount,
+      pieces: [
+        .bytes(try PieceCompressor.compressed(head, isLast: false)), .rows(rows),
+        .bytes(try PieceCompressor.compressed(tail, isLast: true)),
+      ])
+  }
+}

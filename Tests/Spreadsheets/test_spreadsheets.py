@@ -1,0 +1,263 @@
+# Excel files, read back by two other programs: openpyxl, and LibreOffice without a window.
+"""Each report's figures, times and texts must be those of its JSON. LEDGERCTL names the program."""
+
+import csv
+import datetime
+import decimal
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+import zoneinfo
+
+try:
+    import openpyxl
+except ImportError:
+    openpyxl = None
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "Tests/Oracle"))
+
+from compare import Ledger  # noqa: E402
+from generate_cases import write_cases  # noqa: E402
+
+LEDGERCTL = os.environ.get("LEDGERCTL")
+SOFFICE = shutil.which("soffice")
+UTC = datetime.timezone.utc
+
+# Each report with its options, and the zone of its times.
+REPORTS = [
+    ("revenue", "UTC"),
+    ("revenue --by period --period day --timezone America/St_Johns", "America/St_Johns"),
+    ("revenue --by period,country --environment all --timezone Europe/Berlin", "Europe/Berlin"),
+    ("revenue --by product,basis,trust --in EUR --environment all", "UTC"),
+    ("revenue --by period --period week", "UTC"),
+    ("revenue --from 1990-01-01 --to 1990-01-02", "UTC"),
+    ("journal --environment all --include-pending --timezone Europe/Berlin", "Europe/Berlin"),
+    ("journal --in USD --timezone Australia/Lord_Howe", "Australia/Lord_Howe"),
+    ("sales --environment all --timezone Asia/Kolkata", "Asia/Kolkata"),
+    ("exceptions --environment all", "UTC"),
+    ("receipts --environment all", "UTC"),
+    ("users --environment all", "UTC"),
+    ("subscriptions --environment all", "UTC"),
+    ("subscriptions --by month --environment all", "UTC"),
+]
+# As LibreOffice shows cells: commas, quotes, UTF-8, the first line, English, as shown, all sheets.
+SHOWN = "csv:Text - txt - csv (StarCalc):44,34,76,1,,1033,false,true,false,false,false,-1"
+EXACT = "_exact"
+
+
+def unescaped(text):
+    """A text as Excel shows it; openpyxl leaves its escapes as they are."""
+    return re.sub("_x([0-9A-Fa-f]{4})_", lambda match: chr(int(match[1], 16)), text)
+
+
+def local(text, zone):
+    moment = datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+    return moment.astimezone(zoneinfo.ZoneInfo(zone)).replace(tzinfo=None)
+
+
+def plain(value):
+    """A value of JSON as a text cell has it."""
+    if isinstance(value, list):
+        return " ".join(str(part) for part in value)
+    return "" if value is None else str(value)
+
+
+@unittest.skipUnless(LEDGERCTL, "LEDGERCTL is not set")
+@unittest.skipUnless(openpyxl, "openpyxl is not installed")
+class Spreadsheets(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory(prefix="ledgerctl-xlsx-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.path = pathlib.Path(folder.name)
+        cls.ledger = Ledger(LEDGERCTL, cls.path / "ledger")
+        cls.ledger.fill(*write_cases(cls.path, 19, 150, True))
+
+    def export(self, words, *options):
+        return self.ledger.run(
+            "--ledger", self.ledger.directory, "export", *words.split(), *options)
+
+    def made(self, words, *options):
+        """The Excel file of a report, and the report as JSON."""
+        path = self.path / "report.xlsx"
+        self.export(words, "-o", str(path), *options)
+        return path, json.loads(self.export(words, "--format", "json").stdout)
+
+    def check_rows(self, words, zone):
+        path, report = self.made(words)
+        book = openpyxl.load_workbook(path)
+        self.assertEqual(book.sheetnames, [words.split()[0], "About"])
+        sheet = book.worksheets[0]
+        self.assertEqual(sheet.freeze_panes, "A2")
+        rows = list(sheet.iter_rows())
+        names = [cell.value for cell in rows[0]]
+        self.assertEqual(sheet.auto_filter.ref, sheet.dimensions)
+        self.assertEqual(len(rows) - 1, len(report["rows"]))
+        for cells, row in zip(rows[1:], report["rows"]):
+            found = dict(zip(names, cells))
+            self.assertEqual([name for name in names if not name.endswith(EXACT)], list(row))
+            for name, value in row.items():
+                with self.subTest(words=words, name=name, value=value):
+                    self.check_cell(found, name, value, zone)
+        return book, report
+
+    def check_cell(self, cells, name, value, zone):
+        cell = cells[name]
+        self.assertNotEqual(cell.data_type, "f")
+        self.assertIsNone(cell.hyperlink)
+        if name + EXACT in cells:
+            self.check_amount(cell, cells[name + EXACT], value)
+        elif value is None or value == "" or value == []:
+            self.assertIsNone(cell.value)
+        elif isinstance(value, bool):
+            self.assertIs(cell.value, value)
+        elif isinstance(value, int):
+            self.assertEqual((cell.data_type, cell.value), ("n", value))
+        elif name in ("period", "month") and re.fullmatch(r"\d{4}-\d\d(-\d\d)?", value):
+            day = value if len(value) == 10 else value + "-01"
+            self.assertEqual(cell.value, datetime.datetime.fromisoformat(day))
+            self.assertEqual(cell.number_format, "yyyy-mm-dd" if day == value else "yyyy-mm")
+        elif re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", plain(value)):
+            self.assertEqual(cell.number_format, "yyyy-mm-dd hh:mm:ss")
+            difference = abs(cell.value - local(value, zone))
+            self.assertLess(difference, datetime.timedelta(milliseconds=2))
+        else:
+            self.assertIn(cell.data_type, ("s", "inlineStr"))
+            self.assertEqual(unescaped(cell.value), plain(value))
+
+    def check_amount(self, number, exact, value):
+        if value is None:
+            self.assertIsNone(number.value)
+            self.assertIsNone(exact.value)
+            return
+        self.assertEqual(exact.value, value)
+        self.assertEqual(number.data_type, "n")
+        self.assertEqual(float(number.value), float(value))
+        decimals = len(value.partition(".")[2])
+        self.assertEqual(number.number_format, "#,##0" + ("." + "0" * decimals if decimals else ""))
+
+    def test_openpyxl_reads_each_report_as_it_is_in_json(self):
+        for words, zone in REPORTS:
+            with self.subTest(words=words):
+                self.check_rows(words, zone)
+
+    def test_the_second_sheet_says_what_the_figures_rest_on(self):
+        book, report = self.check_rows("revenue --by country --in EUR --environment all", "UTC")
+        rows = [[cell.value for cell in row] for row in book["About"].iter_rows()]
+        facts = {row[0]: row[1] for row in rows}
+        self.assertEqual(facts["Ledger"], report["ledger"]["origin"])
+        self.assertEqual(facts["Ledger id"], report["ledger"]["id"])
+        self.assertEqual(facts["As of position"], str(report["head"]["size"]))
+        self.assertEqual(facts["Root"], report["head"]["root"])
+        self.assertEqual(facts["Times on the first sheet are in"], "UTC")
+        self.assertEqual(facts["Filter by"], "country")
+        self.assertEqual(facts["Filter in"], "EUR")
+        self.assertEqual(facts["Rows"], str(len(report["rows"])))
+        oldest = report["oldest_rate"]
+        self.assertEqual(
+            facts["Oldest rate"], f"{oldest['base']} to {oldest['quote']} of {oldest['date']}")
+        self.assertEqual(rows[-1][0], report["note"])
+        for name, count in report["exceptions"].items():
+            self.assertEqual(facts[name], count)
+        start = next(n for n, row in enumerate(rows) if row[0] == "Totals by currency")
+        names = rows[start]
+        for row, total in zip(rows[start + 1:], report["totals"]):
+            found = dict(zip(names, row))
+            self.assertEqual(row[0], total.pop("currency") or "without currency")
+            for name, value in total.items():
+                if isinstance(value, str):
+                    self.assertEqual(found[name + EXACT], value)
+                    self.assertEqual(float(found[name]), float(value))
+                else:
+                    self.assertEqual(found[name], value)
+
+    @unittest.skipUnless(SOFFICE, "LibreOffice is not installed")
+    def test_libreoffice_shows_each_report_as_it_is_in_json(self):
+        for number, (words, zone) in enumerate(REPORTS):
+            with self.subTest(words=words):
+                self.check_shown(number, words, zone)
+
+    def check_shown(self, number, words, zone):
+        path, report = self.made(words)
+        source = path.rename(self.path / f"shown{number}.xlsx")
+        profile = (self.path / "profile").as_uri()
+        target = self.path / "shown"
+        subprocess.run(
+            [SOFFICE, f"-env:UserInstallation={profile}", "--headless", "--convert-to", SHOWN,
+             "--outdir", str(target), str(source)],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+        name = words.split()[0]
+        text = (target / f"shown{number}-{name}.csv").read_text(encoding="utf-8")
+        rows = list(csv.reader(text.splitlines(keepends=True)))
+        names = rows[0]
+        self.assertEqual(len(rows) - 1, len(report["rows"]))
+        for shown, row in zip(rows[1:], report["rows"]):
+            found = dict(zip(names, shown))
+            for column, value in row.items():
+                with self.subTest(words=words, column=column, value=value):
+                    self.check_shown_cell(found, column, value, zone)
+
+    def check_shown_cell(self, cells, column, value, zone):
+        shown = cells[column]
+        if column + EXACT in cells:
+            self.assertEqual(cells[column + EXACT], plain(value))
+            if value is not None:
+                number = decimal.Decimal(shown.replace(",", ""))
+                self.assertEqual(number, decimal.Decimal(value))
+        elif isinstance(value, bool):
+            self.assertEqual(shown, str(value).upper())
+        elif re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", plain(value)):
+            difference = datetime.datetime.fromisoformat(shown) - local(value, zone)
+            self.assertLessEqual(abs(difference), datetime.timedelta(seconds=1))
+        elif column in ("period", "month") and re.fullmatch(r"\d{4}-\d\d", value):
+            # LibreOffice writes no month without a day into CSV.
+            self.assertEqual(shown, f"{value[5:]}/01/{value[:4]}")
+        else:
+            # CSV has no carriage return of its own inside a cell, and LibreOffice drops a 0.
+            expected = plain(value).replace("\r", "\n").replace("\x00", "")
+            self.assertEqual(shown.replace("\r", "\n").replace("\x00", ""), expected)
+
+    def test_equal_input_gives_equal_bytes_that_an_audit_makes_again(self):
+        first, second = self.path / "first.xlsx", self.path / "second.xlsx"
+        for path in (first, second):
+            self.export("journal --environment all", "-o", str(path), "--manifest")
+        self.assertEqual(first.read_bytes(), second.read_bytes())
+        manifest = first.with_name("first.xlsx.manifest.json")
+        library = json.loads(manifest.read_text())["spreadsheet_library"]
+        self.assertRegex(library, r"^libxlsxwriter \d")
+        place = ("--ledger", self.ledger.directory)
+        self.ledger.run(*place, "audit", "report", str(manifest))
+        data = bytearray(first.read_bytes())
+        data[len(data) // 2] ^= 1
+        first.write_bytes(data)
+        done = self.ledger.run(*place, "audit", "report", str(manifest), allowed=(21,))
+        self.assertIn(b"its bytes do not follow from the log", done.stderr)
+
+    def test_the_file_is_a_whole_zip_file_and_nothing_else_stays(self):
+        folder = self.path / "temporary"
+        folder.mkdir()
+        path = self.path / "whole.xlsx"
+        environment = dict(os.environ, TMPDIR=str(folder))
+        subprocess.run(
+            [LEDGERCTL, "--ledger", self.ledger.directory, "export", "sales", "-o", str(path)],
+            env=environment, stderr=subprocess.DEVNULL, check=True)
+        self.assertIsNone(zipfile.ZipFile(path).testzip())
+        self.assertEqual(list(folder.iterdir()), [])
+
+    def test_a_terminal_or_a_pipe_gets_no_excel_file(self):
+        for arguments in (["--format", "xlsx"], ["--format", "xlsx", "-o", "-"]):
+            done = self.ledger.run("export", "revenue", *arguments, allowed=(2,))
+            self.assertEqual(done.stdout, b"")
+            self.assertIn(b"--format xlsx: requires --output FILE", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
