@@ -24,8 +24,9 @@ static inline int cxlsx_seek_nowhere(void *context, __off64_t *offset, int whenc
 }
 
 // A stream that passes what is written to `write`, and that is empty when it is read. One thread uses it.
-static inline FILE *cxlsx_open_stream(void *context, ssize_t (*write)(void *, const char *, size_t)) {
-  cookie_io_functions_t functions = {cxlsx_read_nothing, write, cxlsx_seek_nowhere, NULL};
+static inline FILE *cxlsx_open_stream(
+    void *context, ssize_t (*write)(void *, const char *, size_t), int (*close)(void *)) {
+  cookie_io_functions_t functions = {cxlsx_read_nothing, write, cxlsx_seek_nowhere, close};
   FILE *stream = fopencookie(context, "w+", functions);
   if (stream != NULL) {
     (void)setvbuf(stream, NULL, _IOFBF, 1 << 16);

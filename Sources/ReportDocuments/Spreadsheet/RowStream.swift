@@ -25,15 +25,25 @@ final class RowStream {
 
   deinit { stop() }
 
-  /// A stream for the library, which closes it. It must not outlive this value.
+  /// A stream for the library. It keeps this value alive until it is closed: the C library writes what is left in a
+  /// stream that nobody closed when the process ends.
   func open() -> UnsafeMutablePointer<FILE>? {
-    cxlsx_open_stream(Unmanaged.passUnretained(self).toOpaque()) { context, bytes, count in
-      guard let context, let bytes else { return -1 }
-      let stream = Unmanaged<RowStream>.fromOpaque(context).takeUnretainedValue()
-      stream.add(UnsafeRawBufferPointer(start: bytes, count: count))
-      // The library does not look at errors; whoever writes rows asks `check`.
-      return count
-    }
+    let context = Unmanaged.passRetained(self)
+    let stream = cxlsx_open_stream(
+      context.toOpaque(),
+      { context, bytes, count in
+        guard let context, let bytes else { return -1 }
+        let stream = Unmanaged<RowStream>.fromOpaque(context).takeUnretainedValue()
+        stream.add(UnsafeRawBufferPointer(start: bytes, count: count))
+        // The library does not look at errors; whoever writes rows asks `check`.
+        return count
+      },
+      { context in
+        if let context { Unmanaged<RowStream>.fromOpaque(context).release() }
+        return 0
+      })
+    if stream == nil { context.release() }
+    return stream
   }
 
   private func add(_ bytes: UnsafeRawBufferPointer) {
@@ -49,7 +59,7 @@ final class RowStream {
   private func handOver() {
     let full = piece
     piece = queue.wait(on: PieceQueue.hasRoom) { state -> [UInt8]? in
-      if state.failure != nil { return [] }
+      if state.failure != nil || state.isClosed { return [] }
       if state.pieces.count >= PieceQueue.pieceCountMax { return nil }
       state.pieces.append(full)
       return state.spare.popLast() ?? []
@@ -72,7 +82,8 @@ final class RowStream {
     return try compressor.finish()
   }
 
-  private func stop() {
+  /// Ends the thread; what is written afterwards is lost.
+  func stop() {
     queue.withLock { $0.isClosed = true }
     queue.signal(PieceQueue.hasPiece)
     thread?.join()

@@ -68,7 +68,15 @@ final class Workbook {
   private static let outOfMemory = SpreadsheetError.library(
     operation: "begin an Excel file", cause: "no memory, or no room for temporary files")
 
-  deinit { lxw_workbook_free(workbook) }
+  deinit {
+    stream.stop()
+    guard let workbook else { return }
+    // The library closes them only with a workbook that is whole.
+    for file in [rows.pointee.optimize_tmpfile, about.pointee.optimize_tmpfile] {
+      if let file { fclose(file) }
+    }
+    lxw_workbook_free(workbook)
+  }
 
   /// Has the library write the rows into the stream, and not into a file of its own.
   private func takeRows() throws {
