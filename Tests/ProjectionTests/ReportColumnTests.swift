@@ -16,7 +16,7 @@ import Testing
 
   @Test func everyColumnHasAMeaning() {
     for request in Self.requests {
-      for column in Report.columns(of: request) {
+      for column in request.columns {
         #expect(
           Report.meaning(of: column.name, in: request.kind) != nil,
           "\(request.kind) \(column.name)")
@@ -26,7 +26,7 @@ import Testing
 
   @Test func aPrimaryKeyIsMadeOfColumns() {
     for request in Self.requests {
-      let names = Report.columns(of: request).map(\.name)
+      let names = request.columns.map(\.name)
       #expect(Set(Report.primaryKey(of: request) ?? []).isSubset(of: names))
     }
   }
@@ -41,7 +41,7 @@ import Testing
   }
 
   private static var table: String {
-    let lines = Report.columns(of: ReportRequest(.journal)).map { column in
+    let lines = ReportRequest(.journal).columns.map { column in
       "| `\(column.name)` | \(Report.meaning(of: column.name, in: .journal) ?? "") |"
     }
     return (["| column | meaning |", "|---|---|"] + lines).joined(separator: "\n") + "\n"

@@ -148,6 +148,33 @@ import Testing
     #expect(!cause.contains("secret") && !cause.contains("person"), "\(cause)")
   }
 
+  @Test(arguments: [1, 2, 3] as [UInt64])
+  func noMessageShowsATextOfAnyStatement(seed: UInt64) throws {
+    let (session, _) = try Self.session()
+    var random = SeededRandom(seed: seed)
+    let pieces = [
+      "SELECT", "FROM", "sale_view", "WHERE", "user_identifier", "=", "'secret'", "\"secret\"",
+      "[secret]", "`secret`", "'secret", "secret", "secret(1)", "x.secret", "(", ")", ",", "AS",
+      "WITH", "JOIN", "USING (secret)", "COLLATE secret", "GROUP BY", "ORDER BY", "UNION", "1",
+      "PRAGMA secret", "ATTACH 'secret' AS secret", "sum(", "OVER secret", "WINDOW secret AS ()",
+      "json_extract('secret', 'secret')", "CAST('secret' AS secret)", "@secret", ":secret", "?1",
+      "secret@example.com", "/* secret", "-- secret\n", "INDEXED BY secret", "ON secret = secret",
+      "LIMIT 'secret'", "LIKE 'secret' ESCAPE 'secret'", "x'secret'", "0xsecret", "1e5secret",
+    ]
+    for _ in 0..<3000 {
+      let start = random.chance(percent: 70) ? ["SELECT"] : []
+      let sql = (start + (0...random.below(9)).map { _ in random.pick(pieces) })
+        .joined(separator: " ")
+      do throws(SQLError) {
+        let statement = try session.prepare(sql)
+        var rowCount = 0
+        while rowCount < 5, try statement.step() { rowCount += 1 }
+      } catch {
+        #expect(!error.cause.contains("secret"), "seed \(seed): \(sql): \(error.cause)")
+      }
+    }
+  }
+
   @Test func anUnknownNameIsKeptForAHintAlone() throws {
     let (session, _) = try Self.session()
     let error = try Self.error("SELECT s.country FROM sale_view s", session)

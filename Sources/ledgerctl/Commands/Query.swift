@@ -170,7 +170,7 @@ private func runQuery(
   SQLLimits.confineProcess(temporaryFolder: folder.folder.path)
   defer { SQLLimits.releaseProcess() }
   let stopwatch = SQLStopwatch(limitMs: options.timeMaxMs)
-  let deadline = QueryDeadline(stopwatch, folder.folder.path)
+  let deadline = QueryDeadline(stopwatch, context.interruption, folder.folder.path)
   defer { deadline.end() }
   try withDestination(options.outputPath, context) { output in
     let session = try SQLSession(database, stopwatch) { context.interruption.isRequested }

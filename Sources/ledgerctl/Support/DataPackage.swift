@@ -144,7 +144,7 @@ private struct DataResource {
         "receipt_ledger",
         .object([
           .init("report", .string(request.kind.rawValue)),
-          .init("report_version", .number("\(request.kind.version)")),
+          .init("report_version", .number("\(request.version)")),
           .init(
             "head",
             .object([
@@ -173,7 +173,7 @@ private struct DataResource {
   // MARK: Columns
 
   private var columns: [ReportColumn] {
-    let all = Report.columns(of: request)
+    let all = request.columns
     let chosen = request.layout.columns
     return chosen.isEmpty
       ? all : chosen.compactMap { name in all.first { $0.name == name } }

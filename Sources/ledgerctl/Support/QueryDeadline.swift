@@ -4,8 +4,8 @@ import Glibc
 import Projections
 
 /// SQLite asks between its steps whether to go on. One step can take hours: `instr` of two long blobs, for example.
-/// So a thread ends the process once a query has worked for longer than it may, and has not noticed for a while. An
-/// output file that was begun stays hidden beside its target, as after a kill.
+/// So a thread ends the process once a query has worked for longer than it may, or was interrupted, and has not noticed
+/// for a while. An output file that was begun stays hidden beside its target, as after a kill.
 final class QueryDeadline {
   /// What the thread uses.
   private struct Watch: Sendable {
@@ -13,19 +13,26 @@ final class QueryDeadline {
     static let pauseMs: Int64 = 200
     let isOver: Monitor<Bool>
     let stopwatch: SQLStopwatch
+    let interruption: Interruption
     let folder: String
 
     func run() {
+      var interruptedMs: Int64 = 0
       while !hasEnded() {
-        guard stopwatch.isWorking, stopwatch.workedMs > stopwatch.limitMs + Self.graceMs else {
-          continue
+        guard stopwatch.isWorking else { continue }
+        if interruption.isRequested { interruptedMs += Self.pauseMs }
+        if interruptedMs > Self.graceMs { end(.interrupted, "interrupted") }
+        if stopwatch.workedMs > stopwatch.limitMs + Self.graceMs {
+          end(.failed, "SQL: \(SQLError.time(limitMs: stopwatch.limitMs).cause) (--time-max)")
         }
-        var text = "ledgerctl: query: SQL: \(SQLError.time(limitMs: stopwatch.limitMs).cause)"
-        text += " (--time-max)\n"
-        text.withUTF8 { _ = writeAll(UnsafeRawBufferPointer($0), to: STDERR_FILENO) }
-        rmdir(folder)
-        _exit(ExitCode.failed.rawValue)
       }
+    }
+
+    private func end(_ exitCode: ExitCode, _ cause: String) -> Never {
+      var text = "ledgerctl: query: \(cause)\n"
+      text.withUTF8 { _ = writeAll(UnsafeRawBufferPointer($0), to: STDERR_FILENO) }
+      rmdir(folder)
+      _exit(exitCode.rawValue)
     }
 
     private func hasEnded() -> Bool {
@@ -40,8 +47,9 @@ final class QueryDeadline {
   private let thread: WorkerThread?
 
   /// - Parameter folder: SQLite's temporary files were in it; they have no names.
-  init(_ stopwatch: SQLStopwatch, _ folder: String) {
-    let watch = Watch(isOver: isOver, stopwatch: stopwatch, folder: folder)
+  init(_ stopwatch: SQLStopwatch, _ interruption: Interruption, _ folder: String) {
+    let watch = Watch(
+      isOver: isOver, stopwatch: stopwatch, interruption: interruption, folder: folder)
     thread = try? WorkerThread { watch.run() }
   }
 
