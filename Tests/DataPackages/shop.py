@@ -17,6 +17,11 @@ HOSTILE_LINE = (
     """line 12 2019-06-02T12:00:00Z "$(row 'a,b;c \\"d\\"' 7002 7002 2019-06-02T11:59:00Z)" """
     """',"country_code":"DE","user_identifier":"Zoë, „x“","""
     """"metadata":{"price":"2.5","currency":"EUR"}'\n"""
+    # Whatever an upload can say about a person.
+    """line 13 2019-06-03T12:00:00Z "$(row coins SECRET7003 SECRET7003 2019-06-03T11:59:00Z)" """
+    """',"country_code":"DE","user_identifier":"SECRET-user","ip_address":"203.0.113.77","""
+    """"identifier_for_vendor":"5EC2E700-0000-4000-8000-000000000077","""
+    """"metadata":{"price":"2.5","currency":"EUR","note":"SECRET-note"}'\n"""
 )
 
 

@@ -1,6 +1,8 @@
 # The recipes of docs/reports.md, each run as it stands there, and their figures against those of the program.
 #
 # LEDGERCTL names the program.
+import base64
+import hashlib
 import importlib.util
 import json
 import re
@@ -126,6 +128,48 @@ class CopyTests(unittest.TestCase):
             answer = json.loads(self.shop.sh(f'ledgerctl query --format json "{sql}"'))
             rows = [tuple(row[name] for name in names) for row in answer["rows"]]
             self.assertEqual(rows, connection.execute(sql).fetchall(), view)
+
+    def test_no_value_that_is_withheld_stands_anywhere_in_an_anonymous_copy(self):
+        self.shop.sh("ledgerctl export --sqlite whole.sqlite")
+        self.shop.sh("ledgerctl export --sqlite open.sqlite --anonymous")
+        whole = sqlite3.connect(self.shop.folder / "whole.sqlite")
+        anonymous = sqlite3.connect(self.shop.folder / "open.sqlite")
+        content = (self.shop.folder / "open.sqlite").read_bytes()
+
+        def columns(connection):
+            tables = connection.execute(
+                "SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+            return {
+                (table, column) for (table,) in tables for (column,) in connection.execute(
+                    "SELECT name FROM pragma_table_info(?)", (table,))}
+
+        def values(connection, place):
+            table, column = place
+            return {value for (value,) in connection.execute(f"SELECT {column} FROM {table}")}
+
+        shared = set()
+        for place in columns(anonymous):
+            shared |= {str(value) for value in values(anonymous, place)}
+        searched = set()
+        for place in columns(whole) - columns(anonymous):
+            for value in values(whole, place):
+                # A short number or word may stand anywhere.
+                if not isinstance(value, str) or len(value) < 4 or value in shared:
+                    continue
+                self.assertNotIn(value.encode(), content, place)
+                searched.add(value)
+        for expected in ("SECRET-user", "203.0.113.77", "5EC2E700", "SECRET-note", "SECRET7003"):
+            self.assertTrue(any(expected in value for value in searched), expected)
+        self.assertNotIn(b"SECRET", content)
+
+    def test_no_digest_of_a_line_or_a_receipt_stands_in_an_anonymous_copy(self):
+        self.shop.sh("ledgerctl export --sqlite digests.sqlite --anonymous")
+        content = (self.shop.folder / "digests.sqlite").read_bytes()
+        for line in (self.shop.folder / "shop.ndjson").read_bytes().splitlines():
+            for text in (line, json.loads(line)["receipt"].encode()):
+                digest = hashlib.sha256(text).digest()
+                for form in (digest, digest[:8], digest.hex().encode(), base64.b64encode(digest)):
+                    self.assertNotIn(form, content)
 
     def test_exact_texts_are_the_micros(self):
         self.shop.sh("ledgerctl export --sqlite exact.sqlite --anonymous")
