@@ -15,13 +15,6 @@ package enum Report {
     } catch { throw .database(error) }
   }
 
-  /// The time of the last event that a database has folded, in epoch milliseconds; nil if there is none.
-  package static func lastEventAtMs(of database: Database) throws(ProjectionError) -> Int64? {
-    do throws(DatabaseError) { return try Progress(database).lastEventAtMs } catch {
-      throw .database(error)
-    }
-  }
-
   /// Whether an environment belongs to the App Store, or a receipt or reply in a database names it.
   package static func knows(
     environment: String, _ database: Database
