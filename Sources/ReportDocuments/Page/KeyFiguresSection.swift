@@ -18,7 +18,7 @@ extension PageWriter {
 
   private var emptyText: String {
     figures.head.size == 0
-      ? "The ledger is empty." : "There is no sale, return or reversal in \(period.title)."
+      ? "The ledger is empty." : "There is no sale, return or reversal \(period.phrase)."
   }
 
   private var earlier: [Currency?: PageSums] { figures.before.totals }

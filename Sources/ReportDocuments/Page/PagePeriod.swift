@@ -110,6 +110,11 @@ package struct PagePeriod: Equatable, Sendable {
     return "\(Self.dayTitle(first)) to \(Self.dayTitle(last))"
   }
 
+  /// The title within a sentence: `in June 2026`, `from 14 June 2026 to 3 July 2026`.
+  package var phrase: String {
+    isMonth ? "in \(title)" : first == last ? "on \(title)" : "from \(title)"
+  }
+
   static func monthTitle(_ ordinal: Int) -> String {
     let day = CivilDate(dayNumber: Period.firstDay(ofMonth: ordinal))
     return "\(monthNames[day.month - 1]) \(day.year)"

@@ -6,7 +6,7 @@ extension PageWriter {
   func returns(_ html: inout HTML) {
     if figures.refunds.isEmpty {
       return html.element(
-        "p", ["class": "soft"], text: "Nothing was refunded or taken back in \(period.title).")
+        "p", ["class": "soft"], text: "Nothing was refunded or taken back \(period.phrase).")
     }
     html.element(
       "p", ["class": "soft"],

@@ -39,7 +39,7 @@ extension PageWriter {
     }
     if charted.isEmpty {
       html.element(
-        "p", ["class": "soft"], text: "There is no priced sale or return in \(period.title).")
+        "p", ["class": "soft"], text: "There is no priced sale or return \(period.phrase).")
     }
     moreCurrencies(charted, in: figures.steps, &html)
   }
@@ -92,15 +92,15 @@ extension PageWriter {
 
   // MARK: Parts
 
-  /// The currencies that get a chart: the first with any amount.
+  /// The currencies that get a chart: those of the page's days first, then those with more units.
   private func chartedCurrencies(in rows: PageRows) -> [Currency] {
     let known = rows.totals
-    let order =
-      figures.currencies
-      + known.keys.compactMap(\.self).sorted().filter {
-        !figures.currencies.contains($0)
-      }
-    return Array(order.filter { known[$0] != nil }.prefix(Self.currenciesMax))
+    let others = known.keys.compactMap(\.self).filter { !figures.currencies.contains($0) }.sorted {
+      let (one, other) = (known[$0]?.units ?? 0, known[$1]?.units ?? 0)
+      return one != other ? one > other : $0 < $1
+    }
+    return Array(
+      (figures.currencies + others).filter { known[$0] != nil }.prefix(Self.currenciesMax))
   }
 
   private func moreCurrencies(_ charted: [Currency], in rows: PageRows, _ html: inout HTML) {

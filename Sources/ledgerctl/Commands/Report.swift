@@ -93,7 +93,7 @@ private func report(
   if let text = made.summary.trustText { context.say("report: \(text)") }
   if made.isEmpty {
     let newest = made.newestMonth.map { "; the newest entry is of \($0): --month \($0)" } ?? ""
-    context.say("report: there is no entry in \(period.title)\(newest)")
+    context.say("report: there is no entry \(period.phrase)\(newest)")
   }
   if let path = invocation.outputPath {
     context.diagnostics.writeLine(
