@@ -2,13 +2,16 @@
 import CXlsxWriter
 import CZlib
 
-/// The libraries behind spreadsheets. Other versions may write other bytes for the same rows.
+/// The library behind spreadsheets.
 package enum SpreadsheetLibrary {
-  /// For example `libxlsxwriter 1.1.4, zlib 1.2.13`.
-  package static var name: String {
-    func text(_ version: UnsafePointer<CChar>?) -> String {
-      version.map { String(cString: $0) } ?? "of an unknown version"
-    }
-    return "libxlsxwriter \(text(lxw_version())), zlib \(text(zlibVersion()))"
+  /// For example `libxlsxwriter 1.1.4`.
+  package static var name: String { "libxlsxwriter " + text(lxw_version()) }
+
+  /// All that decides the bytes of a file, for example `libxlsxwriter 1.1.4, zlib 1.2.13`: other versions may write
+  /// other bytes for the same rows.
+  package static var versions: String { name + ", zlib " + text(zlibVersion()) }
+
+  private static func text(_ version: UnsafePointer<CChar>?) -> String {
+    version.map { String(cString: $0) } ?? "of an unknown version"
   }
 }

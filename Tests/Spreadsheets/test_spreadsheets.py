@@ -45,6 +45,8 @@ REPORTS = [
     ("exceptions --environment all", "UTC"),
     ("receipts --environment all", "UTC"),
     ("users --environment all", "UTC"),
+    ("journal --environment all --columns date,sale_key,amount,currency --sort amount --top 3", "UTC"),
+    ("revenue --by product,country --amounts minor --kind regular --environment all", "UTC"),
     ("subscriptions --environment all", "UTC"),
     ("subscriptions --by month --environment all", "UTC"),
 ]
@@ -224,6 +226,32 @@ class Spreadsheets(unittest.TestCase):
             # CSV has no carriage return of its own inside a cell, and LibreOffice drops a 0.
             expected = plain(value).replace("\r", "\n").replace("\x00", "")
             self.assertEqual(shown.replace("\r", "\n").replace("\x00", ""), expected)
+
+    def test_totals_stand_below_the_rows(self):
+        words = "revenue --by country --environment all"
+        path, report = self.made(words, "--total")
+        rows = [[cell.value for cell in row] for row in openpyxl.load_workbook(path).worksheets[0]]
+        totals = [dict(zip(rows[0], row)) for row in rows[1 + len(report["rows"]):]]
+        self.assertEqual(len(totals), len(report["totals"]))
+        for found, total in zip(totals, report["totals"]):
+            self.assertEqual(found["country_code"], "total")
+            self.assertEqual(found["currency"], total["currency"])
+            self.assertEqual(found["net_exact"], total["net"])
+            self.assertEqual(found["units"], total["units"])
+
+    def test_a_query_has_its_rows_and_says_what_they_rest_on(self):
+        path = self.path / "query.xlsx"
+        sql = "SELECT sale_key, quantity, 0.5 AS half, NULL AS missing FROM sale_view ORDER BY 1, 2"
+        place = ("--ledger", self.ledger.directory, "query", sql)
+        self.ledger.run(*place, "-o", str(path))
+        report = json.loads(self.ledger.run(*place, "--format", "json").stdout)
+        book = openpyxl.load_workbook(path)
+        rows = [[cell.value for cell in row] for row in book["query"].iter_rows()]
+        self.assertEqual(rows[0], ["sale_key", "quantity", "half", "missing"])
+        found = [[unescaped(row[0]), *row[1:]] for row in rows[1:]]
+        self.assertEqual(found, [list(row.values()) for row in report["rows"]])
+        facts = {row[0].value: row[1].value for row in book["About"].iter_rows()}
+        self.assertEqual(facts["Root"], report["head"]["root"])
 
     def test_equal_input_gives_equal_bytes_that_an_audit_makes_again(self):
         first, second = self.path / "first.xlsx", self.path / "second.xlsx"

@@ -1,7 +1,7 @@
 // What stands on the second sheet of an Excel file: what the rows are, and what they rest on.
 package import Base
 import JSON
-import Ledger
+package import Ledger
 package import Projections
 package import Revenue
 
@@ -28,6 +28,9 @@ package struct SpreadsheetAbout: Sendable {
   /// The columns whose texts are days or months.
   package var periods: [String: Period.Granularity] = [:]
 
+  /// What stands below everything else; nil for nothing.
+  package var note: String? = reportNote
+
   package init(
     sheetName: String, title: String, facts: [Fact], zone: TimeZoneTable, createdAtMs: Int64
   ) {
@@ -44,11 +47,9 @@ extension SpreadsheetAbout {
   /// - Parameter lastEventAtMs: nil for a ledger without events.
   package init(_ heading: ReportHeading, lastEventAtMs: Int64?) {
     let request = heading.request
-    var facts = [
-      Fact("Report", request.kind.rawValue), Fact("Ledger", heading.ledger.origin),
-      Fact("Ledger id", "\(heading.ledger.id)"),
-      Fact("As of position", "\(heading.size)"),
-      Fact("Root", String(decoding: Base64.encode(heading.root.bytes), as: UTF8.self)),
+    var facts = [Fact("Report", request.kind.rawValue)]
+    facts += Self.facts(heading.ledger, heading.size, heading.root)
+    facts += [
       Fact("Last event", lastEventAtMs.map { Timestamp.text(ms: $0) } ?? "none"),
       Fact("Times on the first sheet are in", request.zone.name),
     ]
@@ -62,6 +63,28 @@ extension SpreadsheetAbout {
     if request.kind == .subscriptions, request.isByMonth {
       periods["month"] = .month
     }
+  }
+
+  /// What the sheet of a query's rows says.
+  /// - Parameter source: the ledger, and the head that the rows rest on; nil for a list that rests on no ledger.
+  package init(
+    queryOf source: (ledger: LedgerIdentity, size: Int, root: SHA256Digest)?
+  ) {
+    self.init(
+      sheetName: "query", title: "Receipt Ledger: query",
+      facts: source.map { Self.facts($0.ledger, $0.size, $0.root) } ?? [], zone: .utc,
+      createdAtMs: 0)
+    note = nil
+  }
+
+  private static func facts(
+    _ ledger: LedgerIdentity, _ size: Int, _ root: SHA256Digest
+  ) -> [Fact] {
+    [
+      Fact("Ledger", ledger.origin), Fact("Ledger id", "\(ledger.id)"),
+      Fact("As of position", "\(size)"),
+      Fact("Root", String(decoding: Base64.encode(root.bytes), as: UTF8.self)),
+    ]
   }
 
   /// The filters as manifests name them.

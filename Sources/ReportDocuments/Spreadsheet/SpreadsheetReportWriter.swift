@@ -79,7 +79,7 @@ package final class SpreadsheetReportWriter: ReportWriter {
   ) throws {
     // Room for the arrow of the filter.
     let nameWidth = Double(name.count + 4)
-    func width(_ least: Double) -> Double { max(least, nameWidth) }
+    func width(_ least: Double) -> Double { max(least, min(nameWidth, 60)) }
     switch (column?.content, granularity) {
     case (nil, _): workbook.setColumn(.rows, columnCount, width: width(16), .right)
     case (_, .day): workbook.setColumn(.rows, columnCount, width: width(12), .day)
@@ -176,7 +176,7 @@ package final class SpreadsheetReportWriter: ReportWriter {
   package func end(_ summary: ReportSummary) throws {
     var sheet = AboutSheet(workbook)
     try sheet.write(about, summary)
-    try sheet.note(reportNote)
+    if let note = about.note { try sheet.note(note) }
     try check()
     try workbook.finish(rowCount: row, columnCount: columnCount) { [sink, check] bytes in
       try check()

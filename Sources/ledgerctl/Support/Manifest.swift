@@ -74,7 +74,7 @@ struct Manifest {
     reportVersion = output.request.version
     projectionVersions = ProjectionSet.ofProgram.versions
     timeZoneVersion = TimeZoneTable.dataVersion()
-    spreadsheetLibrary = output.format == .xlsx ? SpreadsheetLibrary.name : nil
+    spreadsheetLibrary = output.format == .xlsx ? SpreadsheetLibrary.versions : nil
     trust = try Trust.all(in: database)
     file = path.split(separator: "/").last.map(String.init) ?? path
     byteCount = written.byteCount
@@ -216,9 +216,9 @@ struct Manifest {
         "time zone data \(visible(timeZoneVersion ?? "unknown", limit: 64)), this system "
           + "\(here ?? "unknown")")
     }
-    if let spreadsheetLibrary, spreadsheetLibrary != SpreadsheetLibrary.name {
+    if let spreadsheetLibrary, spreadsheetLibrary != SpreadsheetLibrary.versions {
       differences.append(
-        "\(visible(spreadsheetLibrary, limit: 64)), this program \(SpreadsheetLibrary.name)")
+        "\(visible(spreadsheetLibrary, limit: 64)), this program \(SpreadsheetLibrary.versions)")
     }
     return differences
   }

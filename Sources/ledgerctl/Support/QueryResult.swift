@@ -3,6 +3,7 @@ import Base
 import JSON
 import Ledger
 import Projections
+import ReportDocuments
 
 /// Passes the rows of a statement to a writer.
 struct QueryResult {
@@ -39,7 +40,11 @@ struct QueryResult {
     case .ndjson: return JSONReportWriter(heading: nil, sink)
     case .json: return QueryJSONWriter(source, sink)
     case .table: return QueryTableWriter(to: output, context)
-    case .xlsx: throw UsageError("--format xlsx", "is not built in")
+    case .xlsx:
+      let about = SpreadsheetAbout(
+        queryOf: source.map { ($0.identity, $0.head.size, $0.head.root) })
+      return try SpreadsheetReportWriter(
+        about, check: { try context.interruption.check() }, sink)
     }
   }
 
