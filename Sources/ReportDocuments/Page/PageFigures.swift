@@ -151,17 +151,25 @@ struct PageReports {
     return try Report.refunds(report, from: database)
   }
 
-  /// Subscriptions as they stood at a moment, or by month until then.
-  func subscriptions(
-    _ columns: [String], atMs momentMs: Int64, isByMonth: Bool
-  ) throws -> [[PageCell]] {
+  /// The number of subscriptions by status, as they stood at a moment.
+  func subscriptionStatuses(atMs momentMs: Int64) throws -> [String: Int] {
+    try Report.subscriptionStatuses(subscriptions(atMs: momentMs), from: database)
+  }
+
+  /// Subscriptions by month until a moment: the wanted columns of the report.
+  func subscriptionMonths(_ columns: [String], atMs momentMs: Int64) throws -> [[PageCell]] {
+    var report = subscriptions(atMs: momentMs)
+    report.isByMonth = true
+    let collector = PageCellCollector(columns)
+    try Report.write(report, from: database, to: collector)
+    return collector.rows
+  }
+
+  private func subscriptions(atMs momentMs: Int64) -> ReportRequest {
     var report = ReportRequest(.subscriptions)
     report.environments = request.report.environments
     report.zone = request.report.zone
     report.momentMs = momentMs
-    report.isByMonth = isByMonth
-    let collector = PageCellCollector(columns)
-    try Report.write(report, from: database, to: collector)
-    return collector.rows
+    return report
   }
 }

@@ -38,11 +38,10 @@ struct PageSubscriptions {
     isAtEnd = lastEventAtMs.map { $0 >= endMs } ?? false
     momentMs = lastEventAtMs.map { min($0, endMs) }
     guard let momentMs else { return }
-    let rows = try reports.subscriptions(["status"], atMs: momentMs, isByMonth: false)
-    let counts: [String: Int128] = rows.reduce(into: [:]) { $0[$1[0].text, default: 0] += 1 }
-    statusCounts = Self.statuses.map { counts[$0] ?? 0 }
-    let monthly = try reports.subscriptions(
-      ["month", "bundle_id", "gross", "mrr"] + Self.countColumns, atMs: momentMs, isByMonth: true)
+    let counts = try reports.subscriptionStatuses(atMs: momentMs)
+    statusCounts = Self.statuses.map { Int128(counts[$0] ?? 0) }
+    let monthly = try reports.subscriptionMonths(
+      ["month", "bundle_id", "gross", "mrr"] + Self.countColumns, atMs: momentMs)
     // The moment is the first of the month after: nothing has happened in that yet.
     months = monthly.compactMap { row in
       guard let month = PagePeriod(parsingMonth: row[0].text)?.firstMonth,
