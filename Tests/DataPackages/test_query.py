@@ -2,6 +2,7 @@
 #
 # LEDGERCTL names the program.
 import csv
+import importlib.util
 import io
 import json
 import os
@@ -51,6 +52,23 @@ class QueryTests(unittest.TestCase):
                 # Only what a spreadsheet would run is marked.
                 self.assertIn(cells[name], (text, "'" + text if text.startswith("=") else text))
         self.assertIn(HOSTILE_USER, [row["user_identifier"] for row in rows])
+
+    @unittest.skipIf(importlib.util.find_spec("openpyxl") is None, "openpyxl is not installed")
+    def test_an_excel_file_has_the_rows_and_what_they_rest_on(self):
+        import openpyxl
+
+        sql = ("SELECT user_identifier, quantity, amount_micros, 0.25 AS part, NULL AS none "
+               "FROM journal_view ORDER BY sale, ordinal")
+        whole = json.loads(self.query(sql, "--format", "json").stdout)
+        self.query(sql, "-o", "query.xlsx")
+        book = openpyxl.load_workbook(self.shop.folder / "query.xlsx")
+        rows = list(book.worksheets[0].iter_rows(values_only=True))
+        self.assertEqual(list(rows[0]), whole["columns"])
+        self.assertEqual(
+            [list(row) for row in rows[1:]], [list(row.values()) for row in whole["rows"]])
+        about = {str(cell) for row in book.worksheets[1].iter_rows(values_only=True) for cell in row}
+        self.assertIn(whole["head"]["root"], about)
+        self.assertIn(sql, about)
 
     def test_bytes_that_are_no_text_are_written_as_valid_utf_8(self):
         done = self.query("SELECT CAST(x'ff41' AS TEXT) AS a, x'ff41' AS b", "--format", "ndjson")

@@ -31,6 +31,8 @@ package final class SQLSession {
   let watch: Watch
   /// How many events the rows rest on, and the root of their tree.
   package let head: (size: Int, root: SHA256Digest)
+  /// When the last of these events was recorded, in epoch milliseconds; nil without events.
+  package let lastEventAtMs: Int64?
   /// The names of tables, views and their columns, for finding what a wrong name may mean.
   package let names: [String]
 
@@ -53,6 +55,7 @@ package final class SQLSession {
     try database.execute("BEGIN")
     let progress = try Progress(database)
     head = (progress.position, progress.root)
+    lastEventAtMs = progress.lastEventAtMs
     let (relations, columns) = try Self.names(database)
     names = relations.union(columns).sorted()
     watch = Watch(SQLAuthorizer(relations: relations), stopwatch, isCancelled: isCancelled)

@@ -65,24 +65,13 @@ extension SpreadsheetAbout {
     }
   }
 
-  /// What the sheet of a query's rows says.
-  /// - Parameter source: the ledger, and the head that the rows rest on; nil for a list that rests on no ledger.
-  package init(
-    queryOf source: (ledger: LedgerIdentity, size: Int, root: SHA256Digest)?
-  ) {
-    self.init(
-      sheetName: "query", title: "Receipt Ledger: query",
-      facts: source.map { Self.facts($0.ledger, $0.size, $0.root) } ?? [], zone: .utc,
-      createdAtMs: 0)
-    note = nil
-  }
-
   private static func facts(
     _ ledger: LedgerIdentity, _ size: Int, _ root: SHA256Digest
   ) -> [Fact] {
     [
       Fact("Ledger", ledger.origin), Fact("Ledger id", "\(ledger.id)"),
-      Fact("As of position", "\(size)"),
+      Fact("Events", "the first \(size)"),
+      Fact("As of position", size > 0 ? "\(size - 1)" : "none"),
       Fact("Root", String(decoding: Base64.encode(root.bytes), as: UTF8.self)),
     ]
   }

@@ -177,7 +177,10 @@ private func runQuery(
     do {
       let statement = try session.prepare(sql)
       let result = QueryResult(statement, rowsMax: options.rowsMax)
-      let source = QueryResult.Source(ledger.directory.identity, session.head)
+      let source = QueryResult.Source(
+        identity: ledger.directory.identity, head: session.head,
+        lastEventAtMs: session.lastEventAtMs,
+        statement: sql)
       try result.write(to: QueryResult.writer(options.format, source, to: output, context), context)
     } catch let error as SQLError { throw error.failure }
   }

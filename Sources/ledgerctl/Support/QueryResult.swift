@@ -11,10 +11,18 @@ struct QueryResult {
   struct Source {
     let identity: LedgerIdentity
     let head: (size: Int, root: SHA256Digest)
+    /// Nil without events.
+    let lastEventAtMs: Int64?
+    let statement: String
 
-    init(_ identity: LedgerIdentity, _ head: (size: Int, root: SHA256Digest)) {
-      self.identity = identity
-      self.head = head
+    /// What the second sheet of an Excel file says.
+    fileprivate var facts: [SpreadsheetAbout.Fact] {
+      [
+        .init("Ledger", identity.origin), .init("Ledger id", "\(identity.id)"),
+        .init("Events", "\(head.size)"), .init("Root", head.root.base64),
+        .init("Last event", lastEventAtMs.map { timeText($0) } ?? "none"),
+        .init("Statement", statement),
+      ]
     }
   }
 
@@ -41,8 +49,11 @@ struct QueryResult {
     case .json: return QueryJSONWriter(source, sink)
     case .table: return QueryTableWriter(to: output, context)
     case .xlsx:
-      let about = SpreadsheetAbout(
-        queryOf: source.map { ($0.identity, $0.head.size, $0.head.root) })
+      var about = SpreadsheetAbout(
+        sheetName: "query", title: "Receipt Ledger: query", facts: source?.facts ?? [],
+        zone: .utc, createdAtMs: source?.lastEventAtMs ?? 0)
+      // A query's rows may be of anything.
+      about.note = nil
       return try SpreadsheetReportWriter(
         about, check: { try context.interruption.check() }, sink)
     }
