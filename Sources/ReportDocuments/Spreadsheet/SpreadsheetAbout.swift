@@ -1,7 +1,7 @@
 // What stands on the second sheet of an Excel file: what the rows are, and what they rest on.
 package import Base
 import JSON
-package import Ledger
+import Ledger
 package import Projections
 package import Revenue
 
