@@ -352,7 +352,7 @@ import Testing
     try fixture.append([.verify(7, reply(row("1")))])
     #expect(
       try fixture.csv(ReportRequest(.exceptions), from: fixture.current())
-        .hasSuffix("\nmalformed_event,,,,,,0,receipt.verified upload\n"))
+        .hasSuffix("\nmalformed_event,,,,,,0,receipt.verified upload,,,\n"))
   }
 
   @Test func aReusedReplyThatIsNoneIsAnExceptionWithItsPosition() throws {
@@ -360,6 +360,6 @@ import Testing
     try fixture.append([.upload(), .reuse(0, for: 0)])
     #expect(
       try fixture.csv(ReportRequest(.exceptions), from: fixture.current())
-        .hasSuffix("\nmalformed_event,,,,,,1,receipt.verified reply_of\n"))
+        .hasSuffix("\nmalformed_event,,,,,,1,receipt.verified reply_of,,,\n"))
   }
 }

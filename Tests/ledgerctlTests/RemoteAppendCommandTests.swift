@@ -106,10 +106,10 @@ import Testing
     #expect(
       outcome.output == """
         Imported 10 uploads from 10 lines, positions 5 to 24
-        malformed_event,,,,,,0,app.registered app_family_id
-        malformed_event,,,,,,1,receipt.uploaded receipt_id
-        malformed_event,,,,,,2,receipt.verified upload
-        malformed_event,,,,,,3,prices.declared source
+        malformed_event,,,,,,0,app.registered app_family_id,,,
+        malformed_event,,,,,,1,receipt.uploaded receipt_id,,,
+        malformed_event,,,,,,2,receipt.verified upload,,,
+        malformed_event,,,,,,3,prices.declared source,,,
         Rebuilt the projections from 25 events
         The projections equal a rebuild, at 25 events.
         This event is malformed and was skipped.

@@ -243,7 +243,7 @@ struct Mistake: Sendable, CustomTestStringConvertible {
     ),
     Mistake("export revenue -o a.csv --output b.csv", "export: --output: given twice"),
     Mistake(
-      "help --markdown export", "help: --markdown: prints all commands and takes no arguments"),
+      "help --markdown export", "help: --markdown: is about all commands and takes no arguments"),
   ]
 
   @Test(arguments: mistakes) func mistakeGivesItsMessageAndTouchesNothing(_ mistake: Mistake) throws
