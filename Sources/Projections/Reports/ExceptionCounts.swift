@@ -58,14 +58,12 @@ extension ReportSource {
       (SELECT occurred_at_ms FROM uploads u WHERE u.position = e.position),
       (SELECT occurred_at_ms FROM notifications n WHERE n.position = e.position)) END
       """
-    // Only filters ask for the upload.
-    let (upload, join) =
-      filter == nil ? ("NULL, NULL, NULL", "") : ("x.position, x.country, x.user", Self.uploadJoin)
+    // Only filters ask for more; each further column costs time in every report.
+    let (more, join) =
+      filter == nil
+      ? ("", "") : (", bundle, product_id, x.position, x.country, x.user", Self.uploadJoin)
     let recorded = try database.prepare(
-      """
-      SELECT type, environment, sale, \(occurredAt), bundle, product_id, \(upload)
-      FROM exceptions e \(join)
-      """)
+      "SELECT type, environment, sale, \(occurredAt)\(more) FROM exceptions e \(join)")
     while try recorded.step() {
       guard let type = ExceptionType(rawValue: Int8(recorded.integer(0))),
         shows(type, environment: Symbol(recorded.integer(1)))
