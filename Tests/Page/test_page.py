@@ -1,7 +1,7 @@
 # The pages of `ledgerctl report` in a real browser: what they show, and what they must never do.
 #
-# LEDGERCTL names the program, CHROMIUM the browser (/usr/bin/chromium). Skipped where Playwright, its axe or the
-# browser is missing.
+# LEDGERCTL names the program, CHROMIUM the browser (/usr/bin/chromium). Skipped where Playwright, its axe
+# or the browser is missing.
 import base64
 import json
 import os
@@ -239,7 +239,8 @@ class PageTests(unittest.TestCase):
         path = self.report("hostile", *self.JUNE, "--in", "EUR")
         page, said = self.opened(path)
         self.assertEqual(said, [])
-        self.assertEqual(page.evaluate("document.querySelectorAll('script, img, iframe, link, form').length"), 0)
+        foreign = "document.querySelectorAll('script, img, iframe, link, form').length"
+        self.assertEqual(page.evaluate(foreign), 0)
         self.assertEqual(page.evaluate("document.querySelectorAll('style').length"), 1)
         self.assertEqual(page.evaluate("document.querySelectorAll('[style], [onerror]').length"), 0)
         shown = [row[0] for row in self.table(page, "products-EUR")]
@@ -340,7 +341,8 @@ class PageTests(unittest.TestCase):
 
     def test_the_commands_on_a_page_give_its_figures(self):
         page, _ = self.opened(self.report("hostile", *self.JUNE, "--timezone", "Europe/Berlin"))
-        commands = page.evaluate("[...document.querySelectorAll('.commands code')].map(one => one.textContent)")
+        shown = "[...document.querySelectorAll('.commands code')].map(one => one.textContent)"
+        commands = page.evaluate(shown)
         self.assertGreaterEqual(len(commands), 9)
         for command in commands:
             done = subprocess.run(
