@@ -1,4 +1,5 @@
 // Filters, order, rounding and layout of a report in its manifest.
+import Base
 import JSON
 import Revenue
 import Testing
@@ -43,6 +44,15 @@ import Testing
     #expect(read.amounts == .minor)
     #expect(read.layout == request.layout)
     #expect(Self.text(read) == Self.text(request))
+  }
+
+  @Test func `The zone of a report without days is kept, because its times are shown in it`() throws
+  {
+    var request = ReportRequest(.users)
+    #expect(!Self.text(request).contains("timezone"))
+    request.zone = try TimeZoneTable("Europe/Berlin")
+    let filters = try JSONValue(Array(Self.text(request).utf8))
+    #expect(try ReportRequest(.users, filters: filters).zone.name == "Europe/Berlin")
   }
 
   @Test(arguments: [

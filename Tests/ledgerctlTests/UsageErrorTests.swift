@@ -130,6 +130,9 @@ struct Mistake: Sendable, CustomTestStringConvertible {
     Mistake(
       "export revenue --app a,,b",
       "export: --app a,,b: is not a list of names, separated by commas"),
+    Mistake(
+      "report --month 2026-06 -o june.pdf",
+      "report: --output june.pdf: a page is HTML; the name must end in .html"),
     Mistake("export revenue --top 0", "export: --top 0: is not a number from 1"),
     Mistake(
       "export revenue --sort net:up",

@@ -1,4 +1,5 @@
 // Filters, order and layout of a report as JSON: written to reports and manifests where they are not the default.
+import Base
 import JSON
 import Revenue
 
@@ -17,6 +18,8 @@ extension ReportRequest {
       writer.key(key)
       writer.string(value)
     }
+    // Other reports always name it: their days depend on it.
+    if !kind.hasDays, !kind.hasMoment, zone.name != "UTC" { text("timezone", zone.name) }
     list("app", filter.apps)
     list("product", filter.products?.map(\.pattern))
     list("country", filter.countries)
@@ -63,6 +66,9 @@ extension ReportRequest {
       guard let byte = text.utf8.first, text.utf8.count == 1, allowed.contains(byte)
       else { throw fault(key) }
       return byte
+    }
+    if !kind.hasDays, !kind.hasMoment, filters["timezone"] != nil {
+      zone = try Self.zone(filters["timezone"], fault("timezone"))
     }
     filter.apps = try list("app")
     filter.products = try list("product")?.map(ReportFilter.ProductPattern.init)

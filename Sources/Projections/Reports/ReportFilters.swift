@@ -129,7 +129,7 @@ extension ReportRequest {
     zone = try Self.zone(filters["timezone"], fault("timezone"))
   }
 
-  private static func zone(
+  static func zone(
     _ value: JSONValue?, _ fault: ProjectionError
   ) throws(ProjectionError) -> TimeZoneTable {
     guard let name = value?.stringValue else { throw fault }

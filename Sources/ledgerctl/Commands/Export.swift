@@ -99,7 +99,7 @@ private let exportQuestionOptions: [Option] = [
     help: "the length of the periods of `--by period`"),
   Option(
     "timezone", value: .init("ZONE", standard: "UTC"),
-    help: "the time zone of days, as in `Europe/Berlin`"),
+    help: "the time zone of days, and of times in Excel files, as in `Europe/Berlin`"),
   Option(
     "refunds",
     value: .init("DATE", allowed: RefundDate.names, standard: "event-date"),
@@ -148,8 +148,13 @@ private func export(
   if invocation.has("period"), !options.dimensions.contains(.period) {
     context.say("export: --period \(options.period.rawValue): has no effect without --by period")
   }
-  if invocation.has("timezone"), request.kind.hasMoment, !options.isByMonth, !options.isAtDay {
-    context.say("export: --timezone: has no effect without --by month or a day for --at")
+  if invocation.has("timezone"), !options.showsLocalTimes {
+    if request.kind.hasMoment, !options.isByMonth, !options.isAtDay {
+      context.say("export: --timezone: has no effect without --by month or a day for --at")
+    } else if !request.kind.hasMoment, !request.kind.hasDays {
+      context.say(
+        "export: --timezone: has no effect but in Excel files and with --csv-dates spreadsheet")
+    }
   }
   if invocation.has("rates-max-age"), options.reportingCurrency == nil {
     context.say("export: --rates-max-age \(options.ratesAgeMaxDays): has no effect without --in")

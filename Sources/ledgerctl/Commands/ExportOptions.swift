@@ -62,6 +62,11 @@ struct ExportOptions: Equatable, Sendable {
     if case .day = moment { true } else { false }
   }
 
+  /// Whether times are written in the time zone of the report.
+  var showsLocalTimes: Bool {
+    format == .xlsx || refinements.layout.csv.dates == .spreadsheet
+  }
+
   /// The report's file, if a manifest is to be written.
   var manifestedPath: String? { hasManifest ? outputPath : nil }
 
@@ -121,7 +126,6 @@ struct ExportOptions: Equatable, Sendable {
     ("by", [.revenue, .subscriptions]),
     ("at", [.subscriptions]),
     ("period", [.revenue]),
-    ("timezone", [.revenue, .journal, .sales, .exceptions, .subscriptions]),
     ("refunds", [.revenue, .journal, .exceptions]),
     ("from", [.revenue, .journal, .sales, .exceptions]),
     ("to", [.revenue, .journal, .sales, .exceptions]),

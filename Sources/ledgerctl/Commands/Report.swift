@@ -116,12 +116,24 @@ private struct PageOptions {
     period = try Self.period(invocation)
     asOf = try invocation.asOf()
     since = try invocation.moment("since")
+    try Self.checkName(invocation)
     filters = try PageFilters(invocation)
     if since != nil {
       guard case .named(let names) = filters.environments, names.count == 1 else {
         throw UsageError("--since", "requires one environment", command: invocation.command.name)
       }
     }
+  }
+
+  /// A name that promises another format is a mistake: no program would open the file.
+  private static func checkName(_ invocation: Invocation) throws(UsageError) {
+    guard let path = invocation.outputPath, let name = path.split(separator: "/").last else {
+      return
+    }
+    let parts = name.split(separator: ".", omittingEmptySubsequences: false)
+    guard parts.count > 1, let ending = parts.last?.lowercased(), !["html", "htm"].contains(ending)
+    else { return }
+    throw invocation.wrong("output", path, "a page is HTML; the name must end in .html")
   }
 
   /// The request for these options; checks that time zone and currency exist.

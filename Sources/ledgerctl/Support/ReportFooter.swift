@@ -177,6 +177,7 @@ extension ReportRequest {
       guard let values, !values.isEmpty else { return }
       words.append("--\(option) \(values.joined(separator: ","))")
     }
+    if !kind.hasDays, !kind.hasMoment, zone.name != "UTC" { add("timezone", [zone.name]) }
     add("app", filter.apps)
     add("product", filter.products?.map(\.pattern))
     add("country", filter.countries)
