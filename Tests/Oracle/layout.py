@@ -47,7 +47,7 @@ def rounded(columns, body, contents, number):
         if contents.get(column) == "amount":
             _round_amounts(body, place, columns.index("currency"), column == UNIT_PRICE, number)
         if contents.get(column) == "sums":
-            _round_sums(body, place, number)
+            _round_sums(body, place)
     return body
 
 
@@ -66,7 +66,8 @@ def _round_amounts(body, place, currency, is_unit_price, number):
             row[place] = number(amount_text(amount, code))
 
 
-def _round_sums(body, place, number):
+def _round_sums(body, place):
+    """Of several currencies: a text, unlike the amount of one."""
     sums = []
     for row in body:
         words = row[place].split()
@@ -77,9 +78,7 @@ def _round_sums(body, place, number):
         for row, amount in zip(rows, amounts, strict=True):
             row[code] = amount
     for row, shown in zip(body, sums, strict=True):
-        row[place] = number(
-            " ".join(f"{amount_text(shown[code], code)} {code}" for code in sorted(shown))
-        )
+        row[place] = " ".join(f"{amount_text(shown[code], code)} {code}" for code in sorted(shown))
 
 
 def totals(name, columns, body, contents, number, is_minor):

@@ -179,6 +179,19 @@ import Testing
         "revenue units --user anna --include-pending --kind regular": ["1", "1"],
       ]),
     RuleCase(
+      "An app's id stands for the bundles that it is registered with",
+      shop + [
+        .app(
+          AppRegistered(
+            appFamilyID: "0e7c2f4a-9a0b-4c5d-8e6f-112233445566", name: "Zoo", bundleIDs: ["zoo"],
+            products: []))
+      ],
+      [
+        "sales sale_key --app 0E7C2F4A-9A0B-4C5D-8E6F-112233445566": ["5"],
+        "sales sale_key --app app,0e7c2f4a-9a0b-4c5d-8e6f-112233445566": ["1", "2", "3", "4", "5"],
+        "sales sale_key --app 11111111-9a0b-4c5d-8e6f-112233445566": [],
+      ]),
+    RuleCase(
       "Exceptions are those of the sales shown; without a sale their own app, product and upload count",
       shop,
       [

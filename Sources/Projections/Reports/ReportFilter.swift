@@ -18,7 +18,7 @@ package struct ReportFilter: Equatable, Sendable {
     package var pattern: String { isPrefix ? text + "*" : text }
   }
 
-  /// Bundle identifiers; nil is all.
+  /// Bundle identifiers, or ids of registered apps; nil is all.
   package var apps: [String]?
   package var products: [ProductPattern]?
   /// Country codes, `ZZ` for an unknown one; nil is all.

@@ -1,4 +1,6 @@
 // The filters of a report in the ledger's own numbers: which sales it shows (rule R9).
+import Base
+import Ledger
 import Revenue
 
 /// Decides whether a sale is one that a report was asked for.
@@ -32,7 +34,10 @@ final class SaleFilter {
     filter = source.request.filter
     if filter.isEmpty { return nil }
     let (filter, symbols) = (filter, source.symbols)
-    apps = filter.apps.map { names in Symbols(symbols) { $0.isOne(of: names) } }
+    let bundles = try filter.apps.map { names throws(ProjectionError) in
+      try source.bundles(named: names)
+    }
+    apps = bundles.map { names in Symbols(symbols) { $0.isOne(of: names) } }
     products = filter.products.map { patterns in
       Symbols(symbols) { text in patterns.contains { $0.matches(text) } }
     }
@@ -115,6 +120,15 @@ extension Text {
 }
 
 extension ReportSource {
+  /// The bundles that names of apps stand for: a bundle identifier for itself, an app's id for the bundles that the app
+  /// is registered with.
+  fileprivate func bundles(named names: [String]) throws(ProjectionError) -> [String] {
+    let ids = Set(names.compactMap { UUID16($0)?.description })
+    if ids.isEmpty { return names }
+    let apps = try AppQueries(database).apps().map(\.registration)
+    return names + apps.filter { ids.contains($0.appFamilyID) }.flatMap(\.bundleIDs)
+  }
+
   /// The number of the user with an identifier; nil if the ledger does not know them.
   func number(ofUser identifier: String) throws(ProjectionError) -> Int32? {
     do throws(DatabaseError) {

@@ -1,4 +1,5 @@
 // Names in a report's filters that the ledger does not know: most likely typing errors.
+import Base
 import Ledger
 import Revenue
 
@@ -11,7 +12,9 @@ extension ReportSource {
     do throws(DatabaseError) {
       if let names = filter.apps {
         let known = try knownApps()
-        unknown += names.filter { !known.contains(Array($0.utf8)) }.map(UnknownName.app)
+        unknown += names.filter { name in
+          !known.contains(Array((UUID16(name)?.description ?? name).utf8))
+        }.map(UnknownName.app)
       }
       if let patterns = filter.products {
         let known = try knownProducts()
@@ -34,6 +37,7 @@ extension ReportSource {
       SELECT bundle_id FROM app_bundles UNION SELECT bundle_id FROM known_bundles
       UNION SELECT text FROM symbols WHERE id IN
       (SELECT bundle FROM sales UNION SELECT bundle FROM receipts UNION SELECT bundle FROM exceptions)
+      UNION SELECT app_family_id FROM apps
       """, ofPending: \.bundle)
   }
 

@@ -87,7 +87,7 @@ struct ReportRefinements: Equatable, Sendable {
 extension Option {
   /// What narrows rows down.
   static let filters: [Option] = [
-    Option("app", value: .init("LIST"), help: "only these apps, by bundle identifier"),
+    Option("app", value: .init("LIST"), help: "only these apps, by bundle identifier or id"),
     Option(
       "product", value: .init("LIST"),
       help: "only these products: ids, or prefixes with `*` at their end"),
