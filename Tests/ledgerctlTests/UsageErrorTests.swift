@@ -133,6 +133,9 @@ struct Mistake: Sendable, CustomTestStringConvertible {
     Mistake(
       "report --month 2026-06 -o june.pdf",
       "report: --output june.pdf: a page is HTML; the name must end in .html"),
+    Mistake(
+      "export revenue --country DE,Germany",
+      "export: --country DE,Germany: is not a list of two-letter country codes"),
     Mistake("export revenue --top 0", "export: --top 0: is not a number from 1"),
     Mistake(
       "export revenue --sort net:up",

@@ -17,7 +17,7 @@ struct ReportRefinements: Equatable, Sendable {
   init(_ invocation: Invocation) throws(UsageError) {
     filter.apps = try Self.list("app", invocation)
     filter.products = try Self.list("product", invocation)?.map(ReportFilter.ProductPattern.init)
-    filter.countries = try Self.list("country", invocation)?.map { $0.uppercased() }
+    filter.countries = try Self.countries(invocation)
     if let user = invocation.value("user") {
       if user.isEmpty { throw UsageError("--user", "is empty", command: invocation.command.name) }
       filter.user = user
@@ -47,6 +47,20 @@ struct ReportRefinements: Equatable, Sendable {
       throw invocation.wrong(option, text, "is not a list of names, separated by commas")
     }
     return parts
+  }
+
+  /// Other texts are refused as they were given: in capitals, a token would not be recognized as a secret.
+  private static func countries(_ invocation: Invocation) throws(UsageError) -> [String]? {
+    guard let codes = try list("country", invocation) else { return nil }
+    for code in codes {
+      let isCode =
+        code.utf8.count == 2 && code.utf8.allSatisfy { (0x61...0x7A).contains($0 | 0x20) }
+      if !isCode {
+        throw invocation.wrong(
+          "country", invocation.value("country") ?? "", "is not a list of two-letter country codes")
+      }
+    }
+    return codes.map { $0.uppercased() }
   }
 
   /// The form of CSV that the options ask for.
