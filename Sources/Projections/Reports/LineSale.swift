@@ -8,7 +8,7 @@ struct LineSale {
   var keyKind: KeyKind
   var key: Text
   var transactionID: Text
-  /// Nil if nobody named the user.
+  /// Nil if no upload or transaction names a user.
   var user: Text?
   /// The price of one unit; nil if there is none.
   var unitPriceMicros: Int64?

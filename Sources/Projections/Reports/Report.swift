@@ -48,9 +48,13 @@ package enum Report {
     with makeWriter: (_ size: Int, _ root: SHA256Digest, ReportRequest) throws -> any ReportWriter
   ) throws -> ReportSummary {
     // The figures and their footnotes must come from the same database state.
-    // A savepoint, because the caller may make several reports of one state.
-    try database.execute("SAVEPOINT report")
-    defer { try? database.execute("RELEASE report") }
+    try inOneState(database) { try writeOfOneState(request, from: database, with: makeWriter) }
+  }
+
+  private static func writeOfOneState(
+    _ request: ReportRequest, from database: Database,
+    with makeWriter: (_ size: Int, _ root: SHA256Digest, ReportRequest) throws -> any ReportWriter
+  ) throws -> ReportSummary {
     let head = try head(of: database)
     var request = request
     if request.kind.hasMoment, request.momentMs == nil {

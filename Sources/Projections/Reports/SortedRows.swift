@@ -3,8 +3,8 @@ import Revenue
 
 /// Keeps rows until the last is there, sorts them, and passes on those to be shown.
 ///
-/// Amounts in different currencies are not compared: rows are sorted by currency first, and of each currency so many
-/// are shown. Rows that are equal stay in the report's own order.
+/// Amounts in different currencies are not compared: rows are sorted by currency first, and `top` counts for
+/// each currency. Rows that are equal stay in the report's own order.
 final class SortedRows: ReportWriter {
   /// A row that is kept.
   private struct Row {
@@ -18,7 +18,7 @@ final class SortedRows: ReportWriter {
     var currency: Currency?
   }
 
-  /// So many rows are always kept before any is thrown away.
+  /// The number of rows that are kept before any is discarded.
   private static let pruningCount = 4096
 
   private let inner: any ReportWriter

@@ -6,8 +6,9 @@ extension PageWriter {
   func evidence(_ html: inout HTML) {
     html.element(
       "p", ["class": "soft"],
-      text: "Each sale has a price from one source. The sources are listed from what Apple signed "
-        + "to what nobody knows.")
+      text:
+        "Each sale has a price from one source. The best evidence, what Apple signed, comes first; "
+        + "sales without a known price come last.")
     html.element("div", ["class": "panels"]) { html in
       split(.basis, "Source of the price", "basis", order: Self.bases, &html) {
         CodeWords(basis: $0)

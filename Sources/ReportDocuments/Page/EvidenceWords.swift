@@ -29,7 +29,7 @@ struct CodeWords: Equatable {
     case .priceList: self.init("Price list", "A declared price of the product and country.")
     case .some(.none): self.init("No known price", "These units add nothing to gross and net.")
     case .notApplicable:
-      self.init("Free", "Trials and family sharing, for which nobody pays.")
+      self.init("Free", "Trials and family sharing: nothing is charged.")
     case nil: self.init(code, "")
     }
   }

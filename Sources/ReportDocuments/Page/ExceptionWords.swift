@@ -89,7 +89,7 @@ package struct ExceptionWords: Equatable, Sendable {
     case .priceAmbiguous:
       .init(
         "One price for several sales",
-        "Nobody can say to which of them it belongs, so it was used for none. They are priced in "
+        "The price does not say which of them it belongs to, so it was used for none. They are priced in "
           + "another way, or are sales without a known price.", tellDevelopers)
     case .priceObservedLate:
       .init(

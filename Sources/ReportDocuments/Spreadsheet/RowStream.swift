@@ -26,7 +26,7 @@ final class RowStream {
   deinit { stop() }
 
   /// A stream for the library. It keeps this value alive until it is closed: the C library writes what is left in a
-  /// stream that nobody closed when the process ends.
+  /// stream that was not closed when the process ends.
   func open() -> UnsafeMutablePointer<FILE>? {
     let context = Unmanaged.passRetained(self)
     let stream = cxlsx_open_stream(
