@@ -34,6 +34,7 @@ let package = Package(
   name: "receipt-ledger",
   products: [
     .executable(name: "ledgerctl", targets: ["ledgerctl"]),
+    .executable(name: "ledger-rules", targets: ["ledger-rules"]),
     // For the nested packages alone; nothing in it is a promise to others.
     .library(
       name: "LedgerModules",
@@ -78,6 +79,11 @@ let package = Package(
         "AdditionalProjections", "ReportDocuments",
       ],
       swiftSettings: strict),
+    library(
+      "PartitionedFold",
+      knows: ["Base", "JSON", "Ledger", "AppStore", "Revenue", "Projections"]),
+    .executableTarget(
+      name: "ledger-rules", dependencies: ["PartitionedFold"], swiftSettings: strict),
     // For the demo, tests and measurements; never part of what is shipped.
     .executableTarget(
       name: "generate-history",
@@ -136,6 +142,12 @@ let package = Package(
       "ServerTests",
       of: [
         "Server", "Intake", "Projections", "Revenue", "AppStore", "AppStoreAuthority", "Ledger",
+        "Base", "JSON",
+      ]),
+    tests(
+      "PartitionedFoldTests",
+      of: [
+        "PartitionedFold", "Projections", "Revenue", "AppStore", "AppStoreAuthority", "Ledger",
         "Base", "JSON",
       ]),
     tests(

@@ -1,4 +1,5 @@
 // One run of the program: parse, run the command, report what went wrong.
+import Base
 import Glibc
 
 /// Runs one command line and handles every error.

@@ -1,4 +1,5 @@
 // Pages of the manual, made from the table, as roff with the macros of man(7).
+import Base
 
 /// A page of the manual: the program's, or that of a command.
 struct ManualPage {

@@ -1,13 +1,13 @@
 // Which version of the program this is, and what it was built with.
 
 /// The version of the program, as `--version` prints it.
-let programVersion = "0.1.0"
+package let programVersion = "0.1.0"
 
 /// The day on which that version was made, as manual pages show it.
-let programReleaseDate = "2026-11-23"
+package let programReleaseDate = "2026-11-23"
 
 /// The compiler's version, as far as a program can ask for it.
-var compilerVersion: String {
+package var compilerVersion: String {
   #if compiler(>=6.5)
     "6.5 or later"
   #elseif compiler(>=6.4)
@@ -20,7 +20,7 @@ var compilerVersion: String {
 }
 
 /// Whether the program was optimized.
-var buildConfiguration: String {
+package var buildConfiguration: String {
   #if DEBUG
     "debug"
   #else
