@@ -4,12 +4,14 @@ import Testing
 
 @testable import PartitionedFold
 
-/// A stream in memory, as a file without a name.
+/// A stream in a file without a name.
 private func withStream<Value>(
   _ write: (DescriptorOutput) throws -> Void, _ read: (DescriptorInput) throws -> Value
 ) throws -> Value {
-  let descriptor = memfd_create("exchange", 0)
+  var name = Array("/tmp/exchange-XXXXXX".utf8CString)
+  let descriptor = mkstemp(&name)
   defer { close(descriptor) }
+  unlink(name)
   let output = DescriptorOutput(descriptor)
   try write(output)
   try output.flush()
