@@ -5,6 +5,8 @@ import Base
 struct SealedSegment: Sendable {
   let first: Position
   let endPosition: Position
+  /// The root of the tree after its last event.
+  let root: SHA256Digest
 }
 
 /// A tail's name, and its file if it was opened.
@@ -52,9 +54,10 @@ struct LogState {
   /// - Parameter keptTailCount: how many tails stay open in addition to the last one. None need to if no other
   ///   process can remove them.
   /// - Parameter limit: frames of the newest tail that extend beyond this position are left out.
+  /// - Parameter part: the only events that are needed; other files are not opened and may be missing.
   init(
     _ directory: LedgerDirectory, _ hasher: SHA256, keptTailCount: Int,
-    knowing earlier: LogState? = nil, limit: Position = .max
+    knowing earlier: LogState? = nil, limit: Position = .max, part: Range<Position>? = nil
   ) throws(LedgerError) {
     // Tails are opened before the blocks are read: a tail that vanishes in between is in a block by then, and an open
     // tail stays readable. The second list includes every segment that contains it. Tails beyond the limit of open
@@ -83,8 +86,12 @@ struct LogState {
     let names = try directory.list(Format.logDirectoryName)
     temporaryNames = names.filter { $0.hasSuffix(Format.temporarySuffix) }.sorted()
     do throws(LedgerError) {
+      let firsts = names.compactMap(Format.segmentFirst).sorted()
       let stop = try walkSegments(
-        directory, names.compactMap(Format.segmentFirst).sorted(), knowing: earlier)
+        directory, part.map { Self.firsts(firsts, of: $0) } ?? firsts, part?.lowerBound ?? 0,
+        knowing: earlier)
+      // Whatever follows the part, damage too, is of no interest.
+      if let part, let newest, newest.endPosition >= part.upperBound { return }
       try walkTails(
         directory, files, afterSegment: stop, hasher, knowing: earlier, limit: limit)
     } catch {
@@ -94,11 +101,22 @@ struct LogState {
     }
   }
 
+  /// The segments that a part needs: from the last one that begins at or before it.
+  private static func firsts(_ firsts: [Position], of part: Range<Position>) -> [Position] {
+    guard let start = firsts.lastIndex(where: { $0 <= part.lowerBound }) else { return [] }
+    return firsts[start...].filter { $0 <= part.lowerBound || $0 < part.upperBound }
+  }
+
+  /// - Parameter start: the position from which on events are needed.
   private mutating func walkSegments(
-    _ directory: LedgerDirectory, _ firsts: [Position], knowing earlier: LogState?
+    _ directory: LedgerDirectory, _ firsts: [Position], _ start: Position,
+    knowing earlier: LogState?
   ) throws(LedgerError) -> SegmentIndex.Stop {
-    guard firsts.first == 0 else {
-      throw missing(directory, Format.segmentName(0), at: 0, "the first segment is missing")
+    guard let first = firsts.first, first == 0 || start > 0 else {
+      throw missing(
+        directory, start == 0 ? Format.segmentName(0) : "", at: start,
+        start == 0
+          ? "the first segment is missing" : "no segment begins at or before this position")
     }
     var previous: SegmentClosing?
     for (index, first) in firsts.enumerated() {
@@ -134,7 +152,8 @@ struct LogState {
           .init(verdict: .corrupt, file: segment.name, position: newest?.endPosition),
           operation: "open segment", cause: "its closing member is damaged or missing")
       }
-      sealed.append(SealedSegment(first: first, endPosition: closing.endPosition))
+      sealed.append(
+        SealedSegment(first: first, endPosition: closing.endPosition, root: closing.root))
       guard closing.endPosition == firsts[index + 1] else {
         throw missing(
           directory, Format.segmentName(closing.endPosition), at: closing.endPosition,

@@ -31,6 +31,8 @@ package final class LogReader {
   package let view: LogView
   private let hasher = SHA256()
   private let keptTailCount: Int
+  /// The only events that are read; nil if it is the whole log.
+  private let part: Range<Position>?
   private let scratch = ByteBuffer(capacity: 256 << 10)
   private(set) var state: LogState
   /// Whether everything in this view is known to be on disk.
@@ -56,10 +58,22 @@ package final class LogReader {
     self.view = view
     self.keptTailCount =
       keptTailCount ?? OpenFileLimit.tailCountMax(limit: OpenFileLimit.current)
+    part = nil
     state = try LogReader.settledState(
       directory, hasher, keptTailCount: self.keptTailCount, knowing: nil,
-      limit: view == .whole ? .max : 0)
+      limit: view == .whole ? .max : 0, part: nil)
     if view == .durable { try refreshDurably() }
+  }
+
+  /// Opens a part of a log: only files that hold its events are opened, the others may be missing. Tails need the
+  /// segment before them.
+  package init(_ directory: LedgerDirectory, part: Range<Position>) throws(LedgerError) {
+    self.directory = directory
+    view = .whole
+    keptTailCount = OpenFileLimit.tailCountMax(limit: OpenFileLimit.current)
+    self.part = part
+    state = try LogReader.settledState(
+      directory, hasher, keptTailCount: keptTailCount, knowing: nil, limit: .max, part: part)
   }
 
   /// Whether the log contains events after this view that are not known to be on disk.
@@ -101,7 +115,7 @@ package final class LogReader {
       if try state.takeNewBlocks() { return }
     }
     state = try LogReader.settledState(
-      directory, hasher, keptTailCount: keptTailCount, knowing: state, limit: limit)
+      directory, hasher, keptTailCount: keptTailCount, knowing: state, limit: limit, part: part)
   }
 
   private func hasGrown(_ newest: SegmentIndex) throws(LedgerError) -> Bool {
@@ -115,13 +129,14 @@ package final class LogReader {
   /// An active writer can look like damage for a moment, so damage must be seen twice.
   private static func settledState(
     _ directory: LedgerDirectory, _ hasher: SHA256, keptTailCount: Int,
-    knowing earlier: LogState?, limit: Position
+    knowing earlier: LogState?, limit: Position, part: Range<Position>?
   ) throws(LedgerError) -> LogState {
     var state = try LogState(
-      directory, hasher, keptTailCount: keptTailCount, knowing: earlier, limit: limit)
+      directory, hasher, keptTailCount: keptTailCount, knowing: earlier, limit: limit, part: part)
     for _ in 1..<attemptCount {
       guard let damage = state.damage else { break }
-      state = try LogState(directory, hasher, keptTailCount: keptTailCount, limit: limit)
+      state = try LogState(
+        directory, hasher, keptTailCount: keptTailCount, limit: limit, part: part)
       if state.damage == damage { break }
     }
     return state
@@ -134,7 +149,7 @@ package final class LogReader {
     // Events that a durable view has not shown may not be on disk.
     state = try LogReader.settledState(
       directory, hasher, keptTailCount: keptTailCount, knowing: state,
-      limit: view == .whole ? .max : head.size)
+      limit: view == .whole ? .max : head.size, part: part)
     headOfView = head
   }
 

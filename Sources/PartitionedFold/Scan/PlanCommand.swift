@@ -1,7 +1,62 @@
-// `plan`.
+// `plan`: the parts of a ledger's log that can be scanned apart from each other, and its head.
+import Base
+import JSON
+import Ledger
 
 enum PlanCommand {
   static func run(_ arguments: RulesArguments) throws {
-    throw RulesFailure(operation: "plan", object: "command", cause: "not built")
+    var arguments = arguments
+    let path = try arguments.required("--directory")
+    let size = try arguments.integer("--size", 0...999_999_999_999_999_999)
+    try arguments.finish()
+    OpenFileLimit.raise()
+    let directory = try LedgerDirectory.open(path: path)
+    try StandardOutput.write(line: plan(of: directory, size: size.map { Int($0) }))
+  }
+
+  /// - Parameter size: the number of events; nil is all that are certain to be on disk.
+  static func plan(of directory: LedgerDirectory, size wanted: Int?) throws -> [UInt8] {
+    let reader = try LogReader(directory, .durable)
+    if let damage = reader.damage, wanted ?? .max > reader.head.size { throw damage }
+    let size = wanted ?? reader.head.size
+    guard size <= reader.head.size else {
+      throw LedgerError(
+        .invalidInput, operation: "plan", object: "size \(size)",
+        cause: "the log ends at \(reader.head.size)")
+    }
+    let parts = try reader.parts(size: size)
+    var writer = JSONWriter()
+    writer.beginObject()
+    writer.member("id", directory.identity.id.description)
+    writer.member("origin", directory.identity.origin)
+    writer.member("format_version", Format.version)
+    writer.member("size", size)
+    writer.member("root", try reader.frontier(at: size).root.hex)
+    writer.member("last_event_at_ms", try lastEventAtMs(reader, size))
+    writer.key("parts")
+    writer.beginArray()
+    for part in parts { write(part, to: &writer) }
+    writer.endArray()
+    writer.endObject()
+    return writer.bytes
+  }
+
+  private static func lastEventAtMs(
+    _ reader: LogReader, _ size: Int
+  ) throws(LedgerError) -> Int64 {
+    if size == reader.head.size { return reader.head.lastEventAtMs }
+    if size == 0 { return 0 }
+    return try reader.event(at: size - 1).withUnsafeBytes { EventLine($0)?.recordedAtMs ?? 0 }
+  }
+
+  private static func write(_ part: LogPart, to writer: inout JSONWriter) {
+    writer.beginObject()
+    writer.member("name", part.name)
+    writer.member("first", part.first)
+    writer.member("end", part.end)
+    writer.member("kind", part.kind.rawValue)
+    writer.member("bytes", part.byteCount)
+    writer.member("identity", part.identity.hex)
+    writer.endObject()
   }
 }

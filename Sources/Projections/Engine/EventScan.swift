@@ -1,13 +1,13 @@
 // The part of a fold that needs no state: parsing a block's events on the thread that inflated the block.
-import AppStore
+package import AppStore
 import JSON
-import Ledger
-import Revenue
+package import Ledger
+package import Revenue
 
 /// What can be read from a single event. All pointers refer to its block's bytes.
-struct ScannedEvent {
+package struct ScannedEvent {
   /// The decoded data. The fold handles `other`: rare types, old versions, damage.
-  enum Content {
+  package enum Content {
     case uploaded(ReceiptUploadedView)
     case verified(ReceiptVerifiedView, Reply?)
     case received(ReceivedTransactions)
@@ -16,18 +16,18 @@ struct ScannedEvent {
     case other
   }
 
-  let line: EventLine
-  let content: Content
+  package let line: EventLine
+  package let content: Content
 }
 
 /// The events of one block, valid as long as the block's bytes are.
-final class EventScan: @unchecked Sendable {
+package final class EventScan: @unchecked Sendable {
   // One thread writes it and another, the fold's, reads it, never at the same time.
-  private(set) var events: [ScannedEvent] = []
+  package private(set) var events: [ScannedEvent] = []
   private let keeper = TextKeeper()
 
   /// Reads whole lines. Nil if a line is not an event; the fold then finds and reports that line.
-  init?(_ bytes: Text, firstPosition: Position, count: Int) {
+  package init?(_ bytes: Text, firstPosition: Position, count: Int) {
     // The count comes from a header; no line is shorter than 128 bytes.
     events.reserveCapacity(min(count, bytes.count / 128 + 1))
     var lines = EventLines(bytes)

@@ -1,17 +1,17 @@
 // The payloads of an event's signed objects, decoded on the thread that scans the event.
-import AppStore
+package import AppStore
 import Base
 import Glibc
 import JSON
-import Ledger
-import Revenue
+package import Ledger
+package import Revenue
 
 /// What an upload of signed transactions says, as far as the fold uses it. A class: events of other types would grow to
 /// its size.
-final class ReceivedTransactions {
-  let view: TransactionsReceivedView
+package final class ReceivedTransactions {
+  package let view: TransactionsReceivedView
   /// In the order of the list; nil for an object that is not valid.
-  let transactions: [SignedTransaction?]
+  package let transactions: [SignedTransaction?]
 
   /// Throws `badField` if a payload cannot be read. The texts live as long as the event's bytes and the keeper.
   init(_ view: TransactionsReceivedView, _ keeper: TextKeeper) throws(EventError) {
@@ -23,12 +23,12 @@ final class ReceivedTransactions {
 }
 
 /// What a fetched page says, as far as the fold uses it. A class for the same reason.
-final class FetchedTransactions {
-  let view: TransactionsFetchedView
+package final class FetchedTransactions {
+  package let view: TransactionsFetchedView
   /// In the order of the list; nil for an object that is not valid.
-  let transactions: [SignedTransaction?]
+  package let transactions: [SignedTransaction?]
   /// The valid renewal information, in the order of the list.
-  let renewals: [SignedRenewal]
+  package let renewals: [SignedRenewal]
 
   /// Throws `badField` if a payload cannot be read. The texts live as long as the event's bytes and the keeper.
   init(_ view: TransactionsFetchedView, _ keeper: TextKeeper) throws(EventError) {
@@ -63,14 +63,14 @@ extension [SignedObjectView] {
 }
 
 /// What a notification says, as far as the fold uses it. A class for the same reason.
-final class ReceivedNotification {
-  let view: NotificationReceivedView
+package final class ReceivedNotification {
+  package let view: NotificationReceivedView
   /// Nil if it has no valid transaction.
-  let transaction: SignedTransaction?
+  package let transaction: SignedTransaction?
   /// Nil if it has no valid renewal information.
-  let renewal: SignedRenewal?
+  package let renewal: SignedRenewal?
   /// That of its renewal information, valid or not.
-  let originalTransactionID: Text?
+  package let originalTransactionID: Text?
 
   /// Throws `badField` if the payload cannot be read. The texts live as long as the event's bytes and the keeper.
   init(_ view: NotificationReceivedView, _ keeper: TextKeeper) throws(EventError) {

@@ -1,0 +1,100 @@
+// What an event has in common with others: the hashes of the receipt, ids and events that it names.
+import AppStore
+import JSON
+import Ledger
+import Projections
+
+/// Collects the nodes of an event.
+struct EventNodes {
+  /// The hashes of the current event, perhaps some of them twice.
+  private(set) var hashes: [UInt64] = []
+  /// Of the ledger: positions of different ledgers differ.
+  private let seed: UInt64
+  private var last: UInt64 = 0
+
+  init(_ ledger: LedgerID) {
+    var text = ledger.description
+    seed = text.withUTF8 { NodeHash.hash(.event, JSONBytes($0)) }
+  }
+
+  /// The label of a component: of the ledger and the position of its first event.
+  func label(first position: Position) -> Int64 {
+    Int64(bitPattern: NodeHash.hash(.component, seed: seed, number: position))
+  }
+
+  mutating func collect(_ event: borrowing ScannedEvent) {
+    hashes.removeAll(keepingCapacity: true)
+    last = 0
+    switch event.content {
+    case .uploaded(let upload):
+      add(event: event.line.position)
+      if let id = upload.receiptID {
+        hashes.append(id.hasEscapes ? hash(.receipt, id.bytes) : NodeHash.hash(.receipt, id.raw))
+      }
+    case .verified(let result, let reply):
+      add(event: event.line.position)
+      add(event: result.upload)
+      if let position = result.replyOf { add(event: Int(position)) }
+      guard let reply else { return }
+      for row in reply.rows { add(row) }
+      for renewal in reply.renewals { add(id: renewal.originalTransactionID) }
+    case .received(let upload):
+      add(event: event.line.position)
+      for transaction in upload.transactions { add(transaction?.row) }
+    case .notified(let notification):
+      add(notification.transaction?.row)
+      add(id: notification.originalTransactionID)
+      add(id: notification.renewal?.info.originalTransactionID)
+    case .fetched(let page):
+      if let id = page.view.transactionID { addText(id) }
+      for transaction in page.transactions { add(transaction?.row) }
+      for renewal in page.renewals { add(id: renewal.info.originalTransactionID) }
+    case .other: break
+    }
+  }
+
+  /// The purchases of a receipt's file.
+  mutating func collect(_ receipt: Receipt) {
+    hashes.removeAll(keepingCapacity: true)
+    for purchase in receipt.purchases {
+      for id in [
+        purchase.transactionID, purchase.originalTransactionID, purchase.webOrderLineItemID,
+      ] {
+        guard let id else { continue }
+        hashes.append(hash(.transaction, Array(id.utf8)))
+      }
+    }
+  }
+
+  private mutating func add(_ row: ReplyRow?) {
+    guard let row else { return }
+    add(id: row.transactionID)
+    add(id: row.originalTransactionID)
+    add(id: row.webOrderLineItemID)
+  }
+
+  /// Rows of one reply often name the id that the row before named.
+  private mutating func add(id: JSONBytes?) {
+    guard let id else { return }
+    let hash = NodeHash.hash(.transaction, id)
+    if hash != last { hashes.append(hash) }
+    last = hash
+  }
+
+  private mutating func addText(_ text: JSONString) {
+    hashes.append(hash(.transaction, text.bytes))
+  }
+
+  private mutating func add(event position: Position) {
+    hashes.append(NodeHash.hash(.event, seed: seed, number: position))
+  }
+
+  private func hash(_ kind: NodeHash.Kind, _ bytes: [UInt8]) -> UInt64 {
+    bytes.withUnsafeBytes { NodeHash.hash(kind, $0) }
+  }
+
+  /// The hash of an event of the ledger, as its verifications name it.
+  func hash(ofEvent position: Position) -> UInt64 {
+    NodeHash.hash(.event, seed: seed, number: position)
+  }
+}
