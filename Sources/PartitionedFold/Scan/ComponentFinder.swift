@@ -10,6 +10,11 @@ struct ComponentFinder {
   /// Open addressing: a node's index + 1, or 0.
   private var slots = [UInt32](repeating: 0, count: 1 << 12)
 
+  /// How many events were written with the label of their component.
+  var writtenCount = 0
+  /// The components that went into others after events were written with their labels.
+  private(set) var absorbed: [(firstEvent: UInt32, node: UInt32)] = []
+
   var count: Int { hashes.count }
 
   /// The node of a hash, added if it is new.
@@ -63,6 +68,7 @@ struct ComponentFinder {
     let isLeftFirst = firsts[left] <= firsts[right]
     let (above, below) = isLeftFirst ? (left, right) : (right, left)
     parents[below] = UInt32(above)
+    if Int(firsts[below]) < writtenCount { absorbed.append((firsts[below], UInt32(below))) }
   }
 
   /// The lowest event of a node's component.

@@ -5,137 +5,164 @@ import JSON
 import Ledger
 import Projections
 
-/// Reads a range twice: first all that belongs together must be known.
-struct RangeScan {
-  /// The tables that it writes.
-  package static let eventsTable: UInt16 = 0
-  package static let edgesTable: UInt16 = 1
-  package static let declarationsTable: UInt16 = 2
+/// Reads a range once, and writes its events some time after reading them.
+final class RangeScan {
+  static let eventsTable: UInt16 = 0
+  static let edgesTable: UInt16 = 1
+  static let declarationsTable: UInt16 = 2
+
+  /// So many bytes of events wait: an upload's verification follows within seconds.
+  static let waitingByteCount = 16 << 20
 
   private let reader: LogReader
   private let range: Range<Position>
-  /// Whether every receipt is written.
   private let keepsReceipts: Bool
+  private let waitingByteCount: Int
+  private let writer: ExchangeWriter
+  private let events: ExchangeTableWriter
+  private let declarations: ExchangeTableWriter
+  private var check: RangeCheck
+  private var links: EventLinks
+  private var waiting: [WaitingChunk] = []
+  private var waitingCount = 0
+  private var declarationCount = 0
 
   /// Throws if the range is not in the log.
+  /// - Parameter keepsReceipts: whether every receipt is written.
   init(
-    _ directory: LedgerDirectory, _ range: Range<Position>, keepsReceipts: Bool = false
+    _ directory: LedgerDirectory, _ range: Range<Position>, to output: DescriptorOutput,
+    keepsReceipts: Bool = false, waitingByteCount: Int = RangeScan.waitingByteCount
   ) throws {
     reader = try LogReader(directory, part: range)
     self.range = range
     self.keepsReceipts = keepsReceipts
+    self.waitingByteCount = waitingByteCount
     guard reader.head.size >= range.upperBound else {
       throw reader.damage
         ?? LedgerError(
           .invalidInput, operation: "scan", object: "positions to \(range.upperBound)",
           cause: "the log ends at \(reader.head.size)")
     }
+    check = RangeCheck(try reader.frontier(at: range.lowerBound))
+    links = EventLinks(range, of: directory.identity.id)
+    writer = ExchangeWriter(output)
+    events = writer.table(Self.eventsTable, [.integer, .integer, .integer, .bytes])
+    declarations = writer.table(Self.declarationsTable, [.integer, .integer, .bytes])
   }
 
-  func run(_ output: DescriptorOutput) throws {
-    var survey = RangeSurvey(
-      range, of: reader.directory.identity.id, try reader.frontier(at: range.lowerBound))
-    try read(prepared: true) { chunk in
-      try Self.forEachEvent(of: chunk) { try survey.add($0) }
-      try survey.check.compare(with: chunk.frontierAfter)
+  func run() throws {
+    if !range.isEmpty {
+      try reader.read(
+        from: range.lowerBound, to: range.upperBound, workers: 1,
+        prepare: { EventScan($0, firstPosition: $1, count: $2) }
+      ) { chunk in
+        try add(chunk)
+        return true
+      }
     }
-    try joinPurchases(&survey)
-    let writer = ExchangeWriter(output)
-    try writeEvents(&survey, writer)
-    try writeEdges(&survey, writer)
-    try writer.finish(summary(of: survey))
-  }
-
-  private func read(
-    prepared isPrepared: Bool, isWanted: BlockFilter? = nil,
-    _ body: (borrowing EventChunk) throws -> Void
-  ) throws {
-    if range.isEmpty { return }
-    let prepare: BlockPreparation = { EventScan($0, firstPosition: $1, count: $2) }
-    try reader.read(
-      from: range.lowerBound, to: range.upperBound, workers: 1, isWanted: isWanted,
-      prepare: isPrepared ? prepare : nil
-    ) { chunk in
-      try body(chunk)
-      return true
+    while !waiting.isEmpty { try writeOldest() }
+    let edges = writer.table(Self.edgesTable, [.integer, .integer])
+    try links.forEachEdge { label, node in
+      try edges.append(label)
+      try edges.append(node)
     }
+    try writer.finish(summary)
   }
 
-  private static func forEachEvent(
-    of chunk: borrowing EventChunk, _ body: (borrowing ScannedEvent) throws -> Void
-  ) throws {
+  // MARK: Reading
+
+  private func add(_ chunk: borrowing EventChunk) throws {
     let scan =
       chunk.prepared as? EventScan
       ?? EventScan(chunk.bytes, firstPosition: chunk.firstPosition, count: chunk.count)
-    guard let scan, scan.events.count == chunk.count else {
+    guard let scan, scan.events.count == chunk.count, let base = chunk.bytes.baseAddress else {
       // Finds the line and says what is wrong with it.
       try chunk.forEachEvent { _ in }
       throw RangeCheck.tampered(chunk.firstPosition, "a line is not an event")
     }
-    for event in scan.events { try body(event) }
+    var events: [WaitingEvent] = []
+    events.reserveCapacity(chunk.count)
+    for event in scan.events { events.append(try add(event, base)) }
+    try check.compare(with: chunk.frontierAfter)
+    waiting.append(
+      WaitingChunk(
+        bytes: Array(chunk.bytes), firstPosition: chunk.firstPosition, events: events))
+    waitingCount += chunk.bytes.count
+    while waitingCount > waitingByteCount { try writeOldest() }
   }
 
-  /// Reads the receipts of uploads that may be pending.
-  private func joinPurchases(_ survey: inout RangeSurvey) throws {
-    let uploads = survey.openUploads
-    if uploads.isEmpty { return }
-    var next = 0
-    try read(
-      prepared: false,
-      isWanted: { block in
-        let place = lowerBound(0..<uploads.count) { uploads[$0] < block.lowerBound }
-        return place < uploads.count && uploads[place] < block.upperBound
-      }
-    ) { chunk in
-      while next < uploads.count, uploads[next] < chunk.firstPosition { next += 1 }
-      guard next < uploads.count, uploads[next] < chunk.endPosition else { return }
-      try chunk.forEachEvent { line in
-        guard next < uploads.count, line.position == uploads[next] else { return }
-        next += 1
-        guard let text = try? ReceiptUploadedView(data: line.data).receipt,
-          let content = try? Base64.decode(text.raw), let receipt = try? ReceiptFile.decode(content)
-        else { return }
-        survey.join(receipt, ofUploadAt: line.position)
-      }
+  /// - Parameter base: where the chunk's bytes begin.
+  private func add(
+    _ event: borrowing ScannedEvent, _ base: UnsafeRawPointer
+  ) throws -> WaitingEvent {
+    try check.check(event.line)
+    let line = event.line.bytes
+    var receiptOffset = 0
+    var node: Int?
+    if case .other = event.content, case .declaration = try EventClass(event.line) {
+      links.addDeclaration()
+      declarationCount += 1
+    } else {
+      node = links.add(event)
     }
+    if case .uploaded(let upload) = event.content, let receipt = upload.receipt?.raw.baseAddress,
+      let start = line.baseAddress
+    {
+      receiptOffset = receipt - start
+    }
+    return WaitingEvent(
+      offset: (line.baseAddress ?? base) - base, byteCount: line.count,
+      recordedAtMs: event.line.recordedAtMs, node: node, receiptOffset: receiptOffset)
   }
 
-  // MARK: Tables
+  // MARK: Writing
 
-  private func writeEvents(_ survey: inout RangeSurvey, _ writer: ExchangeWriter) throws {
-    let events = writer.table(Self.eventsTable, [.integer, .integer, .integer, .bytes])
-    let declarations = writer.table(Self.declarationsTable, [.integer, .integer, .bytes])
-    try read(prepared: false) { chunk in
-      try chunk.forEachEvent { line in
-        if survey.isDeclaration(line.position) {
-          try declarations.append(Int64(line.position))
-          try declarations.append(line.recordedAtMs)
-          return try declarations.append(line.bytes)
-        }
-        try events.append(Int64(line.position))
-        try events.append(line.recordedAtMs)
-        try events.append(survey.label(ofEventAt: line.position))
-        guard !keepsReceipts, let offset = survey.receiptOffset(leftOutAt: line.position) else {
-          return try events.append(line.bytes)
-        }
-        // The receipt is the data's last member: after it come its quote and two braces.
-        try events.append(
-          UnsafeRawBufferPointer(rebasing: line.bytes[..<offset]),
-          UnsafeRawBufferPointer(rebasing: line.bytes[(line.bytes.count - 3)...]))
+  private func writeOldest() throws {
+    let chunk = waiting.removeFirst()
+    waitingCount -= chunk.bytes.count
+    try chunk.bytes.withUnsafeBytes { bytes in
+      for (index, event) in chunk.events.enumerated() {
+        let line = UnsafeRawBufferPointer(
+          rebasing: bytes[event.offset..<event.offset + event.byteCount])
+        try write(event, line, at: chunk.firstPosition + index)
       }
     }
   }
 
-  private func writeEdges(_ survey: inout RangeSurvey, _ writer: ExchangeWriter) throws {
-    let edges = writer.table(Self.edgesTable, [.integer, .integer])
-    for node in 0..<survey.components.count where survey.components.hashes[node] != 0 {
-      try edges.append(survey.label(ofNode: node))
-      try edges.append(Int64(bitPattern: survey.components.hashes[node]))
+  private func write(
+    _ event: WaitingEvent, _ line: UnsafeRawBufferPointer, at position: Position
+  ) throws {
+    guard let node = event.node else {
+      try declarations.append(Int64(position))
+      try declarations.append(event.recordedAtMs)
+      return try declarations.append(line)
     }
+    if event.receiptOffset > 0, links.isOpen(uploadAt: position) {
+      joinPurchases(line, node, position)
+    }
+    try events.append(Int64(position))
+    try events.append(event.recordedAtMs)
+    try events.append(links.label(ofNode: node, writtenAt: position))
+    guard event.receiptOffset > 0, !keepsReceipts, !links.needsReceipt(uploadAt: position) else {
+      return try events.append(line)
+    }
+    // The receipt is the data's last member: after it come its quote and two braces.
+    try events.append(
+      UnsafeRawBufferPointer(rebasing: line[..<event.receiptOffset]),
+      UnsafeRawBufferPointer(rebasing: line[(line.count - 3)...]))
   }
 
-  private func summary(of survey: RangeSurvey) -> [UInt8] {
-    let check = survey.check
+  private func joinPurchases(
+    _ line: UnsafeRawBufferPointer, _ node: Int, _ position: Position
+  ) {
+    guard let data = EventLine(line)?.data,
+      let text = try? ReceiptUploadedView(data: data).receipt,
+      let content = try? Base64.decode(text.raw), let receipt = try? ReceiptFile.decode(content)
+    else { return }
+    links.join(receipt, node: node, position: position)
+  }
+
+  private var summary: [UInt8] {
     var writer = JSONWriter()
     writer.beginObject()
     writer.member("first", range.lowerBound)
@@ -144,8 +171,8 @@ struct RangeScan {
     writer.member("frontier_after", check.frontier.roots.map(\.hex))
     writer.member("root_before", check.frontierBefore.root.hex)
     writer.member("root_after", check.frontier.root.hex)
-    writer.member("events", range.count - survey.declarationCount)
-    writer.member("declarations", survey.declarationCount)
+    writer.member("events", range.count - declarationCount)
+    writer.member("declarations", declarationCount)
     writer.member("inflated_bytes", check.byteCount)
     writer.member("last_event_at_ms", check.lastEventAtMs)
     writer.endObject()

@@ -21,7 +21,8 @@ enum ScanCommand {
     }
     OpenFileLimit.raise()
     let directory = try LedgerDirectory.open(path: path)
-    let scan = try RangeScan(directory, Int(from)..<Int(to), keepsReceipts: keepsReceipts)
-    try scan.run(DescriptorOutput(1))
+    let scan = try RangeScan(
+      directory, Int(from)..<Int(to), to: DescriptorOutput(1), keepsReceipts: keepsReceipts)
+    try scan.run()
   }
 }

@@ -1,0 +1,115 @@
+// What belongs together in a range, and which receipts the fold needs, as far as events were read.
+import AppStore
+import JSON
+import Ledger
+import Projections
+
+/// Takes the events of a range in order. Some 20 bytes a node, and one an event.
+struct EventLinks {
+  private struct Flags: OptionSet {
+    let rawValue: UInt8
+    static let isUpload = Flags(rawValue: 1)
+    /// The upload has a final reply, so its receipt is not pending.
+    static let isFinal = Flags(rawValue: 2)
+    /// A verification of the upload can only be judged with its receipt.
+    static let isNeeded = Flags(rawValue: 4)
+    /// A verification, whose reply others may use.
+    static let isVerification = Flags(rawValue: 8)
+  }
+
+  private let first: Position
+  private var nodes: EventNodes
+  private var flags: [Flags] = []
+  private(set) var components = ComponentFinder()
+
+  init(_ range: Range<Position>, of ledger: LedgerID) {
+    first = range.lowerBound
+    nodes = EventNodes(ledger)
+  }
+
+  /// Takes the next event; returns its node.
+  mutating func add(_ event: borrowing ScannedEvent) -> Int {
+    var flag: Flags = []
+    switch event.content {
+    case .uploaded: flag = .isUpload
+    case .verified(let result, let reply):
+      note(result, hasReply: reply != nil, at: event.line.position)
+      flag = .isVerification
+    case .received, .notified, .fetched, .other: break
+    }
+    let index = flags.count
+    flags.append(flag)
+    nodes.collect(event)
+    guard let hash = nodes.hashes.first else { return components.loneNode(ofEvent: index) }
+    let node = components.node(hash, ofEvent: index)
+    for other in nodes.hashes.dropFirst() {
+      components.join(node, components.node(other, ofEvent: index))
+    }
+    return node
+  }
+
+  /// Takes a declaration, which belongs to no component.
+  mutating func addDeclaration() { flags.append([]) }
+
+  /// Notes what a verification means for the receipt of its upload. What the fold may refuse does not count.
+  private mutating func note(
+    _ result: ReceiptVerifiedView, hasReply: Bool, at position: Position
+  ) {
+    let known = first..<position
+    guard result.authority == .appStore, known ~= result.upload else { return }
+    let upload = result.upload - first
+    guard flags[upload].contains(.isUpload) else { return }
+    // The fold compares such a reply with the receipt.
+    if result.mismatch == nil, result.outcome == .valid, hasReply {
+      flags[upload].insert(.isNeeded)
+    }
+    if let earlier = result.replyOf {
+      guard known ~= Int(earlier), flags[Int(earlier) - first].contains(.isVerification)
+      else { return }
+    }
+    if result.outcome != .unreachable, ReplyStatus.isFinal(result.status) {
+      flags[upload].insert(.isFinal)
+    }
+  }
+
+  /// Whether an upload may be pending.
+  func isOpen(uploadAt position: Position) -> Bool {
+    !flags[position - first].contains(.isFinal)
+  }
+
+  /// Whether the fold can need an upload's receipt.
+  func needsReceipt(uploadAt position: Position) -> Bool {
+    isOpen(uploadAt: position) || flags[position - first].contains(.isNeeded)
+  }
+
+  /// Joins an upload with the purchases in its receipt: a pending receipt shows them (rule R1).
+  mutating func join(_ receipt: Receipt, node: Int, position: Position) {
+    nodes.collect(receipt)
+    for hash in nodes.hashes {
+      components.join(node, components.node(hash, ofEvent: position - first))
+    }
+  }
+
+  /// The label of a node's component, for an event that is written now. Components that are joined later have
+  /// several labels, which edges connect.
+  mutating func label(ofNode node: Int, writtenAt position: Position) -> Int64 {
+    components.writtenCount = position - first + 1
+    return label(firstEvent: components.firstEvent(of: node))
+  }
+
+  private func label(firstEvent: Int) -> Int64 { nodes.label(first: first + firstEvent) }
+
+  /// Every label of a component with every node of it, or enough of them to connect its labels.
+  mutating func forEachEdge(_ body: (_ label: Int64, _ node: Int64) throws -> Void) rethrows {
+    for node in 0..<components.count where components.hashes[node] != 0 {
+      try body(
+        label(firstEvent: components.firstEvent(of: node)),
+        Int64(bitPattern: components.hashes[node]))
+    }
+    for absorbed in components.absorbed {
+      try body(
+        label(firstEvent: Int(absorbed.firstEvent)),
+        Int64(bitPattern: components.hashes[Int(absorbed.node)]))
+    }
+  }
+}
