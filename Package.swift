@@ -39,8 +39,8 @@ let package = Package(
     .library(
       name: "LedgerModules",
       targets: [
-        "Base", "JSON", "Ledger", "AppStore", "Revenue", "Projections", "Intake", "Server",
-        "AppStoreAuthority",
+        "Base", "JSON", "Ledger", "AppStore", "AppStoreClient", "Revenue", "Projections", "Intake",
+        "Server", "AppStoreAuthority",
       ]),
   ],
   targets: [
@@ -56,7 +56,9 @@ let package = Package(
     library("Base", knows: ["CCrypto"]),
     library("JSON", knows: []),
     library("Ledger", knows: ["Base", "JSON", "CDeflate", "CCrypto"]),
-    library("AppStore", knows: ["Base", "JSON", "CCrypto", "CCurl"]),
+    library("AppStore", knows: ["Base", "JSON", "CCrypto"]),
+    // Apart from AppStore, so that what never asks the App Store links no libcurl.
+    library("AppStoreClient", knows: ["Base", "JSON", "AppStore", "CCrypto", "CCurl"]),
     library("Revenue", knows: ["Base", "JSON", "AppStore"]),
     library(
       "Projections",
@@ -69,14 +71,14 @@ let package = Package(
     library(
       "Server",
       knows: [
-        "Base", "JSON", "Ledger", "AppStore", "Revenue", "Projections", "Intake", "CMicroHTTPD",
-        "CCurl",
+        "Base", "JSON", "Ledger", "AppStore", "AppStoreClient", "Revenue", "Projections", "Intake",
+        "CMicroHTTPD", "CCurl",
       ]),
     .executableTarget(
       name: "ledgerctl",
       dependencies: [
-        "Base", "JSON", "Ledger", "AppStore", "Revenue", "Projections", "Intake", "Server",
-        "AdditionalProjections", "ReportDocuments",
+        "Base", "JSON", "Ledger", "AppStore", "AppStoreClient", "Revenue", "Projections", "Intake",
+        "Server", "AdditionalProjections", "ReportDocuments",
       ],
       swiftSettings: strict),
     library(
@@ -118,8 +120,8 @@ let package = Package(
     .executableTarget(
       name: "empty-program",
       dependencies: [
-        "Base", "JSON", "Ledger", "AppStore", "Revenue", "Projections", "Intake", "Server",
-        "ReportDocuments",
+        "Base", "JSON", "Ledger", "AppStore", "AppStoreClient", "Revenue", "Projections", "Intake",
+        "Server", "ReportDocuments",
       ],
       path: "Benchmarks/empty-program", swiftSettings: strict),
     .target(
@@ -130,7 +132,9 @@ let package = Package(
     tests("BaseTests", of: ["Base"]),
     tests("JSONTests", of: ["JSON"]),
     tests("LedgerTests", of: ["Ledger", "Base", "JSON", "CCrypto"]),
-    tests("AppStoreTests", of: ["AppStore", "AppStoreAuthority", "Base", "JSON", "CCrypto"]),
+    tests(
+      "AppStoreTests",
+      of: ["AppStore", "AppStoreClient", "AppStoreAuthority", "Base", "JSON", "CCrypto"]),
     tests("RevenueTests", of: ["Revenue", "AppStore", "Base", "JSON"]),
     tests("ProjectionTests", of: ["Projections", "Revenue", "AppStore", "Ledger", "Base", "JSON"]),
     tests(
@@ -141,8 +145,8 @@ let package = Package(
     tests(
       "ServerTests",
       of: [
-        "Server", "Intake", "Projections", "Revenue", "AppStore", "AppStoreAuthority", "Ledger",
-        "Base", "JSON",
+        "Server", "Intake", "Projections", "Revenue", "AppStore", "AppStoreClient",
+        "AppStoreAuthority", "Ledger", "Base", "JSON",
       ]),
     tests(
       "PartitionedFoldTests",

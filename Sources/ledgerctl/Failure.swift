@@ -1,5 +1,6 @@
 // The errors of commands, and the one place that turns errors into lines on standard error and an exit code.
 import AppStore
+import AppStoreClient
 import Intake
 import JSON
 import Ledger

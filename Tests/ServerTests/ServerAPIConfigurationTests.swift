@@ -1,5 +1,6 @@
 // The key of the App Store Server API in config.json: which files are taken, and that none is shown.
 import AppStore
+import AppStoreClient
 import AppStoreAuthority
 import Base
 import Foundation

@@ -1,5 +1,6 @@
 // What the App Store says, what is recorded of it, and what the client hears.
 import AppStore
+import AppStoreClient
 import Base
 import Intake
 import JSON

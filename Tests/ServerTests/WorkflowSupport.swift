@@ -1,5 +1,6 @@
 // A workflow over a real log and real projections, with an App Store that follows a script.
 import AppStore
+import AppStoreClient
 import Base
 import Foundation
 import Intake

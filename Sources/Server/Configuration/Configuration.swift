@@ -1,5 +1,6 @@
 // What an operator configures: the content of config.json.
 package import AppStore
+package import AppStoreClient
 package import Base
 
 /// The configuration of a ledger's intake. Everything has a default: a ledger without config.json works.

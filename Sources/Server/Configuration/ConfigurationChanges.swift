@@ -1,5 +1,6 @@
 // A changed config.json takes effect in a running server.
 import AppStore
+import AppStoreClient
 import Base
 import Ledger
 

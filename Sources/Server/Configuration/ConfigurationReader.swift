@@ -1,5 +1,6 @@
 // From the JSON of config.json to a configuration: strict, and every problem with its path.
 import AppStore
+import AppStoreClient
 import Base
 import Intake
 import JSON

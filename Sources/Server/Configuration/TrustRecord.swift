@@ -1,5 +1,6 @@
 // Whom a configuration trusts, as the event that records it.
 package import AppStore
+package import AppStoreClient
 import Intake
 package import Ledger
 

@@ -1,5 +1,6 @@
 // Synchronization: asks the App Store Server API for notifications and histories, and appends what it gives.
 package import AppStore
+package import AppStoreClient
 import Base
 package import Intake
 import Projections

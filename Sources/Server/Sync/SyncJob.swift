@@ -1,5 +1,6 @@
 // One question to the App Store Server API: about a customer, or for an app's notifications.
 import AppStore
+import AppStoreClient
 import Base
 import Projections
 

@@ -1,5 +1,6 @@
 // Turns answers of the App Store Server API into events, and counts what was new in them.
 import AppStore
+import AppStoreClient
 import Base
 import Intake
 import JSON

@@ -1,5 +1,6 @@
 // What a synchronization with the App Store Server API works with, and what it says at its end.
-package import AppStore
+import AppStore
+package import AppStoreClient
 package import Base
 import Intake
 package import Ledger

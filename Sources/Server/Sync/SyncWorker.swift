@@ -1,5 +1,6 @@
 // Synchronizations of a running server: after a pause, once a day, and for customers who are new.
 import AppStore
+import AppStoreClient
 import Base
 import Intake
 import Ledger

@@ -1,5 +1,6 @@
 // What a reply of the App Store, or its absence, means for the waiting uploads.
 package import AppStore
+package import AppStoreClient
 import Base
 import Intake
 import JSON

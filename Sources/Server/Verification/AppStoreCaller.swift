@@ -1,5 +1,6 @@
 // Calls to the App Store: each with the uploads that wait for its reply, and what makes the calls.
 import AppStore
+import AppStoreClient
 import Base
 import Ledger
 

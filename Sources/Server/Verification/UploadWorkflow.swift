@@ -1,5 +1,6 @@
 // From an upload to its answer: the service behind the client API.
-package import AppStore
+import AppStore
+package import AppStoreClient
 package import Base
 package import Intake
 package import Ledger

@@ -1,5 +1,6 @@
 // `app-store sync`: fetches from the App Store Server API what the ledger does not have.
 import AppStore
+import AppStoreClient
 import Base
 import Intake
 import Ledger

@@ -1,5 +1,6 @@
 // `app-store test`: asks the App Store for a TEST notification, and what became of it.
 import AppStore
+import AppStoreClient
 import Base
 import Glibc
 import Intake

@@ -1,5 +1,6 @@
 // `retry`: asks the App Store once about each pending receipt.
 import AppStore
+import AppStoreClient
 import Ledger
 import Projections
 import Server

@@ -1,5 +1,6 @@
 // `verify`: the content of a receipt or a signed object, and whether it is genuine.
 import AppStore
+import AppStoreClient
 import Base
 import Glibc
 import Intake

@@ -1,5 +1,6 @@
 // `version`: what a report of a bug should say about the program.
 import AppStore
+import AppStoreClient
 import Base
 import Glibc
 import Intake

@@ -1,5 +1,6 @@
 // The reply of the App Store about one receipt, for `verify --app-store`.
 import AppStore
+import AppStoreClient
 import Base
 import Glibc
 import Intake

@@ -1,5 +1,6 @@
 // The client against a server that answers: requests, the switch of endpoints, contents, HTTP statuses.
 import AppStore
+import AppStoreClient
 import Foundation
 import TestSupport
 import Testing

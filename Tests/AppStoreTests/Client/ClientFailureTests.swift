@@ -1,5 +1,6 @@
 // The client against a server that misbehaves, or is not there.
 import AppStore
+import AppStoreClient
 import Foundation
 import TestSupport
 import Testing

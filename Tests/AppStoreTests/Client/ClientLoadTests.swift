@@ -1,5 +1,6 @@
 // The client under many calls: connections, the end.
 import AppStore
+import AppStoreClient
 import Base
 import Foundation
 import TestSupport

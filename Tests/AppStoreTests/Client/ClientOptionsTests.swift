@@ -1,5 +1,6 @@
 // What an operator may configure of the client, and what is refused.
 import AppStore
+import AppStoreClient
 import Testing
 
 @Suite("The App Store client's options") struct ClientOptionsTests {

@@ -1,5 +1,6 @@
 // What the client's tests share: a client before a scripted server, and questions to it.
 import AppStore
+import AppStoreClient
 import Base
 import Foundation
 import TestSupport

@@ -1,5 +1,6 @@
 // The App Store Server API: keys, tokens, paths, and what answers mean.
 import AppStore
+import AppStoreClient
 import AppStoreAuthority
 import Base
 import CCrypto

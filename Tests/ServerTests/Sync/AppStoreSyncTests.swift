@@ -1,5 +1,6 @@
 // Synchronizations with the App Store Server API: what is asked, what is appended, what is done about errors.
 import AppStore
+import AppStoreClient
 import Base
 import Foundation
 import Intake

@@ -1,5 +1,6 @@
 // What tests of synchronizations share: an App Store Server API that follows a script, and a ledger.
 import AppStore
+import AppStoreClient
 import AppStoreAuthority
 import Base
 import Foundation

@@ -1,4 +1,5 @@
 // The options of the verifyReceipt client, and the checks on them.
+package import AppStore
 internal import CCurl
 private import Glibc
 

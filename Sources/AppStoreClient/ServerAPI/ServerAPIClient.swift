@@ -1,4 +1,5 @@
 // A client of the App Store Server API.
+package import AppStore
 private import Base
 
 /// How to call the App Store Server API.

@@ -1,12 +1,5 @@
 // The interface for asking the App Store about a receipt: request, result, protocol.
-
-/// The two endpoints of verifyReceipt.
-package enum AppStoreEndpoint: String, Sendable, CaseIterable {
-  case production, sandbox
-
-  /// The endpoint that statuses 21007 and 21008 point to.
-  package var other: AppStoreEndpoint { self == .production ? .sandbox : .production }
-}
+package import AppStore
 
 /// One receipt to ask about.
 package struct VerifyReceiptRequest: Sendable {

@@ -1,4 +1,5 @@
 // A client of the App Store's verifyReceipt: which endpoint is asked, and which replies count as answers.
+private import AppStore
 private import Base
 private import JSON
 
