@@ -178,6 +178,14 @@ package struct ReceiptVerifiedView {
     try review.check(.receiptVerified, required: Self.required, Self.members)
   }
 
+  /// The same result with other positions in place of those that it names.
+  package func naming(upload: Position, replyOf: Position?) -> ReceiptVerifiedView {
+    var view = self
+    view.upload = upload
+    view.replyOf = replyOf.map { Int64($0) }
+    return view
+  }
+
   private mutating func read(
     _ key: JSONString, _ cursor: inout JSONCursor, _ review: inout MemberReview
   ) throws(JSONError) {

@@ -7,7 +7,7 @@ package struct EventLine {
   /// The line without its line feed.
   package let bytes: UnsafeRawBufferPointer
   /// The event's position (`seq`).
-  package let position: Position
+  package private(set) var position: Position
   /// The version of the event's type, from 1.
   package let version: Int
   /// When it was recorded, in milliseconds since 1970.
@@ -50,6 +50,13 @@ package struct EventLine {
       if Hex.bytes(UInt64(littleEndian: word)) == nil { return false }
     }
     return true
+  }
+
+  /// The same event at another position, for a fold of events of several ledgers. The bytes stay as they are.
+  package func moved(to position: Position) -> EventLine {
+    var moved = self
+    moved.position = position
+    return moved
   }
 
   /// The event's type.

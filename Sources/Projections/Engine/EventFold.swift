@@ -34,6 +34,8 @@ final class EventFold {
   private let additional: AdditionalFold?
   /// Keeps the lines of folded events for a while; nil if they are not needed.
   private let recent: RecentEvents?
+  /// Nil for the events of one ledger at their own positions.
+  private let origins: (any EventOrigins)?
   private let keeper = TextKeeper()
   private let rows: RowWriter
   private var recentEnvironment: Symbol = .none
@@ -55,16 +57,18 @@ final class EventFold {
   ///   - recent: keeps the lines of folded events.
   ///   - answerTimes: receives final replies, including those of a transaction that is rolled back.
   ///   - pace: when a fold from nothing writes.
+  ///   - origins: knows the events if they have other positions here than in their ledgers.
   init(
     _ database: Database, isFresh: Bool, nextPosition: Int, recent: RecentEvents? = nil,
     answerTimes: AnswerTimes? = nil, projections: ProjectionSet, pace: WritingPace = WritingPace(),
-    readEvent: @escaping EventAccess
+    origins: (any EventOrigins)? = nil, readEvent: @escaping EventAccess
   ) throws(DatabaseError) {
     self.database = database
     self.isFresh = isFresh
     self.nextPosition = nextPosition
     self.recent = recent
     self.pace = pace
+    self.origins = origins
     closingSteps = ClosingSteps(pace)
     self.readEvent = { (position) throws(LedgerError) in
       guard let recent else { return try readEvent(position) }
@@ -90,7 +94,8 @@ final class EventFold {
     revenue = RevenueFold(
       store: sales, subscriptions: subscriptions, symbols: symbols, exceptions: exceptions,
       userIdentifier: { (number) throws(DatabaseError) in try users.identifier(number) },
-      tokenUser: { (identifier) throws(DatabaseError) in try users.number(of: identifier) })
+      tokenUser: { (identifier) throws(DatabaseError) in try users.number(of: identifier) },
+      positionText: { origins?.text(of: $0) ?? "\($0)" })
     declarations = DeclarationTable(database, rows, symbols, isFresh: isFresh)
     catalogue = AppCatalogue(symbols, arena)
     if !isFresh { try catalogue.load(from: database) }
@@ -325,6 +330,18 @@ final class EventFold {
   private func fold(
     _ result: ReceiptVerifiedView, _ reply: Reply?, _ event: EventLine
   ) throws(ProjectionError) -> EventError? {
+    guard let origins else { return try foldNamed(result, reply, event) }
+    // A position that names nothing: what is not part of the fold is not in the ledger either.
+    func position(_ named: Int) -> Position { origins.position(named: named, by: event) ?? -1 }
+    let replyOf = result.replyOf.map { position(Int($0)) }
+    return try foldNamed(
+      result.naming(upload: position(result.upload), replyOf: replyOf), reply, event)
+  }
+
+  /// The same when its positions are those of this fold.
+  private func foldNamed(
+    _ result: ReceiptVerifiedView, _ reply: Reply?, _ event: EventLine
+  ) throws(ProjectionError) -> EventError? {
     let found = try uploads.withEvidence(at: result.upload) {
       (receipt, evidence) throws(ProjectionError) -> EventError? in
       if let replyOf = result.replyOf {
@@ -408,7 +425,8 @@ final class EventFold {
           let status = (result.status ?? reply?.status).map(String.init) ?? "none"
           try exceptions.add(
             .replyNotValid, environment: environment, bundle: bundle,
-            detail: "status \(status) at \(event.position)", position: event.position)
+            detail: "status \(status) at \(revenue.positionText(event.position))",
+            position: event.position)
         }
       }
       try verifications.settle(

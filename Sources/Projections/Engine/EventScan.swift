@@ -39,6 +39,15 @@ package final class EventScan: @unchecked Sendable {
     }
   }
 
+  /// For events that come one by one.
+  init() {}
+
+  /// Reads one event; what was read before is no longer valid.
+  func scan(_ line: EventLine) -> ScannedEvent {
+    keeper.removeAll()
+    return ScannedEvent(line: line, content: content(of: line))
+  }
+
   private func content(of line: EventLine) -> ScannedEvent.Content {
     guard let type = EventType(line.type), line.version == type.currentVersion else {
       return .other

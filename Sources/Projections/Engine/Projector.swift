@@ -246,8 +246,10 @@ package final class Projector {
   /// How many times a build checks for events appended meanwhile; each time there are far fewer.
   private static let followCount = 8
 
-  /// - Parameter position: where the fold ends; nil is the head, including events appended meanwhile.
-  func fill(_ path: String, upTo position: Position?, writeBehind: WriteBehind? = nil) throws {
+  /// Begins a transaction that fills the tables of an empty file. Any failure discards the file.
+  static func beginFilling(
+    _ path: String, _ projections: ProjectionSet
+  ) throws(DatabaseError) -> Database {
     let database = try Database(path: path, mode: .create)
     try database.execute(
       """
@@ -256,6 +258,12 @@ package final class Projector {
       """)
     try database.execute("BEGIN")
     try database.execute(Schema.tables + projections.tables)
+    return database
+  }
+
+  /// - Parameter position: where the fold ends; nil is the head, including events appended meanwhile.
+  func fill(_ path: String, upTo position: Position?, writeBehind: WriteBehind? = nil) throws {
+    let database = try Self.beginFilling(path, projections)
     try Progress.store(versionsOf: projections, database)
     try fold(
       into: database, from: Progress(), to: position ?? reader.head.size, isFresh: true,

@@ -64,6 +64,7 @@ final class ExceptionTable: ExceptionSink {
     _ type: ExceptionType, environment: Symbol, bundle: Symbol, product: Text, transaction: Text,
     detail: Text, position: Int
   ) throws(DatabaseError) {
+    precondition(type.isOncePerText, "an exception that is kept once must be known as such")
     let key = Key(
       type: type.rawValue, sale: -1, environment: environment, bundle: bundle,
       product: TextKey(text: product), transaction: TextKey(text: transaction),
@@ -78,6 +79,7 @@ final class ExceptionTable: ExceptionSink {
   func add(
     _ type: ExceptionType, environment: Symbol, bundle: Symbol, detail: String, position: Int
   ) throws(DatabaseError) {
+    precondition(!type.isOncePerText, "an exception that is kept once must not be kept again")
     try withText(detail) { detail throws(DatabaseError) in
       try write(type, -1, environment, bundle, nothing, nothing, detail, position)
     }

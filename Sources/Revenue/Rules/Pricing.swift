@@ -14,7 +14,7 @@ extension RevenueFold {
     if prices.shorthand != nil, newRegularSales > 1 {
       try exceptions.add(
         .priceAmbiguous, environment: verification.environment, bundle: verification.bundle,
-        detail: "\(newRegularSales) new sales at \(verification.position)",
+        detail: "\(newRegularSales) new sales at \(positionText(verification.position))",
         position: verification.position)
     }
     try forEachSale { place, _ in

@@ -13,6 +13,8 @@ package final class RevenueFold {
   let userIdentifier: (Int32) throws -> Text
   /// Returns the number of the user with this identifier, for users that only a signed transaction names.
   let tokenUser: (Text) throws -> Int32
+  /// How the details of exceptions name a position.
+  package let positionText: (Int) -> String
   var prices = MetadataPrices()
 
   /// A row of the current verification, and the index of its sale.
@@ -34,7 +36,8 @@ package final class RevenueFold {
   package init(
     store: SaleStore, subscriptions: SubscriptionStore?, symbols: StringInterner,
     exceptions: any ExceptionSink, userIdentifier: @escaping (Int32) throws -> Text,
-    tokenUser: @escaping (Text) throws -> Int32
+    tokenUser: @escaping (Text) throws -> Int32,
+    positionText: @escaping (Int) -> String = { "\($0)" }
   ) {
     self.store = store
     self.subscriptions = subscriptions
@@ -42,6 +45,7 @@ package final class RevenueFold {
     self.exceptions = exceptions
     self.userIdentifier = userIdentifier
     self.tokenUser = tokenUser
+    self.positionText = positionText
   }
 
   /// Folds one verification that counts (rule R1). The rows must be in R2's order of sources.
@@ -241,7 +245,7 @@ package final class RevenueFold {
       let upload = verification.upload
     else { return }
     if fraudReason == nil { fraudReason = .transactionReplayed }
-    try withText("upload at \(upload.position)") { detail in
+    try withText("upload at \(positionText(upload.position))") { detail in
       try exceptions.add(
         .transactionReplayed, sale: sale, detail: detail, position: verification.position)
     }

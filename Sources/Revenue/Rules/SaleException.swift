@@ -47,6 +47,12 @@ package enum ExceptionType: Int8, CaseIterable {
     }
   }
 
+  /// Whether exceptions of this type have no sale and are kept once for the whole history, not once for each event:
+  /// the same texts at a later position are the same exception.
+  package var isOncePerText: Bool {
+    self == .malformedTransaction || self == .productUnknown || self == .malformedEvent
+  }
+
   /// The exception type for a price problem.
   init(_ problem: PriceProblem) {
     switch problem {
