@@ -5,16 +5,42 @@ import Ledger
 package struct HistoryGenerator {
   private var random: SeededRandom
   private var eventCount = 0
-  /// Positions of uploads, of verifications with a reply, and of uploads that wait for one.
-  private var uploads: [Int] = []
-  private var replies: [Int] = []
-  private var waiting: [Int] = []
+  /// What belongs together: positions of uploads, of verifications with a reply, and of uploads that wait for one.
+  private struct World {
+    var uploads: [Int] = []
+    var replies: [Int] = []
+    var waiting: [Int] = []
+  }
+  private var worlds: [World]
+  private var world = 0
+  private var uploads: [Int] {
+    get { worlds[world].uploads }
+    set { worlds[world].uploads = newValue }
+  }
+  private var replies: [Int] {
+    get { worlds[world].replies }
+    set { worlds[world].replies = newValue }
+  }
+  private var waiting: [Int] {
+    get { worlds[world].waiting }
+    set { worlds[world].waiting = newValue }
+  }
+  /// The ids of worlds differ.
+  private var firstID: Int { world * 100 }
 
-  package init(seed: UInt64) { random = SeededRandom(seed: seed) }
+  /// - Parameter worldCount: how many histories run side by side that share neither ids nor receipts.
+  package init(seed: UInt64, worldCount: Int = 1) {
+    random = SeededRandom(seed: seed)
+    worlds = Array(repeating: World(), count: worldCount)
+  }
+
+  /// Leaves positions to events that are not of this generator.
+  package mutating func passOver(_ count: Int) { eventCount += count }
 
   /// So many steps; an upload and its verification come as one step or as two.
   package mutating func steps(_ count: Int) -> [TestEvent] {
     (0..<count).map { _ in
+      if worlds.count > 1 { world = random.below(worlds.count) }
       let step = step()
       if case .upload(let plan) = step {
         uploads.append(eventCount)
@@ -54,7 +80,7 @@ package struct HistoryGenerator {
       country: random.pick(["DE", "FR", "US", nil]),
       user: random.pick(["u1", "u2", "=user", "ü", nil, nil]), metadata: metadata(),
       occurredAtMs: instant(),
-      receipt: Array("receipt \(Int.random(in: 0..<12, using: &random))".utf8))
+      receipt: Array("receipt \(firstID + Int.random(in: 0..<12, using: &random))".utf8))
     if let reply { plan.verification = verificationPlan(nil, reply) }
     return plan
   }
@@ -85,9 +111,10 @@ package struct HistoryGenerator {
     if !waiting.isEmpty, random.chance(percent: 50) {
       return .verified(verificationPlan(waiting.removeFirst(), reply()))
     }
-    let id = Int.random(in: 0..<10, using: &random)
+    let id = firstID + Int.random(in: 0..<10, using: &random)
     let purchase = ReceiptFileText.Purchase(
-      "\(id)", of: random.pick([nil, "1"]), line: random.pick([nil, Int64(70 + id)]),
+      "\(id)", of: random.pick([nil, "\(firstID + 1)"]),
+      line: random.pick([nil, Int64(70 + id)]),
       product: random.pick(["coins", "pro"]), on: "2026-01-0\(id % 9 + 1)")
     let file: ReceiptFileText =
       random.chance(percent: 30)
@@ -149,12 +176,15 @@ package struct HistoryGenerator {
   private mutating func instantText() -> JSONText { JSONText(stringLiteral: "\(instant())") }
 
   private mutating func purchase() -> JSONText {
-    let id = Int.random(in: 0..<12, using: &random)
+    let id = firstID + Int.random(in: 0..<12, using: &random)
     var members: [(String, JSONText)] = [
       ("quantity", random.pick(["1", "1", "2", 3, "0", "x", .absent])),
       ("product_id", random.pick(["coins", "coins", "pro", "=hat, \"red\""])),
       ("transaction_id", JSONText(stringLiteral: "\(id)")),
-      ("original_transaction_id", random.pick([JSONText(stringLiteral: "\(id)"), "1", .absent])),
+      (
+        "original_transaction_id",
+        random.pick([JSONText(stringLiteral: "\(id)"), "\(firstID + 1)", .absent])
+      ),
       ("purchase_date_ms", instantText()),
       (
         "original_purchase_date_ms",
@@ -193,7 +223,7 @@ package struct HistoryGenerator {
           entry.append(("product_id", random.pick(["coins", "pro"])))
           entry.append(("kind", random.pick([.absent, "regular", "intro"])))
         } else {
-          let id = Int.random(in: 0..<12, using: &random)
+          let id = firstID + Int.random(in: 0..<12, using: &random)
           entry.append(("transaction_id", JSONText(stringLiteral: "\(id)")))
         }
         return .object(entry)

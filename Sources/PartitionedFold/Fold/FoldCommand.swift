@@ -1,7 +1,103 @@
-// `fold`.
+// `fold`: folds the events of a partition and writes its reports.
+import AppStore
+import JSON
+import Ledger
+import Projections
 
 enum FoldCommand {
   static func run(_ arguments: RulesArguments) throws {
-    throw RulesFailure(operation: "fold", object: "command", cause: "not built")
+    var arguments = arguments
+    let path = try arguments.required("--task")
+    let scratch = try arguments.text("--scratch")
+    let isDescription = try arguments.flag("--describe")
+    try arguments.finish()
+    let task = try FoldTask(readingFrom: path)
+    if isDescription { return try describe(task) }
+    try run(
+      task, in: try ScratchFolder(scratch), from: DescriptorInput(0), to: DescriptorOutput(1))
+  }
+
+  /// Writes the columns of each table.
+  private static func describe(_ task: FoldTask) throws {
+    var writer = JSONWriter()
+    writer.beginObject()
+    PartitionTable.write(task.reports.map { PartitionTable(request: $0) }, to: &writer)
+    writer.endObject()
+    try StandardOutput.write(line: writer.bytes)
+  }
+
+  static func run(
+    _ task: FoldTask, in scratch: ScratchFolder, from input: DescriptorInput,
+    to output: DescriptorOutput
+  ) throws {
+    let events = PartitionEvents(
+      ledgerNames: task.ledgers.map(\.name), EventSpool(try scratch.unnamedFile()))
+    do {
+      let fold = try scratch.withPath { path in
+        try PartitionFold(at: path, origins: events) { (position) throws(LedgerError) in
+          do throws(RulesFailure) { return try events.line(at: position) } catch {
+            throw LedgerError(
+              .inputOutput, operation: error.operation, object: error.object, cause: error.cause)
+          }
+        }
+      }
+      let counts = try foldAll(task, input, events, fold)
+      try writeReports(task, of: try fold.finish(), events, counts, to: output)
+    } catch { throw RulesFailure(folding: error, events) }
+  }
+
+  /// Folds the events and, in order among them, the declarations of all ledgers.
+  private static func foldAll(
+    _ task: FoldTask, _ input: DescriptorInput, _ events: PartitionEvents, _ fold: PartitionFold
+  ) throws -> (events: Int, declarations: Int) {
+    let declared = try InputFile(task.declarationsPath)
+    let declarations = try EventStream(
+      DescriptorInput(declared.descriptor), task, object: task.declarationsPath)
+    let stream = try EventStream(input, task, object: "standard input")
+    var declarationCount = 0
+    while true {
+      let source: EventStream
+      switch (stream.next, declarations.next) {
+      case (nil, nil): return (events.count - declarationCount, declarationCount)
+      case (nil, _): source = declarations
+      case (_, nil): source = stream
+      case (let event?, let declaration?):
+        if event.key == declaration.key {
+          let name = task.ledgers[event.key.ledger].name
+          throw RulesFailure(
+            operation: "read", object: "standard input at \(name):\(event.key.position)",
+            cause: "this event is among the declarations too")
+        }
+        source = event.key < declaration.key ? stream : declarations
+      }
+      guard let next = source.next else { preconditionFailure("a chosen stream is at its end") }
+      let position = try events.append(next.key, next.line.bytes)
+      try fold.fold(next.line.moved(to: position))
+      if source === declarations { declarationCount += 1 }
+      try source.advance()
+    }
+  }
+
+  private static func writeReports(
+    _ task: FoldTask, of database: Database, _ events: PartitionEvents,
+    _ counts: (events: Int, declarations: Int), to output: DescriptorOutput
+  ) throws {
+    let exchange = ExchangeWriter(output)
+    var tables: [PartitionTable] = []
+    for (number, request) in task.reports.enumerated() {
+      let kinds = request.tableColumns.map { _ in ExchangeColumnKind.bytes }
+      let table = exchange.table(UInt16(number), kinds)
+      let rows = PartitionRows(request, events, table)
+      try Report.write(request, from: database, to: rows)
+      try table.flush()
+      tables.append(PartitionTable(request: request, rowCount: rows.rowCount))
+    }
+    var writer = JSONWriter()
+    writer.beginObject()
+    writer.member("events", counts.events)
+    writer.member("declarations", counts.declarations)
+    PartitionTable.write(tables, to: &writer)
+    writer.endObject()
+    try exchange.finish(writer.bytes)
   }
 }

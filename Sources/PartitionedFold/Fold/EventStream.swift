@@ -1,0 +1,98 @@
+// A stream of events, sorted by time, ledger and position, read one after another.
+import Ledger
+
+/// What orders the events of several ledgers: `at` never falls within one.
+struct EventKey: Comparable {
+  let recordedAtMs: Int64
+  /// The ledger's index, in the order of ids.
+  let ledger: Int
+  let position: Position
+
+  static func < (left: EventKey, right: EventKey) -> Bool {
+    (left.recordedAtMs, left.ledger, left.position)
+      < (right.recordedAtMs, right.ledger, right.position)
+  }
+}
+
+/// Reads rows of a ledger's index, a position and a line.
+final class EventStream {
+  private let reader: ExchangeReader
+  private let task: FoldTask
+  /// What the stream is called in errors.
+  private let object: String
+  private var batch: ExchangeBatch?
+  private var row = 0
+  private var isAtEnd = false
+  /// The next event; nil at the end. Its line lives until `advance`.
+  private(set) var next: (key: EventKey, line: EventLine)?
+  /// The last position of each ledger.
+  private var lastPositions: [Position]
+
+  init(_ input: DescriptorInput, _ task: FoldTask, object: String) throws(RulesFailure) {
+    reader = ExchangeReader(input)
+    self.task = task
+    self.object = object
+    lastPositions = Array(repeating: -1, count: task.ledgers.count)
+    try advance()
+  }
+
+  /// Goes on to the next event.
+  func advance() throws(RulesFailure) {
+    let last = next?.key
+    next = nil
+    while !isAtEnd {
+      if let batch, row < batch.rowCount {
+        next = try event(batch, row, after: last)
+        row += 1
+        return
+      }
+      try readBatch()
+    }
+  }
+
+  private func readBatch() throws(RulesFailure) {
+    do throws(ExchangeError) {
+      switch try reader.next() {
+      case .batch(let read):
+        try read.require(table: 0, [.integer, .integer, .bytes])
+        (batch, row) = (read, 0)
+      case .end:
+        batch = nil
+        isAtEnd = true
+      }
+    } catch { throw RulesFailure(error, operation: "read", object: object) }
+  }
+
+  private func event(
+    _ batch: ExchangeBatch, _ row: Int, after last: EventKey?
+  ) throws(RulesFailure) -> (EventKey, EventLine) {
+    let ledger = batch.integer(column: 0, row: row)
+    let position = batch.integer(column: 1, row: row)
+    guard task.ledgers.indices.contains(Int(ledger)) else {
+      throw failure(
+        "a row of \(object)", "there is no ledger \(ledger): the task has \(task.ledgers.count)")
+    }
+    let name = "\(object) at \(task.ledgers[Int(ledger)].name):\(position)"
+    guard 0..<(1 << PartitionEvents.positionBitCount) ~= position else {
+      throw failure(name, "this is no position")
+    }
+    guard let line = EventLine(batch.bytes(column: 2, row: row)) else {
+      throw failure(name, "the line is no event")
+    }
+    guard line.position == Int(position) else {
+      throw failure(name, "the line is of position \(line.position)")
+    }
+    let key = EventKey(
+      recordedAtMs: line.recordedAtMs, ledger: Int(ledger), position: Int(position))
+    guard last.map({ $0 < key }) ?? true, lastPositions[key.ledger] < key.position else {
+      throw failure(
+        name, "it does not follow the row before: rows ascend by time, ledger and position")
+    }
+    lastPositions[key.ledger] = key.position
+    return (key, line)
+  }
+
+  private func failure(_ object: String, _ cause: String) -> RulesFailure {
+    RulesFailure(operation: "read", object: object, cause: cause)
+  }
+}

@@ -1,0 +1,137 @@
+// The task of a fold: the ledgers, the declarations, and the reports to write.
+import Base
+import JSON
+import Projections
+
+/// What the file given by `--task` says. Each member must be there, and no other.
+struct FoldTask {
+  struct Ledger {
+    let id: String
+    let name: String
+  }
+
+  /// In the order of their ids; rows name a ledger by its index.
+  let ledgers: [Ledger]
+  /// An exchange file with the declarations of all ledgers.
+  let declarationsPath: String
+  /// The time of the last event of all ledgers, in epoch milliseconds; nil if there is none.
+  let momentMs: Int64?
+  let reports: [ReportRequest]
+
+  private static let byteCountMax = 16 << 20
+  /// The index of a ledger has 16 bits.
+  private static let ledgerCountMax = 1 << 16
+  private static let reportCountMax = 256
+
+  init(readingFrom path: String) throws(RulesFailure) {
+    let bytes: [UInt8]
+    do throws(SmallFileError) {
+      bytes = try SmallFile.read(path, byteCountMax: Self.byteCountMax)
+    } catch { throw RulesFailure(operation: "read", object: path, cause: error.cause) }
+    do throws(TaskError) { try self.init(bytes) } catch {
+      throw RulesFailure(.usage, operation: "read", object: path, cause: error.cause)
+    }
+  }
+
+  init(_ bytes: [UInt8]) throws(TaskError) {
+    let value: JSONValue
+    do throws(JSONError) { value = try JSONValue(bytes) } catch {
+      throw TaskError("it is no JSON text: \(error)")
+    }
+    try value.requireMembers(["ledgers", "declarations", "moment_ms", "reports"], of: "the task")
+    ledgers = try Self.ledgers(value["ledgers"])
+    guard let path = value["declarations"]?.stringValue, !path.isEmpty else {
+      throw TaskError("'declarations' is no path")
+    }
+    declarationsPath = path
+    switch value["moment_ms"] {
+    case .null: momentMs = nil
+    case let moment:
+      guard let moment = moment?.integerValue else {
+        throw TaskError("'moment_ms' is neither an integer nor null")
+      }
+      momentMs = moment
+    }
+    guard let list = value["reports"]?.arrayValue, 1...Self.reportCountMax ~= list.count else {
+      throw TaskError("'reports' is no list of 1 to \(Self.reportCountMax) reports")
+    }
+    var reports: [ReportRequest] = []
+    for item in list {
+      reports.append(try Self.report(item, momentMs))
+    }
+    self.reports = reports
+  }
+
+  private static func ledgers(_ value: JSONValue?) throws(TaskError) -> [Ledger] {
+    guard let list = value?.arrayValue, 1...ledgerCountMax ~= list.count else {
+      throw TaskError("'ledgers' is no list of 1 to \(ledgerCountMax) ledgers")
+    }
+    var ledgers: [Ledger] = []
+    for item in list {
+      try item.requireMembers(["id", "name"], of: "a ledger")
+      guard let id = item["id"]?.stringValue, !id.isEmpty, let name = item["name"]?.stringValue,
+        !name.isEmpty
+      else { throw TaskError("a ledger has no id or no name") }
+      if let last = ledgers.last, !last.id.utf8.lexicographicallyPrecedes(id.utf8) {
+        throw TaskError(
+          last.id == id ? "two ledgers have the id '\(id)'" : "the ledgers are not sorted by id")
+      }
+      ledgers.append(Ledger(id: id, name: name))
+    }
+    if let name = ledgers.map(\.name).firstRepeated {
+      throw TaskError("two ledgers have the name '\(name)'")
+    }
+    return ledgers
+  }
+
+  private static func report(
+    _ value: JSONValue, _ momentMs: Int64?
+  ) throws(TaskError) -> ReportRequest {
+    try value.requireMembers(["kind", "filters"], of: "a report")
+    let word = value["kind"]?.stringValue ?? ""
+    guard let kind = ReportKind(rawValue: word) else {
+      throw TaskError("'\(word)' is no kind of report")
+    }
+    guard let filters = value["filters"] else { throw TaskError("a report has no filters") }
+    var request: ReportRequest
+    do throws(TaskError) {
+      try PartitionFilters.check(filters, of: kind)
+      do throws(ProjectionError) { request = try ReportRequest(kind, filters: filters) } catch {
+        throw TaskError("\(error)")
+      }
+      try PartitionFilters.check(request)
+    } catch { throw TaskError("the report '\(word)': \(error.cause)") }
+    if kind.hasMoment, request.momentMs == nil { request.momentMs = momentMs }
+    return request
+  }
+}
+
+/// What is wrong with a task.
+struct TaskError: Error, Equatable {
+  let cause: String
+
+  init(_ cause: String) { self.cause = cause }
+}
+
+extension JSONValue {
+  /// Throws unless this is an object with exactly these members, each once.
+  fileprivate func requireMembers(_ names: [String], of what: String) throws(TaskError) {
+    guard case .object(let members) = self else { throw TaskError("\(what) is no JSON object") }
+    let keys = members.map(\.key)
+    if let unknown = keys.first(where: { !names.contains($0) }) {
+      throw TaskError("\(what) has the unknown member '\(unknown)'")
+    }
+    if let key = keys.firstRepeated { throw TaskError("\(what) has the member '\(key)' twice") }
+    if let missing = names.first(where: { !keys.contains($0) }) {
+      throw TaskError("\(what) lacks the member '\(missing)'")
+    }
+  }
+}
+
+extension [String] {
+  /// The first text that stands at an earlier place too.
+  var firstRepeated: String? {
+    var seen: Set<String> = []
+    return first { !seen.insert($0).inserted }
+  }
+}

@@ -1,0 +1,171 @@
+// Reads the rows of a report from a table of the exchange format and passes them on to a writer of reports.
+import JSON
+import Projections
+import Revenue
+
+/// Decodes the cells that `PartitionRows` encodes.
+struct PartitionCells {
+  private let request: ReportRequest
+  private let columns: [PartitionColumn]
+  private let ledgerNames: [String]
+  /// The column that has the currency of the amounts in a row.
+  private let currencyColumn: Int?
+
+  init(_ request: ReportRequest, _ task: FoldTask) {
+    self.request = request
+    columns = request.reportColumns
+    ledgerNames = task.ledgers.map(\.name)
+    currencyColumn = columns.firstIndex { $0.name == "currency" }
+  }
+
+  /// Passes on the header and the rows of a stream.
+  func write(_ reader: ExchangeReader, table: UInt16, to writer: any ReportWriter) throws {
+    let kinds = columns.map { _ in ExchangeColumnKind.bytes }
+    var rowCount = 0
+    try writer.begin(request.columns)
+    while case .batch(let batch) = try next(reader, table: table, kinds) {
+      for row in 0..<batch.rowCount {
+        try write(batch, row, number: rowCount, to: writer)
+        try writer.endRow()
+        rowCount += 1
+      }
+    }
+    try writer.end(ReportSummary())
+  }
+
+  private func next(
+    _ reader: ExchangeReader, table: UInt16, _ kinds: [ExchangeColumnKind]
+  ) throws(RulesFailure) -> ExchangePart {
+    do throws(ExchangeError) {
+      let part = try reader.next()
+      if case .batch(let batch) = part { try batch.require(table: table, kinds) }
+      return part
+    } catch { throw RulesFailure(error, operation: "read", object: "standard input") }
+  }
+
+  private func write(
+    _ batch: ExchangeBatch, _ row: Int, number: Int, to writer: any ReportWriter
+  ) throws {
+    var currency: Currency?
+    if let currencyColumn {
+      let code = batch.bytes(column: currencyColumn, row: row)
+      currency = Currency.parse(code)
+      if currency == nil, !code.isEmpty { throw failure(number, columns[currencyColumn]) }
+    }
+    for (place, column) in columns.enumerated() {
+      let bytes = batch.bytes(column: place, row: row)
+      guard try write(bytes, column.content, currency, to: writer) else {
+        throw failure(number, column)
+      }
+    }
+  }
+
+  /// A cell may contain a user's identifier, so the cause does not quote it.
+  private func failure(_ number: Int, _ column: PartitionColumn) -> RulesFailure {
+    RulesFailure(
+      operation: "read", object: "standard input, row \(number), column '\(column.name)'",
+      cause: "the cell does not have the form of its column")
+  }
+
+  /// Writes a cell; returns false if it does not have the form of its column.
+  private func write(
+    _ bytes: UnsafeRawBufferPointer, _ content: PartitionContent, _ currency: Currency?,
+    to writer: any ReportWriter
+  ) throws -> Bool {
+    if bytes.isEmpty {
+      try writer.write(.empty)
+      return true
+    }
+    if content == .text {
+      try writer.write(.text(bytes))
+      return true
+    }
+    if content == .list || content == .positions { return try writeList(bytes, content, writer) }
+    guard let cell = cell(bytes, content, currency) else {
+      guard content == .position, ledgerNames.count > 1, let text = placeText(bytes) else {
+        return false
+      }
+      try Array(text.utf8).withUnsafeBytes { try writer.write(.text($0)) }
+      return true
+    }
+    try writer.write(cell)
+    return true
+  }
+
+  /// A cell that needs no bytes of its own.
+  private func cell(
+    _ bytes: UnsafeRawBufferPointer, _ content: PartitionContent, _ currency: Currency?
+  ) -> ReportCell? {
+    let text = String(decoding: bytes, as: UTF8.self)
+    switch content {
+    case .integer: return Int64(text).map { .integer($0) }
+    case .time: return Int64(text).map { .time($0) }
+    case .amount: return Int128(text).map { .amount($0, currency) }
+    case .flag: return text == "true" ? .flag(true) : text == "false" ? .flag(false) : nil
+    case .amounts: return Self.amounts(bytes).map { .amounts($0) }
+    case .position where ledgerNames.count == 1: return place(text).map { .integer($0.position) }
+    case .text, .list, .position, .positions: return nil
+    }
+  }
+
+  private static func amounts(_ bytes: UnsafeRawBufferPointer) -> [Currency: Int128]? {
+    guard case .object(let members) = try? JSONValue(bytes) else { return nil }
+    var sums: [Currency: Int128] = [:]
+    for member in members {
+      guard let currency = Currency.parse(member.key),
+        let micros = member.value.stringValue.flatMap({ Int128($0) })
+      else { return nil }
+      sums[currency] = micros
+    }
+    return sums
+  }
+
+  // MARK: Lists
+
+  private func writeList(
+    _ bytes: UnsafeRawBufferPointer, _ content: PartitionContent, _ writer: any ReportWriter
+  ) throws -> Bool {
+    guard let values = (try? JSONValue(bytes))?.arrayValue else { return false }
+    let texts = values.compactMap(\.stringValue)
+    guard texts.count == values.count else { return false }
+    if content == .positions, ledgerNames.count == 1 {
+      let places = texts.compactMap { place($0) }
+      guard places.count == texts.count else { return false }
+      try writer.write(.integers(places.map(\.position)))
+      return true
+    }
+    let shown = content == .positions ? texts.compactMap { placeText($0) } : texts
+    guard shown.count == texts.count else { return false }
+    var joined: [UInt8] = []
+    let ranges = shown.map { text in
+      let start = joined.count
+      joined.append(contentsOf: text.utf8)
+      return start..<joined.count
+    }
+    try joined.withUnsafeBytes { joined in
+      try writer.write(.list(ranges.map { UnsafeRawBufferPointer(rebasing: joined[$0]) }))
+    }
+    return true
+  }
+
+  // MARK: Positions
+
+  /// Reads `L:P`.
+  private func place(_ text: String) -> (ledger: Int, position: Int64)? {
+    let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+    guard parts.count == 2, let ledger = Int(parts[0]), ledgerNames.indices.contains(ledger),
+      let position = Int64(parts[1]), position >= 0
+    else { return nil }
+    return (ledger, position)
+  }
+
+  private func placeText(_ text: String) -> String? {
+    place(text).map {
+      PartitionEvents.text(ledger: $0.ledger, position: Int($0.position), ledgerNames)
+    }
+  }
+
+  private func placeText(_ bytes: UnsafeRawBufferPointer) -> String? {
+    placeText(String(decoding: bytes, as: UTF8.self))
+  }
+}

@@ -1,0 +1,93 @@
+// The events of a partition: at which position of which ledger each was, and its line.
+import Ledger
+import Projections
+import Revenue
+
+/// Numbers the events of a partition from 0 and finds them again, with 20 bytes for each.
+final class PartitionEvents: EventOrigins {
+  /// Positions have fewer bits than a number holds beside the ledger's index.
+  static let positionBitCount = 48
+  /// A number of 32 bits finds an event within its ledger.
+  static let eventCountMax = 1 << 32
+
+  private let names: [String]
+  private let spool: EventSpool
+  /// The ledger's index and its position, by the position in the fold.
+  private let places = ChunkedArray<UInt64>()
+  /// Where the line ends in the spool.
+  private let lineEnds = ChunkedArray<Int>()
+  /// The positions in the fold of each ledger's events. They ascend, and so do their positions in the ledger.
+  private var positions: [[UInt32]]
+
+  init(ledgerNames: [String], _ spool: EventSpool) {
+    names = ledgerNames
+    self.spool = spool
+    positions = Array(repeating: [], count: ledgerNames.count)
+  }
+
+  var count: Int { places.count }
+
+  /// Adds the next event; returns its position in the fold.
+  func append(
+    _ key: EventKey, _ line: UnsafeRawBufferPointer
+  ) throws(RulesFailure) -> Position {
+    guard count < Self.eventCountMax else {
+      throw RulesFailure(
+        operation: "fold", object: "events", cause: "a partition has at most 2^32 events")
+    }
+    try spool.append(line)
+    let position = count
+    places.append(UInt64(key.ledger) << Self.positionBitCount | UInt64(key.position))
+    lineEnds.append(spool.byteCount)
+    positions[key.ledger].append(UInt32(position))
+    return position
+  }
+
+  /// The line of an event.
+  func line(at position: Position) throws(RulesFailure) -> [UInt8] {
+    try spool.read((position == 0 ? 0 : lineEnds[position - 1])..<lineEnds[position])
+  }
+
+  // MARK: Positions
+
+  func ledger(of position: Position) -> Int { Int(places[position] >> Self.positionBitCount) }
+
+  /// The position that an event has in its ledger.
+  func ledgerPosition(of position: Position) -> Position {
+    Int(places[position] & (1 << Self.positionBitCount - 1))
+  }
+
+  func text(of position: Position) -> String {
+    Self.text(ledger: ledger(of: position), position: ledgerPosition(of: position), names)
+  }
+
+  /// What people read: a position of the only ledger, or of the one with a name.
+  static func text(ledger: Int, position: Position, _ names: [String]) -> String {
+    names.count == 1 ? "\(position)" : "\(names[ledger]):\(position)"
+  }
+
+  func position(named position: Position, by event: EventLine) -> Position? {
+    let positions = positions[ledger(of: event.position)]
+    // Most name an event just before.
+    var end = positions.count
+    for _ in 0..<4 where end > 0 {
+      let found = Int(positions[end - 1])
+      let place = ledgerPosition(of: found)
+      if place == position { return found }
+      if place < position { return nil }
+      end -= 1
+    }
+    var start = 0
+    while start < end {
+      let middle = (start + end) / 2
+      if ledgerPosition(of: Int(positions[middle])) < position {
+        start = middle + 1
+      } else {
+        end = middle
+      }
+    }
+    guard start < positions.count, ledgerPosition(of: Int(positions[start])) == position
+    else { return nil }
+    return Int(positions[start])
+  }
+}

@@ -1,0 +1,207 @@
+// A partitioned fold gives the rows that one ledger's reports have.
+import Foundation
+import Ledger
+import Projections
+import TestSupport
+import Testing
+
+@testable import PartitionedFold
+
+@Suite struct FoldTests {
+  private static let reports = [
+    "revenue --by period,app,product,country,environment,basis,trust --environment all",
+    "revenue --by period --period week --timezone Europe/Berlin --include-pending",
+    "revenue --in EUR --refunds sale-date --environment all", "journal --environment all",
+    "journal --in USD --include-pending", "sales --environment all --include-pending",
+    "exceptions --environment all", "exceptions --in EUR --include-pending",
+    "receipts --environment all", "users --environment all --include-pending", "users --in EUR",
+    "subscriptions --environment all", "subscriptions --at 2026-02-15",
+  ]
+
+  private static func requests() throws -> [ReportRequest] {
+    try reports.map { try ReportWords($0).request }
+  }
+
+  private static func fixture(seed: UInt64, worlds: Int, steps: Int) throws -> LedgerFixture {
+    let fixture = try LedgerFixture()
+    try fixture.append(NastyHistory.steps(seed: seed, worldCount: worlds, stepCount: steps))
+    return fixture
+  }
+
+  private static func bench(
+    _ events: [PlacedEvent], ledgers names: [String] = ["shop"]
+  ) throws -> FoldBench {
+    var bench = try FoldBench(ledgers: names, requests())
+    bench.momentMs = events.last.map { ms($0.recordedAt) }
+    return bench
+  }
+
+  // MARK: One ledger
+
+  @Test(arguments: 1...6 as ClosedRange<UInt64>)
+  func onePartitionOfOneLedgerGivesTheReportsByteForByte(seed: UInt64) throws {
+    let fixture = try Self.fixture(seed: seed, worlds: seed % 2 == 0 ? 1 : 4, steps: 150)
+    let events = try fixture.placedEvents()
+    let bench = try Self.bench(events)
+    let folded = try bench.fold(
+      events.filter { !$0.isDeclaration }, declarations: events.filter(\.isDeclaration))
+    let database = try fixture.rebuilt()
+    for (number, table) in folded.tables.enumerated() {
+      #expect(
+        try bench.csv(table.rows, report: number)
+          == fixture.csv(bench.requests[number], from: database), "\(Self.reports[number])")
+    }
+    let count = events.count { !$0.isDeclaration }
+    #expect(folded.end.hasPrefix("{\"events\":\(count),\"declarations\":\(events.count - count),"))
+  }
+
+  /// Otherwise the tests above would compare little.
+  @Test func theHistoriesMeetWhatPartitionsCouldGetWrong() throws {
+    var types: Set<String> = []
+    for seed in 1...4 as ClosedRange<UInt64> {
+      let events = try Self.fixture(seed: seed, worlds: 3, steps: 160).placedEvents()
+      let folded = try Self.bench(events).fold(
+        events.filter { !$0.isDeclaration }, declarations: events.filter(\.isDeclaration))
+      for table in folded.tables {
+        #expect(!table.rows.isEmpty, "\(seed): \(table.kind)")
+        guard table.kind == .exceptions else { continue }
+        for row in table.rows {
+          types.insert(row[2] + (row[0].isEmpty ? "" : " once"))
+          #expect(row[0].isEmpty == row[1].isEmpty)
+        }
+      }
+    }
+    #expect(
+      types.isSuperset(of: [
+        "malformed_event once", "malformed_transaction once", "product_unknown once",
+        "reply_not_valid", "reply_mismatch", "price_ambiguous", "transaction_replayed",
+        "claimed_by_other_user", "unconverted", "pending_sale", "country_conflict",
+      ]), "\(types.sorted())")
+  }
+
+  @Test func aLedgerWithoutEventsHasReportsWithoutRows() throws {
+    let bench = try Self.bench([])
+    let folded = try bench.fold([], declarations: [])
+    let fixture = try LedgerFixture()
+    let database = try fixture.rebuilt()
+    for (number, table) in folded.tables.enumerated() {
+      #expect(
+        try bench.csv(table.rows, report: number)
+          == fixture.csv(bench.requests[number], from: database))
+    }
+  }
+
+  // MARK: Several partitions
+
+  @Test(arguments: 1...4 as ClosedRange<UInt64>)
+  func partitionsPutTogetherGiveWhatOneGives(seed: UInt64) throws {
+    let events = try Self.fixture(seed: seed, worlds: 6, steps: 240).placedEvents()
+    let numbers = try events.componentNumbers()
+    let bench = try Self.bench(events)
+    let declarations = events.filter(\.isDeclaration)
+    let whole = try bench.fold(events.filter { !$0.isDeclaration }, declarations: declarations)
+    for count in [2, 5] {
+      let parts = try (0..<count).map { part in
+        let own = zip(events, numbers).filter { $1 % count == part && !$0.isDeclaration }.map(\.0)
+        return try bench.fold(own, declarations: declarations).tables
+      }
+      for number in bench.requests.indices {
+        let merged = try FoldedTable.merged(parts.map { $0[number] })
+        #expect(
+          try merged == FoldedTable.merged([whole.tables[number]]),
+          "\(count) partitions: \(Self.reports[number])")
+      }
+    }
+  }
+
+  @Test func historiesOfSeveralGroupsHaveSeveralComponents() throws {
+    let events = try Self.fixture(seed: 3, worlds: 6, steps: 240).placedEvents()
+    let sizes = Dictionary(grouping: try events.componentNumbers()) { $0 }.mapValues(\.count)
+    #expect(sizes.values.count { $0 > 10 } >= 5)
+  }
+
+  // MARK: Several ledgers
+
+  @Test(arguments: 1...4 as ClosedRange<UInt64>)
+  func severalLedgersGiveWhatOneGivesThatTookTheirEvents(seed: UInt64) throws {
+    let events = try Self.fixture(seed: seed, worlds: 3, steps: 160).placedEvents()
+    let names = ["eu", "us", "a:b"]
+    let split = Self.split(events, over: names.count, seed: seed)
+    let bench = try Self.bench(events, ledgers: names)
+    let single = try Self.bench(events)
+    let whole = try single.fold(
+      events.filter { !$0.isDeclaration }, declarations: events.filter(\.isDeclaration))
+    let folded = try bench.fold(
+      split.filter { !$0.isDeclaration }, declarations: split.filter(\.isDeclaration))
+    for (number, table) in folded.tables.enumerated() {
+      let expected = try Self.mapped(whole.tables[number], split, names)
+      #expect(table.rows == expected, "\(Self.reports[number])")
+    }
+    let sales = try #require(bench.requests.firstIndex { $0.kind == .journal })
+    let csv = try bench.csv(folded.tables[sales].rows, report: sales)
+    #expect(
+      csv.split(separator: "\n").dropFirst().allSatisfy { line in
+        names.contains { line.contains(",\($0):") }
+      })
+  }
+
+  /// The same events in several ledgers: those that name each other stay in one.
+  private static func split(
+    _ events: [PlacedEvent], over count: Int, seed: UInt64
+  ) -> [PlacedEvent] {
+    var random = SeededRandom(seed: seed)
+    var ledgers = events.map { _ in random.below(count) }
+    // A move may part what was together before.
+    var isMoved = true
+    while isMoved {
+      isMoved = false
+      for (number, event) in events.enumerated() {
+        for named in event.named where named < number && ledgers[named] != ledgers[number] {
+          let least = min(ledgers[named], ledgers[number])
+          (ledgers[named], ledgers[number]) = (least, least)
+          isMoved = true
+        }
+      }
+    }
+    var sizes = Array(repeating: 0, count: count)
+    var positions: [[Int: Int]] = Array(repeating: [:], count: count)
+    var result: [PlacedEvent] = []
+    for (number, event) in events.enumerated() {
+      let ledger = ledgers[number]
+      positions[ledger][number] = sizes[ledger]
+      result.append(
+        event.moved(toLedger: ledger, position: sizes[ledger], positions[ledger]))
+      sizes[ledger] += 1
+    }
+    return result
+  }
+
+  /// The rows with the positions of the split ledgers.
+  private static func mapped(
+    _ table: FoldedTable, _ split: [PlacedEvent], _ names: [String]
+  ) throws -> [[String]] {
+    func place(_ text: String) throws -> PlacedEvent {
+      split[try #require(Int(text.dropFirst(2)))]
+    }
+    return try table.rows.map { row in
+      try zip(table.columns, row).map { column, cell in
+        if cell.isEmpty { return cell }
+        switch column.content {
+        case .position:
+          let event = try place(cell)
+          return "\(event.ledger):\(event.position)"
+        case .positions:
+          let places = try JSONSerialization.jsonObject(with: Data(cell.utf8)) as? [String] ?? []
+          let moved = try places.map { try place($0) }
+          return "[" + moved.map { "\"\($0.ledger):\($0.position)\"" }.joined(separator: ",") + "]"
+        default:
+          guard column.name == "detail", let range = cell.range(of: " at "),
+            let position = Int(cell[range.upperBound...])
+          else { return cell }
+          let event = split[position]
+          return cell[..<range.upperBound] + "\(names[event.ledger]):\(event.position)"
+        }
+      }
+    }
+  }
+}
