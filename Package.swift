@@ -91,6 +91,9 @@ let package = Package(
       name: "generate-history",
       dependencies: ["AppStoreAuthority", "ProgramSupport", "Base", "JSON"],
       path: "Development/generate-history", swiftSettings: strict),
+    .executableTarget(
+      name: "fleet-ledgers", dependencies: ["Ledger", "ProgramSupport", "Base", "JSON"],
+      path: "Development/fleet-ledgers", swiftSettings: strict),
     .target(
       name: "AppStoreAuthority", dependencies: ["AppStore", "Base", "JSON", "CCrypto"],
       path: "Development/AppStoreAuthority", swiftSettings: strict),
@@ -158,8 +161,7 @@ let package = Package(
       "DevelopmentTests",
       of: [
         "AppStoreAuthority", "AppStoreStandIn", "app-store-stand-in", "upload-load",
-        "generate-history",
-        "ProgramSupport", "AppStore", "Base", "JSON",
+        "generate-history", "fleet-ledgers", "ProgramSupport", "AppStore", "Ledger", "Base", "JSON",
       ]),
     tests(
       "ledgerctlTests",

@@ -1,5 +1,6 @@
 // Three certificates and a signer as a receipt embeds them: well-formed, of real size, of no authority.
 import AppStoreAuthority
+import ProgramSupport
 
 struct CertificateSet: Sendable {
   /// Signer, intermediate, root.

@@ -1,5 +1,6 @@
 // One customer: who they are, what they buy, when their app uploads a receipt.
 import AppStoreAuthority
+import ProgramSupport
 
 struct PlannedUpload: Sendable {
   var atMs: Int64

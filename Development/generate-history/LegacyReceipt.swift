@@ -1,6 +1,7 @@
 // Transaction receipts of old: base64 of a NeXT property list that holds two more pieces of base64.
 import AppStoreAuthority
 import Base
+import ProgramSupport
 
 struct LegacyReceipt {
   let simulation: Simulation

@@ -1,6 +1,7 @@
 // One price as a client writes it: in any of the good forms, or with one of the faults that clients have.
 import AppStoreAuthority
 import JSON
+import ProgramSupport
 
 enum PriceFault: CaseIterable, Sendable {
   case localised, zero, currencyMissing, formsDisagree, currencyUnknown, negative, exponent

@@ -1,5 +1,6 @@
 // What receipt and reply both say about the app and the device, in one place so that they agree.
 import AppStoreAuthority
+import ProgramSupport
 
 struct ReceiptFacts {
   let simulation: Simulation

@@ -1,5 +1,6 @@
 // What a customer buys: single purchases, subscriptions with all that befalls them.
 import AppStoreAuthority
+import ProgramSupport
 
 struct Shopper {
   let simulation: Simulation

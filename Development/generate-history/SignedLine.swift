@@ -2,6 +2,7 @@
 import AppStoreAuthority
 import Base
 import JSON
+import ProgramSupport
 
 /// Some uploads of the history as signed objects in place of receipts: the same sales with the same ids, dates and
 /// prices.

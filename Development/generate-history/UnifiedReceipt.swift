@@ -1,6 +1,7 @@
 // Unified receipts: PKCS#7 SignedData over a SET of attributes. They carry a signature that nobody made.
 import AppStoreAuthority
 import Base
+import ProgramSupport
 
 struct UnifiedReceipt {
   let simulation: Simulation

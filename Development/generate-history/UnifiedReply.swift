@@ -1,6 +1,7 @@
 // The App Store's reply about a unified receipt.
 import AppStoreAuthority
 import JSON
+import ProgramSupport
 
 struct UnifiedReply {
   let simulation: Simulation

@@ -2,6 +2,7 @@
 import AppStoreAuthority
 import Base
 import JSON
+import ProgramSupport
 
 struct LineWriter {
   let simulation: Simulation

@@ -1,5 +1,6 @@
 // When a customer's app uploads, from which device, and how old the receipt in it is.
 import AppStoreAuthority
+import ProgramSupport
 
 struct UploadPlanner {
   let simulation: Simulation

@@ -1,0 +1,149 @@
+// `split`: deals the events of one ledger out to several.
+import Base
+import Glibc
+import JSON
+import Ledger
+import ProgramSupport
+
+struct SplitCommand {
+  private let path: String
+  private let folder: String
+  private let ledgerCount: Int
+  private let strayPercent: Int
+  private let spreadMs: Int?
+  private let sizes: LedgerSizes
+  private let seed: UInt64
+
+  /// A number of the random sources that are drawn from one seed.
+  private enum Stream {
+    static let (deal, times, ids, strays): (UInt64, UInt64, UInt64, UInt64) = (1, 2, 3, 4)
+  }
+
+  init(_ paths: [String], _ options: [String]) throws(UsageError) {
+    let arguments = try Arguments(
+      options,
+      valued: LedgerSizes.optionNames.union([
+        "--into", "--seed", "-o", "--spread-ms", "--stray-percent",
+      ]), plain: [])
+    guard let path = paths.first, paths.count == 1 else {
+      throw UsageError(message: "split takes one ledger")
+    }
+    self.path = path
+    folder = try arguments.required("-o")
+    guard let count = try arguments.integer("--into", 1...64) else {
+      throw UsageError(message: "--into is missing")
+    }
+    ledgerCount = Int(count)
+    guard let seed = try arguments.integer("--seed", 0...Int64.max) else {
+      throw UsageError(message: "--seed is missing")
+    }
+    self.seed = UInt64(seed)
+    spreadMs = try arguments.integer("--spread-ms", 1...86_400_000).map { Int($0) }
+    strayPercent = Int(try arguments.integer("--stray-percent", 0...100) ?? 1)
+    sizes = try LedgerSizes(arguments)
+  }
+
+  func run() throws {
+    let source = try EventSource(path: path)
+    var random = RandomSource(seed: seed, Stream.deal)
+    let deal = try Deal(
+      source, into: ledgerCount, strayPercent: strayPercent, random: &random)
+    if mkdir(folder, 0o700) != 0, errno != EEXIST {
+      throw OutputError("can't create", folder, errno)
+    }
+    let outputs = try makeOutputs(createdAtMs: source.directory.identity.createdAtMs)
+    var times = EventTimes(spreadMs: spreadMs, RandomSource(seed: seed, Stream.times))
+    var strays = RandomSource(seed: seed, Stream.strays)
+    try source.forEach { position, line in
+      var event = StoredEvent(line)
+      let ledger = deal.ledger(of: position)
+      try adapt(&event, at: position, of: source, deal, &strays)
+      try outputs[ledger].append(event, atMs: times.time(of: event))
+    }
+    for output in outputs { try output.finish() }
+    try writeFleet()
+  }
+
+  private var names: [String] { (1...ledgerCount).map { "shop-\($0)" } }
+
+  private func makeOutputs(createdAtMs: Int64) throws -> [LedgerOutput] {
+    var random = RandomSource(seed: seed, Stream.ids)
+    return try names.map { name in
+      guard let id = LedgerID(random: random.bytes(16)) else {
+        preconditionFailure("an id is made of 16 bytes")
+      }
+      return try LedgerOutput(
+        path: "\(folder)/\(name)", id: id, createdAtMs: createdAtMs, sizes: sizes)
+    }
+  }
+
+  /// Makes the positions that an event names those of its new ledger.
+  private func adapt(
+    _ event: inout StoredEvent, at position: Position, of source: EventSource, _ deal: Deal,
+    _ random: inout RandomSource
+  ) throws {
+    let ledger = deal.ledger(of: position)
+    func isThere(_ reference: Reference) -> Bool {
+      reference.position < deal.eventCount && deal.ledger(of: reference.position) == ledger
+    }
+    var references = event.references
+    if let last = references.last, last.isOfReply, last.position < position, !isThere(last),
+      let other = try source.earlierEvent(at: last.position),
+      event.insertReply(of: other, at: last)
+    {
+      references.removeLast()
+    }
+    event.replace(references) { reference in
+      if isThere(reference) { return deal.newPosition(of: reference.position) }
+      if reference.position >= deal.eventCount { return reference.position }
+      // What it names is in another ledger: here it names nothing, or some event that it is not about.
+      let isBeyond = deal.count(of: ledger) == 0 || random.chance(500)
+      return isBeyond
+        ? deal.eventCount + reference.position : random.below(deal.count(of: ledger))
+    }
+  }
+
+  /// fleet.json: the ledgers by their names.
+  private func writeFleet() throws {
+    guard let resolved = realpath(folder, nil) else {
+      throw OutputError("can't resolve", folder, errno)
+    }
+    defer { free(resolved) }
+    let root = String(cString: resolved)
+    var writer = JSONWriter()
+    writer.beginObject()
+    writer.key("ledgers")
+    writer.beginArray()
+    for name in names {
+      writer.beginObject()
+      writer.member("name", name)
+      writer.member("path", "\(root)/\(name)")
+      writer.endObject()
+    }
+    writer.endArray()
+    writer.endObject()
+    try fill(Output(path: "\(folder)/fleet.json")) { output in
+      try output.write(line: writer.bytes)
+    }
+  }
+}
+
+/// The times that events get: their own, or ones that rise by chance.
+struct EventTimes {
+  private let spreadMs: Int?
+  private var random: RandomSource
+  private var nowMs: Int64?
+
+  init(spreadMs: Int?, _ random: RandomSource) {
+    (self.spreadMs, self.random) = (spreadMs, random)
+  }
+
+  mutating func time(of event: StoredEvent) -> Int64 {
+    guard let spreadMs else { return event.atMs }
+    var ms = nowMs ?? event.atMs
+    // Some events keep the time of the one before: then the ledgers' ids decide the order.
+    if random.chance(400) { ms += Int64(random.within(1...spreadMs)) }
+    nowMs = ms
+    return ms
+  }
+}

@@ -1,0 +1,97 @@
+// An event apart from its ledger, and the positions that its data names.
+import JSON
+import Ledger
+
+/// What of an event is the same in every ledger: all but its position, its salt and its digest.
+struct StoredEvent {
+  let type: String
+  let version: Int
+  let atMs: Int64
+  var data: [UInt8]
+
+  init(_ line: EventLine) {
+    type = String(decoding: line.type, as: UTF8.self)
+    version = line.version
+    atMs = line.recordedAtMs
+    data = Array(line.data)
+  }
+
+  var isUpload: Bool { type == EventType.receiptUploaded.rawValue }
+
+  /// The positions of other events that the data names, in the order in which they stand. Only verifications name
+  /// any: the sizes in `snapshot.created` and `history.accepted` belong to heads, which no other ledger has.
+  var references: [Reference] {
+    guard type == EventType.receiptVerified.rawValue else { return [] }
+    return data.withUnsafeBytes { bytes in
+      var found: [Reference] = []
+      // Data that is no JSON is malformed in any ledger.
+      try? Reference.read(bytes, into: &found)
+      return found
+    }
+  }
+
+  /// The data with other positions in place of those that it names.
+  mutating func replace(_ references: [Reference], with position: (Reference) -> Position) {
+    for reference in references.reversed() {
+      data.replaceSubrange(reference.digits, with: String(position(reference)).utf8)
+    }
+  }
+
+  /// Puts the reply of another verification in place of the reference to it; false if this data or that has not the
+  /// form for it.
+  mutating func insertReply(of other: StoredEvent, at reference: Reference) -> Bool {
+    guard reference.isOfReply, reference.digits.upperBound == data.count - 1,
+      let reply = other.reply
+    else { return false }
+    data.replaceSubrange(reference.member, with: reply)
+    return true
+  }
+
+  /// The member that holds the reply, with its name; nil if the verification has none.
+  private var reply: [UInt8]? {
+    data.withUnsafeBytes { bytes in
+      var cursor = JSONCursor(bytes)
+      guard (try? cursor.beginObject()) != nil else { return nil }
+      while let key = try? cursor.nextKey() {
+        guard let value = try? cursor.readRaw() else { return nil }
+        guard key == "reply" || key == "reply_base64" else { continue }
+        let name = key == "reply" ? #""reply":"# : #""reply_base64":"#
+        return Array(name.utf8) + Array(value)
+      }
+      return nil
+    }
+  }
+}
+
+/// Where the data of a verification names the position of another event.
+struct Reference {
+  /// Whether it names the verification whose reply was reused, not the upload.
+  let isOfReply: Bool
+  let position: Position
+  /// Where the member stands: its name and its value.
+  let member: Range<Int>
+  /// Where its digits stand.
+  let digits: Range<Int>
+
+  fileprivate static func read(
+    _ bytes: UnsafeRawBufferPointer, into found: inout [Reference]
+  ) throws(JSONError) {
+    var cursor = JSONCursor(bytes)
+    try cursor.beginObject()
+    while let key = try cursor.nextKey() {
+      // The reply is last: what follows it is not read.
+      if key == "reply" { return }
+      let isOfReply = key == "reply_of"
+      let value = try cursor.readRaw()
+      guard isOfReply || key == "upload",
+        let position = Position(String(decoding: value, as: UTF8.self)), position >= 0,
+        let start = bytes.baseAddress, let name = key.raw.baseAddress, let first = value.baseAddress
+      else { continue }
+      let digits = first - start..<first - start + value.count
+      found.append(
+        Reference(
+          isOfReply: isOfReply, position: position,
+          member: UnsafeRawPointer(name) - start - 1..<digits.upperBound, digits: digits))
+    }
+  }
+}
