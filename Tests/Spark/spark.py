@@ -1,0 +1,105 @@
+"""The command `receipt-ledger-spark`, called in this process, so that Java starts once."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib.util
+import io
+import os
+import pathlib
+import shutil
+import sys
+import unittest
+
+import expected
+from programs import ROOT, RULES
+
+MASTER = "local[2]"
+PACKAGE = ROOT / "spark"
+
+
+def is_there() -> bool:
+    """Whether Spark can run here: PySpark, pyarrow and Java."""
+    modules = all(importlib.util.find_spec(name) for name in ("pyspark", "pyarrow"))
+    return modules and (shutil.which("java") is not None or "JAVA_HOME" in os.environ)
+
+
+needs_spark = unittest.skipUnless(is_there(), "PySpark or Java is not installed")
+
+
+def prepare() -> None:
+    """Makes the package known to Spark's workers, which are processes of their own."""
+    known = os.environ.get("PYTHONPATH", "")
+    if str(PACKAGE) not in known.split(os.pathsep):
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(PACKAGE), known]))
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["LEDGER_RULES"] = str(RULES)
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    code: int
+    output: str
+    errors: str
+
+
+def command(*arguments: object) -> Outcome:
+    """Runs one command line."""
+    prepare()
+    from receipt_ledger_spark.cli import main
+
+    output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="")
+    errors = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="")
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 1
+    texts = []
+    for stream in (output, errors):
+        stream.flush()
+        texts.append(stream.buffer.getvalue().decode())  # type: ignore[attr-defined]
+    return Outcome(code or 0, *texts)
+
+
+class SparkTests(unittest.TestCase):
+    """Tests that run commands and look at their output folders."""
+
+    maxDiff = None
+
+    def command(self, *arguments: object) -> Outcome:
+        outcome = command(*arguments)
+        shown = " ".join(map(str, arguments))
+        self.assertEqual(outcome.code, 0, f"receipt-ledger-spark {shown}\n{outcome.errors}")
+        return outcome
+
+    def run_spark(
+        self, out: pathlib.Path, ledgers: list[pathlib.Path], *options: object,
+        partitions: int = 2, master: str = MASTER,
+    ) -> Outcome:
+        named = [word for ledger in ledgers for word in ("--ledger", ledger)]
+        return self.command(
+            "run", *named, "-o", out, "--master", master, "--partitions", partitions, *options)
+
+    def rows(self, out: pathlib.Path, report: str) -> list[list[str]]:
+        return expected.cells(self.command("csv", out, report).output)
+
+    def assert_report(
+        self, wanted: list[list[str]], out: pathlib.Path, report: str, about: str = ""
+    ) -> None:
+        found = expected.difference(wanted, self.rows(out, report))
+        if found:
+            self.fail(f"{about}: {report} differs\n{found}")
+
+    def assert_same(
+        self, out: pathlib.Path, ledger: pathlib.Path, options: expected.Options,
+        places: list[str] | None = None, about: str = "",
+    ) -> None:
+        """Every report must be that of the ledger, whose positions `places` maps."""
+        for report in expected.REPORTS:
+            with self.subTest(report=report, about=about):
+                wanted = expected.export(ledger, report, options)
+                if places is not None:
+                    wanted = expected.mapped(wanted, places)
+                self.assert_report(wanted, out, report, about)
