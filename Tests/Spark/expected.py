@@ -1,4 +1,4 @@
-"""What a fleet's reports must be: those of the merged ledger, its positions mapped to the fleet's."""
+"""What the reports of a fleet must be: those of the merged ledger, with the fleet's positions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import dataclasses
 import io
 import pathlib
 import re
+from collections import Counter
 
 from programs import run
 
@@ -113,17 +114,10 @@ def difference(expected: list[list[str]], found: list[list[str]], shown_max: int
     """What tells two reports apart, whatever their rows' order; empty where they are the same."""
     if expected[0] != found[0]:
         return f"columns {expected[0]} expected, {found[0]} found"
-    first, second = sorted(expected[1:]), sorted(found[1:])
+    first, second = (Counter(map(tuple, rows[1:])) for rows in (expected, found))
     if first == second:
         return ""
-    lines = [f"{len(first)} rows expected, {len(second)} found"]
-    for sign, rows, others in (("-", first, second), ("+", second, first)):
-        left = list(others)
-        missing = []
-        for row in rows:
-            if row in left:
-                left.remove(row)
-            else:
-                missing.append(row)
-        lines += [f"{sign} {','.join(row)}" for row in missing[:shown_max]]
+    lines = [f"{len(expected) - 1} rows expected, {len(found) - 1} found"]
+    for sign, missing in (("-", first - second), ("+", second - first)):
+        lines += [f"{sign} {','.join(row)}" for row in sorted(missing.elements())[:shown_max]]
     return "\n".join(lines)

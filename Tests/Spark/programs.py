@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,11 +22,11 @@ for folder in (ROOT / "spark", ROOT / "Tests/Oracle"):
 DONE, DONE_WITH_WARNINGS = 0, 3
 
 
-def temporary_folder() -> tempfile.TemporaryDirectory[str]:
-    """A folder in memory where there is room: ledgers sync every append."""
+def temporary_folder(in_memory: bool = True) -> tempfile.TemporaryDirectory[str]:
+    """A folder, by choice in memory where there is such a place: ledgers sync every append."""
     memory = "/dev/shm"
-    return tempfile.TemporaryDirectory(
-        prefix="spark-test-", dir=memory if os.access(memory, os.W_OK) else None)
+    has_memory = in_memory and os.access(memory, os.W_OK)
+    return tempfile.TemporaryDirectory(prefix="spark-test-", dir=memory if has_memory else None)
 
 
 def run(program: str, *arguments: object, allowed: tuple[int, ...] = (DONE,)) -> str:
@@ -40,17 +41,24 @@ def run(program: str, *arguments: object, allowed: tuple[int, ...] = (DONE,)) ->
     return done.stdout.decode()
 
 
+def remove(folder: pathlib.Path) -> None:
+    """Removes a folder and what is in it."""
+    shutil.rmtree(folder)
+
+
 def log_lines(ledger: pathlib.Path) -> list[bytes]:
     """The events of a ledger's log."""
     return run("ledgerctl", "replay", "--ledger", ledger).encode().splitlines()
 
 
 def split(
-    source: pathlib.Path, into: int, seed: int, folder: pathlib.Path, *options: object
+    source: pathlib.Path, into: int, seed: int, folder: pathlib.Path, *options: object,
+    segment_bytes: int = 60_000,
 ) -> list[pathlib.Path]:
-    """A fleet of the source's events, in small blocks and segments; its ledgers' folders."""
+    """A fleet of the source's events, in small segments; its ledgers' folders."""
     run("fleet-ledgers", "split", source, "--into", into, "--seed", seed, "-o", folder,
-        "--block-bytes", 20_000, "--segment-bytes", 60_000, *options)
+        "--block-bytes", min(segment_bytes // 3, 1 << 20), "--segment-bytes", segment_bytes,
+        *options)
     return [folder / f"shop-{number}" for number in range(1, into + 1)]
 
 
