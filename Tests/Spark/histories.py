@@ -48,6 +48,7 @@ class History:
             self._append(generate_fetched.events)
             self._declare("prices", prices[1])
             self._append(self._reused)
+            self._append(self._verified_by_older_programs)
             self._import(imports[1])
             self._declare("rates", rates[1])
             self._leave_pending()
@@ -138,6 +139,28 @@ class History:
             data |= {"upload": position, "reply_of": event["seq"]}
             made.append(("receipt.uploaded", _text(upload)))
             made.append(("receipt.verified", _text(data)))
+        return made
+
+
+    def _verified_by_older_programs(self, lines: list[bytes], seed: int) -> list[tuple[str, str]]:
+        """Verifications, of earlier uploads too, that do not say if the reply fits the receipt.
+
+        The fold then compares them itself, and needs the receipt.
+        """
+        log = [json.loads(line) for line in lines]
+        verified = [
+            event["data"] for event in log
+            if event["type"] == "receipt.verified" and "host" in event["data"]
+            and "reply" in event["data"]]
+        made: list[tuple[str, str]] = []
+        for data in self.random.sample(verified, min(len(verified), 10)):
+            reply = self.random.choice([data, self.random.choice(verified)])["reply"]
+            data = {
+                name: value for name, value in data.items() if name not in ("reply", "mismatch")}
+            if self.random.random() < 0.5:
+                made.append(("receipt.uploaded", _text(log[data["upload"]]["data"])))
+                data["upload"] = log[-1]["seq"] + len(made)
+            made.append(("receipt.verified", _text(data | {"reply": reply})))
         return made
 
 
