@@ -1,4 +1,4 @@
-# A served ledger and a stand-in for the App Store: what bench-http and test-kills-serve share.
+# A served ledger and a stand-in for the App Store: what the scripts that serve share.
 import atexit
 import gzip
 import json
@@ -29,12 +29,15 @@ class StandIn:
     def stop(self):
         self.process.stdin.close()
         self.process.wait()
+        self.process.stdout.close()
 
 
 class Ledger:
     """A fresh ledger with one app family and a token for it."""
 
-    def __init__(self, programs, directory, stand_in_facts, verification=None):
+    def __init__(
+        self, programs, directory, stand_in_facts, verification=None, bundle_id=BUNDLE_ID, settings=None
+    ):
         self.program = programs / "ledgerctl"
         self.directory = pathlib.Path(directory)
         self.run("init", str(directory), "--origin", "example.com/load", elsewhere=True)
@@ -45,10 +48,11 @@ class Ledger:
         config = {"app_store": app_store, "trust": trust, "verification": verification or {}}
         # Some of the invented customers buy in the Sandbox, all at once.
         config["notifications"] = {"sandbox_per_second": 100_000}
+        config |= settings or {}
         path = self.directory / "config.json"
         path.touch(mode=0o600)
         path.write_text(json.dumps(config))
-        added = self.run("app", "add", "--name", "Game", "--bundle-id", BUNDLE_ID, "--json")
+        added = self.run("app", "add", "--name", "Game", "--bundle-id", bundle_id, "--json")
         self.app_family = json.loads(added)["app_family_id"]
         created = self.run("token", "create", "--app", self.app_family, "--json")
         self.token_id = json.loads(created)["id"]
@@ -153,11 +157,11 @@ class Server:
         return int(values["VmRSS"]), int(values["RssAnon"])
 
 
-def sign_bodies(programs, authority, path, count, seed=1, style="unified"):
+def sign_bodies(programs, authority, path, count, seed=1, style="unified", bundle_id=BUNDLE_ID):
     """Upload requests, each with a receipt of its own."""
     subprocess.run(
         [programs / "app-store-stand-in", "sign-receipts", "--authority", str(authority)]
-        + ["--customers", str(count), "--seed", str(seed), "--style", style]
+        + ["--customers", str(count), "--seed", str(seed), "--style", style, "--bundle-id", bundle_id]
         + ["--format", "uploads", "-o", str(path)],
         check=True,
     )
@@ -173,11 +177,11 @@ def sign_transactions(programs, authority, path, count, transactions=1, seed=1):
     )
 
 
-def sign_notifications(programs, authority, path, customers, seed=1):
+def sign_notifications(programs, authority, path, customers, seed=1, bundle_id=BUNDLE_ID):
     """Requests with a notification, each with a UUID of its own: a few for each customer."""
     subprocess.run(
         [programs / "app-store-stand-in", "sign-notifications", "--authority", str(authority)]
-        + ["--customers", str(customers), "--seed", str(seed), "-o", str(path)],
+        + ["--customers", str(customers), "--seed", str(seed), "--bundle-id", bundle_id, "-o", str(path)],
         check=True,
     )
 
