@@ -71,6 +71,28 @@ class Tools:
             (place / "complete").touch()
         return python, None
 
+    def spark(self):
+        """A Python that can import what the package in spark/ needs, or None and why not."""
+        if not shutil.which("java") and not os.environ.get("JAVA_HOME"):
+            return None, "there is no Java"
+        place = self.directory / "spark-venv"
+        python = place / "bin" / "python"
+        if not (place / "complete").exists():
+            # A build beside the source would leave its files there.
+            source = self.directory / "spark-source"
+            shutil.copytree(HERE.parents[1] / "spark", source, dirs_exist_ok=True)
+            for command in [
+                [sys.executable, "-m", "venv", place],
+                [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", source],
+            ]:
+                done = subprocess.run(
+                    command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+                )
+                if done.returncode != 0:
+                    return None, "PySpark could not be had"
+            (place / "complete").touch()
+        return python, None
+
     def versions(self):
         """What is compared with, by name and version."""
         found = []
