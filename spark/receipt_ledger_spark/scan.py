@@ -1,0 +1,313 @@
+"""Reading the parts of ledgers: one task a part, whose result is a folder that later runs find again.
+
+STATE/scan/<ledger id>/<first>-<end>-<identity>/ holds events.parquet, edges.parquet, declarations.parquet and
+summary.json. A folder is there complete or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import uuid
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
+
+from . import session as sessions
+from . import storage
+from .errors import Failure
+from .exchange import Batch
+from .fleet import Ledger
+from .plan import Part, Plan
+from .rules import NAME, Program, Run
+from .session import Session
+
+TABLES = ("events", "edges", "declarations")
+# Rows are gathered up to this many bytes before Parquet gets them.
+_GROUP_BYTES = 32 << 20
+
+
+class Scanned(NamedTuple):
+    """A part that was read: its folder and its summary."""
+
+    ledger_id: str
+    part: Part
+    folder: str
+    summary: Dict[str, Any]
+
+    def table(self, name: str) -> str:
+        return os.path.join(self.folder, f"{name}.parquet")
+
+
+def folder_of(state: str, plan: Plan, part: Part) -> str:
+    name = f"{part.first:020d}-{part.end:020d}-{part.identity[:32]}"
+    return os.path.join(state, "scan", plan.id, name)
+
+
+def scan(
+    session: Session, program: Program, plans: Sequence[Plan], state: str,
+    say: Callable[[str], None],
+) -> List[Scanned]:
+    """Reads what no earlier run has read, and checks that all parts make up the planned histories."""
+    tasks = []
+    for plan in plans:
+        os.makedirs(os.path.join(state, "scan", plan.id), mode=0o700, exist_ok=True)
+        missing = []
+        for part in plan.parts:
+            folder = folder_of(state, plan, part)
+            if _is_old(folder, program):
+                shutil.rmtree(folder)
+            if not os.path.isdir(folder):
+                missing.append(part)
+                tasks.append(_task(program, plan, part, folder))
+        _say_what(plan, missing, state, say)
+    if tasks:
+        _run(session, tasks)
+    found = []
+    for plan in plans:
+        scanned = [_scanned(state, plan, part) for part in plan.parts]
+        _check_chain(plan, scanned)
+        found += scanned
+    return found
+
+
+def _task(program: Program, plan: Plan, part: Part, folder: str) -> str:
+    return json.dumps({
+        "program": os.path.basename(program.path), "version": program.version,
+        "ledger": list(plan.ledger[:4]), "id": plan.id, "first": part.first, "end": part.end,
+        "folder": folder,
+    })
+
+
+def _is_old(folder: str, program: Program) -> bool:
+    """Whether another version of ledger-rules, or none that ended well, made a folder."""
+    if not os.path.isdir(folder):
+        return False
+    try:
+        with open(os.path.join(folder, "summary.json"), encoding="utf-8") as file:
+            return json.load(file).get("program_version") != program.version
+    except (OSError, ValueError):
+        return True
+
+
+def _say_what(
+    plan: Plan, missing: Sequence[Part], state: str, say: Callable[[str], None]
+) -> None:
+    """Says what is read, what is not, and why."""
+    count = len(plan.parts) - len(missing)
+    name = plan.ledger.name
+    if count:
+        say(f"{name}: {count} of {len(plan.parts)} parts were read by an earlier run")
+    known = _known_ranges(state, plan)
+    for part in missing:
+        earlier = [end for first, end in known if first == part.first]
+        what = f"{name}: reading events {part.first} to {part.end - 1}"
+        if not earlier:
+            say(what)
+        elif part.end in earlier:
+            say(f"{what} again: their log file is another one now")
+        elif max(earlier) < part.end:
+            say(f"{what} again: {part.end - max(earlier)} events were added to the {part.kind}")
+        else:
+            say(f"{what} again: earlier runs read up to another head")
+
+
+def _known_ranges(state: str, plan: Plan) -> List[Any]:
+    found = []
+    for name in os.listdir(os.path.join(state, "scan", plan.id)):
+        parts = name.split("-")
+        if len(parts) == 3 and parts[0].isdigit() and parts[1].isdigit():
+            found.append((int(parts[0]), int(parts[1])))
+    return found
+
+
+def _run(session: Session, tasks: List[str]) -> None:
+    context = session.spark.sparkContext
+    rows = context.parallelize([(task,) for task in tasks], len(tasks))
+    frame = session.spark.createDataFrame(rows, "task string")
+    try:
+        answers = session.map_in_arrow(frame, _scan_parts, "failure string").collect()
+    except Exception as error:
+        raise sessions.failure_of(error, "scan") from None
+    for answer in answers:
+        if answer.failure is not None:
+            raise Failure.parse(answer.failure)
+
+
+def _scan_parts(batches: Iterator[Any]) -> Iterator[Any]:
+    """On an executor: reads parts. A failure that repeating cannot mend is a row, not an exception."""
+    import pyarrow as pa
+
+    for batch in batches:
+        for task in batch.column(0).to_pylist():
+            failure: Optional[str] = None
+            try:
+                _scan_part(json.loads(task))
+            except Failure as error:
+                if error.is_transient:
+                    raise error.marked() from None
+                failure = error.text()
+            yield pa.RecordBatch.from_arrays([pa.array([failure], pa.string())], ["failure"])
+
+
+def _scan_part(task: Dict[str, Any]) -> None:
+    ledger = Ledger(*task["ledger"])
+    target = task["folder"]
+    if os.path.isdir(target):
+        return
+    folder = os.path.join(os.path.dirname(target), f".{uuid.uuid4().hex}")
+    os.mkdir(folder, 0o700)
+    try:
+        with storage.directory_to_scan(ledger, task["first"], task["end"]) as directory:
+            summary = _write(folder, task, directory)
+        summary["program_version"] = task["version"]
+        with open(os.path.join(folder, "summary.json"), "x", encoding="utf-8") as file:
+            json.dump(summary, file)
+        storage.install(folder, target)
+    except Failure as failure:
+        raise Failure(f"{ledger.name}: {failure.operation}", failure.subject, failure.cause,
+                      failure.code) from None
+    except OSError as error:
+        raise Failure("scan", f"{ledger.name}: {target}", str(error)) from None
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write(folder: str, task: Dict[str, Any], directory: str) -> Dict[str, Any]:
+    import numpy as np
+
+    writers = _writers(folder, task["id"])
+    # How many lines have at most 2^n bytes, for the size of batches later on.
+    sizes = np.zeros(26, dtype=np.int64)
+
+    def take(batch: Batch) -> None:
+        writers[batch.table].add(batch.columns)
+        if TABLES[batch.table] == "events":
+            lengths = np.diff(np.frombuffer(batch.columns[3].buffers()[1], "<u4"))
+            bits = np.ceil(np.log2(np.maximum(lengths, 1))).astype(np.int64)
+            sizes[:] += np.bincount(np.minimum(bits, 25), minlength=26)
+
+    program = sessions.shipped(task["program"])
+    arguments = ["scan", "--directory", directory, "--from", str(task["first"]),
+                 "--to", str(task["end"])]
+    with Run(program, arguments, feeds=False) as run:
+        summary = run.read_batches(take)()
+    for writer in writers:
+        writer.close()
+    if summary.get("first") != task["first"] or summary.get("end") != task["end"]:
+        raise Failure(f"{NAME} scan", directory, "it read other events than those asked for")
+    return {**summary, "line_sizes": sizes.tolist()}
+
+
+class _Writer:
+    """A Parquet file that gets rows in groups of bounded size."""
+
+    def __init__(self, path: str, schema: Any, ledger_id: Optional[str]) -> None:
+        import pyarrow.parquet as pq
+
+        self._schema = schema
+        self._ledger_id = ledger_id
+        self._batches: List[Any] = []
+        self._size = 0
+        dictionary = ["ledger"] if ledger_id is not None else False
+        self._file = pq.ParquetWriter(
+            path, schema, compression="zstd", compression_level=1, use_dictionary=dictionary,
+            write_statistics=["position"] if ledger_id is not None else False)
+
+    def add(self, columns: List[Any]) -> None:
+        import pyarrow as pa
+
+        if self._ledger_id is not None:
+            columns = [pa.repeat(pa.scalar(self._ledger_id), len(columns[0])), *columns]
+        if len(columns) != len(self._schema):
+            raise Failure(f"{NAME} scan", "output", "its tables have other columns")
+        batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        self._batches.append(batch)
+        self._size += batch.nbytes
+        if self._size >= _GROUP_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        import pyarrow as pa
+
+        if self._batches:
+            table = pa.Table.from_batches(self._batches)
+            self._file.write_table(table, row_group_size=table.num_rows)
+        self._batches, self._size = [], 0
+
+    def close(self) -> None:
+        self._flush()
+        self._file.close()
+
+
+def _writers(folder: str, ledger_id: str) -> List[_Writer]:
+    import pyarrow as pa
+
+    whole = [("ledger", pa.string()), ("position", pa.int64()), ("at_ms", pa.int64())]
+    schemas = {
+        "events": pa.schema([*whole, ("component", pa.int64()), ("line", pa.binary())]),
+        "edges": pa.schema([("component", pa.int64()), ("node", pa.int64())]),
+        "declarations": pa.schema([*whole, ("line", pa.binary())]),
+    }
+    return [
+        _Writer(os.path.join(folder, f"{name}.parquet"), schemas[name],
+                None if name == "edges" else ledger_id)
+        for name in TABLES
+    ]
+
+
+def _scanned(state: str, plan: Plan, part: Part) -> Scanned:
+    folder = folder_of(state, plan, part)
+    path = os.path.join(folder, "summary.json")
+    try:
+        with open(path, encoding="utf-8") as file:
+            return Scanned(plan.id, part, folder, json.load(file))
+    except (OSError, ValueError) as error:
+        raise Failure("read state", path, f"{error}; remove the folder and run again") from None
+
+
+def _check_chain(plan: Plan, scanned: Sequence[Scanned]) -> None:
+    """Each part's tree continues the previous one's, and the last has the planned root."""
+    frontier: List[str] = []
+    for entry in scanned:
+        if entry.summary["frontier_before"] != frontier:
+            raise Failure(
+                "scan", plan.ledger.name,
+                f"the events from {entry.part.first} on do not continue those before them", 20)
+        frontier = entry.summary["frontier_after"]
+    if scanned and scanned[-1].summary["root_after"] != plan.root:
+        raise Failure(
+            "scan", plan.ledger.name, f"the events up to {plan.size} do not have the root of its "
+            "head", 20)
+
+
+def rows_per_batch(scanned: Sequence[Scanned], bytes_max: int = 64 << 20) -> int:
+    """How many rows a batch of Arrow may have: even the largest lines together stay below `bytes_max`."""
+    sizes: Dict[int, int] = {}
+    for entry in scanned:
+        for bits, count in enumerate(entry.summary["line_sizes"]):
+            sizes[bits] = sizes.get(bits, 0) + count
+    rows, taken = 0, 0
+    for bits in sorted(sizes, reverse=True):
+        fitting = min((bytes_max - taken) >> bits, sizes[bits])
+        rows += fitting
+        taken += fitting << bits
+        if fitting < sizes[bits]:
+            break
+    else:
+        rows = 8192
+    return max(4, min(rows, 8192))
+
+
+def prune(state: str, plans: Sequence[Plan]) -> None:
+    """Removes what grew since: parts with the first event of a planned one and an earlier end."""
+    for plan in plans:
+        ends = {part.first: part.end for part in plan.parts}
+        for first, end in _known_ranges(state, plan):
+            if end < ends.get(first, 0) and plan.ledger.head is None:
+                _remove(os.path.join(state, "scan", plan.id), f"{first:020d}-{end:020d}-")
+
+
+def _remove(folder: str, prefix: str) -> None:
+    for name in os.listdir(folder):
+        if name.startswith(prefix):
+            shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
