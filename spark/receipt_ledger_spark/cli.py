@@ -9,6 +9,8 @@ import signal
 import sys
 from typing import Any, List, NoReturn, Optional, Sequence
 
+import pyarrow
+
 from . import __version__, errors, fleet, reports
 from .errors import Failure
 
@@ -42,6 +44,10 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         # Whoever read standard output has had enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return errors.DONE
+    except pyarrow.ArrowException as error:
+        # Its message may show a cell.
+        print(f"{PROGRAM}: {Failure('run', 'Arrow', type(error).__name__)}", file=sys.stderr)
+        return errors.FAILED
     except OSError as error:
         cause = error.strerror or type(error).__name__
         print(f"{PROGRAM}: {Failure('run', error.filename or 'file', cause)}", file=sys.stderr)

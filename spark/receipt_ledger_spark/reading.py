@@ -47,7 +47,10 @@ def _totals(table: Table, rows: Dict[str, Dict[str, Any]]) -> Batch:
         if column.content == "text":
             arrays.append(pa.array([code or None for code in rows], field.type))
             continue
-        values = pa.array([str(row[column.name]) for row in rows.values()], pa.string())
+        # A row without a currency has no amounts.
+        texts = [None if row[column.name] is None else str(row[column.name])
+                 for row in rows.values()]
+        values = pa.array(texts, pa.string())
         arrays.append(values.cast(AMOUNT if column.content == "amount" else field.type))
     batch = pa.RecordBatch.from_arrays(arrays, schema=table.schema())
     return Batch(0, tables.cells(table, batch, []))
