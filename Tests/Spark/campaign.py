@@ -104,7 +104,7 @@ class Campaign(spark.SparkTests):
             options = Options(**(vars(options) | {
                 "currency": chance.choice(("EUR", "USD", "JPY", "KWD")),
                 "rates_max_age": chance.choice((None, 0, 5, 90))}))
-        if "period" not in (options.by or "") and options.currency is None:
+        if "period" not in options.by and options.currency is None:
             options = Options(**(vars(options) | {"timezone": None}))
         split = ["--stray-percent", chance.choice((0, 1, 10))]
         if chance.random() < 0.8:

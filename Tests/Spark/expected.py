@@ -26,7 +26,7 @@ csv.field_size_limit(2**31 - 1)
 class Options:
     """Options of a run, by their names at ledgerctl, and which reports take them."""
 
-    by: str | None = None
+    by: str = "period,app,product,country"
     timezone: str | None = None
     currency: str | None = None
     rates_max_age: int | None = None
