@@ -13,7 +13,7 @@ import tempfile
 import uuid
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
-from . import exchange
+from . import errors, exchange
 from . import session as sessions
 from . import tables
 from .errors import Failure
@@ -68,7 +68,12 @@ def described(program: Program, task: Dict[str, Any], scratch: str) -> List[Dict
     """The tables of a task: their columns and what their cells are."""
     path = os.path.join(scratch, "describe.json")
     write_task(path, task)
-    said = json_of(program.path, ["fold", "--task", path, "--describe"])
+    try:
+        said = json_of(program.path, ["fold", "--task", path, "--describe"])
+    except Failure as failure:
+        if failure.code != errors.USAGE:
+            raise
+        raise errors.usage("parse arguments", "options", failure.cause) from None
     try:
         found = list(said["tables"])
         for table in found:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Dict, List
+import warnings
+from typing import Any, Callable, Dict, Iterator, List
 
 from . import errors, manifest, output
 from .errors import Failure
@@ -11,6 +12,7 @@ from .tables import Table
 
 NAMESPACE = "receipt_ledger"
 _CATALOG = "catalog.db"
+_GROUP_BYTES = 128 << 20
 
 
 def check() -> None:
@@ -59,26 +61,42 @@ def _paths(folder: str, table: Table) -> List[str]:
             if name.startswith(f"{table.kind}/")]
 
 
-def _replace(catalog: Any, table: Table, paths: List[str], content: Dict[str, Any]) -> int:
-    """One transaction: readers see the rows before or the rows after. Returns the snapshot's id."""
+def _groups(paths: List[str], schema: Any) -> Iterator[Any]:
+    """The rows of files, many at a time: each append makes files of its own."""
     import pyarrow as pa
     import pyarrow.parquet as pq
+
+    batches: List[Any] = []
+    for path in paths:
+        for batch in pq.ParquetFile(path).iter_batches(65_536, columns=schema.names):
+            batches.append(batch)
+            if sum(each.nbytes for each in batches) >= _GROUP_BYTES:
+                yield pa.Table.from_batches(batches).cast(schema)
+                batches = []
+    if batches:
+        yield pa.Table.from_batches(batches).cast(schema)
+
+
+def _replace(catalog: Any, table: Table, paths: List[str], content: Dict[str, Any]) -> int:
+    """One transaction: readers see the rows before or the rows after. Returns the snapshot's id."""
     from pyiceberg.expressions import AlwaysTrue
 
     name = f"{NAMESPACE}.{table.kind}"
     schema = table.schema()
     target = catalog.create_table_if_not_exists(name, schema=schema)
-    if target.schema().column_names != _column_names(catalog, schema):
+    if [column.name for column in target.schema().fields] != schema.names:
         with target.update_schema(allow_incompatible_changes=True) as change:
             for column in target.schema().fields:
                 if column.name not in schema.names:
                     change.delete_column(column.name)
             change.union_by_name(schema)
     with target.transaction() as transaction:
-        transaction.delete(AlwaysTrue())
-        for path in paths:
-            for batch in pq.ParquetFile(path).iter_batches(1 << 20, columns=schema.names):
-                transaction.append(pa.Table.from_batches([batch]).cast(schema))
+        with warnings.catch_warnings():
+            # A new table has no rows to delete.
+            warnings.simplefilter("ignore")
+            transaction.delete(AlwaysTrue())
+        for rows in _groups(paths, schema):
+            transaction.append(rows)
         transaction.set_properties({
             "receipt-ledger.note": manifest.NOTE,
             "receipt-ledger.heads": " ".join(

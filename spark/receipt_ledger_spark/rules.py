@@ -39,7 +39,10 @@ def find(option: Optional[str]) -> Program:
         raise errors.usage(
             "find ledger-rules", "PATH", "not found; name it with --rules or LEDGER_RULES")
     path = os.path.abspath(path)
-    said = json_of(path, ["version"])
+    try:
+        said = json_of(path, ["version"])
+    except Failure as failure:
+        raise errors.usage("find ledger-rules", path, failure.cause) from None
     if not isinstance(said, dict) or not isinstance(said.get("version"), str):
         raise errors.usage("find ledger-rules", path, "it is another program")
     if said.get("exchange") != exchange.VERSION:

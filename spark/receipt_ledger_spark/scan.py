@@ -299,15 +299,12 @@ def rows_per_batch(scanned: Sequence[Scanned], bytes_max: int = 64 << 20) -> int
 
 
 def prune(state: str, plans: Sequence[Plan]) -> None:
-    """Removes what grew since: parts with the first event of a planned one and an earlier end."""
+    """Removes parts that no later run will ask for: of ledgers as of their ends, all but those of this run."""
     for plan in plans:
-        ends = {part.first: part.end for part in plan.parts}
-        for first, end in _known_ranges(state, plan):
-            if end < ends.get(first, 0) and plan.ledger.head is None:
-                _remove(os.path.join(state, "scan", plan.id), f"{first:020d}-{end:020d}-")
-
-
-def _remove(folder: str, prefix: str) -> None:
-    for name in os.listdir(folder):
-        if name.startswith(prefix):
-            shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
+        if plan.ledger.head is not None:
+            continue
+        planned = {os.path.basename(folder_of(state, plan, part)) for part in plan.parts}
+        parent = os.path.join(state, "scan", plan.id)
+        for name in os.listdir(parent):
+            if name not in planned:
+                shutil.rmtree(os.path.join(parent, name), ignore_errors=True)
