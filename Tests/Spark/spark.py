@@ -10,6 +10,7 @@ import os
 import pathlib
 import shutil
 import sys
+import tempfile
 import unittest
 
 import expected
@@ -49,17 +50,21 @@ def command(*arguments: object) -> Outcome:
     prepare()
     from receipt_ledger_spark.cli import main
 
-    output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="")
-    errors = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="")
-    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
-        try:
-            code = main([str(argument) for argument in arguments])
-        except SystemExit as end:
-            code = end.code if isinstance(end.code, int) else 1
-    texts = []
-    for stream in (output, errors):
-        stream.flush()
-        texts.append(stream.buffer.getvalue().decode())  # type: ignore[attr-defined]
+    # Programs that it starts write to these files themselves.
+    with tempfile.TemporaryFile() as first, tempfile.TemporaryFile() as second:
+        output, errors = (
+            io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+            for file in (first, second))
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+            try:
+                code = main([str(argument) for argument in arguments])
+            except SystemExit as end:
+                code = end.code if isinstance(end.code, int) else 1
+        texts = []
+        for stream in (output, errors):
+            stream.flush()
+            stream.seek(0)
+            texts.append(stream.read())
     return Outcome(code or 0, *texts)
 
 
