@@ -32,9 +32,9 @@ class Plan(NamedTuple):
     parts: List[Part]
 
 
-def plan_all(program: Program, ledgers: Sequence[Ledger], scratch: str) -> List[Plan]:
+def plan_all(program: Program, ledgers: Sequence[Ledger], state: str) -> List[Plan]:
     """The plans of all ledgers, in the order of their ids: that order decides between events of one instant."""
-    plans = [_plan(program, ledger, scratch) for ledger in ledgers]
+    plans = [_plan(program, ledger, state) for ledger in ledgers]
     plans.sort(key=lambda plan: plan.id)
     for one, other in zip(plans, plans[1:]):
         if one.id == other.id:
@@ -44,8 +44,8 @@ def plan_all(program: Program, ledgers: Sequence[Ledger], scratch: str) -> List[
     return plans
 
 
-def _plan(program: Program, ledger: Ledger, scratch: str) -> Plan:
-    directory = storage.directory_to_plan(ledger, scratch)
+def _plan(program: Program, ledger: Ledger, state: str) -> Plan:
+    directory = storage.directory_to_plan(ledger, state)
     arguments = ["plan", "--directory", directory]
     if ledger.head is not None:
         arguments += ["--size", str(ledger.head.size)]

@@ -58,7 +58,7 @@ def scan(
                 shutil.rmtree(folder)
             if not os.path.isdir(folder):
                 missing.append(part)
-                tasks.append(_task(program, plan, part, folder))
+                tasks.append(_task(program, plan, part, folder, state))
         _say_what(plan, missing, state, say)
     if tasks:
         _run(session, tasks)
@@ -70,11 +70,11 @@ def scan(
     return found
 
 
-def _task(program: Program, plan: Plan, part: Part, folder: str) -> str:
+def _task(program: Program, plan: Plan, part: Part, folder: str, state: str) -> str:
     return json.dumps({
         "program": os.path.basename(program.path), "version": program.version,
         "ledger": list(plan.ledger[:4]), "id": plan.id, "first": part.first, "end": part.end,
-        "folder": folder,
+        "folder": folder, "state": state,
     })
 
 
@@ -157,7 +157,9 @@ def _scan_part(task: Dict[str, Any]) -> None:
     folder = os.path.join(os.path.dirname(target), f".{uuid.uuid4().hex}")
     os.mkdir(folder, 0o700)
     try:
-        with storage.directory_to_scan(ledger, task["first"], task["end"]) as directory:
+        with storage.directory_to_scan(
+            ledger, task["state"], task["first"], task["end"]
+        ) as directory:
             summary = _write(folder, task, directory)
         summary["program_version"] = task["version"]
         with open(os.path.join(folder, "summary.json"), "x", encoding="utf-8") as file:
