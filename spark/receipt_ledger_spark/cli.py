@@ -1,4 +1,6 @@
-"""The command `receipt-ledger-spark`: options checked before any data is read, one line for a failure."""
+"""The command `receipt-ledger-spark`: options checked before any data is read, one line for a
+failure.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +26,6 @@ class _Parser(argparse.ArgumentParser):
         raise errors.usage("parse arguments", self.prog, message)
 
 
-class _Interrupted(Exception):
-    pass
-
-
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Runs one command; returns the exit code."""
     signal.signal(signal.SIGTERM, _interrupt)
@@ -37,7 +35,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     except Failure as failure:
         print(f"{PROGRAM}: {failure}", file=sys.stderr)
         return failure.code
-    except (KeyboardInterrupt, _Interrupted):
+    except KeyboardInterrupt:
         print(f"{PROGRAM}: interrupted", file=sys.stderr)
         return errors.INTERRUPTED
     except BrokenPipeError:
@@ -55,7 +53,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
 
 
 def _interrupt(*_: Any) -> None:
-    raise _Interrupted
+    raise KeyboardInterrupt
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -72,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
 def _add_run(commands: Any) -> None:
     add = commands.add_parser(
         "run", allow_abbrev=False, help="compute the tables of a fleet",
-        description="Reads ledgers, folds their events on Spark, and writes the reports as Parquet.")
+        description="Reads ledgers, folds their events on Spark, writes the reports as Parquet.")
     source = add.add_mutually_exclusive_group(required=True)
     source.add_argument("--fleet", metavar="FILE", help="fleet.json: names and places of ledgers")
     source.add_argument(
@@ -134,7 +132,7 @@ def _add_readers(commands: Any) -> None:
     verify.add_argument("output", metavar="OUT")
     verify.set_defaults(run=_verify)
     iceberg = commands.add_parser(
-        "iceberg", allow_abbrev=False, help="replace the tables of an Iceberg catalog by an output's")
+        "iceberg", allow_abbrev=False, help="publish an output as Iceberg tables")
     iceberg.add_argument("output", metavar="OUT")
     iceberg.add_argument("catalog", metavar="DIR")
     iceberg.set_defaults(run=_iceberg)

@@ -1,8 +1,9 @@
 """Which components of different parts belong together: those that share a node, and so on.
 
-A scan labels the components of its part. Here, labels that share nodes get one root: the least label of all that are
-connected. Only labels whose root is another label are listed. Few links are joined on the driver, many by rounds of
-large stars and small stars on Spark (Kiveris et al., 2014); both give the same roots.
+A scan labels the components of its part. Here, labels that share nodes get one root: the least
+label of all that are connected. Only labels whose root is another label are listed. Few links are
+joined on the driver, many by rounds of large stars and small stars on Spark (Kiveris et al.,
+2014); both give the same roots.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ ROOTS = "component long, root long"
 def roots(
     spark: Any, edges: Sequence[str], scratch: str, driver_links_max: int = DRIVER_LINKS_MAX
 ) -> Tuple[str, int]:
-    """Writes (component, root) of all labels that are not their own root. Returns the folder and the rows."""
+    """Writes (component, root) of all labels that are not their own root. Returns the folder and
+    the rows.
+    """
     links = os.path.join(scratch, "links")
     _links(spark, edges).write.parquet(links)
     count = _rows(links)
@@ -100,7 +103,9 @@ def _by_stars(spark: Any, links: str, scratch: str, result: str) -> None:
 
 
 def _large_star(frame: Any) -> Any:
-    """Each label's larger neighbours become neighbours of its least neighbour, or of itself if that is less."""
+    """Each label's larger neighbours become neighbours of its least neighbour, or of itself if
+    that is less.
+    """
     both = frame.select("high", "low").unionByName(frame.selectExpr("low AS high", "high AS low"))
     near = both.selectExpr("high AS label", "low AS neighbour").distinct()
     return _to_least(near, "neighbour > label")

@@ -31,7 +31,8 @@ class Failure(Exception):
         super().__init__(operation, subject, cause, code)
 
     def __str__(self) -> str:
-        return ": ".join(one_line(part) for part in (self.operation, self.subject, self.cause) if part)
+        parts = (self.operation, self.subject, self.cause)
+        return ": ".join(one_line(part) for part in parts if part)
 
     @property
     def is_transient(self) -> bool:
@@ -62,7 +63,7 @@ def usage(operation: str, subject: str, cause: str) -> Failure:
 
 
 def from_spark(error: BaseException, operation: str) -> Failure:
-    """The failure behind an exception of Spark: that of our task, or the innermost cause of Java."""
+    """The failure behind an exception of Spark: our task's, or the innermost cause of Java."""
     text = str(error)
     java = getattr(error, "java_exception", None)
     if java is not None:

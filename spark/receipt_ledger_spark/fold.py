@@ -1,7 +1,8 @@
-"""Folding: all events of a component go to one partition, each partition through one run of `ledger-rules fold`.
+"""Folding: all events of a component go to one partition, each partition through one run of
+`ledger-rules fold`.
 
-Each task writes its rows to Parquet files in a folder of its own and tells only their names. A task that runs twice, or
-is killed, leaves a folder that nobody reads.
+Each task writes its rows to Parquet files in a folder of its own and tells only their names. A
+task that runs twice, or is killed, leaves a folder that nobody reads.
 """
 
 from __future__ import annotations
@@ -155,7 +156,9 @@ def _events(
 
 
 def _fold_partition(job: Job, batches: Iterator[Any]) -> Iterator[Any]:
-    """On an executor: folds one partition. A failure that repeating cannot mend is a row, not an exception."""
+    """On an executor: folds one partition. A failure that repeating cannot mend is a row, not an
+    exception.
+    """
     import pyarrow as pa
 
     first = next(batches, None)

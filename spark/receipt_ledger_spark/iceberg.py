@@ -26,7 +26,9 @@ def check() -> None:
 
 
 def publish(folder: str, place: str, say: Callable[[str], None]) -> None:
-    """Replaces the rows of each table in the catalog of a directory, which is made if it is not there."""
+    """Replaces the rows of each table in the catalog of a directory, which is made if it is not
+    there.
+    """
     content = manifest.read(folder)
     try:
         catalog = _catalog(place)
@@ -78,7 +80,7 @@ def _groups(paths: List[str], schema: Any) -> Iterator[Any]:
 
 
 def _replace(catalog: Any, table: Table, paths: List[str], content: Dict[str, Any]) -> int:
-    """One transaction: readers see the rows before or the rows after. Returns the snapshot's id."""
+    """One transaction: readers see the old rows or the new ones. Returns the snapshot's id."""
     from pyiceberg.expressions import AlwaysTrue
 
     name = f"{NAMESPACE}.{table.kind}"

@@ -28,7 +28,7 @@ class Workplace(NamedTuple):
 
 @contextlib.contextmanager
 def beside(path: str) -> Iterator[Workplace]:
-    """Folders beside `path`, removed at the end; `result` is renamed to `path` if nothing failed."""
+    """Folders beside `path`, removed at the end; `result` becomes `path` if nothing failed."""
     check_free(path)
     folder = f"{path.rstrip('/')}.partial-{uuid.uuid4().hex[:8]}"
     place = Workplace(os.path.join(folder, "work"), os.path.join(folder, "result"))

@@ -1,4 +1,6 @@
-"""What there is to read: each ledger's identity, head and parts, as `ledger-rules plan` finds them."""
+"""What there is to read: each ledger's identity, head and parts, as `ledger-rules plan` finds
+them.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ class Plan(NamedTuple):
 
 
 def plan_all(program: Program, ledgers: Sequence[Ledger], state: str) -> List[Plan]:
-    """The plans of all ledgers, in the order of their ids: that order decides between events of one instant."""
+    """The plans of all ledgers, in the order of their ids: that order decides between events of
+    one instant.
+    """
     plans = [_plan(program, ledger, state) for ledger in ledgers]
     plans.sort(key=lambda plan: plan.id)
     for one, other in zip(plans, plans[1:]):

@@ -1,7 +1,8 @@
 """Ledgers under s3://BUCKET/PREFIX, of which each task copies what it reads.
 
-A plan needs the ends of closed segments alone: STATE/mirror/<name> holds them as sparse files, and the rest of the log whole.
-A task gets the ends of the segments before its part from there, and its part from the bucket.
+A plan needs the ends of closed segments alone: STATE/mirror/<name> holds them as sparse files,
+and the rest of the log whole. A task gets the ends of the segments before its part from there,
+and its part from the bucket.
 """
 
 from __future__ import annotations
@@ -110,7 +111,9 @@ def _with_source(ledger: Ledger, work: Callable[["_Source"], Any]) -> Any:
 
 
 class _Source:
-    """The objects of a ledger. Credentials are those of the environment, as the AWS SDK finds them."""
+    """The objects of a ledger. Credentials are those of the environment, as the AWS SDK finds
+    them.
+    """
 
     def __init__(self, ledger: Ledger) -> None:
         from pyarrow import fs
@@ -149,7 +152,8 @@ class _Source:
         """Copies an object."""
         # Without a compression named, Arrow would decompress a segment.
         with self._system.open_input_stream(file.path, compression=None) as source:
-            _write(directory, file.name, lambda target: shutil.copyfileobj(source, target, 4 << 20))
+            _write(directory, file.name,
+                   lambda target: shutil.copyfileobj(source, target, 4 << 20))
 
     def copy_ends(self, file: _File, directory: str) -> None:
         """Copies the first and last bytes of an object to a sparse file of its size."""

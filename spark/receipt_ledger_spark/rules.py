@@ -1,7 +1,7 @@
 """The program `ledger-rules`: where it is, whether it fits, and its runs.
 
-It runs on the driver (plan, csv) and on executors (scan, fold). Its standard error is kept, its exit code becomes
-that of a Failure.
+It runs on the driver (plan, csv) and on executors (scan, fold). Its standard error is kept, its
+exit code becomes that of a Failure.
 """
 
 from __future__ import annotations
@@ -125,8 +125,9 @@ class Run:
             self._stderr = (self._stderr + data)[-_STDERR_KEPT_BYTES:]
 
     def read_batches(self, take: Callable[[exchange.Batch], None]) -> Callable[[], Any]:
-        """Calls `take` with each batch in a thread of its own, so that feeding and reading never wait for each
-        other. The result waits for the end and returns its JSON."""
+        """Calls `take` with each batch in a thread of its own, so that feeding and reading never
+        wait for each other. The result waits for the end and returns its JSON.
+        """
         reader = exchange.Reader(self.output)
 
         def read() -> None:
@@ -135,7 +136,8 @@ class Run:
                     take(batch)
             except BaseException as error:  # It is raised again by `wait`.
                 self._read_error = error
-                # Whoever feeds must not wait for a reader that is gone. A program that ended tells why itself.
+                # Whoever feeds must not wait for a reader that is gone. A program that ended
+                # tells why itself.
                 if not isinstance(error, exchange.CutShort):
                     self._was_stopped = True
                     self._process.kill()

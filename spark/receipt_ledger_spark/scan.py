@@ -1,7 +1,8 @@
-"""Reading the parts of ledgers: one task a part, whose result is a folder that later runs find again.
+"""Reading the parts of ledgers: one task a part, whose result is a folder that later runs find
+again.
 
-STATE/scan/<ledger id>/<first>-<end>-<identity>/ holds events.parquet, edges.parquet, declarations.parquet and
-summary.json. A folder is there complete or not at all.
+STATE/scan/<ledger id>/<first>-<end>-<identity>/ holds events.parquet, edges.parquet,
+declarations.parquet and summary.json. A folder is there complete or not at all.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ def scan(
     session: Session, program: Program, plans: Sequence[Plan], state: str,
     say: Callable[[str], None],
 ) -> List[Scanned]:
-    """Reads what no earlier run has read, and checks that all parts make up the planned histories."""
+    """Reads what no earlier run has read, and checks that all parts make up the planned
+    histories.
+    """
     tasks = []
     for plan in plans:
         os.makedirs(os.path.join(state, "scan", plan.id), mode=0o700, exist_ok=True)
@@ -134,7 +137,9 @@ def _run(session: Session, tasks: List[str]) -> None:
 
 
 def _scan_parts(batches: Iterator[Any]) -> Iterator[Any]:
-    """On an executor: reads parts. A failure that repeating cannot mend is a row, not an exception."""
+    """On an executor: reads parts. A failure that repeating cannot mend is a row, not an
+    exception.
+    """
     import pyarrow as pa
 
     for batch in batches:
@@ -283,7 +288,9 @@ def _check_chain(plan: Plan, scanned: Sequence[Scanned]) -> None:
 
 
 def rows_per_batch(scanned: Sequence[Scanned], bytes_max: int = 64 << 20) -> int:
-    """How many rows a batch of Arrow may have: even the largest lines together stay below `bytes_max`."""
+    """How many rows a batch of Arrow may have: even the largest lines together stay below
+    `bytes_max`.
+    """
     sizes: Dict[int, int] = {}
     for entry in scanned:
         for bits, count in enumerate(entry.summary["line_sizes"]):
@@ -301,7 +308,9 @@ def rows_per_batch(scanned: Sequence[Scanned], bytes_max: int = 64 << 20) -> int
 
 
 def prune(state: str, plans: Sequence[Plan]) -> None:
-    """Removes parts that no later run will ask for: of ledgers as of their ends, all but those of this run."""
+    """Removes parts that no later run will ask for: of ledgers as of their ends, all but those of
+    this run.
+    """
     for plan in plans:
         if plan.ledger.head is not None:
             continue

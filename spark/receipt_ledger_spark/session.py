@@ -1,4 +1,6 @@
-"""A session of Spark: quiet, in UTC, with bounded batches; Java is looked for before Spark would look for it."""
+"""A session of Spark: quiet, in UTC, with bounded batches; Java is looked for before Spark would
+look for it.
+"""
 
 from __future__ import annotations
 
@@ -64,10 +66,9 @@ class Session:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         builder = SparkSession.builder.master(master).appName("receipt-ledger-spark")
-        for key, value in _settings(master, partitions, rows_per_batch, scratch, is_verbose).items():
-            builder = builder.config(key, value)
-        for setting in settings:
-            key, _, value = setting.partition("=")
+        given = _settings(master, partitions, rows_per_batch, scratch, is_verbose)
+        given.update(setting.split("=", 1) for setting in settings)
+        for key, value in given.items():
             builder = builder.config(key, value)
         try:
             self.spark = builder.getOrCreate()

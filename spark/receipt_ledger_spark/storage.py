@@ -1,4 +1,6 @@
-"""Where ledgers are: directories, or objects under s3://. Files that are made whole or not at all."""
+"""Where ledgers are: directories, or objects under s3://. Files that are made whole or not at
+all.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ def directory_to_plan(ledger: Ledger, state: str) -> str:
 
 @contextlib.contextmanager
 def directory_to_scan(ledger: Ledger, state: str, first: int, end: int) -> Iterator[str]:
-    """A directory from which `ledger-rules scan` can read the events first..<end, while the context lasts."""
+    """A directory from which `ledger-rules scan` can read the events first..<end, while the
+    context lasts.
+    """
     if not ledger.is_remote:
         yield ledger.path
         return
@@ -29,7 +33,9 @@ def directory_to_scan(ledger: Ledger, state: str, first: int, end: int) -> Itera
 
 
 def install(folder: str, target: str) -> bool:
-    """Renames a complete folder to its name; false if another task was faster, whose folder is as good."""
+    """Renames a complete folder to its name; false if another task was faster, whose folder is as
+    good.
+    """
     for name in os.listdir(folder):
         _sync(os.path.join(folder, name))
     _sync(folder)

@@ -1,7 +1,8 @@
 """The cells of `ledger-rules` as typed columns of Arrow, and back; whole columns at a time.
 
-An empty cell is null. A position `L:P`, of a ledger's index and a position, becomes a column of the ledger's name and one
-of the position: `position` becomes `ledger` and `position`, `first_position` becomes `first_ledger` and `first_position`.
+An empty cell is null. A position `L:P`, of a ledger's index and a position, becomes a column of
+the ledger's name and one of the position: `position` becomes `ledger` and `position`,
+`first_position` becomes `first_ledger` and `first_position`.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import pyarrow.json as pj
 AMOUNT = pa.decimal128(38, 6)
 TIME = pa.timestamp("us", tz="UTC")
 PLACE = pa.struct([("ledger", pa.string()), ("position", pa.int64())])
-# What exceptions have before their own columns: whether equal ones of other partitions are the same, and when the event
-# of this one was recorded.
+# What exceptions have before their own columns: whether equal ones of other partitions are the
+# same, and when the event of this one was recorded.
 LEADING = ("scope", "recorded_at")
 _MICROS = pa.decimal128(38, 0)
 
