@@ -1,7 +1,7 @@
 // Which events of a range belong together: union and find over what they have in common.
 
 /// Nodes, each a hash or an event that has nothing in common with others, joined into components.
-struct ComponentFinder {
+struct ComponentFinder: ~Copyable {
   /// The hash of each node; 0 for an event that has none.
   private(set) var hashes: [UInt64] = []
   private var parents: [UInt32] = []

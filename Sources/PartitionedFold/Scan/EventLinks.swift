@@ -5,7 +5,7 @@ import Ledger
 import Projections
 
 /// Takes the events of a range in order. Some 20 bytes a node, and one an event.
-struct EventLinks {
+struct EventLinks: ~Copyable {
   private struct Flags: OptionSet {
     let rawValue: UInt8
     static let isUpload = Flags(rawValue: 1)
