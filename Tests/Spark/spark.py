@@ -12,6 +12,7 @@ import shutil
 import sys
 import tempfile
 import unittest
+import warnings
 
 import expected
 from programs import ROOT, RULES
@@ -55,7 +56,10 @@ def command(*arguments: object) -> Outcome:
         output, errors = (
             io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
             for file in (first, second))
-        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+        with (contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors),
+              warnings.catch_warnings()):
+            # Sockets that PySpark leaves open.
+            warnings.simplefilter("ignore", ResourceWarning)
             try:
                 code = main([str(argument) for argument in arguments])
             except SystemExit as end:
