@@ -1,5 +1,6 @@
 // config.json: what is taken, what is refused and how it is said, and changes of the file.
 import AppStore
+import AppStoreClient
 import Base
 import Foundation
 import Glibc

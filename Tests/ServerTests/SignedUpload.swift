@@ -1,5 +1,6 @@
 // Signed transactions of a test chain, and their way into a workflow.
 import AppStore
+import AppStoreClient
 import AppStoreAuthority
 import Base
 import Foundation

@@ -1,5 +1,6 @@
 // Signed transactions: what is recorded of them, and what the client hears.
 import AppStore
+import AppStoreClient
 import AppStoreAuthority
 import Base
 import Intake

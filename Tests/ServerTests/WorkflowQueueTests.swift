@@ -1,5 +1,6 @@
 // What waits for the App Store: shared calls, replies used again, the queue, limits, ends.
 import AppStore
+import AppStoreClient
 import Base
 import JSON
 import Ledger

@@ -1,5 +1,6 @@
 // The path for signed transactions: which bodies are taken, and what the others are told.
 import AppStore
+import AppStoreClient
 import AppStoreAuthority
 import Base
 import Intake

@@ -1,5 +1,6 @@
 // Notifications that come more than once, too fast, or when nothing can be appended.
 import AppStore
+import AppStoreClient
 import AppStoreAuthority
 import Base
 import Intake

@@ -1,5 +1,6 @@
 // Notifications: what is recorded of them, and what the App Store hears.
 import AppStore
+import AppStoreClient
 import AppStoreAuthority
 import Base
 import Intake

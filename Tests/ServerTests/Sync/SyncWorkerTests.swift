@@ -1,5 +1,6 @@
 // A server that synchronizes by itself.
 import AppStore
+import AppStoreClient
 import AppStoreAuthority
 import Base
 import Foundation

@@ -1,5 +1,6 @@
 // Webhooks for tests: changes that a test makes up, a receiver on loopback, a service that may be started again.
 import AppStore
+import AppStoreClient
 import Base
 import JSON
 import Ledger
