@@ -48,16 +48,13 @@ def roots(
 
 def _links(spark: Any, edges: Sequence[str]) -> Any:
     """Pairs of labels that share a node: the least of the node's labels and each other one."""
+    from pyspark.sql import Window
     from pyspark.sql import functions as f
 
-    # Within a part, a node has one label: a node has no more labels than there are parts.
     frame = spark.read.schema("component long, node long").parquet(*edges)
-    shared = (
-        frame.groupBy("node")
-        .agg(f.min("component").alias("least"), f.collect_set("component").alias("all"))
-        .where(f.size("all") > 1)
-    )
-    pairs = shared.select("least", f.explode("all").alias("component"))
+    # A window spills to disk where very many labels share a node.
+    least = f.min("component").over(Window.partitionBy("node"))
+    pairs = frame.select("component", least.alias("least"))
     return pairs.where("component <> least").distinct()
 
 

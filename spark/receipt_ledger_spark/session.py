@@ -4,12 +4,15 @@ look for it.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import zipfile
 from typing import Any, Callable, Dict, Iterator, Optional, Sequence
 
@@ -74,7 +77,11 @@ class Session:
             self.spark = builder.getOrCreate()
         except Exception as error:
             raise errors.from_spark(error, "start Spark") from None
-        self.master = master
+        # The handler of PySpark calls Java in the middle of another call.
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        if not is_verbose:
+            logging.disable(logging.CRITICAL)
         self._package: Optional[str] = None
 
     def ship(self, *paths: str) -> None:
@@ -108,6 +115,7 @@ class Session:
         try:
             self.spark.stop()
         finally:
+            logging.disable(logging.NOTSET)
             if self._package is not None:
                 shutil.rmtree(self._package, ignore_errors=True)
 
