@@ -92,4 +92,9 @@ def _write(
         arguments = ["csv", "--task", path, "--report", str(number)]
         with Run(program.path, arguments, output=stream) as run:
             with_stdin(run, batches)
-            run.finish()
+            try:
+                run.finish()
+            except Failure as failure:
+                if failure.cause == "broken pipe":
+                    raise BrokenPipeError from None
+                raise

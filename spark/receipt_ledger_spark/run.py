@@ -22,6 +22,8 @@ from .tables import Table
 # What one run of the fold takes at a time, unless --partitions says otherwise.
 _EVENTS_PER_PARTITION = 250_000
 _PARTITIONS_MAX = 100_000
+# What one task writes of the tables.
+_ROWS_PER_PARTITION = 500_000
 
 
 class Request(NamedTuple):
@@ -101,6 +103,7 @@ def _compute(
         folded = fold.fold(session, job, plans, scanned, roots, root_count, partitions)
     else:
         folded = []
+    _resize(session, partitions, sum(sum(entry.rows) for entry in folded))
     for number, value in enumerate(described):
         table = Table.of(value)
         rows = sum(entry.rows[number] for entry in folded)
@@ -110,6 +113,14 @@ def _compute(
         shown = table.shown()
         month = output.month_of(shown, request.options.period)
         output.write(frame, shown, merge.order_of(shown), month, rows, place.result)
+
+
+def _resize(session: Session, partitions: int, rows: int) -> None:
+    """Sets batches and shuffles to what tables need: their rows are small, and fewer than events."""
+    spark = session.spark
+    spark.conf.set("spark.sql.parquet.columnarReaderBatchSize", "4096")
+    parallel = max(spark.sparkContext.defaultParallelism, -(-rows // _ROWS_PER_PARTITION))
+    spark.conf.set("spark.sql.shuffle.partitions", str(min(partitions, parallel)))
 
 
 def _partitions(plans: Sequence[Plan]) -> int:
