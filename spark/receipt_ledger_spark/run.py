@@ -82,6 +82,7 @@ def _compute(
     place: output.Workplace,
 ) -> None:
     session.ship(program.path)
+    session.begin("scan")
     scanned = scan.scan(session, program, plans, state, say)
     count = sum(plan.size for plan in plans)
     say(f"{count} events of {len(plans)} ledgers in {len(scanned)} parts")
@@ -90,6 +91,7 @@ def _compute(
         os.path.basename(program.path), task, described, [plan.ledger.name for plan in plans],
         os.path.join(place.work, "fold"), request.scratch)
     if scanned:
+        session.begin("join components")
         roots, root_count = components.roots(
             session.spark, [entry.table("edges") for entry in scanned], place.work,
             request.driver_links_max)
@@ -100,6 +102,7 @@ def _compute(
                     "spark.sql.parquet.columnarReaderBatchSize"):
             session.spark.conf.set(key, str(rows))
         say(f"folding in {partitions} partitions")
+        session.begin("fold")
         folded = fold.fold(session, job, plans, scanned, roots, root_count, partitions)
     else:
         folded = []
@@ -108,6 +111,7 @@ def _compute(
         table = Table.of(value)
         rows = sum(entry.rows[number] for entry in folded)
         say(f"writing {table.kind}")
+        session.begin(f"write {table.kind}")
         frame = merge.frame_of(session.spark, table, number, folded)
         frame = merge.merged(session.spark, table, frame, plans)
         shown = table.shown()

@@ -96,6 +96,10 @@ class Session:
             _archive(archive)
             context.addPyFile(archive)
 
+    def begin(self, step: str) -> None:
+        """Names what follows in Spark's pages and in its log of events."""
+        self.spark.sparkContext.setJobDescription(step)
+
     def map_in_arrow(self, frame: Any, work: Callable[[Iterator[Any]], Iterator[Any]],
                      schema: str) -> Any:
         """`DataFrame.mapInArrow`, without its need for pandas."""
