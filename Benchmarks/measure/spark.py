@@ -41,7 +41,7 @@ def processor_seconds(command):
 class Run:
     """One run on Spark, and what it took."""
 
-    def __init__(self, bench, python, ledger, state, partitions):
+    def __init__(self, bench, python, ledger, state):
         self.work = bench.data.scratch("spark-run")
         program = (bench.data.ledgerctl.parent / "ledger-rules").resolve()
         meter, self.log = self.work / "ledger-rules", self.work / "rules.txt"
@@ -60,7 +60,6 @@ class Run:
         }
         command = [python, "-m", "receipt_ledger_spark", "run", "--ledger", ledger]
         command += ["-o", self.work / "out", "--state", state, "--rules", meter]
-        command += ["--partitions", partitions]
         self.sampler, self.seconds = run_sampled(
             command, environment, kind_of, self.work / "said.txt"
         )
@@ -123,18 +122,17 @@ def on_spark(bench):
     ledger = bench.data.ledger(uploads)
     millions = bench.data.status(ledger)["events"] / 1e6
     rebuild = bench.data.command(ledger, "rebuild")
-    partitions = max(2, round(16 * millions))
     runs, again, rebuilds = [], [], []
     for _ in range(min(bench.rounds, 3)):
         state = bench.data.scratch("spark-state")
         rebuilds.append(processor_seconds(rebuild) / millions)
-        runs.append(Run(bench, python, ledger, state, partitions))
-        again.append(Run(bench, python, ledger, state, partitions))
+        runs.append(Run(bench, python, ledger, state))
+        again.append(Run(bench, python, ledger, state))
     totals = [sum(run.total().values()) / millions for run in runs]
     ratios = [total / rebuilt for total, rebuilt in zip(totals, rebuilds)]
     what = f"{millions * 1e6:,.0f} events on Spark"
     bench.table.row(
-        f"{what}, {partitions} partitions, processor time against ledgerctl rebuild",
+        f"{what}, processor time against ledgerctl rebuild",
         f"{spread(ratios, 1)} × ({statistics.median(totals):.1f} : {statistics.median(rebuilds):.1f} s "
         f"a million events); {statistics.median(run.seconds for run in runs):.0f} s on this machine",
         f"≤ {GOAL} ×", statistics.median(ratios) <= GOAL,
