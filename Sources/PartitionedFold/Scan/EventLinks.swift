@@ -21,6 +21,8 @@ struct EventLinks: ~Copyable {
   private var nodes: EventNodes
   private var flags: [Flags] = []
   private(set) var components = ComponentFinder()
+  /// Uploads whose receipts were left out, in this range or before it, when verifications came that need them.
+  private(set) var receiptsNeeded: Set<Position> = []
 
   init(_ range: Range<Position>, of ledger: LedgerID) {
     first = range.lowerBound
@@ -55,12 +57,20 @@ struct EventLinks: ~Copyable {
   private mutating func note(
     _ result: ReceiptVerifiedView, hasReply: Bool, at position: Position
   ) {
+    guard result.authority == .appStore, 0..<position ~= result.upload else { return }
+    // The fold compares such a reply with the receipt.
+    let needsReceipt = result.mismatch == nil && result.outcome == .valid && hasReply
+    guard result.upload >= first else {
+      if needsReceipt { receiptsNeeded.insert(result.upload) }
+      return
+    }
     let known = first..<position
-    guard result.authority == .appStore, known ~= result.upload else { return }
     let upload = result.upload - first
     guard flags[upload].contains(.isUpload) else { return }
-    // The fold compares such a reply with the receipt.
-    if result.mismatch == nil, result.outcome == .valid, hasReply {
+    if needsReceipt {
+      if upload < components.writtenCount, !self.needsReceipt(uploadAt: result.upload) {
+        receiptsNeeded.insert(result.upload)
+      }
       flags[upload].insert(.isNeeded)
     }
     if let earlier = result.replyOf {

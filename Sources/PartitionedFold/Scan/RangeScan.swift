@@ -175,6 +175,14 @@ final class RangeScan {
     writer.member("declarations", declarationCount)
     writer.member("inflated_bytes", check.byteCount)
     writer.member("last_event_at_ms", check.lastEventAtMs)
+    // What has these is to be scanned again, with `--receipts`. Programs of the first versions did not record whether
+    // a reply is about its receipt, so that the fold compares both.
+    if !links.receiptsNeeded.isEmpty {
+      writer.key("receipts_needed")
+      writer.beginArray()
+      for position in links.receiptsNeeded.sorted() { writer.integer(position) }
+      writer.endArray()
+    }
     writer.endObject()
     return writer.bytes
   }
