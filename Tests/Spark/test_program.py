@@ -12,7 +12,7 @@ import package
 
 if package.importlib.util.find_spec("pyarrow"):
     import pyarrow as pa
-    from receipt_ledger_spark import errors, rules, scan
+    from receipt_ledger_spark import errors, rules, scan, state
     from receipt_ledger_spark.errors import Failure
     from receipt_ledger_spark.exchange import Batch
 
@@ -113,7 +113,7 @@ class RulesTests(unittest.TestCase):
     def test_batches_stay_small_with_the_largest_lines(self) -> None:
         def rows(sizes: dict[int, int]) -> int:
             counts = [sizes.get(bits, 0) for bits in range(26)]
-            part = scan.Scanned("id", None, "", {"line_sizes": counts})
+            part = state.Scanned("id", None, "", {"line_sizes": counts})
             return scan.rows_per_batch([part, part])
 
         self.assertEqual(rows({}), 8192)

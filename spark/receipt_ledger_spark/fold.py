@@ -21,8 +21,8 @@ from .errors import Failure
 from .exchange import Batch
 from .plan import Plan
 from .rules import NAME, Program, Run, json_of, with_stdin, write_task
-from .scan import Scanned
 from .session import Session
+from .state import Scanned
 
 DECLARATIONS = "declarations.exchange"
 # A row group of Parquet gets at least this much of typed rows.

@@ -11,6 +11,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence
 from . import components, fold, manifest, merge, output, scan
 from . import plan as plans_of
 from . import rules
+from . import state as states
 from .errors import Failure
 from .fleet import Ledger
 from .plan import Plan
@@ -72,7 +73,7 @@ def run(request: Request) -> Dict[str, Any]:
         manifest.write(
             place.result, _members(request, program, plans, task, described), tables)
         if request.state is not None:
-            scan.prune(state, plans)
+            states.prune(state, plans)
     return manifest.read(path)
 
 
@@ -120,7 +121,7 @@ def _compute(
 
 
 def _resize(session: Session, partitions: int, rows: int) -> None:
-    """Sets batches and shuffles to what tables need: their rows are small, and fewer than events."""
+    """Sets batches and shuffles for tables: their rows are small, and fewer than events."""
     spark = session.spark
     spark.conf.set("spark.sql.parquet.columnarReaderBatchSize", "4096")
     parallel = max(spark.sparkContext.defaultParallelism, -(-rows // _ROWS_PER_PARTITION))

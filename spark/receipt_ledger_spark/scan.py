@@ -1,51 +1,31 @@
-"""Reading the parts of ledgers: one task a part, whose result is a folder that later runs find
-again.
-
-STATE/scan/<ledger id>/<first>-<end>-<identity>/ holds events.parquet, edges.parquet,
-declarations.parquet and summary.json. A folder is there complete or not at all.
-"""
+"""Reading the parts of ledgers: one task a part, whose result is a folder in --state."""
 
 from __future__ import annotations
 
+import bisect
 import json
 import os
 import shutil
 import uuid
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
 from . import session as sessions
-from . import storage
+from . import state, storage
 from .errors import Failure
 from .exchange import Batch
 from .fleet import Ledger
 from .plan import Part, Plan
 from .rules import NAME, Program, Run
 from .session import Session
+from .state import Scanned
 
 TABLES = ("events", "edges", "declarations")
 # Rows are gathered up to this many bytes before Parquet gets them.
 _GROUP_BYTES = 32 << 20
 
 
-class Scanned(NamedTuple):
-    """A part that was read: its folder and its summary."""
-
-    ledger_id: str
-    part: Part
-    folder: str
-    summary: Dict[str, Any]
-
-    def table(self, name: str) -> str:
-        return os.path.join(self.folder, f"{name}.parquet")
-
-
-def folder_of(state: str, plan: Plan, part: Part) -> str:
-    name = f"{part.first:020d}-{part.end:020d}-{part.identity[:32]}"
-    return os.path.join(state, "scan", plan.id, name)
-
-
 def scan(
-    session: Session, program: Program, plans: Sequence[Plan], state: str,
+    session: Session, program: Program, plans: Sequence[Plan], folder: str,
     say: Callable[[str], None],
 ) -> List[Scanned]:
     """Reads what no earlier run has read, and checks that all parts make up the planned
@@ -53,54 +33,72 @@ def scan(
     """
     tasks = []
     for plan in plans:
-        os.makedirs(os.path.join(state, "scan", plan.id), mode=0o700, exist_ok=True)
-        missing = []
-        for part in plan.parts:
-            folder = folder_of(state, plan, part)
-            if _is_old(folder, program):
-                shutil.rmtree(folder)
-            if not os.path.isdir(folder):
-                missing.append(part)
-                tasks.append(_task(program, plan, part, folder, state))
-        _say_what(plan, missing, state, say)
-    if tasks:
-        _run(session, tasks)
-    found = []
+        os.makedirs(state.folder_of_ledger(folder, plan), mode=0o700, exist_ok=True)
+        missing = [part for part in plan.parts if _is_missing(program, folder, plan, part, False)]
+        tasks += [_task(program, plan, part, folder, False) for part in missing]
+        _say_what(plan, missing, folder, say)
+    _run(session, tasks)
+    found = {}
     for plan in plans:
-        scanned = [_scanned(state, plan, part) for part in plan.parts]
-        _check_chain(plan, scanned)
-        found += scanned
-    return found
+        found[plan.id] = [state.read(folder, plan, part) for part in plan.parts]
+        _check_chain(plan, found[plan.id])
+    _add_receipts(session, program, plans, folder, found, say)
+    return [entry for plan in plans for entry in found[plan.id]]
 
 
-def _task(program: Program, plan: Plan, part: Part, folder: str, state: str) -> str:
+def _add_receipts(
+    session: Session, program: Program, plans: Sequence[Plan], folder: str,
+    found: Dict[str, List[Scanned]], say: Callable[[str], None],
+) -> None:
+    """Replaces parts by such with all receipts, where events of other parts need one: the fold
+    compares what older programs did not.
+    """
+    tasks, places = [], []
+    for plan in plans:
+        needed = sorted({position for entry in found[plan.id]
+                         for position in entry.summary.get("receipts_needed", [])})
+        for place, part in enumerate(plan.parts):
+            at = bisect.bisect_left(needed, part.first)
+            if at == len(needed) or needed[at] >= part.end:
+                continue
+            places.append((plan, place))
+            if _is_missing(program, folder, plan, part, True):
+                say(f"{plan.ledger.name}: reading events {part.first} to {part.end - 1} again, "
+                    "with receipts: verifications of an older program need them")
+                tasks.append(_task(program, plan, part, folder, True))
+    _run(session, tasks)
+    for plan, place in places:
+        found[plan.id][place] = state.read(folder, plan, plan.parts[place], True)
+
+
+def _is_missing(
+    program: Program, folder: str, plan: Plan, part: Part, has_receipts: bool
+) -> bool:
+    """Whether a part has yet to be read; what another version read is removed."""
+    path = state.folder_of(folder, plan, part, has_receipts)
+    if state.is_old(path, program):
+        shutil.rmtree(path)
+    return not os.path.isdir(path)
+
+
+def _task(program: Program, plan: Plan, part: Part, folder: str, has_receipts: bool) -> str:
     return json.dumps({
         "program": os.path.basename(program.path), "version": program.version,
         "ledger": list(plan.ledger[:4]), "id": plan.id, "first": part.first, "end": part.end,
-        "folder": folder, "state": state,
+        "folder": state.folder_of(folder, plan, part, has_receipts), "state": folder,
+        "has_receipts": has_receipts,
     })
 
 
-def _is_old(folder: str, program: Program) -> bool:
-    """Whether another version of ledger-rules, or none that ended well, made a folder."""
-    if not os.path.isdir(folder):
-        return False
-    try:
-        with open(os.path.join(folder, "summary.json"), encoding="utf-8") as file:
-            return json.load(file).get("program_version") != program.version
-    except (OSError, ValueError):
-        return True
-
-
 def _say_what(
-    plan: Plan, missing: Sequence[Part], state: str, say: Callable[[str], None]
+    plan: Plan, missing: Sequence[Part], folder: str, say: Callable[[str], None]
 ) -> None:
     """Says what is read, what is not, and why."""
     count = len(plan.parts) - len(missing)
     name = plan.ledger.name
     if count:
         say(f"{name}: {count} of {len(plan.parts)} parts were read by an earlier run")
-    known = _known_ranges(state, plan)
+    known = state.known_ranges(folder, plan)
     for part in missing:
         earlier = [end for first, end in known if first == part.first]
         what = f"{name}: reading events {part.first} to {part.end - 1}"
@@ -114,16 +112,9 @@ def _say_what(
             say(f"{what} again: earlier runs read up to another head")
 
 
-def _known_ranges(state: str, plan: Plan) -> List[Any]:
-    found = []
-    for name in os.listdir(os.path.join(state, "scan", plan.id)):
-        parts = name.split("-")
-        if len(parts) == 3 and parts[0].isdigit() and parts[1].isdigit():
-            found.append((int(parts[0]), int(parts[1])))
-    return found
-
-
 def _run(session: Session, tasks: List[str]) -> None:
+    if not tasks:
+        return
     context = session.spark.sparkContext
     rows = context.parallelize([(task,) for task in tasks], len(tasks))
     frame = session.spark.createDataFrame(rows, "task string")
@@ -195,7 +186,7 @@ def _write(folder: str, task: Dict[str, Any], directory: str) -> Dict[str, Any]:
 
     program = sessions.shipped(task["program"])
     arguments = ["scan", "--directory", directory, "--from", str(task["first"]),
-                 "--to", str(task["end"])]
+                 "--to", str(task["end"]), *(["--receipts"] if task["has_receipts"] else [])]
     with Run(program, arguments, feeds=False) as run:
         summary = run.read_batches(take)()
     for writer in writers:
@@ -262,16 +253,6 @@ def _writers(folder: str, ledger_id: str) -> List[_Writer]:
     ]
 
 
-def _scanned(state: str, plan: Plan, part: Part) -> Scanned:
-    folder = folder_of(state, plan, part)
-    path = os.path.join(folder, "summary.json")
-    try:
-        with open(path, encoding="utf-8") as file:
-            return Scanned(plan.id, part, folder, json.load(file))
-    except (OSError, ValueError) as error:
-        raise Failure("read state", path, f"{error}; remove the folder and run again") from None
-
-
 def _check_chain(plan: Plan, scanned: Sequence[Scanned]) -> None:
     """Each part's tree continues the previous one's, and the last has the planned root."""
     frontier: List[str] = []
@@ -305,17 +286,3 @@ def rows_per_batch(scanned: Sequence[Scanned], bytes_max: int = 64 << 20) -> int
     else:
         rows = 8192
     return max(4, min(rows, 8192))
-
-
-def prune(state: str, plans: Sequence[Plan]) -> None:
-    """Removes parts that no later run will ask for: of ledgers as of their ends, all but those of
-    this run.
-    """
-    for plan in plans:
-        if plan.ledger.head is not None:
-            continue
-        planned = {os.path.basename(folder_of(state, plan, part)) for part in plan.parts}
-        parent = os.path.join(state, "scan", plan.id)
-        for name in os.listdir(parent):
-            if name not in planned:
-                shutil.rmtree(os.path.join(parent, name), ignore_errors=True)
