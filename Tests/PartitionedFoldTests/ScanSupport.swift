@@ -1,0 +1,198 @@
+// What a scan wrote, read back; and which events it says belong together.
+import Base
+import Foundation
+import Glibc
+import JSON
+import Ledger
+import TestSupport
+import Testing
+
+@testable import PartitionedFold
+
+/// The tables of a scan.
+struct Scanned {
+  struct Event: Equatable {
+    let position: Int
+    let recordedAtMs: Int64
+    let component: Int64
+    let line: String
+  }
+
+  struct Declaration: Equatable {
+    let position: Int
+    let recordedAtMs: Int64
+    let line: String
+  }
+
+  struct Edge: Hashable {
+    let component: Int64
+    let node: Int64
+  }
+
+  var events: [Event] = []
+  var edges: [Edge] = []
+  var declarations: [Declaration] = []
+  var summary = JSONValue.null
+
+  func number(_ name: String) -> Int64? { summary[name]?.integerValue }
+  func text(_ name: String) -> String? { summary[name]?.stringValue }
+}
+
+/// Runs a scan and reads what it wrote.
+func scan(
+  _ path: String, _ range: Range<Int>, keepsReceipts: Bool = false,
+  waitingByteCount: Int = RangeScan.waitingByteCount
+) throws -> Scanned {
+  var name = Array("/tmp/scan-XXXXXX".utf8CString)
+  let descriptor = mkstemp(&name)
+  defer { close(descriptor) }
+  unlink(name)
+  let directory = try LedgerDirectory.open(path: path)
+  try RangeScan(
+    directory, range, to: DescriptorOutput(descriptor), keepsReceipts: keepsReceipts,
+    waitingByteCount: waitingByteCount
+  ).run()
+  lseek(descriptor, 0, SEEK_SET)
+  let reader = ExchangeReader(DescriptorInput(descriptor))
+  var scanned = Scanned()
+  while true {
+    switch try reader.next() {
+    case .end(let json):
+      scanned.summary = try JSONValue(json)
+      return scanned
+    case .batch(let batch): try take(batch, into: &scanned)
+    }
+  }
+}
+
+private func take(_ batch: ExchangeBatch, into scanned: inout Scanned) throws {
+  func text(_ column: Int, _ row: Int) -> String {
+    String(decoding: batch.bytes(column: column, row: row), as: UTF8.self)
+  }
+  switch batch.table {
+  case RangeScan.eventsTable:
+    try batch.require(table: 0, [.integer, .integer, .integer, .bytes])
+    for row in 0..<batch.rowCount {
+      scanned.events.append(
+        Scanned.Event(
+          position: Int(batch.integer(column: 0, row: row)),
+          recordedAtMs: batch.integer(column: 1, row: row),
+          component: batch.integer(column: 2, row: row), line: text(3, row)))
+    }
+  case RangeScan.edgesTable:
+    try batch.require(table: 1, [.integer, .integer])
+    for row in 0..<batch.rowCount {
+      scanned.edges.append(
+        Scanned.Edge(
+          component: batch.integer(column: 0, row: row), node: batch.integer(column: 1, row: row)))
+    }
+  default:
+    try batch.require(table: 2, [.integer, .integer, .bytes])
+    for row in 0..<batch.rowCount {
+      scanned.declarations.append(
+        Scanned.Declaration(
+          position: Int(batch.integer(column: 0, row: row)),
+          recordedAtMs: batch.integer(column: 1, row: row), line: text(2, row)))
+    }
+  }
+}
+
+/// The components of several scans, by their edges alone: of each event the same number as of those it belongs to.
+struct Components {
+  private var numberOfLabel: [Int64: Int] = [:]
+  private var parents: [Int] = []
+
+  init(_ scans: [Scanned]) {
+    var numberOfNode: [Int64: Int] = [:]
+    for edge in scans.flatMap(\.edges) {
+      let label = number(of: edge.component)
+      if let other = numberOfNode[edge.node] {
+        parents[root(label)] = root(other)
+      } else {
+        numberOfNode[edge.node] = label
+      }
+    }
+    for event in scans.flatMap(\.events) { _ = number(of: event.component) }
+  }
+
+  private mutating func number(of label: Int64) -> Int {
+    if let known = numberOfLabel[label] { return known }
+    numberOfLabel[label] = parents.count
+    parents.append(parents.count)
+    return parents.count - 1
+  }
+
+  private func root(_ number: Int) -> Int {
+    var number = number
+    while parents[number] != number { number = parents[number] }
+    return number
+  }
+
+  func component(of event: Scanned.Event) -> Int? { numberOfLabel[event.component].map(root) }
+
+  var count: Int { Set(parents.indices.map(root)).count }
+}
+
+/// What an event names, found without the program's decoders.
+func names(in line: String, ofLedger ledger: String) throws -> Set<String> {
+  let event = try JSONValue(Array(line.utf8))
+  var names: Set<String> = []
+  guard let position = event["seq"]?.integerValue, let data = event["data"] else { return [] }
+  func add(event position: Int64?) {
+    if let position { names.insert("event \(ledger) \(position)") }
+  }
+  func addIDs(_ value: JSONValue) {
+    switch value {
+    case .array(let elements): elements.forEach(addIDs)
+    case .object(let members):
+      for member in members {
+        if idNames.contains(member.key), let id = member.value.stringValue, !id.isEmpty, id != "0" {
+          names.insert("id \(id)")
+        } else {
+          addIDs(member.value)
+        }
+      }
+    default: break
+    }
+  }
+  switch event["type"]?.stringValue {
+  case "receipt.uploaded":
+    add(event: position)
+    names.insert("receipt \(data["receipt_id"]?.stringValue ?? "")")
+  case "receipt.verified":
+    add(event: position)
+    add(event: data["upload"]?.integerValue)
+    add(event: data["reply_of"]?.integerValue)
+    if let reply = data["reply"] { addIDs(reply) }
+  case "transactions.received", "transactions.fetched": addIDs(data)
+  default: break
+  }
+  return names
+}
+
+private let idNames: Set<String> = [
+  "transaction_id", "original_transaction_id", "web_order_line_item_id", "transactionId",
+  "originalTransactionId", "webOrderLineItemId",
+]
+
+/// What an error means for the process.
+func failure(_ body: () throws -> Void) -> RulesFailure? {
+  do {
+    try body()
+    return nil
+  } catch { return RulesFailure(error, command: "test") }
+}
+
+/// The plan of a ledger.
+func plan(_ path: String, size: Int? = nil) throws -> JSONValue {
+  try JSONValue(PlanCommand.plan(of: try LedgerDirectory.open(path: path), size: size))
+}
+
+extension JSONValue {
+  /// The parts of a plan: their ranges.
+  var ranges: [Range<Int>] {
+    (self["parts"]?.arrayValue ?? []).map { part in
+      Int(part["first"]?.integerValue ?? 0)..<Int(part["end"]?.integerValue ?? 0)
+    }
+  }
+}
