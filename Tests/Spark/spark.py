@@ -19,6 +19,7 @@ from programs import ROOT, RULES
 
 MASTER = "local[2]"
 PACKAGE = ROOT / "spark"
+INTERRUPTED = 130
 
 
 def is_there() -> bool:
@@ -69,6 +70,8 @@ def command(*arguments: object) -> Outcome:
             stream.flush()
             stream.seek(0)
             texts.append(stream.read())
+    if code == INTERRUPTED:
+        raise KeyboardInterrupt
     return Outcome(code or 0, *texts)
 
 
