@@ -85,7 +85,11 @@ let package = Package(
       "PartitionedFold",
       knows: ["Base", "JSON", "Ledger", "AppStore", "Revenue", "Projections"]),
     .executableTarget(
-      name: "ledger-rules", dependencies: ["PartitionedFold"], swiftSettings: strict),
+      name: "ledger-rules", dependencies: ["PartitionedFold"], swiftSettings: strict,
+      // A release runs on any Linux of its architecture: executors have neither Swift nor these libraries.
+      linkerSettings: [
+        .unsafeFlags(["-static-executable"], .when(configuration: .release))
+      ]),
     // For the demo, tests and measurements; never part of what is shipped.
     .executableTarget(
       name: "generate-history",

@@ -108,11 +108,15 @@ class RunTests(spark.SparkTests):
 
     def check_late_ledger(self, after: pathlib.Path) -> None:
         """`diff` names every sale that is another since a ledger is no longer late."""
-        size = json.loads(programs.run(
-            "ledger-rules", "plan", "--directory", self.ledgers[1]))["size"]
+        sizes = [
+            json.loads(programs.run("ledger-rules", "plan", "--directory", ledger))["size"]
+            for ledger in self.ledgers]
+        # The largest has sales that no other shows.
+        number = sizes.index(max(sizes))
         late = programs.write_fleet(
             self.folder / "late.json", self.ledgers,
-            shop_2={"head": self.head_at(self.ledgers[1], size // 3)})
+            **{f"shop_{number + 1}": {
+                "head": self.head_at(self.ledgers[number], sizes[number] // 8)}})
         before = self.folder / "late"
         self.command(
             "run", "--fleet", late, "-o", before, "--master", spark.MASTER, "--partitions", 2,

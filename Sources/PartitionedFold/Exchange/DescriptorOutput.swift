@@ -36,13 +36,12 @@ package final class DescriptorOutput {
 
   package func flush() throws(ExchangeError) {
     if buffer.isEmpty { return }
-    let pending = buffer
-    buffer.removeAll(keepingCapacity: true)
-    let result: Result<Void, ExchangeError> = pending.withUnsafeBytes { bytes in
+    let result: Result<Void, ExchangeError> = buffer.withUnsafeBytes { bytes in
       do throws(ExchangeError) { return .success(try writeAll(bytes)) } catch {
         return .failure(error)
       }
     }
+    buffer.removeAll(keepingCapacity: true)
     try result.get()
   }
 
