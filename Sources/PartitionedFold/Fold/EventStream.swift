@@ -25,14 +25,11 @@ final class EventStream {
   private var isAtEnd = false
   /// The next event; nil at the end. Its line lives until `advance`.
   private(set) var next: (key: EventKey, line: EventLine)?
-  /// The last position of each ledger.
-  private var lastPositions: [Position]
 
   init(_ input: DescriptorInput, _ task: FoldTask, object: String) throws(RulesFailure) {
     reader = ExchangeReader(input)
     self.task = task
     self.object = object
-    lastPositions = Array(repeating: -1, count: task.ledgers.count)
     try advance()
   }
 
@@ -84,11 +81,10 @@ final class EventStream {
     }
     let key = EventKey(
       recordedAtMs: line.recordedAtMs, ledger: Int(ledger), position: Int(position))
-    guard last.map({ $0 < key }) ?? true, lastPositions[key.ledger] < key.position else {
+    guard last.map({ $0 < key }) ?? true else {
       throw failure(
         name, "it does not follow the row before: rows ascend by time, ledger and position")
     }
-    lastPositions[key.ledger] = key.position
     return (key, line)
   }
 

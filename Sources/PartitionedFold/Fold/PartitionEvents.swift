@@ -35,6 +35,13 @@ final class PartitionEvents: EventOrigins {
       throw RulesFailure(
         operation: "fold", object: "events", cause: "a partition has at most 2^32 events")
     }
+    let last = positions[key.ledger].last.map { ledgerPosition(of: Int($0)) } ?? -1
+    guard last < key.position else {
+      throw RulesFailure(
+        operation: "fold",
+        object: "event \(Self.text(ledger: key.ledger, position: key.position, names))",
+        cause: "position \(last) of its ledger came before it: within a ledger time never falls")
+    }
     try spool.append(line)
     let position = count
     places.append(UInt64(key.ledger) << Self.positionBitCount | UInt64(key.position))

@@ -4,7 +4,7 @@ import Ledger
 import Projections
 import Revenue
 
-/// Encodes the cells of one report. docs/scale.md describes the encoding.
+/// Encodes the cells of one report, each as its column's `PartitionContent` says.
 final class PartitionRows: ReportWriter {
   private static let oncePerText = Set(
     ExceptionType.allCases.filter(\.isOncePerText).map { Array($0.word.utf8) })
