@@ -99,7 +99,8 @@ private func parts(
     #expect(
       batches.allSatisfy { batch in
         let cell = batch.bytes(column: 0, row: 0)
-        return cell.count == large.count && memcmp(cell.baseAddress, large, large.count) == 0
+        guard cell.count == large.count, let start = cell.baseAddress else { return false }
+        return memcmp(start, large, large.count) == 0
       })
   }
 

@@ -148,6 +148,24 @@ private let testApp = AppRegistered(
     #expect(apart.events.first?.line.hasSuffix(#""receipt":""}}"#) == false)
   }
 
+  /// A program that recorded no comparison verifies an upload again that was final before.
+  @Test func receiptsThatAreNeededTooLateAreNamed() throws {
+    let fixture = try LedgerFixture(blockByteCount: 4 << 10)
+    guard case .upload(var plan) = TestEvent.upload(reply(row("1"))) else { return }
+    plan.verification?.mismatch = "none"
+    let between = [TestEvent](repeating: .upload(metadata: ["text": "abcdefgh"]), count: 20)
+    try fixture.append([.upload(plan)] + between + [.verify(0, reply(row("1")))])
+    let size = fixture.eventCount
+    func needed(_ scanned: Scanned) -> JSONValue? { scanned.summary["receipts_needed"] }
+    let position: JSONValue = .array([.number("0")])
+    #expect(try needed(scan(fixture.path, 0..<size)) == .array([]))
+    #expect(try needed(scan(fixture.path, 0..<size, waitingByteCount: 0)) == position)
+    #expect(try needed(scan(fixture.path, 0..<2)) == .array([]))
+    #expect(try needed(scan(fixture.path, 2..<size)) == position)
+    let kept = try scan(fixture.path, 0..<size, keepsReceipts: true, waitingByteCount: 0)
+    #expect(needed(kept) == .array([]))
+  }
+
   @Test func purchasesOfAPendingReceiptJoinIt() throws {
     let fixture = try LedgerFixture()
     let file = ReceiptFileText.unified(ReceiptFileText.Purchase("77"))

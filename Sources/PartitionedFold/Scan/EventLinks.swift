@@ -15,13 +15,16 @@ struct EventLinks: ~Copyable {
     static let isNeeded = Flags(rawValue: 4)
     /// A verification, whose reply others may use.
     static let isVerification = Flags(rawValue: 8)
+    /// The upload was written without its receipt.
+    static let isLeftOut = Flags(rawValue: 16)
   }
 
   private let first: Position
   private var nodes: EventNodes
   private var flags: [Flags] = []
   private(set) var components = ComponentFinder()
-  /// Uploads whose receipts were left out, in this range or before it, when verifications came that need them.
+  /// Uploads whose receipts events of the range need, and that the range does not give: they lie before it, or were
+  /// written before that was known. Only programs that recorded no `mismatch` leave such events.
   private(set) var receiptsNeeded: Set<Position> = []
 
   init(_ range: Range<Position>, of ledger: LedgerID) {
@@ -57,24 +60,22 @@ struct EventLinks: ~Copyable {
   private mutating func note(
     _ result: ReceiptVerifiedView, hasReply: Bool, at position: Position
   ) {
-    guard result.authority == .appStore, 0..<position ~= result.upload else { return }
+    guard result.authority == .appStore, result.upload < position else { return }
     // The fold compares such a reply with the receipt.
-    let needsReceipt = result.mismatch == nil && result.outcome == .valid && hasReply
+    let isNeeded = result.mismatch == nil && result.outcome == .valid && hasReply
     guard result.upload >= first else {
-      if needsReceipt { receiptsNeeded.insert(result.upload) }
+      if isNeeded { receiptsNeeded.insert(result.upload) }
       return
     }
-    let known = first..<position
     let upload = result.upload - first
     guard flags[upload].contains(.isUpload) else { return }
-    if needsReceipt {
-      if upload < components.writtenCount, !self.needsReceipt(uploadAt: result.upload) {
-        receiptsNeeded.insert(result.upload)
-      }
+    if isNeeded {
       flags[upload].insert(.isNeeded)
+      if flags[upload].contains(.isLeftOut) { receiptsNeeded.insert(result.upload) }
     }
     if let earlier = result.replyOf {
-      guard known ~= Int(earlier), flags[Int(earlier) - first].contains(.isVerification)
+      guard first..<position ~= Int(earlier),
+        flags[Int(earlier) - first].contains(.isVerification)
       else { return }
     }
     if result.outcome != .unreachable, ReplyStatus.isFinal(result.status) {
@@ -87,9 +88,12 @@ struct EventLinks: ~Copyable {
     !flags[position - first].contains(.isFinal)
   }
 
-  /// Whether the fold can need an upload's receipt.
-  func needsReceipt(uploadAt position: Position) -> Bool {
-    isOpen(uploadAt: position) || flags[position - first].contains(.isNeeded)
+  /// Leaves an upload's receipt out, if the fold can't need it as far as events were read; returns whether it did.
+  mutating func leaveOutReceipt(ofUploadAt position: Position) -> Bool {
+    let index = position - first
+    guard flags[index].contains(.isFinal), !flags[index].contains(.isNeeded) else { return false }
+    flags[index].insert(.isLeftOut)
+    return true
   }
 
   /// Joins an upload with the purchases in its receipt: a pending receipt shows them (rule R1).

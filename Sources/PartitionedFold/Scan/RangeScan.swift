@@ -143,7 +143,8 @@ final class RangeScan {
     try events.append(Int64(position))
     try events.append(event.recordedAtMs)
     try events.append(links.label(ofNode: node, writtenAt: position))
-    guard event.receiptOffset > 0, !keepsReceipts, !links.needsReceipt(uploadAt: position) else {
+    guard event.receiptOffset > 0, !keepsReceipts, links.leaveOutReceipt(ofUploadAt: position)
+    else {
       return try events.append(line)
     }
     // The receipt is the data's last member: after it come its quote and two braces.
@@ -175,14 +176,10 @@ final class RangeScan {
     writer.member("declarations", declarationCount)
     writer.member("inflated_bytes", check.byteCount)
     writer.member("last_event_at_ms", check.lastEventAtMs)
-    // What has these is to be scanned again, with `--receipts`. Programs of the first versions did not record whether
-    // a reply is about its receipt, so that the fold compares both.
-    if !links.receiptsNeeded.isEmpty {
-      writer.key("receipts_needed")
-      writer.beginArray()
-      for position in links.receiptsNeeded.sorted() { writer.integer(position) }
-      writer.endArray()
-    }
+    writer.key("receipts_needed")
+    writer.beginArray()
+    for position in links.receiptsNeeded.sorted() { writer.integer(position) }
+    writer.endArray()
     writer.endObject()
     return writer.bytes
   }
