@@ -97,15 +97,15 @@ class Watch:
             left_seconds -= step_seconds
             # Only an executor that works is worth a kill.
             busy = [
-                (pid, rules) for pid in executors for rules in processes.rules()
-                if processes.is_below(rules, pid)]
+                (pid, words[1].decode()) for pid in executors for rules in processes.rules()
+                if processes.is_below(rules, pid)
+                and len(words := _command_line(rules).split(b"\0")) > 1]
             if left_seconds > 0 or not busy or len(self.killed) >= self._kills_max:
                 continue
-            pid, rules = self._random.choice(busy)
-            words = _command_line(rules).split(b"\0")
+            pid, work = self._random.choice(busy)
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 continue
-            self.killed.append(words[1].decode() if len(words) > 1 else "?")
+            self.killed.append(work)
             left_seconds = self._random.uniform(*self._pause_seconds)
