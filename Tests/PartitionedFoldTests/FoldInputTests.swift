@@ -145,7 +145,8 @@ import Testing
       try failure({ events in
         events[0].position = 9
         events[0].line.replace("{\"seq\":0,", with: "{\"seq\":9,")
-      }).line == "ledger-rules: read: standard input at shop:1: \(order)")
+      }).line == "ledger-rules: fold: event 1: position 9 of its ledger came before it: "
+        + "within a ledger time never falls")
   }
 
   @Test func anEventOfALaterProgramIsRefusedAsSuch() throws {
