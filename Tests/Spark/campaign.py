@@ -1,7 +1,6 @@
-"""The long campaign: many random histories, executors that are killed, skewed and large histories.
-
-script/test-spark runs it.
-"""
+# The long campaign: many random histories, executors that are killed, skewed and large histories.
+#
+# script/test-spark runs it.
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The executors of Spark's local cluster: how much memory they take, and their sudden ends."""
+# The executors of Spark's local cluster: how much memory they take, and their sudden ends.
 
 from __future__ import annotations
 

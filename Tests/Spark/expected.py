@@ -1,4 +1,4 @@
-"""What the reports of a fleet must be: those of the merged ledger, with the fleet's positions."""
+# What the reports of a fleet must be: those of the merged ledger, with the fleet's positions.
 
 from __future__ import annotations
 

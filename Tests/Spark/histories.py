@@ -1,4 +1,4 @@
-"""Random histories: everything that a ledger can hold, with declarations in between."""
+# Random histories: everything that a ledger can hold, with declarations in between.
 
 from __future__ import annotations
 

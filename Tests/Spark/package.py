@@ -1,6 +1,5 @@
-"""Makes the package `spark/` importable, for tests of its parts that need neither Spark nor a
-ledger.
-"""
+# Makes the package `spark/` importable, for tests of its parts that need neither Spark nor a
+# ledger.
 
 import importlib.util
 import pathlib

@@ -1,4 +1,4 @@
-"""The programs that the tests run, and folders for what they write."""
+# The programs that the tests run, and folders for what they write.
 
 from __future__ import annotations
 

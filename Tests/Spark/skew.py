@@ -1,4 +1,4 @@
-"""Histories in which much belongs together: a customer with very many sales, a very long reply."""
+# Histories in which much belongs together: a customer with very many sales, a very long reply.
 
 from __future__ import annotations
 

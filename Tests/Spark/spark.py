@@ -1,4 +1,4 @@
-"""The command `receipt-ledger-spark`, called in this process, so that Java starts once."""
+# The command `receipt-ledger-spark`, called in this process, so that Java starts once.
 
 from __future__ import annotations
 

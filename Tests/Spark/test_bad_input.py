@@ -1,4 +1,4 @@
-"""Bad input: one clear line, the documented exit code, no output and nothing left beside it."""
+# Bad input: one clear line, the documented exit code, no output and nothing left beside it.
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Labels that share nodes get one root: joined on the driver, and by rounds of stars on Spark."""
+# Labels that share nodes get one root: joined on the driver, and by rounds of stars on Spark.
 
 from __future__ import annotations
 

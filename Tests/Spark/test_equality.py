@@ -1,4 +1,4 @@
-"""The reports of Spark are those of ledgerctl, for one ledger and for fleets."""
+# The reports of Spark are those of ledgerctl, for one ledger and for fleets.
 
 from __future__ import annotations
 

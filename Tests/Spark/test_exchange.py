@@ -1,6 +1,5 @@
-"""The exchange format: what is written is read again; what is cut short, wrong or too large is
-refused.
-"""
+# The exchange format: what is written is read again; what is cut short, wrong or too large is
+# refused.
 
 from __future__ import annotations
 

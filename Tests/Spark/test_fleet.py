@@ -1,4 +1,4 @@
-"""fleet.json: what is accepted, and the message for each mistake."""
+# fleet.json: what is accepted, and the message for each mistake.
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running ledger-rules, with programs in its place that fail in every way."""
+# Running ledger-rules, with programs in its place that fail in every way.
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs after each other: what is read again, the same heads, what a late ledger changes."""
+# Runs after each other: what is read again, the same heads, what a late ledger changes.
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cells of the program as typed columns and back, without loss."""
+# Cells of the program as typed columns and back, without loss.
 
 from __future__ import annotations
 

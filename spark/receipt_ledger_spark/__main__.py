@@ -1,4 +1,4 @@
-"""`python -m receipt_ledger_spark` is the command `receipt-ledger-spark`."""
+# `python -m receipt_ledger_spark` is the command `receipt-ledger-spark`.
 
 import sys
 

@@ -1,6 +1,5 @@
-"""The command `receipt-ledger-spark`: options checked before any data is read, one line for a
-failure.
-"""
+# The command `receipt-ledger-spark`: options checked before any data is read, one line for a
+# failure.
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""Which components of different parts belong together: those that share a node, and so on.
-
-A scan labels the components of its part. Here, labels that share nodes get one root: the least
-label of all that are connected. Only labels whose root is another label are listed. Few links are
-joined on the driver, many by rounds of large stars and small stars on Spark (Kiveris et al.,
-2014); both give the same roots.
-"""
+# Which components of different parts belong together: those that share a node, and so on.
+#
+# A scan labels the components of its part. Here, labels that share nodes get one root: the least
+# label of all that are connected. Only labels whose root is another label are listed. Few links are
+# joined on the driver, many by rounds of large stars and small stars on Spark (Kiveris et al.,
+# 2014); both give the same roots.
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""The command `diff`: which sales and lines two outputs tell differently.
-
-A ledger that lagged behind the others may show a sale first, once it is there: the sale's first
-event is then another one, and with it its date, product and price may be. Such sales are counted
-of their own.
-"""
+# The command `diff`: which sales and lines two outputs tell differently.
+#
+# A ledger that lagged behind the others may show a sale first, once it is there: the sale's first
+# event is then another one, and with it its date, product and price may be. Such sales are counted
+# of their own.
 
 from __future__ import annotations
 

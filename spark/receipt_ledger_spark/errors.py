@@ -1,4 +1,4 @@
-"""One shape of failures: operation, object, cause and exit code; on tasks of Spark, too."""
+# One shape of failures: operation, object, cause and exit code; on tasks of Spark, too.
 
 from __future__ import annotations
 

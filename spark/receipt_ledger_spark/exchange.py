@@ -1,10 +1,9 @@
-"""The exchange format of `ledger-rules`, between its pipes and Arrow, whole columns at a time.
-
-A stream is batches, then one end; all numbers are little-endian.
-  batch = u32 rows, u16 table, u16 columns, then for each column u8 kind and its data:
-          kind 0: rows x int64; kind 1: (rows + 1) x u32 offsets from 0, then the bytes they end
-  end   = u32 0xFFFFFFFF, u32 length, JSON of that length
-"""
+# The exchange format of `ledger-rules`, between its pipes and Arrow, whole columns at a time.
+#
+# A stream is batches, then one end; all numbers are little-endian.
+# batch = u32 rows, u16 table, u16 columns, then for each column u8 kind and its data:
+# kind 0: rows x int64; kind 1: (rows + 1) x u32 offsets from 0, then the bytes they end
+# end   = u32 0xFFFFFFFF, u32 length, JSON of that length
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""fleet.json: the ledgers of a fleet, their places and, on request, their heads. Every member is
-checked.
-"""
+# fleet.json: the ledgers of a fleet, their places and, on request, their heads. Every member is
+# checked.
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Folding: all events of a component go to one partition, each partition through one run of
-`ledger-rules fold`.
-
-Each task writes its rows to Parquet files in a folder of its own and tells only their names. A
-task that runs twice, or is killed, leaves a folder that nobody reads.
-"""
+# Folding: all events of a component go to one partition, each partition through one run of
+# `ledger-rules fold`.
+#
+# Each task writes its rows to Parquet files in a folder of its own and tells only their names. A
+# task that runs twice, or is killed, leaves a folder that nobody reads.
 
 from __future__ import annotations
 

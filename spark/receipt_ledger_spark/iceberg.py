@@ -1,4 +1,4 @@
-"""Tables of an Iceberg catalog, replaced by those of an output: one table, one transaction."""
+# Tables of an Iceberg catalog, replaced by those of an output: one table, one transaction.
 
 from __future__ import annotations
 

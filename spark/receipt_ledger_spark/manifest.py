@@ -1,6 +1,5 @@
-"""manifest.json of an output: from what it was made and what it holds, to make it again and to
-check it.
-"""
+# manifest.json of an output: from what it was made and what it holds, to make it again and to
+# check it.
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The rows of all partitions as one table each, by sums, least, greatest and union alone.
-
-Sales, lines, receipts and subscriptions lie in one partition each. Users and rows of revenue may
-lie in several, and so may exceptions that are told apart by their text alone.
-"""
+# The rows of all partitions as one table each, by sums, least, greatest and union alone.
+#
+# Sales, lines, receipts and subscriptions lie in one partition each. Users and rows of revenue may
+# lie in several, and so may exceptions that are told apart by their text alone.
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of an output: written beside it, then renamed; nobody sees half of it."""
+# The tables of an output: written beside it, then renamed; nobody sees half of it.
 
 from __future__ import annotations
 

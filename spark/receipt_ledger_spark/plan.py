@@ -1,6 +1,5 @@
-"""What there is to read: each ledger's identity, head and parts, as `ledger-rules plan` finds
-them.
-"""
+# What there is to read: each ledger's identity, head and parts, as `ledger-rules plan` finds
+# them.
 
 from __future__ import annotations
 

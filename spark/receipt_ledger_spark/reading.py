@@ -1,6 +1,5 @@
-"""The commands that read an output: `csv` and `total`, by the program that knows how cells are
-written.
-"""
+# The commands that read an output: `csv` and `total`, by the program that knows how cells are
+# written.
 
 from __future__ import annotations
 

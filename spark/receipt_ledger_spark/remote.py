@@ -1,9 +1,8 @@
-"""Ledgers under s3://BUCKET/PREFIX, of which each task copies what it reads.
-
-A plan needs the ends of closed segments alone: STATE/mirror/<name> holds them as sparse files,
-and the rest of the log whole. A task gets the ends of the segments before its part from there,
-and its part from the bucket.
-"""
+# Ledgers under s3://BUCKET/PREFIX, of which each task copies what it reads.
+#
+# A plan needs the ends of closed segments alone: STATE/mirror/<name> holds them as sparse files,
+# and the rest of the log whole. A task gets the ends of the segments before its part from there,
+# and its part from the bucket.
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which reports are made, and with which filters: as ledgerctl's manifests write them."""
+# Which reports are made, and with which filters: as ledgerctl's manifests write them.
 
 from __future__ import annotations
 

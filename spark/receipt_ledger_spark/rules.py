@@ -1,8 +1,7 @@
-"""The program `ledger-rules`: where it is, whether it fits, and its runs.
-
-It runs on the driver (plan, csv) and on executors (scan, fold). Its standard error is kept, its
-exit code becomes that of a Failure.
-"""
+# The program `ledger-rules`: where it is, whether it fits, and its runs.
+#
+# It runs on the driver (plan, csv) and on executors (scan, fold). Its standard error is kept, its
+# exit code becomes that of a Failure.
 
 from __future__ import annotations
 

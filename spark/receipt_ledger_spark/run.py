@@ -1,4 +1,4 @@
-"""The command `run`: from ledgers to tables, step by step."""
+# The command `run`: from ledgers to tables, step by step.
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading the parts of ledgers: one task a part, whose result is a folder in --state."""
+# Reading the parts of ledgers: one task a part, whose result is a folder in --state.
 
 from __future__ import annotations
 

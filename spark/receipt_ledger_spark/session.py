@@ -1,6 +1,5 @@
-"""A session of Spark: quiet, in UTC, with bounded batches; Java is looked for before Spark would
-look for it.
-"""
+# A session of Spark: quiet, in UTC, with bounded batches; Java is looked for before Spark would
+# look for it.
 
 from __future__ import annotations
 

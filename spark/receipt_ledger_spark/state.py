@@ -1,9 +1,8 @@
-"""What scans leave in --state for later runs: a folder for each part that was read.
-
-STATE/scan/<ledger id>/<first>-<end>-<identity>/ holds events.parquet, edges.parquet,
-declarations.parquet and summary.json; with `-receipts` at its end, also receipts that events of
-other parts need. A folder is there complete or not at all.
-"""
+# What scans leave in --state for later runs: a folder for each part that was read.
+#
+# STATE/scan/<ledger id>/<first>-<end>-<identity>/ holds events.parquet, edges.parquet,
+# declarations.parquet and summary.json; with `-receipts` at its end, also receipts that events of
+# other parts need. A folder is there complete or not at all.
 
 from __future__ import annotations
 

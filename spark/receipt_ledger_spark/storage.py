@@ -1,6 +1,5 @@
-"""Where ledgers are: directories, or objects under s3://. Files that are made whole or not at
-all.
-"""
+# Where ledgers are: directories, or objects under s3://. Files that are made whole or not at
+# all.
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""The cells of `ledger-rules` as typed columns of Arrow, and back; whole columns at a time.
-
-An empty cell is null. A position `L:P`, of a ledger's index and a position, becomes a column of
-the ledger's name and one of the position: `position` becomes `ledger` and `position`,
-`first_position` becomes `first_ledger` and `first_position`.
-"""
+# The cells of `ledger-rules` as typed columns of Arrow, and back; whole columns at a time.
+#
+# An empty cell is null. A position `L:P`, of a ledger's index and a position, becomes a column of
+# the ledger's name and one of the position: `position` becomes `ledger` and `position`,
+# `first_position` becomes `first_ledger` and `first_position`.
 
 from __future__ import annotations
 
