@@ -108,7 +108,8 @@ struct EventLinks: ~Copyable {
   /// several labels, which edges connect.
   mutating func label(ofNode node: Int, writtenAt position: Position) -> Int64 {
     components.writtenCount = position - first + 1
-    return label(firstEvent: components.firstEvent(of: node))
+    let firstEvent = components.firstEvent(of: node)
+    return label(firstEvent: firstEvent)
   }
 
   private func label(firstEvent: Int) -> Int64 { nodes.label(first: first + firstEvent) }
@@ -116,9 +117,9 @@ struct EventLinks: ~Copyable {
   /// Every label of a component with every node of it, or enough of them to connect its labels.
   mutating func forEachEdge(_ body: (_ label: Int64, _ node: Int64) throws -> Void) rethrows {
     for node in 0..<components.count where components.hashes[node] != 0 {
-      try body(
-        label(firstEvent: components.firstEvent(of: node)),
-        Int64(bitPattern: components.hashes[node]))
+      // Apart from its use: a call of a method of this value would copy the tables first.
+      let firstEvent = components.firstEvent(of: node)
+      try body(label(firstEvent: firstEvent), Int64(bitPattern: components.hashes[node]))
     }
     for absorbed in components.absorbed {
       try body(
