@@ -165,7 +165,8 @@ class Campaign(spark.SparkTests):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="script/test-spark", description="Campaign of the reports on Spark.")
+    parser = argparse.ArgumentParser(
+        prog="script/test-spark", description="Campaign of the reports on Spark.")
     parser.add_argument("--programs", help="where the build lies; LEDGERCTL names it too")
     parser.add_argument("--seed", type=int, default=1, help="the first seed")
     parser.add_argument("--seeds", type=int, default=30, help="how many random histories")
