@@ -143,9 +143,9 @@ import Testing
     // Within a ledger, time never falls.
     #expect(
       try failure({ events in
-        events[0].position = 9
-        events[0].line.replace("{\"seq\":0,", with: "{\"seq\":9,")
-      }).line == "ledger-rules: fold: event 1: position 9 of its ledger came before it: "
+        events[1].position = 9
+        events[1].line.replace("{\"seq\":1,", with: "{\"seq\":9,")
+      }).line == "ledger-rules: fold: event 2: position 9 of its ledger came before it: "
         + "within a ledger time never falls")
   }
 
