@@ -27,16 +27,20 @@ class _Parser(argparse.ArgumentParser):
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Runs one command; returns the exit code."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    _signals.clear()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _interrupt)
     try:
         options = _parser().parse_args(arguments)
         return int(options.run(options) or errors.DONE)
     except Failure as failure:
+        # An interrupted call of Java fails in many ways.
+        if _signals:
+            return _say_interrupted()
         print(f"{PROGRAM}: {failure}", file=sys.stderr)
         return failure.code
     except KeyboardInterrupt:
-        print(f"{PROGRAM}: interrupted", file=sys.stderr)
-        return errors.INTERRUPTED
+        return _say_interrupted()
     except BrokenPipeError:
         # Whoever read standard output has had enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -51,8 +55,18 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         return errors.FAILED
 
 
-def _interrupt(*_: Any) -> None:
+# The signals that came.
+_signals: List[int] = []
+
+
+def _interrupt(number: int, _: Any) -> None:
+    _signals.append(number)
     raise KeyboardInterrupt
+
+
+def _say_interrupted() -> int:
+    print(f"{PROGRAM}: interrupted", file=sys.stderr)
+    return errors.INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:

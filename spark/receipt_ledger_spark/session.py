@@ -72,15 +72,16 @@ class Session:
         given.update(setting.split("=", 1) for setting in settings)
         for key, value in given.items():
             builder = builder.config(key, value)
+        if not is_verbose:
+            logging.disable(logging.CRITICAL)
+        interrupt = signal.getsignal(signal.SIGINT)
         try:
             self.spark = builder.getOrCreate()
         except Exception as error:
             raise errors.from_spark(error, "start Spark") from None
         # The handler of PySpark calls Java in the middle of another call.
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-        if not is_verbose:
-            logging.disable(logging.CRITICAL)
+            signal.signal(signal.SIGINT, interrupt)
         self._package: Optional[str] = None
 
     def ship(self, *paths: str) -> None:
@@ -117,6 +118,9 @@ class Session:
         """Ends Spark; what it says then is of no use."""
         try:
             self.spark.stop()
+        except Exception:
+            # After an interrupted call, Java may not listen any more. It ends with this process.
+            pass
         finally:
             logging.disable(logging.NOTSET)
             if self._package is not None:
