@@ -166,9 +166,15 @@ def _settings(
         settings["spark.driver.host"] = "127.0.0.1"
     if scratch is not None:
         settings["spark.local.dir"] = scratch
+    options = []
+    if master.startswith("local["):
+        # Little of the work is Java's: compiling it well, and collecting on all processors, costs
+        # more than it saves.
+        options += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
     if not is_verbose:
         quiet = os.path.join(os.path.dirname(os.path.abspath(__file__)), "log4j2.properties")
-        settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile=file:{quiet}"
+        options.append(f"-Dlog4j2.configurationFile=file:{quiet}")
+    settings["spark.driver.extraJavaOptions"] = " ".join(options)
     return settings
 
 
