@@ -112,7 +112,7 @@ def _add_run(commands: Any) -> None:
     add.add_argument("--iceberg", metavar="DIR", help="also replace the tables of a catalog here")
     add.add_argument("--master", default="local[*]", help="of Spark (default: %(default)s)")
     add.add_argument("--partitions", metavar="N", type=int,
-                     help="how many folds (default: one for 250,000 events)")
+                     help="how many folds (default: one for 125,000 events)")
     add.add_argument("--rules", metavar="PATH", help="ledger-rules (default: LEDGER_RULES, PATH)")
     add.add_argument("--scratch", metavar="DIR", help="for temporary files on each machine")
     add.add_argument("--conf", metavar="KEY=VALUE", action="append", default=[],

@@ -25,7 +25,7 @@ from .state import Scanned
 
 DECLARATIONS = "declarations.exchange"
 # A row group of Parquet gets at least this much of typed rows.
-_GROUP_BYTES = 16 << 20
+_GROUP_BYTES = 4 << 20
 # Labels and their roots take some 40 bytes each in every executor.
 _BROADCAST_ROWS_MAX = 2_000_000
 

@@ -21,7 +21,7 @@ from .session import Session, check, failure_of
 from .tables import Table
 
 # What one run of the fold takes at a time, unless --partitions says otherwise.
-_EVENTS_PER_PARTITION = 250_000
+_EVENTS_PER_PARTITION = 125_000
 _PARTITIONS_MAX = 100_000
 # What one task writes of the tables.
 _ROWS_PER_PARTITION = 500_000
