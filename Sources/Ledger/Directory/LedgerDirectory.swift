@@ -27,6 +27,7 @@ package struct LedgerDirectory: Sendable {
   /// The folders of a ledger.
   package static let folderNames = [
     Format.logDirectoryName, "keys", "checkpoints", "projections", "snapshots", "webhooks",
+    "erasures",
   ]
   /// The files in its directory that every command checks first.
   private static let fileNames = [
@@ -132,7 +133,7 @@ package struct LedgerDirectory: Sendable {
       case .newer(let version):
         throw LedgerError(
           .newerFormat, operation: openOperation, object: path,
-          cause: "it has format version \(version); this program knows up to \(Format.version)")
+          cause: "it has format version \(version); this program knows up to \(Format.versionWithRedactions)")
       case .invalid(let cause):
         throw LedgerError(
           .init(verdict: .corrupt, file: name, position: nil), operation: openOperation,
@@ -145,6 +146,17 @@ package struct LedgerDirectory: Sendable {
   package func withPublicKeys(_ publicKeys: [String]) throws(LedgerError) -> LedgerDirectory {
     var identity = identity
     identity.publicKeys = publicKeys
+    try replaceFile(Format.identityName, with: Array(identity.text.utf8))
+    return LedgerDirectory(path, identity, root, log)
+  }
+
+  /// Raises the format version in `ledger.json` durably, so that programs that know no redacted lines refuse the
+  /// ledger from here on. Later calls do nothing.
+  package func allowingRedactions() throws(LedgerError) -> LedgerDirectory {
+    let current = try reread()
+    if current.identity.formatVersion >= Format.versionWithRedactions { return current }
+    var identity = current.identity
+    identity.formatVersion = Format.versionWithRedactions
     try replaceFile(Format.identityName, with: Array(identity.text.utf8))
     return LedgerDirectory(path, identity, root, log)
   }

@@ -39,8 +39,14 @@ package struct LedgerIdentity: Sendable, Equatable {
   package let createdAtMs: Int64
   /// Verifier keys in the C2SP form `name+hash+base64`.
   package var publicKeys: [String]
+  /// 2 if lines of the log may be redacted.
+  package var formatVersion: Int
 
-  package init(origin: String, id: LedgerID, createdAtMs: Int64, publicKeys: [String] = []) {
+  package init(
+    origin: String, id: LedgerID, createdAtMs: Int64, publicKeys: [String] = [],
+    formatVersion: Int = Format.version
+  ) {
+    self.formatVersion = formatVersion
     self.origin = origin
     self.id = id
     self.createdAtMs = createdAtMs
@@ -60,7 +66,7 @@ package struct LedgerIdentity: Sendable, Equatable {
   /// The file's content: one line of JSON.
   var text: String {
     let keys = publicKeys.map { "\"\($0)\"" }.joined(separator: ",")
-    return "{\"format_version\":\(Format.version),\"origin\":\"\(origin)\",\"id\":\"\(id)\","
+    return "{\"format_version\":\(formatVersion),\"origin\":\"\(origin)\",\"id\":\"\(id)\","
       + "\"created_at\":\"\(Timestamp.fixedText(ms: createdAtMs))\",\"public_keys\":[\(keys)]}\n"
   }
 
@@ -68,7 +74,7 @@ package struct LedgerIdentity: Sendable, Equatable {
   enum Fault: Error, Equatable {
     /// A newer program wrote it, in this format version.
     case newer(Int)
-    /// It does not have the form of version 1.
+    /// It does not have the form of versions 1 and 2.
     case invalid(String)
   }
 
@@ -79,7 +85,7 @@ package struct LedgerIdentity: Sendable, Equatable {
     guard scanner.take(0x7B), scanner.string() == "format_version", scanner.take(0x3A),
       let version = scanner.number()
     else { throw .invalid("it does not begin with a format_version") }
-    if version > Format.version { throw .newer(version) }
+    if version > Format.versionWithRedactions { throw .newer(version) }
     if version < 1 { throw .invalid("there is no format version \(version)") }
     guard let origin = scanner.member("origin"), LedgerIdentity.isValidOrigin(origin)
     else { throw .invalid("origin is missing or not a valid name") }
@@ -90,7 +96,9 @@ package struct LedgerIdentity: Sendable, Equatable {
     guard let publicKeys = scanner.listMember("public_keys")
     else { throw .invalid("public_keys is missing or not a list of strings") }
     guard scanner.take(0x7D), scanner.isAtEnd else { throw .invalid("unexpected bytes follow it") }
-    self.init(origin: origin, id: id, createdAtMs: createdAtMs, publicKeys: publicKeys)
+    self.init(
+      origin: origin, id: id, createdAtMs: createdAtMs, publicKeys: publicKeys,
+      formatVersion: version)
   }
 
   private static func time(_ text: String) -> Int64? {

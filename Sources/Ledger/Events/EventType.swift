@@ -25,6 +25,8 @@ package enum EventType: String, CaseIterable, Sendable {
   case historyAccepted = "history.accepted"
   /// The trust of verifications was set or changed.
   case trustDeclared = "trust.declared"
+  /// An erasure was begun, or lines were redacted by it.
+  case dataRedacted = "data.redacted"
 
   /// The version of the type that this program writes.
   package var currentVersion: Int { 1 }
@@ -55,6 +57,8 @@ package enum EventType: String, CaseIterable, Sendable {
       self = .historyAccepted
     } else if name == "trust.declared" {
       self = .trustDeclared
+    } else if name == "data.redacted" {
+      self = .dataRedacted
     } else {
       return nil
     }

@@ -3,6 +3,8 @@ package import Base
 import Glibc
 
 /// One event as stored in the log. It points into bytes that it does not own and is valid as long as they are.
+///
+/// A redacted line has lost its data: `data` is then what was kept of it, `saltText` the salt of what was kept.
 package struct EventLine {
   /// The line without its line feed.
   package let bytes: UnsafeRawBufferPointer
@@ -12,12 +14,13 @@ package struct EventLine {
   package let version: Int
   /// When it was recorded, in milliseconds since 1970.
   package let recordedAtMs: Int64
+  /// The position of the erasure that redacted it; nil if the event has all its data.
+  package let redactedBy: Position?
   private let typeRange: Range<Int>
-  // The offset of the digest's 64 digits; salt and data are at fixed distances from it.
   private let digestOffset: Int
-
-  private static let digestToSalt = 64 + 10
-  private static let saltToData = SaltText.characterCount + 9
+  private let saltOffset: Int
+  /// The offset of the data in the line, or of what was kept of it.
+  package let dataOffsetBytes: Int
 
   /// Parses a line without its line feed; nil unless it has the exact form of an event.
   ///
@@ -32,11 +35,26 @@ package struct EventLine {
       let recordedAtMs = Timestamp.parseFixed(time), scanner.skip("\",\"digest\":\"")
     else { return nil }
     digestOffset = scanner.offset
-    guard let digest = scanner.take(64), Self.isHex(digest),
-      scanner.skip("\",\"salt\":\""), let salt = scanner.take(SaltText.characterCount),
-      SaltText.isCanonical(salt), scanner.skip("\",\"data\":{"),
-      line.count - scanner.offset >= 2, line[line.count - 1] == 0x7D, line[line.count - 2] == 0x7D
+    guard let digest = scanner.take(64), Self.isHex(digest), scanner.skip("\",\"salt\":")
     else { return nil }
+    // What follows the data: the brace of the line, and that of `redacted`.
+    var closingByteCount = 1
+    var redactedBy: Position?
+    if !scanner.skip("\"") {
+      guard scanner.skip("null,\"data\":null,\"redacted\":{\"by\":"), let by = scanner.decimal(),
+        by > position, scanner.skip(",\"salt\":\"")
+      else { return nil }
+      redactedBy = by
+      closingByteCount = 2
+    }
+    saltOffset = scanner.offset
+    guard let salt = scanner.take(SaltText.characterCount), SaltText.isCanonical(salt),
+      redactedBy == nil ? scanner.skip("\",\"data\":{") : scanner.skip("\",\"kept\":{"),
+      line.count - scanner.offset > closingByteCount,
+      line.suffix(closingByteCount + 1).allSatisfy({ $0 == 0x7D })
+    else { return nil }
+    dataOffsetBytes = scanner.offset - 1
+    self.redactedBy = redactedBy
     bytes = line
     self.position = position
     self.version = version
@@ -74,20 +92,19 @@ package struct EventLine {
     UnsafeRawBufferPointer(rebasing: bytes[digestOffset..<digestOffset + 64])
   }
 
-  /// The salt in base64.
+  /// Whether the event's data was redacted.
+  package var isRedacted: Bool { redactedBy != nil }
+
+  /// The salt in base64; in a redacted line, the salt of what was kept.
   package var saltText: UnsafeRawBufferPointer {
-    let start = digestOffset + EventLine.digestToSalt
-    return UnsafeRawBufferPointer(rebasing: bytes[start..<start + SaltText.characterCount])
+    UnsafeRawBufferPointer(
+      rebasing: bytes[saltOffset..<saltOffset + SaltText.characterCount])
   }
 
-  /// The data: a JSON object with its braces.
+  /// The data, or what was kept of it: a JSON object with its braces.
   package var data: UnsafeRawBufferPointer {
-    UnsafeRawBufferPointer(rebasing: bytes[dataOffsetBytes..<bytes.count - 1])
-  }
-
-  /// The offset of the data in the line.
-  package var dataOffsetBytes: Int {
-    digestOffset + EventLine.digestToSalt + EventLine.saltToData
+    UnsafeRawBufferPointer(
+      rebasing: bytes[dataOffsetBytes..<bytes.count - (isRedacted ? 2 : 1)])
   }
 
   /// The leaf record without its last byte: the line up to the digest's closing quote.
@@ -109,14 +126,20 @@ package struct EventLine {
     }
   }
 
-  /// Whether the digest matches salt and data.
+  /// Whether the digest matches salt and data; false for a redacted line, whose digest nothing in it matches.
   package func verifyDigest(_ hasher: SHA256) -> Bool {
-    let isSame = SaltText.withDecoded(saltText) { salt in
+    !isRedacted && SHA256Digest(hex: digestHex) == contentDigest(hasher)
+  }
+
+  /// The SHA-256 of salt and data; in a redacted line, of those that were kept, which its erasure lists.
+  package func contentDigest(_ hasher: SHA256) -> SHA256Digest {
+    let digest = SaltText.withDecoded(saltText) { salt in
       hasher.update(salt)
       hasher.update(data)
-      return SHA256Digest(hex: digestHex) == hasher.finish()
+      return hasher.finish()
     }
-    return isSame ?? false
+    guard let digest else { preconditionFailure("a parsed line has a canonical salt") }
+    return digest
   }
 }
 

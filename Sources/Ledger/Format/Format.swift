@@ -2,8 +2,10 @@
 
 /// Sizes, names and fixed bytes of the log; docs/format.md explains them.
 package enum Format {
-  /// The format version that this program writes, and the newest that it reads.
+  /// The format version of new ledgers, and of the members of every segment.
   package static let version = 1
+  /// The format version of a ledger with redacted lines, and the newest that this program reads.
+  package static let versionWithRedactions = 2
 
   /// The largest event line, including its line feed: 16 MiB.
   package static let lineByteCountMax = 16 << 20

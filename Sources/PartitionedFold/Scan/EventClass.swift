@@ -32,6 +32,7 @@ enum EventClass {
       case .snapshotCreated: _ = try SnapshotCreated(data: line.data)
       case .historyAccepted: _ = try HistoryAccepted(data: line.data)
       case .trustDeclared: _ = try TrustDeclared(data: line.data)
+      case .dataRedacted: _ = try DataRedacted(data: line.data)
       case .receiptUploaded, .receiptVerified, .transactionsReceived, .notificationReceived,
         .transactionsFetched:
         return .malformed

@@ -8,7 +8,8 @@ enum Schema {
   static let versions: [(name: String, version: Int)] = [
     ("apps", 2), ("receipts", 5), ("sales", 6), ("journal", 3), ("users", 2),
     ("verifications", 3), ("exceptions", 5), ("declarations", 2), ("uploads", 4),
-    ("notifications", 1), ("statements", 1), ("fetches", 1), ("subscriptions", 1), ("views", 10),
+    ("notifications", 1), ("statements", 1), ("fetches", 1), ("subscriptions", 1),
+    ("redactions", 1), ("views", 10),
   ]
 
   /// All standard projections are one fold over connected tables, so a change to one changes the identity of all.
@@ -32,7 +33,8 @@ enum Schema {
     "declarations": ["declarations", "price_list", "rates", "trust_declarations"],
     "uploads": ["uploads", "signed_uploads"], "notifications": ["notifications"],
     "statements": ["signed_statements"], "fetches": ["fetched_pages"],
-    "subscriptions": ["subscriptions", "subscription_turns"], "views": [],
+    "subscriptions": ["subscriptions", "subscription_turns"], "redactions": ["redactions"],
+    "views": [],
   ]
 
   /// Columns are in the order in which rows are written: only then can SQLite use their values without copying them.
@@ -155,6 +157,10 @@ enum Schema {
     CREATE TABLE trust_declarations(
       position INTEGER PRIMARY KEY, production_host TEXT NOT NULL, sandbox_host TEXT NOT NULL,
       is_apple INTEGER NOT NULL, data TEXT NOT NULL);
+    CREATE TABLE redactions(
+      position INTEGER PRIMARY KEY, erasure INTEGER NOT NULL, request TEXT, scope TEXT,
+      reason TEXT NOT NULL, part INTEGER, parts INTEGER, lines INTEGER NOT NULL,
+      recorded_at_ms INTEGER NOT NULL);
     """
 
   /// The tables with a database's progress and signed heads. They do not follow from events, so comparisons of

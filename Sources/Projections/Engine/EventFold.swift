@@ -248,6 +248,10 @@ final class EventFold {
       case .trustDeclared:
         try declarations.add(
           try TrustDeclared(data: data), data: data, position: event.position)
+      case .dataRedacted:
+        try declarations.add(
+          try DataRedacted(data: data), position: event.position,
+          recordedAtMs: event.recordedAtMs)
       }
       return nil
     } catch let error as EventError where error.malformation != nil {

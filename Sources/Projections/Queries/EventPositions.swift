@@ -82,6 +82,8 @@ extension LedgerQueries {
         result += try positions("SELECT position FROM notifications", end)
       case .transactionsFetched:
         result += try positions("SELECT position FROM fetched_pages", end)
+      case .dataRedacted:
+        result += try positions("SELECT position FROM redactions", end)
       case .appRegistered, .snapshotCreated, .historyAccepted: break
       }
     }

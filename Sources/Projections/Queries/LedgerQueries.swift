@@ -247,7 +247,7 @@ package final class LedgerQueries {
     }
     switch type {
     case .receiptUploaded, .receiptVerified, .transactionsReceived, .notificationReceived,
-      .transactionsFetched, .snapshotCreated, .historyAccepted, .trustDeclared:
+      .transactionsFetched, .snapshotCreated, .historyAccepted, .trustDeclared, .dataRedacted:
       return nil
     case .appRegistered:
       return .app(

@@ -6,10 +6,10 @@ import Revenue
 
 /// Writes declarations to the database, and keeps the price lists in memory for the pricing rules.
 final class DeclarationTable {
-  private let database: Database
+  fileprivate let database: Database
   private let symbols: StringInterner
   /// Writes the rows; nil if declarations are only read.
-  private let rows: RowWriter?
+  fileprivate let rows: RowWriter?
   private(set) var priceList = PriceList()
   /// Whether this run has seen a new price list, which may give earlier sales a price.
   private(set) var hasNewPrices = false
@@ -159,6 +159,36 @@ final class DeclarationTable {
     insert.bind(2, type == .pricesDeclared ? 0 : 1)
     insert.bind(3, text: source)
     insert.bind(4, text: sha256Hex)
+    try insert.run()
+  }
+}
+
+// MARK: Redactions
+
+extension DeclarationTable {
+  /// Writes a row for an event of an erasure: its opening, or a part of its list.
+  func add(
+    _ redaction: DataRedacted, position: Int, recordedAtMs: Int64
+  ) throws(DatabaseError) {
+    guard let rows else { return }
+    try rows.drain()
+    let insert = try database.prepare("INSERT INTO redactions VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)")
+    insert.bind(1, position)
+    switch redaction {
+    case .opening(let opening):
+      insert.bind(2, position)
+      insert.bind(3, text: opening.request.description)
+      insert.bind(4, text: opening.scope.rawValue)
+      insert.bind(5, text: opening.reason)
+      insert.bind(8, 0)
+    case .listing(let listing):
+      insert.bind(2, listing.erasure)
+      insert.bind(5, text: listing.reason)
+      insert.bind(6, listing.part)
+      insert.bind(7, listing.partCount)
+      insert.bind(8, listing.lines.count)
+    }
+    insert.bind(9, Int(recordedAtMs))
     try insert.run()
   }
 }

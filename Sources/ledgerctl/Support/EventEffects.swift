@@ -64,7 +64,7 @@ enum EventEffects {
       let exceptions = try queries.exceptions(at: event.position)
       self =
         try queries.fetchedPage(at: event.position).map { .fetch($0, sales, exceptions) } ?? .none
-    case .snapshotCreated, .historyAccepted, .trustDeclared: self = .nothing
+    case .snapshotCreated, .historyAccepted, .trustDeclared, .dataRedacted: self = .nothing
     case .appRegistered, .pricesDeclared, .ratesDeclared:
       self = try queries.declaration(type, at: event.position).map { .declaration($0) } ?? .none
     }
