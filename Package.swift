@@ -40,7 +40,7 @@ let package = Package(
       name: "LedgerModules",
       targets: [
         "Base", "JSON", "Ledger", "AppStore", "AppStoreClient", "Revenue", "Projections", "Intake",
-        "Server", "AppStoreAuthority",
+        "Erasure", "Server", "AppStoreAuthority",
       ]),
   ],
   targets: [
@@ -69,16 +69,19 @@ let package = Package(
       knows: ["Base", "JSON", "Ledger", "Projections", "Revenue", "CXlsxWriter", "CZlib"]),
     library("Intake", knows: ["Base", "JSON", "Ledger", "AppStore", "Revenue", "CZlib"]),
     library(
+      "Erasure",
+      knows: ["Base", "JSON", "Ledger", "AppStore", "Revenue", "Projections", "CCrypto"]),
+    library(
       "Server",
       knows: [
         "Base", "JSON", "Ledger", "AppStore", "AppStoreClient", "Revenue", "Projections", "Intake",
-        "CMicroHTTPD", "CCurl",
+        "Erasure", "CMicroHTTPD", "CCurl",
       ]),
     .executableTarget(
       name: "ledgerctl",
       dependencies: [
         "Base", "JSON", "Ledger", "AppStore", "AppStoreClient", "Revenue", "Projections", "Intake",
-        "Server", "AdditionalProjections", "ReportDocuments",
+        "Erasure", "Server", "AdditionalProjections", "ReportDocuments",
       ],
       swiftSettings: strict),
     library(
@@ -150,9 +153,15 @@ let package = Package(
     tests(
       "IntakeTests", of: ["Intake", "AppStore", "AppStoreAuthority", "Ledger", "Base", "JSON"]),
     tests(
+      "ErasureTests",
+      of: [
+        "Erasure", "Projections", "Revenue", "AppStore", "AppStoreAuthority", "Ledger", "Base",
+        "JSON",
+      ]),
+    tests(
       "ServerTests",
       of: [
-        "Server", "Intake", "Projections", "Revenue", "AppStore", "AppStoreClient",
+        "Server", "Erasure", "Intake", "Projections", "Revenue", "AppStore", "AppStoreClient",
         "AppStoreAuthority", "Ledger", "Base", "JSON",
       ]),
     tests(
@@ -170,7 +179,7 @@ let package = Package(
     tests(
       "ledgerctlTests",
       of: [
-        "ledgerctl", "Server", "Intake", "ReportDocuments", "Projections", "Ledger", "Base", "JSON",
+        "ledgerctl", "Server", "Erasure", "Intake", "ReportDocuments", "Projections", "Ledger", "Base", "JSON",
       ],
       data: ["Transcripts", "EarlierLedgers"]),
   ]

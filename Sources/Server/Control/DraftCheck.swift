@@ -151,7 +151,7 @@ struct DraftCheck {
     case .historyAccepted: _ = try HistoryAccepted(data: data)
     case .trustDeclared: _ = try TrustDeclared(data: data)
     // Only the process that rewrites the lines may say that it does.
-    case .dataRedacted: throw .badField(type, field: "type")
+    case .dataRedacted: throw EventError.badField(type, field: "type")
     case .ratesDeclared:
       let rates = try RatesDeclared(data: data)
       for day in rates.days {

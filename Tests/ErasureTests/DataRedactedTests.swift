@@ -1,0 +1,31 @@
+// The events of an erasure: what they say, and what they refuse.
+import Base
+import Ledger
+import Testing
+
+@Suite struct DataRedactedTests {
+  @Test(
+    "A reason is a short code",
+    arguments: [
+      ("user_request", true), ("a", true), ("", false), ("1st", false), ("User", false),
+      ("with space", false), (String(repeating: "a", count: 33), false),
+    ])
+  func reason(_ text: String, isReason: Bool) {
+    #expect(DataRedacted.isReason(text) == isReason)
+  }
+
+  @Test("What was written is read again")
+  func roundTrip() throws {
+    let digest = Array("kept".utf8).withUnsafeBytes { SHA256.hash($0) }
+    let events: [DataRedacted] = [
+      .opening(.init(request: .random(), scope: .user, reason: "user_request")),
+      .listing(
+        .init(
+          erasure: 9, part: 1, partCount: 2, reason: "user_request",
+          lines: [.init(position: 3, digest: digest), .init(position: 5, digest: digest)])),
+    ]
+    for event in events {
+      #expect(try event.data.withUnsafeBytes { try DataRedacted(data: $0) } == event)
+    }
+  }
+}
