@@ -98,6 +98,15 @@ package struct ErasureQueue: Sendable {
     try records().filter { $0.subject != nil }
   }
 
+  /// Asks for a request to be carried out now; whoever carries it out may have begun.
+  package func hurry(_ record: ErasureRecord) throws(ErasureError) {
+    guard var record = try self.record(record.id), record.state == .waiting, !record.isUrgent else {
+      return
+    }
+    record.isUrgent = true
+    try update(record)
+  }
+
   /// Marks requests as done or failed. Their files no longer name whom they were about.
   func finish(
     _ record: ErasureRecord, _ outcome: Result<ErasureCertificate, ErasureError>
