@@ -65,7 +65,11 @@ package final class LogReader {
     self.view = view
     keepsRedactedLines = redactedLines != nil
     // Looked up before the segments, here and later: once the file has gone, all of them are rewritten.
-    self.redactedLines = try redactedLines ?? directory.redactions.current(directory)
+    if let redactedLines {
+      self.redactedLines = redactedLines
+    } else {
+      self.redactedLines = try directory.redactions.current(directory)
+    }
     self.keptTailCount =
       keptTailCount ?? OpenFileLimit.tailCountMax(limit: OpenFileLimit.current)
     part = nil
@@ -82,7 +86,11 @@ package final class LogReader {
   ) throws(LedgerError) {
     self.directory = directory
     keepsRedactedLines = redactedLines != nil
-    self.redactedLines = try redactedLines ?? directory.redactions.current(directory)
+    if let redactedLines {
+      self.redactedLines = redactedLines
+    } else {
+      self.redactedLines = try directory.redactions.current(directory)
+    }
     view = .whole
     keptTailCount = OpenFileLimit.tailCountMax(limit: OpenFileLimit.current)
     self.part = part
@@ -455,7 +463,10 @@ package final class LogReader {
     guard let line, let event = EventLine(UnsafeRawBufferPointer(rebasing: line.dropLast())),
       event.position == position
     else { throw lineCountDamage(position) }
-    return try redactedLines?.replacement(for: event) ?? Array(event.bytes)
+    guard let redacted = try redactedLines?.replacement(for: event) else {
+      return Array(event.bytes)
+    }
+    return redacted
   }
 
   private func check(_ position: Position) throws(LedgerError) {
