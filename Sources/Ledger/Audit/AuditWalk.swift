@@ -21,7 +21,7 @@ final class AuditWalk: BlockSequence {
   private struct Segment {
     let first: Position
     let file: StorageFile
-    let sizeBytes: Int
+    var sizeBytes: Int
     var offsetBytes = 0
     var blockCount = 0
     var isClosed = false
@@ -133,6 +133,8 @@ final class AuditWalk: BlockSequence {
     }
     var segment = Segment(first: next.first, file: file, sizeBytes: next.sizeBytes)
     do throws(LedgerError) {
+      // An erasure may have put another file in a closed segment's place since the sizes were noted.
+      if next.file == nil { segment.sizeBytes = try file.sizeBytes() }
       let header = try search.header(at: 0, of: segment.file, segment.sizeBytes)
       if let header, case .opening = header.detail, try header.isWhole(in: segment.file, at: 0) {
         segment.offsetBytes = header.memberByteCount
