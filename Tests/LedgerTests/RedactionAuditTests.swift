@@ -46,7 +46,8 @@ struct RedactionAuditTests {
     for workers in [0, 2] {
       let report = try LogAudit(prepared.rig.directory, workers: workers).run()
       #expect(report.findings.map(\.damage.position) == positions)
-      #expect(report.findings.allSatisfy { $0.damage.verdict == .tampered && $0.cause == Self.cause })
+      #expect(
+        report.findings.allSatisfy { $0.damage.verdict == .tampered && $0.cause == Self.cause })
       #expect(report.findings.allSatisfy { $0.damage.block != nil })
       #expect(report.eventCount == report.size)
     }
@@ -84,7 +85,9 @@ struct RedactionAuditTests {
     try expectTampered(log, at: [1, 9])
   }
 
-  @Test("A line that holds other data, another salt or another erasure than the one listed", arguments: 0..<3)
+  @Test(
+    "A line that holds other data, another salt or another erasure than the one listed",
+    arguments: 0..<3)
   func otherContent(_ change: Int) throws {
     let log = try prepared()
     let erasure = try log.rig.erase([1, 2], with: log.writer)
@@ -94,7 +97,8 @@ struct RedactionAuditTests {
     case 0: forged = changed(line, "\"kept\":{\"n\":1}", "\"kept\":{\"n\":2}")
     case 1:
       let salt = try line.withUnsafeBytes { try #require(EventLine($0)).saltText.map { $0 } }
-      let other = [salt[0] == UInt8(ascii: "A") ? UInt8(ascii: "B") : UInt8(ascii: "A")] + salt[1...]
+      let other =
+        [salt[0] == UInt8(ascii: "A") ? UInt8(ascii: "B") : UInt8(ascii: "A")] + salt[1...]
       forged = changed(
         line, String(decoding: salt, as: UTF8.self), String(decoding: other, as: UTF8.self))
     default: forged = changed(line, "\"by\":\(erasure)", "\"by\":\(erasure + 1)")
@@ -144,7 +148,8 @@ struct RedactionAuditTests {
     try expectTampered(log, at: [2])
   }
 
-  @Test("A line that is listed and still has its data is counted; in an erasure in progress it waits")
+  @Test(
+    "A line that is listed and still has its data is counted; in an erasure in progress it waits")
   func unredacted() throws {
     let log = try prepared()
     let backup = log.storage.paths.filter { $0.hasSuffix(".jsonl.gz") }

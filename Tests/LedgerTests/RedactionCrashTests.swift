@@ -128,7 +128,8 @@ struct RedactionCrashTests {
     CrashRig.tell(count, "failing calls of a redaction, \(code)")
   }
 
-  @Test("A disk without room for the new segment: nothing is lost, appends go on, and it is done later")
+  @Test(
+    "A disk without room for the new segment: nothing is lost, appends go on, and it is done later")
   func fullDisk() throws {
     let storage = try prepared()
     let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)

@@ -47,7 +47,8 @@ struct RedactionFileTests {
     #expect(body == lines.flatMap { $0 + [0x0A] })
     let header =
       "{\"pass\":\"\(pass)\",\"lines\":4,\"bytes\":\(body.count),\"sha256\":\"\(hash(body).hex)\"}"
-    #expect(String(decoding: content[..<end], as: UTF8.self).trimmingCharacters(in: [" "]) == header)
+    #expect(
+      String(decoding: content[..<end], as: UTF8.self).trimmingCharacters(in: [" "]) == header)
     #expect(end == 191)
   }
 
@@ -77,7 +78,9 @@ struct RedactionFileTests {
       storage.setContent(Self.path, content)
       return #expect(throws: LedgerError.self) { try RedactedLines.ifPresent(rig.directory) }
     }
-    for place in content.indices {
+    // One pass's id may become another's: nothing but the projections knows it, and they are then made anew.
+    let pass = 9..<45
+    for place in content.indices where !pass.contains(place) {
       var changed = content
       changed[place] ^= 1
       let found = try error(changed)
@@ -127,7 +130,8 @@ struct RedactionFileTests {
     #expect(try opened.allowingRedactions().identity == opened.identity)
   }
 
-  @Test("The key of redacted lines is made once, hides digests, and is refused if others can read it")
+  @Test(
+    "The key of redacted lines is made once, hides digests, and is refused if others can read it")
   func lineKey() throws {
     let fixture = try LedgerFixture()
     #expect(try LineHMACKey.ifPresent(fixture.directory) == nil)

@@ -53,7 +53,8 @@ struct RedactionReaderTests {
     }
     // What is prepared on worker threads is prepared from the redacted lines.
     final class Prepared { let bytes: [UInt8]; init(_ bytes: [UInt8]) { self.bytes = bytes } }
-    try later.read(from: 0, workers: 2, prepare: { bytes, _, _ in Prepared(Array(bytes)) }) { chunk in
+    try later.read(from: 0, workers: 2, prepare: { bytes, _, _ in Prepared(Array(bytes)) }) {
+      chunk in
       if let prepared = chunk.prepared as? Prepared {
         #expect(prepared.bytes == Array(chunk.bytes))
       }
@@ -89,7 +90,9 @@ struct RedactionReaderTests {
   func otherLeaf() throws {
     let (fixture, rig) = try prepared()
     let line = String(decoding: try rig.redacted([4], by: 26)[0], as: UTF8.self)
-    try rig.writeFile([Array(line.replacingOccurrences(of: "test.person", with: "test.nobody").utf8)])
+    try rig.writeFile([
+      Array(line.replacingOccurrences(of: "test.person", with: "test.nobody").utf8)
+    ])
     let reader = try LogReader(fixture.directory)
     let error = #expect(throws: LedgerError.self) { try reader.event(at: 4) }
     #expect(error?.damage?.verdict == .tampered && error?.damage?.position == 4)

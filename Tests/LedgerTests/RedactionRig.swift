@@ -11,7 +11,7 @@ struct RedactionRig {
 
   init(_ directory: LedgerDirectory, options: WriterOptions? = nil) {
     self.directory = directory
-    self.options = options ?? LedgerFixture.smallOptions(block: 700, segment: 2500)
+    self.options = options ?? LedgerFixture.smallOptions(block: 700, segment: 1200)
   }
 
   static let reason = "request"

@@ -77,7 +77,11 @@ struct SegmentRewriteTests {
     try rig.writeFile(redacted)
     let file = try #require(try RedactedLines.ifPresent(fixture.directory))
     var done: [Int] = []
-    try writer.rewriteSegments(file, progress: { done.append($0); #expect($0 <= $1) })
+    try writer.rewriteSegments(
+      file,
+      progress: {
+        done.append($0); #expect($0 <= $1)
+      })
     #expect(done == done.sorted() && !done.isEmpty)
     #expect(fixture.segmentNames == names && names.count > 3)
     var changedCount = 0
@@ -90,7 +94,8 @@ struct SegmentRewriteTests {
       for (old, new) in zip(old, new) {
         let first = number(old, 24, 8)
         let isConcerned =
-          old[17] == 2 && Self.positions.contains { (first..<first + number(old, 32, 8)).contains($0) }
+          old[17] == 2
+          && Self.positions.contains { (first..<first + number(old, 32, 8)).contains($0) }
         if old == new {
           #expect(!isConcerned)
           untouchedCount += 1
@@ -116,9 +121,11 @@ struct SegmentRewriteTests {
     let text = try shell("zcat log/*.jsonl.gz", in: fixture.path)
     #expect(text.output == expected.flatMap { $0 + [0x0A] } && text.status == 0)
     for name in names {
-      let attributes = try FileManager.default.attributesOfItem(atPath: fixture.logPath + "/" + name)
+      let attributes = try FileManager.default.attributesOfItem(
+        atPath: fixture.logPath + "/" + name)
       #expect(
-        (attributes[.posixPermissions] as? NSNumber)?.intValue == (name == names.last ? 0o600 : 0o400))
+        (attributes[.posixPermissions] as? NSNumber)?.intValue
+          == (name == names.last ? 0o600 : 0o400))
     }
     // Done again, nothing is written.
     try rig.writeFile(redacted)
@@ -199,7 +206,8 @@ struct SegmentRewriteTests {
     #expect(try LogAudit(fixture.directory).run().isWhole)
   }
 
-  @Test("A disk without room for blocks ends the wait for them, and it goes through once there is room")
+  @Test(
+    "A disk without room for blocks ends the wait for them, and it goes through once there is room")
   func sealAllStalled() throws {
     let storage = try CrashRig.newLedger()
     let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
