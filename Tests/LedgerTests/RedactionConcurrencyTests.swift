@@ -93,9 +93,7 @@ struct RedactionConcurrencyTests {
     ]
     var random = SeededRandom(seed: 21)
     for _ in 0..<15 {
-      let end = try writer.sealAll()
-      let positions = Set((0..<6).map { _ in Int.random(in: 0..<end, using: &random) })
-        .filter { $0 < 300 || $0 % 2 == 0 }
+      let positions = Set((0..<6).map { _ in Int.random(in: 0..<300, using: &random) })
       try rig.erase(positions.sorted(), with: writer) {
         monitor.withLock { $0.erased.formUnion(positions) }
       }

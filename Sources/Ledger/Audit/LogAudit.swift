@@ -146,7 +146,9 @@ package final class LogAudit {
     _ step: AuditStep, _ result: Result<BlockResult?, LedgerError> = .success(nil)
   ) {
     switch step {
-    case .segment(let name, let first, let opening): begin(name, first, opening)
+    case .segment(let file, let first, let opening):
+      redactions.addSegment(file, first: first)
+      begin(file.name, first, opening)
     case .block(let header, let block, let file, let mayBeTorn):
       segmentBlockCount += 1
       report.byteCount += header.memberByteCount

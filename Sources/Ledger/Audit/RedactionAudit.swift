@@ -39,7 +39,10 @@ struct RedactionAudit {
   private var openings: [Position] = []
   private var records: [AuditedErasure] = []
   private var furtherRecordCount = 0
-  private var unredacted: [Position] = []
+  /// Lines that are listed and hold their data, and the erasures that list them.
+  private var unredacted: [(position: Position, erasure: Position)] = []
+  /// The segments as they were read.
+  private var segments: [(first: Position, name: String, status: FileStatus)] = []
   /// Lines of an erasure in progress: the log may hold them or not.
   private var pending: [RedactedLines] = []
 
@@ -51,8 +54,11 @@ struct RedactionAudit {
     pending.append(lines)
   }
 
-  /// How many lines are in `erasures/lines`; nil if there is no such file.
-  var pendingCount: Int? { pending.last?.count }
+  /// Remembers which file a segment was read from.
+  mutating func addSegment(_ file: StorageFile, first: Position) {
+    if let last = segments.last, last.first >= first { return }
+    if let status = try? file.status() { segments.append((first, file.name, status)) }
+  }
 
   /// Adds a run of intact lines.
   mutating func add(_ lines: AuditedLines, file: String, block: Int? = nil) {
@@ -120,9 +126,8 @@ struct RedactionAudit {
         }
       } else if isRedacted, erasures[index] > listing.erasure {
         count(\.supersededCount)
-      } else if !isLate, !pending.contains(where: { $0.contains(line.position) }) {
-        count(\.unredactedCount)
-        unredacted.append(line.position)
+      } else if !isLate {
+        unredacted.append((line.position, listing.erasure))
       }
     }
   }
@@ -144,15 +149,19 @@ struct RedactionAudit {
         report.add(finding(index, isHidden: hiddenEnd > erasures[index]))
       }
     }
+    let unredacted = settledUnredacted(directory, damage)
+    for (_, erasure) in unredacted {
+      let index = lowerBound(records.indices) { records[$0].position < erasure }
+      if index < records.count, records[index].position == erasure {
+        records[index].unredactedCount += 1
+      }
+    }
     let newest = records.suffix(AuditReport.erasureCountMax)
     report.erasures = Array(newest)
     report.furtherErasureCount = furtherRecordCount + records.count - newest.count
-    addUnredacted(&report, damage)
-    if let pendingCount {
-      report.addNote(
-        "\(RedactionFile.name) holds \(pendingCount) redacted line\(pendingCount == 1 ? "" : "s") "
-          + "of an erasure in progress: they are shown instead of those in the log")
-    }
+    report.unredactedCount = Set(unredacted.map(\.position)).count
+    report.firstUnredacted = unredacted.map(\.position).min()
+    addNotes(&report)
   }
 
   private func finding(_ index: Int, isHidden: Bool) -> AuditFinding {
@@ -167,18 +176,37 @@ struct RedactionAudit {
         : "the event's data is missing, and no data.redacted event lists it so")
   }
 
-  private mutating func addUnredacted(_ report: inout AuditReport, _ damage: [AuditFinding]) {
-    // A line that cannot be read may be redacted.
-    let all = Set(unredacted).filter { position in
-      !damage.contains { $0.touches(position..<position + 1) }
+  /// The lines that still hold their data, without those of an erasure that is in progress or went on while the log
+  /// was read, and those that are damaged: they may be redacted.
+  private mutating func settledUnredacted(
+    _ directory: LedgerDirectory, _ damage: [AuditFinding]
+  ) -> [(position: Position, erasure: Position)] {
+    if unredacted.isEmpty { return [] }
+    addPending((try? directory.redactions.current(directory)) ?? nil)
+    // Once the file of redacted lines has gone, all segments are rewritten.
+    let isReplaced = segments.map { segment in
+      guard let named = try? directory.statusIfPresent(segment.name) else { return false }
+      return !named.isOfSameFile(as: segment.status)
     }
-    report.unredactedCount = all.count
-    report.firstUnredacted = all.min()
-    for erasure in report.erasures where erasure.unredactedCount > 0 && !all.isEmpty {
+    return unredacted.filter { line in
+      let segment = lowerBound(segments.indices) { segments[$0].first <= line.position } - 1
+      return !(segment >= 0 && isReplaced[segment])
+        && !pending.contains { $0.contains(line.position) }
+        && !damage.contains { $0.touches(line.position..<line.position + 1) }
+    }
+  }
+
+  private func addNotes(_ report: inout AuditReport) {
+    for erasure in report.erasures where erasure.unredactedCount > 0 {
       let count = erasure.unredactedCount
       report.addNote(
         "\(count) event\(count == 1 ? " still holds" : "s still hold") data that the erasure at "
           + "\(erasure.position) took out; run 'ledgerctl redact --again'")
+    }
+    if let count = pending.last?.count {
+      report.addNote(
+        "\(RedactionFile.name) holds \(count) redacted line\(count == 1 ? "" : "s") "
+          + "of an erasure in progress: they are shown instead of those in the log")
     }
   }
 

@@ -41,6 +41,8 @@ package final class RedactionFileWriter {
     guard let event = EventLine(line), event.isRedacted else {
       preconditionFailure("only redacted lines belong in the file")
     }
+    precondition(
+      !event.hasType("data.redacted"), "an erasure's own events keep their data: they list lines")
     precondition(event.position > lastPosition, "redacted lines come by position")
     lastPosition = event.position
     lineCount += 1
