@@ -14,8 +14,9 @@ final class RedactionWatch: Sendable {
   /// The lines of `erasures/lines`; nil if there is no such file. A file that is known is not read again.
   func current(_ directory: LedgerDirectory) throws(LedgerError) -> RedactedLines? {
     try monitor.withLock { state throws(LedgerError) in
-      if state.folder == nil {
-        state.folder = try directory.root.folderIfPresent(RedactionFile.directoryName)
+      let name = RedactionFile.directoryName
+      if state.folder == nil, try directory.root.status(name) != nil {
+        state.folder = try directory.root.folderIfPresent(name)
       }
       guard let status = try state.folder?.status(RedactionFile.leafName) else {
         state.lines = nil

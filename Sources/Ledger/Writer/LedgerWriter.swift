@@ -57,6 +57,8 @@ package final class LedgerWriter: @unchecked Sendable {
   // Used only by the thread that set `isCommitting`.
   private let tailWriter: TailWriter
   private let thread: Monitor<WorkerThread?>
+  /// Held while segments are rewritten: by one thread at a time.
+  let rewriteTurn = Monitor(())
   /// What recovery did when the ledger was opened.
   package let recovery: RecoveryReport
   /// The ledger that it writes to.

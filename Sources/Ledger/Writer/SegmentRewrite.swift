@@ -33,30 +33,38 @@ extension LedgerWriter {
     isCancelled: () -> Bool = { false }
   ) throws(LedgerError) {
     try whileOpen { () throws(LedgerError) in
-      let segments = try affectedSegments(lines)
-      let total = segments.reduce(0) { $0 + $1.byteCount }
-      for segment in segments {
-        try rewriter(lines).checkSizes(try openedSegment(segment.first))
+      try rewriteTurn.withLock { _ throws(LedgerError) in
+        try rewriteAll(lines, progress, isCancelled)
       }
-      var done = 0
-      for segment in segments {
-        let doneBefore = done
-        try withoutActuallyEscaping(progress) { (progress) throws(LedgerError) in
-          try withoutActuallyEscaping(isCancelled) { (isCancelled) throws(LedgerError) in
-            let rewriter = rewriter(
-              lines, progress: { progress(doneBefore + $0, total) },
-              isCancelled: { [unowned self] in isCancelled() || isClosing })
-            try rewrite(segment.first, rewriter)
-          }
+    }
+  }
+
+  private func rewriteAll(
+    _ lines: RedactedLines, _ progress: (Int, Int) -> Void, _ isCancelled: () -> Bool
+  ) throws(LedgerError) {
+    let segments = try affectedSegments(lines)
+    let total = segments.reduce(0) { $0 + $1.byteCount }
+    for segment in segments {
+      try rewriter(lines).checkSizes(try openedSegment(segment.first))
+    }
+    var done = 0
+    for segment in segments {
+      let doneBefore = done
+      try withoutActuallyEscaping(progress) { (progress) throws(LedgerError) in
+        try withoutActuallyEscaping(isCancelled) { (isCancelled) throws(LedgerError) in
+          let rewriter = rewriter(
+            lines, progress: { progress(doneBefore + $0, total) },
+            isCancelled: { [unowned self] in isCancelled() || isClosing })
+          try rewrite(segment.first, rewriter)
         }
-        done += segment.byteCount
-        progress(done, total)
       }
-      // A segment that was left alone may have got its name from a process that ended before it could sync that.
-      do throws(LedgerError) { try directory.syncLogDirectory() } catch {
-        sealer.fail(error)
-        throw error
-      }
+      done += segment.byteCount
+      progress(done, total)
+    }
+    // A segment that was left alone may have got its name from a process that ended before it could sync that.
+    do throws(LedgerError) { try directory.syncLogDirectory() } catch {
+      sealer.fail(error)
+      throw error
     }
   }
 
