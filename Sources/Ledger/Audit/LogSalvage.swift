@@ -19,7 +19,7 @@ package struct LogSalvage {
   package init(_ directory: LedgerDirectory) { self.directory = directory }
 
   /// Delivers every intact event in ascending order, each position once. An event is intact if its block
-  /// or frame is, and its digest matches its data. Throws errors that prevent reading, and those of the
+  /// or frame is, and its digest matches its data or it is redacted; redacted lines are delivered as they are. Throws errors that prevent reading, and those of the
   /// closures.
   package func run(
     progress: LogAudit.Progress = { _, _ in }, _ body: (EventLine) throws -> Void

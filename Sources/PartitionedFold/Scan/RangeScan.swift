@@ -147,10 +147,11 @@ final class RangeScan {
     else {
       return try events.append(line)
     }
-    // The receipt is the data's last member: after it come its quote and two braces.
+    // The receipt is the data's last member: after it come its quote and two braces, or three in a redacted line.
+    let endByteCount = EventLine(line)?.isRedacted == true ? 4 : 3
     try events.append(
       UnsafeRawBufferPointer(rebasing: line[..<event.receiptOffset]),
-      UnsafeRawBufferPointer(rebasing: line[(line.count - 3)...]))
+      UnsafeRawBufferPointer(rebasing: line[(line.count - endByteCount)...]))
   }
 
   private func joinPurchases(
