@@ -1,6 +1,6 @@
 // All that a ledger holds about a user, for an access request.
 import AppStore
-import Base
+package import Base
 import JSON
 package import Ledger
 package import Projections

@@ -168,10 +168,10 @@ package final class Eraser {
       items[index].certificate.erasure = items[index].erasure
       items[index].certificate.receipts = items[index].plan.receiptCount
     }
-    let file = try RedactionFileWriter(directory)
+    let file = try RedactionFileWriter(directory, pass: .random())
     do {
       guard try write(&items, to: file, reader, database) > 0 else {
-        file.discard()
+        try? file.discard()
         return try finish(items, nowMs: nowMs)
       }
       for index in items.indices {
@@ -182,7 +182,7 @@ package final class Eraser {
       }
       if observer.isCancelled() { throw ErasureError.interrupted }
     } catch {
-      file.discard()
+      try? file.discard()
       throw error
     }
     try putInUse(file)
@@ -192,9 +192,9 @@ package final class Eraser {
   /// Builds projections with the redacted lines beside those in use, then puts both in use.
   private func putInUse(_ file: RedactionFileWriter) throws {
     var isCommitted = false
-    defer { if !isCommitted { file.discard() } }
+    defer { if !isCommitted { try? file.discard() } }
     try file.finish()
-    let lines = try RedactedLines(pendingIn: directory)
+    let lines = try RedactedLines.uncommitted(directory)
     let reader = try LogReader(directory, .durable, redactedLines: lines)
     try projector(reader).rebuild {
       try file.commit()
@@ -216,7 +216,7 @@ package final class Eraser {
       if restored.isEmpty { return 0 }
       var item = Item(record: nil, scope: .position, reason: "restored", request: .random())
       let key = try LineHMACKey.made(directory)
-      let otherCount = try restored.redact(by: nil, reader, database, lineDigest: key.digest) { _ in
+      let otherCount = try restored.redact(by: nil, reader, database, lineDigest: { key.digest(of: $0) }) { _ in
       }
       if otherCount > 0 {
         let opening = DataRedacted.Opening(
@@ -225,13 +225,13 @@ package final class Eraser {
           EventDraft(.dataRedacted, DataRedacted.opening(opening).data)
         ]).firstPosition
       }
-      let file = try RedactionFileWriter(directory)
+      let file = try RedactionFileWriter(directory, pass: .random())
       do {
-        try restored.redact(by: item.erasure, reader, database, lineDigest: key.digest) {
-          try file.append($0)
+        try restored.redact(by: item.erasure, reader, database, lineDigest: { key.digest(of: $0) }) {
+          try file.append(line: $0)
         }
       } catch {
-        file.discard()
+        try? file.discard()
         throw error
       }
       try putInUse(file)
@@ -246,10 +246,10 @@ package final class Eraser {
   ) throws -> Int {
     let key = try LineHMACKey.made(directory)
     var reduction = try LineReduction(
-      items.map { ($0.erasure, $0.plan) }, database, lineDigest: key.digest)
+      items.map { ($0.erasure, $0.plan) }, database, lineDigest: { key.digest(of: $0) })
     var count = 0
     try reduction.run(reader, isCancelled: observer.isCancelled) { line in
-      try file.append(line)
+      try file.append(line: line)
       count += 1
     }
     for index in items.indices { items[index].certificate.events = reduction.events(of: index) }
@@ -272,7 +272,7 @@ package final class Eraser {
         }
         guard case .opening(let opening)? = opening else {
           throw ErasureError.damagedFile(
-            name: RedactedLines.path, cause: "no erasure begins at position \(erasure)")
+            name: RedactionFile.name, cause: "no erasure begins at position \(erasure)")
         }
         var item = Item(
           record: try queue.record(opening.request), scope: opening.scope, reason: opening.reason,
@@ -300,7 +300,8 @@ package final class Eraser {
 
   private static func erasures(in lines: RedactedLines) throws -> [Position] {
     var erasures: Set<Position> = []
-    try lines.forEach { line in
+    var reader = try lines.reader()
+    while let line = try reader.next() {
       if let erasure = line.redactedBy { erasures.insert(erasure) }
     }
     return erasures.sorted()
@@ -309,7 +310,7 @@ package final class Eraser {
   /// Does what is left once the redacted lines are in use. Every step may have been done before.
   private func complete(_ items: [Item]) throws {
     guard let lines = try RedactedLines.ifPresent(directory) else {
-      throw ErasureError.damagedFile(name: RedactedLines.path, cause: "it has gone")
+      throw ErasureError.damagedFile(name: RedactionFile.name, cause: "it has gone")
     }
     try onProjectionsReplaced()
     for item in items { try list(item, lines) }
@@ -319,7 +320,7 @@ package final class Eraser {
     let projector = projector(reader)
     let removed = try projector.snapshots.prune(isCancelled: observer.isCancelled) { _ in [] }
       .removed
-    try RedactedLines.remove(from: directory)
+    try RedactionFile.remove(from: directory)
     if !removed.isEmpty {
       try reader.refresh()
       _ = try projector.createSnapshot { try writer.append([$0]).firstPosition }
@@ -334,8 +335,9 @@ package final class Eraser {
   private func list(_ item: Item, _ lines: RedactedLines) throws {
     let hasher = SHA256()
     var listed: [DataRedacted.Line] = []
-    try lines.forEach { line in
-      guard line.redactedBy == item.erasure else { return }
+    var reading = try lines.reader()
+    while let line = try reading.next() {
+      guard line.redactedBy == item.erasure else { continue }
       listed.append(.init(position: line.position, digest: line.contentDigest(hasher)))
     }
     let partCount = (listed.count + DataRedacted.lineCountMax - 1) / DataRedacted.lineCountMax

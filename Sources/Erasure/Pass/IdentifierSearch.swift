@@ -1,5 +1,5 @@
 // Looks for identifiers as text in the whole log: in what an erasure can't know to be about a user.
-import Glibc
+import CLinux
 import JSON
 import Ledger
 
@@ -68,6 +68,6 @@ struct IdentifierSearch: Sendable {
 
   static func contains(_ bytes: UnsafeRawBufferPointer, _ needle: [UInt8]) -> Bool {
     guard let base = bytes.baseAddress, !needle.isEmpty else { return false }
-    return memmem(base, bytes.count, needle, needle.count) != nil
+    return clinux_find(base, bytes.count, needle, needle.count) != nil
   }
 }

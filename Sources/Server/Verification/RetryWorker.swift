@@ -117,15 +117,17 @@ final class RetryWorker {
     ).first?.position
   }
 
-  /// Nil where a reply came while the entry was held.
+  /// Nil where a reply came while the entry was held, or the receipt is no longer there.
   private func call(for due: Due, isProbe: Bool) throws -> AppStoreCall? {
     guard try firstPosition(due.entry) != nil else { return nil }
     if due.position >= reader.head.size { try reader.refresh() }
     let line = try reader.event(at: due.position)
     return try line.withUnsafeBytes { bytes in
       guard let event = EventLine(bytes) else { return nil }
-      let upload = try ReceiptUploadedView(data: event.data)
+      let upload = try ReceiptUploadedView(data: event.data, isRedacted: event.isRedacted)
       guard let text = upload.receipt else {
+        // It was redacted after it was found waiting.
+        if event.isRedacted { return nil }
         throw EventError.badField(.receiptUploaded, field: "receipt")
       }
       return AppStoreCall(

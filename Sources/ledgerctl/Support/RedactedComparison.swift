@@ -18,7 +18,7 @@ enum RedactedComparison {
     case incomparable(String)
   }
 
-  static func compare(_ left: [UInt8], _ right: [UInt8], _ format: ReportFormat) -> Verdict {
+  static func compare(_ left: [UInt8], _ right: [UInt8], _ format: ExportOptions.Format) -> Verdict {
     switch format {
     case .csv: return verdict(rows(ofCSV: left), rows(ofCSV: right))
     case .json: return verdict(rows(ofJSON: left), rows(ofJSON: right))
