@@ -126,6 +126,33 @@ struct RedactionReaderTests {
     #expect(try fixture.lines().count == 29)
   }
 
+  @Test(
+    "Blocks that only the rewritten segment holds are found, though the old file no longer grows")
+  func blocksAfterRewrite() throws {
+    let fixture = try LedgerFixture()
+    let rig = RedactionRig(
+      fixture.directory, options: LedgerFixture.smallOptions(block: 700, segment: 1 << 20))
+    try rig.fill(9)
+    let writer = try LedgerWriter.open(fixture.directory, options: rig.options)
+    let erasure = try rig.open(writer)
+    try writer.sealAll()
+    try rig.writeFile(try rig.redacted([erasure - 1], by: erasure))
+    let lines = try #require(try RedactedLines.ifPresent(fixture.directory))
+    _ = try writer.append([try rig.list(lines, by: erasure)])
+    try writer.sealAll()
+    let readers = [try LogReader(fixture.directory), try LogReader(fixture.directory, .durable)]
+    try writer.rewriteSegments(lines)
+    try RedactionFile.remove(from: fixture.directory)
+    _ = try writer.append([RedactionRig.draft(1)])
+    try writer.sealAll()
+    for reader in readers {
+      try reader.refresh()
+      #expect(reader.head.size == writer.nextPosition && reader.damage == nil)
+      #expect(try rig.isFree([erasure - 1], reader: reader))
+    }
+    try writer.close()
+  }
+
   @Test("A reader follows a log whose newest segment is rewritten again and again")
   func followed() throws {
     let fixture = try LedgerFixture()
@@ -137,6 +164,9 @@ struct RedactionReaderTests {
       let first = writer.nextPosition
       for index in 0..<7 { _ = try writer.append([RedactionRig.draft(index)]) }
       try rig.erase([first + 1, first + 5], with: writer)
+      // A block that only the new file holds.
+      _ = try writer.append([RedactionRig.draft(round)])
+      try writer.sealAll()
       for reader in readers {
         if round % 2 == 0 { try reader.refresh() }
         #expect(reader.damage == nil)
