@@ -10,7 +10,8 @@ package struct ErasureQueue: Sendable {
   package static let finishedCountMax = 10_000
   /// How long an identifier may be, in bytes.
   package static let identifierByteCountMax = 4096
-  private static let folderName = "erasures"
+  /// The folder in the ledger.
+  package static let folderName = "erasures"
   private static let byteCountMax = 64 << 10
   private static let suffix = ".json"
 

@@ -2,6 +2,7 @@
 import Base
 import Erasure
 import Glibc
+import JSON
 import Ledger
 import Projections
 import Server
@@ -307,8 +308,7 @@ private func redactAgain(
 private func retain(
   _ options: RedactOptions, _ ledger: OpenLedger, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
-  let rules = try ConfigurationFile(ledger.directory).read().retention
-  guard !rules.isEmpty else {
+  guard let rules = try ConfigurationFile(ledger.directory).read().retention.rules else {
     throw Failure(
       operation: "redact", object: "config.json",
       cause: "it sets no retention; docs/configuration.md describes it")
