@@ -215,9 +215,10 @@ class RedactionTests(unittest.TestCase):
     def test_other_forms_of_a_redacted_line_are_no_events(self):
         good = list(redacted_log().lines())
         self.assertEqual(verify.check_log(good, None).size, 4)
-        for old, new in ((b'"data":null', b'"data":{}'), (b'"salt":null', b'"salt":""'), (b'"by":2', b'"by":02'),
-                         (b'"by":2', b'"by":"2"'), (b',"salt":null', b''), (b'}}}', b'}}'), (b'}}}', b'}}}}'),
-                         (b'"data":null,', b'"data":null, '), (b'"kept":{', b'"kept":[{')):
+        for old, new in ((b'"data":null', b'"data":{}'), (b'"salt":null', b'"salt":""'),
+                         (b'"by":2', b'"by":02'), (b'"by":2', b'"by":"2"'), (b',"salt":null', b''),
+                         (b'}}}', b'}}'), (b'}}}', b'}}}}'), (b'"data":null,', b'"data":null, '),
+                         (b'"kept":{', b'"kept":[{')):
             self.assertIn(old, good[1])
             altered = [good[0], good[1].replace(old, new), *good[2:]]
             with self.assertRaisesRegex(verify.Refused, "position 1: "):
@@ -240,8 +241,9 @@ class SignedObjectTests(unittest.TestCase):
         return found, found.objects
 
     def test_objects_without_signature_are_skipped_and_counted(self):
+        received = f'{{"transactions":[{OBJECT},{OBJECT}],"app_transaction":{OBJECT}}}'
         cases = [
-            ("transactions.received", f'{{"transactions":[{OBJECT},{OBJECT}],"app_transaction":{OBJECT}}}', 3),
+            ("transactions.received", received, 3),
             ("notification.received", f'{{"transaction":{OBJECT},"notification":{OBJECT}}}', 2),
             ("notification.received", f'{{"notification":{OBJECT}}}', 1),
             ("transactions.fetched", f'{{"transactions":[{OBJECT}],"renewals":[{OBJECT}]}}', 2),
@@ -254,7 +256,8 @@ class SignedObjectTests(unittest.TestCase):
 
     def test_an_object_that_was_not_redacted_is_judged(self):
         forged = '{"outcome":"valid","payload":{},"signature":"AA","header":{}}'
-        for kept in (f'{{"transactions":[{OBJECT},{forged}],"renewals":[]}}', '{"transactions":[5]}', "{}"):
+        listed = f'{{"transactions":[{OBJECT},{forged}],"renewals":[]}}'
+        for kept in (listed, '{"transactions":[5]}', "{}"):
             with self.assertRaisesRegex(verify.Refused, "position 0: "):
                 self.count("transactions.fetched", kept)
 
