@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 
+import erasure
 import four_ways
 import generate_fetched
 import generate_malformed
@@ -244,11 +245,15 @@ def oracle_report(book, arguments):
         return None
 
 
-def compare(ledger, book, arguments, has_positions=False):
-    """The differences of one report; `has_positions`: whether the book's are the log's."""
+def compare(ledger, book, arguments, has_positions=False, as_of=None):
+    """The differences of one report; `has_positions`: whether the book's are the log's.
+
+    `as_of`: the position of the book's last event, where the ledger has more.
+    """
     shown = (lambda rows: written((rows[0], rows[1:]))) if has_positions else blanked
     expected = oracle_report(book, arguments)
-    found, failure = ledger.export(arguments)
+    point = [] if as_of is None else ["--as-of", str(as_of)]
+    found, failure = ledger.export([*arguments, *point])
     if expected is None:
         return [] if failure else ["an amount exceeds 64 bits, yet there is a report"]
     if failure:
@@ -275,8 +280,9 @@ def in_parts(directory, name, lines):
 class Comparison:
     """Counts the reports that agree, and shows where they don't."""
 
-    def __init__(self):
+    def __init__(self, users_to_erase=0):
         self.passed = self.failed = 0
+        self.users_to_erase = users_to_erase
 
     def note(self, name, found):
         if found:
@@ -285,9 +291,16 @@ class Comparison:
         else:
             self.passed += 1
 
-    def compare_all(self, ledger, book, matrix, has_positions=False):
+    def compare_all(self, ledger, book, matrix, has_positions=False, as_of=None):
         for line in matrix:
-            self.note(f"export {line}", compare(ledger, book, line.split(), has_positions))
+            name = f"export {line}" if as_of is None else f"export {line} --as-of {as_of}"
+            self.note(name, compare(ledger, book, shlex.split(line), has_positions, as_of))
+
+    def erase(self, ledger, matrix):
+        """Erases users, if that was asked for, and compares once more."""
+        if self.users_to_erase:
+            erased = erasure.Erasure(self, ledger, matrix).run(self.users_to_erase)
+            print(f"{erased} users erased")
 
     def random_case(self, directory, arguments, sign):
         """A random history of the seed, then the same with malformed events behind it."""
@@ -298,9 +311,14 @@ class Comparison:
         ledger = Ledger(arguments.ledgerctl, directory / "ledger")
         ledger.fill(*written, root_sha256=sign.root_sha256())
         self.compare_all(ledger, read_book(*written, declared=DECLARED), MATRIX)
+        # What a redaction keeps of a malformed event is one of the questions to the rules.
+        if not arguments.nasty:
+            self.erase(ledger, MATRIX)
         if (directory / "ledger" / "log").is_dir():
             ledger.append(generate_malformed.events, arguments.seed)
             self.compare_all(ledger, read_log(ledger.lines()), MALFORMED_MATRIX)
+        if arguments.nasty:
+            self.erase(ledger, MALFORMED_MATRIX)
 
     def stories(self, directory, arguments, sign):
         """Short stories of refunds, imported in parts: what is known is saved and loaded between them."""
@@ -328,6 +346,7 @@ class Comparison:
                 self.compare_all(ledger, book, generate_subscriptions.LOG_REPORTS, has_positions=True)
                 if events is not None:
                     ledger.append(events, arguments.seed)
+            self.erase(ledger, [*generate_subscriptions.REPORTS, *generate_subscriptions.LOG_REPORTS])
 
     def all_orders(self, directory, arguments, sign):
         """One sale seen four ways, in all orders (R12)."""
@@ -355,6 +374,8 @@ def main():
                         help="no random history: N sales with short stories of refunds")
     parser.add_argument("--subscriptions", type=int, metavar="N",
                         help="no random history: the lives of N subscriptions")
+    parser.add_argument("--redact", type=int, default=0, metavar="N",
+                        help="then erase N users, and compare all reports again, also with those before")
     parser.add_argument("--nasty", action="store_true", help="also what the rules leave open")
     parser.add_argument("--authority", metavar="DIRECTORY",
                         help="the test authority's; made on first use, so that more runs can share it")
@@ -363,8 +384,10 @@ def main():
     counts = (arguments.uploads, arguments.stories, arguments.subscriptions)
     if not arguments.orders and (arguments.seed is None or counts == (None, None, None)):
         parser.error("--seed with --uploads, --stories or --subscriptions, or --orders")
+    if arguments.redact and (arguments.orders or arguments.stories):
+        parser.error("--redact goes with --uploads or --subscriptions: the other histories name no users")
     csv.field_size_limit(2**31 - 1)
-    comparison = Comparison()
+    comparison = Comparison(arguments.redact)
     with tempfile.TemporaryDirectory() as temporary:
         directory = pathlib.Path(arguments.keep or temporary)
         directory.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,7 @@ import pathlib
 import random
 import zlib
 
-from log import CATALOGUE, SIGNED_OBJECT, VERDICT
+from catalogue import CATALOGUE, SIGNED_OBJECT, VERDICT
 
 VALUES = ["null", "true", "5", "-1", "1.5", "99999999999999999999", '"x"', '""', "[]", "{}"]
 ABSENT = None
@@ -52,9 +52,13 @@ SOURCES = [
 def events(lines, seed):
     """(type, data) of malformed events and some good ones, made of the log's lines; data is JSON text."""
     random_source = random.Random(seed)
-    log = [json.loads(line) for line in lines]
+    # Redacted lines have no data to damage.
+    log = [event for event in map(json.loads, lines) if event["data"] is not None]
     made = []
     for kind, members in CATALOGUE.items():
+        # A ledger carries out what an erasure says: one that is damaged is no matter of figures.
+        if kind == "data.redacted":
+            continue
         samples = [event["data"] for event in log if event["type"] == kind]
         samples = samples or SAMPLES.get(kind, [])
         if not samples:

@@ -1,4 +1,5 @@
 # The fold from events to sales and exceptions (revenue rules, R1, R4, R6, R8, R12).
+import re
 from dataclasses import dataclass, field
 
 from money import Price
@@ -81,6 +82,17 @@ class Finding:
     verified_at_ms: int | None = None
     upload: object = None
     date_ms: int | None = None
+
+
+# What stands for a user, or for a token, that the erasure at the first number took out.
+FORGOTTEN = re.compile(
+    r"(?:token:)?\(redacted (0|[1-9][0-9]{0,17})(?:\.[1-9][0-9]{0,17})?\)", re.ASCII)
+
+
+def is_forgotten(user, position):
+    """Whether an erasure before the position took the user out: nobody can tell any more who that was."""
+    found = FORGOTTEN.fullmatch(user)
+    return found is not None and position > int(found[1])
 
 
 def about_sale(name, sale, position, detail="", date_ms=None):
@@ -344,7 +356,7 @@ class Fold:
         if sale.user_identifier is None or sale.has_token_for_user:
             sale.user_identifier, sale.user_position = user, upload.position
             sale.has_token_for_user = False
-        elif user != sale.user_identifier:
+        elif user != sale.user_identifier and not is_forgotten(sale.user_identifier, upload.position):
             self.about("claimed_by_other_user", sale, position, user)
             # Fraud: a declared consumable belongs to the user who showed it first.
             if products.get(sale.product_id) == "consumable":

@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 import uuid
 from pathlib import Path
+from typing import NamedTuple
 
 APPLE_ROOT_G3 = "63343abfb89a6a03ebb57e9b3f5fa7be7c4f5c756f3017b3a8c488c3653e9179"
 # The extensions that Apple's certificates bear: who signs receipts, and who signs such signers.
@@ -375,20 +376,57 @@ CHECKS = {
     b"notification.received": check_notification,
     b"transactions.fetched": check_fetched,
 }
-EVENT = re.compile(rb'\{"seq":[0-9]+,"type":"([a-z0-9_.]+)","v":([0-9]+),"at":"([^"]+)"')
-DATA = re.compile(rb'"salt":"[^"]*","data":(\{.*\})\}\Z')
 
 
-def check_event(line, trust):
-    """How many signed objects of an event's line hold; Forged where one does not."""
-    head, data = EVENT.match(line), DATA.search(line)
-    check = CHECKS.get(head.group(1)) if head else None
-    if check is None or data is None:
+class Count(NamedTuple):
+    """How many signed objects hold, and how many can't be judged because they were redacted."""
+
+    held: int
+    redacted: int
+
+    def __add__(self, other):
+        return Count(self.held + other.held, self.redacted + other.redacted)
+
+
+def check_event(kind, version, at, data, trust):
+    """How many signed objects of an event hold; Forged where one does not."""
+    check = CHECKS.get(kind)
+    if check is None:
         return 0
-    if head.group(2) != b"1":
+    return _as_catalogued(version, lambda: check(members_of(_utf8(data)), trust, time_ms(at.decode())))
+
+
+def check_kept(kind, version, at, kept, trust):
+    """The same of what a redaction kept of an event. An object without its signature can't be judged."""
+    if kind not in CHECKS:
+        return Count(0, 0)
+    return _as_catalogued(version, lambda: _kept(kind, members_of(_utf8(kept)), trust, time_ms(at.decode())))
+
+
+def _as_catalogued(version, check):
+    if version != 1:
         raise Forged("an event of a later version")
-    now_ms = time_ms(head.group(3).decode())
     try:
-        return check(members_of(_utf8(data.group(1))), trust, now_ms)
+        return check()
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise Forged(f"not as the catalogue says: {error}") from error
+
+
+def _kept(kind, members, trust, now_ms):
+    if kind == b"notification.received":
+        # What lay inside it went with its payload.
+        return Count(0, 1 + sum(name in members for name in ("transaction", "renewal")))
+    lists = ("transactions", "renewals") if kind == b"transactions.fetched" else ("transactions",)
+    texts = [text for name in lists for text in elements_of(members[name])]
+    if "app_transaction" in members and kind == b"transactions.received":
+        texts.append(members["app_transaction"])
+    count = Count(0, 0)
+    for text in texts:
+        its_members = members_of(text)
+        if "signature" not in its_members and "header" not in its_members:
+            count += Count(0, 1)
+            continue
+        signed, its_members = stored_object(text)
+        check_verdict(signed, its_members, trust, now_ms)
+        count += Count(1, 0)
+    return count

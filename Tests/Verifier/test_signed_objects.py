@@ -137,11 +137,11 @@ class LogOfSignedObjects(unittest.TestCase):
                    f'"salt":"{base64.b64encode(salt).decode()}","data":{data}}}\n').encode()
 
     def count(self, *events, trust=None):
-        return verify.check_log(self.log(*events), None, trust or self.trust)[2]
+        return verify.check_log(self.log(*events), None, trust or self.trust).objects.held
 
     def refused(self, kind, data, why="", trust=None):
         """The log is consistent, and its signed objects are not."""
-        self.assertEqual(verify.check_log(self.log((kind, data)), None)[0], 1)
+        self.assertEqual(verify.check_log(self.log((kind, data)), None).size, 1)
         with self.assertRaisesRegex(verify.Refused, f"position 0: .*{why}"):
             self.count((kind, data), trust=trust)
 

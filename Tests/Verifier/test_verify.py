@@ -158,9 +158,9 @@ class LedgerTests(unittest.TestCase):
         lines = self.ledgerctl("replay").splitlines(keepends=True)
         for size in self.SIZES:
             checkpoint = verify.Checkpoint(self.checkpoints[size], key)
-            count, root, _ = verify.check_log(lines, checkpoint)
-            self.assertEqual(count, 21)
-        self.assertEqual(root, verify.Checkpoint(self.checkpoints[21], key).root)
+            checked = verify.check_log(lines, checkpoint)
+            self.assertEqual(checked.size, 21)
+        self.assertEqual(checked.root, verify.Checkpoint(self.checkpoints[21], key).root)
         files = "zcat ledger/log/*.jsonl.gz; grep -hv '^#' ledger/log/tail-*.log"
         plain = subprocess.run(
             ["sh", "-c", files], cwd=self.folder, capture_output=True, check=False).stdout

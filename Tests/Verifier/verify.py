@@ -15,17 +15,26 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
+import redactions
 import signed_objects
 
 PROOF = b"c2sp.org/tlog-proof@v1"
 CONSISTENCY = b"receipt-ledger/consistency-proof@v1"
 # What comes before the 32 bytes of an Ed25519 key in its DER form (RFC 8410).
 DER_PREFIX = bytes.fromhex("302a300506032b6570032100")
-LINE = re.compile(
-    rb'(\{"seq":(0|[1-9][0-9]{0,17}),"type":"[a-z][a-z0-9_.]{0,63}","v":[1-9][0-9]{0,17},'
+HEADER = (
+    rb'(\{"seq":(0|[1-9][0-9]{0,17}),"type":"([a-z][a-z0-9_.]{0,63})","v":([1-9][0-9]{0,17}),'
     rb'"at":"([0-9TZ:.-]{24})",'
-    rb'"digest":"([0-9a-f]{64})"),"salt":"([A-Za-z0-9+/]{22}==)","data":(\{.*\})\}')
+    rb'"digest":"([0-9a-f]{64})")')
+SALT = rb'"([A-Za-z0-9+/]{22}==)"'
+LINE = re.compile(HEADER + rb',"salt":' + SALT + rb',"data":(\{.*\})\}')
+REDACTED_LINE = re.compile(
+    HEADER + rb',"salt":null,"data":null,"redacted":\{"by":(0|[1-9][0-9]{0,17}),"salt":' + SALT
+    + rb',"kept":(\{.*\})\}\}')
+# How many lines that still hold erased data are named one by one.
+NAMED_MAX = 10
 
 
 class Refused(Exception):
@@ -231,60 +240,147 @@ def check_growth(data, key):
     return old, new
 
 
+class Line(NamedTuple):
+    """An event's line: its data or, where that was redacted, what the line says of it."""
+
+    record: bytes
+    kind: bytes
+    version: int
+    time: bytes
+    data: bytes | None
+    redaction: redactions.Redaction | None
+
+
 def check_line(line, position):
-    """The leaf record and the time of an event's line."""
-    found = LINE.fullmatch(line)
+    """The line of the event at the position; of a redacted one only its header is checked."""
+    found = LINE.fullmatch(line) or REDACTED_LINE.fullmatch(line)
     if not found:
         raise Refused(f"position {position}: the line is not an event")
-    start, seq, time, digest, salt, data = found.groups()
+    start, seq, kind, version, time, digest, *rest = found.groups()
     if int(seq) != position:
         raise Refused(f"position {position}: the line says {int(seq)}")
-    if hashlib.sha256(unbase64(salt) + data).hexdigest().encode() != digest:
-        raise Refused(f"position {position}: the digest is not that of the data")
-    return start + b"}", time
+    data = redaction = None
+    if found.re is REDACTED_LINE:
+        by, salt, kept = rest
+        redaction = redactions.redaction_of(by, unbase64(salt), kept)
+    else:
+        salt, data = rest
+        if hashlib.sha256(unbase64(salt) + data).hexdigest().encode() != digest:
+            raise Refused(f"position {position}: the digest is not that of the data")
+    return Line(start + b"}", kind, int(version), time, data, redaction)
 
 
-def check_log(lines, checkpoint, trust=None):
-    """Recomputes the whole tree from event lines; returns how many there are, the root, and how many objects.
+class Tree:
+    """The tree of the leaf records so far."""
 
-    With `trust` each signed object is judged again.
-    """
-    roots = []
-    size = objects = 0
-    last_time = b""
-    signed_root = hashlib.sha256().digest() if checkpoint and checkpoint.size == 0 else None
+    def __init__(self):
+        self.size = 0
+        # The frontier: the roots of the perfect subtrees, the largest first.
+        self._roots = []
 
-    def root():
-        if not roots:
+    def add(self, record):
+        node, rest = leaf_hash(record), self.size
+        while rest & 1:
+            node, rest = node_hash(self._roots.pop(), node), rest >> 1
+        self._roots.append(node)
+        self.size += 1
+
+    def root(self):
+        if not self._roots:
             return hashlib.sha256().digest()
-        result = roots[-1]
-        for left in reversed(roots[:-1]):
+        result = self._roots[-1]
+        for left in reversed(self._roots[:-1]):
             result = node_hash(left, result)
         return result
 
-    for line in lines:
-        line = line.rstrip(b"\n")
-        record, time = check_line(line, size)
+
+class Checked(NamedTuple):
+    """What a log holds; `unredacted`: (position, erasure) of lines that still hold erased data."""
+
+    size: int
+    root: bytes
+    objects: signed_objects.Count
+    redacted: int
+    unredacted: list
+
+
+def check_log(lines, checkpoint, trust=None):
+    """Recomputes the whole tree from event lines, and matches the redacted ones with their erasures.
+
+    With `trust` each signed object is judged again.
+    """
+    tree, erased = Tree(), redactions.Redactions()
+    objects = signed_objects.Count(0, 0)
+    last_time = b""
+    signed_root = tree.root() if checkpoint and checkpoint.size == 0 else None
+    for text in lines:
+        position = tree.size
+        line = check_line(text.rstrip(b"\n"), position)
+        if line.time < last_time:
+            raise Refused(f"position {position}: the time decreases")
+        last_time = line.time
         if trust is not None:
-            try:
-                objects += signed_objects.check_event(line, trust)
-            except signed_objects.Forged as fault:
-                raise Refused(f"position {size}: {fault}") from fault
-        if time < last_time:
-            raise Refused(f"position {size}: the time decreases")
-        last_time = time
-        node, rest = leaf_hash(record), size
-        while rest & 1:
-            node, rest = node_hash(roots.pop(), node), rest >> 1
-        roots.append(node)
-        size += 1
-        if checkpoint and checkpoint.size == size:
-            signed_root = root()
+            objects += check_objects(line, position, trust)
+        tree.add(line.record)
+        if checkpoint and checkpoint.size == tree.size:
+            signed_root = tree.root()
+        take_redaction(erased, line, position)
     if checkpoint and signed_root is None:
-        raise Refused(f"the checkpoint has {checkpoint.size} events, the log {size}")
+        raise Refused(f"the checkpoint has {checkpoint.size} events, the log {tree.size}")
     if checkpoint and signed_root != checkpoint.root:
         raise Refused(f"the first {checkpoint.size} events are not those that were signed")
-    return size, root(), objects
+    try:
+        erased.check(tree.size)
+    except redactions.Tampered as fault:
+        raise Refused(str(fault)) from fault
+    return Checked(tree.size, tree.root(), objects, len(erased), erased.unredacted())
+
+
+def check_objects(line, position, trust):
+    """How many signed objects of the line hold, and how many were redacted."""
+    try:
+        if line.redaction is not None:
+            kept = line.redaction.kept
+            return signed_objects.check_kept(line.kind, line.version, line.time, kept, trust)
+        held = signed_objects.check_event(line.kind, line.version, line.time, line.data, trust)
+        return signed_objects.Count(held, 0)
+    except signed_objects.Forged as fault:
+        raise Refused(f"position {position}: {fault}") from fault
+
+
+def take_redaction(erased, line, position):
+    """Hands on a line that was redacted, or that is an erasure's."""
+    if line.redaction is not None:
+        try:
+            erased.take_line(position, line.redaction)
+        except redactions.Tampered as fault:
+            raise Refused(str(fault)) from fault
+    elif line.kind == redactions.KIND and line.version == 1:
+        erased.take_event(position, line.data)
+
+
+def warn(checked):
+    """Names the lines that still hold data that an erasure took out: no fault, and not erased."""
+    for position, erasure in checked.unredacted[:NAMED_MAX]:
+        print(f"warning: position {position} still holds data that the erasure at {erasure} took out",
+              file=sys.stderr)
+    if len(checked.unredacted) > NAMED_MAX:
+        print(f"warning: {len(checked.unredacted)} lines still hold data that an erasure took out",
+              file=sys.stderr)
+
+
+def told_log(checked, has_signatures):
+    """What a log's check says on standard output."""
+    told = f"{checked.size} events, root {base64.b64encode(checked.root).decode()}"
+    if checked.redacted:
+        told += f", {checked.redacted} redacted"
+    if checked.unredacted:
+        told += f", {len(checked.unredacted)} still hold data that an erasure took out"
+    if has_signatures:
+        told += f", {checked.objects.held} signed objects"
+        if checked.objects.redacted:
+            told += f", {checked.objects.redacted} redacted ones skipped"
+    return told
 
 
 def read(path):
@@ -298,9 +394,9 @@ def run(arguments):
         trust = None
         if arguments.signatures:
             trust = signed_objects.Trust(arguments.root, arguments.signer)
-        size, root, objects = check_log(sys.stdin.buffer, checkpoint, trust)
-        told = f"{size} events, root {base64.b64encode(root).decode()}"
-        return told + (f", {objects} signed objects" if arguments.signatures else "")
+        checked = check_log(sys.stdin.buffer, checkpoint, trust)
+        warn(checked)
+        return told_log(checked, arguments.signatures)
     data = read(arguments.file)
     if arguments.what == "checkpoint":
         found = Checkpoint(data, key)
@@ -309,12 +405,17 @@ def run(arguments):
         old, new = check_growth(data, key)
         return f"{new.origin.decode()}: the first {old.size} of {new.size} events are the same"
     record, checkpoint = check_proof(data, key)
+    told = f"{checkpoint.origin.decode()}: {record.decode()}"
     if arguments.event:
         line = read(arguments.event).rstrip(b"\n")
         position = int(re.match(rb'\{"seq":([0-9]+)', record).group(1))
-        if check_line(line, position)[0] != record:
+        event = check_line(line, position)
+        if event.record != record:
             raise Refused("the line is not the event that was proven")
-    return f"{checkpoint.origin.decode()}: {record.decode()}"
+        if event.redaction is not None:
+            told += (f"\nthe event's data was redacted by the erasure at {event.redaction.by}: "
+                     "check what is kept with the log")
+    return told
 
 
 def main():

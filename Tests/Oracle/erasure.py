@@ -1,0 +1,189 @@
+# Erases users of a ledger, then holds its reports against the oracle and against what they said before.
+import csv
+import io
+import json
+import shlex
+from collections import Counter
+
+from log import read_log
+from reports import quoted
+
+# What an erasure may change in a report: the columns that name people.
+NAMING = ("user_identifier", "receipt_id", "detail")
+# Of what a report shows at an earlier point, every so manyth is compared.
+STEP_AT_POINTS = 3
+# Options that choose or order rows by what may change.
+CHOOSING = ("--sort", "--top")
+
+
+def _events(lines):
+    return [json.loads(line) for line in lines]
+
+
+def _data(event):
+    return event["redacted"]["kept"] if "redacted" in event else event["data"]
+
+
+def _uploads(events):
+    """(position, data) of the uploads that name a user."""
+    for event in events:
+        if event["type"] in ("receipt.uploaded", "transactions.received"):
+            data = members_of(_data(event))
+            user = data.get("user_identifier")
+            if isinstance(user, str) and user:
+                yield event["seq"], data
+
+
+def members_of(value):
+    return value if isinstance(value, dict) else {}
+
+
+def chosen(lines, count):
+    """The users with the most events; one of a receipt that several users uploaded is among them."""
+    events = _events(lines)
+    users = {position: data["user_identifier"] for position, data in _uploads(events)}
+    found = Counter(users.values())
+    for event in events:
+        if event["type"] == "receipt.verified":
+            upload = members_of(_data(event)).get("upload")
+            found.update([users[upload]] if isinstance(upload, int) and upload in users else [])
+    ranked = sorted(found, key=lambda user: (-found[user], user))
+    picked = ranked[:count]
+    sharing = _sharing(events)
+    others = [user for user in ranked if user in sharing]
+    if len(picked) > 1 and others and not sharing & set(picked):
+        picked[-1] = others[0]
+    return picked
+
+
+def _sharing(events):
+    """The users of receipts that another user uploaded too."""
+    by_receipt = {}
+    for _, data in _uploads(events):
+        if "receipt_id" in data:
+            by_receipt.setdefault(data["receipt_id"], set()).add(data["user_identifier"])
+    return {user for users in by_receipt.values() if len(users) > 1 for user in users}
+
+
+def renamed(before, after, users):
+    """What stands for each user in the uploads after the erasure; None where a line was not redacted."""
+    kept = dict(_uploads(event for event in _events(after) if "redacted" in event))
+    names = {}
+    for position, data in _uploads(_events(before)):
+        user = data["user_identifier"]
+        if user in users:
+            name = kept.get(position, {}).get("user_identifier")
+            names[user] = name if names.get(user, name) == name else None
+    return names
+
+
+def remaining(after, users):
+    """The positions at which an event still names an erased user."""
+    positions = []
+    for event in _events(after):
+        if members_of(_data(event)).get("user_identifier") in users:
+            positions.append(event["seq"])
+    return positions
+
+
+def about(line, names):
+    """The report about what stands for an erased user now; None where it is about none of them."""
+    words = shlex.split(line)
+    if "--user" not in words or names.get(words[words.index("--user") + 1]) is None:
+        return None
+    place = words.index("--user") + 1
+    return shlex.join([*words[:place], names[words[place]], *words[place + 1:]])
+
+
+def comparable(line):
+    """The report without what chooses or orders rows by a name: all of its rows."""
+    words, kept = iter(shlex.split(line)), []
+    for word in words:
+        if word in CHOOSING:
+            next(words)
+        else:
+            kept.append(word)
+    return shlex.join(kept)
+
+
+def figures(data):
+    """(columns, how often each row) of a CSV, without the columns that may change."""
+    rows = list(csv.reader(io.StringIO(data.decode("utf-8"), newline=""), strict=True))
+    shown = [place for place, name in enumerate(rows[0]) if name not in NAMING]
+    header, *body = [tuple(row[place] for place in shown) for row in rows]
+    return header, Counter(body)
+
+
+def difference(before, after):
+    """What tells two exports apart, beyond what an erasure may change. Each: (CSV or None, why not)."""
+    if None in (before[0], after[0]):
+        return [] if before[0] is after[0] else [f"before: {before[1]}, after: {after[1]}"]
+    (header, old), (other_header, new) = figures(before[0]), figures(after[0])
+    if header != other_header:
+        return [f"columns {header} before, {other_header} after"]
+    lines = [(sign, row) for sign, rows in (("-", old - new), ("+", new - old)) for row in rows.elements()]
+    return [sign + ",".join(map(quoted, row)) for sign, row in sorted(lines)[:20]]
+
+
+class Erasure:
+    """One comparison of a ledger before and after users of it are erased."""
+
+    def __init__(self, comparison, ledger, matrix):
+        self.comparison, self.ledger, self.matrix = comparison, ledger, matrix
+        self.before = ledger.lines()
+        # Positions whose state must stay what it was: in the middle, and before the erasure.
+        self.points = sorted({len(self.before) // 3, len(self.before) - 1})
+
+    def run(self, count):
+        """Erases so many users; how many there were."""
+        users = chosen(self.before, count)
+        if not users:
+            return 0
+        lines = list(dict.fromkeys(map(comparable, self.matrix)))
+        known = {
+            (point, line): self.ledger.export([*shlex.split(line), "--as-of", str(point)])
+            for point in self.points for line in lines
+        }
+        for user in users:
+            option = ["--user", user] if not user.startswith("-") else [f"--user={user}"]
+            self.ledger.run("redact", *option, "--reason", "user_request", "--yes",
+                            "--ledger", self.ledger.directory)
+        after = self.ledger.lines()
+        names = self._check_lines(after, users)
+        self._compare_with_oracle(after, names)
+        self._compare_with_before(known, lines, names)
+        return len(users)
+
+    def _check_lines(self, after, users):
+        """The log is what it was but for the users; what stands for each now."""
+        names = renamed(self.before, after, users)
+        for user, name in names.items():
+            found = [] if name else ["an upload has its data, or another name than the others"]
+            self.comparison.note(f"user {users.index(user) + 1} in the log", found)
+        positions = remaining(after, set(users))
+        self.comparison.note("no event names an erased user", [f"positions {positions}"] if positions else [])
+        heads = ([line.partition(b',"salt":')[0] for line in lines] for lines in (self.before, after))
+        old, new = heads
+        self.comparison.note("the events are the same", [] if new[: len(old)] == old else ["headers differ"])
+        return names
+
+    def _compare_with_oracle(self, after, names):
+        lines = [*self.matrix, *filter(None, (about(line, names) for line in self.matrix))]
+        self.comparison.compare_all(self.ledger, read_log(after), lines, has_positions=True)
+        for point in (*self.points, len(self.before)):
+            book = read_log(after[: point + 1])
+            self.comparison.compare_all(
+                self.ledger, book, lines[::STEP_AT_POINTS], has_positions=True, as_of=point)
+
+    def _compare_with_before(self, known, lines, names):
+        latest = self.points[-1]
+        for line in lines:
+            now = shlex.split(about(line, names) or line)
+            for point in self.points:
+                found = self.ledger.export([*now, "--as-of", str(point)])
+                self.comparison.note(
+                    f"{line} as of {point}, before and after", difference(known[point, line], found))
+            # The moment of subscriptions is that of the last event, unless it is named.
+            if not line.startswith("subscriptions") or "--at" in now:
+                found = self.ledger.export(now)
+                self.comparison.note(f"{line}, before and after", difference(known[latest, line], found))
