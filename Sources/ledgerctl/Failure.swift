@@ -103,7 +103,10 @@ struct ErrorReport: Equatable {
     case ErasureError.interrupted:
       (exitCode, lines) = (
         .interrupted,
-        [Self.line(command, "", "interrupted; the next command that writes finishes what was begun")]
+        [
+          Self.line(
+            command, "", "interrupted; the next command that writes finishes what was begun")
+        ]
       )
     case ErasureError.refused(let object, let cause):
       (exitCode, lines) = (.failed, [Self.line(command, object, cause)])

@@ -60,7 +60,7 @@ def _sharing(events):
     """The users of receipts that another user uploaded too."""
     by_receipt = {}
     for _, data in _uploads(events):
-        if "receipt_id" in data:
+        if isinstance(data.get("receipt_id"), str):
             by_receipt.setdefault(data["receipt_id"], set()).add(data["user_identifier"])
     return {user for users in by_receipt.values() if len(users) > 1 for user in users}
 

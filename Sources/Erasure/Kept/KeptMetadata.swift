@@ -122,7 +122,8 @@ struct KeptMetadata {
           try names.isTransaction(id) ? String(decoding: id, as: UTF8.self) : names.mark(id))
       case .kind:
         guard let id = value.id else { continue }
-        writer.member("kind", Self.isKind(id) ? String(decoding: id, as: UTF8.self) : names.mark(id))
+        writer.member(
+          "kind", Self.isKind(id) ? String(decoding: id, as: UTF8.self) : names.mark(id))
       case .price: form("price", value, to: &writer) { PriceForms.micros(decimal: $0) }
       case .priceMicros:
         form("price_micros", value, numbersOnly: true, to: &writer) {

@@ -216,7 +216,9 @@ package final class Eraser {
       if restored.isEmpty { return 0 }
       var item = Item(record: nil, scope: .position, reason: "restored", request: .random())
       let key = try LineHMACKey.made(directory)
-      let otherCount = try restored.redact(by: nil, reader, database, lineDigest: { key.digest(of: $0) }) { _ in
+      let otherCount = try restored.redact(
+        by: nil, reader, database, lineDigest: { key.digest(of: $0) }
+      ) { _ in
       }
       if otherCount > 0 {
         let opening = DataRedacted.Opening(
@@ -227,7 +229,8 @@ package final class Eraser {
       }
       let file = try RedactionFileWriter(directory, pass: .random())
       do {
-        try restored.redact(by: item.erasure, reader, database, lineDigest: { key.digest(of: $0) }) {
+        try restored.redact(by: item.erasure, reader, database, lineDigest: { key.digest(of: $0) })
+        {
           try file.append(line: $0)
         }
       } catch {

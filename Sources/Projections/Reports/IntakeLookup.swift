@@ -6,18 +6,24 @@ import Revenue
 /// Answers from one generation of the projections, as it was when opened.
 package final class IntakeLookup {
   private let database: Database
+  /// What stands in redacted lines instead of a line's digest; nil if no line is redacted.
   private let hidden: ((SHA256Digest) -> SHA256Digest)?
   private let selectLine: Statement
   private let selectNotification: Statement
   private let selectFamily: Statement
   private let selectDeclaration: Statement
 
-  /// - Parameter hidden: what stands in redacted lines instead of a line's digest; nil if no line is redacted.
+  /// - Parameter directory: whose key hides the digests of redacted lines; nil where lines are not looked up.
   package init(
-    _ database: Database, hidden: ((SHA256Digest) -> SHA256Digest)? = nil
+    _ database: Database, linesOf directory: LedgerDirectory? = nil
   ) throws(ProjectionError) {
     self.database = database
-    self.hidden = hidden
+    do throws(LedgerError) {
+      let key = try directory.flatMap { directory throws(LedgerError) in
+        try LineHMACKey.ifPresent(directory)
+      }
+      hidden = key.map { key in { key.digest(of: $0) } }
+    } catch { throw .ledger(error) }
     do throws(DatabaseError) {
       selectLine = try database.prepare(
         """

@@ -15,7 +15,7 @@ package final class RevenueFold {
   let tokenUser: (Text) throws -> Int32
   /// How the details of exceptions name a position.
   package let positionText: (Int) -> String
-  /// Whether an event came after the erasure that named a sale's user.
+  /// Whether an upload came after the erasure that named a sale's user.
   let isAfterErasure: (_ position: Int, _ erasure: Int, _ sale: Sale) -> Bool
   var prices = MetadataPrices()
 
@@ -395,7 +395,7 @@ package final class RevenueFold {
       }
       return true
     }
-    if sale.user != upload.user, try !isClaimable(sale, verification) {
+    if sale.user != upload.user, try !isClaimable(sale, by: upload) {
       try exceptions.add(
         .claimedByOtherUser, sale: sale, detail: try userIdentifier(upload.user),
         position: verification.position)
@@ -405,9 +405,9 @@ package final class RevenueFold {
   }
 
   /// R6: whether another user may claim the sale, because it was of one who was erased before.
-  private func isClaimable(_ sale: Sale, _ verification: Verification) throws -> Bool {
+  private func isClaimable(_ sale: Sale, by upload: UploadEvidence) throws -> Bool {
     guard let erasure = ErasedUser.erasure(of: try userIdentifier(sale.user)) else { return false }
-    return isAfterErasure(verification.position, erasure, sale)
+    return isAfterErasure(upload.position, erasure, sale)
   }
 
   /// R12: reports a storefront and a client's first country that differ, once both are known.

@@ -43,7 +43,8 @@ private func auditReport(_ invocation: Invocation, _ context: Context) throws ->
       + "\(manifest.origin), root \(manifest.root.base64)"
       + (erasures.isEmpty
         ? ""
-        : ": the same but for redaction by the \(erasures.count == 1 ? "erasure" : "erasures") at \(events)"))
+        : ": the same but for redaction by the \(erasures.count == 1 ? "erasure" : "erasures") at \(events)")
+  )
   return .done
 }
 

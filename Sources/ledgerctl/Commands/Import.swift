@@ -107,7 +107,8 @@ private func importUploads(
   do {
     try ledger.withWriter { writer in
       // No other process can import or register now, so the known lines and apps are complete.
-      let intakeLookup = try IntakeLookup(try ledger.projections(isFrugal: true))
+      let intakeLookup = try IntakeLookup(
+        try ledger.projections(isFrugal: true), linesOf: ledger.directory)
       let isRecorded = try intakeLookup.newestTrust() == trust
       let lookup = Lookup(intakeLookup, stop: stop)
       let progress = Progress("Importing", unit: .bytes, context: context)

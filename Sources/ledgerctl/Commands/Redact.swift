@@ -145,7 +145,8 @@ private func redact(
     if isFromInput, case .user(_, let family) = subject {
       let bytes = try SecretInput.read(prompt: "User identifier: ", context)
       guard !bytes.isEmpty, let user = String(validating: bytes, as: UTF8.self) else {
-        throw Failure(operation: "redact", object: "standard input", cause: "it holds no identifier")
+        throw Failure(
+          operation: "redact", object: "standard input", cause: "it holds no identifier")
       }
       subject = .user(user, appFamily: family)
     }
@@ -331,7 +332,8 @@ private func retain(
   }
   try context.print(invocation, ["preview": preview.record] as Record) { sheet in
     try sheet.line(
-      "\(counted(preview.eventCount, "event")) \(options.isDry ? "would lose" : "lost") fields whose time is over.")
+      "\(counted(preview.eventCount, "event")) \(options.isDry ? "would lose" : "lost") fields whose time is over."
+    )
   }
   return .done
 }
@@ -409,7 +411,9 @@ extension ErasurePreview {
     }
     try sheet.heading(isDry ? "Would be redacted" : "To be redacted")
     var fields: Fields = events.map { ($0.type.rawValue, counted($0.count, "event")) }
-    if receipts > 0 { fields.append(("receipts", "the content of \(counted(receipts, "receipt"))")) }
+    if receipts > 0 {
+      fields.append(("receipts", "the content of \(counted(receipts, "receipt"))"))
+    }
     if sharedUploads > 0 {
       fields.append(
         (
@@ -417,8 +421,11 @@ extension ErasurePreview {
           "\(counted(sharedUploads, "upload")) of receipts that other users uploaded too: only what names this user"
         ))
     }
-    if snapshots > 0 { fields.append(("snapshots", "\(snapshots), removed; the newest state is saved again")) }
-    fields.append(("not reached", "backups, exports, copies, logs of proxies, what webhooks were told"))
+    if snapshots > 0 {
+      fields.append(("snapshots", "\(snapshots), removed; the newest state is saved again"))
+    }
+    fields.append(
+      ("not reached", "backups, exports, copies, logs of proxies, what webhooks were told"))
     if remaining > 0 { fields.append(("also", remainingText(remaining, remainingPositions))) }
     try sheet.fields(fields)
   }
@@ -427,7 +434,8 @@ extension ErasurePreview {
 /// What is said of events of others that contain an identifier.
 private func remainingText(_ count: Int, _ positions: [Position]) -> String {
   let names = positions.map { "\($0)" }.joined(separator: ", ")
-  return "\(counted(count, "other event")) \(count == 1 ? "contains" : "contain") the identifier in data of "
+  return
+    "\(counted(count, "other event")) \(count == 1 ? "contains" : "contain") the identifier in data of "
     + "others: \(names)\(count > positions.count ? ", …" : ""); 'redact --position' takes that out"
 }
 
@@ -463,17 +471,27 @@ extension ErasureRecord {
     if let erasure = certificate.erasure {
       fields.append(("erasure", "the event at position \(erasure)"))
     }
-    if certificate.eventCount == 0 { fields.append(("redacted", "nothing: no event held data of it")) }
-    fields += certificate.events.map { ("redacted", "\(counted($0.count, "event")) \($0.type.rawValue)") }
-    if certificate.receipts > 0 { fields.append(("receipts", "the content of \(counted(certificate.receipts, "receipt"))")) }
+    if certificate.eventCount == 0 {
+      fields.append(("redacted", "nothing: no event held data of it"))
+    }
+    fields += certificate.events.map {
+      ("redacted", "\(counted($0.count, "event")) \($0.type.rawValue)")
+    }
+    if certificate.receipts > 0 {
+      fields.append(("receipts", "the content of \(counted(certificate.receipts, "receipt"))"))
+    }
     fields.append(
-      ("head", "\(certificate.root.map { $0.base64 } ?? "") of \(counted(certificate.size, "event"))"))
+      (
+        "head",
+        "\(certificate.root.map { $0.base64 } ?? "") of \(counted(certificate.size, "event"))"
+      ))
     if certificate.removedSnapshots > 0 {
       fields.append(("snapshots", "\(certificate.removedSnapshots) removed"))
     }
     fields.append(
       ("remains", "ids of transactions, products, dates, countries, amounts; see docs/privacy.md"))
-    fields.append(("not reached", "backups, exports, copies, logs of proxies, what webhooks were told"))
+    fields.append(
+      ("not reached", "backups, exports, copies, logs of proxies, what webhooks were told"))
     if certificate.remaining > 0 {
       fields.append(("also", remainingText(certificate.remaining, certificate.remainingPositions)))
     }

@@ -18,7 +18,8 @@ enum RedactedComparison {
     case incomparable(String)
   }
 
-  static func compare(_ left: [UInt8], _ right: [UInt8], _ format: ExportOptions.Format) -> Verdict {
+  static func compare(_ left: [UInt8], _ right: [UInt8], _ format: ExportOptions.Format) -> Verdict
+  {
     switch format {
     case .csv: return verdict(rows(ofCSV: left), rows(ofCSV: right))
     case .json: return verdict(rows(ofJSON: left), rows(ofJSON: right))
@@ -27,7 +28,9 @@ enum RedactedComparison {
   }
 
   private static func verdict(_ left: [String]?, _ right: [String]?) -> Verdict {
-    guard let left, let right else { return .incomparable("a file does not have the report's form") }
+    guard let left, let right else {
+      return .incomparable("a file does not have the report's form")
+    }
     return left == right ? .same : .different
   }
 

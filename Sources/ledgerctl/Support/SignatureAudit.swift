@@ -110,7 +110,8 @@ struct SignatureAudit {
   }
 
   var text: String {
-    let redacted = redactedCount == 0 ? "" : "; \(counted(redactedCount, "redacted one")) not judged"
+    let redacted =
+      redactedCount == 0 ? "" : "; \(counted(redactedCount, "redacted one")) not judged"
     if objectCount == 0 { return "no signed objects\(redacted)" }
     let foreign =
       foreignCount == 0 ? "" : ", \(foreignCount) of them valid by others than Apple's root"
