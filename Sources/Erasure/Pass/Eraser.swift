@@ -15,6 +15,8 @@ package final class Eraser {
   private let observer: Projector.Observer
   private let onProjectionsReplaced: () throws -> Void
   private let queue: ErasureQueue
+  /// How many events lost data that no request named: by retention, and late replies.
+  package private(set) var redactedEventCount = 0
 
   /// - Parameters:
   ///   - projections: those that the ledger's database holds.
@@ -154,12 +156,10 @@ package final class Eraser {
     _ = try writer.sealAll()
     let reader = try LogReader(directory, .durable)
     let database = try projector(reader).current()
+    // One planner: users of earlier requests count as erased for later ones.
+    let planner = try ErasurePlanner(database, reader, before: 0)
     for index in items.indices {
-      let planner = try ErasurePlanner(database, reader, before: items[index].erasure)
-      // Users of this pass count as erased for those after them.
-      for earlier in items[..<index] {
-        if let subject = earlier.record?.subject { _ = try planner.plan(subject) }
-      }
+      planner.end = items[index].erasure
       if let subject = items[index].record?.subject {
         items[index].plan = try planner.plan(subject)
       } else if let retention {
@@ -168,11 +168,16 @@ package final class Eraser {
       items[index].certificate.erasure = items[index].erasure
       items[index].certificate.receipts = items[index].plan.receiptCount
     }
+    try apply(&items, reader, database)
+  }
+
+  /// Redacts what the items' plans name. All of it must be in blocks.
+  private func apply(_ items: inout [Item], _ reader: LogReader, _ database: Database) throws {
     let file = try RedactionFileWriter(directory, pass: .random())
     do {
       guard try write(&items, to: file, reader, database) > 0 else {
         try? file.discard()
-        return try finish(items, nowMs: nowMs)
+        return try finish(items)
       }
       for index in items.indices {
         guard var record = items[index].record else { continue }
@@ -204,43 +209,66 @@ package final class Eraser {
 
   // MARK: Redacting again
 
-  /// Redacts again the events that erasures name and that hold their data, as after a restored backup.
-  /// - Returns: how many there were.
-  package func redactAgain() throws(ErasureError) -> Int {
+  /// Removes redacted lines that can't be read, and the projections that were made with them. What they were to redact
+  /// is listed in the log, or its request still waits.
+  private func dropDamagedFile() throws {
+    do throws(LedgerError) { _ = try RedactedLines.ifPresent(directory) } catch {
+      guard error.kind == .corruption else { throw error }
+      observer.notice("\(RedactionFile.name) is damaged and removed: \(error.cause)")
+      try RedactionFile.remove(from: directory)
+      try projector(try LogReader(directory, .durable)).rebuild()
+      try onProjectionsReplaced()
+    }
+  }
+
+  /// Finishes what was interrupted, and redacts again the events that erasures name and that hold their data, as after
+  /// a restored backup.
+  /// - Returns: whether a pass was interrupted, and how many events were redacted again.
+  package func redactAgain() throws(ErasureError) -> (wasInterrupted: Bool, count: Int) {
     do {
-      guard directory.identity.formatVersion >= Format.versionWithRedactions else { return 0 }
-      _ = try writer.sealAll()
-      let reader = try LogReader(directory, .durable)
-      let database = try projector(reader).current()
-      let restored = try RestoredLines(reader, database, isCancelled: observer.isCancelled)
-      if restored.isEmpty { return 0 }
-      var item = Item(record: nil, scope: .position, reason: "restored", request: .random())
-      let key = try LineHMACKey.made(directory)
-      let otherCount = try restored.redact(
-        by: nil, reader, database, lineDigest: { key.digest(of: $0) }
-      ) { _ in
-      }
-      if otherCount > 0 {
-        let opening = DataRedacted.Opening(
-          request: item.request, scope: item.scope, reason: item.reason)
-        item.erasure = try writer.append([
-          EventDraft(.dataRedacted, DataRedacted.opening(opening).data)
-        ]).firstPosition
-      }
-      let file = try RedactionFileWriter(directory, pass: .random())
-      do {
-        try restored.redact(by: item.erasure, reader, database, lineDigest: { key.digest(of: $0) })
-        {
-          try file.append(line: $0)
-        }
-      } catch {
-        try? file.discard()
-        throw error
-      }
-      try putInUse(file)
-      _ = try finishInterrupted()
-      return restored.count
+      try dropDamagedFile()
+      let wasInterrupted = try finishInterrupted()
+      let count = try redactRestored()
+      // Requests whose pass did not come to its commit.
+      let isRunning = try queue.open().contains { $0.state == .running }
+      if isRunning { _ = try run() }
+      return (wasInterrupted || isRunning, count)
     } catch { throw Self.erasureError(error) }
+  }
+
+  private func redactRestored() throws -> Int {
+    directory = try writer.directory.reread()
+    guard directory.identity.formatVersion >= Format.versionWithRedactions else { return 0 }
+    _ = try writer.sealAll()
+    let reader = try LogReader(directory, .durable)
+    let database = try projector(reader).current()
+    let restored = try RestoredLines(reader, database, isCancelled: observer.isCancelled)
+    if restored.isEmpty { return 0 }
+    var item = Item(record: nil, scope: .position, reason: "restored", request: .random())
+    let key = try LineHMACKey.made(directory)
+    let otherCount = try restored.redact(
+      by: nil, reader, database, lineDigest: { key.digest(of: $0) }
+    ) { _ in
+    }
+    if otherCount > 0 {
+      let opening = DataRedacted.Opening(
+        request: item.request, scope: item.scope, reason: item.reason)
+      item.erasure = try writer.append([
+        EventDraft(.dataRedacted, DataRedacted.opening(opening).data)
+      ]).firstPosition
+    }
+    let file = try RedactionFileWriter(directory, pass: .random())
+    do {
+      try restored.redact(by: item.erasure, reader, database, lineDigest: { key.digest(of: $0) }) {
+        try file.append(line: $0)
+      }
+    } catch {
+      try? file.discard()
+      throw error
+    }
+    try putInUse(file)
+    _ = try finishInterrupted()
+    return restored.count
   }
 
   /// Writes the redacted lines; returns how many.
@@ -317,13 +345,14 @@ package final class Eraser {
     }
     try onProjectionsReplaced()
     for item in items { try list(item, lines) }
-    try onProjectionsReplaced()
     try writer.rewriteSegments(lines, isCancelled: observer.isCancelled)
     let reader = try LogReader(directory, .durable)
     let projector = projector(reader)
     let removed = try projector.snapshots.prune(isCancelled: observer.isCancelled) { _ in [] }
       .removed
     try RedactionFile.remove(from: directory)
+    // Readers let go of the segments that were replaced.
+    try onProjectionsReplaced()
     if !removed.isEmpty {
       try reader.refresh()
       _ = try projector.createSnapshot { try writer.append([$0]).firstPosition }
@@ -331,7 +360,24 @@ package final class Eraser {
     }
     var items = items
     for index in items.indices { items[index].certificate.removedSnapshots = removed.count }
-    try finish(items, nowMs: Timestamp.now())
+    try redactLate(items, uploads: lines.positions)
+    try finish(items)
+  }
+
+  /// Redacts replies about redacted uploads that came while the pass was under way: calls of the App Store take time.
+  private func redactLate(_ items: [Item], uploads: [Position]) throws {
+    guard let erasure = items.map(\.erasure).min(), let reason = items.first?.reason else { return }
+    let reader = try LogReader(directory, .durable)
+    let planner = try ErasurePlanner(
+      try projector(reader).current(), reader, before: reader.head.size)
+    var item = Item(record: nil, scope: .position, reason: reason, request: .random())
+    item.plan = try planner.plan(repliesAfter: erasure, about: uploads)
+    if item.plan.isEmpty { return }
+    var late = [item]
+    try begin(&late)
+    _ = try writer.sealAll()
+    let sealed = try LogReader(directory, .durable)
+    try apply(&late, sealed, try projector(sealed).current())
   }
 
   /// Appends the events that list an erasure's lines, except those that are in the log.
@@ -366,9 +412,10 @@ package final class Eraser {
   }
 
   /// Writes the certificates.
-  private func finish(_ items: [Item], nowMs: Int64) throws {
+  private func finish(_ items: [Item]) throws {
     let reader = try LogReader(directory, .durable)
     for item in items {
+      redactedEventCount += item.record == nil ? item.certificate.eventCount : 0
       guard let record = item.record, record.subject != nil else { continue }
       var certificate = item.certificate
       var identifiers = item.plan.identifiers
@@ -378,7 +425,7 @@ package final class Eraser {
       (certificate.remaining, certificate.remainingPositions) = try IdentifierSearch(identifiers)
         .run(reader, before: item.erasure, isCancelled: observer.isCancelled)
       (certificate.size, certificate.root) = (reader.head.size, reader.head.root)
-      certificate.finishedAtMs = nowMs
+      certificate.finishedAtMs = Timestamp.now()
       try queue.finish(record, .success(certificate))
     }
   }

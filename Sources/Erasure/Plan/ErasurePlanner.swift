@@ -10,7 +10,7 @@ final class ErasurePlanner {
   private let database: Database
   private let reader: LogReader
   /// Only events before it are redacted.
-  private let end: Position
+  var end: Position
 
   /// - Parameters:
   ///   - database: projections that have folded all events before `end`.
@@ -311,6 +311,33 @@ final class ErasurePlanner {
     default: throw refusal("an event of this type holds no personal data")
     }
     return plan
+  }
+
+  // MARK: Late replies
+
+  /// The replies after a position about some uploads.
+  func plan(repliesAfter position: Position, about uploads: [Position]) throws -> ErasurePlan {
+    var plan = ErasurePlan()
+    let replies = try database.prepare(
+      "SELECT position, upload FROM verifications WHERE position > ? AND authority = 1")
+    replies.bind(1, position)
+    while try replies.step() {
+      let upload = Int(replies.integer(1))
+      let index = lowerBound(0..<uploads.count) { uploads[$0] < upload }
+      guard index < uploads.count, uploads[index] == upload, try isWithoutReceipt(upload) else {
+        continue
+      }
+      plan.targets.append(.init(position: Int(replies.integer(0)), extent: .whole))
+    }
+    return plan
+  }
+
+  /// Whether an upload's receipt was taken out: that of others, or of whom only fields went, stays.
+  private func isWithoutReceipt(_ upload: Position) throws -> Bool {
+    try reader.event(at: upload).withUnsafeBytes { bytes in
+      guard let event = EventLine(bytes), event.isRedacted else { return false }
+      return try ReceiptUploadedView(data: event.data, isRedacted: true).receipt == nil
+    }
   }
 
   // MARK: Retention

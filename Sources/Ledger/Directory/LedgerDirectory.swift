@@ -106,7 +106,7 @@ package struct LedgerDirectory: Sendable {
   }
 
   /// The ledger with the current content of `ledger.json`.
-  func reread() throws(LedgerError) -> LedgerDirectory {
+  package func reread() throws(LedgerError) -> LedgerDirectory {
     LedgerDirectory(self, try Self.readIdentity(root, path))
   }
 

@@ -182,7 +182,9 @@ package final class LedgerServer: Sendable {
         directory: directory, configuration: { watcher.current },
         finish: { () throws(ErasureError) in _ = try eraser().finishInterrupted() },
         run: { (rules, nowMs) throws(ErasureError) in
-          try eraser().run(retention: rules, nowMs: nowMs)
+          let eraser = eraser()
+          defer { metrics.count(.redactedEvents, by: eraser.redactedEventCount) }
+          return try eraser.run(retention: rules, nowMs: nowMs)
         },
         metrics: metrics, say: say),
       stopFlag: stopFlag)

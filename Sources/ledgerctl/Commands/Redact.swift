@@ -282,26 +282,25 @@ private func redactAgain(
 ) throws -> ExitCode {
   let writer = try LedgerWriter.open(ledger.directory)
   for note in writer.recovery.notes { context.say(note) }
-  let result: (wasInterrupted: Bool, again: Int)
+  let result: (wasInterrupted: Bool, count: Int)
   do {
     let eraser = try Eraser(
       ledger.directory, writer, projections: .ofProgram, observer: ledger.projector().observer)
-    let wasInterrupted = try eraser.finishInterrupted()
-    result = (wasInterrupted, try eraser.redactAgain())
+    result = try eraser.redactAgain()
     try writer.close()
   } catch {
     try? writer.close()
     throw error
   }
   let record: Record = [
-    "finished_interrupted": result.wasInterrupted, "redacted_again": result.again,
+    "finished_interrupted": result.wasInterrupted, "redacted_again": result.count,
   ]
   try context.print(invocation, record) { sheet in
     if result.wasInterrupted { try sheet.line("Finished the erasure that was interrupted.") }
     try sheet.line(
-      result.again == 0
+      result.count == 0
         ? "Every event that an erasure names is redacted."
-        : "Redacted \(counted(result.again, "event")) again.")
+        : "Redacted \(counted(result.count, "event")) again.")
   }
   return .done
 }
