@@ -32,8 +32,8 @@ def encoded(events):
 def history():
     """Uploads of four users, of which "42" and "shares" upload one receipt; "42" has the most events."""
     events = [("app.registered", APP | {"products": {"coins": "consumable"}})]
-    people = [("42", 0, 1), ("42", 0, 2), ("43", 1, 3), ("42", 0, 1), ("shares", 0, 1), (None, 1, 4), ("43", 1, 1),
-              ("-44", 1, 5)]
+    people = [("42", 0, 1), ("42", 0, 2), ("43", 1, 3), ("42", 0, 1), ("shares", 0, 1), (None, 1, 4),
+              ("43", 1, 1), ("-44", 1, 5)]
     for user, receipt, transaction in people:
         upload = without(UPLOAD, "receipt") | {"receipt_id": IDS[receipt]}
         if user is not None:
@@ -125,7 +125,8 @@ class Comparisons(unittest.TestCase):
         for fault, told in (("one upload", "DIFFERS: no event names an erased user"),
                             ("one upload", "DIFFERS: user 1 in the log"),
                             ("a header", "DIFFERS: the events are the same"),
-                            ("a price", "DIFFERS: journal as of"), ("a price", "DIFFERS: journal, before and after"),
+                            ("a price", "DIFFERS: journal as of"),
+                            ("a price", "DIFFERS: journal, before and after"),
                             ("a cell", "DIFFERS: export sales --environment all\n"),
                             ("a cell", "DIFFERS: export sales --environment all --as-of"),
                             ("one name", "DIFFERS: exceptions --environment all, before and after")):
@@ -152,7 +153,8 @@ class Parts(unittest.TestCase):
 
     def test_a_report_about_a_user_follows_the_name(self):
         names = {"42": "(redacted 9)", "7": None}
-        self.assertEqual(erasure.about("sales --user 42 --top 1", names), "sales --user '(redacted 9)' --top 1")
+        line = "sales --user '(redacted 9)' --top 1"
+        self.assertEqual(erasure.about("sales --user 42 --top 1", names), line)
         for line in ("sales --user 7", "sales --user 8", "sales"):
             self.assertIsNone(erasure.about(line, names))
 
