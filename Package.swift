@@ -70,7 +70,7 @@ let package = Package(
     library("Intake", knows: ["Base", "JSON", "Ledger", "AppStore", "Revenue", "CZlib"]),
     library(
       "Erasure",
-      knows: ["Base", "JSON", "Ledger", "AppStore", "Revenue", "Projections", "CCrypto"]),
+      knows: ["Base", "JSON", "Ledger", "AppStore", "Revenue", "Projections", "CLinux"]),
     library(
       "Server",
       knows: [

@@ -1,6 +1,7 @@
 // The errors of commands, and the one place that turns errors into lines on standard error and an exit code.
 import AppStore
 import AppStoreClient
+import Erasure
 import Intake
 import JSON
 import Ledger
@@ -99,6 +100,15 @@ struct ErrorReport: Equatable {
       (exitCode, lines) = (.failed, [Self.line(operation, name, Self.inSentence(cause))])
     case let error as ProjectionError:
       (exitCode, lines) = (.failed, [Self.line(command, "", error.description)])
+    case ErasureError.interrupted:
+      (exitCode, lines) = (
+        .interrupted,
+        [Self.line(command, "", "interrupted; the next command that writes finishes what was begun")]
+      )
+    case ErasureError.refused(let object, let cause):
+      (exitCode, lines) = (.failed, [Self.line(command, object, cause)])
+    case let error as ErasureError:
+      (exitCode, lines) = (.corrupted, [Self.line(command, error.description)])
     case let error as DatabaseError where error.isReadOnly:
       let cause =
         "they are read-only, but SQLite must write to read them; use a writable copy"
@@ -158,6 +168,8 @@ struct ErrorReport: Equatable {
     case ProjectionError.output(let inner): root(of: inner)
     case ProjectionError.interrupted: Interrupted()
     case DeclarationError.input(let inner): root(of: inner)
+    case ErasureError.ledger(let inner): root(of: inner)
+    case ErasureError.projections(let inner): root(of: inner)
     default: error
     }
   }

@@ -43,7 +43,7 @@ struct LedgerDirectoryTests {
     let file = fixture.path + "/ledger.json"
     let original = try String(contentsOfFile: file, encoding: .utf8)
     let cases: [(String, Int32, String)] = [
-      ("{\"format_version\":2,\"anything\":{}}", 12, "format version 2"),
+      ("{\"format_version\":3,\"anything\":{}}", 12, "format version 3"),
       ("", 20, "does not begin with a format_version"),
       ("{\"format_version\":0", 20, "no format version 0"),
       ("{\"format_version\":99999999999999999999999}", 20, "format_version"),

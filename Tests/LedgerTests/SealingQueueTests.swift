@@ -88,6 +88,44 @@
       #expect(queue.unsealed == UnsealedTails())
     }
 
+    @Test("While it is held between two blocks tails are prepared, not sealed")
+    func held() {
+      var queue = Self.queue()
+      queue.append(Self.tail(0), nowMs: 0)
+      queue.append(Self.tail(1), nowMs: 0)
+      if case .prepare(let first) = queue.next(for: .foreground, nowMs: 100) {
+        _ = queue.take(Self.content, of: first)
+      }
+      let sealing = queue.next(for: .foreground, nowMs: 100)
+      #expect(Self.word(sealing) == "seal 0")
+      // A block is being written: the hold waits for its end, and lets no other begin.
+      queue.requestHold()
+      let isTaken1 = queue.takeHold()
+      #expect(!isTaken1)
+      queue.finishFirst()
+      #expect(Self.work(&queue, .foreground, nowMs: 100) == ["prepare 1", "wait"])
+      let isTaken2 = queue.takeHold()
+      #expect(isTaken2)
+      queue.requestHold()
+      let isTaken3 = queue.takeHold()
+      #expect(!isTaken3)
+      queue.release(taken: false)
+      #expect(Self.work(&queue, .foreground, nowMs: 100) == ["wait"])
+      queue.release()
+      #expect(Self.work(&queue, .foreground, nowMs: 100) == ["seal 1", "wait"])
+    }
+
+    @Test("Tails before a position are sealed at once, however short they have waited")
+    func hurried() {
+      var queue = Self.queue()
+      queue.append(Self.tail(0), nowMs: 0)
+      #expect(Self.work(&queue, .foreground, nowMs: 1) == ["wait until 100"])
+      queue.hurry(upTo: 1)
+      #expect(Self.work(&queue, .foreground, nowMs: 1) == ["prepare 0", "seal 0", "wait"])
+      queue.append(Self.tail(1), nowMs: 1)
+      #expect(Self.work(&queue, .foreground, nowMs: 1) == ["wait until 101"])
+    }
+
     /// How many tails, how large, and whether that presses; whether it is full.
     private static let loads = [
       (count: 5, byteCount: 10, presses: false, isFull: false),

@@ -86,7 +86,7 @@ private func checksum(_ bytes: some Sequence<UInt8>) -> UInt32 {
     try change(fixture.path + "/ledger.json") { content in
       content = Array(
         String(decoding: content, as: UTF8.self)
-          .replacingOccurrences(of: #""format_version":1"#, with: #""format_version":2"#).utf8)
+          .replacingOccurrences(of: #""format_version":1"#, with: #""format_version":3"#).utf8)
     }
     #expect(failure { _ = try plan(fixture.path) }?.exitCode == .newerFormat)
     #expect(failure { _ = try scan(fixture.path, 0..<1) }?.exitCode == .newerFormat)

@@ -2,6 +2,7 @@
 import AppStore
 import AppStoreClient
 import Base
+import Erasure
 import Foundation
 import Glibc
 import JSON
@@ -116,6 +117,8 @@ enum ConfigurationSample {
        "apps":{"\(Sample.family.uppercased())":{"accept_sandbox":false,
         "webhook":{"url":"https://example.com/hook","secret":"\(Sample.webhookSecret)"}}},
        "webhooks":{"private_networks":["10.0.0.0/8"],"disable_after_days":2},
+       "retention":{"ip_address":"90d","identifier_for_vendor":"2w","metadata":"7y"},
+       "erasures":{"daily_at":"23:59"},
        "tokens":[{\(Sample.goodToken),"scope":"read","revoked_at":"2026-02-02T03:04:05.678Z"}]}
       """)
     let read = try ledger.file.read()
@@ -147,6 +150,10 @@ enum ConfigurationSample {
       url: "https://example.com/hook", secret: try #require(WebhookSecret(Sample.webhookSecret)))
     expected.webhooks.privateNetworks = ["10.0.0.0/8"]
     expected.webhooks.disableAfterDays = 2
+    expected.retention.ipAddress = RetentionPeriod("90d")
+    expected.retention.identifierForVendor = RetentionPeriod("2w")
+    expected.retention.metadata = RetentionPeriod("7y")
+    expected.erasures.dailyAt = TimeOfDay(hour: 23, minute: 59)
     expected.apps = [Sample.family: app]
     expected.tokens = [
       Configuration.Token(
@@ -278,6 +285,22 @@ enum ConfigurationSample {
       #"{"notifications":{"sandbox":1}}"#,
       "notifications.sandbox: there is no such setting; did you mean sandbox_per_second?"
     ),
+    (
+      #"{"retention":{"ip_adress":"90d"}}"#,
+      "retention.ip_adress: there is no such setting; did you mean ip_address?"
+    ),
+    (#"{"retention":{"metadata":90}}"#, "retention.metadata: must be a string"),
+    (#"{"retention":{"metadata":null}}"#, "retention.metadata: must be a string"),
+    (
+      #"{"retention":{"metadata":"90 d"}}"#,
+      "retention.metadata: must be a whole number and d, w, m (30 days) or y (365 days), such as 90d: "
+        + "at most 100 years"
+    ),
+    (#"{"erasures":{"daily_at":3}}"#, "erasures.daily_at: must be a string"),
+    (
+      #"{"erasures":{"daily_at":"off"}}"#,
+      "erasures.daily_at: must be a time of the day in UTC, such as 03:00"
+    ),
     (#"{"trusted_proxies":"::1"}"#, "trusted_proxies: must be a list"),
     (
       #"{"trusted_proxies":["10.0.0.0"," 10.0.0.1"]}"#,
@@ -337,7 +360,7 @@ enum ConfigurationSample {
     ),
     (
       ConfigurationSample.token(ConfigurationSample.goodToken + #","scope":"write""#),
-      "tokens[0].scope: must be upload or read"
+      "tokens[0].scope: must be upload, read or erase"
     ),
     (
       ConfigurationSample.token(ConfigurationSample.goodToken + #","revoked_at":"yesterday""#),
@@ -465,6 +488,43 @@ enum ConfigurationSample {
     let tokens = try ledger.file.read().tokens
     #expect(tokens.map(\.id) == [first.id, second.id])
     #expect(tokens.map(\.revokedAtMs) == [9, nil])
+  }
+
+  @Test(
+    "a time for which something is kept is a whole number of days, weeks, months or years",
+    arguments: [
+      ("1d", 1), ("2w", 14), ("1m", 30), ("7y", 2555), ("100y", 36_500), ("36500d", 36_500),
+      ("", nil), ("d", nil), ("0d", nil), ("01d", nil), ("-1d", nil), ("+1d", nil), ("1.5y", nil),
+      ("1 d", nil), ("1D", nil), ("1h", nil), ("101y", nil), ("36501d", nil), ("1dd", nil),
+      ("99999999999999999999y", nil), ("1d\u{301}", nil),
+    ] as [(String, Int64?)])
+  func retentionPeriod(_ text: String, _ days: Int64?) {
+    let period = RetentionPeriod(text)
+    #expect(period?.milliseconds == days.map { $0 * 86_400_000 })
+    #expect(period == nil || period?.text == text)
+  }
+
+  @Test(
+    "a time of the day has two digits for the hour and two for the minute",
+    arguments: [
+      ("00:00", 0), ("03:00", 180), ("23:59", 1439), ("24:00", nil), ("03:60", nil), ("3:00", nil),
+      ("03:00:00", nil), ("off", nil), ("0３:00", nil), ("", nil),
+    ] as [(String, Int64?)])
+  func timeOfDay(_ text: String, _ minutes: Int64?) {
+    let time = TimeOfDay(text)
+    #expect(time?.milliseconds == minutes.map { $0 * 60_000 })
+    #expect(time == nil || time?.text == text)
+  }
+
+  @Test func whatIsKeptForALimitedTimeAloneIsShown() throws {
+    let ledger = try ConfiguredLedger()
+    #expect(try ledger.file.read().retention.rules == nil)
+    try ledger.write(#"{"retention":{"ip_address":"90d"}}"#)
+    let configuration = try ledger.file.read()
+    #expect(configuration.retention.rules?.ipAddressMs == Int64(7_776_000_000))
+    #expect(configuration.retention.rules?.metadataMs == nil)
+    #expect(configuration.masked["retention"]?.bytes == Array(#"{"ip_address":"90d"}"#.utf8))
+    #expect(configuration.masked["erasures"]?.bytes == Array(#"{"daily_at":"03:00"}"#.utf8))
   }
 
   @Test func aTokenThatReadsStaysOneThatReads() throws {

@@ -153,7 +153,9 @@ extension ClientAnswer {
   var status: Int {
     switch self {
     case .receipt(let status, _): status
-    case .ownership: 200
+    case .ownership, .erasure: 200
+    case .erasureAccepted: 202
+    case .erasureNotFound: 404
     case .notification(.recorded), .notification(.known): 200
     case .notification(.refused): 422
     case .notification(.forged): 403
@@ -166,7 +168,9 @@ extension ClientAnswer {
 
   var body: JSONValue? {
     switch self {
-    case .receipt(_, let body), .ownership(let body): try? JSONValue(body.bytes)
+    case .receipt(_, let body), .ownership(let body), .erasure(let body),
+      .erasureAccepted(_, let body):
+      try? JSONValue(body.bytes)
     default: nil
     }
   }

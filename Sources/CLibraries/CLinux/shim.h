@@ -2,7 +2,14 @@
 #ifndef CLINUX_SHIM_H
 #define CLINUX_SHIM_H
 #include <sys/syscall.h>
+#include <stddef.h>
 #include <unistd.h>
+// memmem(3): where one text stands in another; NULL if it does not.
+extern void *memmem(const void *, size_t, const void *, size_t);
+static inline const void *clinux_find(
+    const void *text, size_t text_size, const void *part, size_t part_size) {
+  return memmem(text, text_size, part, part_size);
+}
 // sync_file_range(2) of the whole file with SYNC_FILE_RANGE_WRITE: it begins to write, and waits at most
 // for room in the queue of the disk.
 // The arguments are 64 bits wide: on 32-bit systems they are passed otherwise, and there it is left out.

@@ -1,15 +1,15 @@
 // Comma-separated values as in RFC 4180: quoted cells, LF or CR LF, optional byte order mark.
 
 /// One record of a CSV file.
-struct CSVRecord: Equatable {
+package struct CSVRecord: Equatable {
   /// The line on which it begins, from 1. A quoted cell may contain line ends.
-  var line: Int
-  var cells: [String]
+  package var line: Int
+  package var cells: [String]
 }
 
 /// Why a record cannot be read.
-struct CSVError: Error, Equatable, CustomStringConvertible {
-  enum Cause: String, Sendable {
+package struct CSVError: Error, Equatable, CustomStringConvertible {
+  package enum Cause: String, Sendable {
     case unclosedQuote = "a quoted cell is not closed"
     case strayQuote = "a quote inside a cell that does not begin with one"
     case textAfterQuote = "text between a closing quote and the next comma"
@@ -18,25 +18,25 @@ struct CSVError: Error, Equatable, CustomStringConvertible {
     case controlCharacter = "a control character"
   }
 
-  var line: Int
-  var cause: Cause
+  package var line: Int
+  package var cause: Cause
 
-  var description: String { cause.rawValue }
+  package var description: String { cause.rawValue }
 }
 
 /// Reads one record after another. After an error it continues with the next line.
-struct CSVReader {
+package struct CSVReader {
   private let bytes: [UInt8]
   private var place = 0
   private var line = 1
 
-  init(_ bytes: [UInt8]) {
+  package init(_ bytes: [UInt8]) {
     self.bytes = bytes
     if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { place = 3 }
   }
 
   /// The next record that is not empty; nil at the end.
-  mutating func next() throws(CSVError) -> CSVRecord? {
+  package mutating func next() throws(CSVError) -> CSVRecord? {
     while place < bytes.count {
       let first = line
       let cells: [String]

@@ -53,7 +53,7 @@ struct ClientFieldReader {
     } else if key == "identifier_for_vendor" {
       fields.identifierForVendor = try identifier("identifier_for_vendor", &cursor)
     } else if key == "user_identifier" {
-      fields.userIdentifier = try identifier("user_identifier", &cursor)
+      fields.userIdentifier = try userIdentifier("user_identifier", &cursor)
     } else if key == "ip_address" {
       try takeAddress(&cursor)
     } else if key == "metadata" {
@@ -68,7 +68,7 @@ struct ClientFieldReader {
   mutating func takeMisspelledUserIdentifier(
     from cursor: inout JSONCursor
   ) throws(JSONError) {
-    misspelledUserIdentifier = try identifier("user_identifer", &cursor)
+    misspelledUserIdentifier = try userIdentifier("user_identifer", &cursor)
   }
 
   /// Whether the misspelled property supplies the user, as far as the upload has been read.
@@ -129,6 +129,19 @@ struct ClientFieldReader {
       return nil
     }
     return String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// An identifier that is not the name of an erased user: claims against such names count otherwise (rule R6).
+  private mutating func userIdentifier(
+    _ field: String, _ cursor: inout JSONCursor
+  ) throws(JSONError) -> String? {
+    guard var user = try identifier(field, &cursor) else { return nil }
+    if user.withUTF8({ ErasedUser.isName(JSONBytes($0)) }) {
+      note(
+        FieldProblem(field, .invalidValue, "has the form of the name that an erasure gives"))
+      return nil
+    }
+    return user
   }
 
   private mutating func takeAddress(_ cursor: inout JSONCursor) throws(JSONError) {

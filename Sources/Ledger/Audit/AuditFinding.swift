@@ -72,6 +72,18 @@ package struct AuditReport: Sendable {
   private var trustByteCount = 0
   /// How many declarations of trust are not in `trust`.
   package private(set) var furtherTrustCount = 0
+  /// Erasures beyond this number are counted, not kept.
+  package static let erasureCountMax = 10_000
+  /// The newest erasures, by position.
+  package internal(set) var erasures: [AuditedErasure] = []
+  /// How many older ones are not in `erasures`.
+  package internal(set) var furtherErasureCount = 0
+  /// Events that lost their data as an erasure lists it.
+  package internal(set) var redactedCount = 0
+  /// Events that still hold data that an erasure took out, while none is in progress.
+  package internal(set) var unredactedCount = 0
+  /// The first of them.
+  package internal(set) var firstUnredacted: Position?
   package private(set) var findings: [AuditFinding] = []
   /// How many findings are not in `findings`.
   package private(set) var furtherFindingCount = 0

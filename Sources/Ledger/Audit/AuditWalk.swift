@@ -4,7 +4,7 @@ import Base
 /// What the walk finds, in the order of the files.
 enum AuditStep {
   /// A segment begins; the opening is nil if it is damaged.
-  case segment(name: String, first: Position, opening: MemberHeader?)
+  case segment(StorageFile, first: Position, opening: MemberHeader?)
   /// A block's header; the pipeline delivers its content. Only a block at the log's end whose CRC-32
   /// does not match may be torn: opening the log accepts any other.
   case block(MemberHeader, BlockLocation, file: String, mayBeTorn: Bool)
@@ -21,7 +21,7 @@ final class AuditWalk: BlockSequence {
   private struct Segment {
     let first: Position
     let file: StorageFile
-    let sizeBytes: Int
+    var sizeBytes: Int
     var offsetBytes = 0
     var blockCount = 0
     var isClosed = false
@@ -133,17 +133,19 @@ final class AuditWalk: BlockSequence {
     }
     var segment = Segment(first: next.first, file: file, sizeBytes: next.sizeBytes)
     do throws(LedgerError) {
+      // An erasure may have put another file in a closed segment's place since the sizes were noted.
+      if next.file == nil { segment.sizeBytes = try file.sizeBytes() }
       let header = try search.header(at: 0, of: segment.file, segment.sizeBytes)
       if let header, case .opening = header.detail, try header.isWhole(in: segment.file, at: 0) {
         segment.offsetBytes = header.memberByteCount
-        record(.segment(name: name, first: next.first, opening: header))
+        record(.segment(file, first: next.first, opening: header))
       } else {
-        record(.segment(name: name, first: next.first, opening: nil))
+        record(.segment(file, first: next.first, opening: nil))
         report(AuditFinding(.corrupt, name, at: next.first, "its opening member is damaged"))
         segment.offsetBytes = nextMember(after: 0, segment)
       }
     } catch {
-      record(.segment(name: name, first: next.first, opening: nil))
+      record(.segment(file, first: next.first, opening: nil))
       report(AuditFinding(error, file: name, at: next.first))
       segment.offsetBytes = nextMember(after: 0, segment)
     }

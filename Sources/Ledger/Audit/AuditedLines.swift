@@ -9,6 +9,10 @@ final class AuditedLines: @unchecked Sendable {
   private(set) var lastEventAtMs: Int64 = 0
   /// Well-formed `trust.declared` events. The projections report malformed ones.
   private(set) var trust: [(position: Position, trust: TrustDeclared, byteCount: Int)] = []
+  /// Lines that lost their data.
+  private(set) var redactions: [AuditedRedaction] = []
+  /// Well-formed `data.redacted` events.
+  private(set) var erasureEvents: [(position: Position, event: DataRedacted)] = []
   /// Faults of single lines, such as a digest that does not match; the run continues after them.
   private(set) var faults: [(position: Position, cause: String)] = []
   /// Why the run ends early. Its leaves are then incomplete.
@@ -36,18 +40,31 @@ final class AuditedLines: @unchecked Sendable {
         faults.append((position, "the event's time is earlier than the previous event's"))
       }
       lastEventAtMs = max(lastEventAtMs, line.recordedAtMs)
-      if !line.verifyDigest(hasher) {
+      if let erasure = line.redactedBy {
+        redactions.append(
+          AuditedRedaction(
+            position: position, erasure: erasure, digest: line.contentDigest(hasher)))
+      } else if !line.verifyDigest(hasher) {
         faults.append((position, "the event's digest does not match its data"))
       }
       leafHashes.append(line.leafHash(hasher))
-      if EventType(line.type) == .trustDeclared, let declared = try? TrustDeclared(data: line.data)
-      {
-        trust.append((position, declared, line.data.count))
-      }
+      if !line.isRedacted { readData(of: line) }
       position += 1
     }
     if !lines.isAtEnd || position != firstPosition + count {
       breach = (position, "there are fewer events than the header says")
+    }
+  }
+
+  private func readData(of line: EventLine) {
+    switch EventType(line.type) {
+    case .trustDeclared:
+      guard let declared = try? TrustDeclared(data: line.data) else { return }
+      trust.append((line.position, declared, line.data.count))
+    case .dataRedacted:
+      guard let event = try? DataRedacted(data: line.data) else { return }
+      erasureEvents.append((line.position, event))
+    default: break
     }
   }
 }

@@ -15,6 +15,7 @@ package final class LogAudit {
   private var report = AuditReport()
   /// Requested tree sizes that are still ahead, descending.
   private var wantedSizes: [Int]
+  private var redactions = RedactionAudit()
 
   /// The tree of the events read so far; nil after damage that hides it.
   private var tree: Frontier? = Frontier()
@@ -52,9 +53,12 @@ package final class LogAudit {
 
   /// The same. `salvage` is called only without workers.
   func run(progress: Progress, salvage: Salvage) throws -> AuditReport {
+    // Also after the segments are opened: an erasure may begin meanwhile.
+    try notePendingRedactions()
     // Tails first: a tail that disappears during the audit has been sealed into a block.
     let tails = try AuditTails(directory)
     let walk = try AuditWalk(directory)
+    try notePendingRedactions()
     let total = walk.byteCount + tails.byteCount
     recordRoot()
     if workerCount == 0 {
@@ -79,8 +83,19 @@ package final class LogAudit {
     }
     report.size = position
     report.frontier = tree
+    redactions.finish(&report, directory)
     report.isTreeCertain = report.isWhole
     return report
+  }
+
+  private func notePendingRedactions() throws(LedgerError) {
+    do throws(LedgerError) {
+      redactions.addPending(try directory.redactions.current(directory))
+    } catch {
+      guard error.kind == .corruption else { throw error }
+      let finding = AuditFinding(error, file: RedactionFile.name, at: nil)
+      if !report.findings.contains(finding) { report.add(finding) }
+    }
   }
 
   // MARK: Blocks
@@ -131,7 +146,9 @@ package final class LogAudit {
     _ step: AuditStep, _ result: Result<BlockResult?, LedgerError> = .success(nil)
   ) {
     switch step {
-    case .segment(let name, let first, let opening): begin(name, first, opening)
+    case .segment(let file, let first, let opening):
+      redactions.addSegment(file, first: first)
+      begin(file.name, first, opening)
     case .block(let header, let block, let file, let mayBeTorn):
       segmentBlockCount += 1
       report.byteCount += header.memberByteCount
@@ -254,6 +271,7 @@ package final class LogAudit {
       find(at: block.first, "its header's time does not match its last event")
     }
     extend(by: lines)
+    redactions.add(lines, file: file, block: block.ordinal)
     blockIsSound = !segmentIsForeign
     if tree != frontier {
       if isCertain {
@@ -519,6 +537,7 @@ extension LogAudit {
       }
       report.eventCount += header.eventCount
       extend(by: lines)
+      redactions.add(lines, file: name)
     }
     position = header.endPosition
     return lines.breach == nil ? lines : nil

@@ -19,8 +19,8 @@ package struct LogSalvage {
   package init(_ directory: LedgerDirectory) { self.directory = directory }
 
   /// Delivers every intact event in ascending order, each position once. An event is intact if its block
-  /// or frame is, and its digest matches its data. Throws errors that prevent reading, and those of the
-  /// closures.
+  /// or frame is, and its digest matches its data; a redacted line is delivered as it is. Throws errors that
+  /// prevent reading, and those of the closures.
   package func run(
     progress: LogAudit.Progress = { _, _ in }, _ body: (EventLine) throws -> Void
   ) throws -> SalvageReport {

@@ -36,6 +36,13 @@ package final class ByteBuffer: @unchecked Sendable {
     capacity = newCapacity
   }
 
+  /// Exchanges memory and content with another buffer.
+  func exchange(with other: ByteBuffer) {
+    swap(&base, &other.base)
+    swap(&capacity, &other.capacity)
+    swap(&count, &other.count)
+  }
+
   /// Frees memory after one large use; the content is lost.
   func shrink() {
     base.deallocate()

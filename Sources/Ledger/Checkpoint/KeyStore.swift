@@ -1,4 +1,5 @@
 // The keys of a ledger: private keys in keys/, public keys in ledger.json.
+import Base
 import Glibc
 
 /// Creates and finds the keys that sign a ledger's checkpoints.
@@ -83,12 +84,16 @@ package struct KeyStore {
     return nil
   }
 
-  /// Why other users may know or have made a private key; nil if only the owner can access its file.
-  private static func exposure(of file: StorageFile) throws(LedgerError) -> String? {
+  /// Why other users may know or have made a secret key; nil if only the owner can access its file.
+  /// - Parameter advice: what follows from that, for users.
+  static func exposure(
+    of file: StorageFile,
+    advice: String =
+      "if anyone may have read it, replace it with 'ledgerctl key create --further'"
+  ) throws(LedgerError) -> String? {
     let status = try file.status()
     if status.permissions & 0o077 != 0 {
-      return "other users can read or write it, and it is secret: run chmod 600; "
-        + "if anyone may have read it, replace it with 'ledgerctl key create --further'"
+      return "other users can read or write it, and it is secret: run chmod 600; \(advice)"
     }
     // Root may sign for the owner; a key file of another user is never used.
     if geteuid() != 0, ![0, geteuid()].contains(status.owner) {
@@ -97,16 +102,24 @@ package struct KeyStore {
     return nil
   }
 
-  /// Holds the lock for creating keys and signing.
+  /// How long a caller waits for the lock, which is held for a few writes.
+  private static let lockWaitMs: Int64 = 5000
+
+  /// Holds the lock for creating keys, signing, and changing `ledger.json`.
+  /// - Parameter waits: whether to wait for a moment if another thread or process holds it.
   func withLock<Result>(
-    _ body: () throws(LedgerError) -> Result
+    waits: Bool = false, _ body: () throws(LedgerError) -> Result
   ) throws(LedgerError) -> Result {
     let name = "\(Self.directoryName)/lock"
     let file = try directory.openFile(name, .readWriteOrCreate)
-    guard try file.lock() else {
-      throw LedgerError(
-        .locked, operation: "use keys", object: name,
-        cause: "another process is creating or using a key")
+    let deadlineMs = MonotonicClock.nowMs() + (waits ? Self.lockWaitMs : 0)
+    while try !file.lock() {
+      guard waits, MonotonicClock.nowMs() < deadlineMs else {
+        throw LedgerError(
+          .locked, operation: "use keys", object: name,
+          cause: "another process is creating or using a key")
+      }
+      usleep(5000)
     }
     defer { file.unlock() }
     return try body()

@@ -15,13 +15,24 @@ package struct LedgerDirectory: Sendable {
   package let root: Folder
   /// The log's directory, once opened, so that syncing an append needs no new descriptor.
   private let log: Monitor<Folder?>
+  /// The lines that an erasure has redacted and that are not all in their segments yet.
+  let redactions: RedactionWatch
 
-  private init(_ path: String, _ identity: LedgerIdentity, _ root: Folder, _ log: Monitor<Folder?>)
-  {
+  private init(_ path: String, _ identity: LedgerIdentity, _ root: Folder) {
     self.path = path
     self.identity = identity
     self.root = root
-    self.log = log
+    log = Monitor(nil)
+    redactions = RedactionWatch()
+  }
+
+  /// The same open ledger with another identity.
+  private init(_ other: LedgerDirectory, _ identity: LedgerIdentity) {
+    path = other.path
+    self.identity = identity
+    root = other.root
+    log = other.log
+    redactions = other.redactions
   }
 
   /// The folders of a ledger.
@@ -56,7 +67,7 @@ package struct LedgerDirectory: Sendable {
     let identity = LedgerIdentity(
       origin: origin, id: newID,
       createdAtMs: min(max(createdAtMs, 0), Timestamp.fixedRangeMs.upperBound))
-    let directory = LedgerDirectory(path, identity, try makeRoot(path, storage), Monitor(nil))
+    let directory = LedgerDirectory(path, identity, try makeRoot(path, storage))
     try directory.replaceFile(Format.lockName, with: [])
     let opening = ByteBuffer()
     MemberWriter(opening).opening(
@@ -86,7 +97,7 @@ package struct LedgerDirectory: Sendable {
     for name in fileNames { try root.inspect(name, .regular, openOperation) }
     for name in folderNames { try root.inspect(name, .directory, openOperation) }
     let identity = try readIdentity(root, path)
-    let directory = LedgerDirectory(path, identity, root, Monitor(nil))
+    let directory = LedgerDirectory(path, identity, root)
     do throws(LedgerError) { _ = try directory.logFolder() } catch {
       // Reading the log reports what is wrong with the directory.
       guard error.code == ENOTDIR else { throw error }
@@ -96,7 +107,7 @@ package struct LedgerDirectory: Sendable {
 
   /// The ledger with the current content of `ledger.json`.
   func reread() throws(LedgerError) -> LedgerDirectory {
-    LedgerDirectory(path, try Self.readIdentity(root, path), root, log)
+    LedgerDirectory(self, try Self.readIdentity(root, path))
   }
 
   private static let openOperation = "open ledger"
@@ -133,7 +144,9 @@ package struct LedgerDirectory: Sendable {
       case .newer(let version):
         throw LedgerError(
           .newerFormat, operation: openOperation, object: path,
-          cause: "it has format version \(version); this program knows up to \(Format.versionWithRedactions)")
+          cause:
+            "it has format version \(version); this program knows up to \(Format.versionWithRedactions)"
+        )
       case .invalid(let cause):
         throw LedgerError(
           .init(verdict: .corrupt, file: name, position: nil), operation: openOperation,
@@ -147,7 +160,7 @@ package struct LedgerDirectory: Sendable {
     var identity = identity
     identity.publicKeys = publicKeys
     try replaceFile(Format.identityName, with: Array(identity.text.utf8))
-    return LedgerDirectory(path, identity, root, log)
+    return LedgerDirectory(self, identity)
   }
 
   /// Raises the format version in `ledger.json` durably, so that programs that know no redacted lines refuse the
@@ -155,10 +168,16 @@ package struct LedgerDirectory: Sendable {
   package func allowingRedactions() throws(LedgerError) -> LedgerDirectory {
     let current = try reread()
     if current.identity.formatVersion >= Format.versionWithRedactions { return current }
-    var identity = current.identity
-    identity.formatVersion = Format.versionWithRedactions
-    try replaceFile(Format.identityName, with: Array(identity.text.utf8))
-    return LedgerDirectory(path, identity, root, log)
+    try makePrivateDirectory(KeyStore.directoryName)
+    // A new key rewrites the file too, under the same lock.
+    return try KeyStore(self).withLock(waits: true) { () throws(LedgerError) in
+      var identity = try reread().identity
+      if identity.formatVersion < Format.versionWithRedactions {
+        identity.formatVersion = Format.versionWithRedactions
+        try replaceFile(Format.identityName, with: Array(identity.text.utf8))
+      }
+      return LedgerDirectory(self, identity)
+    }
   }
 
   /// The full path of a file, given its path inside the ledger.

@@ -109,8 +109,13 @@ package struct NotificationReceivedView {
   ]
   private static var required: UInt32 { 0b1_0001_0011_1111 }
 
+  /// Whether the event was redacted: what was kept of the objects inside is then with the verdicts on them.
+  package let isRedacted: Bool
+
   /// Throws `badField` if a member is missing or violates the catalogue, `malformed` for invalid JSON.
-  package init(data: JSONBytes) throws(EventError) {
+  /// - Parameter isRedacted: whether the data is what a redaction kept.
+  package init(data: JSONBytes, isRedacted: Bool = false) throws(EventError) {
+    self.isRedacted = isRedacted
     var review = MemberReview()
     do throws(JSONError) {
       var cursor = JSONCursor(data)
@@ -134,7 +139,7 @@ package struct NotificationReceivedView {
       transaction = try SignedObjectView.verdict(&cursor)
       review.mark(10, isRight: transaction != nil)
     case 12 where key == "notification":
-      notification = try SignedObjectView.object(&cursor)
+      notification = try SignedObjectView.object(&cursor, isRedacted: isRedacted)
       review.mark(12, isRight: notification != nil)
     default: try readText(key, &cursor, &review)
     }

@@ -83,8 +83,12 @@ package struct ReceiptUploadedView {
   package private(set) var ipAddress: JSONString?
   /// The metadata as written, one JSON object.
   package private(set) var metadata: JSONBytes?
-  /// The receipt's base64.
-  package private(set) var receipt: JSONString?
+  /// The receipt's base64; nil if the event was redacted and kept facts or nothing in its place.
+  package var receipt: JSONString? { hasFacts ? nil : lastMember }
+  /// What a redacted event kept of the receipt, one JSON object.
+  package var receiptFacts: JSONBytes? { hasFacts ? lastMember?.raw : nil }
+  private var lastMember: JSONString?
+  private var hasFacts = false
 
   /// The members in the catalogue's order; those up to `via`, and the last, are required.
   private static let members = [
@@ -93,18 +97,23 @@ package struct ReceiptUploadedView {
     "ip_address", "metadata", "receipt",
   ]
   private static var required: UInt32 { 0b100_0000_0111_1111 }
+  /// A redacted event may have neither the receipt nor its SHA-256.
+  private static var requiredIfRedacted: UInt32 { 0b000_0000_0110_1111 }
 
   /// Throws `badField` if a member is missing or violates the catalogue, `malformed` for invalid JSON.
-  package init(data: JSONBytes) throws(EventError) {
+  /// - Parameter isRedacted: whether the data is what a redaction kept.
+  package init(data: JSONBytes, isRedacted: Bool = false) throws(EventError) {
     var review = MemberReview()
-    do throws(JSONError) { try read(data, &review) } catch {
+    do throws(JSONError) { try read(data, isRedacted, &review) } catch {
       throw .malformed(.receiptUploaded, error)
     }
-    try review.check(.receiptUploaded, required: Self.required, Self.members)
+    try review.check(
+      .receiptUploaded, required: isRedacted ? Self.requiredIfRedacted : Self.required,
+      Self.members)
   }
 
   private mutating func read(
-    _ data: JSONBytes, _ review: inout MemberReview
+    _ data: JSONBytes, _ isRedacted: Bool, _ review: inout MemberReview
   ) throws(JSONError) {
     var cursor = JSONCursor(data)
     try cursor.beginObject()
@@ -112,8 +121,13 @@ package struct ReceiptUploadedView {
       let length = key.raw.count
       if length == 7, key == "receipt" {
         // The receipt is last and is base64; a caller that needs it decodes it strictly.
-        receipt = Self.lastString(try cursor.readRest())
-        review.mark(14, isRight: receipt != nil)
+        let rest = try cursor.readRest()
+        if isRedacted, let facts = Self.lastObject(rest) {
+          (lastMember, hasFacts) = (JSONString(raw: facts, hasEscapes: false), true)
+        } else {
+          lastMember = Self.lastString(rest)
+        }
+        review.mark(14, isRight: lastMember != nil)
         return
       } else if length == 8, key == "metadata" {
         let isObject = try cursor.kind() == .object
@@ -133,6 +147,15 @@ package struct ReceiptUploadedView {
     var cursor = JSONCursor(rest)
     guard let text = try? cursor.readString(), cursor.offset == rest.count else { return nil }
     return text
+  }
+
+  /// The object that forms the rest of the data; nil if the rest is anything else.
+  private static func lastObject(_ rest: JSONBytes) -> JSONBytes? {
+    var cursor = JSONCursor(rest)
+    guard (try? cursor.kind()) == .object, let object = try? cursor.readRaw(),
+      cursor.offset == rest.count
+    else { return nil }
+    return object
   }
 
   private mutating func readText(

@@ -102,6 +102,8 @@ extension SignedObjectRecord.Verdict {
 
 /// A signed object as readers of an event see it: its members point into the event's bytes.
 package struct SignedObjectView {
+  /// The object as the event holds it.
+  package private(set) var bytes = JSONBytes(start: nil, count: 0)
   package private(set) var isValid = false
   /// Why it is not valid.
   package private(set) var reason: JSONString?
@@ -122,12 +124,16 @@ package struct SignedObjectView {
   /// A bit for each required member, in the catalogue's order.
   private static var requiredOfObject: UInt32 { 0b01_1010_0001 }
   private static var requiredOfVerdict: UInt32 { 0b00_0000_0001 }
+  /// What a redaction took facts from has neither signature nor header any more.
+  private static var requiredOfRedacted: UInt32 { 0b00_0010_0001 }
 
   private init() {}
 
   /// Reads a signed object and moves past it; nil, and past it too, if the value violates the catalogue.
-  static func object(_ cursor: inout JSONCursor) throws(JSONError) -> SignedObjectView? {
-    try read(&cursor, required: requiredOfObject)
+  static func object(
+    _ cursor: inout JSONCursor, isRedacted: Bool
+  ) throws(JSONError) -> SignedObjectView? {
+    try read(&cursor, required: isRedacted ? requiredOfRedacted : requiredOfObject)
   }
 
   /// Reads the verdict on an object that is stored elsewhere, in the same way.
@@ -137,7 +143,7 @@ package struct SignedObjectView {
 
   /// Reads a list of signed objects; nil, and past it too, if it is none or longer than `max`.
   static func list(
-    _ cursor: inout JSONCursor, max: Int
+    _ cursor: inout JSONCursor, max: Int, isRedacted: Bool
   ) throws(JSONError) -> [SignedObjectView]? {
     guard try cursor.kind() == .array else {
       try cursor.skipValue()
@@ -152,7 +158,11 @@ package struct SignedObjectView {
         try cursor.skipValue()
         continue
       }
-      if let object = try object(&cursor) { list.append(object) } else { areRight = false }
+      if let object = try object(&cursor, isRedacted: isRedacted) {
+        list.append(object)
+      } else {
+        areRight = false
+      }
     }
     return areRight ? list : nil
   }
@@ -167,7 +177,9 @@ package struct SignedObjectView {
     var view = SignedObjectView()
     var review = MemberReview()
     try cursor.beginObject()
+    let first = cursor.offset - 1
     while let key = try cursor.nextKey() { try view.read(key, &cursor, &review) }
+    view.bytes = cursor.passed(since: first)
     return review.isRight(required: required) ? view : nil
   }
 
@@ -218,6 +230,9 @@ package struct SignedObjectView {
     review.mark(place, isRight: isObject)
     return bytes
   }
+
+  /// Whether only facts of it are left, so that its signature can't be judged again.
+  package var isReduced: Bool { signature == nil }
 
   /// The recorded verdict.
   package var verdict: SignedObjectRecord.Verdict? {

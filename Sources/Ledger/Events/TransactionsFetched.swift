@@ -118,8 +118,12 @@ package struct TransactionsFetchedView {
   ]
   private static var required: UInt32 { 0b11_1000_0011_1111 }
 
+  private let isRedacted: Bool
+
   /// Throws `badField` if a member is missing or violates the catalogue, `malformed` for invalid JSON.
-  package init(data: JSONBytes) throws(EventError) {
+  /// - Parameter isRedacted: whether the data is what a redaction kept.
+  package init(data: JSONBytes, isRedacted: Bool = false) throws(EventError) {
+    self.isRedacted = isRedacted
     var review = MemberReview()
     do throws(JSONError) {
       var cursor = JSONCursor(data)
@@ -138,14 +142,16 @@ package struct TransactionsFetchedView {
       if isBoolean { hasMore = try cursor.readBoolean() } else { try cursor.skipValue() }
       review.mark(11, isRight: isBoolean)
     case 8 where key == "renewals":
-      let list = try SignedObjectView.list(&cursor, max: TransactionsFetched.objectCountMax)
+      let list = try SignedObjectView.list(
+        &cursor, max: TransactionsFetched.objectCountMax, isRedacted: isRedacted)
       renewals = list ?? []
       review.mark(13, isRight: list != nil)
     case 10 where key == "error_code":
       errorCode = try cursor.readIntegerOrSkip()
       review.mark(10, isRight: errorCode != nil)
     case 12 where key == "transactions":
-      let list = try SignedObjectView.list(&cursor, max: TransactionsFetched.objectCountMax)
+      let list = try SignedObjectView.list(
+        &cursor, max: TransactionsFetched.objectCountMax, isRedacted: isRedacted)
       transactions = list ?? []
       review.mark(12, isRight: list != nil)
     default: try readText(key, &cursor, &review)

@@ -104,8 +104,12 @@ package struct TransactionsReceivedView {
   ]
   private static var required: UInt32 { 0b010_1000_0000_1111 }
 
+  private let isRedacted: Bool
+
   /// Throws `badField` if a member is missing or violates the catalogue, `malformed` for invalid JSON.
-  package init(data: JSONBytes) throws(EventError) {
+  /// - Parameter isRedacted: whether the data is what a redaction kept.
+  package init(data: JSONBytes, isRedacted: Bool = false) throws(EventError) {
+    self.isRedacted = isRedacted
     var review = MemberReview()
     do throws(JSONError) {
       var cursor = JSONCursor(data)
@@ -128,11 +132,11 @@ package struct TransactionsReceivedView {
       review.mark(10, isRight: isObject)
     case 12 where key == "transactions":
       let list = try SignedObjectView.list(
-        &cursor, max: TransactionsReceived.transactionCounts.upperBound)
+        &cursor, max: TransactionsReceived.transactionCounts.upperBound, isRedacted: isRedacted)
       transactions = list ?? []
       review.mark(13, isRight: !transactions.isEmpty)
     case 15 where key == "app_transaction":
-      appTransaction = try SignedObjectView.object(&cursor)
+      appTransaction = try SignedObjectView.object(&cursor, isRedacted: isRedacted)
       review.mark(14, isRight: appTransaction != nil)
     default: try readText(key, &cursor, &review)
     }

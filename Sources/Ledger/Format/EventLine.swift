@@ -160,6 +160,12 @@ package struct EventLines {
     return UnsafeRawBufferPointer(start: base, count: count)
   }
 
+  /// The first line of these bytes, without its line feed; nil if none ends in them.
+  static func first(_ bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+    var lines = EventLines(bytes)
+    return lines.next()
+  }
+
   /// Whether no bytes are left.
   package var isAtEnd: Bool { rest.isEmpty }
 }

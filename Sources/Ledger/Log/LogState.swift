@@ -127,7 +127,7 @@ struct LogState {
         continue
       }
       let segment: SegmentIndex
-      if let known = earlier?.newest, known.first == first {
+      if let known = earlier?.newest, known.first == first, try !known.isReplaced(directory) {
         segment = known
       } else {
         segment = try SegmentIndex(directory, first: first)

@@ -4,6 +4,7 @@ import Base
 /// What is known about a segment after reading its members' headers.
 struct SegmentIndex {
   private(set) var file: StorageFile
+  private let fileStatus: FileStatus
   let first: Position
   let frontierBefore: Frontier
   /// The time of the last event before the segment.
@@ -20,6 +21,12 @@ struct SegmentIndex {
 
   var name: String { file.name }
   var endPosition: Position { frontierAfter.size }
+
+  /// Whether the name now refers to another file: the segment was written anew, with redacted lines.
+  func isReplaced(_ directory: LedgerDirectory) throws(LedgerError) -> Bool {
+    guard let named = try directory.statusIfPresent(name) else { return false }
+    return !named.isOfSameFile(as: fileStatus)
+  }
 
   /// Why reading the members ended.
   enum Stop {
@@ -65,6 +72,7 @@ struct SegmentIndex {
     guard header.first == first
     else { throw damage(.tampered, "its opening member has position \(header.first)") }
     self.file = file
+    fileStatus = try file.status()
     self.first = first
     self.frontierBefore = frontierBefore
     lastEventAtMsBefore = header.lastEventAtMs

@@ -32,13 +32,18 @@ final class BlockPipeline: @unchecked Sendable {
   private let monitor: Monitor<State>
   private let windowCount: Int
   private let prepare: BlockPreparation?
+  private let redactedLines: RedactedLines?
   private var threads: [WorkerThread] = []
 
+  /// - Parameters:
+  ///   - redactedLines: replace lines of blocks before they are prepared.
+  ///   - prepare: called on the worker threads.
   init(
     _ source: any BlockSequence, workerCount: Int, priority: ThreadPriority = .usual,
-    prepare: BlockPreparation?
+    redactedLines: RedactedLines? = nil, prepare: BlockPreparation?
   ) throws(LedgerError) {
     self.prepare = prepare
+    self.redactedLines = redactedLines
     monitor = Monitor(State(source: source), conditionCount: 2)
     windowCount = 2 * workerCount + 2
     do throws(LedgerError) {
@@ -94,6 +99,7 @@ final class BlockPipeline: @unchecked Sendable {
       do throws(LedgerError) {
         let frontier = try inflater.inflate(job.item.block, of: job.item.file, into: job.buffer)
         let block = job.item.block
+        try redactedLines?.apply(to: job.buffer, first: block.first, count: block.eventCount)
         result = .success(
           InflatedBlock(
             block: block, events: job.buffer, frontierAfter: frontier,

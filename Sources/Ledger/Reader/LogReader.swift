@@ -35,6 +35,10 @@ package final class LogReader {
   private let part: Range<Position>?
   private let scratch = ByteBuffer(capacity: 256 << 10)
   private(set) var state: LogState
+  /// Lines that an erasure has redacted, shown instead of those in the log; nil if there are none.
+  package private(set) var redactedLines: RedactedLines?
+  /// Whether `redactedLines` were given and stay.
+  private let keepsRedactedLines: Bool
   /// Whether everything in this view is known to be on disk.
   var isSettled = false
   /// The lock file, in which the writer publishes the durable position.
@@ -51,11 +55,21 @@ package final class LogReader {
   /// Opens a log for reading. Damage does not prevent that: see `damage`.
   /// - Parameter keptTailCount: how many tails it keeps open in addition to the last one; by default, as many as the
   ///   system's limit allows. It opens the others when it reads them.
+  /// - Parameter redactedLines: the lines that it shows instead of those in the log, whatever `erasures/lines` holds;
+  ///   by default, those of that file, as long as it exists.
   package init(
-    _ directory: LedgerDirectory, _ view: LogView = .whole, keptTailCount: Int? = nil
+    _ directory: LedgerDirectory, _ view: LogView = .whole, keptTailCount: Int? = nil,
+    redactedLines: RedactedLines? = nil
   ) throws(LedgerError) {
     self.directory = directory
     self.view = view
+    keepsRedactedLines = redactedLines != nil
+    // Looked up before the segments, here and later: once the file has gone, all of them are rewritten.
+    if let redactedLines {
+      self.redactedLines = redactedLines
+    } else {
+      self.redactedLines = try directory.redactions.current(directory)
+    }
     self.keptTailCount =
       keptTailCount ?? OpenFileLimit.tailCountMax(limit: OpenFileLimit.current)
     part = nil
@@ -67,8 +81,16 @@ package final class LogReader {
 
   /// Opens a part of a log: only files that hold its events are opened, the others may be missing. Tails need the
   /// segment before them.
-  package init(_ directory: LedgerDirectory, part: Range<Position>) throws(LedgerError) {
+  package init(
+    _ directory: LedgerDirectory, part: Range<Position>, redactedLines: RedactedLines? = nil
+  ) throws(LedgerError) {
     self.directory = directory
+    keepsRedactedLines = redactedLines != nil
+    if let redactedLines {
+      self.redactedLines = redactedLines
+    } else {
+      self.redactedLines = try directory.redactions.current(directory)
+    }
     view = .whole
     keptTailCount = OpenFileLimit.tailCountMax(limit: OpenFileLimit.current)
     self.part = part
@@ -108,14 +130,41 @@ package final class LogReader {
   /// Reads what was appended up to a position. Never drops known events.
   func look(upTo limit: Position) throws(LedgerError) {
     headOfView = nil
+    try lookForRedactions()
     // The segment is checked last: a tail that was sealed meanwhile has made it grow. While many tails wait, blocks
     // arrive all the time; they are read without checking the other tails.
     if state.damage == nil, let newest = state.newest, try extendTails(limit) {
-      if try !hasGrown(newest) { return }
-      if try state.takeNewBlocks() { return }
+      if try !newest.isReplaced(directory) {
+        if try !hasGrown(newest) { return }
+        if try state.takeNewBlocks() { return }
+      }
     }
     state = try LogReader.settledState(
       directory, hasher, keptTailCount: keptTailCount, knowing: state, limit: limit, part: part)
+  }
+
+  /// Notices redacted lines that came or went.
+  private func lookForRedactions() throws(LedgerError) {
+    if keepsRedactedLines { return }
+    let found = try directory.redactions.current(directory)
+    if found === redactedLines { return }
+    redactedLines = found
+    lastBlock = nil
+    lastSegment = nil
+  }
+
+  /// Makes sure that nothing is shown that an erasure has taken out: notices redacted lines, and reads segments anew
+  /// that were rewritten. The view's head does not change.
+  private func honourRedactions() throws(LedgerError) {
+    try lookForRedactions()
+    if let lastSegment, try lastSegment.isReplaced(directory) {
+      self.lastSegment = nil
+      lastBlock = nil
+    }
+    if let newest = state.newest, try newest.isReplaced(directory) {
+      lastBlock = nil
+      try lookAgain()
+    }
   }
 
   private func hasGrown(_ newest: SegmentIndex) throws(LedgerError) -> Bool {
@@ -146,6 +195,7 @@ package final class LogReader {
   /// change.
   private func lookAgain() throws(LedgerError) {
     let head = head
+    try lookForRedactions()
     // Events that a durable view has not shown may not be on disk.
     state = try LogReader.settledState(
       directory, hasher, keptTailCount: keptTailCount, knowing: state,
@@ -248,6 +298,7 @@ package final class LogReader {
         .invalidInput, operation: "read", object: "positions from \(from)",
         cause: "the log ends at \(size)")
     }
+    try honourRedactions()
     if syncTails { try self.syncTails() }
     var next = from
     var goneAt: Position?
@@ -294,13 +345,16 @@ package final class LogReader {
       let events = ByteBuffer(capacity: 2 << 20)
       while let item = try source.next() {
         let frontier = try inflater.inflate(item.block, of: item.file, into: events)
+        try redactedLines?.apply(
+          to: events, first: item.block.first, count: item.block.eventCount)
         let block = InflatedBlock(block: item.block, events: events, frontierAfter: frontier)
         guard try body(try chunk(block, range)) else { return false }
       }
       return true
     }
     let pipeline = try BlockPipeline(
-      source, workerCount: min(workers, 64), priority: priority, prepare: prepare)
+      source, workerCount: min(workers, 64), priority: priority, redactedLines: redactedLines,
+      prepare: prepare)
     defer { pipeline.stop() }
     while let block = try pipeline.next() {
       guard try body(try chunk(block, range)) else { return false }
@@ -348,6 +402,7 @@ package final class LogReader {
       let place = tail.place(holding: part.lowerBound)
       try tail.readEvents(from: place, into: events)
       let first = tail.places[place].first
+      try redactedLines?.apply(to: events, first: first, count: tail.endPosition - first)
       guard let bytes = LineRange.part(events.bytes, first: first, part)
       else { throw lineCountDamage(first) }
       let frontierAfter =
@@ -389,7 +444,8 @@ package final class LogReader {
 
   /// One event's line, without its line feed.
   package func event(at position: Position) throws(LedgerError) -> [UInt8] {
-    try withTails { () throws(LedgerError) in try eventOnce(at: position) }
+    try honourRedactions()
+    return try withTails { () throws(LedgerError) in try eventOnce(at: position) }
   }
 
   private func eventOnce(at position: Position) throws(LedgerError) -> [UInt8] {
@@ -407,7 +463,10 @@ package final class LogReader {
     guard let line, let event = EventLine(UnsafeRawBufferPointer(rebasing: line.dropLast())),
       event.position == position
     else { throw lineCountDamage(position) }
-    return Array(event.bytes)
+    guard let redacted = try redactedLines?.replacement(for: event) else {
+      return Array(event.bytes)
+    }
+    return redacted
   }
 
   private func check(_ position: Position) throws(LedgerError) {

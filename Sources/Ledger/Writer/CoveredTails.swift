@@ -134,15 +134,33 @@ struct CoveredTails {
     let common = max(block.first, tailFirst)..<min(block.endPosition, tailEnd)
     if common.isEmpty { return }
     guard let ofBlock = LineRange.part(blockEvents.bytes, first: block.first, common),
-      let ofTail = tailPart(tailFirst, common), ofBlock.elementsEqual(ofTail)
+      let ofTail = tailPart(tailFirst, common), Self.isSameOrRedacted(ofBlock, ofTail)
     else {
-      // Two intact versions that differ. As long as a block's lines never change, neither version is older. If lines
-      // could change, the block's version would be correct wherever both have the same leaf.
+      // Two intact versions that differ, and neither is older.
       throw LedgerError(
         .init(
           verdict: .tampered, file: segment.name, block: block.ordinal, position: block.first),
         operation: Self.operation, cause: "it is intact, but \(tailName) holds other events")
     }
+  }
+
+  /// Whether a block's lines are those of a tail. Only blocks are redacted: a redacted line of a block is right if the
+  /// tail's line has the same leaf.
+  private static func isSameOrRedacted(
+    _ block: UnsafeRawBufferPointer, _ tail: UnsafeRawBufferPointer
+  ) -> Bool {
+    if block.elementsEqual(tail) { return true }
+    var blockLines = EventLines(block)
+    var tailLines = EventLines(tail)
+    while let blockLine = blockLines.next() {
+      guard let tailLine = tailLines.next() else { return false }
+      if blockLine.elementsEqual(tailLine) { continue }
+      guard let redacted = EventLine(blockLine), redacted.isRedacted,
+        let whole = EventLine(tailLine),
+        redacted.leafRecordStart.elementsEqual(whole.leafRecordStart)
+      else { return false }
+    }
+    return blockLines.isAtEnd && tailLines.isAtEnd && tailLines.next() == nil
   }
 
   private func refusal(_ error: LedgerError, _ cause: String) -> LedgerError {

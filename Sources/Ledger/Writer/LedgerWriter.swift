@@ -34,6 +34,10 @@ package final class LedgerWriter: @unchecked Sendable {
     var nextPosition: Position
     var clockSetBack = ClockSetBack()
     var failure: LedgerError?
+    /// How many threads wait for their turn to use `tailWriter` between two commits.
+    var pauseCount = 0
+    /// How many threads use the writer in other ways than appending; it closes after them.
+    var userCount = 0
     var isClosing = false
     var isClosed = false
   }
@@ -46,13 +50,15 @@ package final class LedgerWriter: @unchecked Sendable {
   }
 
   private let monitor: Monitor<State>
-  private let options: WriterOptions
+  let options: WriterOptions
   private let lock: Monitor<WriterLock?>
-  private let sealer: Sealer
+  let sealer: Sealer
   private let salters: Salters
   // Used only by the thread that set `isCommitting`.
   private let tailWriter: TailWriter
   private let thread: Monitor<WorkerThread?>
+  /// Held while segments are rewritten: by one thread at a time.
+  let rewriteTurn = Monitor(())
   /// What recovery did when the ledger was opened.
   package let recovery: RecoveryReport
   /// The ledger that it writes to.
@@ -127,7 +133,8 @@ package final class LedgerWriter: @unchecked Sendable {
     let mayCommit = try monitor.withLock { state throws(LedgerError) in
       try refuseIfEnded(state)
       // A lone caller commits on its own thread: two thread switches would cost as much as the disk.
-      guard !state.isCommitting, state.queue.isEmpty, state.lastGroupCount <= 1
+      guard !state.isCommitting, state.pauseCount == 0, state.queue.isEmpty,
+        state.lastGroupCount <= 1
       else { return false }
       state.isCommitting = true
       return true
@@ -173,12 +180,55 @@ package final class LedgerWriter: @unchecked Sendable {
     guard isFirst else { return }
     thread.withLock { $0.take() }?.join()
     sealer.close()
+    monitor.wait(on: Condition.idle) { state in state.userCount == 0 ? () : nil }
     lock.withLock { $0 = nil }
     let failure = monitor.withLock { state in
       state.isClosed = true
       return state.failure
     }
     if let failure = failure ?? sealer.failure { throw failure }
+  }
+
+  /// Whether the writer is closing or closed.
+  var isClosing: Bool { monitor.withLock { $0.isClosing } }
+
+  /// Runs a closure while the writer, and with it the lock, stays open.
+  func whileOpen<Result>(
+    _ body: () throws(LedgerError) -> Result
+  ) throws(LedgerError) -> Result {
+    try monitor.withLock { state throws(LedgerError) in
+      try refuseIfEnded(state)
+      state.userCount += 1
+    }
+    defer {
+      monitor.withLock { $0.userCount -= 1 }
+      monitor.broadcast(Condition.idle)
+    }
+    return try body()
+  }
+
+  /// Lets a closure use the tail writer between two commits. Appends wait meanwhile, so it must be short.
+  func betweenCommits<Result>(
+    _ body: (TailWriter) throws(LedgerError) -> Result
+  ) throws(LedgerError) -> Result {
+    monitor.withLock { $0.pauseCount += 1 }
+    var hasTurn = false
+    defer {
+      monitor.withLock { state in
+        state.pauseCount -= 1
+        if hasTurn { state.isCommitting = false }
+      }
+      monitor.signal(Condition.work)
+      monitor.broadcast(Condition.idle)
+    }
+    try monitor.wait(on: Condition.idle) { state throws(LedgerError) -> Void? in
+      try refuseIfEnded(state)
+      if state.isCommitting { return nil }
+      state.isCommitting = true
+      hasTurn = true
+      return ()
+    }
+    return try body(tailWriter)
   }
 
   private func makeTicket(_ drafts: [EventDraft]) throws(LedgerError) -> AppendTicket {
@@ -274,7 +324,7 @@ package final class LedgerWriter: @unchecked Sendable {
 
   /// Removes queued submissions, up to the size of a group, for a commit; nil if none can be committed now.
   private func takeGroup(_ state: inout State) -> [AppendTicket]? {
-    if state.isCommitting || state.queue.isEmpty { return nil }
+    if state.isCommitting || state.pauseCount > 0 || state.queue.isEmpty { return nil }
     state.isCommitting = true
     if options.groupPauseMs > 0 { state.groupBeganMs = MonotonicClock.nowMs() }
     return take(&state, byteCount: 0)

@@ -9,6 +9,19 @@ private struct SealingWorker: @unchecked Sendable {
   let deflater: BlockDeflater
 }
 
+/// How far the log is in blocks.
+struct SealedBlocks: Sendable {
+  /// The first position of the newest segment.
+  let newestFirst: Position
+  /// The end of the last block.
+  let end: Position
+
+  init(_ newest: SegmentIndex) {
+    newestFirst = newest.first
+    end = newest.endPosition
+  }
+}
+
 /// Accepts full tails and seals them in order, on three threads: one has them compressed on an idle processor, and
 /// two write blocks and help with compression when the backlog is urgent. That leaves the processors to a burst of
 /// appends. None of the three has idle priority, because they share a lock with appending threads.
@@ -20,6 +33,11 @@ final class Sealer: @unchecked Sendable {
     var idleDeflation: IdleDeflation?
     /// Whether tails were removed since the directory was last synced.
     var hasUnsyncedNames = false
+    var sealed: SealedBlocks
+    /// How often a block could not be written.
+    var failureCount = 0
+    /// Whether the threads have ended.
+    var hasEnded = false
   }
 
   private enum Condition {
@@ -53,7 +71,8 @@ final class Sealer: @unchecked Sendable {
         closingMs: options.closingLimitMs, closingInheritedMs: options.closingInheritedLimitMs))
     let nowMs = MonotonicClock.nowMs()
     for tail in unsealed { queue.append(tail, nowMs: nowMs, isInherited: true) }
-    monitor = Monitor(State(queue: queue), conditionCount: 3)
+    monitor = Monitor(
+      State(queue: queue, sealed: SealedBlocks(segmentWriter.newest)), conditionCount: 3)
     do throws(LedgerError) {
       try start(.background, .usual, options)
       for _ in 0..<2 { try start(.foreground, options.sealingPriority, options) }
@@ -109,6 +128,65 @@ final class Sealer: @unchecked Sendable {
     for thread in threads { thread.join() }
     threads = []
     syncNames()
+    monitor.withLock { $0.hasEnded = true }
+    monitor.broadcast(Condition.room)
+  }
+
+  /// What is in blocks.
+  var sealed: SealedBlocks { monitor.withLock { $0.sealed } }
+
+  /// Seals the tails before a position at once, and waits until they are removed, durably. Returns the end of the
+  /// blocks. Throws if a block cannot be written, also if that may succeed later.
+  func sealAll(upTo position: Position) throws(LedgerError) -> Position {
+    let failureCount = monitor.withLock { state in
+      state.queue.hurry(upTo: position)
+      return state.failureCount
+    }
+    wakeWorkers()
+    let end = try monitor.wait(on: Condition.room) { state throws(LedgerError) -> Position? in
+      if let failure = state.queue.failure { throw failure }
+      if state.sealed.end >= position { return state.sealed.end }
+      // An older stall may be over; the next attempt tells.
+      if let stall = state.queue.stall, state.failureCount > failureCount { throw stall }
+      if state.hasEnded { throw closedError }
+      return nil
+    }
+    try betweenBlocks { (blocks) throws(LedgerError) in try blocks.removeRemains() }
+    monitor.withLock { $0.hasUnsyncedNames = true }
+    syncNames()
+    if let failure { throw failure }
+    return end
+  }
+
+  private var closedError: LedgerError {
+    LedgerError(.closed, operation: "seal", object: directory.path, cause: "the writer is closed")
+  }
+
+  /// Lets a closure use the segment writer between two blocks. Appends go on; their tails wait.
+  func betweenBlocks<Result>(
+    _ body: (SegmentWriter) throws(LedgerError) -> Result
+  ) throws(LedgerError) -> Result {
+    monitor.withLock { $0.queue.requestHold() }
+    var isTaken = false
+    defer {
+      monitor.withLock { $0.queue.release(taken: isTaken) }
+      monitor.broadcast(Condition.room)
+      wakeWorkers()
+    }
+    try monitor.wait(on: Condition.room) { state throws(LedgerError) -> Void? in
+      if let failure = state.queue.failure { throw failure }
+      isTaken = state.queue.takeHold()
+      return isTaken ? () : nil
+    }
+    return try body(segmentWriter)
+  }
+
+  /// Ends sealing permanently, and with it the appends: what is on disk is unknown.
+  func fail(_ error: LedgerError) {
+    monitor.withLock { $0.queue.fail(error) }
+    hasFailed.store(true, ordering: .releasing)
+    monitor.broadcast(Condition.room)
+    wakeWorkers()
   }
 
   /// Makes the removal of tails survive a power cut.
@@ -214,16 +292,19 @@ final class Sealer: @unchecked Sendable {
       try segmentWriter.seal(job.tail, content)
       outcome = .success(content.events)
     } catch { outcome = .failure(error) }
+    let sealed = SealedBlocks(segmentWriter.newest)
     let isDrained = monitor.withLock { state in
       switch outcome {
       case .success(let buffer):
         state.queue.finishFirst()
+        state.sealed = sealed
         state.hasUnsyncedNames = true
         Self.recycle(buffer, &state)
       case .failure(let error):
         // A failed read has written nothing, and what the system refuses now may succeed later.
         var mayRetry = error.kind == .inputOutput
         if case .success = content { mayRetry = segmentWriter.canRetry }
+        state.failureCount += 1
         state.queue.failFirst(error, mayRetry: mayRetry, nowMs: MonotonicClock.nowMs())
         if state.queue.failure != nil { hasFailed.store(true, ordering: .releasing) }
       }

@@ -80,6 +80,11 @@ struct SealingQueue {
   /// Whether idle processors no longer suffice. Then the whole backlog is sealed first: the two shifts must not take
   /// turns tail by tail.
   private(set) var isUrgent = false
+  /// Tails that begin before this position are urgent.
+  private var urgentEnd: Position = 0
+  /// How many threads hold the sealing between two blocks, or want to.
+  private var holdCount = 0
+  private var isHeld = false
   /// When the writer began to close; nil if it is not closing.
   private(set) var closingSinceMs: Int64?
   var isClosing: Bool { closingSinceMs != nil }
@@ -99,6 +104,27 @@ struct SealingQueue {
     unsealed.byteCount += tail.byteCount
   }
 
+  /// Makes the tails before a position urgent.
+  mutating func hurry(upTo position: Position) { urgentEnd = max(urgentEnd, position) }
+
+  /// Lets no further block be written, from now on until `release`. `takeHold` tells when none is being written.
+  mutating func requestHold() { holdCount += 1 }
+
+  /// Holds the sealing; false while a block is being written or another thread holds it.
+  mutating func takeHold() -> Bool {
+    precondition(holdCount > 0, "a hold is requested before it is taken")
+    if isSealing || isHeld { return false }
+    isHeld = true
+    return true
+  }
+
+  /// Ends a hold that was taken, or a request for one.
+  mutating func release(taken isTaken: Bool = true) {
+    precondition(holdCount > 0 && (!isTaken || isHeld), "there is no hold to release")
+    holdCount -= 1
+    if isTaken { isHeld = false }
+  }
+
   /// Makes everything urgent for a limited time.
   mutating func beginClosing(nowMs: Int64) { closingSinceMs = closingSinceMs ?? nowMs }
 
@@ -111,7 +137,7 @@ struct SealingQueue {
   }
 
   private func isOverdue(_ first: SealingJob, nowMs: Int64) -> Bool {
-    isClosing || nowMs >= first.cameAtMs + timing.delayMs
+    isClosing || first.tail.first < urgentEnd || nowMs >= first.cameAtMs + timing.delayMs
       || 4 * unsealed.count >= 3 * limit.count || 4 * unsealed.byteCount >= 3 * limit.byteCount
   }
 
@@ -121,7 +147,9 @@ struct SealingQueue {
     guard let first = jobs.first else { return isClosing ? .end : .wait(untilMs: nil) }
     if isLeft(first, nowMs: nowMs) { return .end }
     if !isUrgent { isUrgent = isOverdue(first, nowMs: nowMs) }
-    if shift == .foreground, !isSealing, case .prepared(let content) = first.progress {
+    if shift == .foreground, !isSealing, holdCount == 0,
+      case .prepared(let content) = first.progress
+    {
       if stall != nil, nowMs < retryAtMs { return .wait(untilMs: retryAtMs) }
       isSealing = true
       return .seal(first, content)

@@ -21,6 +21,25 @@ final class SegmentWriter {
     segment = newest
   }
 
+  /// The segment that blocks are appended to.
+  var newest: SegmentIndex { segment }
+
+  /// Goes on with the file that has replaced the newest segment's.
+  func replaceNewest(with rewritten: SegmentIndex) {
+    precondition(
+      rewritten.first == segment.first && rewritten.frontierAfter == segment.frontierAfter,
+      "a segment was replaced by one of other events")
+    segment = rewritten
+  }
+
+  /// Removes sealed tails that could not be removed before.
+  func removeRemains() throws(LedgerError) {
+    while let name = remains.last {
+      try directory.unlink(name)
+      remains.removeLast()
+    }
+  }
+
   /// Seals a tail durably, then removes it.
   func seal(_ tail: UnsealedTail, _ content: BlockContent) throws(LedgerError) {
     canRetry = false
@@ -60,12 +79,7 @@ final class SegmentWriter {
 
   /// Removes sealed tails. A tail that cannot be removed now is removed with the next one, or at the latest by the
   /// next writer.
-  private func removeTails() {
-    while let name = remains.last {
-      do throws(LedgerError) { try directory.unlink(name) } catch { return }
-      remains.removeLast()
-    }
-  }
+  private func removeTails() { try? removeRemains() }
 
   /// Writes at the segment's end. If the disk is full, removes the partial write.
   private func put(_ bytes: ByteBuffer) throws(LedgerError) {

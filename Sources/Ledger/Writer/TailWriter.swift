@@ -99,8 +99,14 @@ final class TailWriter {
   }
 
   private func rotateIfFull() throws(LedgerError) {
-    guard file != nil, tailEventByteCount >= options.blockByteCount else { return }
-    precondition(tailFirst < nextPosition, "a full tail without events")
+    if tailEventByteCount >= options.blockByteCount { try rollOver() }
+  }
+
+  /// Hands the current tail over to be sealed, however small it is; the next append begins another. Does nothing if
+  /// there is none.
+  func rollOver() throws(LedgerError) {
+    if file == nil { return }
+    precondition(tailFirst < nextPosition, "a tail without events is handed over")
     try sealer.handOver(
       UnsealedTail(
         first: tailFirst, eventCount: nextPosition - tailFirst, byteCount: fileByteCount))

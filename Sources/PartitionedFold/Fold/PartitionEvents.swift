@@ -74,7 +74,11 @@ final class PartitionEvents: EventOrigins {
   }
 
   func position(named position: Position, by event: EventLine) -> Position? {
-    let positions = positions[ledger(of: event.position)]
+    self.position(named: position, inLedgerOf: event.position)
+  }
+
+  func position(named position: Position, inLedgerOf event: Position) -> Position? {
+    let positions = positions[ledger(of: event)]
     // Most name an event just before.
     var end = positions.count
     for _ in 0..<4 where end > 0 {

@@ -18,7 +18,8 @@ struct RangeCheck {
 
   /// Checks the next event. Its position was checked when its line was read.
   mutating func check(_ line: EventLine) throws(LedgerError) {
-    guard line.verifyDigest(hasher) else {
+    // The events that list redacted lines are elsewhere in the log: only an audit compares the two.
+    guard line.isRedacted || line.verifyDigest(hasher) else {
       throw Self.tampered(line.position, "its digest is not that of its salt and data")
     }
     guard line.recordedAtMs >= lastEventAtMs else {

@@ -98,6 +98,7 @@ final class RangeScan {
     try check.check(event.line)
     let line = event.line.bytes
     var receiptOffset = 0
+    var hasReceipt = false
     var node: Int?
     if case .other = event.content, case .declaration = try EventClass(event.line) {
       links.addDeclaration()
@@ -105,14 +106,16 @@ final class RangeScan {
     } else {
       node = links.add(event)
     }
-    if case .uploaded(let upload) = event.content, let receipt = upload.receipt?.raw.baseAddress,
-      let start = line.baseAddress
-    {
-      receiptOffset = receipt - start
+    if case .uploaded(let upload) = event.content {
+      hasReceipt = upload.receipt != nil || upload.receiptFacts != nil
+      if let receipt = upload.receipt?.raw.baseAddress, let start = line.baseAddress {
+        receiptOffset = receipt - start
+      }
     }
     return WaitingEvent(
       offset: (line.baseAddress ?? base) - base, byteCount: line.count,
-      recordedAtMs: event.line.recordedAtMs, node: node, receiptOffset: receiptOffset)
+      recordedAtMs: event.line.recordedAtMs, node: node, receiptOffset: receiptOffset,
+      hasReceipt: hasReceipt)
   }
 
   // MARK: Writing
@@ -137,7 +140,7 @@ final class RangeScan {
       try declarations.append(event.recordedAtMs)
       return try declarations.append(line)
     }
-    if event.receiptOffset > 0, links.isOpen(uploadAt: position) {
+    if event.hasReceipt, links.isOpen(uploadAt: position) {
       joinPurchases(line, node, position)
     }
     try events.append(Int64(position))
@@ -147,18 +150,19 @@ final class RangeScan {
     else {
       return try events.append(line)
     }
-    // The receipt is the data's last member: after it come its quote and two braces.
+    // The receipt is the data's last member: after it come its quote and the closing braces.
+    let braceCount = EventLine(line)?.isRedacted == true ? 3 : 2
     try events.append(
       UnsafeRawBufferPointer(rebasing: line[..<event.receiptOffset]),
-      UnsafeRawBufferPointer(rebasing: line[(line.count - 3)...]))
+      UnsafeRawBufferPointer(rebasing: line[(line.count - 1 - braceCount)...]))
   }
 
   private func joinPurchases(
     _ line: UnsafeRawBufferPointer, _ node: Int, _ position: Position
   ) {
-    guard let data = EventLine(line)?.data,
-      let text = try? ReceiptUploadedView(data: data).receipt,
-      let content = try? Base64.decode(text.raw), let receipt = try? ReceiptFile.decode(content)
+    guard let event = EventLine(line),
+      let upload = try? ReceiptUploadedView(data: event.data, isRedacted: event.isRedacted),
+      let receipt = PendingReceipts.file(of: upload)
     else { return }
     links.join(receipt, node: node, position: position)
   }

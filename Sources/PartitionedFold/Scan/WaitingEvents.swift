@@ -9,8 +9,10 @@ struct WaitingEvent {
   let recordedAtMs: Int64
   /// Nil for a declaration.
   let node: Int?
-  /// Where an upload's receipt begins in its line; 0 for other events.
+  /// Where the base64 of an upload's receipt begins in its line; 0 for other events, and where a redaction took it.
   let receiptOffset: Int
+  /// Whether it is an upload with a receipt, or with what a redaction kept of it.
+  let hasReceipt: Bool
 }
 
 /// A chunk's lines, copied.

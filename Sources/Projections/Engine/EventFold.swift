@@ -95,7 +95,12 @@ final class EventFold {
       store: sales, subscriptions: subscriptions, symbols: symbols, exceptions: exceptions,
       userIdentifier: { (number) throws(DatabaseError) in try users.identifier(number) },
       tokenUser: { (identifier) throws(DatabaseError) in try users.number(of: identifier) },
-      positionText: { origins?.text(of: $0) ?? "\($0)" })
+      positionText: { origins?.text(of: $0) ?? "\($0)" },
+      isAfterErasure: { (position, erasure, sale) in
+        guard let origins else { return position > erasure }
+        let known = origins.position(named: erasure, inLedgerOf: sale.userPosition)
+        return known.map { position > $0 } ?? false
+      })
     declarations = DeclarationTable(database, rows, symbols, isFresh: isFresh)
     catalogue = AppCatalogue(symbols, arena)
     if !isFresh { try catalogue.load(from: database) }
@@ -214,9 +219,13 @@ final class EventFold {
   private func foldStandard(
     _ type: EventType, _ event: EventLine, _ data: Text
   ) throws(ProjectionError) -> EventError? {
+    // An upcaster's result has the form of the current version, redacted or not.
+    let isRedacted = event.isRedacted
+    if isRedacted, let fault = MalformedEvent.fault(of: event, type) { return fault }
     do {
       switch type {
-      case .receiptUploaded: try fold(try ReceiptUploadedView(data: data), event)
+      case .receiptUploaded:
+        try fold(try ReceiptUploadedView(data: data, isRedacted: isRedacted), event)
       case .receiptVerified:
         let result = try ReceiptVerifiedView(data: data)
         keeper.removeAll()
@@ -232,15 +241,15 @@ final class EventFold {
         try declarations.add(try RatesDeclared(data: data), position: event.position)
       case .transactionsReceived:
         keeper.removeAll()
-        let view = try TransactionsReceivedView(data: data)
+        let view = try TransactionsReceivedView(data: data, isRedacted: isRedacted)
         try signedEvents.fold(try ReceivedTransactions(view, keeper), event)
       case .notificationReceived:
         keeper.removeAll()
-        let view = try NotificationReceivedView(data: data)
+        let view = try NotificationReceivedView(data: data, isRedacted: isRedacted)
         try signedEvents.fold(try ReceivedNotification(view, keeper), event)
       case .transactionsFetched:
         keeper.removeAll()
-        let view = try TransactionsFetchedView(data: data)
+        let view = try TransactionsFetchedView(data: data, isRedacted: isRedacted)
         try signedEvents.fold(try FetchedTransactions(view, keeper), event)
       // These events do not affect sales or revenue.
       case .snapshotCreated: _ = try SnapshotCreated(data: data)
@@ -324,7 +333,8 @@ final class EventFold {
     try uploads.add(
       upload, position: event.position, receipt: number, occurredAtMs: occurredAtMs,
       recordedAtMs: event.recordedAtMs, country: country, user: user)
-    openUploads.add(event.position, receipt: number)
+    // Without its receipt, nothing can be asked about an upload any more.
+    if upload.receipt != nil { openUploads.add(event.position, receipt: number) }
     comparison.note(upload, at: event.position)
   }
 

@@ -5,6 +5,9 @@ package import Ledger
 package protocol EventOrigins: AnyObject {
   /// The position in the fold of what an event names by a position of its own ledger; nil if the fold does not have it.
   func position(named position: Int, by event: EventLine) -> Position?
+  /// The position in the fold of an event at a position of the ledger that another event of the fold is of; nil if the
+  /// fold does not have it.
+  func position(named position: Int, inLedgerOf event: Position) -> Position?
   /// How the details of exceptions name an event of the fold.
   func text(of position: Position) -> String
 }

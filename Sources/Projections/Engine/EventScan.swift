@@ -54,7 +54,8 @@ package final class EventScan: @unchecked Sendable {
     }
     switch type {
     case .receiptUploaded:
-      guard let view = try? ReceiptUploadedView(data: line.data) else { return .other }
+      guard let view = try? ReceiptUploadedView(data: line.data, isRedacted: line.isRedacted)
+      else { return .other }
       return .uploaded(view)
     case .receiptVerified:
       guard let view = try? ReceiptVerifiedView(data: line.data) else { return .other }
@@ -62,17 +63,17 @@ package final class EventScan: @unchecked Sendable {
       guard let reply = try? Reply(bytes, keeper) else { return .other }
       return .verified(view, reply)
     case .transactionsReceived:
-      guard let view = try? TransactionsReceivedView(data: line.data),
+      guard let view = try? TransactionsReceivedView(data: line.data, isRedacted: line.isRedacted),
         let upload = try? ReceivedTransactions(view, keeper)
       else { return .other }
       return .received(upload)
     case .notificationReceived:
-      guard let view = try? NotificationReceivedView(data: line.data),
+      guard let view = try? NotificationReceivedView(data: line.data, isRedacted: line.isRedacted),
         let notification = try? ReceivedNotification(view, keeper)
       else { return .other }
       return .notified(notification)
     case .transactionsFetched:
-      guard let view = try? TransactionsFetchedView(data: line.data),
+      guard let view = try? TransactionsFetchedView(data: line.data, isRedacted: line.isRedacted),
         let page = try? FetchedTransactions(view, keeper)
       else { return .other }
       return .fetched(page)

@@ -129,11 +129,12 @@ extension Projector {
     let found = try generations.withCurrent { path throws(ProjectionError) -> Base? in
       do {
         let database = try Database(path: path, mode: .read)
-        guard try Progress.hasVersions(projections, database) else {
+        guard try fits(database) else {
           if let conflict = try historyConflict() { throw ProjectionError.anotherHistory(conflict) }
           if isFirst {
             observer.notice(
-              "the current projections belong to another version of this program and are not used")
+              "the current projections belong to another version of this program, or were made before an "
+                + "erasure, and are not used")
           }
           return nil
         }

@@ -39,7 +39,7 @@ package final class Projector {
 
   let reader: LogReader
   let generations: Generations
-  let observer: Observer
+  package let observer: Observer
   /// The projections to maintain.
   let projections: ProjectionSet
   /// When builds from nothing write; tests make it earlier.
@@ -87,7 +87,7 @@ package final class Projector {
     let found = try generations.withCurrent { path throws(ProjectionError) -> Database? in
       do throws(DatabaseError) {
         let database = try Database(path: path, mode: .read)
-        return try Progress.hasVersions(projections, database) ? database : nil
+        return try fits(database) ? database : nil
       } catch {
         if error.isCorrupt { return nil }
         throw .database(error)
@@ -133,10 +133,13 @@ package final class Projector {
     var farBehind: Progress?
     do {
       let reading = try Database(path: path, mode: .read)
-      guard try Progress.hasVersions(projections, reading) else {
+      guard try fits(reading) else {
         // Projections with another history are not replaced; an error reports them instead.
         if try historyConflict() == nil {
-          observer.notice("the projections belong to another version of this program: rebuilding")
+          observer.notice(
+            try Progress.hasVersions(projections, reading)
+              ? "the projections were made before an erasure: rebuilding"
+              : "the projections belong to another version of this program: rebuilding")
         }
         return nil
       }
@@ -191,8 +194,11 @@ package final class Projector {
   ///
   /// Throws `anotherHistory` if the current projections have one.
   /// - Parameter acceptsHistory: replaces those too.
-  package func rebuild(acceptsHistory: Bool = false) throws(ProjectionError) {
-    try replaceGeneration(acceptsHistory: acceptsHistory) { path in
+  /// - Parameter willPutInUse: called when the new projections are complete. If it throws, the current ones stay.
+  package func rebuild(
+    acceptsHistory: Bool = false, willPutInUse: () throws -> Void = {}
+  ) throws(ProjectionError) {
+    try replaceGeneration(acceptsHistory: acceptsHistory, willPutInUse: willPutInUse) { path in
       let writeBehind = WriteBehind(path)
       // Closed after the connection: closing a file releases the process's locks on it.
       defer { withExtendedLifetime(writeBehind) {} }
@@ -202,7 +208,8 @@ package final class Projector {
 
   /// Puts a generation in use when `build` has filled its file. If anything fails, the current one stays in use.
   func replaceGeneration(
-    acceptsHistory: Bool = false, _ build: (String) throws -> Void
+    acceptsHistory: Bool = false, willPutInUse: () throws -> Void = {},
+    _ build: (String) throws -> Void
   ) throws(ProjectionError) {
     try generations.withLock(observer) { () throws(ProjectionError) in
       if !acceptsHistory, let conflict = try historyConflict() { throw .anotherHistory(conflict) }
@@ -215,6 +222,7 @@ package final class Projector {
         try carrySignedHeads(to: path.building, forgetsOlder: acceptsHistory)
       } catch { throw Self.projectionError(error) }
       if observer.isCancelled() { throw .interrupted }
+      do { try willPutInUse() } catch { throw Self.projectionError(error) }
       try generations.putInUse(building: path.building, final: path.final)
       isDone = true
     }
@@ -271,8 +279,25 @@ package final class Projector {
     try database.execute(Schema.views + projections.views)
     try database.execute("COMMIT")
     if position == nil { try follow(into: database) }
+    try mark(database)
     // The mode is stored in the file's header, for readers and later catch-ups.
     try database.execute("PRAGMA journal_mode = WAL")
+  }
+
+  // MARK: Erasures in progress
+
+  /// Whether a database can be used: this program's projections folded it and, while redacted lines are not all in
+  /// their segments, it was made with them.
+  func fits(_ database: Database) throws(DatabaseError) -> Bool {
+    guard try Progress.hasVersions(projections, database) else { return false }
+    guard let lines = reader.redactedLines else { return true }
+    return try database.integer("PRAGMA user_version") == Int64(lines.tag)
+  }
+
+  /// Marks a database as made with the redacted lines that the reader shows.
+  private func mark(_ database: Database) throws(DatabaseError) {
+    guard let lines = reader.redactedLines else { return }
+    try database.execute("PRAGMA user_version = \(lines.tag)")
   }
 
   /// Folds events appended during a build, so that the new generation is not behind the one that it replaces.

@@ -14,7 +14,7 @@ package final class ReceivedTransactions {
   package let transactions: [SignedTransaction?]
 
   /// Throws `badField` if a payload cannot be read. The texts live as long as the event's bytes and the keeper.
-  init(_ view: TransactionsReceivedView, _ keeper: TextKeeper) throws(EventError) {
+  package init(_ view: TransactionsReceivedView, _ keeper: TextKeeper) throws(EventError) {
     self.view = view
     do throws(JSONError) { transactions = try view.transactions.payloads(keeper) } catch {
       throw .badField(.transactionsReceived, field: "transactions")
@@ -31,7 +31,7 @@ package final class FetchedTransactions {
   package let renewals: [SignedRenewal]
 
   /// Throws `badField` if a payload cannot be read. The texts live as long as the event's bytes and the keeper.
-  init(_ view: TransactionsFetchedView, _ keeper: TextKeeper) throws(EventError) {
+  package init(_ view: TransactionsFetchedView, _ keeper: TextKeeper) throws(EventError) {
     self.view = view
     do throws(JSONError) { transactions = try view.transactions.payloads(keeper) } catch {
       throw .badField(.transactionsFetched, field: "transactions")
@@ -73,28 +73,43 @@ package final class ReceivedNotification {
   package let originalTransactionID: Text?
 
   /// Throws `badField` if the payload cannot be read. The texts live as long as the event's bytes and the keeper.
-  init(_ view: NotificationReceivedView, _ keeper: TextKeeper) throws(EventError) {
+  package init(_ view: NotificationReceivedView, _ keeper: TextKeeper) throws(EventError) {
     self.view = view
     guard let object = view.notification else {
       preconditionFailure("a decoded notification has a signed object")
     }
-    let payload: SignedNotification
-    do throws(JSONError) { payload = try SignedNotification(payload: object.payload, keeper) } catch
-    {
-      throw .badField(.notificationReceived, field: "notification")
-    }
+    let inner = try Self.inner(view, object, keeper)
     // What is inside was checked when it came; what cannot be read now counts for nothing.
     var transaction: SignedTransaction?
-    if object.isValid, view.transaction?.isValid == true,
-      let payload = Self.payload(of: payload.signedTransactionInfo, keeper)
-    {
+    if object.isValid, view.transaction?.isValid == true, let payload = inner.transaction {
       transaction = try? SignedTransaction(payload: payload, keeper)
     }
     self.transaction = transaction
-    let renewal = Self.payload(of: payload.signedRenewalInfo, keeper)
-      .flatMap { try? SignedRenewal(payload: $0, keeper) }
+    let renewal = inner.renewal.flatMap { try? SignedRenewal(payload: $0, keeper) }
     originalTransactionID = renewal?.info.originalTransactionID
     self.renewal = object.isValid && view.renewal?.isValid == true ? renewal : nil
+  }
+
+  /// The payloads of the objects inside, or what a redaction kept of them.
+  private static func inner(
+    _ view: NotificationReceivedView, _ object: SignedObjectView, _ keeper: TextKeeper
+  ) throws(EventError) -> (transaction: JSONBytes?, renewal: JSONBytes?) {
+    if view.isRedacted {
+      func kept(_ verdict: SignedObjectView?) -> JSONBytes? {
+        verdict.flatMap { $0.payload.isEmpty ? nil : $0.payload }
+      }
+      return (kept(view.transaction), kept(view.renewal))
+    }
+    let payload: SignedNotification
+    do throws(JSONError) {
+      payload = try SignedNotification(payload: object.payload, keeper)
+    } catch {
+      throw .badField(.notificationReceived, field: "notification")
+    }
+    return (
+      self.payload(of: payload.signedTransactionInfo, keeper),
+      self.payload(of: payload.signedRenewalInfo, keeper)
+    )
   }
 
   /// The second part of a JWS, decoded; nil if it is not a JSON object.

@@ -24,7 +24,7 @@ final class LiveFold {
   /// Whether app families may have changed since the flag was taken down.
   var hasNewApps = true
   /// Reads single events; apart from the reader that follows, whose view does not change during a batch.
-  private let events: EventReader
+  private var events: EventReader
 
   init(
     _ directory: LedgerDirectory, _ observer: Projector.Observer, _ projections: ProjectionSet
@@ -62,7 +62,9 @@ final class LiveFold {
 
   private func reopen() throws {
     fold = nil
+    // After an erasure neither what was read nor a file that is still open may show what was redacted.
     recent.removeAll()
+    events = EventReader(directory)
     (database, path, progress) = try Self.open(projector, reader)
     answers = try Self.answers(database, events, recent)
     try answerTimes.noteAll(of: database, lastEventAtMs: progress.lastEventAtMs)

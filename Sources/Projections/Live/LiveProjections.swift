@@ -79,11 +79,24 @@ package final class LiveProjections: Sendable {
     keeper?.look(at: fold.database)
     let apps = fold.hasNewApps ? try AppDirectory(fold.database) : nil
     fold.hasNewApps = false
-    shared.withLock { shared in
+    let isReplaced = shared.withLock { shared in
+      defer { shared.path = fold.path }
       shared.position = fold.progress.position
-      shared.path = fold.path
       if let apps { shared.apps = apps }
+      return shared.path != fold.path
     }
+    if isReplaced { closeReplaced() }
+  }
+
+  /// Closes connections to generations that were replaced, even if nobody asks again: as long as one is open, its file
+  /// stays on disk, with what an erasure has redacted since.
+  private func closeReplaced() {
+    let path = shared.withLock { $0.path }
+    questions.withLock { if $0?.path != path { $0 = nil } }
+    ownership.withLock { if $0?.path != path { $0 = nil } }
+    changes.withLock { if $0?.path != path { $0 = nil } }
+    notifications.withLock { if $0?.path != path { $0 = nil } }
+    keeper?.closeOthers(than: path)
   }
 
   // MARK: Answers
@@ -194,7 +207,10 @@ package final class LiveProjections: Sendable {
 
   /// Calls `body` with the path of the generation in use, again if it was replaced meanwhile.
   private func withGeneration<Result>(_ body: (String) throws -> Result) throws -> Result {
-    do { return try body(shared.withLock { $0.path }) } catch {
+    let path = shared.withLock { $0.path }
+    // The body may have opened a connection after those to this generation were closed.
+    defer { if shared.withLock({ $0.path }) != path { closeReplaced() } }
+    do { return try body(path) } catch {
       // Another process may have put a new generation in use, and removed this one, since the last batch.
       guard Generations(directory).current != shared.withLock({ $0.path }) else { throw error }
       try catchUp()

@@ -120,7 +120,9 @@ extension ReceiptAnswers {
         throw ProjectionError.missingEvent(position: position, names: position)
       }
       let view: TransactionsReceivedView
-      do throws(EventError) { view = try TransactionsReceivedView(data: event.data) } catch {
+      do throws(EventError) {
+        view = try TransactionsReceivedView(data: event.data, isRedacted: event.isRedacted)
+      } catch {
         throw ProjectionError.event(position: position, error)
       }
       try body(view.isValid ? view.transactions.filter(\.isValid) : [])

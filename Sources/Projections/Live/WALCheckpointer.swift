@@ -10,7 +10,15 @@ final class WALCheckpointer: Sendable {
   private struct State {
     /// The database whose log is long.
     var path: String?
+    /// The only database to which a connection may stay open; nil for any.
+    var onlyPath: String?
     var isStopped = false
+  }
+
+  private enum Order {
+    case writeBack(String)
+    case closeOthers(than: String)
+    case stop
   }
 
   /// Pages of 8 KiB.
@@ -25,13 +33,18 @@ final class WALCheckpointer: Sendable {
     thread = try WorkerThread.start {
       var known: Database?
       while true {
-        let path: String? = monitor.wait(on: 0) { state in
-          if state.isStopped { return .some(nil) }
-          return state.path.map { .some($0) }
+        let order: Order = monitor.wait(on: 0) { state in
+          if state.isStopped { return .stop }
+          if let path = state.onlyPath.take() { return .closeOthers(than: path) }
+          return state.path.map { .writeBack($0) }
         }
-        guard let path else { return }
-        Self.writeBack(path, &known, withoutWriter)
-        monitor.withLock { $0.path = nil }
+        switch order {
+        case .stop: return
+        case .closeOthers(let path): if known?.path != path { known = nil }
+        case .writeBack(let path):
+          Self.writeBack(path, &known, withoutWriter)
+          monitor.withLock { $0.path = nil }
+        }
       }
     }
   }
@@ -54,6 +67,12 @@ final class WALCheckpointer: Sendable {
     database.leaveLogAlone()
     guard database.logPageCount >= Self.logPagesMax else { return }
     monitor.withLock { $0.path = database.path }
+    monitor.signal(0)
+  }
+
+  /// Closes a connection to another database than the one at a path.
+  func closeOthers(than path: String) {
+    monitor.withLock { $0.onlyPath = path }
     monitor.signal(0)
   }
 

@@ -41,7 +41,8 @@ extension LedgerQueries {
     let keeper = TextKeeper()
     return try withText(try readEvent(notification.position)) { line in
       guard let event = EventLine(line) else { return nil }
-      let view = try NotificationReceivedView(data: event.data)
+      let view = try NotificationReceivedView(
+        data: event.data, isRedacted: event.isRedacted)
       let received = try ReceivedNotification(view, keeper)
       guard let transaction = received.transaction, isOf(sale, key(of: transaction)) else {
         return nil

@@ -214,16 +214,18 @@ private struct SignedStatements {
     switch type {
     case .transactionsReceived:
       source = .upload
-      let view = try TransactionsReceivedView(data: event.data)
+      let view = try TransactionsReceivedView(
+        data: event.data, isRedacted: event.isRedacted)
       guard view.isValid else { return }
       transactions = try ReceivedTransactions(view, keeper).transactions.compactMap(\.self)
     case .notificationReceived:
       source = .notification
-      let view = try NotificationReceivedView(data: event.data)
+      let view = try NotificationReceivedView(
+        data: event.data, isRedacted: event.isRedacted)
       transactions = [try ReceivedNotification(view, keeper).transaction].compactMap(\.self)
     case .transactionsFetched:
       source = .fetch
-      let view = try TransactionsFetchedView(data: event.data)
+      let view = try TransactionsFetchedView(data: event.data, isRedacted: event.isRedacted)
       transactions = try FetchedTransactions(view, keeper).transactions.compactMap(\.self)
     default: return
     }

@@ -6,13 +6,18 @@ import Revenue
 /// Answers from one generation of the projections, as it was when opened.
 package final class IntakeLookup {
   private let database: Database
+  private let hidden: ((SHA256Digest) -> SHA256Digest)?
   private let selectLine: Statement
   private let selectNotification: Statement
   private let selectFamily: Statement
   private let selectDeclaration: Statement
 
-  package init(_ database: Database) throws(ProjectionError) {
+  /// - Parameter hidden: what stands in redacted lines instead of a line's digest; nil if no line is redacted.
+  package init(
+    _ database: Database, hidden: ((SHA256Digest) -> SHA256Digest)? = nil
+  ) throws(ProjectionError) {
     self.database = database
+    self.hidden = hidden
     do throws(DatabaseError) {
       selectLine = try database.prepare(
         """
@@ -28,8 +33,14 @@ package final class IntakeLookup {
     } catch { throw .database(error) }
   }
 
-  /// Whether the ledger contains an import line with this digest.
+  /// Whether the ledger contains an import line with this digest, redacted or not.
   package func containsLine(_ digest: SHA256Digest) throws(DatabaseError) -> Bool {
+    if try containsRecorded(digest) { return true }
+    guard let hidden else { return false }
+    return try containsRecorded(hidden(digest))
+  }
+
+  private func containsRecorded(_ digest: SHA256Digest) throws(DatabaseError) -> Bool {
     defer { selectLine.reset() }
     selectLine.bind(1, digest.indexHash)
     digest.withUnsafeBytes { selectLine.bind(2, blob: $0) }

@@ -86,7 +86,40 @@ extension Projector {
       if case .snapshot(_, let cause) = error { return cause }
       return "\(error)"
     }
+    do throws(ProjectionError) {
+      if let erasure = try redaction(after: header.event) {
+        return "it was made before the erasure at position \(erasure)"
+      }
+    } catch { return "\(error)" }
     return snapshot.unfitFile
+  }
+
+  /// The erasure of the newest event that lists redacted lines, if that event is after a position. A snapshot made
+  /// before it may hold what was redacted.
+  private func redaction(after position: Position) throws(ProjectionError) -> Position? {
+    // Only a ledger of the newer format has such events.
+    guard reader.directory.identity.formatVersion >= Format.versionWithRedactions else {
+      return nil
+    }
+    do {
+      if let database = try existing(), try Progress(database).position >= reader.head.size {
+        let found = try database.prepare(
+          "SELECT erasure FROM redactions WHERE part IS NOT NULL AND position > ? LIMIT 1")
+        found.bind(1, position)
+        return try found.step() ? Int(found.integer(0)) : nil
+      }
+      var erasure: Position?
+      try reader.read(from: min(position, reader.head.size), to: reader.head.size) { chunk in
+        try chunk.forEachEvent { event in
+          guard event.hasType("data.redacted"), event.position > position,
+            case .listing(let listing)? = try? DataRedacted(data: event.data)
+          else { return }
+          erasure = listing.erasure
+        }
+        return erasure == nil
+      }
+      return erasure
+    } catch { throw Self.projectionError(error) }
   }
 
   /// The event that vouches for a snapshot. It contains a digest of the snapshot's content: someone who can write to

@@ -1,11 +1,11 @@
 // Receipts that were verified locally and have no final reply yet (rule R1, *pending*).
-import AppStore
+package import AppStore
 import Base
 import JSON
-import Ledger
+package import Ledger
 
 /// Stores the contents of each pending receipt's file, in the shape of a reply.
-struct PendingReceipts {
+package struct PendingReceipts {
   private let database: Database
   private let readEvent: EventAccess
 
@@ -55,11 +55,22 @@ struct PendingReceipts {
   static func file(of line: [UInt8]) -> Receipt? {
     line.withUnsafeBytes { bytes in
       guard let event = EventLine(bytes),
-        let text = try? ReceiptUploadedView(data: event.data).receipt,
-        let content = try? Base64.decode(text.raw)
+        let upload = try? ReceiptUploadedView(data: event.data, isRedacted: event.isRedacted)
       else { return nil }
-      return try? content.withUnsafeBytes { try ReceiptFile.decode($0) }
+      return file(of: upload)
     }
+  }
+
+  /// The same of an upload that was read.
+  package static func file(of upload: ReceiptUploadedView) -> Receipt? {
+    if let facts = upload.receiptFacts {
+      let isTransactionStyle = upload.style.map { $0 == "transaction" } ?? false
+      return Receipt(
+        keptFacts: facts, style: isTransactionStyle ? .transaction : .unified,
+        bundleID: upload.bundleID?.string ?? "")
+    }
+    guard let text = upload.receipt, let content = try? Base64.decode(text.raw) else { return nil }
+    return try? content.withUnsafeBytes { try ReceiptFile.decode($0) }
   }
 
   /// The receipt file's purchases in the shape of a reply, so that one reader handles both.

@@ -15,6 +15,8 @@ package final class RevenueFold {
   let tokenUser: (Text) throws -> Int32
   /// How the details of exceptions name a position.
   package let positionText: (Int) -> String
+  /// Whether an event came after the erasure that named a sale's user.
+  let isAfterErasure: (_ position: Int, _ erasure: Int, _ sale: Sale) -> Bool
   var prices = MetadataPrices()
 
   /// A row of the current verification, and the index of its sale.
@@ -37,7 +39,10 @@ package final class RevenueFold {
     store: SaleStore, subscriptions: SubscriptionStore?, symbols: StringInterner,
     exceptions: any ExceptionSink, userIdentifier: @escaping (Int32) throws -> Text,
     tokenUser: @escaping (Text) throws -> Int32,
-    positionText: @escaping (Int) -> String = { "\($0)" }
+    positionText: @escaping (Int) -> String = { "\($0)" },
+    isAfterErasure: @escaping (_ position: Int, _ erasure: Int, _ sale: Sale) -> Bool = {
+      (position, erasure, _) in position > erasure
+    }
   ) {
     self.store = store
     self.subscriptions = subscriptions
@@ -46,6 +51,7 @@ package final class RevenueFold {
     self.userIdentifier = userIdentifier
     self.tokenUser = tokenUser
     self.positionText = positionText
+    self.isAfterErasure = isAfterErasure
   }
 
   /// Folds one verification that counts (rule R1). The rows must be in R2's order of sources.
@@ -389,13 +395,19 @@ package final class RevenueFold {
       }
       return true
     }
-    if sale.user != upload.user {
+    if sale.user != upload.user, try !isClaimable(sale, verification) {
       try exceptions.add(
         .claimedByOtherUser, sale: sale, detail: try userIdentifier(upload.user),
         position: verification.position)
       try notice(replayOf: sale, verification)
     }
     return isChanged
+  }
+
+  /// R6: whether another user may claim the sale, because it was of one who was erased before.
+  private func isClaimable(_ sale: Sale, _ verification: Verification) throws -> Bool {
+    guard let erasure = ErasedUser.erasure(of: try userIdentifier(sale.user)) else { return false }
+    return isAfterErasure(verification.position, erasure, sale)
   }
 
   /// R12: reports a storefront and a client's first country that differ, once both are known.

@@ -9,6 +9,12 @@ package enum ClientAnswer: Sendable {
   case receipt(status: Int, body: AnswerBody)
   /// 200: what a user bought or owns.
   case ownership(AnswerBody)
+  /// 202: a request to erase is durable, under this id.
+  case erasureAccepted(id: UUID16, AnswerBody)
+  /// 200: how far a request to erase has come.
+  case erasure(AnswerBody)
+  /// 404: there is no such request of this app family.
+  case erasureNotFound
   /// What came of a notification of the App Store.
   case notification(NotificationAnswer)
   /// 422: every problem that was found.
@@ -74,6 +80,12 @@ package protocol ClientService: AnyObject, Sendable {
   /// Answers a question about a user of an app family.
   func answer(
     _ question: UserQuestion, completion: @escaping @Sendable (ClientAnswer) -> Void)
+  /// Takes a request to erase a user; the answer comes once it is durable, before anything is erased. Whether there is
+  /// such a user is not told.
+  func erase(_ order: ErasureOrder, completion: @escaping @Sendable (ClientAnswer) -> Void)
+  /// Looks up a request to erase. Another family's is not found.
+  func erasure(
+    _ id: UUID16, of appFamily: UUID16, completion: @escaping @Sendable (ClientAnswer) -> Void)
   /// Whether events can be appended.
   var canAppend: Bool { get }
   /// Why an upload would not be accepted now; nil where it would.

@@ -2,6 +2,7 @@
 package import AppStore
 package import AppStoreClient
 package import Base
+package import Erasure
 
 /// The configuration of a ledger's intake. Everything has a default: a ledger without config.json works.
 package struct Configuration: Sendable, Equatable {
@@ -73,13 +74,15 @@ package struct Configuration: Sendable, Equatable {
 
   /// One token, as stored.
   package struct Token: Sendable, Equatable {
-    /// Which requests a token may make. No token has both: one that uploads learns nothing of a user's other
-    /// purchases, and one that reads cannot add evidence.
+    /// Which requests a token may make. No token has two of them: one that uploads learns nothing of a user's other
+    /// purchases, one that reads cannot add evidence, and only one that erases can take any away.
     package enum Scope: String, CaseIterable, Sendable {
       /// Uploads, and the receipts they gave: `/client/…`.
       case upload
-      /// What a user bought and owns: `/v1/…`.
+      /// What a user bought and owns: `/v1/purchases`, `/v1/entitlements`.
       case read
+      /// Requests to erase a user, and what came of them: `/v1/erasures`.
+      case erase
     }
 
     /// The public name by which it is listed and revoked.
@@ -179,6 +182,33 @@ package struct Configuration: Sendable, Equatable {
     package init() {}
   }
 
+  /// How long fields of uploads are kept; nil for ever.
+  package struct Retention: Sendable, Equatable {
+    package var ipAddress: RetentionPeriod?
+    package var identifierForVendor: RetentionPeriod?
+    package var metadata: RetentionPeriod?
+
+    package init() {}
+
+    /// What an erasure is told of it; nil if everything is kept for ever.
+    package var rules: RetentionRules? {
+      guard self != Retention() else { return nil }
+      var rules = RetentionRules()
+      rules.ipAddressMs = ipAddress?.milliseconds
+      rules.identifierForVendorMs = identifierForVendor?.milliseconds
+      rules.metadataMs = metadata?.milliseconds
+      return rules
+    }
+  }
+
+  /// When a server carries out requests to erase that are not urgent, and retention.
+  package struct Erasures: Sendable, Equatable {
+    /// In UTC.
+    package var dailyAt = TimeOfDay(hour: 3, minute: 0)
+
+    package init() {}
+  }
+
   package var appStore = AppStore()
   package var verification = Verification()
   package var trust = Trust()
@@ -191,6 +221,8 @@ package struct Configuration: Sendable, Equatable {
   /// Addresses and networks (`10.0.0.0/8`, `::1`) whose `X-Forwarded-For` is believed.
   package var trustedProxies: [String] = []
   package var notifications = Notifications()
+  package var retention = Retention()
+  package var erasures = Erasures()
 
   package init() {}
 }

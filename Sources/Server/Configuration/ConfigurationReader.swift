@@ -37,7 +37,7 @@ struct ConfigurationReader {
       of: root, at: "",
       known: [
         "app_store", "verification", "trust", "trusted_proxies", "shared_secrets", "apps", "tokens",
-        "webhooks", "notifications",
+        "webhooks", "notifications", "retention", "erasures",
       ]
     ) { reader, key, value in
       switch key {
@@ -54,6 +54,8 @@ struct ConfigurationReader {
       case "apps": result.apps = reader.apps(value, key)
       case "webhooks": result.webhooks = reader.webhooks(value, key)
       case "notifications": result.notifications = reader.notifications(value, key)
+      case "retention": result.retention = reader.retention(value, key)
+      case "erasures": result.erasures = reader.erasures(value, key)
       default: result.tokens = reader.tokens(value, key)
       }
     }
@@ -130,6 +132,38 @@ struct ConfigurationReader {
       default:
         result.sandboxPerSecond = Int(reader.integer(value, path, Limit.notificationsPerSecond))
       }
+    }
+    return result
+  }
+
+  private mutating func retention(
+    _ value: JSONValue, _ path: String
+  ) -> Configuration.Retention {
+    var result = Configuration.Retention()
+    forEachMember(
+      of: value, at: path, known: ["ip_address", "identifier_for_vendor", "metadata"]
+    ) { reader, key, value in
+      let path = "\(path).\(key)"
+      guard let text = reader.text(value, path) else { return }
+      guard let period = RetentionPeriod(text) else {
+        return reader.fail(path, RetentionPeriod.requirement)
+      }
+      switch key {
+      case "ip_address": result.ipAddress = period
+      case "identifier_for_vendor": result.identifierForVendor = period
+      default: result.metadata = period
+      }
+    }
+    return result
+  }
+
+  private mutating func erasures(_ value: JSONValue, _ path: String) -> Configuration.Erasures {
+    var result = Configuration.Erasures()
+    forEachMember(of: value, at: path, known: ["daily_at"]) { reader, key, value in
+      let path = "\(path).\(key)"
+      guard let text = reader.text(value, path) else { return }
+      guard let time = TimeOfDay(text) else { return reader.fail(path, TimeOfDay.requirement) }
+      result.dailyAt = time
     }
     return result
   }
@@ -248,7 +282,7 @@ struct ConfigurationReader {
       return fail("\(path).app_family_id", "is not an app family id")
     }
     guard let scope = Configuration.Token.Scope(rawValue: texts["scope"] ?? "upload") else {
-      return fail("\(path).scope", "must be upload or read")
+      return fail("\(path).scope", "must be upload, read or erase")
     }
     guard let digest = FingerprintText.digest(sha256) else {
       return fail("\(path).sha256", "must be 64 hexadecimal digits")

@@ -87,6 +87,20 @@ extension Configuration.ServerAPI {
   }
 }
 
+extension Configuration.Retention {
+  /// What is kept for a limited time alone.
+  fileprivate var json: JSONValue {
+    let members: [(String, RetentionPeriod?)] = [
+      ("ip_address", ipAddress), ("identifier_for_vendor", identifierForVendor),
+      ("metadata", metadata),
+    ]
+    return .object(
+      members.compactMap { name, period in
+        period.map { JSONValue.Member(name, .string($0.text)) }
+      })
+  }
+}
+
 extension Configuration {
   /// What is shown instead of a secret.
   package static let mask = "(set)"
@@ -159,6 +173,8 @@ extension Configuration {
           .init("private_networks", texts(webhooks.privateNetworks)),
           .init("disable_after_days", number(webhooks.disableAfterDays)),
         ])),
+      .init("retention", retention.json),
+      .init("erasures", .object([.init("daily_at", .string(erasures.dailyAt.text))])),
       .init(
         "tokens",
         .array(

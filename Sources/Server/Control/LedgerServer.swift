@@ -1,7 +1,9 @@
 // All parts of a running server, started and stopped in the right order.
 import AppStore
 import Base
+import Erasure
 import Glibc
+import Intake
 package import Ledger
 package import Projections
 import Synchronization
@@ -36,6 +38,7 @@ package final class LedgerServer: Sendable {
   private let watcher: ConfigurationWatcher
   private let webhooks: WebhookService
   private let sync: SyncWorker
+  private let erasures: ErasureWorker
   private let hasFailed: Latch
   private let isStopped = Atomic<Bool>(false)
 
@@ -69,6 +72,12 @@ package final class LedgerServer: Sendable {
         try? writer.close()
         throw error
       }
+    }
+    // Before anyone is answered: an erasure that was begun is finished.
+    try part {
+      let eraser = Eraser(
+        directory, writer, projections: options.projections, observer: observer)
+      if try eraser.finishInterrupted() { say("an erasure that was interrupted is finished") }
     }
     let projections = try part {
       try LiveProjections(directory, observer: observer, projections: options.projections)
@@ -129,10 +138,14 @@ package final class LedgerServer: Sendable {
         directory: directory, writer: writer, projections: projections,
         configuration: { [watcher] in watcher.current },
         fold: { [workflow] in workflow.foldForeignAppends() },
+        redactionCount: { [workflow] in workflow.redactionCount },
         claim: { [workflow] in workflow.claim(notification: $0) },
         release: { [workflow] in workflow.release(notification: $0, $1) },
         onAppend: { [workflow] in workflow.recordForeignAppend($0) }, metrics: metrics, say: say))
     do throws(LedgerError) { try sync.start() } catch { say("app-store sync: \(error)") }
+    erasures = Self.erasures(
+      directory, writer, workflow, webhooks, watcher, metrics: metrics, options: options)
+    do throws(LedgerError) { try erasures.start() } catch { say("erasures: \(error)") }
     if let note = http.connectionsNote { say(note) }
     webhooks.apply(configuration)
     changes.begin(
@@ -144,6 +157,35 @@ package final class LedgerServer: Sendable {
           workflow.foldForeignAppends()
         }),
       from: configuration)
+  }
+
+  private static func erasures(
+    _ directory: LedgerDirectory, _ writer: LedgerWriter, _ workflow: UploadWorkflow,
+    _ webhooks: WebhookService, _ watcher: ConfigurationWatcher, metrics: Metrics,
+    options: LedgerServerOptions
+  ) -> ErasureWorker {
+    let stopFlag = StopFlag()
+    let say = options.say
+    // Each pass has its own: an eraser is used by one thread.
+    @Sendable func eraser() -> Eraser {
+      Eraser(
+        directory, writer, projections: options.projections,
+        observer: Projector.Observer(notice: say, isCancelled: { stopFlag.isSet }),
+        onProjectionsReplaced: {
+          // In this order: webhooks read again from the projections that the first has replaced.
+          try workflow.forgetRedacted()
+          webhooks.forgetRedacted()
+        })
+    }
+    return ErasureWorker(
+      ErasureWorker.Parts(
+        directory: directory, configuration: { watcher.current },
+        finish: { () throws(ErasureError) in _ = try eraser().finishInterrupted() },
+        run: { (rules, nowMs) throws(ErasureError) in
+          try eraser().run(retention: rules, nowMs: nowMs)
+        },
+        metrics: metrics, say: say),
+      stopFlag: stopFlag)
   }
 
   deinit { try? stop() }
@@ -161,6 +203,8 @@ package final class LedgerServer: Sendable {
   package func stop() throws(LedgerError) {
     guard !isStopped.exchange(true, ordering: .acquiringAndReleasing) else { return }
     watcher.stop()
+    // A pass under way uses all the others.
+    erasures.stop()
     webhooks.stop()
     sync.stop()
     handover.stop()

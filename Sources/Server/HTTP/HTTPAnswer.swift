@@ -61,6 +61,10 @@ struct HTTPAnswer: Error, Sendable {
     case .notification(let answer): self.init(answer)
     case .refused(let problems): self.init(problems)
     case .notFound: self = .receiptNotFound
+    case .erasureAccepted(let id, let body):
+      self = HTTPAnswer(status: 202, body: body).with("Location", "\(Route.erasuresPath)/\(id)")
+    case .erasure(let body): self.init(status: 200, body: body)
+    case .erasureNotFound: self = .erasureNotFound
     case .unavailable(let seconds): self = .unavailable(retryAfterSeconds: seconds)
     }
   }
@@ -99,6 +103,7 @@ enum ErrorCode: String, CaseIterable {
 
 extension HTTPAnswer {
   static let receiptNotFound = HTTPAnswer(404, .notFound, "there is no such receipt")
+  static let erasureNotFound = HTTPAnswer(404, .notFound, "there is no such request to erase")
   static let pathNotFound = HTTPAnswer(404, .notFound, "this path does not exist")
   static let requestTimeout = HTTPAnswer(
     408, .requestTimeout, "the request did not arrive in time"

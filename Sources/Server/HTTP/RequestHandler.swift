@@ -120,7 +120,7 @@ final class RequestHandler: @unchecked Sendable {
     }
     if connection.isSurplus { throw .unavailable(retryAfterSeconds: 1).closing() }
     var limitBytes = listener.options.bodyBytesMax
-    if route.asksAboutUser { limitBytes = min(limitBytes, UserRequest.bodyBytesMax) }
+    if route.namesUser { limitBytes = min(limitBytes, UserRequest.bodyBytesMax) }
     if route == .notifications { limitBytes = NotificationRequest.bodyBytesMax }
     appFamily = try route.admit(
       head, authenticator: listener.authenticator, bodyBytesMax: limitBytes)
@@ -200,6 +200,23 @@ final class RequestHandler: @unchecked Sendable {
       }
       guard let question else { return send(.pathNotFound) }
       return work { completion in listener.service.answer(question, completion: completion) }
+    case .erasures:
+      guard let appFamily else { return send(.unauthorized("Authorization is missing")) }
+      let order: ErasureOrder
+      do throws(HTTPAnswer) {
+        order = try ErasureRequest(body).order(of: appFamily, receivedAtMs: startedAtMs)
+      } catch {
+        return send(error)
+      }
+      body = []
+      return work { completion in listener.service.erase(order, completion: completion) }
+    case .erasure(let text):
+      guard let appFamily, let id = UUID16(text), id.description == text else {
+        return send(.erasureNotFound)
+      }
+      return work { completion in
+        listener.service.erasure(id, of: appFamily, completion: completion)
+      }
     case .upload:
       guard let appFamily else { return send(.unauthorized("Authorization is missing")) }
       let fields: UploadFields

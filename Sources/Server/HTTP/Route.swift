@@ -12,6 +12,10 @@ enum Route: Equatable {
   case purchases
   /// What a user is entitled to.
   case entitlements
+  /// Requests to erase.
+  case erasures
+  /// A request to erase, by its id as given in the path.
+  case erasure(String)
   case health
   case readiness
   case metrics
@@ -21,6 +25,7 @@ enum Route: Equatable {
   static let transactionsPath = "/client/app_store/transactions"
   static let purchasesPath = "/v1/purchases"
   static let entitlementsPath = "/v1/entitlements"
+  static let erasuresPath = "/v1/erasures"
   /// What the access log calls the path of notifications, wherever it is.
   static let notificationsTemplate = "/app_store/notifications"
 
@@ -37,6 +42,11 @@ enum Route: Equatable {
       self = .purchases
     } else if path == Self.entitlementsPath {
       self = .entitlements
+    } else if path == Self.erasuresPath {
+      self = .erasures
+    } else if path.hasPrefix(Self.erasuresPath + "/") {
+      let id = path.dropFirst(Self.erasuresPath.count + 1)
+      self = id.isEmpty || id.contains("/") ? .unknown : .erasure(String(id))
     } else if path == "/healthz" {
       self = .health
     } else if path == "/readyz" {
@@ -60,6 +70,8 @@ enum Route: Equatable {
     case .receipt: Self.receiptsPath + "/{id}"
     case .purchases: Self.purchasesPath
     case .entitlements: Self.entitlementsPath
+    case .erasures: Self.erasuresPath
+    case .erasure: Self.erasuresPath + "/{id}"
     case .health: "/healthz"
     case .readiness: "/readyz"
     case .metrics: "/metrics"
@@ -69,11 +81,11 @@ enum Route: Equatable {
 
   /// Whether it takes a body.
   private var isPost: Bool {
-    self == .upload || self == .transactions || self == .notifications || asksAboutUser
+    self == .upload || self == .transactions || self == .notifications || namesUser
   }
 
-  /// Whether it is a question about a user, whose body is small.
-  var asksAboutUser: Bool { self == .purchases || self == .entitlements }
+  /// Whether its body is little more than a user, and so is small.
+  var namesUser: Bool { self == .purchases || self == .entitlements || self == .erasures }
 
   var allowedMethods: [String] { isPost ? ["POST"] : ["GET", "HEAD"] }
 
@@ -82,6 +94,7 @@ enum Route: Equatable {
     switch self {
     case .upload, .transactions, .receipt: .upload
     case .purchases, .entitlements: .read
+    case .erasures, .erasure: .erase
     // Its proof is the signature in its body.
     case .notifications: nil
     case .health, .readiness, .metrics, .unknown: nil

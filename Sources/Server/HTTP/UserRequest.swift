@@ -17,14 +17,7 @@ struct UserRequest {
 
   /// Reads a body. Invalid JSON gets 400, JSON that is not a valid question 422. Unknown properties are skipped.
   init(_ body: [UInt8]) throws(HTTPAnswer) {
-    guard !body.isEmpty else { throw HTTPAnswer(400, .notJSON, "the body is empty") }
-    let value: JSONValue
-    do throws(JSONError) { value = try JSONValue(body) } catch {
-      throw HTTPAnswer(400, .notJSON, "the body is not JSON: \(error)")
-    }
-    guard case .object = value else {
-      throw HTTPAnswer([FieldProblem("", .wrongType, "is not a JSON object")])
-    }
+    let value = try Self.object(body)
     var problems: [FieldProblem] = []
     user = Self.user(value["user_identifier"], &problems)
     after = Self.after(value["after"], &problems)
@@ -44,7 +37,21 @@ struct UserRequest {
 
   // MARK: Properties
 
-  private static func user(_ value: JSONValue?, _ problems: inout [FieldProblem]) -> String {
+  /// The JSON object that a body is.
+  static func object(_ body: [UInt8]) throws(HTTPAnswer) -> JSONValue {
+    guard !body.isEmpty else { throw HTTPAnswer(400, .notJSON, "the body is empty") }
+    let value: JSONValue
+    do throws(JSONError) { value = try JSONValue(body) } catch {
+      throw HTTPAnswer(400, .notJSON, "the body is not JSON: \(error)")
+    }
+    guard case .object = value else {
+      throw HTTPAnswer([FieldProblem("", .wrongType, "is not a JSON object")])
+    }
+    return value
+  }
+
+  /// The user whom a body names; a problem where it names none.
+  static func user(_ value: JSONValue?, _ problems: inout [FieldProblem]) -> String {
     let field = "user_identifier"
     switch value {
     case nil, .null?, .string("")?: problems.append(FieldProblem(field, .missing, "is missing"))

@@ -78,6 +78,8 @@ extension Metrics.Counter {
     case .syncCalls: "Calls of the App Store Server API."
     case .syncNotifications: "Notifications that a synchronization found missing, and appended."
     case .syncHistories: "Histories of customers that were fetched to their end."
+    case .erasuresDone: "Requests to erase that were carried out."
+    case .redactedEvents: "Events that lost data in an erasure."
     }
   }
 
@@ -93,7 +95,7 @@ extension Metrics.Counter {
     case .alarms: "alarm"
     case .webhookDeliveries: "result"
     case .syncCalls: "result"
-    case .syncNotifications, .syncHistories: nil
+    case .syncNotifications, .syncHistories, .erasuresDone, .redactedEvents: nil
     }
   }
 }
@@ -120,6 +122,7 @@ extension Metrics.Gauge {
     case .webhooksDisabled: "Webhooks to which nothing is sent until an operator acts."
     case .syncEndSeconds:
       "When a whole synchronization with the App Store last ended well, in epoch seconds."
+    case .erasuresWaiting: "Requests to erase that are not done."
     }
   }
 }

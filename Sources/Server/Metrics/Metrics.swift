@@ -27,6 +27,10 @@ package final class Metrics: Sendable {
     case syncNotifications = "receipt_ledger_app_store_sync_notifications_total"
     /// Histories of customers that were fetched to their end.
     case syncHistories = "receipt_ledger_app_store_sync_histories_total"
+    /// Requests to erase that were carried out.
+    case erasuresDone = "receipt_ledger_erasures_done_total"
+    /// Events that lost data.
+    case redactedEvents = "receipt_ledger_redacted_events_total"
 
     /// The labels that alerts use. They are 0 from the start: to increase() and rate() a series
     /// that begins at 1 has not grown.
@@ -41,7 +45,7 @@ package final class Metrics: Sendable {
       case .alarms: OperatorAlarm.allCases.map(\.metricLabel)
       case .webhookDeliveries: ["delivered", "failed", "gone"]
       case .syncCalls: ["unauthorized", "unreachable", "refused"]
-      case .syncNotifications, .syncHistories: [""]
+      case .syncNotifications, .syncHistories, .erasuresDone, .redactedEvents: [""]
       }
     }
   }
@@ -86,6 +90,8 @@ package final class Metrics: Sendable {
     case webhooksDisabled = "receipt_ledger_webhooks_disabled"
     /// When a whole synchronization last ended well.
     case syncEndSeconds = "receipt_ledger_app_store_sync_end_timestamp_seconds"
+    /// Requests to erase that are not done.
+    case erasuresWaiting = "receipt_ledger_erasures_waiting"
   }
 
   /// How long something took, in seconds.

@@ -159,7 +159,7 @@ package final class AppStoreSync {
       if hasEnded, runningCount == 0, ready.isEmpty, waiting.isEmpty { return }
       try handleResults()
       onProgress(summary)
-      if recorder.unfoldedCount >= Self.foldAfter { try fold() }
+      if recorder.unfoldedCount >= Self.foldAfter || ledger.isOutdated { try fold() }
     }
     summary.isInterrupted = true
   }

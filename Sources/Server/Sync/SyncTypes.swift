@@ -35,6 +35,8 @@ package protocol SyncLedger: AnyObject {
   func append(_ drafts: [EventDraft]) throws -> Range<Position>
   /// Folds what was appended, and answers from what is folded then.
   func folded() throws -> SyncQueries
+  /// Whether stored events have lost data since `folded()`: what it gave keeps the replaced projections open.
+  var isOutdated: Bool { get }
   /// Claims a notification before it is looked up and appended; false if someone else is appending it, or has.
   func claim(notification uuid: String) -> Bool
   /// Ends a claim.
@@ -42,6 +44,8 @@ package protocol SyncLedger: AnyObject {
 }
 
 extension SyncLedger {
+  package var isOutdated: Bool { false }
+
   /// Grants every claim: for a ledger to which nobody else appends notifications.
   package func claim(notification uuid: String) -> Bool { true }
   package func release(notification uuid: String, _ end: NotificationClaimEnd) {}

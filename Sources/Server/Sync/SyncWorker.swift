@@ -17,6 +17,8 @@ final class SyncWorker: Sendable {
     let configuration: @Sendable () -> Configuration
     /// Folds what was appended.
     let fold: @Sendable () -> Void
+    /// How often stored events have lost data.
+    let redactionCount: @Sendable () -> Int
     /// Claims a notification before it is appended, as the same one may come over HTTP.
     let claim: @Sendable (_ uuid: String) -> Bool
     let release: @Sendable (_ uuid: String, NotificationClaimEnd) -> Void
@@ -180,8 +182,15 @@ final class SyncWorker: Sendable {
 /// The ledger of a running server.
 private final class ServerSyncLedger: SyncLedger {
   private let parts: SyncWorker.Parts
+  /// The redactions before the projections were last opened.
+  private var knownRedactions: Int
 
-  init(_ parts: SyncWorker.Parts) { self.parts = parts }
+  init(_ parts: SyncWorker.Parts) {
+    self.parts = parts
+    knownRedactions = parts.redactionCount()
+  }
+
+  var isOutdated: Bool { parts.redactionCount() != knownRedactions }
 
   func append(_ drafts: [EventDraft]) throws -> Range<Position> {
     do throws(LedgerError) {
@@ -202,7 +211,9 @@ private final class ServerSyncLedger: SyncLedger {
   }
 
   func folded() throws -> SyncQueries {
+    let redactions = parts.redactionCount()
     parts.fold()
+    defer { knownRedactions = redactions }
     let reader = try LogReader(parts.directory)
     return try SyncQueries(try parts.projections.readingConnection()) { position in
       if position >= reader.head.size { try reader.refresh() }

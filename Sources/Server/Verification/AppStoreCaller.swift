@@ -37,6 +37,8 @@ final class AppStoreCall: @unchecked Sendable {
   let earlierAttempts: Int
   /// Whether it is repeated because of a first rejection.
   var isSecond = false
+  /// Whether its receipt may have been redacted since it was read.
+  var isStale = false
 
   init(
     _ receiptID: UUID16, of appFamily: UUID16, text: [UInt8], source: Source,

@@ -12,7 +12,11 @@ final class RetryWorker {
   private let scheduler: VerificationScheduler
   private let caller: AppStoreCaller
   private let projections: any WorkflowProjections
-  private let reader: LogReader
+  private let directory: LedgerDirectory
+  private var reader: LogReader
+  private let redactions: RedactionCount
+  /// The redactions that `reader` knows of.
+  private var knownRedactions: Int
   private let clock: WorkflowClock
   private let notes: OperatorNotes
   private let onTurn: () -> Void
@@ -21,12 +25,15 @@ final class RetryWorker {
   init(
     _ scheduler: VerificationScheduler, _ caller: AppStoreCaller,
     _ projections: any WorkflowProjections,
-    _ directory: LedgerDirectory, _ clock: WorkflowClock, _ notes: OperatorNotes,
-    onTurn: @escaping () -> Void
+    _ directory: LedgerDirectory, _ redactions: RedactionCount, _ clock: WorkflowClock,
+    _ notes: OperatorNotes, onTurn: @escaping () -> Void
   ) throws(LedgerError) {
     self.scheduler = scheduler
     self.caller = caller
     self.projections = projections
+    self.directory = directory
+    self.redactions = redactions
+    knownRedactions = redactions.now
     reader = try LogReader(directory)
     self.clock = clock
     self.notes = notes
@@ -48,8 +55,17 @@ final class RetryWorker {
 
   /// After a burst no other thread may look at the log for a long time.
   private func closeSealedTails() {
+    do { try renewReader() } catch { notes.fault("open the log", error) }
     do { try reader.closeSealedTails() } catch { notes.fault("check the log's tails", error) }
     do { try projections.closeSealedTails() } catch { notes.fault("check the log's tails", error) }
+  }
+
+  /// Lets go of a reader that may show what was redacted.
+  private func renewReader() throws(LedgerError) {
+    let now = redactions.now
+    if now == knownRedactions { return }
+    reader = try LogReader(directory)
+    knownRedactions = now
   }
 
   private func scan(after: Int64) {
@@ -117,20 +133,37 @@ final class RetryWorker {
     ).first?.position
   }
 
-  /// Nil where a reply came while the entry was held.
+  /// How many uploads of a receipt are looked at for one that still has it.
+  private static let redactedMax = 100
+
+  /// Nil where a reply came while the entry was held, or the receipt was redacted: then nobody is asked about it.
   private func call(for due: Due, isProbe: Bool) throws -> AppStoreCall? {
-    guard try firstPosition(due.entry) != nil else { return nil }
-    if due.position >= reader.head.size { try reader.refresh() }
-    let line = try reader.event(at: due.position)
+    let uploads = try projections.waitingUploads(
+      ofReceipt: due.entry.receiptID, appFamily: due.entry.appFamily,
+      WaitingPart(limit: Self.redactedMax))
+    try renewReader()
+    for upload in uploads {
+      guard let text = try receiptText(ofUpload: upload.position) else { continue }
+      return AppStoreCall(
+        due.entry.receiptID, of: due.entry.appFamily, text: text, source: .queue,
+        earlierAttempts: Int(due.entry.attempt), isProbe: isProbe)
+    }
+    return nil
+  }
+
+  /// Nil if the upload was redacted.
+  private func receiptText(ofUpload position: Position) throws -> [UInt8]? {
+    if position >= reader.head.size { try reader.refresh() }
+    let line = try reader.event(at: position)
     return try line.withUnsafeBytes { bytes in
       guard let event = EventLine(bytes) else { return nil }
-      let upload = try ReceiptUploadedView(data: event.data)
+      let upload = try ReceiptUploadedView(data: event.data, isRedacted: event.isRedacted)
       guard let text = upload.receipt else {
+        // It was redacted after it was found waiting.
+        if event.isRedacted { return nil }
         throw EventError.badField(.receiptUploaded, field: "receipt")
       }
-      return AppStoreCall(
-        due.entry.receiptID, of: due.entry.appFamily, text: Array(text.raw), source: .queue,
-        earlierAttempts: Int(due.entry.attempt), isProbe: isProbe)
+      return Array(text.raw)
     }
   }
 

@@ -26,6 +26,7 @@ package final class UploadWorkflow: ClientService {
   /// Of questions about users, which take no room from uploads.
   private let questionLoad: AdmissionLimiter
   private let notifications: NotificationIntake
+  private let erasures: ErasureIntake
   private let jobs = WorkQueue<Job>()
   private let isStopping = Atomic<Bool>(false)
   private let threads = Monitor<Threads>(Threads())
@@ -64,6 +65,7 @@ package final class UploadWorkflow: ClientService {
       inbox.push(.result(call, result))
     }
     notifications = NotificationIntake(shared, workerCount: options.workerCount)
+    erasures = ErasureIntake(directory, notes)
     load = AdmissionLimiter(countMax: options.uploadsMax, bytesMax: options.uploadBytesMax)
     questionLoad = AdmissionLimiter(
       countMax: options.questionsMax, bytesMax: options.uploadBytesMax)
@@ -74,7 +76,8 @@ package final class UploadWorkflow: ClientService {
     let (shared, caller) = (shared, caller)
     let gauges = WorkflowGauges(shared)
     let queue = try RetryWorker(
-      shared.scheduler, caller, shared.projections, directory, shared.clock, shared.notes,
+      shared.scheduler, caller, shared.projections, directory, shared.redactions, shared.clock,
+      shared.notes,
       onTurn: {
         gauges.update()
         shared.retryWhatFailed()
@@ -91,6 +94,7 @@ package final class UploadWorkflow: ClientService {
       threads.withLock { $0.workers.append(worker) }
     }
     try notifications.start()
+    try erasures.start()
   }
 
   // MARK: The client API
@@ -153,6 +157,18 @@ package final class UploadWorkflow: ClientService {
     ) { .question(question, $0) }
   }
 
+  package func erase(
+    _ order: ErasureOrder, completion: @escaping @Sendable (ClientAnswer) -> Void
+  ) {
+    erasures.take(order, completion: completion)
+  }
+
+  package func erasure(
+    _ id: UUID16, of appFamily: UUID16, completion: @escaping @Sendable (ClientAnswer) -> Void
+  ) {
+    erasures.look(id, of: appFamily, completion: completion)
+  }
+
   private func admit(
     bytes: Int, _ completion: @escaping @Sendable (ClientAnswer) -> Void,
     _ job: (PendingResponse) -> Job
@@ -194,6 +210,17 @@ package final class UploadWorkflow: ClientService {
     let latch = Latch()
     if shared.inbox.push(.foreign(latch)) { latch.wait(limitMs: 10_000) }
   }
+
+  /// Forgets what was read before stored events lost data: the projections were replaced, and show what is left.
+  package func forgetRedacted() throws {
+    shared.redactions.add()
+    try shared.projections.catchUp()
+    shared.scheduler.forgetQueue()
+    foldForeignAppends()
+  }
+
+  /// How often that was called.
+  package var redactionCount: Int { shared.redactions.now }
 
   /// Claims a notification that a synchronization is about to append; false if it is being appended, or durable.
   package func claim(notification uuid: String) -> Bool { notifications.claim(uuid: uuid) }
@@ -268,6 +295,7 @@ package final class UploadWorkflow: ClientService {
   package func beginStopping() {
     isStopping.store(true, ordering: .releasing)
     notifications.beginStopping()
+    erasures.beginStopping()
     shared.scheduler.beginStopping()
   }
 
@@ -284,6 +312,7 @@ package final class UploadWorkflow: ClientService {
     jobs.close()
     for worker in workers { worker.join() }
     notifications.stop()
+    erasures.stop()
     // It may have made a call ready since.
     threads.withLock { $0.queue.take() }?.join()
     caller.makeCalls()

@@ -103,7 +103,9 @@ final class VerificationScheduler: Sendable {
     monitor.withLock { state in
       var result: (start: [AppStoreCall], skip: [(AppStoreCall, NoCallReason)]) = ([], [])
       while state.callingCount < state.settings.callsMax, let call = state.ready.popFirst() {
-        if state.isStopping || !call.isProbe && !state.breaker.isClosed {
+        // Its receipt may be redacted; if it is not, it comes back from the projections.
+        let isDropped = call.isStale && call.source == .queue && call.waiters.isEmpty
+        if state.isStopping || isDropped || !call.isProbe && !state.breaker.isClosed {
           call.stage = .judging
           result.skip.append((call, state.isStopping ? .shuttingDown : .circuitOpen))
           continue
@@ -154,6 +156,7 @@ final class VerificationScheduler: Sendable {
     monitor.withLock { state in
       switch conclusion {
       case .answered: state.answered += 1
+      case .unanswered where call.isStale: state.needsScan = true
       case .unanswered(let isAlarm):
         schedule(
           call.receiptID, call.appFamily, attempt: call.earlierAttempts + 1, isAlarm: isAlarm,
@@ -262,6 +265,17 @@ final class VerificationScheduler: Sendable {
   func rescan() {
     monitor.withLock { state in
       state.needsScan = true
+      monitor.signal(0)
+    }
+  }
+
+  /// Forgets what waits, and reads it again from the projections: receipts may have been redacted.
+  func forgetQueue() {
+    monitor.withLock { state in
+      state.heap = RetryHeap()
+      state.scanAfter = nil
+      state.needsScan = true
+      for call in state.calls.values { call.isStale = true }
       monitor.signal(0)
     }
   }

@@ -5,6 +5,7 @@ import Glibc
 import Intake
 package import Ledger
 package import Projections
+import Synchronization
 
 /// The two clocks that the workflow looks at.
 package struct WorkflowClock: Sendable {
@@ -168,6 +169,14 @@ extension ClientReceipt {
   }
 }
 
+/// Counts the times at which stored events lost data. Whoever keeps an open file of the log compares.
+final class RedactionCount: Sendable {
+  private let value = Atomic<Int>(0)
+
+  var now: Int { value.load(ordering: .acquiring) }
+  func add() { value.add(1, ordering: .acquiringAndReleasing) }
+}
+
 /// The parts that do not change while the workflow runs.
 struct WorkflowShared: Sendable {
   let writer: LedgerWriter
@@ -179,6 +188,7 @@ struct WorkflowShared: Sendable {
   let notes: OperatorNotes
   let health: AppendHealth
   let inbox: WorkQueue<CompletionItem>
+  let redactions = RedactionCount()
 
   /// Hands drafts to the writer; nil, recorded, where it refuses them.
   func submit(_ drafts: [EventDraft]) -> AppendTicket? {

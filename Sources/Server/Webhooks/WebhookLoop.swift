@@ -16,6 +16,8 @@ extension LiveProjections: WebhookSource {}
 /// What other threads tell the loop.
 struct WebhookOrders: Sendable {
   var configuration: Configuration?
+  /// Opened once what waits was forgotten, to be read again.
+  var forgetting: [Latch] = []
   var isStopping = false
 }
 
@@ -55,6 +57,8 @@ final class WebhookLoop {
   private var settings = Configuration.Webhooks()
   private var wanted: [String: Configuration.Webhook] = [:]
   private var targets: [String: Target] = [:]
+  /// How far queues had come whose deliveries are to be read again.
+  private var forgotten: [String: WebhookState] = [:]
   /// Monotonic clock; nil before the first look.
   private var lookedAtMs: Int64?
   private var readAgainAtMs = Int64.min
@@ -78,10 +82,15 @@ final class WebhookLoop {
   /// Runs until it is told to stop.
   func run() {
     while true {
-      let (configuration, isStopping) = orders.withLock { orders in
-        (orders.configuration.take(), orders.isStopping)
+      let (configuration, forgetting, isStopping) = orders.withLock { orders in
+        defer { orders.forgetting = [] }
+        return (orders.configuration.take(), orders.forgetting, orders.isStopping)
       }
       if let configuration { adopt(configuration) }
+      if !forgetting.isEmpty {
+        forgetWaiting()
+        for latch in forgetting { latch.open() }
+      }
       if isStopping { break }
       let nowMs = clock.nowMs()
       if lookedAtMs.map({ clock.monotonicMs() - $0 >= 1_000 }) ?? true { look(nowMs) }
@@ -114,6 +123,7 @@ final class WebhookLoop {
       store(family)
       targets[family] = nil
     }
+    forgotten = forgotten.filter { wanted[$0.key] != nil }
     for (family, webhook) in wanted { adopt(webhook, family) }
     // What could not be opened is tried again with the next look.
     lookedAtMs = nil
@@ -127,6 +137,18 @@ final class WebhookLoop {
     target.isChanged = true
     if target.queue.disabled != nil { target.queue.enable() }
     targets[family] = target
+  }
+
+  /// Forgets the deliveries that wait or are under way, as what they tell of may have been redacted. They are read
+  /// again with the next look, and sent as the projections show them now.
+  private func forgetWaiting() {
+    for tag in sender.cancelAll() { targets[tag.family]?.queue.release(tag.point) }
+    for (family, target) in targets {
+      store(family)
+      forgotten[family] = target.queue.state
+    }
+    targets = [:]
+    lookedAtMs = nil
   }
 
   /// Once a second: opens what is not open, and follows requests of operators.
@@ -146,7 +168,9 @@ final class WebhookLoop {
 
   private func open(_ family: String, _ webhook: Configuration.Webhook, _ nowMs: Int64) throws {
     // A webhook that is new tells of what comes from now on.
-    let state = try files.state(of: family) ?? WebhookState(next: ChangePoint(source.position))
+    let state =
+      try forgotten[family] ?? files.state(of: family)
+      ?? WebhookState(next: ChangePoint(source.position))
     var deliveries: [ChangePoint: WebhookDelivery] = [:]
     for waiting in state.waiting {
       let page = try source.changes(from: waiting.point, limit: 1)
@@ -161,6 +185,7 @@ final class WebhookLoop {
     targets[family] = Target(
       webhook: webhook, sha256Hex: sha256Hex,
       isForLoopback: EndpointText.isForLoopback(webhook.url), queue: queue)
+    forgotten[family] = nil
     store(family)
   }
 
@@ -171,6 +196,7 @@ final class WebhookLoop {
     try files.store(
       WebhookState(next: ChangePoint(min(position, source.position))), of: family)
     targets[family] = nil
+    forgotten[family] = nil
     try open(family, webhook, nowMs)
     try files.removeRequest(of: family)
   }

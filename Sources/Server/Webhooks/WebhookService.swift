@@ -46,6 +46,19 @@ package final class WebhookService: Sendable {
     }
   }
 
+  /// Forgets what waits to be delivered and reads it again, as stored events may have lost data. Returns when nothing
+  /// is left of what was read before, or after ten seconds.
+  package func forgetRedacted() {
+    let latch = Latch()
+    let isRunning = running.withLock { running in
+      guard let running else { return false }
+      orders.withLock { $0.forgetting.append(latch) }
+      running.transfers.wake()
+      return true
+    }
+    if isRunning { latch.wait(limitMs: 10_000) }
+  }
+
   /// Gives up the deliveries under way, which will be sent again, and keeps how far it came. Calling it again does
   /// nothing.
   package func stop() {

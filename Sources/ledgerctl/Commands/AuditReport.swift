@@ -1,5 +1,6 @@
 // `audit report`: makes a report again from the log, up to the position in its manifest, and compares.
 import Base
+import Erasure
 import Glibc
 import Ledger
 import Projections
@@ -10,6 +11,9 @@ let auditReportCommand = Command(
     "Takes the manifest that `export --manifest` wrote next to a report. Audits the log, folds it from "
       + "nothing up to the position in the manifest, writes the report again with the same filters, and compares "
       + "byte for byte.",
+    "If an erasure redacted events of the report since, its rows are compared without the columns in which that shows "
+      + "(`user_identifier`, `receipt_id`, `detail`), in any order, and the erasures are named: the same but for "
+      + "redaction. That needs the report's file, as CSV or JSON.",
     "The exit code is 21 if the report or a filter was changed. It is 20 if the events were changed: the log "
       + "is damaged, its root at that position differs, or the checkpoint's signature is wrong.",
   ],
@@ -32,10 +36,14 @@ private func auditReport(_ invocation: Invocation, _ context: Context) throws ->
   let audit = ReportAudit(manifest, path: path, ledger, context)
   try audit.checkLedger(keys)
   try audit.checkLog()
-  try audit.checkBytes()
+  let erasures = try audit.checkBytes()
+  let events = erasures.map { "\($0)" }.joined(separator: ", ")
   try context.output.writeLine(
     "\(visible(manifest.file)) follows from the first \(counted(manifest.size, "event")) of "
-      + "\(manifest.origin), root \(manifest.root.base64)")
+      + "\(manifest.origin), root \(manifest.root.base64)"
+      + (erasures.isEmpty
+        ? ""
+        : ": the same but for redaction by the \(erasures.count == 1 ? "erasure" : "erasures") at \(events)"))
   return .done
 }
 
@@ -110,8 +118,9 @@ private struct ReportAudit {
     }
   }
 
-  /// Checks that the report, made again, has the same bytes.
-  func checkBytes() throws {
+  /// Checks that the report, made again, has the same bytes, or differs only by what was redacted since.
+  /// - Returns: the erasures since that change it; none if the bytes are the same.
+  func checkBytes() throws -> [Position] {
     let reportPath = Self.path(of: manifest.file, beside: manifestPath)
     let differences = manifest.versionDifferences
     if !differences.isEmpty {
@@ -140,6 +149,11 @@ private struct ReportAudit {
     ).write(
       from: books,
       to: Output(descriptor: descriptor, name: again), context)
+    let erasures = try ErasureQueries(try ledger.projections()).all()
+      .filter { $0.position >= manifest.size && $0.lineCount > 0 }.map(\.position)
+    if !erasures.isEmpty, written.sha256 != manifest.sha256 {
+      return try checkRows(reportPath, again, since: erasures)
+    }
     if let line = try firstDifference(reportPath, descriptor) {
       let isRebuilt = written.sha256 == manifest.sha256
       throw failure(
@@ -151,6 +165,32 @@ private struct ReportAudit {
     }
     guard written.sha256 == manifest.sha256, written.byteCount == manifest.byteCount else {
       throw failure(.mismatch, manifestPath, "its SHA-256 or size is not that of the report")
+    }
+    return []
+  }
+
+  /// Checks that the rows of the report are those made again, but for the columns in which an erasure shows.
+  private func checkRows(
+    _ path: String, _ again: String, since erasures: [Position]
+  ) throws -> [Position] {
+    let events = erasures.map { "\($0)" }.joined(separator: ", ")
+    func refusal(_ cause: String) -> Failure {
+      failure(
+        .mismatch, path, "events were redacted since, by the erasures at \(events), and \(cause)")
+    }
+    guard access(path, F_OK) == 0 else {
+      throw refusal("without the report's file its other columns can't be compared")
+    }
+    let limit = RedactedComparison.byteCountMax
+    let before = try readSmallFile(path, byteCountMax: limit)
+    guard before.withUnsafeBytes({ SHA256.hash($0) }) == manifest.sha256 else {
+      throw failure(.mismatch, path, "the file was changed after it was written")
+    }
+    let after = try readSmallFile(again, byteCountMax: limit)
+    switch RedactedComparison.compare(before, after, manifest.format) {
+    case .same: return erasures
+    case .different: throw refusal("other columns do not follow from the log")
+    case .incomparable(let cause): throw refusal(cause)
     }
   }
 

@@ -114,7 +114,9 @@ private func writeEvent(_ line: [UInt8], to sheet: inout Sheet) throws {
   let heading = line.withUnsafeBytes { bytes -> String? in
     EventLine(bytes).map { event in
       let type = String(decoding: event.type, as: UTF8.self)
+      let redaction = event.redactedBy.map { ", redacted by the erasure at \($0)" } ?? ""
       return "Event \(event.position): \(type), recorded at \(timeText(event.recordedAtMs))"
+        + redaction
     }
   }
   try sheet.heading(heading ?? "Event")

@@ -7,7 +7,8 @@ let tokenCreateCommand = Command(
   "token create", summary: "Create a token for an app's back end and show it once",
   details: [
     "Whoever holds a token of the scope `upload` can upload receipts of one app family and look them up. With "
-      + "the scope `read` it can ask what users of the app family bought and own, and nothing else.",
+      + "the scope `read` it can ask what users of the app family bought and own, with the scope `erase` it can have "
+      + "users of the app family erased; and nothing else.",
     "The token is shown only once: config.json stores its SHA-256. A running server accepts it within two "
       + "seconds. A token that cannot be printed, or written to FILE, is revoked.",
     "With -o the token is written only to FILE, which only its owner may read (mode 0600), even if it "
@@ -33,6 +34,9 @@ let tokenCreateCommand = Command(
     Example(
       "ledgerctl token create --app 0e7c2f4a-9a0b-4c5d-8e6f-112233445566 --scope read -o read-token",
       "Create a token that may ask what users own"),
+    Example(
+      "ledgerctl token create --app 0e7c2f4a-9a0b-4c5d-8e6f-112233445566 --scope erase -o erase-token",
+      "Create a token that may have users erased"),
   ]
 ) { invocation, context in
   try createToken(invocation, context)

@@ -81,6 +81,11 @@ private func verifyEvent(
     }
     // A notification's finding holds those of the objects inside it.
     return try objects.filter { !$0.isInner }.map { object in
+      if object.isRedacted {
+        throw Failure(
+          operation: "verify", object: "position \(position)",
+          cause: "\(object.place): an erasure took its signature; only facts are left")
+      }
       let signed: SignedObject
       do throws(SignedObjectFault) { signed = try SignedObject(object.text ?? []) } catch {
         throw Failure(

@@ -1,5 +1,6 @@
 // A ledger as commands use it: its log, its projections, its writer.
 import AdditionalProjections
+import Erasure
 import Ledger
 import Projections
 import Server
@@ -122,7 +123,10 @@ struct OpenLedger {
       appender = .server(server)
     }
     let result: Result
-    do { result = try body(appender) } catch {
+    do {
+      if case .own(let writer) = appender { try finishErasure(writer) }
+      result = try body(appender)
+    } catch {
       try? appender.close()
       throw error
     }
@@ -131,5 +135,12 @@ struct OpenLedger {
     }
     try appender.close()
     return result
+  }
+
+  /// Finishes an erasure that was interrupted, if there is one.
+  private func finishErasure(_ writer: LedgerWriter) throws {
+    let eraser = Eraser(
+      directory, writer, projections: .ofProgram, observer: lookingProjector().observer)
+    if try eraser.finishInterrupted() { say("finished an erasure that was interrupted") }
   }
 }

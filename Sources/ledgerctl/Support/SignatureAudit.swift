@@ -9,6 +9,8 @@ struct SignatureAudit {
   /// How many are valid by another root than Apple's, or by a testing certificate.
   private(set) var foreignCount = 0
   private(set) var differenceCount = 0
+  /// How many can't be judged any more, because a redaction took their signatures.
+  private(set) var redactedCount = 0
 
   /// Whom a verdict rests on.
   private enum Trust: Hashable {
@@ -38,6 +40,10 @@ struct SignatureAudit {
           if let trust = try? TrustDeclared(data: event.data) { declare(trust) }
         } else if let objects = (try? SignedEventObject.all(of: event)) ?? nil {
           for object in objects {
+            if object.isRedacted {
+              redactedCount += 1
+              continue
+            }
             objectCount += 1
             guard let cause = judge(object, of: event) else { continue }
             differenceCount += 1
@@ -104,15 +110,19 @@ struct SignatureAudit {
   }
 
   var text: String {
-    if objectCount == 0 { return "no signed objects" }
+    let redacted = redactedCount == 0 ? "" : "; \(counted(redactedCount, "redacted one")) not judged"
+    if objectCount == 0 { return "no signed objects\(redacted)" }
     let foreign =
       foreignCount == 0 ? "" : ", \(foreignCount) of them valid by others than Apple's root"
     return "\(counted(objectCount, "signed object")) judged again\(foreign); "
       + (differenceCount == 0
-        ? "each as recorded" : counted(differenceCount, "difference"))
+        ? "each as recorded" : counted(differenceCount, "difference")) + redacted
   }
 
   var record: Record {
-    ["objects": objectCount, "not_apple": foreignCount, "differences": differenceCount]
+    [
+      "objects": objectCount, "not_apple": foreignCount, "differences": differenceCount,
+      "redacted": redactedCount,
+    ]
   }
 }

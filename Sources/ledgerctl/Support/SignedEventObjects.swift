@@ -11,6 +11,8 @@ struct SignedEventObject {
   let recorded: SignedObjectRecord.Verdict?
   /// As sent; nil if the notification does not hold it.
   let text: [UInt8]?
+  /// Whether a redaction left only facts of it, so that its signature can't be judged.
+  var isRedacted = false
   /// Whether it lies inside another one.
   var isInner = false
 
@@ -19,23 +21,22 @@ struct SignedEventObject {
     guard let type = EventType(event.type), event.version == type.currentVersion else { return nil }
     switch type {
     case .transactionsReceived:
-      let upload = try TransactionsReceivedView(data: event.data)
+      let upload = try TransactionsReceivedView(data: event.data, isRedacted: event.isRedacted)
       var objects = upload.transactions.enumerated().map { place, object in
-        SignedEventObject(
-          place: "transactions[\(place)]", recorded: object.verdict, text: object.text)
+        SignedEventObject("transactions[\(place)]", object)
       }
       if let object = upload.appTransaction {
-        objects.append(
-          SignedEventObject(place: "app_transaction", recorded: object.verdict, text: object.text))
+        objects.append(SignedEventObject("app_transaction", object))
       }
       return objects
-    case .notificationReceived: return try all(of: NotificationReceivedView(data: event.data))
+    case .notificationReceived:
+      return try all(
+        of: NotificationReceivedView(data: event.data, isRedacted: event.isRedacted))
     case .transactionsFetched:
-      let page = try TransactionsFetchedView(data: event.data)
+      let page = try TransactionsFetchedView(data: event.data, isRedacted: event.isRedacted)
       return [("transactions", page.transactions), ("renewals", page.renewals)].flatMap { list in
         list.1.enumerated().map { place, object in
-          SignedEventObject(
-            place: "\(list.0)[\(place)]", recorded: object.verdict, text: object.text)
+          SignedEventObject("\(list.0)[\(place)]", object)
         }
       }
     default: return nil
@@ -46,9 +47,7 @@ struct SignedEventObject {
     guard let object = view.notification else { return [] }
     let keeper = TextKeeper()
     let payload = try SignedNotification(payload: object.payload, keeper)
-    var objects = [
-      SignedEventObject(place: "notification", recorded: object.verdict, text: object.text)
-    ]
+    var objects = [SignedEventObject("notification", object)]
     for (name, verdict, text) in [
       ("signedTransactionInfo", view.transaction, payload.signedTransactionInfo),
       ("signedRenewalInfo", view.renewal, payload.signedRenewalInfo),
@@ -57,8 +56,16 @@ struct SignedEventObject {
       objects.append(
         SignedEventObject(
           place: "notification.\(name)", recorded: verdict.verdict, text: text.map { [UInt8]($0) },
-          isInner: true))
+          isRedacted: view.isRedacted, isInner: true))
     }
     return objects
+  }
+}
+
+extension SignedEventObject {
+  fileprivate init(_ place: String, _ object: SignedObjectView) {
+    self.init(
+      place: place, recorded: object.verdict, text: object.isReduced ? nil : object.text,
+      isRedacted: object.isReduced)
   }
 }

@@ -173,6 +173,8 @@ final class ScriptedService: ClientService {
     var entitlementsBody = Array("{}".utf8)
     var notifications: [PostedNotification] = []
     var notificationAnswer = NotificationAnswer.recorded
+    var orders: [ErasureOrder] = []
+    var erasureBody = Array("{}".utf8)
     var canAppend = true
     var refusal: UploadRefusal?
   }
@@ -249,6 +251,26 @@ final class ScriptedService: ClientService {
     completion(.ownership(AnswerBody(body)))
   }
 
+  static let knownErasure = "00000000-0000-4000-8000-00000000000b"
+
+  func erase(_ order: ErasureOrder, completion: @escaping Completion) {
+    state.withLock { $0.orders.append(order) }
+    guard let id = UUID16(Self.knownErasure) else { return completion(.erasureNotFound) }
+    let body =
+      #"{"id":"\#(id)","state":"waiting","requested_at":"2026-11-21T08:11:20.042Z"}"#
+    completion(.erasureAccepted(id: id, AnswerBody(Array(body.utf8))))
+  }
+
+  func erasure(_ id: UUID16, of appFamily: UUID16, completion: @escaping Completion) {
+    let body = state.withLock { $0.erasureBody }
+    completion(
+      id.description == Self.knownErasure ? .erasure(AnswerBody(body)) : .erasureNotFound)
+  }
+
+  var orders: [ErasureOrder] { state.withLock { $0.orders } }
+
+  func setErasureBody(_ body: [UInt8]) { state.withLock { $0.erasureBody = body } }
+
   var questions: [UserQuestion] { state.withLock { $0.questions } }
 
   func setBodies(purchases: [UInt8], entitlements: [UInt8]) {
@@ -263,6 +285,7 @@ final class ScriptedService: ClientService {
 struct ServerFixture {
   static let token = "token-of-a-test"
   static let readToken = "token-of-a-test-that-reads"
+  static let eraseToken = "token-of-a-test-that-erases"
   static let family = "11111111-2222-4333-8444-555555555555"
 
   let server: HTTPServer
@@ -283,6 +306,7 @@ struct ServerFixture {
     authenticator = TokenAuthenticator([
       Self.configured(Self.token, id: "t1"),
       Self.configured(Self.readToken, id: "t2", scope: .read),
+      Self.configured(Self.eraseToken, id: "t3", scope: .erase),
     ])
     server = try HTTPServer(
       options, service: service, authenticator: authenticator, metrics: metrics,

@@ -22,8 +22,15 @@ struct OpenAPIDocument: Sendable {
   /// The described answers to a request; those for other requests where it is no operation.
   func responses(method: String, path: String) -> JSONValue? {
     let family = "/client/itunes_connect/receipts"
+    if path.hasPrefix("/v1/erasures/"), path.count > "/v1/erasures/".count {
+      return responses(method: method, template: "/v1/erasures/{id}")
+    }
     let isReceipt = path.hasPrefix(family + "/") && !path.dropFirst(family.count + 1).contains("/")
     let template = isReceipt && path.count > family.count + 1 ? family + "/{id}" : path
+    return responses(method: method, template: template)
+  }
+
+  private func responses(method: String, template: String) -> JSONValue? {
     // Methods are case-sensitive, and written in lower case here.
     let isUpper = method == method.uppercased()
     let operation = isUpper ? document["paths"]?[template]?[method.lowercased()] : nil
@@ -103,11 +110,13 @@ struct OpenAPIDocument: Sendable {
   private static let purchases = example("/v1/purchases")
   private static let entitlements = example("/v1/entitlements")
 
-  private static func example(_ path: String) -> [UInt8] {
+  private static let erasure = example("/v1/erasures/{id}", method: "get")
+
+  private static func example(_ path: String, method: String = "post") -> [UInt8] {
     let file = URL(filePath: #filePath).deletingLastPathComponent().appending(
       path: "../../../docs/openapi.json")
     let document = (try? Data(contentsOf: file)).flatMap { try? JSONValue(Array($0)) }
-    let post = document?["paths"]?[path]?["post"]
+    let post = document?["paths"]?[path]?[method]
     let content = post?["responses"]?["200"]?["content"]?["application/json"]
     return content?["example"]?.bytes ?? []
   }
@@ -127,6 +136,7 @@ struct OpenAPIDocument: Sendable {
       default: completion(.receipt(status: 200, body: .init(Self.receipt)))
       }
     }
+    service.setErasureBody(Self.erasure)
     service.setBodies(purchases: Self.purchases, entitlements: Self.entitlements)
     let fixture = try ServerFixture(service: service) { $0.requestMs = 2_000 }
     defer { fixture.server.shutdown(graceMs: 0) }
@@ -179,7 +189,10 @@ private struct GeneratedRequest {
     "/client/itunes_connect/receipts/x/y", "/client/../healthz", "/%68ealthz",
     "/client/itunes_connect/receipts/%00", "//client/itunes_connect/receipts",
     "/client/app_store/transactions", "/client/app_store/transactions/", "/v1/purchases",
-    "/v1/purchases", "/v1/purchases/", "/v1/entitlements", "/v1/entitlements",
+    "/v1/purchases", "/v1/purchases/", "/v1/entitlements", "/v1/entitlements", "/v1/erasures",
+    "/v1/erasures", "/v1/erasures/", "/v1/erasures/x",
+    "/v1/erasures/\(ScriptedService.knownErasure)",
+    "/v1/erasures/00000000-0000-4000-8000-00000000000f",
   ]
   private static let oddHeaders = [
     "Content-Type: text/plain", "Content-Encoding: gzip", "Host: other", "X-Odd : 1",
@@ -196,7 +209,7 @@ private struct GeneratedRequest {
   private static let names = [
     "receipt", "signed_transactions", "after", "limit", "app_transaction", "country_code",
     "identifier_for_vendor",
-    "user_identifier", "ip_address", "metadata",
+    "user_identifier", "ip_address", "metadata", "reason", "urgent",
     "other",
   ]
 
@@ -212,7 +225,11 @@ private struct GeneratedRequest {
         ["Authorization: Bearer \(ServerFixture.readToken)"],
       ])
     }
-    if path.hasPrefix("/v1/"), random.chance(percent: 80) {
+    if path.hasPrefix("/v1/erasures"), random.chance(percent: 80) {
+      authorization = ["Authorization: Bearer \(ServerFixture.eraseToken)"]
+      // Most paths are asked with GET, which one of them does not have.
+      if path == "/v1/erasures", random.chance(percent: 70) { method = "POST" }
+    } else if path.hasPrefix("/v1/"), random.chance(percent: 80) {
       authorization = ["Authorization: Bearer \(ServerFixture.readToken)"]
     }
     if random.chance(percent: 15) { headers.append(random.pick(Self.oddHeaders)) }
@@ -223,13 +240,15 @@ private struct GeneratedRequest {
   }
 
   private static func body(_ random: Randomness) -> String {
-    var members = ["\"receipt\":\"AAAA\"", "\"user_identifier\":\"a\""]
+    var members = [
+      "\"receipt\":\"AAAA\"", "\"user_identifier\":\"a\"", "\"reason\":\"user_request\"",
+    ]
     if random.chance(percent: 40) {
       for _ in 0..<(1 + random.below(3)) {
         members.append("\"\(random.pick(names))\":\(random.pick(values))")
       }
     }
-    if random.chance(percent: 8) { members.remove(at: random.below(2)) }
+    if random.chance(percent: 8) { members.remove(at: random.below(3)) }
     var body = "{\(members.joined(separator: ","))}"
     if random.chance(percent: 8) { body = String(body.prefix(random.below(body.count))) }
     if random.chance(percent: 4) { body += String(repeating: " ", count: random.below(300_000)) }

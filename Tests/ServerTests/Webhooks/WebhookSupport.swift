@@ -42,6 +42,21 @@ final class ScriptedChanges: WebhookSource {
     }
   }
 
+  /// Changes whose sale the event at a position is.
+  func replaceUser(at position: Position, by user: String) {
+    state.withLock { state in
+      for place in state.changes.indices where state.changes[place].point.position == position {
+        guard let family = state.changes[place].appFamilyID,
+          case .sale(let sale, _) = state.changes[place].content
+        else { continue }
+        state.changes[place] = LedgerChange(
+          point: state.changes[place].point, appFamilyID: family,
+          content: .sale(
+            Self.sale(sale.originalTransactionID, position, user: user), isRenewal: false))
+      }
+    }
+  }
+
   static func sale(_ original: String, _ position: Position, user: String? = nil) -> SaleDetail {
     SaleDetail(
       environment: "Production", bundleID: "app", saleKey: "\(position)", productID: "coins",
@@ -107,6 +122,8 @@ final class WebhookFixture {
     }
     service?.apply(configuration)
   }
+
+  func forgetRedacted() { service?.forgetRedacted() }
 
   func stop() {
     service?.stop()

@@ -1,0 +1,137 @@
+// The requests to erase that a ledger holds, as files: they survive every crash, and each is done once.
+package import Base
+package import Ledger
+
+/// The requests in `erasures/`. A command or a server adds one; whoever writes to the ledger carries them out.
+package struct ErasureQueue: Sendable {
+  /// How many requests may wait.
+  package static let waitingCountMax = 10_000
+  /// How many records of finished requests are kept.
+  package static let finishedCountMax = 10_000
+  /// How long an identifier may be, in bytes.
+  package static let identifierByteCountMax = 4096
+  /// The folder in the ledger.
+  package static let folderName = "erasures"
+  private static let byteCountMax = 64 << 10
+  private static let suffix = ".json"
+
+  private let directory: LedgerDirectory
+
+  package init(_ directory: LedgerDirectory) { self.directory = directory }
+
+  private static func name(_ id: UUID16) -> String { "\(id)\(suffix)" }
+
+  private func folder() throws(LedgerError) -> Folder? {
+    try directory.folderIfPresent(Self.folderName)
+  }
+
+  /// The ids of all requests.
+  private func ids(_ folder: Folder) throws(LedgerError) -> [UUID16] {
+    try folder.names().compactMap { name in
+      guard name.hasSuffix(Self.suffix) else { return nil }
+      let id = UUID16(String(name.dropLast(Self.suffix.count)))
+      return id.flatMap { Self.name($0) == name ? $0 : nil }
+    }
+  }
+
+  /// Adds a request, durably.
+  ///
+  /// Throws `refused` if too many wait.
+  package func add(_ record: ErasureRecord) throws(ErasureError) {
+    precondition(record.state == .waiting && record.subject != nil, "a new request waits")
+    guard try records().count(where: { $0.subject != nil }) < Self.waitingCountMax else {
+      throw .refused(
+        object: "request",
+        cause: "\(Self.waitingCountMax) requests wait already: run 'redact --now'")
+    }
+    do throws(LedgerError) {
+      let isNew = try folder() == nil
+      let folder = try directory.root.madeFolder(Self.folderName)
+      if isNew {
+        try directory.root.giveNewFolderToOwner(folder)
+        try directory.root.sync()
+      }
+      try folder.replaceFile(Self.name(record.id), with: record.bytes)
+    } catch { throw .ledger(error) }
+  }
+
+  /// Replaces a request's record, durably.
+  package func update(_ record: ErasureRecord) throws(ErasureError) {
+    do throws(LedgerError) {
+      let folder = try directory.root.folder(Self.folderName)
+      try folder.replaceFile(Self.name(record.id), with: record.bytes)
+    } catch { throw .ledger(error) }
+  }
+
+  /// A request; nil if there is none with this id.
+  package func record(_ id: UUID16) throws(ErasureError) -> ErasureRecord? {
+    do throws(LedgerError) {
+      guard let folder = try folder(), try folder.status(Self.name(id)) != nil else { return nil }
+      return try read(id, folder)
+    } catch { throw .ledger(error) }
+  }
+
+  private func read(_ id: UUID16, _ folder: Folder) throws(LedgerError) -> ErasureRecord {
+    let name = Self.name(id)
+    let bytes = try folder.openFile(name, .readOnly).readSmall(byteCountMax: Self.byteCountMax)
+    guard let record = ErasureRecord(bytes), record.id == id else {
+      throw LedgerError(
+        .init(verdict: .corrupt, file: folder.label(name), position: nil),
+        operation: "read request", cause: "it does not have the form of a request")
+    }
+    return record
+  }
+
+  /// All requests, in the order in which they came.
+  package func records() throws(ErasureError) -> [ErasureRecord] {
+    do throws(LedgerError) {
+      guard let folder = try folder() else { return [] }
+      var records: [ErasureRecord] = []
+      for id in try ids(folder) { records.append(try read(id, folder)) }
+      return records.sorted {
+        ($0.requestedAtMs, $0.id.description) < ($1.requestedAtMs, $1.id.description)
+      }
+    } catch { throw .ledger(error) }
+  }
+
+  /// The requests that are not done, in the order in which they came.
+  package func open() throws(ErasureError) -> [ErasureRecord] {
+    try records().filter { $0.subject != nil }
+  }
+
+  /// Asks for a request to be carried out now; whoever carries it out may have begun.
+  package func hurry(_ record: ErasureRecord) throws(ErasureError) {
+    guard var record = try self.record(record.id), record.state == .waiting, !record.isUrgent else {
+      return
+    }
+    record.isUrgent = true
+    try update(record)
+  }
+
+  /// Marks requests as done or failed. Their files no longer name whom they were about.
+  func finish(
+    _ record: ErasureRecord, _ outcome: Result<ErasureCertificate, ErasureError>
+  ) throws(ErasureError) {
+    var record = record
+    record.subject = nil
+    switch outcome {
+    case .success(let certificate): (record.state, record.certificate) = (.done, certificate)
+    case .failure(let error): (record.state, record.failure) = (.failed, error.description)
+    }
+    try update(record)
+  }
+
+  /// Removes the oldest records of finished requests, and files that were never completed.
+  func tidy() throws(ErasureError) {
+    let finished = try records().filter { $0.subject == nil }
+    do throws(LedgerError) {
+      guard let folder = try folder() else { return }
+      for record in finished.dropLast(Self.finishedCountMax) {
+        try folder.unlink(Self.name(record.id))
+      }
+      for name in try folder.names() where name.hasSuffix(Self.suffix + ".new") {
+        try folder.unlink(name)
+      }
+    } catch { throw .ledger(error) }
+  }
+}

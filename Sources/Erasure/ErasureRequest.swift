@@ -1,0 +1,198 @@
+// A request to erase: what it is about, why, and what came of it.
+package import Base
+package import JSON
+package import Ledger
+
+/// What a request wants erased. A user's identifier stands here and in the request's file, until it is done.
+package enum ErasureSubject: Equatable, Sendable {
+  /// A user, by the identifier that clients use or `token:` and an app account token.
+  /// - Parameter appFamily: the only app family whose events go; nil for all.
+  case user(String, appFamily: UUID16?)
+  /// A receipt, by its id.
+  case receipt(String)
+  /// One event.
+  case position(Position)
+
+  package var scope: DataRedacted.Scope {
+    switch self {
+    case .user: .user
+    case .receipt: .receipt
+    case .position: .position
+    }
+  }
+}
+
+/// How far a request has come.
+package enum ErasureState: String, Sendable {
+  /// It waits for the next pass.
+  case waiting
+  /// A pass works on it.
+  case running
+  case done
+  /// Nothing was redacted; `failure` says why.
+  case failed
+}
+
+/// A request and its result.
+package struct ErasureRecord: Equatable, Sendable {
+  package let id: UUID16
+  package let scope: DataRedacted.Scope
+  package let reason: String
+  /// Epoch milliseconds.
+  package let requestedAtMs: Int64
+  /// Nil once it is done or has failed: then nothing names the subject any more.
+  package internal(set) var subject: ErasureSubject?
+  /// The only app family that may ask about it; nil for a request of the command line.
+  package let appFamily: UUID16?
+  /// Whether it is done as soon as possible, not at the next daily pass.
+  package internal(set) var isUrgent: Bool
+  package internal(set) var state: ErasureState
+  package internal(set) var certificate: ErasureCertificate?
+  package internal(set) var failure: String?
+
+  package init(
+    _ subject: ErasureSubject, reason: String, requestedAtMs: Int64, isUrgent: Bool,
+    id: UUID16 = .random()
+  ) {
+    self.id = id
+    self.subject = subject
+    scope = subject.scope
+    self.reason = reason
+    self.requestedAtMs = requestedAtMs
+    self.isUrgent = isUrgent
+    if case .user(_, let family) = subject { appFamily = family } else { appFamily = nil }
+    state = .waiting
+  }
+}
+
+/// What an erasure did. It names nobody.
+package struct ErasureCertificate: Equatable, Sendable {
+  /// The position of the event that opened the erasure; nil if there was nothing to redact.
+  package var erasure: Position?
+  /// How many events lost data, by type.
+  package var events: [(type: EventType, count: Int)] = []
+  /// How many receipts' contents went.
+  package var receipts = 0
+  /// The log's head after the events that list the lines: the first checkpoint of at least this size covers them.
+  package var size = 0
+  package var root: SHA256Digest?
+  /// How many snapshots were removed.
+  package var removedSnapshots = 0
+  /// How many other events still contain the identifier as text, and the first of them: free text of others.
+  package var remaining = 0
+  package var remainingPositions: [Position] = []
+  /// Epoch milliseconds.
+  package var finishedAtMs: Int64 = 0
+
+  package init() {}
+
+  /// How many events lost data.
+  package var eventCount: Int { events.reduce(0) { $0 + $1.count } }
+
+  package static func == (left: ErasureCertificate, right: ErasureCertificate) -> Bool {
+    left.json.bytes == right.json.bytes
+  }
+}
+
+// MARK: JSON
+
+extension ErasureCertificate {
+  /// The members of its JSON object.
+  package var members: [JSONValue.Member] {
+    func number(_ value: Int) -> JSONValue { .number(String(value)) }
+    return [
+      .init("erasure", erasure.map(number) ?? .null),
+      .init("events", .object(events.map { .init($0.type.rawValue, number($0.count)) })),
+      .init("receipts", number(receipts)), .init("size", number(size)),
+      .init("root", root.map { .string(Base64.text($0.bytes)) } ?? .null),
+      .init("removed_snapshots", number(removedSnapshots)),
+      .init("remaining", number(remaining)),
+      .init("remaining_positions", .array(remainingPositions.map(number))),
+      .init("finished_at", .string(Timestamp.text(ms: finishedAtMs))),
+    ]
+  }
+
+  var json: JSONValue { .object(members) }
+
+  init?(_ value: JSONValue) {
+    guard let events = value["events"], case .object(let counts) = events,
+      let receipts = value["receipts"]?.integerValue, let size = value["size"]?.integerValue,
+      let removed = value["removed_snapshots"]?.integerValue,
+      let remaining = value["remaining"]?.integerValue,
+      let finished = value["finished_at"]?.stringValue.flatMap({ try? Timestamp.parse($0) })
+    else { return nil }
+    for count in counts {
+      guard let type = EventType(rawValue: count.key), let number = count.value.integerValue else {
+        return nil
+      }
+      self.events.append((type, Int(number)))
+    }
+    erasure = value["erasure"]?.integerValue.map(Int.init)
+    self.receipts = Int(receipts)
+    self.size = Int(size)
+    if let text = value["root"]?.stringValue {
+      guard let bytes = try? Base64.decode(Array(text.utf8)),
+        let digest = bytes.withUnsafeBytes({ SHA256Digest($0) })
+      else { return nil }
+      root = digest
+    }
+    removedSnapshots = Int(removed)
+    self.remaining = Int(remaining)
+    remainingPositions =
+      value["remaining_positions"]?.arrayValue?.compactMap { $0.integerValue.map(Int.init) } ?? []
+    finishedAtMs = finished
+  }
+}
+
+extension ErasureRecord {
+  /// The content of its file.
+  var bytes: [UInt8] {
+    var members: [JSONValue.Member] = [
+      .init("id", .string(id.description)), .init("scope", .string(scope.rawValue)),
+      .init("reason", .string(reason)),
+      .init("requested_at", .string(Timestamp.text(ms: requestedAtMs))),
+      .init("state", .string(state.rawValue)), .init("urgent", .boolean(isUrgent)),
+    ]
+    if let appFamily { members.append(.init("app_family_id", .string(appFamily.description))) }
+    switch subject {
+    case .user(let identifier, _): members.append(.init("user_identifier", .string(identifier)))
+    case .receipt(let id): members.append(.init("receipt_id", .string(id)))
+    case .position(let position):
+      members.append(.init("position", .number(String(position))))
+    case nil: break
+    }
+    if let certificate { members.append(.init("certificate", certificate.json)) }
+    if let failure { members.append(.init("failure", .string(failure))) }
+    return JSONValue.object(members).bytes + [0x0A]
+  }
+
+  /// Reads a file's content; nil if this program would not write it.
+  init?(_ bytes: [UInt8]) {
+    guard let value = try? JSONValue(bytes),
+      let id = value["id"]?.stringValue.flatMap({ UUID16($0) }),
+      let scope = value["scope"]?.stringValue.flatMap({ DataRedacted.Scope(rawValue: $0) }),
+      let reason = value["reason"]?.stringValue, DataRedacted.isReason(reason),
+      let requested = value["requested_at"]?.stringValue.flatMap({ try? Timestamp.parse($0) }),
+      let state = value["state"]?.stringValue.flatMap({ ErasureState(rawValue: $0) }),
+      case .boolean(let isUrgent)? = value["urgent"]
+    else { return nil }
+    self.id = id
+    self.scope = scope
+    self.reason = reason
+    requestedAtMs = requested
+    self.state = state
+    self.isUrgent = isUrgent
+    appFamily = value["app_family_id"]?.stringValue.flatMap { UUID16($0) }
+    if let user = value["user_identifier"]?.stringValue {
+      subject = .user(user, appFamily: appFamily)
+    } else if let receipt = value["receipt_id"]?.stringValue {
+      subject = .receipt(receipt)
+    } else if let position = value["position"]?.integerValue {
+      subject = .position(Int(position))
+    }
+    certificate = value["certificate"].flatMap { ErasureCertificate($0) }
+    failure = value["failure"]?.stringValue
+    let isOpen = state == .waiting || state == .running
+    guard isOpen == (subject != nil) else { return nil }
+  }
+}

@@ -1,0 +1,122 @@
+// What takes the place of identifiers and of unreadable values in one erasure.
+import Base
+import JSON
+import Projections
+import Revenue
+
+/// Names, marks and ids of one erasure: the same value always becomes the same one. Used by one thread.
+final class KeptNames {
+  /// How many different unreadable values have marks of their own.
+  private static let markCountMax = 4096
+  private static let transactionDigitsMax = 32
+
+  /// The erasure's position.
+  let erasure: Int
+  /// The name that takes the user's place.
+  let user: String
+  private let database: Database
+  private let lineDigest: (SHA256Digest) -> SHA256Digest
+  private var tokens: [[UInt8]: Int] = [:]
+  private var marks: [[UInt8]: Int] = [:]
+  private var ids: [[UInt8]: UUID16] = [:]
+  private var products: Set<[UInt8]>?
+  private var unusualTransactions: Set<[UInt8]>?
+
+  init(
+    erasure: Int, _ database: Database, lineDigest: @escaping (SHA256Digest) -> SHA256Digest
+  ) {
+    self.erasure = erasure
+    user = ErasedUser.name(erasure: erasure)
+    self.database = database
+    self.lineDigest = lineDigest
+  }
+
+  /// The name of an app account token; one that is such a name already stays.
+  func token(_ token: UnsafeRawBufferPointer) -> String {
+    if ErasedUser.isName(token) { return String(decoding: token, as: UTF8.self) }
+    let ordinal = tokens[Array(token), default: tokens.count + 1]
+    tokens[Array(token)] = ordinal
+    return ErasedUser.name(erasure: erasure, ordinal: ordinal)
+  }
+
+  /// Whether an identifier is a name that an erasure gave.
+  func isErased(_ identifier: String) -> Bool {
+    var identifier = identifier
+    return identifier.withUTF8 { ErasedUser.isName(UnsafeRawBufferPointer($0)) }
+  }
+
+  /// The mark of a value that no rule can read. A mark stays.
+  func mark(_ value: UnsafeRawBufferPointer) -> String {
+    if Self.isMark(value) { return String(decoding: value, as: UTF8.self) }
+    if let ordinal = marks[Array(value)] { return Self.mark(ordinal) }
+    guard marks.count < Self.markCountMax else { return Self.mark(1) }
+    marks[Array(value)] = marks.count + 1
+    return Self.mark(marks.count)
+  }
+
+  func mark(_ value: String) -> String {
+    var value = value
+    return value.withUTF8 { mark(UnsafeRawBufferPointer($0)) }
+  }
+
+  private static func mark(_ ordinal: Int) -> String { ordinal == 1 ? "?" : "?\(ordinal)" }
+
+  private static func isMark(_ text: UnsafeRawBufferPointer) -> Bool {
+    text.first == UInt8(ascii: "?") && text.count <= 6
+      && text.dropFirst().allSatisfy { 0x30...0x39 ~= $0 }
+  }
+
+  /// A random id in place of one that follows from a receipt or from signed objects.
+  func id(insteadOf id: UnsafeRawBufferPointer) -> UUID16 {
+    let new = ids[Array(id), default: .random()]
+    ids[Array(id)] = new
+    return new
+  }
+
+  /// What takes the place of an import line's SHA-256.
+  func line(_ digest: SHA256Digest) -> SHA256Digest { lineDigest(digest) }
+
+  // MARK: What clients wrote
+
+  /// Whether a text is a product of some sale.
+  func isProduct(_ text: UnsafeRawBufferPointer) throws -> Bool {
+    if let products { return products.contains(Array(text)) }
+    products = try texts(
+      "SELECT text FROM symbols WHERE id IN (SELECT product FROM sales)")
+    return try isProduct(text)
+  }
+
+  /// Whether a text is an id of a transaction: digits, or one that some sale has.
+  func isTransaction(_ text: UnsafeRawBufferPointer) throws -> Bool {
+    if text.count <= Self.transactionDigitsMax, text.allSatisfy({ 0x30...0x39 ~= $0 }) {
+      return true
+    }
+    if let unusualTransactions { return unusualTransactions.contains(Array(text)) }
+    let unusual = "GLOB '*[^0-9]*'"
+    unusualTransactions = try texts(
+      """
+      SELECT transaction_id FROM sale_transactions WHERE transaction_id \(unusual)
+      UNION SELECT transaction_id FROM sales WHERE transaction_id \(unusual)
+      UNION SELECT original_transaction_id FROM sales WHERE original_transaction_id \(unusual)
+      UNION SELECT sale_key FROM sales WHERE sale_key \(unusual)
+      """)
+    return try isTransaction(text)
+  }
+
+  private func texts(_ sql: String) throws -> Set<[UInt8]> {
+    let rows = try database.prepare(sql)
+    var texts: Set<[UInt8]> = []
+    while try rows.step() { texts.insert(Array(rows.bytes(0))) }
+    return texts
+  }
+
+  /// A code of the App Store's as it is, or a mark for what is no code.
+  func code(_ text: UnsafeRawBufferPointer) -> String {
+    let isCode =
+      1...32 ~= text.count
+      && text.allSatisfy {
+        0x30...0x39 ~= $0 || 0x41...0x5A ~= $0 || 0x61...0x7A ~= $0 || $0 == 0x5F || $0 == 0x2D
+      }
+    return isCode ? String(decoding: text, as: UTF8.self) : mark(text)
+  }
+}

@@ -1,0 +1,343 @@
+// What stays of each event in one erasure: its data, member by member, with less in it.
+import AppStore
+import Base
+import JSON
+import Ledger
+import Projections
+
+/// Computes what is kept of events, for one erasure. Used by one thread.
+final class LineReducer {
+  private let names: KeptNames
+  private let ownership: SignedOwnership
+  private let keptReply: KeptReply
+  private let keptSigned: KeptSigned
+  private let keptMetadata: KeptMetadata
+  private let keeper = TextKeeper()
+
+  /// - Parameter lineDigest: what takes the place of an import line's SHA-256.
+  init(
+    erasure: Position, _ ownership: SignedOwnership, _ database: Database,
+    lineDigest: @escaping (SHA256Digest) -> SHA256Digest
+  ) throws {
+    names = KeptNames(erasure: erasure, database, lineDigest: lineDigest)
+    self.ownership = ownership
+    keptReply = KeptReply(names)
+    keptSigned = KeptSigned(names)
+    keptMetadata = KeptMetadata(names)
+  }
+
+  /// The data that is kept of an event, which may be redacted already; nil if nothing of it goes.
+  func kept(of event: EventLine, _ extents: [ErasureExtent]) throws -> [UInt8]? {
+    precondition(!extents.isEmpty, "an event without an extent is none of an erasure")
+    guard let type = EventType(event.type) else { return nil }
+    guard event.version == type.currentVersion else {
+      throw ErasureError.refused(
+        object: "position \(event.position)", cause: "a later version of this program wrote it")
+    }
+    // What a redaction left of an event that nobody can read holds nothing more.
+    if MalformedEvent.fault(of: event, type) != nil { return nil }
+    keeper.removeAll()
+    let kept: [UInt8]?
+    do {
+      kept = try reduced(event, type, extents)
+    } catch let error as EventError {
+      kept = MalformedEvent.kept(fault(of: event, error))
+    } catch is JSONError {
+      kept = MalformedEvent.kept("data")
+    }
+    // What stays as it was loses nothing.
+    guard let kept, !event.data.elementsEqual(kept) else { return nil }
+    return kept
+  }
+
+  /// How the exception names what is wrong with an event.
+  private func fault(of event: EventLine, _ error: EventError) -> String {
+    do throws(JSONError) {
+      try JSONValidator.validate(event.data, depthLimit: JSONValidator.greatestDepthLimit)
+    } catch { return "data" }
+    if case .badField(_, let field) = error { return field }
+    return "data"
+  }
+
+  private func reduced(
+    _ event: EventLine, _ type: EventType, _ extents: [ErasureExtent]
+  ) throws -> [UInt8]? {
+    switch type {
+    case .receiptUploaded:
+      let view = try ReceiptUploadedView(data: event.data, isRedacted: event.isRedacted)
+      let parts = Parts(extents, isOwn: true)
+      return try upload(event, parts) { try receipt(view, parts, $0, &$1) }
+    case .receiptVerified:
+      if extents == [.withToken], !holdsToken(event.data) { return nil }
+      return try verification(event)
+    case .transactionsReceived:
+      let view = try TransactionsReceivedView(data: event.data, isRedacted: event.isRedacted)
+      let transactions = try ReceivedTransactions(view, keeper).transactions
+      let parts = Parts(extents, isOwn: transactions.allSatisfy { $0.map { isOwn($0) } ?? true })
+      return try upload(event, parts) { try signedUpload(view, transactions, parts, $0, &$1) }
+    case .notificationReceived: return try notification(event)
+    case .transactionsFetched: return try page(event, isWhole: extents.contains(.whole))
+    case .appRegistered, .pricesDeclared, .ratesDeclared, .snapshotCreated, .historyAccepted,
+      .trustDeclared, .dataRedacted:
+      return nil
+    }
+  }
+
+  // MARK: Ownership
+
+  private func isOwn(_ transaction: SignedTransaction) -> Bool {
+    ownership.holds(
+      transactionID: transaction.row.transactionID,
+      originalTransactionID: transaction.row.originalTransactionID,
+      appAccountToken: transaction.appAccountToken)
+  }
+
+  private func holdsToken(_ bytes: JSONBytes) -> Bool {
+    ownership.appAccountTokens.contains { IdentifierSearch.contains(bytes, $0) }
+  }
+
+  // MARK: Uploads
+
+  /// What of an upload goes.
+  private struct Parts {
+    /// The receipt, or all signed objects.
+    var content = false
+    /// Only the user's signed objects.
+    var ownObjects = false
+    /// The receipt's or the upload's id.
+    var id = false
+    var user = false
+    var ipAddress = false
+    var identifierForVendor = false
+    var metadata = false
+
+    init(_ extents: [ErasureExtent], isOwn: Bool) {
+      for extent in extents {
+        switch extent {
+        case .whole: (content, id, user) = (true, true, true)
+        case .names: user = true
+        case .receipt: (content, id) = (true, true)
+        case .receiptKeepingID: content = true
+        case .ownObjects where isOwn: (content, id, user) = (true, true, true)
+        case .objects, .ownObjects: ownObjects = true
+        case .ipAddress: ipAddress = true
+        case .identifierForVendor: identifierForVendor = true
+        case .metadata: metadata = true
+        case .withToken: break
+        }
+      }
+      if content || user { (ipAddress, identifierForVendor, metadata) = (true, true, true) }
+    }
+
+    /// Whether the import line's digest would let what goes be guessed.
+    var line: Bool { content || ownObjects || user || ipAddress || identifierForVendor || metadata }
+  }
+
+  /// Writes a member; true if it did, false for the caller to copy it.
+  private typealias MemberWriter = (JSONString, inout JSONWriter, JSONBytes) throws -> Bool
+
+  /// Copies members in their order; `write` writes those that change.
+  private func members(of data: JSONBytes, _ write: MemberWriter) throws -> [UInt8] {
+    var cursor = JSONCursor(data)
+    var writer = JSONWriter()
+    writer.reserve(data.count)
+    writer.beginObject()
+    try cursor.beginObject()
+    while let key = try cursor.nextKey() {
+      let value = try cursor.readRaw()
+      if try write(key, &writer, value) { continue }
+      writer.key(key.string)
+      writer.raw(value)
+    }
+    writer.endObject()
+    return writer.bytes
+  }
+
+  /// The members that both types of uploads have; `other` writes the rest.
+  private func upload(
+    _ event: EventLine, _ parts: Parts, _ other: (JSONString, inout JSONWriter) throws -> Bool
+  ) throws -> [UInt8] {
+    try members(of: event.data) { key, writer, value in
+      if key == "ip_address" { return parts.ipAddress }
+      if key == "identifier_for_vendor" { return parts.identifierForVendor }
+      if key == "line_sha256", parts.line, !event.isRedacted {
+        try line(value, to: &writer)
+        return true
+      }
+      if key == "user_identifier", parts.user {
+        writer.member("user_identifier", try user(value))
+        return true
+      }
+      if key == "metadata", parts.metadata {
+        guard let reduced = try keptMetadata.reduced(value) else { return true }
+        writer.key("metadata")
+        reduced.withUnsafeBytes { writer.raw($0) }
+        return true
+      }
+      return try other(key, &writer)
+    }
+  }
+
+  /// The HMAC of a line's digest.
+  private func line(_ value: JSONBytes, to writer: inout JSONWriter) throws {
+    var cursor = JSONCursor(value)
+    guard let digest = SHA256Digest(hex: JSONBytes(try cursor.readString().raw)) else {
+      return writer.member("line_sha256", names.mark(value))
+    }
+    writer.member("line_sha256", names.line(digest).hex)
+  }
+
+  /// The name that takes a user's place; one of an earlier erasure stays.
+  private func user(_ value: JSONBytes) throws -> String {
+    var cursor = JSONCursor(value)
+    let text = try cursor.readString().string
+    if text.isEmpty { return text }
+    return names.isErased(text) ? text : names.user
+  }
+
+  private func receipt(
+    _ view: ReceiptUploadedView, _ parts: Parts, _ key: JSONString, _ writer: inout JSONWriter
+  ) throws -> Bool {
+    // Its content went before: so did its id.
+    guard parts.content, view.receipt != nil else { return false }
+    if key == "receipt_id", parts.id, let id = view.receiptID {
+      writer.member("receipt_id", names.id(insteadOf: id.raw).description)
+      return true
+    }
+    if key == "receipt_sha256" { return true }
+    guard key == "receipt" else { return false }
+    // A receipt that can't be read tells nothing.
+    guard let file = PendingReceipts.file(of: view) else { return true }
+    writer.key("receipt")
+    let facts = file.keptFacts(
+      eventStyle: view.style?.string, eventBundleID: view.bundleID?.string, names)
+    facts.withUnsafeBytes { writer.raw($0) }
+    return true
+  }
+
+  // MARK: Signed objects
+
+  private func signedUpload(
+    _ view: TransactionsReceivedView, _ transactions: [SignedTransaction?], _ parts: Parts,
+    _ key: JSONString, _ writer: inout JSONWriter
+  ) throws -> Bool {
+    if key == "upload_id", parts.id, let id = view.uploadID,
+      view.objects.contains(where: { !$0.isReduced })
+    {
+      writer.member("upload_id", names.id(insteadOf: id.raw).description)
+      return true
+    }
+    if key == "transactions", parts.content || parts.ownObjects {
+      writer.key("transactions")
+      try list(view.transactions, transactions, isWhole: parts.content, to: &writer)
+      return true
+    }
+    if key == "app_transaction", parts.content, let object = view.appTransaction {
+      writer.key("app_transaction")
+      keptSigned.object(object, KeptSigned.nothing, to: &writer)
+      return true
+    }
+    return false
+  }
+
+  /// Writes a list of signed transactions, those that go as facts and the others as they are.
+  private func list(
+    _ objects: [SignedObjectView], _ transactions: [SignedTransaction?], isWhole: Bool,
+    to writer: inout JSONWriter
+  ) throws {
+    precondition(objects.count == transactions.count, "a signed object was not decoded")
+    writer.beginArray()
+    for (object, transaction) in zip(objects, transactions) {
+      let facts = transaction.map { keptSigned.facts(of: $0) } ?? KeptSigned.nothing
+      let goes = isWhole || (transaction.map { isOwn($0) } ?? holdsToken(object.payload))
+      if goes {
+        keptSigned.object(object, facts, to: &writer)
+      } else {
+        writer.raw(object.bytes)
+      }
+    }
+    writer.endArray()
+  }
+
+  private func notification(_ event: EventLine) throws -> [UInt8] {
+    let view = try NotificationReceivedView(data: event.data, isRedacted: event.isRedacted)
+    let content = try ReceivedNotification(view, keeper)
+    let transaction = content.transaction.map { keptSigned.facts(of: $0) }
+    var renewal = content.renewal.map { keptSigned.facts(of: $0) }
+    if renewal == nil, let original = content.originalTransactionID {
+      renewal = keptSigned.facts(ofSubscription: original)
+    }
+    return try members(of: event.data) { key, writer, value in
+      if key == "line_sha256", !event.isRedacted {
+        try line(value, to: &writer)
+        return true
+      }
+      let object: (view: SignedObjectView?, facts: [UInt8]?)? =
+        if key == "transaction" {
+          (view.transaction, transaction)
+        } else if key == "renewal" {
+          (view.renewal, renewal)
+        } else if key == "notification" {
+          (view.notification, KeptSigned.nothing)
+        } else {
+          nil
+        }
+      guard let object, let view = object.view else { return false }
+      writer.key(key.string)
+      keptSigned.object(view, object.facts ?? KeptSigned.nothing, to: &writer)
+      return true
+    }
+  }
+
+  private func page(_ event: EventLine, isWhole: Bool) throws -> [UInt8] {
+    let view = try TransactionsFetchedView(data: event.data, isRedacted: event.isRedacted)
+    let content = try FetchedTransactions(view, keeper)
+    return try members(of: event.data) { key, writer, _ in
+      if key == "transactions" {
+        writer.key("transactions")
+        try list(view.transactions, content.transactions, isWhole: isWhole, to: &writer)
+        return true
+      }
+      guard key == "renewals" else { return false }
+      writer.key("renewals")
+      writer.beginArray()
+      for object in view.renewals {
+        let renewal = try SignedRenewal(payload: object.payload, keeper)
+        let isOwn =
+          renewal.info.originalTransactionID
+          .map { ownership.originalTransactionIDs.contains(Array($0)) } ?? false
+        if isWhole || isOwn || holdsToken(object.payload) {
+          keptSigned.object(
+            object, object.isValid ? keptSigned.facts(of: renewal) : KeptSigned.nothing,
+            to: &writer)
+        } else {
+          writer.raw(object.bytes)
+        }
+      }
+      writer.endArray()
+      return true
+    }
+  }
+
+  // MARK: Verifications
+
+  private func verification(_ event: EventLine) throws -> [UInt8] {
+    let view = try ReceiptVerifiedView(data: event.data)
+    var reply: [UInt8]?
+    if let bytes = view.reply {
+      do throws(JSONError) { reply = keptReply.bytes(of: try Reply(bytes, keeper)) } catch {
+        throw EventError.badField(.receiptVerified, field: "reply")
+      }
+    }
+    return try members(of: event.data) { key, writer, _ in
+      if key == "reply", let reply {
+        writer.key("reply")
+        reply.withUnsafeBytes { writer.raw($0) }
+        return true
+      }
+      guard key == "reply_base64" else { return false }
+      writer.member("reply_base64", "")
+      return true
+    }
+  }
+}

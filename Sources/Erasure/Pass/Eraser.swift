@@ -1,0 +1,382 @@
+// Carries out erasures: plans, redacts, rebuilds, rewrites, and finishes what was interrupted.
+import Base
+package import Ledger
+package import Projections
+
+/// Carries out erasures with the ledger's writer, which stays the caller's. Used by one thread.
+///
+/// The order makes every step repeatable: a request is durable before it begins; the redacted lines are durable, and
+/// projections without the data are complete, before either is put in use; from then on everything shows the redacted
+/// lines, and what is left can be done again from them.
+package final class Eraser {
+  private let writer: LedgerWriter
+  private var directory: LedgerDirectory
+  private let projections: ProjectionSet
+  private let observer: Projector.Observer
+  private let onProjectionsReplaced: () throws -> Void
+  private let queue: ErasureQueue
+
+  /// - Parameters:
+  ///   - projections: those that the ledger's database holds.
+  ///   - observer: receives progress; its `isCancelled` ends a pass before it is committed, and between segments.
+  ///   - onProjectionsReplaced: called when projections without what was redacted are in use, and when events were
+  ///     appended.
+  package init(
+    _ directory: LedgerDirectory, _ writer: LedgerWriter, projections: ProjectionSet,
+    observer: Projector.Observer = Projector.Observer(),
+    onProjectionsReplaced: @escaping () throws -> Void = {}
+  ) {
+    self.directory = directory
+    self.writer = writer
+    self.projections = projections
+    self.observer = observer
+    self.onProjectionsReplaced = onProjectionsReplaced
+    queue = ErasureQueue(directory)
+  }
+
+  /// A request of a pass.
+  private struct Item {
+    /// Nil for retention.
+    var record: ErasureRecord?
+    var scope: DataRedacted.Scope
+    var reason: String
+    var request: UUID16
+    var erasure: Position = -1
+    var plan = ErasurePlan()
+    var certificate = ErasureCertificate()
+  }
+
+  // MARK: A pass
+
+  /// Carries out all open requests, and what retention asks for, in one pass over the log.
+  /// - Returns: the records of the requests as they are now.
+  package func run(
+    retention: RetentionRules? = nil, nowMs: Int64 = Timestamp.now()
+  ) throws(ErasureError) -> [ErasureRecord] {
+    do {
+      _ = try finishInterrupted()
+      let open = try queue.open()
+      var items = try wanted(open, retention, nowMs)
+      if !items.isEmpty {
+        directory = try writer.directory.allowingRedactions()
+        try begin(&items)
+        try redact(&items, retention, nowMs)
+      }
+      try queue.tidy()
+      return try open.compactMap { try queue.record($0.id) }
+    } catch { throw Self.erasureError(error) }
+  }
+
+  static func erasureError(_ error: any Error) -> ErasureError {
+    switch error {
+    case let error as ErasureError: return error
+    case let error as LedgerError: return .ledger(error)
+    case let error as ProjectionError:
+      if case .interrupted = error { return .interrupted }
+      return .projections(error)
+    case let error as DatabaseError: return .projections(.database(error))
+    default: return .projections(.output(error))
+    }
+  }
+
+  private func projector(_ reader: LogReader) -> Projector {
+    Projector(reader, observer: observer, projections: projections)
+  }
+
+  /// The requests that have something to redact. The others end here.
+  private func wanted(
+    _ open: [ErasureRecord], _ retention: RetentionRules?, _ nowMs: Int64
+  ) throws -> [Item] {
+    let rules = retention.flatMap { $0.isEmpty ? nil : $0 }
+    if open.isEmpty, rules == nil { return [] }
+    let reader = try LogReader(directory, .durable)
+    let database = try projector(reader).current()
+    let planner = try ErasurePlanner(database, reader, before: reader.head.size)
+    var items: [Item] = []
+    for record in open {
+      guard let subject = record.subject else { continue }
+      do {
+        guard try planner.plan(subject).isEmpty else {
+          items.append(
+            Item(record: record, scope: record.scope, reason: record.reason, request: record.id))
+          continue
+        }
+        var certificate = ErasureCertificate()
+        (certificate.size, certificate.root) = (reader.head.size, reader.head.root)
+        certificate.finishedAtMs = nowMs
+        try queue.finish(record, .success(certificate))
+      } catch let error as ErasureError {
+        guard case .refused = error else { throw error }
+        try queue.finish(record, .failure(error))
+      }
+    }
+    if let rules, try !planner.plan(rules, nowMs: nowMs).isEmpty {
+      items.append(
+        Item(record: nil, scope: .retention, reason: "retention", request: .random()))
+    }
+    return items
+  }
+
+  /// Appends the events that open the erasures, unless an interrupted pass did.
+  private func begin(_ items: inout [Item]) throws {
+    let reader = try LogReader(directory, .durable)
+    let database = try projector(reader).current()
+    let known = try database.prepare("SELECT position FROM redactions WHERE request = ?")
+    for index in items.indices {
+      known.bind(1, text: items[index].request.description)
+      if try known.step() { items[index].erasure = Int(known.integer(0)) }
+      known.reset()
+    }
+    let new = items.indices.filter { items[$0].erasure < 0 }
+    if !new.isEmpty {
+      let appended = try writer.append(
+        new.map { index in
+          let item = items[index]
+          let opening = DataRedacted.Opening(
+            request: item.request, scope: item.scope, reason: item.reason)
+          return EventDraft(.dataRedacted, DataRedacted.opening(opening).data)
+        })
+      for (offset, index) in new.enumerated() {
+        items[index].erasure = appended.firstPosition + offset
+      }
+    }
+    for index in items.indices {
+      guard var record = items[index].record else { continue }
+      record.state = .running
+      try queue.update(record)
+      items[index].record = record
+    }
+  }
+
+  private func redact(
+    _ items: inout [Item], _ retention: RetentionRules?, _ nowMs: Int64
+  ) throws {
+    _ = try writer.sealAll()
+    let reader = try LogReader(directory, .durable)
+    let database = try projector(reader).current()
+    for index in items.indices {
+      let planner = try ErasurePlanner(database, reader, before: items[index].erasure)
+      // Users of this pass count as erased for those after them.
+      for earlier in items[..<index] {
+        if let subject = earlier.record?.subject { _ = try planner.plan(subject) }
+      }
+      if let subject = items[index].record?.subject {
+        items[index].plan = try planner.plan(subject)
+      } else if let retention {
+        items[index].plan = try planner.plan(retention, nowMs: nowMs)
+      }
+      items[index].certificate.erasure = items[index].erasure
+      items[index].certificate.receipts = items[index].plan.receiptCount
+    }
+    let file = try RedactionFileWriter(directory, pass: .random())
+    do {
+      guard try write(&items, to: file, reader, database) > 0 else {
+        try? file.discard()
+        return try finish(items, nowMs: nowMs)
+      }
+      for index in items.indices {
+        guard var record = items[index].record else { continue }
+        record.certificate = items[index].certificate
+        try queue.update(record)
+        items[index].record = record
+      }
+      if observer.isCancelled() { throw ErasureError.interrupted }
+    } catch {
+      try? file.discard()
+      throw error
+    }
+    try putInUse(file)
+    try complete(items)
+  }
+
+  /// Builds projections with the redacted lines beside those in use, then puts both in use.
+  private func putInUse(_ file: RedactionFileWriter) throws {
+    var isCommitted = false
+    defer { if !isCommitted { try? file.discard() } }
+    try file.finish()
+    let lines = try RedactedLines.uncommitted(directory)
+    let reader = try LogReader(directory, .durable, redactedLines: lines)
+    try projector(reader).rebuild {
+      try file.commit()
+      isCommitted = true
+    }
+  }
+
+  // MARK: Redacting again
+
+  /// Redacts again the events that erasures name and that hold their data, as after a restored backup.
+  /// - Returns: how many there were.
+  package func redactAgain() throws(ErasureError) -> Int {
+    do {
+      guard directory.identity.formatVersion >= Format.versionWithRedactions else { return 0 }
+      _ = try writer.sealAll()
+      let reader = try LogReader(directory, .durable)
+      let database = try projector(reader).current()
+      let restored = try RestoredLines(reader, database, isCancelled: observer.isCancelled)
+      if restored.isEmpty { return 0 }
+      var item = Item(record: nil, scope: .position, reason: "restored", request: .random())
+      let key = try LineHMACKey.made(directory)
+      let otherCount = try restored.redact(by: nil, reader, database, lineDigest: { key.digest(of: $0) }) { _ in
+      }
+      if otherCount > 0 {
+        let opening = DataRedacted.Opening(
+          request: item.request, scope: item.scope, reason: item.reason)
+        item.erasure = try writer.append([
+          EventDraft(.dataRedacted, DataRedacted.opening(opening).data)
+        ]).firstPosition
+      }
+      let file = try RedactionFileWriter(directory, pass: .random())
+      do {
+        try restored.redact(by: item.erasure, reader, database, lineDigest: { key.digest(of: $0) }) {
+          try file.append(line: $0)
+        }
+      } catch {
+        try? file.discard()
+        throw error
+      }
+      try putInUse(file)
+      _ = try finishInterrupted()
+      return restored.count
+    } catch { throw Self.erasureError(error) }
+  }
+
+  /// Writes the redacted lines; returns how many.
+  private func write(
+    _ items: inout [Item], to file: RedactionFileWriter, _ reader: LogReader, _ database: Database
+  ) throws -> Int {
+    let key = try LineHMACKey.made(directory)
+    var reduction = try LineReduction(
+      items.map { ($0.erasure, $0.plan) }, database, lineDigest: { key.digest(of: $0) })
+    var count = 0
+    try reduction.run(reader, isCancelled: observer.isCancelled) { line in
+      try file.append(line: line)
+      count += 1
+    }
+    for index in items.indices { items[index].certificate.events = reduction.events(of: index) }
+    return count
+  }
+
+  // MARK: What follows the commit
+
+  /// Finishes a pass that was interrupted after its redacted lines were committed; returns whether there was one.
+  package func finishInterrupted() throws(ErasureError) -> Bool {
+    do {
+      guard let lines = try RedactedLines.ifPresent(directory) else { return false }
+      directory = try writer.directory.allowingRedactions()
+      let reader = try LogReader(directory, .durable)
+      _ = try projector(reader).current()
+      var items: [Item] = []
+      for erasure in try Self.erasures(in: lines) {
+        let opening = try reader.event(at: erasure).withUnsafeBytes { bytes in
+          EventLine(bytes).flatMap { try? DataRedacted(data: $0.data) }
+        }
+        guard case .opening(let opening)? = opening else {
+          throw ErasureError.damagedFile(
+            name: RedactionFile.name, cause: "no erasure begins at position \(erasure)")
+        }
+        var item = Item(
+          record: try queue.record(opening.request), scope: opening.scope, reason: opening.reason,
+          request: opening.request)
+        item.erasure = erasure
+        item.certificate = item.record?.certificate ?? ErasureCertificate()
+        item.certificate.erasure = erasure
+        items.append(item)
+      }
+      // Requests of the pass of which every line was also another's.
+      for record in try queue.open() where record.state == .running {
+        guard record.certificate != nil, !items.contains(where: { $0.request == record.id }) else {
+          continue
+        }
+        var item = Item(
+          record: record, scope: record.scope, reason: record.reason, request: record.id)
+        item.certificate = record.certificate ?? item.certificate
+        item.erasure = item.certificate.erasure ?? -1
+        items.append(item)
+      }
+      try complete(items)
+      return true
+    } catch { throw Self.erasureError(error) }
+  }
+
+  private static func erasures(in lines: RedactedLines) throws -> [Position] {
+    var erasures: Set<Position> = []
+    var reader = try lines.reader()
+    while let line = try reader.next() {
+      if let erasure = line.redactedBy { erasures.insert(erasure) }
+    }
+    return erasures.sorted()
+  }
+
+  /// Does what is left once the redacted lines are in use. Every step may have been done before.
+  private func complete(_ items: [Item]) throws {
+    guard let lines = try RedactedLines.ifPresent(directory) else {
+      throw ErasureError.damagedFile(name: RedactionFile.name, cause: "it has gone")
+    }
+    try onProjectionsReplaced()
+    for item in items { try list(item, lines) }
+    try onProjectionsReplaced()
+    try writer.rewriteSegments(lines, isCancelled: observer.isCancelled)
+    let reader = try LogReader(directory, .durable)
+    let projector = projector(reader)
+    let removed = try projector.snapshots.prune(isCancelled: observer.isCancelled) { _ in [] }
+      .removed
+    try RedactionFile.remove(from: directory)
+    if !removed.isEmpty {
+      try reader.refresh()
+      _ = try projector.createSnapshot { try writer.append([$0]).firstPosition }
+      try onProjectionsReplaced()
+    }
+    var items = items
+    for index in items.indices { items[index].certificate.removedSnapshots = removed.count }
+    try finish(items, nowMs: Timestamp.now())
+  }
+
+  /// Appends the events that list an erasure's lines, except those that are in the log.
+  private func list(_ item: Item, _ lines: RedactedLines) throws {
+    let hasher = SHA256()
+    var listed: [DataRedacted.Line] = []
+    var reading = try lines.reader()
+    while let line = try reading.next() {
+      guard line.redactedBy == item.erasure else { continue }
+      listed.append(.init(position: line.position, digest: line.contentDigest(hasher)))
+    }
+    let partCount = (listed.count + DataRedacted.lineCountMax - 1) / DataRedacted.lineCountMax
+    if partCount == 0 { return }
+    let reader = try LogReader(directory, .durable)
+    let database = try projector(reader).current()
+    let known = try database.prepare(
+      "SELECT part, parts FROM redactions WHERE erasure = ? AND part IS NOT NULL")
+    known.bind(1, item.erasure)
+    var done: Set<Int> = []
+    while try known.step() {
+      done.insert(Int(known.integer(0)))
+      // Lines that are redacted again, as they were listed, are a part of a whole list.
+      if done.count == Int(known.integer(1)) { return }
+    }
+    for part in 1...partCount where !done.contains(part) {
+      let start = (part - 1) * DataRedacted.lineCountMax
+      let listing = DataRedacted.Listing(
+        erasure: item.erasure, part: part, partCount: partCount, reason: item.reason,
+        lines: Array(listed[start..<min(start + DataRedacted.lineCountMax, listed.count)]))
+      _ = try writer.append([EventDraft(.dataRedacted, DataRedacted.listing(listing).data)])
+    }
+  }
+
+  /// Writes the certificates.
+  private func finish(_ items: [Item], nowMs: Int64) throws {
+    let reader = try LogReader(directory, .durable)
+    for item in items {
+      guard let record = item.record, record.subject != nil else { continue }
+      var certificate = item.certificate
+      var identifiers = item.plan.identifiers
+      if identifiers.isEmpty, case .user(let identifier, _)? = record.subject {
+        identifiers = [Array(identifier.utf8)]
+      }
+      (certificate.remaining, certificate.remainingPositions) = try IdentifierSearch(identifiers)
+        .run(reader, before: item.erasure, isCancelled: observer.isCancelled)
+      (certificate.size, certificate.root) = (reader.head.size, reader.head.root)
+      certificate.finishedAtMs = nowMs
+      try queue.finish(record, .success(certificate))
+    }
+  }
+}

@@ -1,0 +1,45 @@
+// What an erasure would do, without doing it.
+package import Ledger
+package import Projections
+
+extension ErasurePreview {
+  /// What a request would redact now.
+  ///
+  /// Throws `refused` for what can't be erased.
+  package static func of(
+    _ subject: ErasureSubject, _ reader: LogReader, _ database: Database,
+    isCancelled: () -> Bool = { false }
+  ) throws(ErasureError) -> ErasurePreview {
+    try of(reader, database, isCancelled) { try $0.plan(subject) }
+  }
+
+  /// What retention would redact now.
+  package static func of(
+    _ rules: RetentionRules, nowMs: Int64, _ reader: LogReader, _ database: Database,
+    isCancelled: () -> Bool = { false }
+  ) throws(ErasureError) -> ErasurePreview {
+    try of(reader, database, isCancelled) { try $0.plan(rules, nowMs: nowMs) }
+  }
+
+  private static func of(
+    _ reader: LogReader, _ database: Database, _ isCancelled: () -> Bool,
+    _ makePlan: (ErasurePlanner) throws -> ErasurePlan
+  ) throws(ErasureError) -> ErasurePreview {
+    do {
+      var preview = ErasurePreview()
+      let end = reader.head.size
+      let plan = try makePlan(try ErasurePlanner(database, reader, before: end))
+      // The digest of a line is of no matter here: nothing is written.
+      var reduction = try LineReduction([(end, plan)], database) { $0 }
+      try reduction.run(reader, isCancelled: isCancelled) { _ in }
+      preview.events = reduction.events(of: 0)
+      preview.receipts = plan.receiptCount
+      preview.sharedUploads = plan.targets.count { $0.extent == .names }
+      preview.snapshots = SnapshotStore(reader.directory).snapshots.count
+      (preview.remaining, preview.remainingPositions) = try IdentifierSearch(plan.identifiers).run(
+        reader, before: end, excluding: Set(plan.targets.map(\.position)),
+        isCancelled: isCancelled)
+      return preview
+    } catch { throw Eraser.erasureError(error) }
+  }
+}

@@ -1,0 +1,102 @@
+// Takes requests to erase, and answers questions about them. Its thread is its own: it reads and writes files.
+import Base
+import Erasure
+import Ledger
+import Synchronization
+
+/// Requests to erase, from HTTP to the queue on disk. It carries none of them out.
+final class ErasureIntake: Sendable {
+  private enum Job: Sendable {
+    case add(ErasureOrder, PendingResponse)
+    case look(UUID16, appFamily: UUID16, PendingResponse)
+  }
+
+  /// Requests and questions that are accepted and not yet answered.
+  private static let inProgressMax = 256
+  /// A full queue has room after the next pass; nobody need ask every second until then.
+  private static let fullPauseSeconds = 600
+
+  private let queue: ErasureQueue
+  private let notes: OperatorNotes
+  private let load = AdmissionLimiter(countMax: inProgressMax, bytesMax: 16 << 20)
+  private let jobs = WorkQueue<Job>()
+  private let isStopping = Atomic<Bool>(false)
+  private let thread = Monitor<WorkerThread?>(nil)
+
+  init(_ directory: LedgerDirectory, _ notes: OperatorNotes) {
+    queue = ErasureQueue(directory)
+    self.notes = notes
+  }
+
+  func start() throws(LedgerError) {
+    let started = try WorkerThread.start { [self] in work() }
+    thread.withLock { $0 = started }
+  }
+
+  /// Takes no more requests.
+  func beginStopping() { isStopping.store(true, ordering: .releasing) }
+
+  /// Answers what is under way and ends the thread. Calling it again does nothing.
+  func stop() {
+    beginStopping()
+    jobs.close()
+    thread.withLock { $0.take() }?.join()
+  }
+
+  /// Takes a request, and answers once it is durable.
+  func take(_ order: ErasureOrder, completion: @escaping @Sendable (ClientAnswer) -> Void) {
+    admit(bytes: order.user.utf8.count, completion) { .add(order, $0) }
+  }
+
+  /// Looks up a request of an app family.
+  func look(
+    _ id: UUID16, of appFamily: UUID16, completion: @escaping @Sendable (ClientAnswer) -> Void
+  ) {
+    admit(bytes: 0, completion) { .look(id, appFamily: appFamily, $0) }
+  }
+
+  private func admit(
+    bytes: Int, _ completion: @escaping @Sendable (ClientAnswer) -> Void,
+    _ job: (PendingResponse) -> Job
+  ) {
+    guard !isStopping.load(ordering: .acquiring), load.admit(bytes: bytes) else {
+      return completion(.unavailable(retryAfterSeconds: 1))
+    }
+    // A response that is refused admission sends its own answer.
+    jobs.push(job(PendingResponse(load, bytes: bytes, completion)))
+  }
+
+  private func work() {
+    while let job = jobs.pop() {
+      switch job {
+      case .add(let order, let response): response.answer(add(order))
+      case .look(let id, let appFamily, let response): response.answer(look(id, appFamily))
+      }
+    }
+  }
+
+  private func add(_ order: ErasureOrder) -> ClientAnswer {
+    let record = order.record
+    do throws(ErasureError) {
+      try queue.add(record)
+      return .erasureAccepted(id: record.id, ErasureResource.accepted(record))
+    } catch {
+      notes.fault("take a request to erase", error)
+      if case .refused = error { return .unavailable(retryAfterSeconds: Self.fullPauseSeconds) }
+      return .tryLater
+    }
+  }
+
+  /// That of another app family is not found, as one that never was.
+  private func look(_ id: UUID16, _ appFamily: UUID16) -> ClientAnswer {
+    do throws(ErasureError) {
+      guard let record = try queue.record(id), record.appFamily == appFamily else {
+        return .erasureNotFound
+      }
+      return .erasure(ErasureResource.current(record))
+    } catch {
+      notes.fault("look up a request to erase", error)
+      return .tryLater
+    }
+  }
+}

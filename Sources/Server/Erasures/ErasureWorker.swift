@@ -1,0 +1,159 @@
+// Erasures of a running server: urgent requests at once, all others and retention once a day.
+import Base
+package import Erasure
+package import Intake
+package import Ledger
+
+/// Looks at the queue of requests to erase and has them carried out. The owner that starts it stops it.
+package final class ErasureWorker: Sendable {
+  /// What it works with.
+  package struct Parts: Sendable {
+    package var directory: LedgerDirectory
+    /// The configuration in effect.
+    package var configuration: @Sendable () -> Configuration
+    /// Finishes a pass that was interrupted.
+    package var finish: @Sendable () throws(ErasureError) -> Void
+    /// Carries out all open requests in one pass; returns their records.
+    package var run: @Sendable (RetentionRules?, Int64) throws(ErasureError) -> [ErasureRecord]
+    package var metrics: Metrics
+    /// Told what an operator should know; one line, which names nobody.
+    package var say: @Sendable (String) -> Void
+    package var clock = WorkflowClock()
+    /// How often it looks.
+    package var pauseMs: Int64 = 1_000
+
+    package init(
+      directory: LedgerDirectory, configuration: @escaping @Sendable () -> Configuration,
+      finish: @escaping @Sendable () throws(ErasureError) -> Void,
+      run: @escaping @Sendable (RetentionRules?, Int64) throws(ErasureError) -> [ErasureRecord],
+      metrics: Metrics, say: @escaping @Sendable (String) -> Void
+    ) {
+      self.directory = directory
+      self.configuration = configuration
+      self.finish = finish
+      self.run = run
+      self.metrics = metrics
+      self.say = say
+    }
+  }
+
+  /// After a failure it tries again, and says so, no sooner.
+  private static let failurePauseMs: Int64 = 60_000
+  /// A file system's clock is coarse: a folder that changed so lately may change again and show it not.
+  private static let freshNs: Int64 = 2_000_000_000
+
+  private let parts: Parts
+  private let stopFlag: StopFlag
+  private let stopped = Latch()
+  private let thread = Monitor<WorkerThread?>(nil)
+
+  /// - Parameter stopFlag: set by `stop()`; a pass looks at it and ends early.
+  package init(_ parts: Parts, stopFlag: StopFlag = StopFlag()) {
+    self.parts = parts
+    self.stopFlag = stopFlag
+  }
+
+  /// Starts the thread.
+  package func start() throws(LedgerError) {
+    let started = try WorkerThread.start { [self] in run() }
+    thread.withLock { $0 = started }
+  }
+
+  /// Ends a pass under way, which the next writer finishes, and waits for the thread. Calling it again does nothing.
+  package func stop() {
+    stopFlag.set()
+    stopped.open()
+    thread.withLock { $0.take() }?.join()
+  }
+
+  // MARK: The thread
+
+  /// What the thread remembers between its turns.
+  private struct Memory {
+    var schedule: ErasureSchedule
+    /// The folder of the requests as it was when they were read; nil if they must be read again.
+    var stamp: FolderStamp?
+    var open: [ErasureRecord] = []
+    /// On the clock that never goes back; nil while nothing has failed.
+    var failedAtMs: Int64?
+    /// Whether a pass may have been begun and not finished.
+    var mayBeInterrupted = false
+  }
+
+  /// Tells whether a folder has changed.
+  private struct FolderStamp: Equatable {
+    let status: FileStatus?
+  }
+
+  private func run() {
+    var memory = Memory(schedule: ErasureSchedule(startMs: parts.clock.nowMs()))
+    while !stopFlag.isSet {
+      let nowMs = parts.clock.monotonicMs()
+      let isPausing = memory.failedAtMs.map { nowMs - $0 < Self.failurePauseMs } ?? false
+      if !isPausing { turn(&memory, nowMs) }
+      stopped.wait(limitMs: parts.pauseMs)
+    }
+  }
+
+  private func turn(_ memory: inout Memory, _ nowMs: Int64) {
+    do throws(ErasureError) {
+      try step(&memory)
+      memory.failedAtMs = nil
+    } catch {
+      memory.failedAtMs = nowMs
+      memory.stamp = nil
+      if !stopFlag.isSet { parts.say("erasures: \(error); the next attempt is in a minute") }
+    }
+  }
+
+  private func step(_ memory: inout Memory) throws(ErasureError) {
+    if memory.mayBeInterrupted {
+      try parts.finish()
+      memory.mayBeInterrupted = false
+    }
+    try look(&memory)
+    let configuration = parts.configuration()
+    let rules = configuration.retention.rules
+    let nowMs = parts.clock.nowMs()
+    let pass = memory.schedule.due(
+      memory.open, hasRetention: rules != nil, dailyAt: configuration.erasures.dailyAt,
+      nowMs: nowMs)
+    guard let pass else { return }
+    memory.mayBeInterrupted = true
+    let records = try parts.run(pass == .daily ? rules : nil, nowMs)
+    memory.mayBeInterrupted = false
+    memory.schedule.end(pass, nowMs: nowMs)
+    memory.stamp = nil
+    report(records)
+    try look(&memory)
+  }
+
+  /// Reads the requests if their folder has changed: there may be thousands of finished ones.
+  private func look(_ memory: inout Memory) throws(ErasureError) {
+    let stamp: FolderStamp
+    do throws(LedgerError) {
+      stamp = FolderStamp(status: try parts.directory.root.status(ErasureQueue.folderName))
+    } catch { throw .ledger(error) }
+    if stamp == memory.stamp { return }
+    memory.open = try ErasureQueue(parts.directory).open()
+    let ageNs = Timestamp.now() * 1_000_000 - (stamp.status?.modifiedAtNs ?? 0)
+    memory.stamp = ageNs < Self.freshNs ? nil : stamp
+    parts.metrics.set(.erasuresWaiting, Double(memory.open.count))
+  }
+
+  private func report(_ records: [ErasureRecord]) {
+    let certificates = records.filter { $0.state == .done }.compactMap(\.certificate)
+    let eventCount = certificates.reduce(0) { $0 + $1.eventCount }
+    parts.metrics.count(.erasuresDone, by: certificates.count)
+    parts.metrics.count(.redactedEvents, by: eventCount)
+    if !certificates.isEmpty {
+      parts.say("erasures: \(certificates.count) carried out, \(eventCount) events redacted")
+    }
+    // Each is tried once; its record keeps the cause.
+    let failures = records.filter { $0.state == .failed }
+    if let first = failures.first {
+      parts.say(
+        "erasures: \(failures.count) failed, the first of them \(first.id): \(first.failure ?? "")")
+    }
+  }
+}

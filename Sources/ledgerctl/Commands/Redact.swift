@@ -1,0 +1,488 @@
+// `redact`, `redact list`: take a person's data out of the ledger, and show what was taken out.
+import Base
+import Erasure
+import Glibc
+import JSON
+import Ledger
+import Projections
+import Server
+
+let redactCommand = Command(
+  "redact", summary: "Take a person's data out of the ledger for good",
+  details: [
+    "Shows how many events would lose data, what of it other users share, and what it can't reach. Then it redacts "
+      + "them and prints a certificate. It cannot be undone. On a terminal it asks first; `--yes` answers.",
+    "A redacted event keeps its place, its time and its digest, so every checkpoint and proof stays valid, and every "
+      + "amount and count stays the same: ids of transactions, dates, products, countries and amounts are kept. The "
+      + "user becomes `(redacted R)`, where R is the erasure's position. docs/privacy.md says what goes and what stays.",
+    "`--user` erases a user in all apps, or with `--app` in one: uploads, replies, notifications, fetched and signed "
+      + "transactions, app account tokens, addresses, device ids and free text. `--receipt` and `--position` take "
+      + "the content out of one receipt or one event; the user's identifier then stays, because figures name it. "
+      + "With `-` in place of the identifier, it is read from standard input and appears in no process list.",
+    "Segments that hold the events are written anew, and the projections are rebuilt; snapshots are removed and the "
+      + "newest state is saved again. A server goes on meanwhile and does the work itself. `--later` leaves "
+      + "the request to the next pass: a server makes one each day, `redact --now` makes one. All waiting requests "
+      + "are carried out in one pass over the log.",
+    "An interrupted run is finished by the next command that writes, or with `--again`; until then nothing shows what was "
+      + "redacted. After a backup was restored, `--again` also redacts again what the events of earlier erasures name.",
+    "`--retention` takes out the fields whose time in config.json (`retention`) is over; a server does so daily.",
+  ],
+  options: [
+    Option("user", value: .init("ID", isSecret: true), help: "everything about this user"),
+    Option("receipt", value: .init("ID"), help: "the content of this receipt, in all its uploads"),
+    Option("position", value: .init("N"), help: "the content of this event"),
+    Option("app", value: .init("ID"), help: "with --user: only in this app family"),
+    Option(
+      "reason", value: .init("CODE"),
+      help: "why, as a code that the ledger keeps: a-z, 0-9 and _, at most 32 characters"),
+    Option("dry-run", help: "show what would go; change nothing"),
+    Option("yes", short: "y", help: "do not ask"),
+    Option("later", help: "leave it to the next pass"),
+    Option("now", help: "carry out all waiting requests"),
+    Option("again", help: "finish what was interrupted; redact again what a restored backup holds"),
+    Option("retention", help: "take out the fields whose time is over"),
+    .json,
+  ],
+  examples: [
+    Example("ledgerctl redact --user user-17 --reason user_request --dry-run", "See what would go"),
+    Example("ledgerctl redact --user user-17 --reason user_request --yes", "Erase a user"),
+    Example("ledgerctl redact --now", "Carry out what waits"),
+  ]
+) { invocation, context in
+  try redact(RedactOptions(invocation), invocation, context)
+}
+
+/// The options of `redact`.
+struct RedactOptions: Equatable, Sendable {
+  enum Task: Equatable, Sendable {
+    /// - Parameter user: whether the identifier is still to be read from standard input.
+    case erase(ErasureSubject, reason: String, isFromInput: Bool)
+    case waiting, again, retention
+  }
+
+  let task: Task
+  let isDry: Bool
+  let isLater: Bool
+  let isConfirmed: Bool
+
+  init(_ invocation: Invocation) throws(UsageError) {
+    isDry = invocation.has("dry-run")
+    isLater = invocation.has("later")
+    isConfirmed = invocation.has("yes")
+    let subjects = ["user", "receipt", "position"].filter { invocation.value($0) != nil }
+    let tasks = ["now", "again", "retention"].filter(invocation.has)
+    guard subjects.count + (subjects.isEmpty ? tasks.count : 0) <= 1 else {
+      throw UsageError(
+        "--\((subjects + tasks)[1])", "cannot be used with --\((subjects + tasks)[0])")
+    }
+    if let subject = subjects.first {
+      if let other = tasks.first(where: { $0 != "now" }) {
+        throw UsageError("--\(other)", "cannot be used with --\(subject)")
+      }
+      if isLater, invocation.has("now") {
+        throw UsageError("--later", "cannot be used with --now")
+      }
+      let reason = try invocation.value(
+        "reason", "must be a-z, 0-9 and _, begin with a letter, and have at most 32 characters"
+      ) { DataRedacted.isReason($0) ? $0 : nil }
+      guard reason != nil || isDry else {
+        throw UsageError("--reason", "is required: the ledger keeps why data went")
+      }
+      task = .erase(
+        try Self.subject(subject, invocation), reason: reason ?? "",
+        isFromInput: invocation.value("user") == "-")
+      return
+    }
+    for name in ["app", "reason"] where invocation.value(name) != nil {
+      throw UsageError("--\(name)", "requires --user, --receipt or --position")
+    }
+    if isLater { throw UsageError("--later", "requires --user, --receipt or --position") }
+    switch tasks.first {
+    case "now": task = .waiting
+    case "again": task = .again
+    case "retention": task = .retention
+    default:
+      throw UsageError(
+        "redact", "say what: --user, --receipt, --position, --now, --again or --retention")
+    }
+    if isDry, task != .retention {
+      throw UsageError("--dry-run", "requires --user, --receipt, --position or --retention")
+    }
+  }
+
+  private static func subject(
+    _ name: String, _ invocation: Invocation
+  ) throws(UsageError) -> ErasureSubject {
+    if name != "user", invocation.value("app") != nil {
+      throw UsageError("--app", "requires --user")
+    }
+    switch name {
+    case "user":
+      let app = try invocation.value("app", "is not the id of an app family") { UUID16($0) }
+      let user = try invocation.value("user", "is empty or too long") { text in
+        1...ErasureQueue.identifierByteCountMax ~= text.utf8.count ? text : nil
+      }
+      return .user(user ?? "", appFamily: app)
+    case "receipt":
+      let id = try invocation.value("receipt", "is not the id of a receipt") { text in
+        UUID16(text).map(\.description)
+      }
+      return .receipt(id ?? "")
+    default:
+      return .position(
+        try invocation.value("position", "is not a position", read: positionValue) ?? 0)
+    }
+  }
+}
+
+private func redact(
+  _ options: RedactOptions, _ invocation: Invocation, _ context: Context
+) throws -> ExitCode {
+  let ledger = try OpenLedger(invocation, context)
+  if let damage = ledger.reader.damage { throw damage }
+  switch options.task {
+  case .erase(var subject, let reason, let isFromInput):
+    if isFromInput, case .user(_, let family) = subject {
+      let bytes = try SecretInput.read(prompt: "User identifier: ", context)
+      guard !bytes.isEmpty, let user = String(validating: bytes, as: UTF8.self) else {
+        throw Failure(operation: "redact", object: "standard input", cause: "it holds no identifier")
+      }
+      subject = .user(user, appFamily: family)
+    }
+    return try erase(subject, reason, options, ledger, invocation, context)
+  case .waiting: return try runWaiting(ledger, invocation, context)
+  case .again: return try redactAgain(ledger, invocation, context)
+  case .retention: return try retain(options, ledger, invocation, context)
+  }
+}
+
+// MARK: One request
+
+private func erase(
+  _ subject: ErasureSubject, _ reason: String, _ options: RedactOptions, _ ledger: OpenLedger,
+  _ invocation: Invocation, _ context: Context
+) throws -> ExitCode {
+  let preview = try ErasurePreview.of(
+    subject, ledger.reader, try ledger.projections(),
+    isCancelled: { context.interruption.isRequested })
+  if options.isDry || preview.eventCount == 0 {
+    try context.print(invocation, ["preview": preview.record] as Record) { sheet in
+      try preview.write(to: &sheet, isDry: options.isDry)
+    }
+    return preview.eventCount == 0 && !options.isDry ? .partlyDone : .done
+  }
+  if !invocation.isJSON {
+    var sheet = Sheet(context)
+    try preview.write(to: &sheet, isDry: false)
+    try context.output.flush()
+  }
+  if !options.isConfirmed, !options.isLater, try !isConfirmed(context) {
+    throw Failure(operation: "redact", object: "request", cause: "it was not confirmed")
+  }
+  let record = ErasureRecord(
+    subject, reason: reason, requestedAtMs: Timestamp.now(), isUrgent: !options.isLater)
+  let done: [ErasureRecord]
+  if options.isLater {
+    try ErasureQueue(ledger.directory).add(record)
+    done = [record]
+  } else {
+    done = try carryOut(adding: record, ledger, context).filter { $0.id == record.id }
+  }
+  try context.print(invocation, done.first?.record ?? [:]) { sheet in
+    for record in done { try record.write(to: &sheet) }
+  }
+  return done.contains { $0.state == .failed } ? .failed : .done
+}
+
+/// Asks on a terminal; true without one.
+private func isConfirmed(_ context: Context) throws -> Bool {
+  guard isatty(STDIN_FILENO) == 1 else { return true }
+  context.diagnostics.write("This can't be undone. Type 'redact' to go on: ")
+  var answer: [UInt8] = []
+  var byte: UInt8 = 0
+  while answer.count < 64 {
+    try context.interruption.check()
+    let count = read(STDIN_FILENO, &byte, 1)
+    if count < 0, errno == EINTR { continue }
+    if count <= 0 || byte == UInt8(ascii: "\n") { break }
+    answer.append(byte)
+  }
+  return answer.elementsEqual("redact".utf8)
+}
+
+/// Carries out all waiting requests, by this command's own writer or by the server that holds the ledger, and returns
+/// them as they are then.
+private func carryOut(
+  adding record: ErasureRecord?, _ ledger: OpenLedger, _ context: Context
+) throws -> [ErasureRecord] {
+  let queue = ErasureQueue(ledger.directory)
+  let writer: LedgerWriter
+  do throws(LedgerError) { writer = try LedgerWriter.open(ledger.directory) } catch {
+    guard error.kind == .locked, let server = try RemoteAppender.connect(ledger.directory) else {
+      throw error
+    }
+    try server.close()
+    if let record { try queue.add(record) }
+    return try waitForServer(queue, context)
+  }
+  for note in writer.recovery.notes { context.say(note) }
+  do {
+    if let record { try queue.add(record) }
+    let eraser = try Eraser(
+      ledger.directory, writer, projections: .ofProgram, observer: ledger.projector().observer)
+    let records = try eraser.run()
+    try writer.close()
+    return records
+  } catch {
+    try? writer.close()
+    throw error
+  }
+}
+
+/// How often a command looks whether the server is done.
+private let waitMicroseconds: UInt32 = 100_000
+
+private func waitForServer(_ queue: ErasureQueue, _ context: Context) throws -> [ErasureRecord] {
+  var ids: [UUID16] = []
+  for record in try queue.open() {
+    ids.append(record.id)
+    try queue.hurry(record)
+  }
+  let progress = Progress("Waiting for the server", unit: .count("requests"), context: context)
+  while true {
+    let records = try ids.compactMap { try queue.record($0) }
+    let open = records.count { $0.state == .waiting || $0.state == .running }
+    if open == 0 { return records }
+    progress.update(records.count - open, of: records.count)
+    if context.interruption.isRequested {
+      progress.erase()
+      context.say("redact: the server goes on; 'ledgerctl redact list' shows what became of it")
+      throw Interrupted()
+    }
+    usleep(waitMicroseconds)
+  }
+}
+
+private func runWaiting(
+  _ ledger: OpenLedger, _ invocation: Invocation, _ context: Context
+) throws -> ExitCode {
+  let records = try carryOut(adding: nil, ledger, context)
+  try context.print(invocation, list: records.map(\.record)) { sheet in
+    if records.isEmpty { try sheet.line("No request waits.") }
+    for record in records { try record.write(to: &sheet) }
+  }
+  return records.contains { $0.state == .failed } ? .partlyDone : .done
+}
+
+// MARK: Again, and retention
+
+private func redactAgain(
+  _ ledger: OpenLedger, _ invocation: Invocation, _ context: Context
+) throws -> ExitCode {
+  let writer = try LedgerWriter.open(ledger.directory)
+  for note in writer.recovery.notes { context.say(note) }
+  let result: (wasInterrupted: Bool, again: Int)
+  do {
+    let eraser = try Eraser(
+      ledger.directory, writer, projections: .ofProgram, observer: ledger.projector().observer)
+    let wasInterrupted = try eraser.finishInterrupted()
+    result = (wasInterrupted, try eraser.redactAgain())
+    try writer.close()
+  } catch {
+    try? writer.close()
+    throw error
+  }
+  let record: Record = [
+    "finished_interrupted": result.wasInterrupted, "redacted_again": result.again,
+  ]
+  try context.print(invocation, record) { sheet in
+    if result.wasInterrupted { try sheet.line("Finished the erasure that was interrupted.") }
+    try sheet.line(
+      result.again == 0
+        ? "Every event that an erasure names is redacted."
+        : "Redacted \(counted(result.again, "event")) again.")
+  }
+  return .done
+}
+
+private func retain(
+  _ options: RedactOptions, _ ledger: OpenLedger, _ invocation: Invocation, _ context: Context
+) throws -> ExitCode {
+  guard let rules = try ConfigurationFile(ledger.directory).read().retention.rules else {
+    throw Failure(
+      operation: "redact", object: "config.json",
+      cause: "it sets no retention; docs/configuration.md describes it")
+  }
+  let nowMs = Timestamp.now()
+  let preview = try ErasurePreview.of(
+    rules, nowMs: nowMs, ledger.reader, try ledger.projections(),
+    isCancelled: { context.interruption.isRequested })
+  if !options.isDry, preview.eventCount > 0 {
+    let writer = try LedgerWriter.open(ledger.directory)
+    do {
+      let eraser = try Eraser(
+        ledger.directory, writer, projections: .ofProgram, observer: ledger.projector().observer)
+      _ = try eraser.run(retention: rules, nowMs: nowMs)
+      try writer.close()
+    } catch {
+      try? writer.close()
+      throw error
+    }
+  }
+  try context.print(invocation, ["preview": preview.record] as Record) { sheet in
+    try sheet.line(
+      "\(counted(preview.eventCount, "event")) \(options.isDry ? "would lose" : "lost") fields whose time is over.")
+  }
+  return .done
+}
+
+// MARK: The list
+
+let redactListCommand = Command(
+  "redact list", summary: "List the requests to erase, and the erasures in the log",
+  details: [
+    "Prints the requests that wait, run or are done, with their certificates, and then each erasure of the log. None "
+      + "of them names a person, except that the file of a request that waits does."
+  ],
+  options: [.json],
+  examples: [Example("ledgerctl redact list", "See which requests wait, and what was erased")],
+  isReadOnly: true
+) { invocation, context in
+  let ledger = try OpenLedger(invocation, context)
+  let records = try ErasureQueue(ledger.directory).records()
+  let erasures = try ErasureQueries(try ledger.projections()).all()
+  let record: Record = [
+    "requests": records.map(\.record), "erasures": erasures.map(\.record),
+  ]
+  try context.print(invocation, record) { sheet in
+    var requests = TextTable([
+      "request", "scope", "reason", "state", "requested_at", .number("events"),
+    ])
+    for record in records {
+      requests.append([
+        record.id.description, record.scope.rawValue, record.reason, record.state.rawValue,
+        timeText(record.requestedAtMs), record.certificate.map { "\($0.eventCount)" } ?? "",
+      ])
+    }
+    if records.isEmpty {
+      try sheet.line("No requests.")
+    } else {
+      try sheet.table("Requests", requests)
+    }
+    var table = TextTable([
+      .number("erasure"), "recorded_at", "scope", "reason", .number("events"), "request",
+    ])
+    for erasure in erasures {
+      table.append([
+        "\(erasure.position)", timeText(erasure.recordedAtMs), erasure.scope, erasure.reason,
+        "\(erasure.lineCount)", erasure.request,
+      ])
+    }
+    if !erasures.isEmpty { try sheet.table("Erasures", table) }
+  }
+  return .done
+}
+
+extension ErasureQueries.Erasure {
+  var record: Record {
+    [
+      "erasure": position, "recorded_at": timeText(recordedAtMs), "scope": scope,
+      "reason": reason, "events": lineCount, "request": request,
+    ]
+  }
+}
+
+// MARK: Printing
+
+extension ErasurePreview {
+  var record: Record {
+    [
+      "events": Record(events.map { ($0.type.rawValue, $0.count) }), "receipts": receipts,
+      "shared_uploads": sharedUploads, "snapshots": snapshots, "remaining": remaining,
+      "remaining_positions": remainingPositions,
+    ]
+  }
+
+  func write(to sheet: inout Sheet, isDry: Bool) throws {
+    if eventCount == 0 {
+      return try sheet.line("Nothing to redact: no event holds data of it.")
+    }
+    try sheet.heading(isDry ? "Would be redacted" : "To be redacted")
+    var fields: Fields = events.map { ($0.type.rawValue, counted($0.count, "event")) }
+    if receipts > 0 { fields.append(("receipts", "the content of \(counted(receipts, "receipt"))")) }
+    if sharedUploads > 0 {
+      fields.append(
+        (
+          "shared",
+          "\(counted(sharedUploads, "upload")) of receipts that other users uploaded too: only what names this user"
+        ))
+    }
+    if snapshots > 0 { fields.append(("snapshots", "\(snapshots), removed; the newest state is saved again")) }
+    fields.append(("not reached", "backups, exports, copies, logs of proxies, what webhooks were told"))
+    if remaining > 0 { fields.append(("also", remainingText(remaining, remainingPositions))) }
+    try sheet.fields(fields)
+  }
+}
+
+/// What is said of events of others that contain an identifier.
+private func remainingText(_ count: Int, _ positions: [Position]) -> String {
+  let names = positions.map { "\($0)" }.joined(separator: ", ")
+  return "\(counted(count, "other event")) \(count == 1 ? "contains" : "contain") the identifier in data of "
+    + "others: \(names)\(count > positions.count ? ", …" : ""); 'redact --position' takes that out"
+}
+
+extension ErasureRecord {
+  var record: Record {
+    [
+      "id": id.description, "scope": scope.rawValue, "reason": reason,
+      "requested_at": timeText(requestedAtMs), "state": state.rawValue,
+      "certificate": certificate?.record, "failure": failure,
+    ]
+  }
+
+  func write(to sheet: inout Sheet) throws {
+    switch state {
+    case .waiting, .running:
+      try sheet.heading("Request \(id)")
+      try sheet.line("It waits for the next pass; 'ledgerctl redact --now' makes one.")
+    case .failed:
+      try sheet.heading("Request \(id)")
+      try sheet.line("Not done: \(failure ?? "")")
+    case .done:
+      try sheet.heading("Certificate of erasure")
+      try sheet.fields(fields)
+    }
+  }
+
+  private var fields: Fields {
+    guard let certificate else { return [] }
+    var fields: Fields = [
+      ("request", id.description), ("reason", reason),
+      ("finished", timeText(certificate.finishedAtMs)),
+    ]
+    if let erasure = certificate.erasure {
+      fields.append(("erasure", "the event at position \(erasure)"))
+    }
+    if certificate.eventCount == 0 { fields.append(("redacted", "nothing: no event held data of it")) }
+    fields += certificate.events.map { ("redacted", "\(counted($0.count, "event")) \($0.type.rawValue)") }
+    if certificate.receipts > 0 { fields.append(("receipts", "the content of \(counted(certificate.receipts, "receipt"))")) }
+    fields.append(
+      ("head", "\(certificate.root.map { $0.base64 } ?? "") of \(counted(certificate.size, "event"))"))
+    if certificate.removedSnapshots > 0 {
+      fields.append(("snapshots", "\(certificate.removedSnapshots) removed"))
+    }
+    fields.append(
+      ("remains", "ids of transactions, products, dates, countries, amounts; see docs/privacy.md"))
+    fields.append(("not reached", "backups, exports, copies, logs of proxies, what webhooks were told"))
+    if certificate.remaining > 0 {
+      fields.append(("also", remainingText(certificate.remaining, certificate.remainingPositions)))
+    }
+    return fields
+  }
+}
+
+extension ErasureCertificate {
+  var record: Record {
+    Record(members.map { ($0.key, RawJSON(bytes: $0.value.bytes)) })
+  }
+}

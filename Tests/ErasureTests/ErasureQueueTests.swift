@@ -1,0 +1,58 @@
+// The queue of requests: what survives, what is bounded, and that a finished request names nobody.
+import Base
+import Ledger
+import TestSupport
+import Testing
+
+@testable import Erasure
+
+@Suite struct ErasureQueueTests {
+  private func ledger(_ folder: TemporaryDirectory) throws -> LedgerDirectory {
+    try LedgerDirectory.create(path: folder.path + "/ledger", origin: "erasure.test")
+  }
+
+  @Test(
+    "A request is read again as it was added",
+    arguments: [
+      ErasureSubject.user("alice@example.com", appFamily: nil),
+      .user("a \"quoted\" name", appFamily: .random()), .receipt("r"), .position(12),
+    ])
+  func roundTrip(_ subject: ErasureSubject) throws {
+    let folder = try TemporaryDirectory()
+    let queue = ErasureQueue(try ledger(folder))
+    let record = ErasureRecord(
+      subject, reason: "user_request", requestedAtMs: 1_700_000_000_000, isUrgent: true)
+    try queue.add(record)
+    #expect(try queue.record(record.id) == record)
+    #expect(try queue.open() == [record])
+  }
+
+  @Test("A finished request keeps its certificate and names nobody")
+  func finished() throws {
+    let folder = try TemporaryDirectory()
+    let queue = ErasureQueue(try ledger(folder))
+    let record = ErasureRecord(
+      .user("alice", appFamily: nil), reason: "user_request", requestedAtMs: 1, isUrgent: false)
+    try queue.add(record)
+    var certificate = ErasureCertificate()
+    certificate.erasure = 7
+    certificate.events = [(.receiptUploaded, 2), (.receiptVerified, 3)]
+    certificate.size = 12
+    certificate.finishedAtMs = 5
+    try queue.finish(record, .success(certificate))
+    let found = try #require(try queue.record(record.id))
+    #expect(found.state == .done)
+    #expect(found.certificate == certificate)
+    #expect(!String(decoding: found.bytes, as: UTF8.self).contains("alice"))
+    #expect(try queue.open().isEmpty)
+  }
+
+  @Test("A file of another form is damage, not a request")
+  func damaged() throws {
+    let folder = try TemporaryDirectory()
+    let ledger = try ledger(folder)
+    let id = UUID16.random()
+    try ledger.root.madeFolder("erasures").replaceFile("\(id).json", with: Array("{}".utf8))
+    #expect(throws: ErasureError.self) { try ErasureQueue(ledger).records() }
+  }
+}

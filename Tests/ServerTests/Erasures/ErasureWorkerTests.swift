@@ -1,0 +1,183 @@
+// The thread that has requests to erase carried out, and the way of a request to it.
+import Base
+import Erasure
+import JSON
+import Ledger
+import Server
+import Synchronization
+import TestSupport
+import Testing
+
+/// Passes as a test scripts them: each removes all open requests, or fails.
+final class ScriptedPasses: Sendable {
+  let directory: LedgerDirectory
+  let rules = Monitor<[RetentionRules?]>([])
+  let finishes = Atomic<Int>(0)
+  let fails = Monitor(false)
+  let configuration = Monitor(Configuration())
+
+  init(_ directory: LedgerDirectory) { self.directory = directory }
+
+  var count: Int { rules.withLock { $0.count } }
+
+  func run(_ rules: RetentionRules?) throws(ErasureError) -> [ErasureRecord] {
+    self.rules.withLock { $0.append(rules) }
+    if fails.withLock({ $0 }) { throw .refused(object: "request", cause: "the disk is full") }
+    for record in try ErasureQueue(directory).open() {
+      do throws(LedgerError) {
+        try directory.root.folder(ErasureQueue.folderName).unlink("\(record.id).json")
+      } catch { throw .ledger(error) }
+    }
+    return []
+  }
+}
+
+/// A worker over requests in files.
+final class ErasureFixture {
+  private let temporary: TemporaryDirectory
+  let passes: ScriptedPasses
+  let metrics = Metrics()
+  let notes = WorkflowNotes()
+  let clock = MovableClock()
+  private let worker: ErasureWorker
+
+  init(_ set: (inout Configuration) -> Void = { _ in }) throws {
+    temporary = try TemporaryDirectory()
+    let directory = try LedgerDirectory.create(
+      path: temporary.path("ledger"), origin: "receipts.example/test")
+    let passes = ScriptedPasses(directory)
+    passes.configuration.withLock { set(&$0) }
+    var parts = ErasureWorker.Parts(
+      directory: directory, configuration: { passes.configuration.withLock { $0 } },
+      finish: { () throws(ErasureError) in passes.finishes.add(1, ordering: .relaxed) },
+      run: { (rules, _) throws(ErasureError) in try passes.run(rules) },
+      metrics: metrics, say: { [notes] in notes.say($0) })
+    parts.clock = clock.clock
+    parts.pauseMs = 5
+    self.passes = passes
+    worker = ErasureWorker(parts)
+  }
+
+  deinit { stop() }
+
+  func add(_ user: String, urgent: Bool) throws {
+    try ErasureQueue(passes.directory).add(
+      ErasureRecord(
+        .user(user, appFamily: nil), reason: "user_request", requestedAtMs: Timestamp.now(),
+        isUrgent: urgent))
+  }
+
+  func start() throws { try worker.start() }
+  func stop() { worker.stop() }
+
+  func metric(_ name: String) -> Int {
+    String(decoding: metrics.exposition(), as: UTF8.self).split(separator: "\n")
+      .first { $0.hasPrefix("\(name) ") }.flatMap { Int($0.dropFirst(name.count + 1)) } ?? -1
+  }
+}
+
+@Suite("Erasures of a running server") struct ErasureWorkerTests {
+  @Test("an urgent request is carried out at once, and retention is left to the daily pass")
+  func urgent() throws {
+    let fixture = try ErasureFixture { $0.retention.ipAddress = RetentionPeriod("90d") }
+    try fixture.start()
+    try fixture.add("alice", urgent: true)
+    try waitUntil { fixture.passes.count == 1 }
+    fixture.stop()
+    #expect(fixture.passes.rules.withLock { $0 } == [nil])
+    #expect(fixture.metric("receipt_ledger_erasures_waiting") == 0)
+  }
+
+  @Test("a request that is not urgent waits, and is counted, until the day's time comes")
+  func daily() throws {
+    let fixture = try ErasureFixture { $0.retention.metadata = RetentionPeriod("7y") }
+    try fixture.start()
+    try fixture.add("alice", urgent: false)
+    try waitUntil { fixture.metric("receipt_ledger_erasures_waiting") == 1 }
+    #expect(fixture.passes.count == 0)
+    fixture.clock.set(aheadMs: 86_400_000)
+    try waitUntil { fixture.passes.count == 1 }
+    fixture.stop()
+    #expect(
+      fixture.passes.rules.withLock { $0.first??.metadataMs } == RetentionPeriod("7y")?.milliseconds
+    )
+  }
+
+  @Test("a pass that fails is said without a name, and tried again a minute later, after its rest")
+  func failure() throws {
+    let fixture = try ErasureFixture()
+    fixture.passes.fails.withLock { $0 = true }
+    try fixture.start()
+    try fixture.add("alice", urgent: true)
+    try waitUntil { fixture.notes.lines.count == 1 }
+    #expect(
+      fixture.notes.lines == [
+        "erasures: erase request: the disk is full; the next attempt is in a minute"
+      ])
+    #expect(fixture.passes.finishes.load(ordering: .relaxed) == 0)
+    fixture.passes.fails.withLock { $0 = false }
+    fixture.clock.set(aheadMs: 60_100)
+    try waitUntil { fixture.passes.count == 2 }
+    fixture.stop()
+    #expect(fixture.passes.finishes.load(ordering: .relaxed) == 1)
+    #expect(fixture.notes.lines.count == 1)
+  }
+
+  @Test("a request over HTTP is durable under the id that it is told, and only its app sees it")
+  func intake() throws {
+    let fixture = try WorkflowFixture(.saying(.reply(row("1"))))
+    let accepted = PendingAnswer()
+    try fixture.workflow.erase(
+      ErasureOrder(
+        user: "alice", reason: "user_request", isUrgent: true, appFamily: fixture.family,
+        receivedAtMs: ms("2026-01-05"))
+    ) { accepted.set($0) }
+    let answer = try accepted.wait()
+    #expect(answer.status == 202)
+    guard case .erasureAccepted(let id, _) = answer else {
+      Issue.record("not accepted")
+      return
+    }
+    let record = try #require(try ErasureQueue(fixture.directory).record(id))
+    #expect(record.subject == .user("alice", appFamily: fixture.family))
+    #expect(record.isUrgent && record.state == .waiting)
+    func look(_ family: UUID16) throws -> ClientAnswer {
+      let found = PendingAnswer()
+      try fixture.workflow.erasure(id, of: family) { found.set($0) }
+      return try found.wait()
+    }
+    let shown = try look(fixture.family)
+    #expect(
+      shown.body?.bytes
+        == Array(
+          (#"{"id":"\#(id)","state":"waiting","reason":"user_request","#
+            + #""requested_at":"2026-01-05T00:00:00.000Z","certificate":null,"failure":null}"#).utf8
+        )
+    )
+    #expect(try look(.random()).status == 404)
+  }
+
+  @Test("a server counts what waits, and stops without carrying it out")
+  func server() throws {
+    let ledger = try ConfiguredLedger()
+    try ErasureQueue(ledger.directory).add(
+      ErasureRecord(
+        .user("alice", appFamily: nil), reason: "user_request", requestedAtMs: Timestamp.now(),
+        isUrgent: false))
+    var options = LedgerServerOptions()
+    options.listen = "127.0.0.1:0"
+    options.metricsListen = "127.0.0.1:0"
+    let server = try LedgerServer(ledger.directory, options: options)
+    let port = try #require(server.metricsPort)
+    let isCounted = eventually {
+      guard let client = try? WireClient(port: port) else { return false }
+      client.send(ServerFixture.get("/metrics", headers: []))
+      guard let answer = try? client.answer() else { return false }
+      return String(decoding: answer.body, as: UTF8.self)
+        .contains("\nreceipt_ledger_erasures_waiting 1\n")
+    }
+    try server.stop()
+    #expect(isCounted)
+    #expect(try ErasureQueue(ledger.directory).open().count == 1)
+  }
+}

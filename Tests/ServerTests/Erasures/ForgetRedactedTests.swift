@@ -1,0 +1,85 @@
+// What a running server holds in memory is read again once stored events have lost data.
+import AppStore
+import AppStoreClient
+import Base
+import Foundation
+import JSON
+import Ledger
+import Projections
+import Server
+import TestSupport
+import Testing
+
+@Suite("What a server forgets after an erasure") struct ForgetRedactedTests {
+  @Test("connections to a replaced generation are closed, though nobody asks again")
+  func connections() throws {
+    let fixture = try WorkflowFixture(.saying(.reply(row("1"))))
+    let answer = try fixture.upload("1", user: "alice")
+    #expect(try fixture.look(answer).status == 200)
+    let projections = try #require(fixture.projections)
+    _ = try projections.changes(from: ChangePoint(0), limit: 10)
+    _ = try projections.containsNotification(uuid: "n")
+    _ = try projections.answer(
+      .entitlements, about: "alice", of: fixture.family, atMs: ms("2026-01-05"))
+    try Projector(try LogReader(fixture.directory)).rebuild()
+    try fixture.workflow.forgetRedacted()
+    try waitUntil { try Self.openGenerations(fixture.directory).count <= 1 }
+    #expect(try fixture.look(answer).status == 200)
+  }
+
+  /// The generations that this process has open, also those that were removed.
+  private static func openGenerations(_ directory: LedgerDirectory) throws -> Set<String> {
+    let folder = "\(directory.root.path)/projections/"
+    var open: Set<String> = []
+    for descriptor in try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd") {
+      let path = try? FileManager.default.destinationOfSymbolicLink(
+        atPath: "/proc/self/fd/\(descriptor)")
+      guard let path, path.hasPrefix(folder), path.contains(".sqlite") else { continue }
+      let name = path.dropFirst(folder.count)
+      open.insert(String(name.prefix { $0 != "." }))
+    }
+    return open
+  }
+
+  @Test("the queue is read again, and what waits in it is still asked about")
+  func queue() throws {
+    let appStore = ScriptedAppStore.saying(.none(.timeout))
+    let fixture = try WorkflowFixture(appStore) { configuration in
+      configuration.verification.retryFirstMs = 3_600_000
+      configuration.verification.retryCeilingMs = 3_600_000
+    }
+    let answer = try fixture.upload("1")
+    #expect(answer.status == 206)
+    appStore.follow { request, _ in .confirming(request) }
+    try fixture.workflow.forgetRedacted()
+    // Spread over the first pause, unless somebody hurries.
+    try waitUntil {
+      try fixture.workflow.retryNow()
+      return try fixture.look(answer).status == 200
+    }
+    #expect(try fixture.waitingAfterRebuild() == 0)
+  }
+
+  @Test("a delivery that waits goes out as the projections show it now, under its old id")
+  func webhooks() throws {
+    let fixture = try WebhookFixture()
+    let isUp = Monitor(false)
+    let receiver = try ScriptedServer { _ in .respond(isUp.withLock { $0 } ? 200 : 503, []) }
+    fixture.start(receiver.url("hook"))
+    try waitUntil { try fixture.state != nil }
+    fixture.source.addSale("a", user: "alice")
+    try waitUntil { fixture.count("failed") == 1 }
+    fixture.source.replaceUser(at: 0, by: "(redacted 7)")
+    fixture.forgetRedacted()
+    isUp.withLock { $0 = true }
+    fixture.clock.set(aheadMs: 5_100)
+    try waitUntil { fixture.count("delivered") == 1 }
+    let deliveries = try receiver.deliveries
+    #expect(Set(deliveries.map(\.id)).count == 1)
+    #expect(
+      deliveries.map { $0.body["data"]?["user_identifier"]?.stringValue }
+        == ["alice", "(redacted 7)"])
+    // What failed before still counts.
+    #expect(fixture.count("failed") == 1)
+  }
+}
