@@ -2,6 +2,7 @@
 import csv
 import io
 import json
+import re
 import shlex
 from collections import Counter
 
@@ -10,6 +11,8 @@ from reports import quoted
 
 # What an erasure may change in a report: the columns that name people.
 NAMING = ("user_identifier", "receipt_id", "detail")
+# A reason that is no number of the App Store's may be anybody's words: a mark takes its place.
+REASON, READABLE_REASON, MARK = "reason", re.compile("[0-9]*", re.ASCII), "?"
 # Of what a report shows at an earlier point, every so manyth is compared.
 STEP_AT_POINTS = 3
 # Options that choose or order rows by what may change.
@@ -108,10 +111,16 @@ def comparable(line):
 
 def figures(data):
     """(columns, how often each row) of a CSV, without the columns that may change."""
-    rows = list(csv.reader(io.StringIO(data.decode("utf-8"), newline=""), strict=True))
-    shown = [place for place, name in enumerate(rows[0]) if name not in NAMING]
-    header, *body = [tuple(row[place] for place in shown) for row in rows]
-    return header, Counter(body)
+    names, *rows = csv.reader(io.StringIO(data.decode("utf-8"), newline=""), strict=True)
+    shown = [name for name in names if name not in NAMING]
+    places = [names.index(name) for name in shown]
+    body = [tuple(_figure(names[place], row[place]) for place in places) for row in rows]
+    return tuple(shown), Counter(body)
+
+
+def _figure(column, cell):
+    is_unreadable = column == REASON and not READABLE_REASON.fullmatch(cell)
+    return MARK if is_unreadable else cell
 
 
 def difference(before, after):

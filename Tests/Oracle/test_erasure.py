@@ -166,6 +166,9 @@ class Parts(unittest.TestCase):
                  (b"user_identifier,gross,detail\n", ["columns ('net',) before, ('gross',) after"])]
         for after, expected in cases:
             self.assertEqual(erasure.difference((before, None), (after, None)), expected)
+        reasons = [b"reason\n1\n=7\n", b"reason\n1\n?\n", b"reason\n?\n?\n"]
+        self.assertEqual(erasure.difference((reasons[0], None), (reasons[1], None)), [])
+        self.assertEqual(erasure.difference((reasons[0], None), (reasons[2], None)), ["+?", "-1"])
         failed = (None, "exit status 1: an amount")
         self.assertEqual(erasure.difference(failed, failed), [])
         self.assertEqual(len(erasure.difference(failed, (before, None))), 1)
