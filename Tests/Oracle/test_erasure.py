@@ -166,6 +166,13 @@ class Parts(unittest.TestCase):
                  (b"user_identifier,gross,detail\n", ["columns ('net',) before, ('gross',) after"])]
         for after, expected in cases:
             self.assertEqual(erasure.difference((before, None), (after, None)), expected)
+        tokens = [b"user_identifier,sales,net\ntoken:a,3,1.50 EUR 2 USD\n8,1,1 EUR\n",
+                  b"user_identifier,sales,net\ntoken:a,2,1.00 EUR\ntoken:b,1,0.50 EUR 2 USD\n8,1,1 EUR\n"]
+        self.assertEqual(erasure.difference(*((data, None) for data in tokens), "users"), [])
+        self.assertNotEqual(erasure.difference(*((data, None) for data in tokens)), [])
+        other = tokens[1].replace(b"0.50", b"0.51")
+        self.assertEqual(erasure.difference((tokens[0], None), (other, None), "users"),
+                         ["+tokens,EUR,1.51", "-tokens,EUR,1.5"])
         reasons = [b"reason\n1\n=7\n", b"reason\n1\n?\n", b"reason\n?\n?\n"]
         self.assertEqual(erasure.difference((reasons[0], None), (reasons[1], None)), [])
         self.assertEqual(erasure.difference((reasons[0], None), (reasons[2], None)), ["+?", "-1"])
