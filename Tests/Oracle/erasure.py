@@ -64,7 +64,7 @@ def _sharing(events):
     """The users of receipts that another user uploaded too."""
     by_receipt = {}
     for _, data in _uploads(events):
-        if "receipt_id" in data:
+        if isinstance(data.get("receipt_id"), str):
             by_receipt.setdefault(data["receipt_id"], set()).add(data["user_identifier"])
     return {user for users in by_receipt.values() if len(users) > 1 for user in users}
 
@@ -85,7 +85,8 @@ def remaining(after, users):
     """The positions at which an event still names an erased user."""
     positions = []
     for event in _events(after):
-        if members_of(_data(event)).get("user_identifier") in users:
+        user = members_of(_data(event)).get("user_identifier")
+        if isinstance(user, str) and user in users:
             positions.append(event["seq"])
     return positions
 
