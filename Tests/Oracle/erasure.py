@@ -2,14 +2,18 @@
 import csv
 import io
 import json
+import re
 import shlex
 from collections import Counter
+from decimal import Decimal
 
 from log import read_log
 from reports import quoted
 
 # What an erasure may change in a report: the columns that name people.
 NAMING = ("user_identifier", "receipt_id", "detail")
+# A reason that is no number of the App Store's may be anybody's words: a mark takes its place.
+REASONS, READABLE_REASON, MARK = ("reason", "expiration_intent"), re.compile("[0-9]*", re.ASCII), "?"
 # Of what a report shows at an earlier point, every so manyth is compared.
 STEP_AT_POINTS = 3
 # Options that choose or order rows by what may change.
@@ -81,7 +85,8 @@ def remaining(after, users):
     """The positions at which an event still names an erased user."""
     positions = []
     for event in _events(after):
-        if members_of(_data(event)).get("user_identifier") in users:
+        user = members_of(_data(event)).get("user_identifier")
+        if isinstance(user, str) and user in users:
             positions.append(event["seq"])
     return positions
 
@@ -106,23 +111,58 @@ def comparable(line):
     return shlex.join(kept)
 
 
-def figures(data):
-    """(columns, how often each row) of a CSV, without the columns that may change."""
-    rows = list(csv.reader(io.StringIO(data.decode("utf-8"), newline=""), strict=True))
-    shown = [place for place, name in enumerate(rows[0]) if name not in NAMING]
-    header, *body = [tuple(row[place] for place in shown) for row in rows]
-    return header, Counter(body)
+def figures(data, line=""):
+    """(columns, how often each row) of a CSV, without the columns that may change.
+
+    In the random histories sales of several users bear one token, and an erasure renames that of one user's
+    sales alone. Users that are tokens are therefore compared by their sums.
+    """
+    names, *rows = csv.reader(io.StringIO(data.decode("utf-8"), newline=""), strict=True)
+    sums = []
+    if line.startswith("users") and "user_identifier" in names:
+        place = names.index("user_identifier")
+        tokens = [row for row in rows if row[place].startswith("token:")]
+        rows = [row for row in rows if not row[place].startswith("token:")]
+        # Parts of a sum round otherwise than the sum does.
+        sums = _sums(names, tokens, has_net="--amounts minor" not in line)
+    shown = [name for name in names if name not in NAMING]
+    places = [names.index(name) for name in shown]
+    body = [tuple(_figure(names[place], row[place]) for place in places) for row in rows]
+    return tuple(shown), Counter(body + sums)
 
 
-def difference(before, after):
-    """What tells two exports apart, beyond what an erasure may change. Each: (CSV or None, why not)."""
+def _sums(names, rows, has_net):
+    """The sums of the columns of numbers and of each currency, as rows of their own."""
+    sums = Counter()
+    for row in rows:
+        for name, cell in zip(names, row):
+            if name == "net" and has_net:
+                words = cell.split()
+                for amount, currency in zip(words[::2], words[1::2]):
+                    sums[currency] += Decimal(amount)
+            elif name in ("receipts", "uploads", "sales", "returns", "trials"):
+                sums[name] += int(cell)
+    return [("tokens", name, str(total.normalize() if isinstance(total, Decimal) else total))
+            for name, total in sorted(sums.items()) if total]
+
+
+def _figure(column, cell):
+    is_unreadable = column in REASONS and not READABLE_REASON.fullmatch(cell)
+    return MARK if is_unreadable else cell
+
+
+def difference(before, after, line=""):
+    """What tells two exports of a report apart, beyond what an erasure may change.
+
+    Each: (CSV or None, why not).
+    """
     if None in (before[0], after[0]):
         return [] if before[0] is after[0] else [f"before: {before[1]}, after: {after[1]}"]
-    (header, old), (other_header, new) = figures(before[0]), figures(after[0])
+    (header, old), (other_header, new) = figures(before[0], line), figures(after[0], line)
     if header != other_header:
         return [f"columns {header} before, {other_header} after"]
-    lines = [(sign, row) for sign, rows in (("-", old - new), ("+", new - old)) for row in rows.elements()]
-    return [sign + ",".join(map(quoted, row)) for sign, row in sorted(lines)[:20]]
+    found = [(sign, row) for sign, rows in (("-", old - new), ("+", new - old)) for row in rows.elements()]
+    return [sign + ",".join(map(quoted, row)) for sign, row in sorted(found)[:20]]
 
 
 class Erasure:
@@ -181,9 +221,10 @@ class Erasure:
             now = shlex.split(about(line, names) or line)
             for point in self.points:
                 found = self.ledger.export([*now, "--as-of", str(point)])
-                self.comparison.note(
-                    f"{line} as of {point}, before and after", difference(known[point, line], found))
+                differs = difference(known[point, line], found, line)
+                self.comparison.note(f"{line} as of {point}, before and after", differs)
             # The moment of subscriptions is that of the last event, unless it is named.
             if not line.startswith("subscriptions") or "--at" in now:
                 found = self.ledger.export(now)
-                self.comparison.note(f"{line}, before and after", difference(known[latest, line], found))
+                differs = difference(known[latest, line], found, line)
+                self.comparison.note(f"{line}, before and after", differs)

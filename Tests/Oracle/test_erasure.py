@@ -32,8 +32,8 @@ def encoded(events):
 def history():
     """Uploads of four users, of which "42" and "shares" upload one receipt; "42" has the most events."""
     events = [("app.registered", APP | {"products": {"coins": "consumable"}})]
-    people = [("42", 0, 1), ("42", 0, 2), ("43", 1, 3), ("42", 0, 1), ("shares", 0, 1), (None, 1, 4), ("43", 1, 1),
-              ("-44", 1, 5)]
+    people = [("42", 0, 1), ("42", 0, 2), ("43", 1, 3), ("42", 0, 1), ("shares", 0, 1), (None, 1, 4),
+              ("43", 1, 1), ("-44", 1, 5)]
     for user, receipt, transaction in people:
         upload = without(UPLOAD, "receipt") | {"receipt_id": IDS[receipt]}
         if user is not None:
@@ -125,7 +125,8 @@ class Comparisons(unittest.TestCase):
         for fault, told in (("one upload", "DIFFERS: no event names an erased user"),
                             ("one upload", "DIFFERS: user 1 in the log"),
                             ("a header", "DIFFERS: the events are the same"),
-                            ("a price", "DIFFERS: journal as of"), ("a price", "DIFFERS: journal, before and after"),
+                            ("a price", "DIFFERS: journal as of"),
+                            ("a price", "DIFFERS: journal, before and after"),
                             ("a cell", "DIFFERS: export sales --environment all\n"),
                             ("a cell", "DIFFERS: export sales --environment all --as-of"),
                             ("one name", "DIFFERS: exceptions --environment all, before and after")):
@@ -152,7 +153,8 @@ class Parts(unittest.TestCase):
 
     def test_a_report_about_a_user_follows_the_name(self):
         names = {"42": "(redacted 9)", "7": None}
-        self.assertEqual(erasure.about("sales --user 42 --top 1", names), "sales --user '(redacted 9)' --top 1")
+        line = "sales --user '(redacted 9)' --top 1"
+        self.assertEqual(erasure.about("sales --user 42 --top 1", names), line)
         for line in ("sales --user 7", "sales --user 8", "sales"):
             self.assertIsNone(erasure.about(line, names))
 
@@ -164,6 +166,16 @@ class Parts(unittest.TestCase):
                  (b"user_identifier,gross,detail\n", ["columns ('net',) before, ('gross',) after"])]
         for after, expected in cases:
             self.assertEqual(erasure.difference((before, None), (after, None)), expected)
+        tokens = [b"user_identifier,sales,net\ntoken:a,3,1.50 EUR 2 USD\n8,1,1 EUR\n",
+                  b"user_identifier,sales,net\ntoken:a,2,1.00 EUR\ntoken:b,1,0.50 EUR 2 USD\n8,1,1 EUR\n"]
+        self.assertEqual(erasure.difference(*((data, None) for data in tokens), "users"), [])
+        self.assertNotEqual(erasure.difference(*((data, None) for data in tokens)), [])
+        other = tokens[1].replace(b"0.50", b"0.51")
+        self.assertEqual(erasure.difference((tokens[0], None), (other, None), "users"),
+                         ["+tokens,EUR,1.51", "-tokens,EUR,1.5"])
+        reasons = [b"reason\n1\n=7\n", b"reason\n1\n?\n", b"reason\n?\n?\n"]
+        self.assertEqual(erasure.difference((reasons[0], None), (reasons[1], None)), [])
+        self.assertEqual(erasure.difference((reasons[0], None), (reasons[2], None)), ["+?", "-1"])
         failed = (None, "exit status 1: an amount")
         self.assertEqual(erasure.difference(failed, failed), [])
         self.assertEqual(len(erasure.difference(failed, (before, None))), 1)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 from programs import DONE, DONE_WITH_WARNINGS, PROGRAMS, log_lines, run
 
+import erasure
 import generate_fetched
 import generate_malformed
 import generate_subscriptions
@@ -54,6 +55,14 @@ class History:
             self._leave_pending()
             if is_nasty:
                 self._append(generate_malformed.events)
+
+    def erase(self, count: int) -> list[str]:
+        """Erases the users with the most events; who they were."""
+        users = erasure.chosen(log_lines(self.ledger), count)
+        for user in users:
+            option = [f"--user={user}"] if user.startswith("-") else ["--user", user]
+            self._run("redact", *option, "--reason", "user_request", "--yes")
+        return users
 
     def _run(self, *arguments: object, allowed: tuple[int, ...] = (DONE,)) -> str:
         return run("ledgerctl", *arguments, "--ledger", self.ledger, allowed=allowed)

@@ -75,5 +75,36 @@ class EqualityTests(spark.SparkTests):
             "eight", 8, 8, LATE_RATES, "--spread-ms", 200_000, "--stray-percent", 5)
 
 
+@spark.needs_spark
+class ErasureTests(spark.SparkTests):
+    """Ledgers of which users were erased: the lines that Spark reads keep the figures."""
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        temporary = programs.temporary_folder()
+        cls.addClassCleanup(temporary.cleanup)
+        cls.folder = pathlib.Path(temporary.name)
+        print(f"\nSPARK_TEST_SEED={SEED}", flush=True)
+        cls.history = History(cls.folder / "history", SEED + 2, UPLOADS, is_nasty=False)
+
+    def test_a_redacted_ledger(self) -> None:
+        # The same state before and after: what was read of segments since rewritten is read again.
+        ledger, state = self.history.ledger, self.folder / "state"
+        before = self.folder / "before"
+        self.run_spark(before, [ledger], "--state", state, *EVERYTHING.of_run())
+        users = self.history.erase(3)
+        self.assertTrue(users, f"seed {SEED + 2}: the history names no users")
+        after = self.folder / "after"
+        self.run_spark(after, [ledger], "--state", state, *EVERYTHING.of_run())
+        self.assert_same(after, ledger, EVERYTHING, about=f"seed {SEED + 2}, redacted")
+        for report in ("sales", "journal", "users", "exceptions", "subscriptions"):
+            header, *rows = self.rows(after, report)
+            place = header.index("user_identifier")
+            named = {row[place] for row in rows} & set(users)
+            self.assertFalse(named, f"seed {SEED + 2}: {report} names users that were erased")
+        # No amount or count hangs on who a user was.
+        self.assert_report(self.rows(before, "revenue"), after, "revenue", f"seed {SEED + 2}")
+
+
 if __name__ == "__main__":
     unittest.main()
