@@ -55,7 +55,8 @@ package final class ErasureWorker: Sendable {
 
   /// Starts the thread.
   package func start() throws(LedgerError) {
-    let started = try WorkerThread.start { [self] in run() }
+    // A pass reads the whole log: those who wait for answers come first.
+    let started = try WorkerThread.start(.niceness(5)) { [self] in run() }
     thread.withLock { $0 = started }
   }
 

@@ -1,6 +1,8 @@
 // The thread that has requests to erase carried out, and the way of a request to it.
 import Base
 import Erasure
+import Foundation
+import Glibc
 import JSON
 import Ledger
 import Server
@@ -179,5 +181,50 @@ final class ErasureFixture {
     try server.stop()
     #expect(isCounted)
     #expect(try ErasureQueue(ledger.directory).open().count == 1)
+  }
+
+  @Test("what a server says and logs of a request names nobody, and another app's token finds none")
+  func overHTTP() throws {
+    let ledger = try ConfiguredLedger()
+    let family = ConfigurationSample.family
+    let other = UUID16.random().description
+    let token = try ledger.file.addToken(appFamilyID: family, scope: .erase).token
+    let stranger = try ledger.file.addToken(appFamilyID: other, scope: .erase).token
+    let log = try TemporaryDirectory()
+    let descriptor = open(log.path("access"), O_WRONLY | O_CREAT, 0o600)
+    try #require(descriptor >= 0)
+    defer { close(descriptor) }
+    let notes = WorkflowNotes()
+    var options = LedgerServerOptions()
+    options.listen = "127.0.0.1:0"
+    options.accessLogDescriptor = descriptor
+    options.say = { notes.say($0) }
+    let server = try LedgerServer(ledger.directory, options: options)
+    func ask(_ request: String) throws -> WireAnswer {
+      let client = try WireClient(port: server.port)
+      client.send(request)
+      return try #require(try client.answer())
+    }
+    let accepted = try ask(
+      ServerFixture.question(
+        #"{"user_identifier":"alice-4711","reason":"user_request"}"#, path: "/v1/erasures",
+        token: token))
+    let path = try #require(accepted.header("location"))
+    let shown = try ask(ServerFixture.get(path, headers: ["Authorization: Bearer \(token)"]))
+    let hidden = try ask(ServerFixture.get(path, headers: ["Authorization: Bearer \(stranger)"]))
+    try server.stop()
+    #expect(accepted.status == 202)
+    #expect(shown.status == 200)
+    #expect(hidden.status == 404)
+    #expect(shown.json?["state"]?.stringValue == "waiting")
+    let waiting = try #require(try ErasureQueue(ledger.directory).open().first)
+    #expect(waiting.appFamily == UUID16(family))
+    let logged = try String(contentsOfFile: log.path("access"), encoding: .utf8)
+    #expect(logged.contains(#""route":"/v1/erasures/{id}""#))
+    let said =
+      logged + notes.lines.joined()
+      + [accepted, shown, hidden].map { String(decoding: $0.body, as: UTF8.self) }.joined()
+    #expect(!said.contains("alice"))
+    #expect(!logged.contains(String(path.dropFirst("/v1/erasures/".count))))
   }
 }
