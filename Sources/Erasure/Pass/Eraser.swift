@@ -350,6 +350,11 @@ package final class Eraser {
     let projector = projector(reader)
     let removed = try projector.snapshots.prune(isCancelled: observer.isCancelled) { _ in [] }
       .removed
+    var items = items
+    for index in items.indices { items[index].certificate.removedSnapshots = removed.count }
+    // While the file exists, the next writer finishes what is interrupted; afterwards nobody would take the identifiers
+    // out of the requests.
+    try finish(items)
     try RedactionFile.remove(from: directory)
     // Readers let go of the segments that were replaced.
     try onProjectionsReplaced()
@@ -358,10 +363,7 @@ package final class Eraser {
       _ = try projector.createSnapshot { try writer.append([$0]).firstPosition }
       try onProjectionsReplaced()
     }
-    var items = items
-    for index in items.indices { items[index].certificate.removedSnapshots = removed.count }
     try redactLate(items, uploads: lines.positions)
-    try finish(items)
   }
 
   /// Redacts replies about redacted uploads that came while the pass was under way: calls of the App Store take time.

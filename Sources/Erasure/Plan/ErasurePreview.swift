@@ -6,11 +6,12 @@ extension ErasurePreview {
   /// What a request would redact now.
   ///
   /// Throws `refused` for what can't be erased.
+  /// - Parameter searches: whether to look for the identifier in data of others, which reads the whole log.
   package static func of(
-    _ subject: ErasureSubject, _ reader: LogReader, _ database: Database,
+    _ subject: ErasureSubject, _ reader: LogReader, _ database: Database, searches: Bool,
     isCancelled: () -> Bool = { false }
   ) throws(ErasureError) -> ErasurePreview {
-    try of(reader, database, isCancelled) { try $0.plan(subject) }
+    try of(reader, database, searches, isCancelled) { try $0.plan(subject) }
   }
 
   /// What retention would redact now.
@@ -18,11 +19,11 @@ extension ErasurePreview {
     _ rules: RetentionRules, nowMs: Int64, _ reader: LogReader, _ database: Database,
     isCancelled: () -> Bool = { false }
   ) throws(ErasureError) -> ErasurePreview {
-    try of(reader, database, isCancelled) { try $0.plan(rules, nowMs: nowMs) }
+    try of(reader, database, false, isCancelled) { try $0.plan(rules, nowMs: nowMs) }
   }
 
   private static func of(
-    _ reader: LogReader, _ database: Database, _ isCancelled: () -> Bool,
+    _ reader: LogReader, _ database: Database, _ searches: Bool, _ isCancelled: () -> Bool,
     _ makePlan: (ErasurePlanner) throws -> ErasurePlan
   ) throws(ErasureError) -> ErasurePreview {
     do {
@@ -36,6 +37,7 @@ extension ErasurePreview {
       preview.receipts = plan.receiptCount
       preview.sharedUploads = plan.targets.count { $0.extent == .names }
       preview.snapshots = SnapshotStore(reader.directory).snapshots.count
+      if !searches { return preview }
       (preview.remaining, preview.remainingPositions) = try IdentifierSearch(plan.identifiers).run(
         reader, before: end, excluding: Set(plan.targets.map(\.position)),
         isCancelled: isCancelled)

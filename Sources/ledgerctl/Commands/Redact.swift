@@ -164,7 +164,7 @@ private func erase(
   _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
   let preview = try ErasurePreview.of(
-    subject, ledger.reader, try ledger.projections(),
+    subject, ledger.reader, try ledger.projections(), searches: options.isDry,
     isCancelled: { context.interruption.isRequested })
   if options.isDry || preview.eventCount == 0 {
     try context.print(invocation, ["preview": preview.record] as Record) { sheet in
