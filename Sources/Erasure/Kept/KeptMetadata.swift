@@ -142,20 +142,37 @@ struct KeptMetadata {
     ["regular", "intro", "promo", "offer_code"].contains { text.elementsEqual($0.utf8) }
   }
 
+  /// Digits beyond these are rounded away: only the first six decimals count.
+  private static let decimalsMax = 6
+
   /// A price as it was written where a rule can read it; otherwise a mark, which no rule can read either.
   private func form(
     _ key: StaticString, _ value: LenientValue, numbersOnly: Bool = false,
     to writer: inout JSONWriter, _ micros: (JSONBytes) -> Int64?
   ) {
+    let text: JSONBytes
     switch value {
-    case .number(let token) where micros(token) != nil:
-      writer.key(key)
-      writer.raw(token)
-    case .string(let text) where !numbersOnly && micros(text) != nil:
-      writer.key(key)
-      writer.string(text)
-    default: writer.member(key, names.mark(value.text))
+    case .number(let token): text = token
+    case .string(let string) where !numbersOnly: text = string
+    default: return writer.member(key, names.mark(value.text))
     }
+    guard let micros = micros(text) else { return writer.member(key, names.mark(value.text)) }
+    writer.key(key)
+    if let point = text.firstIndex(of: UInt8(ascii: ".")),
+      text.count - point - 1 > Self.decimalsMax
+    {
+      // More decimals than a price has could say anything.
+      writer.string(Self.decimal(micros))
+    } else if case .number = value {
+      writer.raw(text)
+    } else {
+      writer.string(text)
+    }
+  }
+
+  private static func decimal(_ micros: Int64) -> String {
+    let decimals = String(micros % 1_000_000)
+    return "\(micros / 1_000_000)." + String(repeating: "0", count: 6 - decimals.count) + decimals
   }
 
   /// A known code, nothing for nothing, or a mark for an unknown one.

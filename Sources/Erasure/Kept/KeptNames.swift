@@ -76,6 +76,12 @@ final class KeptNames {
   /// What takes the place of an import line's SHA-256.
   func line(_ digest: SHA256Digest) -> SHA256Digest { lineDigest(digest) }
 
+  /// A quantity of at most seven digits, or an empty one, as it is; the mark of any other.
+  func quantity(_ text: String, isInteger: Bool) -> String {
+    let digitCount = text.utf8.count { $0 != UInt8(ascii: "-") }
+    return text.isEmpty || (isInteger && digitCount <= 7) ? text : mark(text)
+  }
+
   // MARK: What clients wrote
 
   /// Whether a text is a product of some sale.

@@ -11,7 +11,10 @@ extension Receipt {
     var writer = JSONWriter()
     writer.beginObject()
     writer.member("environment", ifPresent: environment)
-    writer.member("unsigned_environment", ifPresent: unsignedEnvironment)
+    // Anyone can write it; only the App Store's names for environments mean anything.
+    writer.member(
+      "unsigned_environment",
+      ifPresent: unsignedEnvironment.flatMap { EnvironmentName.isKnown($0) ? $0 : nil })
     if bundleID != eventBundleID { writer.member("bundle_id", bundleID) }
     if style.rawValue != eventStyle { writer.member("style", style.rawValue) }
     writer.key("purchases")
@@ -30,8 +33,7 @@ extension Receipt {
 extension ReceiptPurchase {
   fileprivate func write(to writer: inout JSONWriter, _ names: KeptNames) {
     if let quantity {
-      let isNumber = Int64(quantity).map { abs($0) < 10_000_000 } ?? false
-      writer.member("quantity", isNumber ? quantity : names.mark(quantity))
+      writer.member("quantity", names.quantity(quantity, isInteger: Int64(quantity) != nil))
     }
     writer.member("product_id", ifPresent: productID)
     writer.member("transaction_id", ifPresent: transactionID)

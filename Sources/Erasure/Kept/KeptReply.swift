@@ -90,11 +90,7 @@ struct KeptReply {
   /// An integer of at most seven digits as it is, anything else as a mark.
   func quantity(_ value: LenientValue, to writer: inout JSONWriter) {
     if case .missing = value { return }
-    if let number = value.integer, abs(number) < 10_000_000 {
-      writer.member("quantity", value.text)
-    } else {
-      writer.member("quantity", names.mark(value.text))
-    }
+    writer.member("quantity", names.quantity(value.text, isInteger: value.integer != nil))
   }
 
   /// The expiry so that it is known as before, and that there is one is known as before.
@@ -103,10 +99,10 @@ struct KeptReply {
     case (true, let expiresAtMs?): writer.member("expires_date_ms", expiresAtMs)
     case (true, nil): writer.member("expires_date", "?")
     case (false, let expiresAtMs?):
-      // Only the readable form says when without saying that there is an expiry; it has whole seconds.
-      let text = Timestamp.text(ms: expiresAtMs)
+      // Only the readable form says when without saying that there is an expiry.
+      let text = Timestamp.text(ms: expiresAtMs).dropLast()
       writer.member(
-        "expires_date_formatted", "\(text.prefix(10)) \(text.dropFirst(11).prefix(8)) Etc/GMT")
+        "expires_date_formatted", "\(text.prefix(10)) \(text.dropFirst(11)) Etc/GMT")
     case (false, nil): break
     }
   }

@@ -66,7 +66,9 @@ final class LineReducer {
     case .receiptUploaded:
       let view = try ReceiptUploadedView(data: event.data, isRedacted: event.isRedacted)
       let parts = Parts(extents, isOwn: true)
-      return try upload(event, parts) { try receipt(view, parts, $0, &$1) }
+      return try upload(event, ReceiptUploadedView.members, parts) {
+        try receipt(view, parts, $0, &$1)
+      }
     case .receiptVerified:
       if extents == [.withToken], !holdsToken(event.data) { return nil }
       return try verification(event)
@@ -74,7 +76,9 @@ final class LineReducer {
       let view = try TransactionsReceivedView(data: event.data, isRedacted: event.isRedacted)
       let transactions = try ReceivedTransactions(view, keeper).transactions
       let parts = Parts(extents, isOwn: transactions.allSatisfy { $0.map { isOwn($0) } ?? true })
-      return try upload(event, parts) { try signedUpload(view, transactions, parts, $0, &$1) }
+      return try upload(event, TransactionsReceivedView.members, parts) {
+        try signedUpload(view, transactions, parts, $0, &$1)
+      }
     case .notificationReceived: return try notification(event)
     case .transactionsFetched: return try page(event, isWhole: extents.contains(.whole))
     case .appRegistered, .pricesDeclared, .ratesDeclared, .snapshotCreated, .historyAccepted,
@@ -129,15 +133,20 @@ final class LineReducer {
       if content || user { (ipAddress, identifierForVendor, metadata) = (true, true, true) }
     }
 
+    /// Whether more goes than fields whose time is over.
+    var takesAll: Bool { content || ownObjects || user }
     /// Whether the import line's digest would let what goes be guessed.
-    var line: Bool { content || ownObjects || user || ipAddress || identifierForVendor || metadata }
+    var line: Bool { takesAll || ipAddress || identifierForVendor || metadata }
   }
 
   /// Writes a member; true if it did, false for the caller to copy it.
   private typealias MemberWriter = (JSONString, inout JSONWriter, JSONBytes) throws -> Bool
 
   /// Copies members in their order; `write` writes those that change.
-  private func members(of data: JSONBytes, _ write: MemberWriter) throws -> [UInt8] {
+  /// - Parameter known: the members that may stay; nil for all.
+  private func members(
+    of data: JSONBytes, _ known: [String]?, _ write: MemberWriter
+  ) throws -> [UInt8] {
     var cursor = JSONCursor(data)
     var writer = JSONWriter()
     writer.reserve(data.count)
@@ -145,8 +154,10 @@ final class LineReducer {
     try cursor.beginObject()
     while let key = try cursor.nextKey() {
       let value = try cursor.readRaw()
+      let name = key.string
+      if let known, !known.contains(name) { continue }
       if try write(key, &writer, value) { continue }
-      writer.key(key.string)
+      writer.key(name)
       writer.raw(value)
     }
     writer.endObject()
@@ -155,9 +166,10 @@ final class LineReducer {
 
   /// The members that both types of uploads have; `other` writes the rest.
   private func upload(
-    _ event: EventLine, _ parts: Parts, _ other: (JSONString, inout JSONWriter) throws -> Bool
+    _ event: EventLine, _ known: [String], _ parts: Parts,
+    _ other: (JSONString, inout JSONWriter) throws -> Bool
   ) throws -> [UInt8] {
-    try members(of: event.data) { key, writer, value in
+    try members(of: event.data, parts.takesAll ? known : nil) { key, writer, value in
       if key == "ip_address" { return parts.ipAddress }
       if key == "identifier_for_vendor" { return parts.identifierForVendor }
       if key == "line_sha256", parts.line, !event.isRedacted {
@@ -267,7 +279,7 @@ final class LineReducer {
     if renewal == nil, let original = content.originalTransactionID {
       renewal = keptSigned.facts(ofSubscription: original)
     }
-    return try members(of: event.data) { key, writer, value in
+    return try members(of: event.data, NotificationReceivedView.members) { key, writer, value in
       if key == "line_sha256", !event.isRedacted {
         try line(value, to: &writer)
         return true
@@ -292,7 +304,7 @@ final class LineReducer {
   private func page(_ event: EventLine, isWhole: Bool) throws -> [UInt8] {
     let view = try TransactionsFetchedView(data: event.data, isRedacted: event.isRedacted)
     let content = try FetchedTransactions(view, keeper)
-    return try members(of: event.data) { key, writer, _ in
+    return try members(of: event.data, TransactionsFetchedView.members) { key, writer, _ in
       if key == "transactions" {
         writer.key("transactions")
         try list(view.transactions, content.transactions, isWhole: isWhole, to: &writer)
@@ -329,7 +341,7 @@ final class LineReducer {
         throw EventError.badField(.receiptVerified, field: "reply")
       }
     }
-    return try members(of: event.data) { key, writer, _ in
+    return try members(of: event.data, ReceiptVerifiedView.members) { key, writer, _ in
       if key == "reply", let reply {
         writer.key("reply")
         reply.withUnsafeBytes { writer.raw($0) }

@@ -103,7 +103,7 @@ package struct NotificationReceivedView {
   package private(set) var notification: SignedObjectView?
 
   /// The members in the catalogue's order.
-  private static let members = [
+  package static let members = [
     "notification_uuid", "app_family_id", "bundle_id", "environment", "occurred_at", "via", "line",
     "line_sha256", "type", "subtype", "transaction", "renewal", "notification",
   ]

@@ -91,7 +91,7 @@ package struct ReceiptUploadedView {
   private var hasFacts = false
 
   /// The members in the catalogue's order; those up to `via`, and the last, are required.
-  private static let members = [
+  package static let members = [
     "receipt_id", "app_family_id", "style", "bundle_id", "receipt_sha256", "occurred_at", "via",
     "line", "line_sha256", "country_code", "identifier_for_vendor", "user_identifier",
     "ip_address", "metadata", "receipt",

@@ -147,7 +147,7 @@ package struct ReceiptVerifiedView {
   package private(set) var replyOf: Int64?
 
   /// The members in the catalogue's order.
-  private static let members = [
+  package static let members = [
     "upload", "authority", "outcome", "environment", "status", "reason", "attempt", "endpoint",
     "mismatch", "host", "via", "occurred_at", "reply", "reply_base64", "reply_of",
   ]

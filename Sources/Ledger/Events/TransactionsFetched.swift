@@ -112,7 +112,7 @@ package struct TransactionsFetchedView {
   package private(set) var renewals: [SignedObjectView] = []
 
   /// The members in the catalogue's order.
-  private static let members = [
+  package static let members = [
     "app_family_id", "bundle_id", "environment", "occurred_at", "call", "host", "transaction_id",
     "from", "to", "revision", "error_code", "has_more", "transactions", "renewals",
   ]

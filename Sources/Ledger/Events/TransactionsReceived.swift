@@ -97,7 +97,7 @@ package struct TransactionsReceivedView {
   package private(set) var appTransaction: SignedObjectView?
 
   /// The members in the catalogue's order.
-  private static let members = [
+  package static let members = [
     "upload_id", "app_family_id", "occurred_at", "via", "line", "line_sha256", "country_code",
     "identifier_for_vendor", "user_identifier", "ip_address", "metadata", "outcome",
     "fraud_reason", "transactions", "app_transaction",
