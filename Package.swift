@@ -179,7 +179,8 @@ let package = Package(
     tests(
       "ledgerctlTests",
       of: [
-        "ledgerctl", "Server", "Erasure", "Intake", "ReportDocuments", "Projections", "Ledger", "Base", "JSON",
+        "ledgerctl", "Server", "Erasure", "Intake", "ReportDocuments", "Projections", "Ledger",
+        "Base", "JSON",
       ],
       data: ["Transcripts", "EarlierLedgers"]),
   ]

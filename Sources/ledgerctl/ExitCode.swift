@@ -24,7 +24,8 @@ enum ExitCode: Int32, CaseIterable, Sendable {
     case .locked: "another process is writing to the ledger"
     case .newerFormat: "a newer version of the program wrote the ledger"
     case .corrupted: "corruption or tampering was found"
-    case .mismatch: "a projection or a report does not match the log"
+    case .mismatch:
+      "a projection or a report does not match the log, or data that was erased is still there"
     case .interrupted: "interrupted by a signal, after cleaning up"
     }
   }

@@ -23,7 +23,7 @@ struct PlacedEvent {
   var isDeclaration: Bool {
     [
       "app.registered", "prices.declared", "rates.declared", "trust.declared", "snapshot.created",
-      "history.accepted",
+      "history.accepted", "data.redacted",
     ].contains(type)
   }
 

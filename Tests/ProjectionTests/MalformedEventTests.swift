@@ -28,9 +28,14 @@ import Testing
     let name: String
     let good: JSONText
     let alsoGood: [JSONText]
+    /// The member that is at fault without this one.
+    let faultWithout: String
 
-    init(_ name: String, _ good: JSONText, _ alsoGood: [JSONText] = []) {
+    init(
+      _ name: String, _ good: JSONText, _ alsoGood: [JSONText] = [], faultWithout: String? = nil
+    ) {
       (self.name, self.good, self.alsoGood) = (name, good, alsoGood)
+      self.faultWithout = faultWithout ?? name
     }
   }
 
@@ -137,6 +142,25 @@ import Testing
         Member("local_testing_signers_sha256", [], [[]]),
       ]
     ),
+    (
+      "data.redacted",
+      [
+        Member("erasure", 0, [5]), Member("part", 1), Member("parts", 2, [5]),
+        Member("reason", "user_request", ["x"]),
+        Member(
+          "lines",
+          [["position": 1, "sha256": JSONText(stringLiteral: String(repeating: "0", count: 64))]],
+          [[]]),
+      ]
+    ),
+    (
+      // Without `request` it is a list.
+      "data.redacted",
+      [
+        Member("request", "5b3e4a0c-1d2f-4e3a-9b8c-7d6e5f4a3b2c", faultWithout: "parts"),
+        Member("scope", "user"), Member("reason", "user_request", ["x"]),
+      ]
+    ),
   ]
 
   private static var history: [TestEvent] {
@@ -175,7 +199,8 @@ import Testing
           if member.alsoGood.contains(value) {
             plan.folded[type, default: []].append(position)
           } else {
-            let detail = "\(type) \(member.name)"
+            let isWithout = value == .absent || value == .null
+            let detail = "\(type) \(isWithout ? member.faultWithout : member.name)"
             plan.details[detail] = min(plan.details[detail] ?? .max, position)
           }
           position += 1
@@ -223,6 +248,7 @@ import Testing
       ("receipt.verified", "SELECT position FROM verifications WHERE position > 5 ORDER BY 1"),
       ("prices.declared", "SELECT position FROM declarations WHERE type = 0 ORDER BY 1"),
       ("rates.declared", "SELECT position FROM declarations WHERE type = 1 ORDER BY 1"),
+      ("data.redacted", "SELECT position FROM redactions ORDER BY 1"),
     ] {
       #expect(try Self.positions(sql, database) == plan.folded[type] ?? [], "\(type)")
     }

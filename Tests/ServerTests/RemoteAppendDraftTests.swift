@@ -114,6 +114,19 @@ enum RemoteAppendDrafts {
     }
   }
 
+  @Test func anErasureIsRefused() throws {
+    let ledger = try served()
+    let opening = DataRedacted.Opening(request: .random(), scope: .user, reason: "user_request")
+    let line = DataRedacted.Line(position: 0, digest: SHA256Digest(1, 2, 3, 4))
+    let listing = DataRedacted.Listing(
+      erasure: 0, part: 1, partCount: 1, reason: "user_request", lines: [line])
+    for event in [DataRedacted.opening(opening), .listing(listing)] {
+      #expect(
+        try refusal([EventDraft(.dataRedacted, event.data)], by: ledger)?.cause
+          == "a draft cannot be read: data.redacted has no valid type")
+    }
+  }
+
   @Test(arguments: [
     ("receipt.uploaded", "receipt_sha256", "\"00\""), ("receipt.uploaded", "line", "0"),
     ("receipt.uploaded", "line_sha256", "\"00\""), ("receipt.uploaded", "receipt", "\"?\""),

@@ -103,7 +103,7 @@ struct Mistake: Sendable, CustomTestStringConvertible {
       "replay --type receipt.uploaded,receipt",
       "replay: --type receipt: must be app.registered, receipt.uploaded, receipt.verified, "
         + "transactions.received, notification.received, transactions.fetched, prices.declared, "
-        + "rates.declared, snapshot.created, history.accepted or trust.declared; "
+        + "rates.declared, snapshot.created, history.accepted, trust.declared or data.redacted; "
         + "did you mean receipt.uploaded?"),
     // Reports.
     Mistake(

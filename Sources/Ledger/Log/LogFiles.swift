@@ -67,7 +67,5 @@ extension LogReader {
   }
 }
 
-/// The format version that this program writes.
-package let ledgerFormatVersion = Format.version
 /// The largest event line, including its line feed.
 package let ledgerLineByteCountMax = Format.lineByteCountMax

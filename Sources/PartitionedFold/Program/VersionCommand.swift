@@ -10,7 +10,7 @@ enum VersionCommand {
     writer.beginObject()
     writer.member("version", programVersion)
     writer.member("exchange", ExchangeFormat.version)
-    writer.member("format_version", Format.version)
+    writer.member("format_version", Format.versionWithRedactions)
     writer.endObject()
     try StandardOutput.write(line: writer.bytes)
   }

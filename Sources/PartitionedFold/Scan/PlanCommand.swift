@@ -29,7 +29,7 @@ enum PlanCommand {
     writer.beginObject()
     writer.member("id", directory.identity.id.description)
     writer.member("origin", directory.identity.origin)
-    writer.member("format_version", Format.version)
+    writer.member("format_version", directory.identity.formatVersion)
     writer.member("size", size)
     writer.member("root", try reader.frontier(at: size).root.hex)
     writer.member("last_event_at_ms", try lastEventAtMs(reader, size))

@@ -44,6 +44,10 @@ let programFiles = [
     text: "what is computed from the log; it can be removed and is built again"
   ),
   (name: "snapshots/", text: "saved projections"),
+  (
+    name: "erasures/",
+    text: "requests to erase data and what became of them; redacted lines on their way"
+  ),
   (name: "webhooks/", text: "how far each webhook came"),
   (name: "/usr/share/zoneinfo", text: "the rules of time zones"),
 ]

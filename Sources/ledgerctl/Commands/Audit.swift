@@ -23,6 +23,9 @@ let auditCommand = Command(
       + "not match their checksum) or `tampered` (bytes match their checksums, but not their digests, the tree, "
       + "their neighbours or a checkpoint). The exit code is then 20, or 21 if only the projections do not match. "
       + "The first 1,000 findings are listed, the others counted.",
+    "`--redactions` lists the erasures: how many events each one lists, and how many of them lost their data so. If "
+      + "an event still holds data that an erasure took out, as after a backup was restored, the exit code is 21, and "
+      + "`redact --again` takes the data out again. The newest 10,000 erasures are listed.",
     "`--checkpoint` proves that the events of an earlier checkpoint are the beginning of today's log. Trust "
       + "the public key that you were given (`--key`) rather than the one in the ledger. If events were cut off "
       + "the very end of the log, only a checkpoint or projections beyond that end can show it.",
@@ -34,11 +37,13 @@ let auditCommand = Command(
     .verifierKeys(),
     Option("projections", help: "compare every row of projections and snapshots with the log"),
     Option("signatures", help: "judge every signed object of the log again"),
+    Option("redactions", help: "list the erasures; fail if data that they took out is still there"),
     .json,
   ],
   examples: [
     Example("ledgerctl audit", "Check the log and its checkpoints"),
     Example("ledgerctl audit --projections", "Also check every row behind the figures"),
+    Example("ledgerctl audit --redactions", "Also check that what was erased is gone"),
     Example(
       "ledgerctl audit --checkpoint head-2025.txt --key \(exampleKey)",
       "Prove that nothing was changed since last year's checkpoint"),
@@ -56,12 +61,15 @@ struct AuditOptions: Equatable, Sendable {
   let comparesProjections: Bool
   /// Whether signed objects are judged again.
   let judgesSignatures: Bool
+  /// Whether erasures are listed, and data that they took out must be gone.
+  let checksRedactions: Bool
 
   init(_ invocation: Invocation) throws(UsageError) {
     checkpointPaths = invocation.values("checkpoint")
     keys = try invocation.verifierKeys()
     comparesProjections = invocation.has("projections")
     judgesSignatures = invocation.has("signatures")
+    checksRedactions = invocation.has("redactions")
     if !keys.isEmpty, checkpointPaths.isEmpty {
       throw UsageError("--key", "requires --checkpoint")
     }
@@ -147,12 +155,20 @@ private func audit(
   let signatureText =
     options.judgesSignatures ? signatures?.text ?? "not judged: the log is not intact" : nil
   let all =
-    record(report, projections, snapshots) + ["signatures": signatures?.record] as Record
+    record(report, projections, snapshots)
+    + [
+      "signatures": signatures?.record, "redacted": report.redactedCount,
+      "unredacted": report.unredactedCount,
+      "erasures": options.checksRedactions ? report.erasures.map(\.record) : nil,
+      "further_erasures": report.furtherErasureCount,
+    ] as Record
   try context.print(invocation, all) { sheet in
     try write(report, projections, snapshots, signatureText, to: &sheet)
+    if options.checksRedactions { try writeErasures(report, to: &sheet) }
   }
   if !report.isWhole { return .corrupted }
   if snapshots?.contains(where: { $0.problem != nil }) == true { return .mismatch }
+  if options.checksRedactions, report.unredactedCount > 0 { return .mismatch }
   return switch projections {
   case .mismatching: .mismatch
   case .unchecked: .partlyDone
@@ -286,9 +302,10 @@ private func write(
       ),
       ("root", rootText(report)),
       ("checkpoints", "\(report.checkpointCount) checked"),
-    ] + report.trustFields + (signatures.map { [("signatures", $0)] } ?? []) + [
-      ("projections", projections.text)
-    ] + projections.replyFields + [("snapshots", AuditedSnapshot.text(snapshots))]
+    ] + report.redactionFields + report.trustFields
+      + (signatures.map { [("signatures", $0)] } ?? []) + [
+        ("projections", projections.text)
+      ] + projections.replyFields + [("snapshots", AuditedSnapshot.text(snapshots))]
       + report.notes.map { ("note", $0) })
   var table = TextTable(["verdict", "file", .number("block"), "positions", "what"])
   for finding in report.findings {
@@ -304,7 +321,51 @@ private func write(
   }
 }
 
+/// The erasures, and what to do if data that they took out is still there.
+private func writeErasures(_ report: AuditReport, to sheet: inout Sheet) throws {
+  if report.erasures.isEmpty {
+    try sheet.gap()
+    return try sheet.line("No erasures.")
+  }
+  var table = TextTable([
+    .number("erasure"), "scope", "reason", .number("listed"), .number("redacted"),
+    .number("superseded"), .number("unredacted"),
+  ])
+  for erasure in report.erasures {
+    table.append([
+      "\(erasure.position)", erasure.scope.rawValue, erasure.reason, "\(erasure.listedCount)",
+      "\(erasure.redactedCount)", "\(erasure.supersededCount)", "\(erasure.unredactedCount)",
+    ])
+  }
+  try sheet.table("Erasures", table)
+  if report.furtherErasureCount > 0 {
+    try sheet.line("and \(counted(report.furtherErasureCount, "older one"))")
+  }
+  if report.unredactedCount > 0 {
+    let count = report.unredactedCount
+    try sheet.line(
+      "\(counted(count, "event")) still \(count == 1 ? "holds" : "hold") data that an erasure took out: run "
+        + "'ledgerctl redact --again'")
+  }
+}
+
+extension AuditedErasure {
+  fileprivate var record: Record {
+    [
+      "erasure": position, "scope": scope.rawValue, "reason": reason, "listed": listedCount,
+      "redacted": redactedCount, "superseded": supersededCount, "unredacted": unredactedCount,
+    ]
+  }
+}
+
 extension AuditReport {
+  /// How many events lost their data, if there was an erasure.
+  fileprivate var redactionFields: Fields {
+    let count = erasures.count + furtherErasureCount
+    if count == 0 { return [] }
+    return [("redacted", "\(counted(redactedCount, "event")) by \(counted(count, "erasure"))")]
+  }
+
   /// The trust other than Apple's own.
   fileprivate var trustFields: Fields {
     if trust.isEmpty { return [("trust", "not recorded")] }

@@ -8,7 +8,9 @@ let auditProofCommand = Command(
     "Checks a C2SP tlog-proof offline: the key must have signed the checkpoint, and the event's leaf record "
       + "must lead to the checkpoint's root. No ledger is needed. Prints the record: position, type, version, "
       + "time, and the digest of the event's salt and data. If the proof does not hold, the exit code is 20.",
-    "`--event` takes the event's line, as `replay` prints it, and checks that the proof is about it.",
+    "`--event` takes the event's line, as `replay` prints it, and checks that the proof is about it. Of an "
+      + "event that an erasure redacted, the place in the ledger is proven, and its data can't be: it is gone. That "
+      + "the erasure took it out, only `audit` of the ledger proves.",
   ],
   positionals: [Positional("FILE", help: "the proof; `-` is standard input")],
   options: [
@@ -29,31 +31,40 @@ private func auditProof(_ invocation: Invocation, _ context: Context) throws -> 
   let keys = try invocation.verifierKeys()
   let proof = try InclusionProof(try readSmallFile(invocation.positionals[0]))
   let head = try proof.verify(keys)
+  var erasure: Position?
   if let path = invocation.value("event") {
-    try check(try readSmallFile(path, byteCountMax: ledgerLineByteCountMax), proof)
+    erasure = try check(try readSmallFile(path, byteCountMax: ledgerLineByteCountMax), proof)
   }
   let record = String(decoding: proof.leafRecord, as: UTF8.self)
   let values: Record = [
     "position": proof.index, "origin": head.origin, "size": head.size,
-    "root": head.root.base64, "record": record,
+    "root": head.root.base64, "record": record, "redacted_by": erasure,
   ]
   try context.print(invocation, values) {
-    try $0.fields([
+    var fields: Fields = [
       ("proven", "position \(proof.index) of \(counted(head.size, "event"))"),
       ("ledger", head.origin), ("root", head.root.base64), ("record", record),
-    ])
+    ]
+    if let erasure {
+      fields.append(("event", "redacted by the erasure at \(erasure); its data is gone"))
+    }
+    try $0.fields(fields)
   }
   return .done
 }
 
-/// Whether a line is the event of the proven leaf record.
-private func check(_ file: [UInt8], _ proof: InclusionProof) throws(ProofError) {
+/// Checks that a line is the event of the proven leaf record.
+/// - Returns: the erasure that redacted it; its data then proves nothing. Nil if the line holds the proven data.
+private func check(_ file: [UInt8], _ proof: InclusionProof) throws(ProofError) -> Position? {
   let text = file.last == 0x0A ? file.dropLast() : file[...]
-  let isTheEvent = text.withUnsafeBytes { bytes in
-    guard let line = EventLine(bytes) else { return false }
-    return line.leafRecord == proof.leafRecord && line.verifyDigest(SHA256())
+  let (isTheEvent, erasure) = text.withUnsafeBytes { bytes -> (Bool, Position?) in
+    guard let line = EventLine(bytes), line.leafRecord == proof.leafRecord else {
+      return (false, nil)
+    }
+    return (line.isRedacted || line.verifyDigest(SHA256()), line.redactedBy)
   }
   if !isTheEvent { throw ProofError("event", "the proof is about another event") }
+  return erasure
 }
 
 let auditConsistencyCommand = Command(

@@ -12,6 +12,7 @@ let redactCommand = Command(
   details: [
     "Shows how many events would lose data, what of it other users share, and what it can't reach. Then it redacts "
       + "them and prints a certificate. It cannot be undone. On a terminal it asks first; `--yes` answers.",
+    "If no event holds such data, as of an unknown user, it does nothing, and the exit code is 3, or 0 with `--dry-run`.",
     "A redacted event keeps its place, its time and its digest, so every checkpoint and proof stays valid, and every "
       + "amount and count stays the same: ids of transactions, dates, products, countries and amounts are kept. The "
       + "user becomes `(redacted R)`, where R is the erasure's position. docs/privacy.md says what goes and what stays.",

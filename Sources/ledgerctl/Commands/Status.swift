@@ -1,4 +1,5 @@
 // `status`: the state of the ledger and its projections.
+import Erasure
 import Ledger
 import Projections
 
@@ -8,7 +9,7 @@ let statusCommand = Command(
     "Prints the ledger's origin and id, the number of events and their root, the files of the log, and the "
       + "progress of the projections. It changes nothing and takes no lock. Damage found when opening the log is "
       + "shown, and the exit code is then 20; if the projections belong to another history than the log, it is "
-      + "21.",
+      + "21. Once there are requests to erase, `status` counts them; `redact list` names them.",
     "If an app declares products and sells one that it does not declare, `status` prints the command that "
       + "declares it: until then, uploads that show it are answered as fraud.",
     "With `--as-of`, shows the state at that point in time. Damaged projections are then rebuilt.",
@@ -40,6 +41,7 @@ private struct Standing {
   let damage: LedgerError?
   /// Nil if there are none.
   let projections: Result<ProjectionStatus?, ProjectionError>
+  let erasures: Result<ErasureCounts, ErasureError>
 
   private var lag: Int { head.size - ((try? projections.get())?.position ?? 0) }
   private var lastEventAt: String? { head.size == 0 ? nil : timeText(head.lastEventAtMs) }
@@ -52,6 +54,11 @@ private struct Standing {
       projections = .failure(error)
     }
     directory = ledger.directory
+    do throws(ErasureError) {
+      erasures = .success(ErasureCounts(try ErasureQueue(directory).records()))
+    } catch {
+      erasures = .failure(error)
+    }
     (head, files) = (reader.head, try reader.files())
     (tornByteCount, damage) = (reader.tornTailByteCount, reader.damage)
   }
@@ -60,10 +67,15 @@ private struct Standing {
     let identity = directory.identity
     var fields: Fields = [
       ("origin", identity.origin), ("id", "\(identity.id)"), ("directory", directory.path),
-      ("format version", "\(ledgerFormatVersion)"), ("created", timeText(identity.createdAtMs)),
+      ("format version", "\(identity.formatVersion)"), ("created", timeText(identity.createdAtMs)),
       ("events", "\(head.size)"), ("root", head.root.base64),
       ("last event", lastEventAt ?? "none"),
     ]
+    switch erasures {
+    case .success(let counts):
+      if let text = counts.text { fields.append(("erasures", text)) }
+    case .failure(let error): fields.append(("erasures", "cannot be read: \(error)"))
+    }
     if tornByteCount > 0 {
       let bytes = counted(tornByteCount, "byte")
       fields.append(("unfinished write", "\(bytes) of the last tail; the next writer removes them"))
@@ -105,6 +117,14 @@ private struct Standing {
     ] + (status.counts.map(countFields) ?? [])
   }
 
+  private var erasureRecord: Record {
+    switch erasures {
+    case .success(let counts):
+      ["done": counts.done, "waiting": counts.waiting, "failed": counts.failed]
+    case .failure(let error): ["error": "\(error)"]
+    }
+  }
+
   var record: Record {
     let identity = directory.identity
     let state: any Printable
@@ -114,9 +134,9 @@ private struct Standing {
     }
     return [
       "origin": identity.origin, "id": "\(identity.id)", "path": directory.path,
-      "format_version": ledgerFormatVersion, "created_at": timeText(identity.createdAtMs),
+      "format_version": identity.formatVersion, "created_at": timeText(identity.createdAtMs),
       "events": head.size, "root": head.root.base64, "last_event_at": lastEventAt,
-      "unfinished_bytes": tornByteCount,
+      "erasures": erasureRecord, "unfinished_bytes": tornByteCount,
       "damage": damage.map { error in
         [
           "verdict": error.damage?.verdict.rawValue, "file": error.damage?.file,
@@ -132,6 +152,29 @@ private struct Standing {
       },
       "projections": state,
     ]
+  }
+}
+
+/// How many requests to erase are done, wait or have failed.
+private struct ErasureCounts {
+  private(set) var done = 0
+  private(set) var waiting = 0
+  private(set) var failed = 0
+
+  init(_ records: [ErasureRecord]) {
+    for record in records {
+      switch record.state {
+      case .done: done += 1
+      case .waiting, .running: waiting += 1
+      case .failed: failed += 1
+      }
+    }
+  }
+
+  /// Nil if there are none.
+  var text: String? {
+    let counts = [(done, "done"), (waiting, "waiting"), (failed, "failed")].filter { $0.0 > 0 }
+    return counts.isEmpty ? nil : counts.map { "\($0.0) \($0.1)" }.joined(separator: ", ")
   }
 }
 

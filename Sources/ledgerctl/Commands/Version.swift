@@ -41,7 +41,7 @@ private struct VersionFacts {
     [
       "version": programVersion, "released": programReleaseDate,
       "build": buildConfiguration, "swift": compilerVersion,
-      "format_version": Format.version,
+      "format_version": Format.versionWithRedactions,
       "projections": Record(projections.map { ($0.name, $0.version) }),
       "reports": Record(reports.map { ($0.name, $0.version) }),
       "libraries": Record(
@@ -56,7 +56,7 @@ private struct VersionFacts {
   func write(to sheet: inout Sheet) throws {
     try sheet.fields([
       ("ledgerctl", "\(programVersion) of \(programReleaseDate), \(buildConfiguration)"),
-      ("Swift", compilerVersion), ("format", "\(Format.version)"),
+      ("Swift", compilerVersion), ("format", "\(Format.versionWithRedactions)"),
       ("projections", listed(projections)), ("reports", listed(reports)),
       ("libraries", libraries.joined(separator: ", ")),
       ("time zone data", timeZones ?? "unknown"), ("system", system),
