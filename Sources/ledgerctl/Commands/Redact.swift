@@ -104,7 +104,7 @@ struct RedactOptions: Equatable, Sendable {
     case "retention": task = .retention
     default:
       throw UsageError(
-        "redact", "say what: --user, --receipt, --position, --now, --again or --retention")
+        "what to redact", "say it with --user, --receipt, --position, --now, --again or --retention")
     }
     if isDry, task != .retention {
       throw UsageError("--dry-run", "requires --user, --receipt, --position or --retention")
