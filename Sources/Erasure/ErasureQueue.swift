@@ -1,5 +1,6 @@
 // The requests to erase that a ledger holds, as files: they survive every crash, and each is done once.
 package import Base
+import Glibc
 package import Ledger
 
 /// The requests in `erasures/`. A command or a server adds one; whoever writes to the ledger carries them out.
@@ -51,7 +52,13 @@ package struct ErasureQueue: Sendable {
         try directory.root.giveNewFolderToOwner(folder)
         try directory.root.sync()
       }
-      try folder.replaceFile(Self.name(record.id), with: record.bytes)
+      do throws(LedgerError) {
+        try folder.replaceFile(Self.name(record.id), with: record.bytes)
+      } catch {
+        // A pass that ends meanwhile removes files that are not complete, this one too.
+        guard error.code == ENOENT else { throw error }
+        try folder.replaceFile(Self.name(record.id), with: record.bytes)
+      }
     } catch { throw .ledger(error) }
   }
 

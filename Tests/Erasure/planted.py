@@ -31,11 +31,17 @@ def compact(value):
 class Person:
     """A user, with every identifier that the history gives it: (kind, value)."""
 
-    def __init__(self, number, chance):
-        self.number, self.chance = number, chance
+    def __init__(self, number, chance, is_nameless=False):
+        self.number, self.chance, self.is_nameless = number, chance, is_nameless
         self.identifiers = []
-        self.user = self.plant("user", NAMES[number % len(NAMES)].format(self.code()))
         self.tokens = [self.plant("token", self.uuid()) for _ in range(2)]
+        if is_nameless:
+            # Nobody says who it is: its token is all that a ledger knows it by.
+            self.tokens = self.tokens[:1] * 2
+            self.identifiers.pop()
+            self.user = "token:" + self.tokens[0]
+        else:
+            self.user = self.plant("user", NAMES[number % len(NAMES)].format(self.code()))
         # Receipts as bytes; the first is uploaded again after the erasure.
         self.receipts = []
         self.serial = 0
@@ -87,7 +93,8 @@ class Person:
             "ip_address": self.address(),
             "metadata": metadata,
         }
-        return fields | ({"user_identifier": self.user} if names_user else {})
+        is_named = names_user and not self.is_nameless
+        return fields | ({"user_identifier": self.user} if is_named else {})
 
     # Receipts, and the App Store's replies.
 
@@ -170,7 +177,7 @@ class Person:
             "originalPurchaseDate": at_ms, "receiptCreationDate": at_ms, "requestDate": at_ms,
             "signedDate": at_ms, "environment": "Production",
             "appTransactionId": self.plant("app_transaction", self.code(18)),
-            "deviceVerification": self.plant("device_hash", base64.b64encode(self.chance.randbytes(48)).decode()),
+            "deviceVerification": self.plant("device_hash", base64_text(self.chance.randbytes(48).hex())),
             "deviceVerificationNonce": self.plant("device_nonce", self.uuid()),
         }  # fmt: skip
 
@@ -193,7 +200,7 @@ class Person:
         }  # fmt: skip
 
     def page(self, call, family, at, transaction):
-        """A page of the App Store Server API, as an event's data; its objects' signatures are checked by none."""
+        """A page of the App Store Server API, as an event's data; nobody checks its objects' signatures."""
         told = self.transaction(transaction["signedDate"] + DAY_MS, self.tokens[1], of=transaction)
         renewal = {
             "originalTransactionId": transaction["originalTransactionId"], "productId": "pro.month",
@@ -219,18 +226,16 @@ class Person:
 class History:
     """Import lines of some people; the same for a seed, but for signatures."""
 
-    def __init__(self, seed, count, receipts=3):
+    def __init__(self, seed, count, receipts=3, nameless=()):
         self.chance = random.Random(seed)
-        self.people = [Person(number, self.chance) for number in range(count)]
+        self.people = [Person(number, self.chance, number in nameless) for number in range(count)]
         self.orders, self.made = Orders(), []
         # The first signed transaction of each person.
         self.transactions = {}
         for turn in range(receipts):
             for person in self.people:
-                self._add(person, person.receipt_line(self._now(), person.receipt()))
-                if turn == 0:
-                    # The same receipt, without a user.
-                    self._add(person, person.receipt_line(self._now(), person.receipts[0], False))
+                if not person.is_nameless:
+                    self._add_receipt(person, turn)
                 self._add_signed(person)
         for person in self.people:
             for _ in range(2):
@@ -242,6 +247,12 @@ class History:
 
     def _add(self, person, line):
         self.made.append((person, compact({"marketplace": "itunes"} | line)))
+
+    def _add_receipt(self, person, turn):
+        self._add(person, person.receipt_line(self._now(), person.receipt()))
+        if turn == 0:
+            # The same receipt, without a user.
+            self._add(person, person.receipt_line(self._now(), person.receipts[0], False))
 
     def _add_signed(self, person):
         now = self._now()
@@ -279,7 +290,7 @@ class History:
         return lines
 
     def fetched(self, family, at):
-        """(type, data) of pages that a server fetched, and (person, page) pairs of who they are about."""
+        """(type, data) of pages that a server fetched about everybody."""
         made = []
         for person in self.people:
             for call in ("history", "statuses"):

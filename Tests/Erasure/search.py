@@ -118,7 +118,7 @@ def files(directory):
 
 
 def views(data):
-    """(suffix, bytes) of all that a file may say: itself, its gzip members inflated, what is base64 in them."""
+    """(suffix, bytes) of all that a file may say: itself, gzip members inflated, what is base64 in them."""
     yield "", data
     texts = [data]
     inflated = _inflated(data)

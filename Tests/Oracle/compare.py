@@ -383,8 +383,8 @@ def main():
     if arguments.redact and (arguments.orders or arguments.stories):
         parser.error("--redact goes with --uploads or --subscriptions: the other histories name no users")
     if arguments.redact and arguments.nasty:
-        parser.error("--redact does not go with --nasty: malformed events are in no projection, so an erasure "
-                     "finds none of those that name a user; its certificate counts them as remaining")
+        parser.error("--redact does not go with --nasty: malformed events are in no projection, so an "
+                     "erasure finds none of those that name a user; its certificate counts them as remaining")
     csv.field_size_limit(2**31 - 1)
     comparison = Comparison(arguments.redact)
     with tempfile.TemporaryDirectory() as temporary:

@@ -46,6 +46,8 @@ package final class Eraser {
     var erasure: Position = -1
     var plan = ErasurePlan()
     var certificate = ErasureCertificate()
+    /// Looks for the identifiers while the projections are built.
+    var search: IdentifierSearch?
   }
 
   // MARK: A pass
@@ -190,18 +192,35 @@ package final class Eraser {
       try? file.discard()
       throw error
     }
-    try putInUse(file)
+    for index in items.indices { items[index].search = search(for: items[index]) }
+    try putInUse(file, items)
+    for index in items.indices {
+      guard let found = items[index].search?.result else { continue }
+      items[index].certificate.remaining = found.count
+      items[index].certificate.remainingPositions = found.positions
+    }
     try complete(items)
   }
 
+  private func search(for item: Item) -> IdentifierSearch? {
+    item.plan.identifiers.isEmpty ? nil : IdentifierSearch(item.plan.identifiers)
+  }
+
   /// Builds projections with the redacted lines beside those in use, then puts both in use.
-  private func putInUse(_ file: RedactionFileWriter) throws {
+  private func putInUse(_ file: RedactionFileWriter, _ items: [Item] = []) throws {
     var isCommitted = false
     defer { if !isCommitted { try? file.discard() } }
     try file.finish()
     let lines = try RedactedLines.uncommitted(directory)
     let reader = try LogReader(directory, .durable, redactedLines: lines)
-    try projector(reader).rebuild {
+    let projector = projector(reader)
+    let searches = items.compactMap { item in item.search.map { ($0, item.erasure) } }
+    projector.inspection = { bytes, first in
+      for (search, erasure) in searches where first < erasure {
+        search.look(through: bytes, first: first)
+      }
+    }
+    try projector.rebuild {
       try file.commit()
       isCommitted = true
     }
@@ -420,12 +439,13 @@ package final class Eraser {
       redactedEventCount += item.record == nil ? item.certificate.eventCount : 0
       guard let record = item.record, record.subject != nil else { continue }
       var certificate = item.certificate
-      var identifiers = item.plan.identifiers
-      if identifiers.isEmpty, case .user(let identifier, _)? = record.subject {
-        identifiers = [Array(identifier.utf8)]
+      if item.search == nil, case .user(let identifier, _)? = record.subject {
+        // The pass was interrupted, and what its search found is lost.
+        let search = IdentifierSearch([Array(identifier.utf8)])
+        try search.run(
+          reader, before: max(0, item.erasure), excluding: [], isCancelled: observer.isCancelled)
+        (certificate.remaining, certificate.remainingPositions) = search.result
       }
-      (certificate.remaining, certificate.remainingPositions) = try IdentifierSearch(identifiers)
-        .run(reader, before: item.erasure, isCancelled: observer.isCancelled)
       (certificate.size, certificate.root) = (reader.head.size, reader.head.root)
       certificate.finishedAtMs = Timestamp.now()
       try queue.finish(record, .success(certificate))

@@ -99,7 +99,8 @@ struct RestoredLines {
         if digest == entry.digest { return try body(line) }
       }
       otherCount += 1
-      guard let erasure, let kept = try reducer(erasure).kept(of: event, extents[0]) else {
+      // The name stays that of the first erasure: other lines of the user have it.
+      guard let erasure, let kept = try reducer(entry.erasure).kept(of: event, extents[0]) else {
         return
       }
       try body(event.redacted(by: erasure, kept: kept, hasher))

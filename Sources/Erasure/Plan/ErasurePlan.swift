@@ -61,7 +61,9 @@ struct SignedOwnership {
 
 /// What a request would redact, for people.
 package struct ErasurePreview: Sendable {
-  /// How many events would lose data, by type.
+  /// How many events are looked at; some may hold nothing that goes.
+  package var targetCount = 0
+  /// How many events would lose data, by type; empty in a preview that is not exact.
   package var events: [(type: EventType, count: Int)] = []
   /// How many receipts' contents would go.
   package var receipts = 0

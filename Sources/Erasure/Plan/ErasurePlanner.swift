@@ -30,6 +30,7 @@ final class ErasurePlanner {
         receipt INTEGER PRIMARY KEY, is_shared INTEGER NOT NULL);
       CREATE TEMP TABLE IF NOT EXISTS subject_sales(id INTEGER PRIMARY KEY);
       CREATE TEMP TABLE IF NOT EXISTS subject_ids(id TEXT PRIMARY KEY) WITHOUT ROWID;
+      CREATE TEMP TABLE IF NOT EXISTS others_originals(id TEXT PRIMARY KEY) WITHOUT ROWID;
       DELETE FROM erased_users;
       INSERT INTO erased_users SELECT id FROM users
       WHERE user_identifier LIKE '(redacted %' OR user_identifier LIKE 'token:(redacted %';
@@ -163,13 +164,18 @@ final class ErasurePlanner {
       """)
     let ids = try database.prepare("SELECT id FROM subject_ids")
     while try ids.step() { ownership.transactionIDs.insert(Array(ids.bytes(0))) }
+    try database.execute(
+      """
+      DELETE FROM others_originals;
+      INSERT OR IGNORE INTO others_originals SELECT original_transaction_id FROM subscriptions
+      WHERE user IS NOT NULL AND user NOT IN (SELECT id FROM subject_users)
+      AND user NOT IN (SELECT id FROM erased_users);
+      """)
     let originals = try database.prepare(
       """
-      SELECT DISTINCT original_transaction_id FROM sales s
+      SELECT DISTINCT original_transaction_id FROM sales
       WHERE id IN (SELECT id FROM subject_sales) AND original_transaction_id != ''
-      AND NOT EXISTS (SELECT 1 FROM subscriptions b WHERE b.original_transaction_id = s.original_transaction_id
-        AND b.user IS NOT NULL AND b.user NOT IN (SELECT id FROM subject_users)
-        AND b.user NOT IN (SELECT id FROM erased_users))
+      AND original_transaction_id NOT IN (SELECT id FROM others_originals)
       """)
     while try originals.step() {
       ownership.originalTransactionIDs.insert(Array(originals.bytes(0)))

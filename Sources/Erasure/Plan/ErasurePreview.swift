@@ -6,12 +6,13 @@ extension ErasurePreview {
   /// What a request would redact now.
   ///
   /// Throws `refused` for what can't be erased.
-  /// - Parameter searches: whether to look for the identifier in data of others, which reads the whole log.
+  /// - Parameter isExact: whether to read the events, to count those that lose data, and the log, to look for the
+  ///   identifier in data of others.
   package static func of(
-    _ subject: ErasureSubject, _ reader: LogReader, _ database: Database, searches: Bool,
+    _ subject: ErasureSubject, _ reader: LogReader, _ database: Database, isExact: Bool,
     isCancelled: () -> Bool = { false }
   ) throws(ErasureError) -> ErasurePreview {
-    try of(reader, database, searches, isCancelled) { try $0.plan(subject) }
+    try of(reader, database, isExact, isCancelled) { try $0.plan(subject) }
   }
 
   /// What retention would redact now.
@@ -19,28 +20,34 @@ extension ErasurePreview {
     _ rules: RetentionRules, nowMs: Int64, _ reader: LogReader, _ database: Database,
     isCancelled: () -> Bool = { false }
   ) throws(ErasureError) -> ErasurePreview {
-    try of(reader, database, false, isCancelled) { try $0.plan(rules, nowMs: nowMs) }
+    try of(reader, database, true, isCancelled) { try $0.plan(rules, nowMs: nowMs) }
   }
 
   private static func of(
-    _ reader: LogReader, _ database: Database, _ searches: Bool, _ isCancelled: () -> Bool,
+    _ reader: LogReader, _ database: Database, _ isExact: Bool, _ isCancelled: () -> Bool,
     _ makePlan: (ErasurePlanner) throws -> ErasurePlan
   ) throws(ErasureError) -> ErasurePreview {
     do {
       var preview = ErasurePreview()
       let end = reader.head.size
       let plan = try makePlan(try ErasurePlanner(database, reader, before: end))
+      preview.receipts = plan.receiptCount
+      preview.sharedUploads = plan.targets.count { $0.extent == .names }
+      preview.snapshots = SnapshotStore(reader.directory).snapshots.count
+      guard isExact else {
+        preview.targetCount = plan.targets.count
+        return preview
+      }
       // The digest of a line is of no matter here: nothing is written.
       var reduction = try LineReduction([(end, plan)], database) { $0 }
       try reduction.run(reader, isCancelled: isCancelled) { _ in }
       preview.events = reduction.events(of: 0)
-      preview.receipts = plan.receiptCount
-      preview.sharedUploads = plan.targets.count { $0.extent == .names }
-      preview.snapshots = SnapshotStore(reader.directory).snapshots.count
-      if !searches { return preview }
-      (preview.remaining, preview.remainingPositions) = try IdentifierSearch(plan.identifiers).run(
+      preview.targetCount = preview.eventCount
+      let search = IdentifierSearch(plan.identifiers)
+      try search.run(
         reader, before: end, excluding: Set(plan.targets.map(\.position)),
         isCancelled: isCancelled)
+      (preview.remaining, preview.remainingPositions) = search.result
       return preview
     } catch { throw Eraser.erasureError(error) }
   }

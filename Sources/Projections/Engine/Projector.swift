@@ -42,6 +42,8 @@ package final class Projector {
   package let observer: Observer
   /// The projections to maintain.
   let projections: ProjectionSet
+  /// Called with the lines of each block that is folded, and their first position, on the thread that inflated it.
+  package var inspection: (@Sendable (UnsafeRawBufferPointer, Position) -> Void)?
   /// When builds from nothing write; tests make it earlier.
   var pace = WritingPace()
 
@@ -356,7 +358,10 @@ package final class Projector {
       // Events must not be lost before a commit that depends on them. A durable view contains only synced events.
       try reader.syncTails()
       if progress.position < total {
-        let scan: BlockPreparation = { EventScan($0, firstPosition: $1, count: $2) }
+        let scan: BlockPreparation = { [inspection] bytes, first, count in
+          inspection?(bytes, first)
+          return EventScan(bytes, firstPosition: first, count: count)
+        }
         let priority = fold.isFresh ? Self.inflatingPriority : .usual
         try reader.read(
           from: progress.position, to: total, priority: priority, prepare: scan

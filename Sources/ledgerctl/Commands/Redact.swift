@@ -164,13 +164,13 @@ private func erase(
   _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
   let preview = try ErasurePreview.of(
-    subject, ledger.reader, try ledger.projections(), searches: options.isDry,
+    subject, ledger.reader, try ledger.projections(), isExact: options.isDry,
     isCancelled: { context.interruption.isRequested })
-  if options.isDry || preview.eventCount == 0 {
+  if options.isDry || preview.targetCount == 0 {
     try context.print(invocation, ["preview": preview.record] as Record) { sheet in
       try preview.write(to: &sheet, isDry: options.isDry)
     }
-    return preview.eventCount == 0 && !options.isDry ? .partlyDone : .done
+    return preview.targetCount == 0 && !options.isDry ? .partlyDone : .done
   }
   if !invocation.isJSON {
     var sheet = Sheet(context)
@@ -405,11 +405,12 @@ extension ErasurePreview {
   }
 
   func write(to sheet: inout Sheet, isDry: Bool) throws {
-    if eventCount == 0 {
+    if targetCount == 0 {
       return try sheet.line("Nothing to redact: no event holds data of it.")
     }
     try sheet.heading(isDry ? "Would be redacted" : "To be redacted")
     var fields: Fields = events.map { ($0.type.rawValue, counted($0.count, "event")) }
+    if events.isEmpty { fields.append(("events", "\(targetCount) at most")) }
     if receipts > 0 {
       fields.append(("receipts", "the content of \(counted(receipts, "receipt"))"))
     }
