@@ -104,7 +104,8 @@ struct RedactOptions: Equatable, Sendable {
     case "retention": task = .retention
     default:
       throw UsageError(
-        "what to redact", "say it with --user, --receipt, --position, --now, --again or --retention")
+        "what to redact", "say it with --user, --receipt, --position, --now, --again or --retention"
+      )
     }
     if isDry, task != .retention {
       throw UsageError("--dry-run", "requires --user, --receipt, --position or --retention")
