@@ -199,7 +199,8 @@ import Testing
           if member.alsoGood.contains(value) {
             plan.folded[type, default: []].append(position)
           } else {
-            let isWithout = value == .absent || value == .null
+            // A null is no list of an erasure either: it is a request that is wrong.
+            let isWithout = value == .absent || value == .null && type != "data.redacted"
             let detail = "\(type) \(isWithout ? member.faultWithout : member.name)"
             plan.details[detail] = min(plan.details[detail] ?? .max, position)
           }

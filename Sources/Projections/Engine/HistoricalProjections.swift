@@ -133,8 +133,9 @@ extension Projector {
           if let conflict = try historyConflict() { throw ProjectionError.anotherHistory(conflict) }
           if isFirst {
             observer.notice(
-              "the current projections belong to another version of this program, or were made before an "
-                + "erasure, and are not used")
+              try Progress.hasVersions(projections, database)
+                ? "the current projections were made before an erasure and are not used"
+                : "the current projections belong to another version of this program and are not used")
           }
           return nil
         }
