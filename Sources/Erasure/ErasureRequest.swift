@@ -65,7 +65,7 @@ package struct ErasureRecord: Equatable, Sendable {
   }
 }
 
-/// What an erasure did. It names nobody.
+/// What an erasure did, without naming the user.
 package struct ErasureCertificate: Equatable, Sendable {
   /// The position of the event that opened the erasure; nil if there was nothing to redact.
   package var erasure: Position?

@@ -34,7 +34,7 @@ final class LineReducer {
       throw ErasureError.refused(
         object: "position \(event.position)", cause: "a later version of this program wrote it")
     }
-    // What a redaction left of an event that nobody can read holds nothing more.
+    // What a redaction left of a malformed event holds nothing more.
     if MalformedEvent.fault(of: event, type) != nil { return nil }
     keeper.removeAll()
     let kept: [UInt8]?

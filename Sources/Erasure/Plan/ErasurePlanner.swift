@@ -227,7 +227,7 @@ final class ErasurePlanner {
         found.insert(token)
       }
     }
-    // A token that an erasure took away names nobody.
+    // A token that an erasure took away names no user.
     return found.filter { !$0.starts(with: "(redacted ".utf8) }
   }
 
