@@ -2,6 +2,7 @@
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -33,7 +34,10 @@ class Shop:
         self.folder = pathlib.Path(self.temporary.name)
         self.environment = dict(
             os.environ, SHOP=str(SHOP), LEDGER_DIR="shop",
-            PATH=f"{pathlib.Path(LEDGERCTL).parent}:{os.environ['PATH']}")
+            # The `python3` of the recipes is the one that runs the tests: it has their packages.
+            PATH=os.pathsep.join(
+                [str(pathlib.Path(LEDGERCTL).parent), str(pathlib.Path(sys.executable).parent),
+                 os.environ["PATH"]]))
         self.sh(
             'unset LEDGER_DIR; . "$SHOP"; shop_history > shop.ndjson\n{\n' + HOSTILE_LINE
             + "} >> shop.ndjson\nledgerctl init shop --origin example.com/shop\n"

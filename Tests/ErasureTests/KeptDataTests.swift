@@ -203,6 +203,10 @@ import Testing
         #","expires_date_formatted":"2026-02-05 00:00:00.250 Etc/GMT""#
       ),
       (
+        ["expires_date_formatted": "2026-02-04 16:00:01 America/Los_Angeles"],
+        #","expires_date_formatted":"2026-02-05 00:00:01 Etc/GMT""#
+      ),
+      (
         ["cancellation_date_ms": "7", "cancellation_reason": "Jane asked"],
         #","cancellation_date_ms":7,"cancellation_reason":"?""#
       ),

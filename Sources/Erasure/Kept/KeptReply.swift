@@ -99,10 +99,11 @@ struct KeptReply {
     case (true, let expiresAtMs?): writer.member("expires_date_ms", expiresAtMs)
     case (true, nil): writer.member("expires_date", "?")
     case (false, let expiresAtMs?):
-      // Only the readable form says when without saying that there is an expiry.
-      let text = Timestamp.text(ms: expiresAtMs).dropLast()
-      writer.member(
-        "expires_date_formatted", "\(text.prefix(10)) \(text.dropFirst(11)) Etc/GMT")
+      // Only the readable form says when without saying that there is an expiry; R13 names it without a
+      // fraction, and few readers take one.
+      let text = Timestamp.text(ms: expiresAtMs)
+      let time = text.dropFirst(11).prefix(expiresAtMs % 1_000 == 0 ? 8 : 12)
+      writer.member("expires_date_formatted", "\(text.prefix(10)) \(time) Etc/GMT")
     case (false, nil): break
     }
   }

@@ -12,8 +12,8 @@ extension VerifyReceiptOptions {
     var options = VerifyReceiptOptions()
     options.productionURL = server.url("production")
     options.sandboxURL = server.url("sandbox")
-    options.connectTimeoutMs = 300_000
-    options.timeoutMs = 300_000
+    options.connectTimeoutMs = 1_800_000
+    options.timeoutMs = 1_800_000
     return options
   }
 }
