@@ -40,7 +40,7 @@ let package = Package(
       name: "LedgerModules",
       targets: [
         "Base", "JSON", "Ledger", "AppStore", "AppStoreClient", "Revenue", "Projections", "Intake",
-        "Erasure", "Server", "AppStoreAuthority",
+        "Erasure", "ObjectStore", "Replication", "Server", "AppStoreAuthority",
       ]),
   ],
   targets: [
@@ -71,17 +71,19 @@ let package = Package(
     library(
       "Erasure",
       knows: ["Base", "JSON", "Ledger", "AppStore", "Revenue", "Projections", "CLinux"]),
+    library("ObjectStore", knows: ["Base", "CCrypto", "CCurl"]),
+    library("Replication", knows: ["Base", "JSON", "Ledger", "ObjectStore"]),
     library(
       "Server",
       knows: [
         "Base", "JSON", "Ledger", "AppStore", "AppStoreClient", "Revenue", "Projections", "Intake",
-        "Erasure", "CMicroHTTPD", "CCurl",
+        "Erasure", "ObjectStore", "Replication", "CMicroHTTPD", "CCurl",
       ]),
     .executableTarget(
       name: "ledgerctl",
       dependencies: [
         "Base", "JSON", "Ledger", "AppStore", "AppStoreClient", "Revenue", "Projections", "Intake",
-        "Erasure", "Server", "AdditionalProjections", "ReportDocuments",
+        "Erasure", "ObjectStore", "Replication", "Server", "AdditionalProjections", "ReportDocuments",
       ],
       swiftSettings: strict),
     library(
@@ -145,6 +147,8 @@ let package = Package(
     tests(
       "AppStoreTests",
       of: ["AppStore", "AppStoreClient", "AppStoreAuthority", "Base", "JSON", "CCrypto"]),
+    tests("ObjectStoreTests", of: ["ObjectStore", "Base"]),
+    tests("ReplicationTests", of: ["Replication", "ObjectStore", "Ledger", "Base", "JSON"]),
     tests("RevenueTests", of: ["Revenue", "AppStore", "Base", "JSON"]),
     tests("ProjectionTests", of: ["Projections", "Revenue", "AppStore", "Ledger", "Base", "JSON"]),
     tests(

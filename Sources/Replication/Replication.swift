@@ -1,0 +1,6 @@
+// The names of what replication writes, and its limits.
+
+/// The layout of a copy; docs/replication.md.
+package enum CopyLayout {
+  package static let stepHeaderByteCountMax = 16 << 20
+}

@@ -1,0 +1,1 @@
+// Holds the place of the object store's tests.
