@@ -1,0 +1,176 @@
+// What a copy holds, as its steps say.
+package import Base
+package import Ledger
+
+/// Why the steps of a copy can't be right.
+package struct CopyFault: Error, Sendable, Equatable, CustomStringConvertible {
+  /// The object's key.
+  package let object: String
+  /// Starts with a lower-case letter.
+  package let cause: String
+
+  package init(object: String, cause: String) { (self.object, self.cause) = (object, cause) }
+
+  package var description: String { "\(object): \(cause)" }
+}
+
+/// The state of a copy after a step: what the newest complete step and those after it name.
+package struct CopyState: Sendable, Equatable {
+  /// The newest step, and the SHA-256 of its header.
+  package private(set) var newest: Step
+  package private(set) var newestSHA256: SHA256Digest
+  package private(set) var identity: SHA256Digest
+  /// By position, without gaps from 0.
+  package private(set) var segments: [CopiedSegment] = []
+  /// Of the newest segment, behind the closed ones, without gaps.
+  package private(set) var blocks: [CopiedBlock] = []
+  package private(set) var checkpoints: [CopiedCheckpoint] = []
+  /// The steps that hold the frames behind the blocks, in order.
+  package private(set) var frames: [EarlierFrames] = []
+  /// How many steps there were since the newest complete one.
+  package private(set) var stepsSinceComplete = 0
+
+  /// What a step took the place of, and may be deleted now.
+  package struct Replaced: Sendable, Equatable {
+    package var keys: [String] = []
+    /// The steps whose frames blocks have replaced.
+    package var steps: [Int] = []
+
+    package var isEmpty: Bool { keys.isEmpty && steps.isEmpty }
+  }
+
+  /// The position after the last closed segment.
+  package var segmentsEnd: Position { segments.last?.end ?? 0 }
+  /// The position after the last block.
+  package var blocksEnd: Position { blocks.last?.end ?? segmentsEnd }
+  /// How many events the copy holds.
+  package var size: Int { newest.size }
+  package var root: SHA256Digest { newest.root }
+
+  /// The state at a complete step.
+  package init(complete step: Step, sha256: SHA256Digest) throws(CopyFault) {
+    guard step.isComplete, let identity = step.identity else {
+      throw CopyFault(object: step.key, cause: "it is not complete")
+    }
+    (newest, newestSHA256, self.identity) = (step, sha256, identity)
+    _ = replaceAll(by: step)
+    try check()
+  }
+
+  /// Adds the next step. Throws if it does not follow.
+  /// - Returns: what it took the place of.
+  package mutating func apply(
+    _ step: Step, sha256: SHA256Digest
+  ) throws(CopyFault) -> Replaced {
+    func fault(_ cause: String) -> CopyFault { CopyFault(object: step.key, cause: cause) }
+    guard step.number == newest.number + 1 else {
+      throw fault("it does not follow step \(newest.number)")
+    }
+    guard step.previous == newestSHA256 else {
+      throw fault("it does not name the header of step \(newest.number)")
+    }
+    guard step.ledger == newest.ledger else { throw fault("it is of another ledger") }
+    guard step.epoch == newest.epoch && step.writer == newest.writer || step.epoch > newest.epoch
+    else { throw fault("its epoch does not follow that of step \(newest.number)") }
+    guard step.epoch == newest.epoch || step.isComplete else {
+      throw fault("it begins an epoch and is not complete")
+    }
+    guard step.size >= newest.size else {
+      throw fault("it holds fewer events than those before it")
+    }
+    guard step.size > newest.size || step.root == newest.root else {
+      throw fault("it has another root than step \(newest.number) for the same events")
+    }
+    var next = self
+    (next.newest, next.newestSHA256) = (step, sha256)
+    if let identity = step.identity { next.identity = identity }
+    let replaced = step.isComplete ? next.replaceAll(by: step) : next.add(step)
+    next.stepsSinceComplete = step.isComplete ? 0 : stepsSinceComplete + 1
+    try next.check()
+    self = next
+    return replaced
+  }
+
+  // MARK: Changes
+
+  private var contentKeys: Set<String> {
+    Set(segments.map(\.key) + blocks.map(\.key) + checkpoints.map(\.key))
+      .union([CopyLayout.identityKey(identity)])
+  }
+
+  private mutating func replaceAll(by step: Step) -> Replaced {
+    let before = contentKeys
+    (segments, blocks, checkpoints) = (step.segments, step.blocks, step.checkpoints)
+    var replaced = Replaced(keys: before.subtracting(contentKeys).sorted())
+    let kept = Set(step.earlierFrames.map(\.step))
+    replaced.steps = frames.map(\.step).filter { !kept.contains($0) }
+    frames = step.earlierFrames
+    if let frames = step.frames { self.frames.append(EarlierFrames(step: step.number, frames)) }
+    return replaced
+  }
+
+  private mutating func add(_ step: Step) -> Replaced {
+    let before = contentKeys
+    for segment in step.segments {
+      segments.removeAll { segment.first <= $0.first && $0.end <= segment.end }
+      let place = segments.firstIndex { $0.first > segment.first } ?? segments.count
+      segments.insert(segment, at: place)
+    }
+    if !step.segments.isEmpty {
+      let end = segmentsEnd
+      blocks.removeAll { $0.end <= end }
+    }
+    for block in step.blocks {
+      if let place = blocks.firstIndex(where: { $0.first == block.first }) {
+        blocks[place] = block
+      } else {
+        blocks.append(block)
+      }
+    }
+    for checkpoint in step.checkpoints {
+      checkpoints.removeAll { $0.size == checkpoint.size }
+      let place = checkpoints.firstIndex { $0.size > checkpoint.size } ?? checkpoints.count
+      checkpoints.insert(checkpoint, at: place)
+    }
+    var replaced = Replaced(keys: before.subtracting(contentKeys).sorted())
+    replaced.steps = dropFrames()
+    if let frames = step.frames { self.frames.append(EarlierFrames(step: step.number, frames)) }
+    return replaced
+  }
+
+  /// Forgets frames that are in blocks; returns their steps.
+  private mutating func dropFrames() -> [Int] {
+    let end = blocksEnd
+    let dropped = frames.filter { $0.frames.end <= end }.map(\.step)
+    frames.removeAll { $0.frames.end <= end }
+    return dropped
+  }
+
+  private func check() throws(CopyFault) {
+    func fault(_ cause: String) -> CopyFault { CopyFault(object: newest.key, cause: cause) }
+    var next = 0
+    for segment in segments {
+      guard segment.first == next else { throw fault("no segment begins at position \(next)") }
+      next = segment.end
+    }
+    let segment = next
+    var offset = 0
+    for block in blocks {
+      guard block.first == next else { throw fault("no block begins at position \(next)") }
+      guard block.segment == segment, block.offsetBytes == offset else {
+        throw fault("the block at position \(next) does not continue its segment")
+      }
+      next = block.end
+      offset += block.byteCount
+    }
+    for frames in frames.map(\.frames) {
+      guard frames.first == next, frames.tail >= blocksEnd else {
+        throw fault("no frames begin at position \(next)")
+      }
+      next = frames.end
+    }
+    guard next == newest.size else {
+      throw fault("it says \(newest.size) events, but its objects hold \(next)")
+    }
+  }
+}

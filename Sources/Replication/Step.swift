@@ -1,0 +1,320 @@
+// A step: one entry of the sequence that says what a copy holds, and its bytes; docs/replication.md.
+package import Base
+import JSON
+package import Ledger
+
+/// A closed segment in a copy.
+package struct CopiedSegment: Sendable, Equatable {
+  /// The position of its first event, and the one after its last.
+  package var first: Position
+  package var end: Position
+  package var byteCount: Int
+  package var sha256: SHA256Digest
+
+  package init(first: Position, end: Position, byteCount: Int, sha256: SHA256Digest) {
+    (self.first, self.end, self.byteCount, self.sha256) = (first, end, byteCount, sha256)
+  }
+
+  package var key: String {
+    CopyLayout.segmentsPrefix + "\(CopyLayout.padded(first))-\(Hex.text(sha256)).jsonl.gz"
+  }
+}
+
+/// A part of the newest segment in a copy: a block, with the opening member if it is the first.
+package struct CopiedBlock: Sendable, Equatable {
+  /// The first position of its segment.
+  package var segment: Position
+  package var first: Position
+  package var end: Position
+  /// Where in the segment the part begins.
+  package var offsetBytes: Int
+  package var byteCount: Int
+  package var sha256: SHA256Digest
+
+  package init(
+    segment: Position, first: Position, end: Position, offsetBytes: Int, byteCount: Int,
+    sha256: SHA256Digest
+  ) {
+    (self.segment, self.first, self.end) = (segment, first, end)
+    (self.offsetBytes, self.byteCount, self.sha256) = (offsetBytes, byteCount, sha256)
+  }
+
+  package var key: String {
+    CopyLayout.blocksPrefix + "\(CopyLayout.padded(first))-\(Hex.text(sha256)).jsonl.gz"
+  }
+}
+
+/// A signed head in a copy.
+package struct CopiedCheckpoint: Sendable, Equatable {
+  package var size: Int
+  package var sha256: SHA256Digest
+
+  package init(size: Int, sha256: SHA256Digest) { (self.size, self.sha256) = (size, sha256) }
+
+  package var key: String {
+    CopyLayout.checkpointsPrefix + "\(CopyLayout.padded(size))-\(Hex.text(sha256)).txt"
+  }
+}
+
+/// The frames in a step.
+package struct CopiedFrames: Sendable, Equatable {
+  /// The first position of the tail that they are of.
+  package var tail: Position
+  package var first: Position
+  package var end: Position
+  package var byteCount: Int
+  package var sha256: SHA256Digest
+
+  package init(
+    tail: Position, first: Position, end: Position, byteCount: Int, sha256: SHA256Digest
+  ) {
+    (self.tail, self.first, self.end) = (tail, first, end)
+    (self.byteCount, self.sha256) = (byteCount, sha256)
+  }
+}
+
+/// Frames of an earlier step.
+package struct EarlierFrames: Sendable, Equatable {
+  package var step: Int
+  package var frames: CopiedFrames
+
+  package init(step: Int, _ frames: CopiedFrames) { (self.step, self.frames) = (step, frames) }
+}
+
+/// A step's header.
+package struct Step: Sendable, Equatable {
+  package var number: Int
+  /// From 1.
+  package var epoch: Int
+  package var writer: UUID16
+  package var ledger: UUID16
+  /// When it was made, in epoch milliseconds.
+  package var atMs: Int64
+  /// The SHA-256 of the previous step's header; zeros in step 0.
+  package var previous: SHA256Digest
+  /// How many events the steps up to this one hold, and the root of their tree.
+  package var size: Int
+  package var root: SHA256Digest
+  /// Whether earlier steps are needed no more, but for frames.
+  package var isComplete = false
+  package var identity: SHA256Digest?
+  package var segments: [CopiedSegment] = []
+  package var blocks: [CopiedBlock] = []
+  package var checkpoints: [CopiedCheckpoint] = []
+  /// Of a complete step: the frames of earlier steps that follow the last block.
+  package var earlierFrames: [EarlierFrames] = []
+  package var frames: CopiedFrames?
+
+  package init(
+    number: Int, epoch: Int, writer: UUID16, ledger: UUID16, atMs: Int64, previous: SHA256Digest,
+    size: Int, root: SHA256Digest
+  ) {
+    (self.number, self.epoch, self.writer, self.ledger) = (number, epoch, writer, ledger)
+    (self.atMs, self.previous, self.size, self.root) = (atMs, previous, size, root)
+  }
+
+  package static let noDigest = SHA256Digest(0, 0, 0, 0)
+
+  package var key: String { CopyLayout.stepKey(number) }
+
+  // MARK: Bytes
+
+  /// The header with its line feed.
+  package var header: [UInt8] {
+    var writer = JSONWriter()
+    writer.beginObject()
+    writer.member("step", number)
+    writer.member("epoch", epoch)
+    writer.member("writer", self.writer.description)
+    writer.member("ledger", ledger.description)
+    writer.member("at", Timestamp.text(ms: atMs))
+    writer.member("previous", Hex.text(previous))
+    writer.member("size", size)
+    writer.member("root", Hex.text(root))
+    if isComplete {
+      writer.key("complete")
+      writer.boolean(true)
+    }
+    if let identity { writer.member("identity", Hex.text(identity)) }
+    list("segments", segments, &writer) { segment, writer in
+      writer.member("first", segment.first)
+      writer.member("end", segment.end)
+      writer.member("bytes", segment.byteCount)
+      writer.member("sha256", Hex.text(segment.sha256))
+    }
+    list("blocks", blocks, &writer) { block, writer in
+      writer.member("segment", block.segment)
+      writer.member("first", block.first)
+      writer.member("end", block.end)
+      writer.member("offset", block.offsetBytes)
+      writer.member("bytes", block.byteCount)
+      writer.member("sha256", Hex.text(block.sha256))
+    }
+    list("checkpoints", checkpoints, &writer) { checkpoint, writer in
+      writer.member("size", checkpoint.size)
+      writer.member("sha256", Hex.text(checkpoint.sha256))
+    }
+    list("earlier_frames", earlierFrames, &writer) { earlier, writer in
+      writer.member("step", earlier.step)
+      write(earlier.frames, &writer)
+    }
+    if let frames {
+      writer.key("frames")
+      writer.beginObject()
+      write(frames, &writer)
+      writer.endObject()
+    }
+    writer.endObject()
+    return writer.bytes + [0x0A]
+  }
+
+  private func write(_ frames: CopiedFrames, _ writer: inout JSONWriter) {
+    writer.member("tail", frames.tail)
+    writer.member("first", frames.first)
+    writer.member("end", frames.end)
+    writer.member("bytes", frames.byteCount)
+    writer.member("sha256", Hex.text(frames.sha256))
+  }
+
+  private func list<Element>(
+    _ key: StaticString, _ elements: [Element], _ writer: inout JSONWriter,
+    _ body: (Element, inout JSONWriter) -> Void
+  ) {
+    // A complete step says of each list that this is all.
+    if elements.isEmpty { return }
+    writer.key(key)
+    writer.beginArray()
+    for element in elements {
+      writer.beginObject()
+      body(element, &writer)
+      writer.endObject()
+    }
+    writer.endArray()
+  }
+
+  /// Reads an object under a step's key: the step, its header's SHA-256, and where the frames begin. Nil unless the bytes
+  /// are a step that this program would write, and its frames, if they are there, are what the header says.
+  package static func parse(_ bytes: [UInt8]) -> Stored? {
+    guard let end = bytes.firstIndex(of: 0x0A), end < CopyLayout.stepHeaderByteCountMax,
+      let value = try? JSONValue(Array(bytes[..<end])), let step = Step(value),
+      step.isConsistent, step.header.elementsEqual(bytes[...end])
+    else { return nil }
+    let content = bytes[(end + 1)...]
+    if let frames = step.frames {
+      // Superseded frames have been taken out.
+      guard content.isEmpty || content.count == frames.byteCount,
+        content.isEmpty || content.withUnsafeBytes({ SHA256.hash($0) }) == frames.sha256
+      else { return nil }
+    } else if !content.isEmpty {
+      return nil
+    }
+    return Stored(
+      step: step, sha256: bytes[...end].withUnsafeBytes { SHA256.hash($0) },
+      frames: step.frames == nil || content.isEmpty ? nil : Array(content))
+  }
+
+  /// A step as it was read.
+  package struct Stored: Sendable, Equatable {
+    package var step: Step
+    /// Of the header.
+    package var sha256: SHA256Digest
+    /// Nil if there are none, or they were superseded and taken out.
+    package var frames: [UInt8]?
+  }
+}
+
+// MARK: Reading
+
+extension Step {
+  private init?(_ value: JSONValue) {
+    guard let number = value.count("step"), let epoch = value.count("epoch"),
+      let writer = value["writer"]?.stringValue.flatMap({ UUID16($0) }),
+      let ledger = value["ledger"]?.stringValue.flatMap({ UUID16($0) }),
+      let at = value["at"]?.stringValue, let previous = value.digest("previous"),
+      let size = value.count("size"), let root = value.digest("root"),
+      let atMs = try? Timestamp.parse(at)
+    else { return nil }
+    self.init(
+      number: number, epoch: epoch, writer: writer, ledger: ledger, atMs: atMs, previous: previous,
+      size: size, root: root)
+    isComplete = value["complete"] == .boolean(true)
+    identity = value.digest("identity")
+    for element in value["segments"]?.arrayValue ?? [] {
+      guard let first = element.count("first"), let end = element.count("end"),
+        let bytes = element.count("bytes"), let sha256 = element.digest("sha256")
+      else { return nil }
+      segments.append(CopiedSegment(first: first, end: end, byteCount: bytes, sha256: sha256))
+    }
+    for element in value["blocks"]?.arrayValue ?? [] {
+      guard let segment = element.count("segment"), let first = element.count("first"),
+        let end = element.count("end"), let offset = element.count("offset"),
+        let bytes = element.count("bytes"), let sha256 = element.digest("sha256")
+      else { return nil }
+      blocks.append(
+        CopiedBlock(
+          segment: segment, first: first, end: end, offsetBytes: offset, byteCount: bytes,
+          sha256: sha256))
+    }
+    for element in value["checkpoints"]?.arrayValue ?? [] {
+      guard let size = element.count("size"), let sha256 = element.digest("sha256") else {
+        return nil
+      }
+      checkpoints.append(CopiedCheckpoint(size: size, sha256: sha256))
+    }
+    for element in value["earlier_frames"]?.arrayValue ?? [] {
+      guard let step = element.count("step"), let frames = element.frames else { return nil }
+      earlierFrames.append(EarlierFrames(step: step, frames))
+    }
+    if let element = value["frames"] {
+      guard let frames = element.frames else { return nil }
+      self.frames = frames
+    }
+  }
+
+  /// Whether the numbers fit each other, so that nothing computed from them can overflow.
+  private var isConsistent: Bool {
+    func areInOrder(_ ranges: [(first: Position, end: Position)]) -> Bool {
+      var next = 0
+      for range in ranges {
+        guard next <= range.first, range.first < range.end, range.end <= size else { return false }
+        next = range.end
+      }
+      return true
+    }
+    func isConsistent(_ frames: CopiedFrames) -> Bool {
+      frames.tail <= frames.first && frames.first < frames.end
+        && 1...CopyLayout.framesByteCountMax ~= frames.byteCount
+    }
+    return epoch >= 1 && (number > 0 || (isComplete && previous == Step.noDigest))
+      && areInOrder(segments.map { ($0.first, $0.end) })
+      && areInOrder(blocks.map { ($0.first, $0.end) })
+      && blocks.allSatisfy { $0.segment <= $0.first && $0.byteCount > 0 && $0.offsetBytes >= 0 }
+      && zip(checkpoints, checkpoints.dropFirst()).allSatisfy { $0.size < $1.size }
+      && checkpoints.allSatisfy { $0.size <= size }
+      && areInOrder(earlierFrames.map { ($0.frames.first, $0.frames.end) })
+      && earlierFrames.allSatisfy { $0.step < number && isConsistent($0.frames) }
+      && (earlierFrames.isEmpty || isComplete)
+      && (frames.map { $0.end == size && isConsistent($0) } ?? true)
+  }
+}
+
+extension JSONValue {
+  /// A member that is a number of at most 18 digits, from 0.
+  fileprivate func count(_ key: String) -> Int? {
+    guard let value = self[key]?.integerValue, (0...999_999_999_999_999_999).contains(value)
+    else { return nil }
+    return Int(value)
+  }
+
+  fileprivate var frames: CopiedFrames? {
+    guard let tail = count("tail"), let first = count("first"), let end = count("end"),
+      let bytes = count("bytes"), let sha256 = digest("sha256")
+    else { return nil }
+    return CopiedFrames(tail: tail, first: first, end: end, byteCount: bytes, sha256: sha256)
+  }
+
+  fileprivate func digest(_ key: String) -> SHA256Digest? {
+    guard let text = self[key]?.stringValue else { return nil }
+    return Array(text.utf8).withUnsafeBytes { SHA256Digest(hex: $0) }
+  }
+}
