@@ -20,6 +20,10 @@ package struct LedgerError: Error, Sendable, Equatable, CustomStringConvertible 
     case invalidInput
     /// The writer was closed.
     case closed
+    /// Nothing may be appended: another ledger continues the history (`Standby`).
+    case standby
+    /// The events are on this disk, but no copy has confirmed them.
+    case unconfirmed
   }
 
   /// What kind of damage a corruption is.
@@ -97,8 +101,9 @@ package struct LedgerError: Error, Sendable, Equatable, CustomStringConvertible 
     case .noLedger: 10
     case .locked: 11
     case .newerFormat: 12
+    case .standby: 13
     case .corruption: 20
-    case .inputOutput, .invalidInput, .closed: 1
+    case .inputOutput, .invalidInput, .closed, .unconfirmed: 1
     }
   }
 

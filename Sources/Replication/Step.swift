@@ -300,20 +300,20 @@ extension Step {
 
 extension JSONValue {
   /// A member that is a number of at most 18 digits, from 0.
-  fileprivate func count(_ key: String) -> Int? {
+  func count(_ key: String) -> Int? {
     guard let value = self[key]?.integerValue, (0...999_999_999_999_999_999).contains(value)
     else { return nil }
     return Int(value)
   }
 
-  fileprivate var frames: CopiedFrames? {
+  var frames: CopiedFrames? {
     guard let tail = count("tail"), let first = count("first"), let end = count("end"),
       let bytes = count("bytes"), let sha256 = digest("sha256")
     else { return nil }
     return CopiedFrames(tail: tail, first: first, end: end, byteCount: bytes, sha256: sha256)
   }
 
-  fileprivate func digest(_ key: String) -> SHA256Digest? {
+  func digest(_ key: String) -> SHA256Digest? {
     guard let text = self[key]?.stringValue else { return nil }
     return Array(text.utf8).withUnsafeBytes { SHA256Digest(hex: $0) }
   }

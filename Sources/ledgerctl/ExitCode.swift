@@ -9,6 +9,7 @@ enum ExitCode: Int32, CaseIterable, Sendable {
   case noLedger = 10
   case locked = 11
   case newerFormat = 12
+  case standby = 13
   case corrupted = 20
   case mismatch = 21
   case interrupted = 130
@@ -23,6 +24,7 @@ enum ExitCode: Int32, CaseIterable, Sendable {
     case .noLedger: "there is no ledger"
     case .locked: "another process is writing to the ledger"
     case .newerFormat: "a newer version of the program wrote the ledger"
+    case .standby: "the ledger was restored, or another writer has taken over: nothing was written"
     case .corrupted: "corruption or tampering was found"
     case .mismatch:
       "a projection or a report does not match the log, or data that was erased is still there"

@@ -38,11 +38,11 @@ package struct LedgerDirectory: Sendable {
   /// The folders of a ledger.
   package static let folderNames = [
     Format.logDirectoryName, "keys", "checkpoints", "projections", "snapshots", "webhooks",
-    "erasures",
+    "erasures", "replication",
   ]
   /// The files in its directory that every command checks first.
   private static let fileNames = [
-    Format.identityName, Format.lockName, "config.json", "config.lock",
+    Format.identityName, Format.lockName, "config.json", "config.lock", Standby.fileName,
   ]
 
   /// Creates a ledger in a new or empty directory, durably. The directory gets mode 0700.

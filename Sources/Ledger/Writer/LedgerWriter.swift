@@ -66,7 +66,7 @@ package final class LedgerWriter: @unchecked Sendable {
 
   /// Opens a ledger for writing: acquires the lock, runs recovery, starts the threads.
   ///
-  /// Throws `locked`, `corruption`, or `inputOutput`.
+  /// Throws `locked`, `standby`, `corruption`, or `inputOutput`.
   package static func open(
     _ directory: LedgerDirectory, options: WriterOptions = WriterOptions()
   ) throws(LedgerError) -> LedgerWriter {
@@ -76,6 +76,7 @@ package final class LedgerWriter: @unchecked Sendable {
         cause: "it is not from 1 to \(Format.blockByteCountLimit) bytes")
     }
     let lock = try WriterLock(directory)
+    if !options.ignoresStandby { try Standby.refuse(directory, operation: "open for writing") }
     var recovery = Recovery(directory, options)
     let writer = try LedgerWriter(directory, options, lock, try recovery.run())
     try writer.startThread()
@@ -187,6 +188,23 @@ package final class LedgerWriter: @unchecked Sendable {
       return state.failure
     }
     if let failure = failure ?? sealer.failure { throw failure }
+  }
+
+  /// Lets nothing more be appended: queued and later submissions end with the error. Events that are being written
+  /// may still get to the disk.
+  package func refuseAppends(_ error: LedgerError) {
+    let abandoned = monitor.withLock { state -> [AppendTicket] in
+      if state.failure == nil { state.failure = error }
+      defer {
+        state.queue = []
+        state.queueByteCount = 0
+      }
+      monitor.broadcast(Condition.room)
+      monitor.broadcast(Condition.idle)
+      monitor.signal(Condition.work)
+      return state.queue
+    }
+    for ticket in abandoned { ticket.resolve(.failure(error)) }
   }
 
   /// Whether the writer is closing or closed.
@@ -382,10 +400,23 @@ package final class LedgerWriter: @unchecked Sendable {
       return abandoned
     }
     switch outcome {
-    case .success(let results): return Acknowledgement(tickets: group, results: results)
+    case .success(let results):
+      do throws(LedgerError) { try confirm(results) } catch {
+        for ticket in group { ticket.resolve(.failure(error)) }
+        return Acknowledgement()
+      }
+      return Acknowledgement(tickets: group, results: results)
     case .failure(let failure):
       for ticket in group + abandoned { ticket.resolve(.failure(failure.error)) }
       return Acknowledgement()
     }
+  }
+
+  /// Waits until events that are on disk may be acknowledged. The next commit need not wait for that.
+  private func confirm(_ results: [AppendResult]) throws(LedgerError) {
+    guard let confirmation = options.confirmation, let last = results.last else { return }
+    try confirmation.waitUntilConfirmed(last.firstPosition + last.count)
+    // Whoever has taken over meanwhile does not know these events if they came after its first step.
+    if let failure { throw failure }
   }
 }

@@ -2,6 +2,14 @@
 package import Base
 import CCrypto
 
+/// Says when events that are on disk may be acknowledged. Called by several threads at once.
+package protocol AppendConfirmation: Sendable {
+  /// Waits until all events before a position may be acknowledged.
+  ///
+  /// Throws `unconfirmed` if that takes too long: the events are on disk all the same.
+  func waitUntilConfirmed(_ end: Position) throws(LedgerError)
+}
+
 /// The options of a writer. The format document states the defaults.
 package struct WriterOptions: Sendable {
   /// A tail with this many event bytes is full and will be sealed; 1 to 15 MiB.
@@ -34,6 +42,10 @@ package struct WriterOptions: Sendable {
   package var queueByteCount = 16 << 20
   /// The compression level of libdeflate, 1 to 12.
   package var compressionLevel: Int32 = 6
+  /// Appends return only after it has confirmed them; nil if the disk alone decides.
+  package var confirmation: (any AppendConfirmation)?
+  /// Also opens a ledger that has a note that nothing may be appended to it, to take over.
+  package var ignoresStandby = false
   /// Also opens a log that is shorter than the newest signed head recorded in `heads`, for accepting its history.
   package var acceptsShorterLog = false
   /// The time in milliseconds since 1970.

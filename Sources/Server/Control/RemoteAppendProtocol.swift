@@ -89,6 +89,7 @@ struct RemoteAppendReader {
   /// Errors' kinds by their numbers.
   static let kinds: [LedgerError.Kind] = [
     .noLedger, .locked, .newerFormat, .corruption, .inputOutput, .invalidInput, .closed,
+    .standby, .unconfirmed,
   ]
 
   mutating func number<Value: FixedWidthInteger>(

@@ -1,0 +1,77 @@
+// What a ledger records of its copy: who writes it, and what is confirmed.
+package import Base
+import JSON
+package import Ledger
+
+/// The file `replication/state.json`. What it says is true for ever: a step that was confirmed stays. It may be older
+/// than the copy.
+package struct ReplicationRecord: Sendable, Equatable {
+  package static let folderName = "replication"
+  package static let fileName = "state.json"
+  private static let byteCountMax = 4096
+
+  /// Who writes the copy as this ledger: one writer for each epoch.
+  package var writer: UUID16
+  package var epoch: Int
+  /// The newest step that is confirmed, and the SHA-256 of its header; nil before the first.
+  package var step: Int?
+  package var sha256: SHA256Digest
+  /// How many events the copy holds, and the root of their tree.
+  package var size: Int
+  package var root: SHA256Digest
+
+  package init(
+    writer: UUID16, epoch: Int, step: Int?, sha256: SHA256Digest, size: Int, root: SHA256Digest
+  ) {
+    (self.writer, self.epoch, self.step) = (writer, epoch, step)
+    (self.sha256, self.size, self.root) = (sha256, size, root)
+  }
+
+  /// The record after a step.
+  package init(_ step: Step, sha256: SHA256Digest) {
+    self.init(
+      writer: step.writer, epoch: step.epoch, step: step.number, sha256: sha256, size: step.size,
+      root: step.root)
+  }
+
+  /// The record of a ledger; nil if it was never replicated.
+  ///
+  /// Throws `corruption` if this program would not write such a file.
+  package init?(of directory: LedgerDirectory) throws(LedgerError) {
+    guard let folder = try directory.folderIfPresent(Self.folderName),
+      try folder.status(Self.fileName) != nil
+    else { return nil }
+    let bytes = try folder.openFile(Self.fileName, .readOnly).readSmall(
+      byteCountMax: Self.byteCountMax)
+    guard let value = try? JSONValue(bytes),
+      let writer = value["writer"]?.stringValue.flatMap({ UUID16($0) }),
+      let epoch = value.count("epoch"), let sha256 = value.digest("sha256"),
+      let size = value.count("size"), let root = value.digest("root")
+    else {
+      throw LedgerError(
+        .init(verdict: .corrupt, file: folder.label(Self.fileName), position: nil),
+        operation: "read replication", cause: "it does not say what is confirmed")
+    }
+    self.init(
+      writer: writer, epoch: epoch, step: value.count("step"), sha256: sha256, size: size,
+      root: root)
+  }
+
+  /// Replaces the record, durably.
+  package func write(to directory: LedgerDirectory) throws(LedgerError) {
+    let isNew = try directory.folderIfPresent(Self.folderName) == nil
+    let folder = try directory.root.madeFolder(Self.folderName)
+    if isNew {
+      try directory.root.giveNewFolderToOwner(folder)
+      try directory.root.sync()
+    }
+    var lines = JSONLines()
+    lines.add("writer") { $0.string(writer.description) }
+    lines.add("epoch") { $0.integer(epoch) }
+    if let step { lines.add("step") { $0.integer(step) } }
+    lines.add("sha256") { $0.string(Hex.text(sha256)) }
+    lines.add("size") { $0.integer(size) }
+    lines.add("root") { $0.string(Hex.text(root)) }
+    try folder.replaceFile(Self.fileName, with: lines.bytes)
+  }
+}
