@@ -1,5 +1,5 @@
 // Reads a copy's steps: finds the newest, and the state that follows from them.
-package import Base
+import Base
 package import Ledger
 package import ObjectStore
 
