@@ -39,7 +39,8 @@ package protocol ObjectStore: Sendable {
   func get(_ key: String, byteCountMax: Int) throws(ObjectStoreError) -> [UInt8]?
   /// Passes the object's bytes on as they arrive; false if there is none. Bytes may have been passed on before an error.
   func read(
-    _ key: String, byteCountMax: Int, _ body: (UnsafeRawBufferPointer) throws(ObjectStoreError) -> Void
+    _ key: String, byteCountMax: Int,
+    _ body: (UnsafeRawBufferPointer) throws(ObjectStoreError) -> Void
   ) throws(ObjectStoreError) -> Bool
   /// Whether there is an object under the key.
   func contains(_ key: String) throws(ObjectStoreError) -> Bool
