@@ -29,6 +29,14 @@ package enum CopyLayout {
     return String(repeating: "0", count: 20 - digits.count) + digits
   }
 
+  /// The number in a step's key; nil for any other key.
+  package static func stepNumber(_ key: String) -> Int? {
+    guard key.hasPrefix(stepsPrefix) else { return nil }
+    let digits = key.dropFirst(stepsPrefix.count)
+    guard digits.utf8.count == 20, digits.utf8.allSatisfy({ 0x30...0x39 ~= $0 }) else { return nil }
+    return Int(digits)
+  }
+
   static func identityKey(_ digest: SHA256Digest) -> String {
     identityPrefix + "\(Hex.text(digest)).json"
   }
