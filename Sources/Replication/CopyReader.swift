@@ -61,7 +61,8 @@ struct CopyReader: Sendable {
   private func readObject(
     _ key: String, _ piece: CopyPiece, _ sink: Sink
   ) throws(CopyError) -> CopyFault? {
-    var (failureCount, wrongCount) = (0, 0)
+    var backoff = Backoff()
+    var wrongCount = 0
     while true {
       switch try readOnce(key, piece, sink) {
       case .whole: return nil
@@ -71,9 +72,8 @@ struct CopyReader: Sendable {
         if wrongCount == Self.wrongCountMax { return CopyFault(object: key, cause: cause) }
       case .failed(let error):
         do throws(ObjectStoreError) {
-          try store.wait(after: error, attempt: failureCount)
+          try store.wait(after: error, &backoff)
         } catch { throw .store(error) }
-        failureCount += 1
       }
     }
   }

@@ -1,5 +1,5 @@
 // What a fenced ledger holds that the copy's new writer has not, as lines for an import.
-package import Base
+import Base
 package import Ledger
 import ObjectStore
 

@@ -278,7 +278,7 @@ import Testing
       try ledger.append(events(9..<20))
       try copy.copyAll()
     })
-    nonisolated(unsafe) let move = moving
+    let move = moving
     reader.setScript { call in
       if call.operation == .read || call.operation == .get && call.key.hasPrefix("identity/") {
         let isFirst = hasMoved.withLock { moved in

@@ -28,7 +28,7 @@ final class TestCopy {
 
   /// Copies everything that the log holds now: a step for the frames of each tail, then one for all else.
   func copyAll(complete: Bool = false) throws {
-    if state == nil { try write { _ in } }
+    if state == nil { try write { _ in nil } }
     try copyFrames()
     try copyFiles(complete: complete)
   }
@@ -57,7 +57,7 @@ final class TestCopy {
         }
         guard let first else { break }
         let frames = Array(bytes[(start + skipped)..<offset])
-        try write { step in
+        try write { step -> [UInt8]? in
           step.size = end
           step.root = try self.root(at: end)
           step.frames = CopiedFrames(
@@ -102,7 +102,7 @@ final class TestCopy {
       try put(checkpoint.key, bytes)
       return checkpoint
     }
-    try write { step in
+    try write { step -> [UInt8]? in
       let end = blocks.last?.end ?? segments.last?.end ?? 0
       if end > step.size {
         step.size = end
@@ -119,6 +119,7 @@ final class TestCopy {
       if step.isComplete {
         step.earlierFrames = (known?.frames ?? []).filter { $0.frames.end > end }
       }
+      return nil
     }
   }
 
@@ -145,13 +146,6 @@ final class TestCopy {
     let replaced = try next.apply(step, sha256: digest(header))
     state = next
     if deletesReplaced { try delete(replaced) }
-  }
-
-  private func write(_ change: (inout Step) throws -> Void) throws {
-    try write { step -> [UInt8]? in
-      try change(&step)
-      return nil
-    }
   }
 
   func delete(_ replaced: CopyState.Replaced) throws {
