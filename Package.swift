@@ -138,7 +138,7 @@ let package = Package(
       path: "Benchmarks/empty-program", swiftSettings: strict),
     .target(
       name: "TestSupport",
-      dependencies: ["Base", "JSON", "Ledger", "Revenue", "Projections"],
+      dependencies: ["Base", "JSON", "Ledger", "Revenue", "Projections", "ObjectStore"],
       path: "Tests/TestSupport",
       swiftSettings: strict),
     tests("BaseTests", of: ["Base"]),
