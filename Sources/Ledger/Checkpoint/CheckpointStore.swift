@@ -56,6 +56,8 @@ package struct CheckpointStore {
   package func sign(_ reader: LogReader, size: Int? = nil) throws(LedgerError) -> Checkpoint {
     // Signed events must not be lost: a signed head cannot be withdrawn.
     let reader = reader.view == .durable ? reader : try LogReader(directory, .durable)
+    // The ledger that continues the history signs.
+    try Standby.refuse(directory, operation: "sign checkpoint")
     if let damage = reader.damage { throw damage }
     guard try keys.signingKey() != nil else {
       throw LedgerError(

@@ -209,6 +209,31 @@ package struct Configuration: Sendable, Equatable {
     package init() {}
   }
 
+  /// Where a copy of the ledger is kept.
+  package struct Replication: Sendable, Equatable {
+    package enum Mode: String, CaseIterable, Sendable {
+      /// Answers do not wait for the copy.
+      case async
+      /// What is acknowledged is in the copy.
+      case sync
+    }
+
+    /// `s3://bucket/prefix`, or `file:///path`.
+    package var target: String
+    /// The URL of a server that speaks S3; nil for Amazon's of the region.
+    package var endpoint: String?
+    package var region: String?
+    /// As config.json names it.
+    package var credentialsFile: String?
+    /// The file's content; no message shows it.
+    package var credentials: [UInt8]?
+    package var mode = Mode.async
+    /// How long an answer waits for the copy.
+    package var syncLimitMs: Int64 = 10_000
+
+    package init(target: String) { self.target = target }
+  }
+
   package var appStore = AppStore()
   package var verification = Verification()
   package var trust = Trust()
@@ -223,6 +248,8 @@ package struct Configuration: Sendable, Equatable {
   package var notifications = Notifications()
   package var retention = Retention()
   package var erasures = Erasures()
+  /// Nil if there is no copy.
+  package var replication: Replication?
 
   package init() {}
 }

@@ -27,6 +27,7 @@ struct ConfigurationReader {
     static let secretBytes = 1...255
     static let disableAfterDays: ClosedRange<Int64> = 1...30
     static let notifications: ClosedRange<Int64> = 1...65_536
+    static let syncLimitMs: ClosedRange<Int64> = 100...600_000
     static let notificationsPerSecond: ClosedRange<Int64> = 1...100_000
   }
 
@@ -37,7 +38,7 @@ struct ConfigurationReader {
       of: root, at: "",
       known: [
         "app_store", "verification", "trust", "trusted_proxies", "shared_secrets", "apps", "tokens",
-        "webhooks", "notifications", "retention", "erasures",
+        "webhooks", "notifications", "retention", "erasures", "replication",
       ]
     ) { reader, key, value in
       switch key {
@@ -56,6 +57,7 @@ struct ConfigurationReader {
       case "notifications": result.notifications = reader.notifications(value, key)
       case "retention": result.retention = reader.retention(value, key)
       case "erasures": result.erasures = reader.erasures(value, key)
+      case "replication": result.replication = reader.replication(value, key)
       default: result.tokens = reader.tokens(value, key)
       }
     }
@@ -166,6 +168,48 @@ struct ConfigurationReader {
       result.dailyAt = time
     }
     return result
+  }
+
+  private mutating func replication(
+    _ value: JSONValue, _ path: String
+  ) -> Configuration.Replication? {
+    var result = Configuration.Replication(target: "")
+    let problemCount = problems.count
+    forEachMember(
+      of: value, at: path,
+      known: ["target", "endpoint", "region", "credentials_file", "mode", "sync_limit_ms"]
+    ) { reader, key, value in
+      let path = "\(path).\(key)"
+      switch key {
+      case "target": result.target = reader.text(value, path) ?? ""
+      case "endpoint": result.endpoint = reader.baseURL(value, path)
+      case "region": result.region = reader.text(value, path)
+      case "credentials_file":
+        guard let name = reader.text(value, path) else { return }
+        guard !name.isEmpty, !name.utf8.contains(0) else {
+          return reader.fail(path, "must name a file")
+        }
+        result.credentialsFile = name
+        result.credentials = reader.secret(name, path)
+      case "mode":
+        guard let text = reader.text(value, path) else { return }
+        guard let mode = Configuration.Replication.Mode(rawValue: text) else {
+          return reader.fail(path, "must be async or sync")
+        }
+        result.mode = mode
+      default: result.syncLimitMs = reader.integer(value, path, Limit.syncLimitMs)
+      }
+    }
+    guard problems.count == problemCount else { return nil }
+    for fault in result.faults { fail("\(path).\(fault.member)", fault.cause) }
+    return problems.count == problemCount ? result : nil
+  }
+
+  private mutating func secret(_ name: String, _ path: String) -> [UInt8]? {
+    filePaths.append(name.hasPrefix("/") ? name : "\(directoryPath)/\(name)")
+    do throws(SecretFile.Fault) {
+      return try SecretFile.read(name, in: directoryPath, byteCountMax: 16 << 10)
+    } catch { return fail(path, error.cause) }
   }
 
   private mutating func trust(_ value: JSONValue, _ path: String) -> Configuration.Trust {

@@ -175,6 +175,7 @@ extension Configuration {
         ])),
       .init("retention", retention.json),
       .init("erasures", .object([.init("daily_at", .string(erasures.dailyAt.text))])),
+      .init("replication", replication?.json ?? .null),
       .init(
         "tokens",
         .array(

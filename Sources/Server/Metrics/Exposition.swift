@@ -80,6 +80,8 @@ extension Metrics.Counter {
     case .syncHistories: "Histories of customers that were fetched to their end."
     case .erasuresDone: "Requests to erase that were carried out."
     case .redactedEvents: "Events that lost data in an erasure."
+    case .replicationSteps: "Steps of the copy that were confirmed."
+    case .replicationBytes: "Bytes that were stored in the copy."
     }
   }
 
@@ -95,7 +97,9 @@ extension Metrics.Counter {
     case .alarms: "alarm"
     case .webhookDeliveries: "result"
     case .syncCalls: "result"
-    case .syncNotifications, .syncHistories, .erasuresDone, .redactedEvents: nil
+    case .syncNotifications, .syncHistories, .erasuresDone, .redactedEvents,
+      .replicationSteps, .replicationBytes:
+      nil
     }
   }
 }
@@ -123,6 +127,12 @@ extension Metrics.Gauge {
     case .syncEndSeconds:
       "When a whole synchronization with the App Store last ended well, in epoch seconds."
     case .erasuresWaiting: "Requests to erase that are not done."
+    case .replicationLagBytes: "Bytes of the log that the copy does not hold yet."
+    case .replicationLagEvents: "Events that the copy does not hold yet."
+    case .replicationLagSeconds: "How long the oldest event has waited for the copy."
+    case .replicationSize: "Number of events that the copy holds."
+    case .replicationUp: "1 while the copy's store answers."
+    case .replicationReplaced: "Objects of the copy that were replaced and are not deleted yet."
     }
   }
 }

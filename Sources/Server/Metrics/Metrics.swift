@@ -31,6 +31,10 @@ package final class Metrics: Sendable {
     case erasuresDone = "receipt_ledger_erasures_done_total"
     /// Events that lost data.
     case redactedEvents = "receipt_ledger_redacted_events_total"
+    /// Steps of the copy that were confirmed.
+    case replicationSteps = "receipt_ledger_replication_steps_total"
+    /// Bytes that were stored in the copy.
+    case replicationBytes = "receipt_ledger_replication_bytes_total"
 
     /// The labels that alerts use. They are 0 from the start: to increase() and rate() a series
     /// that begins at 1 has not grown.
@@ -45,7 +49,9 @@ package final class Metrics: Sendable {
       case .alarms: OperatorAlarm.allCases.map(\.metricLabel)
       case .webhookDeliveries: ["delivered", "failed", "gone"]
       case .syncCalls: ["unauthorized", "unreachable", "refused"]
-      case .syncNotifications, .syncHistories, .erasuresDone, .redactedEvents: [""]
+      case .syncNotifications, .syncHistories, .erasuresDone, .redactedEvents,
+        .replicationSteps, .replicationBytes:
+        [""]
       }
     }
   }
@@ -92,6 +98,15 @@ package final class Metrics: Sendable {
     case syncEndSeconds = "receipt_ledger_app_store_sync_end_timestamp_seconds"
     /// Requests to erase that are not done.
     case erasuresWaiting = "receipt_ledger_erasures_waiting"
+    /// How far the copy is behind the log; all 0 without replication.
+    case replicationLagBytes = "receipt_ledger_replication_lag_bytes"
+    case replicationLagEvents = "receipt_ledger_replication_lag_events"
+    case replicationLagSeconds = "receipt_ledger_replication_lag_seconds"
+    case replicationSize = "receipt_ledger_replication_confirmed_events"
+    /// 1 while the store answers.
+    case replicationUp = "receipt_ledger_replication_up"
+    /// Objects and frames that were replaced and are not deleted yet.
+    case replicationReplaced = "receipt_ledger_replication_replaced_objects"
   }
 
   /// How long something took, in seconds.

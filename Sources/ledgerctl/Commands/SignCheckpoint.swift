@@ -24,8 +24,12 @@ let checkpointCommand = Command(
 
 extension OpenLedger {
   /// Signs a head and records that in the projections in use; refuses if they belong to another history.
-  /// - Parameter size: the number of events; nil is all.
+  ///
+  /// With replication, only what a copy has confirmed is signed: a ledger that takes over then continues every signed
+  /// head.
+  /// - Parameter size: the number of events; nil is all, or all that is confirmed.
   func sign(size: Int? = nil) throws -> Checkpoint {
+    let size = try confirmedSize(of: size)
     let projector = try self.projector()
     let store = CheckpointStore(directory)
     if reader.damage == nil, let conflict = try projector.historyConflict() {

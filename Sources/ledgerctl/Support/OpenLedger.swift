@@ -14,7 +14,7 @@ extension ProjectionSet {
 struct OpenLedger {
   let directory: LedgerDirectory
   let reader: LogReader
-  private let context: Context
+  let context: Context
 
   /// - Parameter view: `whole` for commands that only show the log.
   init(_ invocation: Invocation, _ context: Context, _ view: LogView = .durable) throws {
