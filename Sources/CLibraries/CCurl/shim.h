@@ -17,10 +17,16 @@ static inline CURLcode ccurl_set_text(CURL *handle, CURLoption option, const cha
 static inline CURLcode ccurl_set_list(CURL *handle, CURLoption option, struct curl_slist *value) {
   return curl_easy_setopt(handle, option, value);
 }
-/* Both the write and the header function have this shape. */
+/* The write, the header and the read function have this shape. */
 typedef size_t (*ccurl_receive)(char *bytes, size_t size, size_t count, void *context);
 static inline CURLcode ccurl_set_receive(CURL *handle, CURLoption option, ccurl_receive value) {
   return curl_easy_setopt(handle, option, value);
+}
+static inline CURLcode ccurl_set_seek(CURL *handle, curl_seek_callback value) {
+  return curl_easy_setopt(handle, CURLOPT_SEEKFUNCTION, value);
+}
+static inline CURLcode ccurl_set_progress(CURL *handle, curl_xferinfo_callback value) {
+  return curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, value);
 }
 static inline CURLcode ccurl_set_open_socket(CURL *handle, curl_opensocket_callback value) {
   return curl_easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, value);
