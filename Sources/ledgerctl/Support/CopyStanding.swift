@@ -53,7 +53,7 @@ struct CopyStanding {
       let state =
         lag == 0
         ? "all events"
-        : "\(recorded.size) of \(counted(size, "event")), \(byteText(lagBytes)) and \(lagSeconds) s behind"
+        : "\(recorded.size) of \(counted(size, "event")), \(sizeText(lagBytes)) and \(lagSeconds) s behind"
       fields.append(("confirmed", "\(state) (step \(step), epoch \(recorded.epoch))"))
     } else {
       fields.append(("confirmed", "nothing yet"))
