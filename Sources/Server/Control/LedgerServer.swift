@@ -113,11 +113,10 @@ package final class LedgerServer: Sendable {
     let checker = try part {
       let checker = try ReceiptVerifier(configuration: configuration.trust.verifierConfiguration)
       let trust = try TrustDeclared(configuration.appStore, configuration.trust, checker)
-      do throws(LedgerError) {
+      do {
         if try writer.record(trust, after: projections.newestTrust()) { try projections.catchUp() }
-      } catch {
+      } catch let error as LedgerError where error.kind == .unconfirmed {
         // It is on disk, and no client waits for it.
-        guard error.kind == .unconfirmed else { throw error }
         say("\(error)")
         try projections.catchUp()
       }

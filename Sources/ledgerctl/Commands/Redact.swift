@@ -321,7 +321,8 @@ private func retain(
     let own = try OwnWriter(ledger, replicates: true)
     do {
       let eraser = try Eraser(
-        ledger.directory, own.writer, projections: .ofProgram, observer: ledger.projector().observer)
+        ledger.directory, own.writer, projections: .ofProgram, observer: ledger.projector().observer
+      )
       _ = try eraser.run(retention: rules, nowMs: nowMs)
       try own.close()
     } catch {

@@ -35,7 +35,6 @@ private func replicate(_ invocation: Invocation, _ context: Context) throws -> E
   let diagnostics = context.diagnostics
   let progress = Progress("Copying", unit: .count("events"), context: context)
   let replication = try LedgerReplication(ledger.directory, configuration) {
-    progress.erase()
     diagnostics.writeLine(visible("ledgerctl: \($0)"))
   }
   let interruption = context.interruption
@@ -66,7 +65,8 @@ private func replicate(_ invocation: Invocation, _ context: Context) throws -> E
   try context.print(invocation, record) { sheet in
     try sheet.line(
       "\(status.target) holds \(counted(status.confirmedSize, "event")), "
-        + "\(status.confirmedSize - before) of them new (step \(status.step ?? 0), epoch \(status.epoch))")
+        + "\(status.confirmedSize - before) of them new (step \(status.step ?? 0), epoch \(status.epoch))"
+    )
   }
   return .done
 }

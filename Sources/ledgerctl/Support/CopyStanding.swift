@@ -41,10 +41,14 @@ struct CopyStanding {
     var fields: Fields = []
     switch standby?.reason {
     case .restored:
-      fields.append(("standby", "restored from step \(standby?.step ?? 0) of a copy; nothing may be appended"))
+      fields.append(
+        ("standby", "restored from step \(standby?.step ?? 0) of a copy; nothing may be appended"))
     case .fenced:
       fields.append(
-        ("standby", "another writer has taken over with step \(standby?.step ?? 0), epoch \(standby?.epoch ?? 0)"))
+        (
+          "standby",
+          "another writer has taken over with step \(standby?.step ?? 0), epoch \(standby?.epoch ?? 0)"
+        ))
     case nil: break
     }
     guard let target else { return fields }

@@ -113,8 +113,8 @@ struct OpenLedger {
     _ body: (LedgerAppender) throws -> Result
   ) throws -> Result {
     let own: OwnWriter
-    do { own = try OwnWriter(self, options: options, replicates: replicates) } catch
-      let error as LedgerError
+    do { own = try OwnWriter(self, options: options, replicates: replicates) } catch let error
+      as LedgerError
     {
       // A process that holds the lock but does not listen is another command.
       guard error.kind == .locked, let server = try RemoteAppender.connect(directory) else {
