@@ -29,12 +29,53 @@ package enum CopyLayout {
     return String(repeating: "0", count: 20 - digits.count) + digits
   }
 
-  /// The number in a step's key; nil for any other key.
+  /// How many objects a store lists at a time.
+  static let listCountMax = 1_000
+
+  /// The number in a step's key; nil for other keys.
   package static func stepNumber(_ key: String) -> Int? {
     guard key.hasPrefix(stepsPrefix) else { return nil }
-    let digits = key.dropFirst(stepsPrefix.count)
+    return number(key.dropFirst(stepsPrefix.count))
+  }
+
+  /// Whether a key is exactly of the form of those that steps name.
+  static func isContentKey(_ key: String) -> Bool { object(ofKey: key) != nil }
+
+  /// The object that a key of the form of those that steps name is of; nil for any other key.
+  static func object(ofKey key: String) -> CopyObject? {
+    func parts(_ prefix: String, _ suffix: String) -> (position: Int, isDigest: Bool)? {
+      guard key.hasPrefix(prefix), key.hasSuffix(suffix),
+        key.utf8.count == prefix.utf8.count + 20 + 1 + 64 + suffix.utf8.count
+      else { return nil }
+      let name = key.dropFirst(prefix.count).dropLast(suffix.count)
+      guard let position = number(name.prefix(20)), name.dropFirst(20).first == "-" else {
+        return nil
+      }
+      return (position, isDigest(name.dropFirst(21)))
+    }
+    if let found = parts(segmentsPrefix, ".jsonl.gz"), found.isDigest {
+      return .segment(found.position)
+    }
+    if let found = parts(blocksPrefix, ".jsonl.gz"), found.isDigest {
+      return .block(found.position)
+    }
+    if let found = parts(checkpointsPrefix, ".txt"), found.isDigest {
+      return .checkpoint(found.position)
+    }
+    let suffix = ".json"
+    guard key.hasPrefix(identityPrefix), key.hasSuffix(suffix),
+      isDigest(key.dropFirst(identityPrefix.count).dropLast(suffix.count))
+    else { return nil }
+    return .identity
+  }
+
+  private static func number(_ digits: Substring) -> Int? {
     guard digits.utf8.count == 20, digits.utf8.allSatisfy({ 0x30...0x39 ~= $0 }) else { return nil }
     return Int(digits)
+  }
+
+  private static func isDigest(_ text: Substring) -> Bool {
+    text.utf8.count == 64 && Array(text.utf8).withUnsafeBytes { SHA256Digest(hex: $0) } != nil
   }
 
   static func identityKey(_ digest: SHA256Digest) -> String {

@@ -84,7 +84,12 @@ package struct CopyState: Sendable, Equatable {
     var next = self
     (next.newest, next.newestSHA256) = (step, sha256)
     if let identity = step.identity { next.identity = identity }
-    let replaced = step.isComplete ? next.replaceAll(by: step) : next.add(step)
+    let stepsReplaced = step.isComplete ? next.replaceAll(by: step) : next.add(step)
+    var replaced = Replaced(steps: stepsReplaced)
+    // Most steps name nothing, and a copy may hold thousands of objects.
+    if step.isComplete || step.namesObjects {
+      replaced.keys = namedKeys.subtracting(next.namedKeys).sorted()
+    }
     next.stepsSinceComplete = step.isComplete ? 0 : stepsSinceComplete + 1
     try next.check()
     self = next
@@ -93,24 +98,23 @@ package struct CopyState: Sendable, Equatable {
 
   // MARK: Changes
 
-  private var contentKeys: Set<String> {
+  /// The keys of all objects that the state names, without steps.
+  package var namedKeys: Set<String> {
     Set(segments.map(\.key) + blocks.map(\.key) + checkpoints.map(\.key))
       .union([CopyLayout.identityKey(identity)])
   }
 
-  private mutating func replaceAll(by step: Step) -> Replaced {
-    let before = contentKeys
+  /// - Returns: the steps whose frames are not needed any more.
+  private mutating func replaceAll(by step: Step) -> [Int] {
     (segments, blocks, checkpoints) = (step.segments, step.blocks, step.checkpoints)
-    var replaced = Replaced(keys: before.subtracting(contentKeys).sorted())
     let kept = Set(step.earlierFrames.map(\.step))
-    replaced.steps = frames.map(\.step).filter { !kept.contains($0) }
+    let dropped = frames.map(\.step).filter { !kept.contains($0) }
     frames = step.earlierFrames
     if let frames = step.frames { self.frames.append(EarlierFrames(step: step.number, frames)) }
-    return replaced
+    return dropped
   }
 
-  private mutating func add(_ step: Step) -> Replaced {
-    let before = contentKeys
+  private mutating func add(_ step: Step) -> [Int] {
     for segment in step.segments {
       segments.removeAll { segment.first <= $0.first && $0.end <= segment.end }
       let place = segments.firstIndex { $0.first > segment.first } ?? segments.count
@@ -127,15 +131,19 @@ package struct CopyState: Sendable, Equatable {
         blocks.append(block)
       }
     }
-    for checkpoint in step.checkpoints {
-      checkpoints.removeAll { $0.size == checkpoint.size }
-      let place = checkpoints.firstIndex { $0.size > checkpoint.size } ?? checkpoints.count
-      checkpoints.insert(checkpoint, at: place)
-    }
-    var replaced = Replaced(keys: before.subtracting(contentKeys).sorted())
-    replaced.steps = dropFrames()
+    checkpoints = Self.merged(checkpoints, step.checkpoints)
+    let dropped = dropFrames()
     if let frames = step.frames { self.frames.append(EarlierFrames(step: step.number, frames)) }
-    return replaced
+    return dropped
+  }
+
+  /// Checkpoints by size, with others added; of two with the same size the added one stays.
+  static func merged(
+    _ checkpoints: [CopiedCheckpoint], _ added: [CopiedCheckpoint]
+  ) -> [CopiedCheckpoint] {
+    if added.isEmpty { return checkpoints }
+    let sizes = Set(added.map(\.size))
+    return (checkpoints.filter { !sizes.contains($0.size) } + added).sorted { $0.size < $1.size }
   }
 
   /// Forgets frames that are in blocks; returns their steps.

@@ -19,6 +19,8 @@ package struct ReplicationRecord: Sendable, Equatable {
   /// How many events the copy holds, and the root of their tree.
   package var size: Int
   package var root: SHA256Digest
+  /// The frames of all steps before this one that were superseded have been taken out; nil if that is not known.
+  package var emptiedBefore: Int?
 
   package init(
     writer: UUID16, epoch: Int, step: Int?, sha256: SHA256Digest, size: Int, root: SHA256Digest
@@ -55,6 +57,7 @@ package struct ReplicationRecord: Sendable, Equatable {
     self.init(
       writer: writer, epoch: epoch, step: value.count("step"), sha256: sha256, size: size,
       root: root)
+    emptiedBefore = value.count("emptied_before")
   }
 
   /// Replaces the record, durably.
@@ -72,6 +75,7 @@ package struct ReplicationRecord: Sendable, Equatable {
     lines.add("sha256") { $0.string(Hex.text(sha256)) }
     lines.add("size") { $0.integer(size) }
     lines.add("root") { $0.string(Hex.text(root)) }
+    if let emptiedBefore { lines.add("emptied_before") { $0.integer(emptiedBefore) } }
     try folder.replaceFile(Self.fileName, with: lines.bytes)
   }
 }

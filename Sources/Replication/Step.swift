@@ -117,6 +117,11 @@ package struct Step: Sendable, Equatable {
 
   package var key: String { CopyLayout.stepKey(number) }
 
+  /// Whether it names objects; a complete one always does.
+  var namesObjects: Bool {
+    identity != nil || !segments.isEmpty || !blocks.isEmpty || !checkpoints.isEmpty
+  }
+
   // MARK: Bytes
 
   /// The header with its line feed.

@@ -204,7 +204,7 @@ package final class LogReader {
   }
 
   /// Runs a closure that reads tails; repeats it if a tail has vanished meanwhile.
-  private func withTails<Result>(
+  func withTails<Result>(
     _ body: () throws(LedgerError) -> Result
   ) throws(LedgerError) -> Result {
     for _ in 1..<LogReader.attemptCount {

@@ -8,7 +8,7 @@ struct CommandTable: Sendable {
     webhookReplayCommand,
     configCheckCommand, configSetSharedSecretCommand, importCommand, pricesImportCommand,
     ratesImportCommand, serveCommand, retryCommand, appStoreSyncCommand, appStoreTestCommand,
-    statusCommand, showCommand, historyCommand, verifyCommand, replayCommand, rebuildCommand,
+    statusCommand, replicateCommand, showCommand, historyCommand, verifyCommand, replayCommand, rebuildCommand,
     projectionsListCommand, snapshotCreateCommand,
     snapshotListCommand, snapshotVerifyCommand, snapshotRestoreCommand, snapshotPruneCommand,
     exportCommand, reportCommand, queryCommand, diffCommand, redactCommand, redactListCommand,

@@ -1,0 +1,485 @@
+// What a ledger's directory holds apart from frames, and what of it is in the copy already.
+import Base
+import Ledger
+
+/// Segments, blocks, checkpoints and the identity: found on disk, stored beside the steps, named by them. Used by the
+/// copying thread alone.
+final class CopyContent {
+  private struct ClosedSegment {
+    let range: Range<Position>
+    let stamp: FileStamp
+  }
+
+  /// A block that was stored, as it was in its file.
+  private struct KnownBlock {
+    let fileNumber: UInt64
+    let part: NewestSegment.Part
+    let sha256: SHA256Digest
+  }
+
+  private struct KnownFile {
+    let stamp: FileStamp
+    let sha256: SHA256Digest
+    let byteCount: Int
+  }
+
+  /// What the newest step's state names, by place.
+  private struct Named {
+    var segments: [Position: CopiedSegment] = [:]
+    var blocks: [Position: CopiedBlock] = [:]
+    var checkpoints: [Int: SHA256Digest] = [:]
+    var identity: SHA256Digest?
+
+    init() {}
+
+    init(_ state: CopyState) {
+      segments = Dictionary(uniqueKeysWithValues: state.segments.map { ($0.first, $0) })
+      blocks = Dictionary(uniqueKeysWithValues: state.blocks.map { ($0.first, $0) })
+      checkpoints = Dictionary(
+        uniqueKeysWithValues: state.checkpoints.map { ($0.size, $0.sha256) })
+      identity = state.identity
+    }
+
+    func digest(_ object: CopyObject) -> SHA256Digest? {
+      switch object {
+      case .identity: identity
+      case .segment(let first): segments[first]?.sha256
+      case .block(let first): blocks[first]?.sha256
+      case .checkpoint(let size): checkpoints[size]
+      }
+    }
+  }
+
+  private enum Limit {
+    /// How many objects of a kind are on their way at once.
+    static let segments = 3
+    static let blocks = 8
+    static let checkpoints = 4
+  }
+
+  private let directory: LedgerDirectory
+  private var closed: [ClosedSegment] = []
+  private var newest: NewestSegment?
+  private var isHeld = false
+  private var nextCheckMs: Int64 = 0
+  private var checkpointsChangedAtNs: Int64?
+  private var checkpointStamps: [Int: FileStamp] = [:]
+  private var identityStamp: FileStamp?
+
+  /// Also of segments that are not closed any more, or have changed: their stamps tell.
+  private(set) var digests: SegmentDigests
+  private(set) var digestsHaveChanged = false
+  private var blocks: [Position: KnownBlock] = [:]
+  private var checkpoints: [Int: KnownFile] = [:]
+  private var identity: KnownFile?
+  private var verifiedKeys: Set<String> = []
+
+  private var named = Named()
+  /// Stored by this process, and not named by a step yet.
+  private var unnamed: [String: CopyObject] = [:]
+  private var underWay: [CopyObject: Int] = [:]
+  /// What the store has lost or damaged, and must be stored again.
+  private var lost: Set<CopyObject> = []
+  /// When keys were deleted, counted in requests: an upload that began before may have been undone.
+  private var deletions: [String: Int] = [:]
+  private var requestCount = 0
+
+  init(_ directory: LedgerDirectory) {
+    self.directory = directory
+    digests = SegmentDigests(of: directory)
+  }
+
+  // MARK: Looking
+
+  /// Looks at the log, and now and then at the other files.
+  func observe(_ reader: LogReader, nowMs: Int64, checkMs: Int64) throws(LedgerError) {
+    let wasHeld = isHeld
+    isHeld = try reader.hasUnwrittenRedactions()
+    let fileNumber = newest?.fileNumber
+    let first = newest?.first
+    newest = try reader.newestSegment()
+    let isRewritten = newest?.first == first && newest?.fileNumber != fileNumber
+    if first != newest?.first { blocks = [:] }
+    let ranges = reader.closedSegments
+    if nowMs >= nextCheckMs || isRewritten || wasHeld && !isHeld {
+      nextCheckMs = nowMs + checkMs
+      try observe(ranges, knowing: [:])
+      dropDigests()
+      try observeFiles()
+    } else if ranges.count != closed.count {
+      try observe(
+        ranges,
+        knowing: Dictionary(uniqueKeysWithValues: closed.map { ($0.range.lowerBound, $0) }))
+    }
+  }
+
+  private func observe(
+    _ ranges: [Range<Position>], knowing known: [Position: ClosedSegment]
+  ) throws(LedgerError) {
+    var found: [ClosedSegment] = []
+    for range in ranges {
+      if let segment = known[range.lowerBound], segment.range == range {
+        found.append(segment)
+      } else if let stamp = try directory.segmentStamp(range.lowerBound) {
+        found.append(ClosedSegment(range: range, stamp: stamp))
+      }
+    }
+    closed = found
+  }
+
+  /// Forgets segments that there are not any more: an earlier log was restored.
+  private func dropDigests() {
+    let firsts = Set(closed.map(\.range.lowerBound))
+    let entries = digests.entries.filter { firsts.contains($0.key) }
+    if entries.count == digests.entries.count { return }
+    digests.entries = entries
+    digestsHaveChanged = true
+  }
+
+  /// Makes the next look compare everything.
+  func checkSoon() { nextCheckMs = 0 }
+
+  private func observeFiles() throws(LedgerError) {
+    identityStamp = try directory.root.status(Self.identityName).map { FileStamp($0) }
+    guard let folder = try directory.folderIfPresent(CheckpointStore.directoryName) else { return }
+    let changedAtNs = try folder.ownStatus().modifiedAtNs
+    if changedAtNs == checkpointsChangedAtNs { return }
+    for size in try CheckpointStore(directory).sizes() {
+      checkpointStamps[size] = try folder.status(Self.checkpointName(size)).map { FileStamp($0) }
+    }
+    checkpointsChangedAtNs = changedAtNs
+  }
+
+  private static let identityName = "ledger.json"
+
+  private static func checkpointName(_ size: Int) -> String {
+    String(CheckpointStore.fileName(size: size).dropFirst(CheckpointStore.directoryName.count + 1))
+  }
+
+  // MARK: Storing
+
+  /// What must be stored now. The caller starts all of it.
+  func uploads() throws(LedgerError) -> [Upload] {
+    var uploads: [Upload] = []
+    try addFiles(to: &uploads)
+    // What the files of the log still hold must go.
+    if isHeld { return uploads }
+    var room = Limit.segments - underWay.keys.count { $0.isSegment }
+    for segment in closed where room > 0 {
+      let object = CopyObject.segment(segment.range.lowerBound)
+      guard copied(segment) == nil, underWay[object] == nil else { continue }
+      uploads.append(upload(object, .segment(segment.range.lowerBound), segment.stamp))
+      room -= 1
+    }
+    guard let newest else { return uploads }
+    room = Limit.blocks - underWay.keys.count { $0.isBlock }
+    let stamp = FileStamp(byteCount: 0, fileNumber: newest.fileNumber, changedAtNs: 0)
+    for part in newest.parts where room > 0 {
+      let object = CopyObject.block(part.first)
+      guard copied(part, of: newest) == nil, underWay[object] == nil else { continue }
+      uploads.append(
+        upload(
+          object,
+          .part(newest.file, offsetBytes: part.offsetBytes, byteCount: part.byteCount), stamp))
+      room -= 1
+    }
+    return uploads
+  }
+
+  private func addFiles(to uploads: inout [Upload]) throws(LedgerError) {
+    if let stamp = identityStamp, identity?.stamp != stamp || lost.contains(.identity),
+      underWay[.identity] == nil
+    {
+      let bytes = try directory.root.openFile(Self.identityName, .readOnly).readSmall()
+      uploads.append(upload(.identity, .bytes(bytes), stamp))
+    }
+    var room = Limit.checkpoints - underWay.keys.count { $0.isCheckpoint }
+    let folder = try directory.folderIfPresent(CheckpointStore.directoryName)
+    for (size, stamp) in checkpointStamps.sorted(by: { $0.key < $1.key }) where room > 0 {
+      let object = CopyObject.checkpoint(size)
+      guard checkpoints[size]?.stamp != stamp || lost.contains(object), underWay[object] == nil,
+        let bytes = try folder?.openFile(Self.checkpointName(size), .readOnly).readSmall()
+      else { continue }
+      uploads.append(upload(object, .bytes(bytes), stamp))
+      room -= 1
+    }
+  }
+
+  private func upload(
+    _ object: CopyObject, _ source: Upload.Source, _ stamp: FileStamp
+  ) -> Upload {
+    requestCount += 1
+    underWay[object] = requestCount
+    return Upload(
+      object: object, source: source, stamp: stamp,
+      stored: lost.contains(object) ? nil : named.digest(object), number: requestCount)
+  }
+
+  /// Takes what came of an upload.
+  func take(_ upload: Upload, _ result: Result<Stored, LedgerError>) {
+    underWay[upload.object] = nil
+    defer { if underWay.isEmpty { deletions = [:] } }
+    guard case .success(let stored) = result else { return checkSoon() }
+    let key = upload.object.key(stored.sha256)
+    if let deleted = deletions[key], deleted > upload.number { return }
+    lost.remove(upload.object)
+    if stored.isNew, named.digest(upload.object) != stored.sha256 { unnamed[key] = upload.object }
+    let file = KnownFile(
+      stamp: stored.stamp, sha256: stored.sha256, byteCount: stored.byteCount)
+    switch upload.object {
+    case .identity: identity = file
+    case .checkpoint(let size): checkpoints[size] = file
+    case .segment(let first):
+      let isVerified = !stored.isNew && digests.entries[first]?.isVerified == true
+      digests.entries[first] = SegmentDigests.Entry(
+        stamp: stored.stamp, sha256: stored.sha256, isVerified: isVerified)
+      digestsHaveChanged = true
+    case .block(let first):
+      guard case .part(_, let offset, let byteCount) = upload.source, let newest,
+        newest.fileNumber == upload.stamp.fileNumber, let part = self.part(first),
+        part.offsetBytes == offset, part.byteCount == byteCount
+      else { return }
+      blocks[first] = KnownBlock(
+        fileNumber: newest.fileNumber, part: part, sha256: stored.sha256)
+    }
+  }
+
+  private func part(_ first: Position) -> NewestSegment.Part? {
+    guard let parts = newest?.parts else { return nil }
+    let place = lowerBound(parts.indices) { parts[$0].first < first }
+    return place < parts.count && parts[place].first == first ? parts[place] : nil
+  }
+
+  // MARK: Naming
+
+  private func isStored(_ object: CopyObject, _ sha256: SHA256Digest) -> Bool {
+    !lost.contains(object)
+      && (named.digest(object) == sha256 || unnamed[object.key(sha256)] != nil)
+  }
+
+  /// A segment as a step names it; nil if its present bytes are not in the copy.
+  private func copied(_ segment: ClosedSegment) -> CopiedSegment? {
+    let first = segment.range.lowerBound
+    guard let entry = digests.entries[first], entry.stamp == segment.stamp,
+      isStored(.segment(first), entry.sha256)
+    else { return nil }
+    return CopiedSegment(
+      first: first, end: segment.range.upperBound, byteCount: segment.stamp.byteCount,
+      sha256: entry.sha256)
+  }
+
+  private func copied(_ part: NewestSegment.Part, of newest: NewestSegment) -> CopiedBlock? {
+    guard let known = blocks[part.first], known.fileNumber == newest.fileNumber,
+      known.part == part, isStored(.block(part.first), known.sha256)
+    else { return nil }
+    return CopiedBlock(
+      segment: newest.first, first: part.first, end: part.end, offsetBytes: part.offsetBytes,
+      byteCount: part.byteCount, sha256: known.sha256)
+  }
+
+  /// The segments and blocks that the next step may name: what is stored, up to the first gap. Never less than the
+  /// state has.
+  func layout(after state: CopyState) -> ContentLayout {
+    let current = ContentLayout(state)
+    var layout = ContentLayout()
+    for segment in closed {
+      guard let copied = copied(segment), copied.first == layout.segmentsEnd else { break }
+      layout.segments.append(copied)
+    }
+    if layout.segments.count < closed.count {
+      // The blocks of a segment that is closed and not stored as a whole yet stay.
+      if state.blocks.first?.first == layout.segmentsEnd { layout.blocks = state.blocks }
+    } else if let newest {
+      for part in newest.parts {
+        guard let copied = copied(part, of: newest) else { break }
+        layout.blocks.append(copied)
+      }
+    }
+    return layout.end >= current.end ? layout : current
+  }
+
+  /// The checkpoints that a step of a size may name and the state does not.
+  func newCheckpoints(upTo size: Int) -> [CopiedCheckpoint] {
+    checkpoints.compactMap { (checkpointSize, file) in
+      guard checkpointSize <= size, named.checkpoints[checkpointSize] != file.sha256,
+        isStored(.checkpoint(checkpointSize), file.sha256)
+      else { return nil }
+      return CopiedCheckpoint(size: checkpointSize, sha256: file.sha256)
+    }
+    .sorted { $0.size < $1.size }
+  }
+
+  /// The identity, if it is stored and the state does not name it.
+  var newIdentity: SHA256Digest? {
+    guard let identity, named.identity != identity.sha256,
+      isStored(.identity, identity.sha256)
+    else { return nil }
+    return identity.sha256
+  }
+
+  /// Takes note of what the newest step's state names.
+  func takeState(_ state: CopyState) {
+    named = Named(state)
+    unnamed = unnamed.filter { named.digest($0.value).map($0.value.key) != $0.key }
+    verifiedKeys.formIntersection(state.namedKeys)
+    lost = lost.filter { named.digest($0) != nil }
+  }
+
+  /// Whether everything that is on disk, but frames, is in the copy as it is on disk.
+  func isSettled(_ state: CopyState) -> Bool {
+    let layout = layout(after: state)
+    return underWay.isEmpty && unnamed.isEmpty && lost.isEmpty && !isHeld
+      && layout == ContentLayout(state) && layout.segments.count == closed.count
+      && layout.blocks.count == newest?.parts.count ?? 0 && newIdentity == nil
+      && identity?.stamp == identityStamp && newCheckpoints(upTo: state.size).isEmpty
+      && checkpointStamps.allSatisfy { checkpoints[$0.key]?.stamp == $0.value }
+  }
+
+  // MARK: Deleting
+
+  /// What was stored and will not be named: its file was changed meanwhile.
+  func takeOrphans() -> [String] {
+    let orphans = unnamed.filter { !isWanted($0.value, key: $0.key) }.map(\.key)
+    for key in orphans { unnamed[key] = nil }
+    return orphans
+  }
+
+  private func isWanted(_ object: CopyObject, key: String) -> Bool {
+    let digest: SHA256Digest? =
+      switch object {
+      case .identity: identity?.sha256
+      case .checkpoint(let size): checkpoints[size]?.sha256
+      case .segment(let first):
+        closed.first { $0.range.lowerBound == first }.flatMap { segment in
+          digests.entries[first].flatMap { $0.stamp == segment.stamp ? $0.sha256 : nil }
+        }
+      case .block(let first):
+        blocks[first].flatMap { known in
+          known.fileNumber == newest?.fileNumber && part(first) == known.part
+            ? known.sha256 : nil
+        }
+      }
+    return digest.map(object.key) == key
+  }
+
+  /// Whether an object is not named, not about to be named, and not being stored.
+  func mayDelete(_ key: String) -> Bool {
+    guard let object = CopyLayout.object(ofKey: key) else { return false }
+    return unnamed[key] == nil && underWay[object] == nil
+      && named.digest(object).map(object.key) != key
+  }
+
+  /// The objects that took the place of others, and were not read back yet.
+  func expected(
+    replacing keys: [String], frames: [Range<Position>], in state: CopyState
+  ) -> [ExpectedObject] {
+    var expected: Set<ExpectedObject> = []
+    for key in keys {
+      guard let object = CopyLayout.object(ofKey: key) else { continue }
+      switch object {
+      case .segment(let first), .block(let first):
+        if let cover = cover(of: first, state) { expected.insert(cover) }
+      case .checkpoint, .identity:
+        guard let sha256 = named.digest(object) else { continue }
+        expected.insert(
+          ExpectedObject(
+            object: object, key: object.key(sha256), sha256: sha256, byteCount: nil))
+      }
+    }
+    for range in frames {
+      var position = range.lowerBound
+      // A step's frames are of one tail, and so of one block, or of few where the log was laid out anew.
+      while position < range.upperBound, let end = self.end(of: position, state) {
+        if let cover = cover(of: position, state) { expected.insert(cover) }
+        position = end
+      }
+    }
+    return expected.filter { !isVerified($0) }.sorted { $0.key < $1.key }
+  }
+
+  private func cover(of position: Position, _ state: CopyState) -> ExpectedObject? {
+    if let segment = self.segment(holding: position, state) {
+      return ExpectedObject(
+        object: .segment(segment.first), key: segment.key, sha256: segment.sha256,
+        byteCount: segment.byteCount)
+    }
+    return self.block(holding: position, state).map { block in
+      ExpectedObject(
+        object: .block(block.first), key: block.key, sha256: block.sha256,
+        byteCount: block.byteCount)
+    }
+  }
+
+  private func end(of position: Position, _ state: CopyState) -> Position? {
+    segment(holding: position, state)?.end ?? block(holding: position, state)?.end
+  }
+
+  private func segment(holding position: Position, _ state: CopyState) -> CopiedSegment? {
+    let segments = state.segments
+    let place = lowerBound(segments.indices) { segments[$0].end <= position }
+    return place < segments.count ? segments[place] : nil
+  }
+
+  private func block(holding position: Position, _ state: CopyState) -> CopiedBlock? {
+    let blocks = state.blocks
+    let place = lowerBound(blocks.indices) { blocks[$0].end <= position }
+    return place < blocks.count && blocks[place].first <= position ? blocks[place] : nil
+  }
+
+  private func isVerified(_ expected: ExpectedObject) -> Bool {
+    if lost.contains(expected.object) { return false }
+    if case .segment(let first) = expected.object,
+      let entry = digests.entries[first], entry.sha256 == expected.sha256, entry.isVerified
+    {
+      return true
+    }
+    return verifiedKeys.contains(expected.key)
+  }
+
+  /// Takes what came of a cleanup.
+  func take(_ before: Cleanup, _ after: Cleanup) {
+    requestCount += 1
+    let left = Set(after.keys)
+    if !underWay.isEmpty {
+      for key in before.keys where !left.contains(key) { deletions[key] = requestCount }
+    }
+    for verified in after.verified {
+      verifiedKeys.insert(verified.key)
+      if case .segment(let first) = verified.object,
+        digests.entries[first]?.sha256 == verified.sha256
+      {
+        digests.entries[first]?.isVerified = true
+        digestsHaveChanged = true
+      }
+    }
+    for damaged in after.damaged where named.digest(damaged.object) == damaged.sha256 {
+      lost.insert(damaged.object)
+      verifiedKeys.remove(damaged.key)
+      forget(damaged.object)
+    }
+  }
+
+  private func forget(_ object: CopyObject) {
+    switch object {
+    case .identity: identity = nil
+    case .segment(let first):
+      digests.entries[first] = nil
+      digestsHaveChanged = true
+    case .block(let first): blocks[first] = nil
+    case .checkpoint(let size): checkpoints[size] = nil
+    }
+  }
+
+  /// Writes the digests of segments, if they have changed.
+  func saveDigests() throws(LedgerError) {
+    guard digestsHaveChanged else { return }
+    try digests.write(to: directory)
+    digestsHaveChanged = false
+  }
+}
+
+extension CopyObject {
+  var isSegment: Bool { if case .segment = self { true } else { false } }
+  var isBlock: Bool { if case .block = self { true } else { false } }
+  var isCheckpoint: Bool { if case .checkpoint = self { true } else { false } }
+}

@@ -1,0 +1,122 @@
+// Work that is done beside the steps: storing objects, deleting what was replaced, looking for what was left.
+import Base
+import Ledger
+import ObjectStore
+
+/// An object of the copy that steps name, by its place and without its digest.
+enum CopyObject: Hashable, Sendable {
+  case identity
+  case segment(Position)
+  case block(Position)
+  case checkpoint(Int)
+
+  func key(_ sha256: SHA256Digest) -> String {
+    switch self {
+    case .identity: CopyLayout.identityKey(sha256)
+    case .segment(let first):
+      CopiedSegment(first: first, end: first, byteCount: 0, sha256: sha256).key
+    case .block(let first):
+      CopiedBlock(
+        segment: first, first: first, end: first, offsetBytes: 0, byteCount: 0, sha256: sha256
+      ).key
+    case .checkpoint(let size): CopiedCheckpoint(size: size, sha256: sha256).key
+    }
+  }
+}
+
+/// One object to be stored.
+struct Upload: Sendable {
+  enum Source: Sendable {
+    case bytes([UInt8])
+    /// A closed segment, as its file is when the work begins.
+    case segment(Position)
+    case part(StorageFile, offsetBytes: Int, byteCount: Int)
+  }
+
+  let object: CopyObject
+  let source: Source
+  /// What the file was when the work was planned.
+  let stamp: FileStamp
+  /// The digest of what the copy has in this place: the same bytes need not be stored again. Nil if they must be.
+  let stored: SHA256Digest?
+  /// The number of the request; later ones have greater numbers.
+  let number: Int
+}
+
+/// An object that was stored, or was there already.
+struct Stored: Sendable {
+  let sha256: SHA256Digest
+  let byteCount: Int
+  /// What the file was when it was read.
+  let stamp: FileStamp
+  /// Whether this upload put it there.
+  let isNew: Bool
+}
+
+/// An object and what it must hold.
+struct ExpectedObject: Sendable, Hashable {
+  let object: CopyObject
+  let key: String
+  let sha256: SHA256Digest
+  /// Nil for small objects whose size no step says.
+  let byteCount: Int?
+
+  /// The most bytes that are read of an object.
+  var byteCountMax: Int { byteCount ?? 1 << 20 }
+}
+
+/// A step whose frames were superseded.
+struct SupersededStep: Sendable {
+  /// Longer headers are not kept in memory.
+  static let headerByteCountMax = 4 << 10
+
+  let number: Int
+  /// The positions of the frames.
+  let positions: Range<Position>
+  /// Nil if it is not known any more, and must be read from the store.
+  let header: [UInt8]?
+}
+
+/// What steps have replaced, and may be deleted once what replaced it was read back.
+struct Cleanup: Sendable {
+  var keys: [String] = []
+  /// Steps whose frames go.
+  var steps: [SupersededStep] = []
+  var expected: [ExpectedObject] = []
+  /// The objects that were found right.
+  var verified: [ExpectedObject] = []
+  /// The objects that are not what they must be.
+  var damaged: [ExpectedObject] = []
+
+  var isDone: Bool { keys.isEmpty && steps.isEmpty }
+  var count: Int { keys.count + steps.count }
+}
+
+/// What a list of all objects is compared with.
+struct Sweep: Sendable {
+  let state: CopyState
+  /// Superseded frames before this step have gone already.
+  let firstStep: Int
+}
+
+/// What no step names.
+struct SweepFinding: Sendable {
+  var keys: [String] = []
+  var steps: [SupersededStep] = []
+  /// The list was too long: there is more.
+  var isPartial = false
+}
+
+enum CopyTask: Sendable {
+  case upload(Upload)
+  case clean(Cleanup)
+  case sweep(Sweep)
+}
+
+enum CopyResult: Sendable {
+  case uploaded(Upload, Result<Stored, LedgerError>)
+  /// What is left of a cleanup.
+  case cleaned(Cleanup)
+  /// Nil if the objects could not be listed.
+  case swept(Sweep, SweepFinding?)
+}

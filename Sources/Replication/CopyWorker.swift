@@ -1,0 +1,275 @@
+// Carries out tasks on a thread of its own; several may run at once.
+import Base
+import Ledger
+import ObjectStore
+
+/// Stores and deletes objects. Each thread has one.
+final class CopyWorker: @unchecked Sendable {
+  private static let bufferByteCount = 1 << 20
+
+  private let store: any ObjectStore
+  private let directory: LedgerDirectory
+  private let exchange: ReplicationExchange
+  private let retryMsMax: Int
+  // Used only by the worker's thread.
+  private let hasher = SHA256()
+  private let buffer = UnsafeMutableRawBufferPointer.allocate(
+    byteCount: CopyWorker.bufferByteCount, alignment: 16)
+
+  init(
+    _ store: any ObjectStore, _ directory: LedgerDirectory, _ exchange: ReplicationExchange,
+    retryMsMax: Int
+  ) {
+    (self.store, self.directory, self.exchange) = (store, directory, exchange)
+    self.retryMsMax = retryMsMax
+  }
+
+  deinit { buffer.deallocate() }
+
+  func run() {
+    while let task = exchange.nextTask() {
+      switch task {
+      case .upload(let upload):
+        guard let result = uploaded(upload) else { return }
+        exchange.finish(.uploaded(upload, result))
+      case .clean(let cleanup): exchange.finish(.cleaned(cleaned(cleanup)))
+      case .sweep(let sweep): exchange.finish(.swept(sweep, found(sweep)))
+      }
+    }
+  }
+
+  // MARK: Storing
+
+  /// Nil if the worker must end.
+  private func uploaded(_ upload: Upload) -> Result<Stored, LedgerError>? {
+    var backoff = Backoff()
+    while true {
+      do {
+        return .success(try store(upload))
+      } catch let error as ObjectStoreError {
+        if error.kind == .cancelled || exchange.isStopping { return nil }
+        exchange.failed(.content, error.description, error.kind)
+        let wait = min(backoff.next(retryAfterMs: error.retryAfterMs), retryMsMax)
+        guard exchange.pause(wait) else { return nil }
+      } catch let error as LedgerError {
+        return .failure(error)
+      } catch { preconditionFailure("an upload throws another error: \(error)") }
+    }
+  }
+
+  private func store(_ upload: Upload) throws -> Stored {
+    switch upload.source {
+    case .bytes(let bytes):
+      let sha256 = bytes.withUnsafeBytes { SHA256.hash($0) }
+      return try store(upload, .bytes(bytes), sha256, bytes.count, upload.stamp)
+    case .segment(let first):
+      guard let (file, stamp) = try directory.segmentFile(first) else {
+        throw LedgerError(
+          .inputOutput, operation: "copy segment", object: CopyLayout.padded(first),
+          cause: "the file has gone")
+      }
+      return try store(upload, file, 0, stamp.byteCount, stamp)
+    case .part(let file, let offset, let byteCount):
+      return try store(upload, file, offset, byteCount, upload.stamp)
+    }
+  }
+
+  private func store(
+    _ upload: Upload, _ file: StorageFile, _ offset: Int, _ byteCount: Int, _ stamp: FileStamp
+  ) throws -> Stored {
+    var done = 0
+    while done < byteCount {
+      let piece = UnsafeMutableRawBufferPointer(
+        rebasing: buffer[..<min(buffer.count, byteCount - done)])
+      let count = try file.read(into: piece, offsetBytes: offset + done)
+      guard count == piece.count else {
+        _ = hasher.finish()
+        throw LedgerError(
+          .inputOutput, operation: "copy", object: file.name, cause: "the file was truncated")
+      }
+      hasher.update(UnsafeRawBufferPointer(piece))
+      done += count
+    }
+    let sha256 = hasher.finish()
+    let body = ObjectBody.file(
+      descriptor: file.descriptor, offsetBytes: offset, byteCount: byteCount, sha256: sha256)
+    return try withExtendedLifetime(file) {
+      try store(upload, body, sha256, byteCount, stamp)
+    }
+  }
+
+  private func store(
+    _ upload: Upload, _ body: ObjectBody, _ sha256: SHA256Digest, _ byteCount: Int,
+    _ stamp: FileStamp
+  ) throws -> Stored {
+    if upload.stored == sha256 {
+      return Stored(sha256: sha256, byteCount: byteCount, stamp: stamp, isNew: false)
+    }
+    try store.put(upload.object.key(sha256), body)
+    exchange.succeeded(.content)
+    exchange.change { status in
+      status.storedObjectCount += 1
+      status.storedByteCount += byteCount
+    }
+    return Stored(sha256: sha256, byteCount: byteCount, stamp: stamp, isNew: true)
+  }
+
+  // MARK: Deleting
+
+  /// Deletes what it can; what is left is tried again later.
+  private func cleaned(_ cleanup: Cleanup) -> Cleanup {
+    var rest = cleanup
+    do throws(ObjectStoreError) {
+      while let expected = rest.expected.last {
+        if try isRight(expected) {
+          rest.verified.append(expected)
+        } else {
+          rest.damaged.append(expected)
+        }
+        rest.expected.removeLast()
+      }
+      // What damaged objects replace is still needed.
+      guard rest.damaged.isEmpty else { return rest }
+      while let key = rest.keys.last {
+        try goOn()
+        try store.delete(key)
+        rest.keys.removeLast()
+      }
+      while let step = rest.steps.last {
+        try goOn()
+        try removeFrames(of: step)
+        rest.steps.removeLast()
+      }
+      exchange.succeeded(.deletions)
+    } catch {
+      if error.kind != .cancelled, !exchange.isStopping {
+        exchange.failed(.deletions, error.description, error.kind)
+      }
+    }
+    return rest
+  }
+
+  private func goOn() throws(ObjectStoreError) {
+    if exchange.isStopping {
+      throw ObjectStoreError(
+        .cancelled, operation: "delete", object: store.name, cause: "replication ends")
+    }
+  }
+
+  /// Whether the store returns exactly what an object must hold.
+  private func isRight(_ expected: ExpectedObject) throws(ObjectStoreError) -> Bool {
+    var byteCount = 0
+    _ = hasher.finish()
+    let isThere: Bool
+    do throws(ObjectStoreError) {
+      isThere = try store.read(expected.key, byteCountMax: expected.byteCountMax) { piece in
+        byteCount += piece.count
+        hasher.update(piece)
+      }
+    } catch {
+      _ = hasher.finish()
+      if error.kind == .tooLarge { return false }
+      throw error
+    }
+    let sha256 = hasher.finish()
+    return isThere && byteCount == expected.byteCount ?? byteCount && sha256 == expected.sha256
+  }
+
+  /// Writes a step anew with its header alone. That is right whoever owns the sequence now: the frames were superseded
+  /// by a step that comes before any other writer's.
+  private func removeFrames(of step: SupersededStep) throws(ObjectStoreError) {
+    let key = CopyLayout.stepKey(step.number)
+    if let header = step.header { return try put(header, key) }
+    guard let bytes = try store.get(key, byteCountMax: CopyLayout.stepByteCountMax),
+      let stored = Step.parse(bytes), stored.step.number == step.number, stored.frames != nil
+    else { return }
+    try put(stored.step.header, key)
+  }
+
+  private func put(_ header: [UInt8], _ key: String) throws(ObjectStoreError) {
+    try store.put(key, .bytes(header))
+    exchange.change {
+      $0.storedObjectCount += 1; $0.storedByteCount += header.count
+    }
+  }
+
+  // MARK: Looking for what was left
+
+  private func found(_ sweep: Sweep) -> SweepFinding? {
+    do throws(ObjectStoreError) {
+      var finding = SweepFinding()
+      let named = sweep.state.namedKeys
+      for prefix in CopyLayout.contentPrefixes {
+        try list(prefix) { entry in
+          guard CopyLayout.isContentKey(entry.key), !named.contains(entry.key) else { return true }
+          finding.keys.append(entry.key)
+          finding.isPartial = finding.keys.count >= SweepFinding.keyCountMax
+          return !finding.isPartial
+        }
+      }
+      let needed = Set(sweep.state.frames.map(\.step))
+      var numbers: [Int] = []
+      let after = sweep.firstStep > 0 ? CopyLayout.stepKey(sweep.firstStep - 1) : nil
+      try list(CopyLayout.stepsPrefix, after: after) { entry in
+        guard let number = CopyLayout.stepNumber(entry.key), number < sweep.state.newest.number
+        else { return true }
+        if !needed.contains(number) { numbers.append(number) }
+        finding.isPartial = finding.isPartial || numbers.count >= SweepFinding.stepCountMax
+        return numbers.count < SweepFinding.stepCountMax
+      }
+      for number in numbers {
+        try goOn()
+        if let step = try superseded(number) { finding.steps.append(step) }
+      }
+      exchange.succeeded(.deletions)
+      return finding
+    } catch {
+      if error.kind != .cancelled, !exchange.isStopping {
+        exchange.failed(.deletions, error.description, error.kind)
+      }
+      return nil
+    }
+  }
+
+  /// A step that still holds frames; nil if it holds none.
+  private func superseded(_ number: Int) throws(ObjectStoreError) -> SupersededStep? {
+    guard
+      let bytes = try store.get(
+        CopyLayout.stepKey(number), byteCountMax: CopyLayout.stepByteCountMax),
+      let stored = Step.parse(bytes), stored.frames != nil, let frames = stored.step.frames
+    else { return nil }
+    return SupersededStep(
+      number: number, positions: frames.first..<frames.end, header: stored.step.shortHeader)
+  }
+
+  /// Lists objects until the body returns false.
+  private func list(
+    _ prefix: String, after start: String? = nil, _ body: (ObjectEntry) -> Bool
+  ) throws(ObjectStoreError) {
+    var after = start
+    while true {
+      try goOn()
+      let entries = try store.list(prefix: prefix, after: after)
+      for entry in entries where !body(entry) { return }
+      guard entries.count >= CopyLayout.listCountMax, let last = entries.last else { return }
+      // A store that lists the same again would be asked for ever.
+      guard after.map({ ObjectKey.precedes($0, last.key) }) ?? true else { return }
+      after = last.key
+    }
+  }
+}
+
+extension Step {
+  /// The header, unless it is long.
+  var shortHeader: [UInt8]? {
+    guard !isComplete, segments.count + blocks.count < 16 else { return nil }
+    let header = self.header
+    return header.count <= SupersededStep.headerByteCountMax ? header : nil
+  }
+}
+
+extension SweepFinding {
+  /// The most keys and steps that one sweep finds; the next one finds the others.
+  static let keyCountMax = 10_000
+  static let stepCountMax = 10_000
+}

@@ -1,0 +1,148 @@
+// What the threads of replication share: requests, tasks and their results, and the status.
+import Base
+import Ledger
+import ObjectStore
+
+/// The state that the copying thread, its workers, and those that wait for a copy share.
+final class ReplicationExchange: Sendable {
+  /// Which kind of request fails.
+  enum Path: Int { case steps, content, deletions }
+
+  struct Failure {
+    var error: String
+    var kind: ObjectStoreError.Kind?
+    /// On the wall clock, and on the monotonic one.
+    var sinceMs: Int64
+    var sinceMonotonicMs: Int64
+  }
+
+  struct State {
+    var status: ReplicationStatus
+    /// The end of the events that somebody waits for.
+    var demand: Position = 0
+    /// Whether somebody waits until all content is in place and all that was replaced has gone.
+    var wantsAll = false
+    /// The last look after which nothing was left to be done.
+    var settledLook = 0
+    /// How often the copying thread has looked at the log; whoever waits compares.
+    var lookCount = 0
+    var isWoken = false
+    /// Until when what is on disk is copied before the thread ends, on the monotonic clock; nil while it goes on.
+    var stopAtMs: Int64?
+    var tasks: [CopyTask] = []
+    var results: [CopyResult] = []
+    var failures: [Path: Failure] = [:]
+    var hasEnded = false
+
+    var failure: Failure? {
+      failures[.steps] ?? failures[.content]
+    }
+  }
+
+  enum Condition {
+    /// For the copying thread.
+    static let wake = 0
+    /// For those that wait for a confirmation, or for the end.
+    static let progress = 1
+    /// For the workers.
+    static let work = 2
+  }
+
+  let monitor: Monitor<State>
+  private let notice: @Sendable (String) -> Void
+
+  init(target: String, notice: @escaping @Sendable (String) -> Void) {
+    monitor = Monitor(State(status: ReplicationStatus(target: target)), conditionCount: 3)
+    self.notice = notice
+  }
+
+  var status: ReplicationStatus {
+    monitor.withLock { state in
+      var status = state.status
+      let failure = state.failure ?? state.failures[.deletions]
+      if let failure { status.error = failure.error }
+      status.unreachableSinceMs = state.failure?.sinceMs
+      return status
+    }
+  }
+
+  func change(_ body: (inout ReplicationStatus) -> Void) {
+    monitor.withLock { body(&$0.status) }
+    monitor.broadcast(Condition.progress)
+  }
+
+  func wake() {
+    monitor.withLock { $0.isWoken = true }
+    monitor.signal(Condition.wake)
+  }
+
+  /// Whether the workers and waits between attempts must end.
+  var isStopping: Bool {
+    monitor.withLock { state in
+      if state.hasEnded { return true }
+      return state.stopAtMs.map { MonotonicClock.nowMs() >= $0 } ?? false
+    }
+  }
+
+  // MARK: Failures
+
+  func failed(_ path: Path, _ error: String, _ kind: ObjectStoreError.Kind?) {
+    let isNew = monitor.withLock { state in
+      let before = state.failures[path]
+      state.failures[path] = Failure(
+        error: error, kind: kind, sinceMs: before?.sinceMs ?? Timestamp.now(),
+        sinceMonotonicMs: before?.sinceMonotonicMs ?? MonotonicClock.nowMs())
+      return before == nil || before?.kind != kind
+    }
+    monitor.broadcast(Condition.progress)
+    if isNew { notice("the copy can't be written at the moment: \(error)") }
+  }
+
+  func succeeded(_ path: Path) {
+    let ended = monitor.withLock { $0.failures.removeValue(forKey: path) }
+    guard let ended else { return }
+    monitor.broadcast(Condition.progress)
+    let seconds = (MonotonicClock.nowMs() - ended.sinceMonotonicMs) / 1000
+    notice("the copy is being written again, after \(seconds) s")
+  }
+
+  // MARK: Tasks
+
+  func add(_ task: CopyTask) {
+    monitor.withLock { $0.tasks.append(task) }
+    monitor.signal(Condition.work)
+  }
+
+  /// The next task; nil when the workers must end.
+  func nextTask() -> CopyTask? {
+    monitor.wait(on: Condition.work) { state -> CopyTask?? in
+      if state.hasEnded || state.stopAtMs.map({ MonotonicClock.nowMs() >= $0 }) == true {
+        return .some(nil)
+      }
+      return state.tasks.isEmpty ? nil : .some(state.tasks.removeFirst())
+    }
+  }
+
+  func finish(_ result: CopyResult) {
+    monitor.withLock { state in
+      state.results.append(result)
+      state.isWoken = true
+    }
+    monitor.signal(Condition.wake)
+  }
+
+  /// Waits between two attempts of a worker; false if it must end.
+  func pause(_ milliseconds: Int) -> Bool {
+    let end = MonotonicClock.nowMs() + Int64(milliseconds)
+    while true {
+      let rest = end - MonotonicClock.nowMs()
+      if rest <= 0 { return !isStopping }
+      // A new task wakes a worker too; it goes on waiting.
+      let hasEnded =
+        monitor.wait(on: Condition.progress, limitMs: min(rest, 500)) { state -> Bool? in
+          state.hasEnded || state.stopAtMs != nil ? true : nil
+        } ?? false
+      if hasEnded { return false }
+    }
+  }
+}
