@@ -68,6 +68,7 @@ final class PromotionRun {
     // Everything is on disk; what was published is how far it was before.
     try whileWriting()
     try adoptIdentity()
+    try adoptHeads()
     try ReplicationRecord(source.state.newest, sha256: source.state.newestSHA256)
       .write(to: directory)
     try replication.unlink("segments")
@@ -135,7 +136,6 @@ final class PromotionRun {
     let install = CopyInstall(
       log: log, checkpoints: checkpoints, ledger: directory.identity.id)
     try install.install(plan, without: kept)
-    try adoptHeads()
     let head = try wholeReader().head
     guard head.size == source.state.size, head.root == source.state.root else {
       throw RestoreError.faults([
@@ -164,7 +164,8 @@ final class PromotionRun {
   }
 
   private func adoptHeads() throws(LedgerError) {
-    let checkpoints = CheckpointStore(directory)
+    // The newest checkpoint may be signed by a key that came with the copy.
+    let checkpoints = CheckpointStore(try directory.reread())
     let sizes = try checkpoints.sizes()
     guard let last = sizes.last, let checkpoint = try? checkpoints.checkpoint(size: last) else {
       return
