@@ -107,8 +107,8 @@ final class CopySource {
   /// - Parameters:
   ///   - size: how many events; by default all.
   ///   - excluded: sizes of checkpoints that are left out.
-  /// - Returns: the plan that was carried out, and the state that it follows from; what the store does not have. Without faults
-  ///   all files of the plan are in place, or complete as `NAME.new`.
+  /// - Returns: the plan that was carried out, and what the store does not have. Without faults all files of the plan are
+  ///   in place, or complete as `NAME.new`.
   func fetch(
     size: Int?, without excluded: Set<Int> = [], _ fetch: CopyFetch,
     into folder: (CopyFile) throws(LedgerError) -> Folder
