@@ -1,7 +1,6 @@
 // Fetches the files of a copy into a ledger's folders: several objects at once, each checked on the way.
 import Base
 import Ledger
-import ObjectStore
 
 /// What a fetch did.
 package struct FetchCounts: Sendable, Equatable {
@@ -190,116 +189,20 @@ final class CopyFetch: Sendable {
     return wrong
   }
 
-  // MARK: One piece
-
   /// Fetches a piece into its file; returns what is wrong with it.
   private func fetch(_ piece: CopyPiece, into target: Target) throws(CopyError) -> CopyFault? {
-    let fault: CopyFault?
-    switch piece.source {
-    case .object(let key): fault = try fetchObject(key, piece, into: target)
-    case .step(let number, let frames):
-      fault = try fetchFrames(number, frames, piece, into: target)
+    var byteCount = 0
+    let fault = try CopyReader(store).read(piece) { bytes, offset throws(LedgerError) in
+      try target.opened().write(bytes, offsetBytes: piece.offsetBytes + offset)
+      byteCount = offset + bytes.count
     }
-    if fault == nil { counts.withLock { $0.objects += 1 } }
+    if fault == nil {
+      counts.withLock { counts in
+        counts.objects += 1
+        counts.bytes += byteCount
+      }
+    }
     return fault
-  }
-
-  private func fetchFrames(
-    _ number: Int, _ frames: CopiedFrames, _ piece: CopyPiece, into target: Target
-  ) throws(CopyError) -> CopyFault? {
-    let stored: Step.Stored?
-    do throws(CopyError) { stored = try StepSequence(store).step(number) } catch {
-      guard case .fault(let fault) = error else { throw error }
-      return fault
-    }
-    guard let stored else { return CopyFault(object: piece.key, cause: "it is missing") }
-    guard stored.step.frames == frames else {
-      return CopyFault(object: piece.key, cause: "it has other frames than a later step says")
-    }
-    guard let bytes = stored.frames else {
-      return CopyFault(object: piece.key, cause: "its frames are missing")
-    }
-    try inLedger { () throws(LedgerError) in
-      try target.opened().write(bytes, offsetBytes: piece.offsetBytes)
-    }
-    counts.withLock { $0.bytes += bytes.count }
-    return nil
-  }
-
-  private enum Reading {
-    case whole
-    case fault(CopyFault)
-    case failed(ObjectStoreError)
-  }
-
-  /// The largest object whose size the steps do not say: a signed head.
-  private static let smallByteCountMax = 1 << 20
-  /// How often an object may be wrong: once may be the network's fault.
-  private static let wrongCountMax = 2
-
-  private func fetchObject(
-    _ key: String, _ piece: CopyPiece, into target: Target
-  ) throws(CopyError) -> CopyFault? {
-    let handle = try inLedger { () throws(LedgerError) in try target.opened() }
-    var failureCount = 0
-    var wrongCount = 0
-    while true {
-      switch try read(key, piece, into: handle) {
-      case .whole: return nil
-      case .fault(let fault):
-        wrongCount += 1
-        if wrongCount == Self.wrongCountMax { return fault }
-      case .failed(let error):
-        do throws(ObjectStoreError) {
-          try store.wait(after: error, attempt: failureCount)
-        } catch { throw .store(error) }
-        failureCount += 1
-      }
-    }
-  }
-
-  /// Reads an object once. Throws what the ledger's disk refuses.
-  private func read(
-    _ key: String, _ piece: CopyPiece, into handle: StorageFile
-  ) throws(CopyError) -> Reading {
-    let byteCountMax = piece.byteCount ?? Self.smallByteCountMax
-    let hasher = SHA256()
-    var received = 0
-    var diskError: LedgerError?
-    func fault(_ cause: String) -> Reading {
-      .fault(CopyFault(object: key, cause: cause))
-    }
-    let isThere: Bool
-    do throws(ObjectStoreError) {
-      isThere = try store.read(key, byteCountMax: byteCountMax) {
-        bytes throws(ObjectStoreError) in
-        guard bytes.count <= byteCountMax - received else {
-          throw ObjectStoreError(.tooLarge, operation: "get", object: key, cause: "it is too large")
-        }
-        hasher.update(bytes)
-        do throws(LedgerError) {
-          try handle.write(bytes, offsetBytes: piece.offsetBytes + received)
-        } catch {
-          diskError = error
-          throw ObjectStoreError(
-            .cancelled, operation: "get", object: key, cause: "the bytes could not be written")
-        }
-        received += bytes.count
-      }
-    } catch {
-      if let diskError { throw .ledger(diskError) }
-      return error.kind == .tooLarge
-        ? fault("it has more than \(byteCountMax) bytes") : .failed(error)
-    }
-    guard isThere else { return fault("it is missing") }
-    if let byteCount = piece.byteCount, received < byteCount {
-      return fault("it has \(received) bytes instead of \(byteCount)")
-    }
-    guard hasher.finish() == piece.sha256 else {
-      return fault("its SHA-256 is not the one in its key")
-    }
-    counts.withLock { $0.bytes += received }
-    return .whole
   }
 
   private func inLedger<Result>(

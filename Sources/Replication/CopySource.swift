@@ -65,18 +65,19 @@ final class CopySource {
     into folder: (CopyFile) throws(LedgerError) -> Folder
   ) throws(CopyError) -> (plan: CopyPlan, faults: [CopyFetch.Fault]) {
     while true {
-      let plan = try newPlan(size)
+      let plan = try self.plan(size: size)
       let files = plan.files.filter { $0.kind != .checkpoint || !excluded.contains($0.first) }
       let faults = try fetch.fetch(files, into: folder)
       if faults.isEmpty { return (plan, []) }
       // The writer may have replaced them. If so, a newer step says by what.
       guard try catchUp() else { return (plan, faults) }
-      let named = Self.names(try newPlan(size))
+      let named = Self.names(try self.plan(size: size))
       if faults.allSatisfy({ named.contains($0.fault.object) }) { return (plan, faults) }
     }
   }
 
-  private func newPlan(_ size: Int?) throws(CopyError) -> CopyPlan {
+  /// The files of the first events at the state that is known.
+  func plan(size: Int?) throws(CopyError) -> CopyPlan {
     do throws(CopyFault) { return try CopyPlan(state, size: size ?? state.size) } catch {
       throw .fault(error)
     }

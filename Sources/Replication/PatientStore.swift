@@ -11,8 +11,6 @@ package final class PatientStore: ObjectStore {
     var isCancelled = false
   }
 
-  private static let delaysMs = 200...5_000
-  private static let sliceMs: Int64 = 100
   private static let changed = 0
 
   private let store: any ObjectStore
@@ -33,14 +31,15 @@ package final class PatientStore: ObjectStore {
 
   /// Waits before a call is repeated. Throws the error if it is not one that passes, if nothing has succeeded for too
   /// long, or after `cancel`.
-  func wait(after error: ObjectStoreError, attempt: Int) throws(ObjectStoreError) {
+  func wait(
+    after error: ObjectStoreError, _ backoff: inout Backoff
+  ) throws(ObjectStoreError) {
     guard error.isTransient else { throw error }
-    let delay = min(Self.delaysMs.upperBound, Self.delaysMs.lowerBound << min(attempt, 8))
-    let jittered = Int64.random(in: Int64(delay / 2)...Int64(delay))
+    let waitMs = Int64(backoff.next(retryAfterMs: error.retryAfterMs))
     let nowMs = MonotonicClock.nowMs()
     let isCancelled =
       try state.wait(
-        on: Self.changed, limitMs: max(jittered, Int64(error.retryAfterMs ?? 0))
+        on: Self.changed, limitMs: waitMs
       ) { state throws(ObjectStoreError) -> Bool? in
         if nowMs - state.progressAtMs >= limitMs { throw error }
         return state.isCancelled ? true : nil
@@ -54,14 +53,13 @@ package final class PatientStore: ObjectStore {
   private func repeated<Result>(
     _ body: () throws(ObjectStoreError) -> Result
   ) throws(ObjectStoreError) -> Result {
-    var attempt = 0
+    var backoff = Backoff()
     while true {
       do throws(ObjectStoreError) {
         let result = try body()
         noteProgress()
         return result
-      } catch { try wait(after: error, attempt: attempt) }
-      attempt += 1
+      } catch { try wait(after: error, &backoff) }
     }
   }
 

@@ -12,7 +12,7 @@ struct CommandTable: Sendable {
     projectionsListCommand, snapshotCreateCommand,
     snapshotListCommand, snapshotVerifyCommand, snapshotRestoreCommand, snapshotPruneCommand,
     exportCommand, reportCommand, queryCommand, diffCommand, redactCommand, redactListCommand,
-    userExportCommand,
+    userExportCommand, restoreCommand, promoteCommand, divergenceCommand,
     keyCreateCommand, keyListCommand, checkpointCommand, proveCommand, auditCommand,
     auditProofCommand, auditConsistencyCommand, auditReportCommand, helpCommand,
     completionsCommand, versionCommand,
