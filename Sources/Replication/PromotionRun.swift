@@ -65,6 +65,8 @@ final class PromotionRun {
       isOwner
       ? (newest, try source.sequence.step(newest.number - 1)?.step ?? newest) : try takeOver(record)
     try takeContents()
+    // Everything is on disk; what was published is how far it was before.
+    try whileWriting()
     try adoptIdentity()
     try ReplicationRecord(source.state.newest, sha256: source.state.newestSHA256)
       .write(to: directory)
@@ -77,18 +79,23 @@ final class PromotionRun {
 
   /// Recovers the log, and leaves a note that nobody else may append to it.
   private func keepOthersOut(_ newest: Step) throws {
+    try whileWriting {
+      if try Standby(of: directory) == nil {
+        try Standby(
+          reason: .fenced, step: newest.number, epoch: newest.epoch, atMs: options.nowMs()
+        ).write(to: directory)
+      }
+    }
+  }
+
+  /// Opens the log for writing, which recovers it and publishes how far it is on disk, and closes it again.
+  private func whileWriting(_ body: () throws -> Void = {}) throws {
     var options = WriterOptions()
     options.ignoresStandby = true
     // Sealing would make blocks that the copy has not.
     (options.closingLimitMs, options.closingInheritedLimitMs) = (0, 0)
     let writer = try LedgerWriter.open(directory, options: options)
-    do {
-      if try Standby(of: directory) == nil {
-        try Standby(
-          reason: .fenced, step: newest.number, epoch: newest.epoch, atMs: self.options.nowMs()
-        ).write(to: directory)
-      }
-    } catch {
+    do { try body() } catch {
       try? writer.close()
       throw error
     }

@@ -26,11 +26,11 @@ final class TestCopy {
 
   enum Failure: Error { case fenced, noRoot }
 
-  /// Copies everything that the log holds now: a step for the frames of each tail, then one for all else.
+  /// Copies everything that the log holds now: a step for all that is in files, then one for the frames of each tail.
   func copyAll(complete: Bool = false) throws {
     if state == nil { try write { _ in nil } }
-    try copyFrames()
     try copyFiles(complete: complete)
+    try copyFrames()
   }
 
   /// Copies frames behind what the copy holds, a step for at most so many of each tail.

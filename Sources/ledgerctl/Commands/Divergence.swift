@@ -2,6 +2,7 @@
 import Base
 import Ledger
 import Replication
+import Server
 
 let divergenceCommand = Command(
   "divergence", summary: "Write what a fenced ledger holds alone as import lines",

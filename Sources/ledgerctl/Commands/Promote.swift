@@ -2,6 +2,7 @@
 import Base
 import Ledger
 import Replication
+import Server
 
 let promoteCommand = Command(
   "promote", summary: "Let this ledger take over a copy",

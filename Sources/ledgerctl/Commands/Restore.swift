@@ -2,6 +2,7 @@
 import Base
 import Ledger
 import Replication
+import Server
 
 let restoreCommand = Command(
   "restore", summary: "Make a ledger from a copy",
