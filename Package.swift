@@ -123,6 +123,9 @@ let package = Package(
       name: "upload-load", dependencies: ["ProgramSupport", "JSON", "CEpoll"],
       path: "Development/upload-load", swiftSettings: strict),
     .executableTarget(
+      name: "object-store-tool", dependencies: ["ObjectStore", "ProgramSupport", "Base"],
+      path: "Development/object-store-tool", swiftSettings: strict),
+    .executableTarget(
       name: "ledger-benchmark",
       dependencies: [
         "Base", "Ledger", "Projections", "AppStore", "AppStoreAuthority", "CSQLite", "CDeflate",

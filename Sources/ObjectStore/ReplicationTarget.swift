@@ -10,6 +10,8 @@ package enum ReplicationTarget: Sendable, Equatable, CustomStringConvertible {
   package struct Fault: Error, Sendable, Equatable, CustomStringConvertible {
     package let cause: String
     package var description: String { cause }
+
+    package init(cause: String) { self.cause = cause }
   }
 
   private static let prefixByteCountMax = 200

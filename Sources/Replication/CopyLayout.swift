@@ -33,7 +33,7 @@ package enum CopyLayout {
   static let listCountMax = 1_000
 
   /// The number in a step's key; nil for other keys.
-  static func stepNumber(_ key: String) -> Int? {
+  package static func stepNumber(_ key: String) -> Int? {
     guard key.hasPrefix(stepsPrefix) else { return nil }
     return number(key.dropFirst(stepsPrefix.count))
   }

@@ -6,6 +6,7 @@ import Intake
 import JSON
 import Ledger
 import Projections
+import Replication
 import ReportDocuments
 import Server
 
@@ -110,6 +111,31 @@ struct ErrorReport: Equatable {
       )
     case ErasureError.refused(let object, let cause):
       (exitCode, lines) = (.failed, [Self.line(command, object, cause)])
+    case CopyError.fault(let fault):
+      (exitCode, lines) = (.corrupted, [Self.line(command, fault.object, fault.cause)])
+    case let error as CopyError:
+      (exitCode, lines) = (.failed, [Self.line(command, error.description)])
+    case RestoreError.faults(let faults):
+      exitCode = .corrupted
+      lines = Self.lines(command, faults.map { ($0.object, $0.cause) })
+    case RestoreError.audit(let findings):
+      exitCode = .corrupted
+      lines = Self.lines(
+        command, findings.map { ($0.damage.file, "\($0.damage.verdict.rawValue): \($0.cause)") })
+    case let error as RestoreError:
+      (exitCode, lines) = (.failed, [Self.line(command, error.description)])
+    case PromotionError.diverged(let store, let local, let copied):
+      let error = PromotionError.diverged(store: store, local: local, copied: copied)
+      exitCode = .standby
+      lines = [
+        Self.line(command, error.description),
+        "Save what only this ledger holds with 'ledgerctl divergence', and restore a ledger from the copy.",
+      ]
+    case let error as PromotionError:
+      exitCode = if case .overtaken = error { .standby } else { .failed }
+      lines = [Self.line(command, error.description)]
+    case let error as DivergenceError:
+      (exitCode, lines) = (.failed, [Self.line(command, error.description)])
     case let error as ErasureError:
       (exitCode, lines) = (.corrupted, [Self.line(command, error.description)])
     case let error as DatabaseError where error.isReadOnly:
@@ -173,6 +199,7 @@ struct ErrorReport: Equatable {
     case DeclarationError.input(let inner): root(of: inner)
     case ErasureError.ledger(let inner): root(of: inner)
     case ErasureError.projections(let inner): root(of: inner)
+    case CopyError.ledger(let inner): inner
     default: error
     }
   }
@@ -189,6 +216,17 @@ struct ErrorReport: Equatable {
   private static func inSentence(_ cause: String) -> String {
     guard cause.dropFirst().first?.isLowercase == true else { return cause }
     return cause.prefix(1).lowercased() + cause.dropFirst()
+  }
+
+  private static let lineCountMax = 1_000
+
+  /// A line for each finding, up to a limit.
+  private static func lines(
+    _ command: String, _ findings: [(object: String, cause: String)]
+  ) -> [String] {
+    let shown = findings.prefix(lineCountMax).map { line(command, $0.object, $0.cause) }
+    let rest = findings.count - shown.count
+    return rest > 0 ? shown + [line(command, "and \(rest) more")] : shown
   }
 
   private static func line(_ parts: String...) -> String {

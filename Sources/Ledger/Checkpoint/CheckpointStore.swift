@@ -15,8 +15,11 @@ package struct CheckpointStore {
 
   /// The file's path inside the ledger.
   package static func fileName(size: Int) -> String {
-    "\(directoryName)/\(Format.padded(size))\(suffix)"
+    "\(directoryName)/\(leafName(size: size))"
   }
+
+  /// The file's name in its folder.
+  package static func leafName(size: Int) -> String { Format.padded(size) + suffix }
 
   /// The sizes of the signed heads, ascending.
   package func sizes() throws(LedgerError) -> [Int] {

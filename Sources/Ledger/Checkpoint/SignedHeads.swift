@@ -54,7 +54,7 @@ package struct SignedHeads: Equatable, Sendable {
   }
 
   /// Replaces the file, durably.
-  func write(to directory: LedgerDirectory) throws(LedgerError) {
+  package func write(to directory: LedgerDirectory) throws(LedgerError) {
     try directory.replaceFile(Self.fileName, with: bytes)
   }
 

@@ -105,6 +105,11 @@ package struct LedgerDirectory: Sendable {
     return directory
   }
 
+  /// A ledger that is being restored: it has an identity, but no `ledger.json` yet.
+  init(unfinished path: String, _ identity: LedgerIdentity, _ root: Folder) {
+    self.init(path, identity, root)
+  }
+
   /// The ledger with the current content of `ledger.json`.
   package func reread() throws(LedgerError) -> LedgerDirectory {
     LedgerDirectory(self, try Self.readIdentity(root, path))

@@ -49,33 +49,33 @@ package enum Format {
   /// The most bytes before a member's deflate stream: a frontier has at most 63 roots.
   static let memberHeaderByteCountMax = memberPrefixByteCount + openingFixedByteCount + 63 * 32
 
-  static let logDirectoryName = "log"
-  static let identityName = "ledger.json"
-  static let lockName = "lock"
+  package static let logDirectoryName = "log"
+  package static let identityName = "ledger.json"
+  package static let lockName = "lock"
   /// The suffix of unfinished files, which readers ignore.
-  static let temporarySuffix = ".new"
+  package static let temporarySuffix = ".new"
 
   static let segmentSuffix = ".jsonl.gz"
   static let tailPrefix = "tail-"
   static let tailSuffix = ".log"
 
   static let directoryPermissions: UInt32 = 0o700
-  static let filePermissions: UInt32 = 0o600
-  static let sealedPermissions: UInt32 = 0o400
+  package static let filePermissions: UInt32 = 0o600
+  package static let sealedPermissions: UInt32 = 0o400
 
   /// The name of the segment that starts at a position.
-  static func segmentName(_ first: Position) -> String { padded(first) + segmentSuffix }
+  package static func segmentName(_ first: Position) -> String { padded(first) + segmentSuffix }
 
   /// The name of the tail that starts at a position.
-  static func tailName(_ first: Position) -> String { tailPrefix + padded(first) + tailSuffix }
+  package static func tailName(_ first: Position) -> String { tailPrefix + padded(first) + tailSuffix }
 
   /// The first position in a segment's name; nil for other names.
-  static func segmentFirst(_ name: String) -> Position? {
+  package static func segmentFirst(_ name: String) -> Position? {
     name.hasSuffix(segmentSuffix) ? position(name.dropLast(segmentSuffix.count)) : nil
   }
 
   /// The first position in a tail's name; nil for other names.
-  static func tailFirst(_ name: String) -> Position? {
+  package static func tailFirst(_ name: String) -> Position? {
     guard name.hasPrefix(tailPrefix), name.hasSuffix(tailSuffix) else { return nil }
     return position(name.dropFirst(tailPrefix.count).dropLast(tailSuffix.count))
   }

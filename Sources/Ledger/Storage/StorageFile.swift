@@ -72,7 +72,7 @@ package final class StorageFile: Sendable {
     }
   }
 
-  func truncate(sizeBytes: Int) throws(LedgerError) {
+  package func truncate(sizeBytes: Int) throws(LedgerError) {
     try attempt("truncate") { () throws(SystemError) in
       try storage.truncate(descriptor, sizeBytes: sizeBytes)
     }
@@ -98,7 +98,7 @@ package final class StorageFile: Sendable {
     return Array(content.bytes)
   }
 
-  func sizeBytes() throws(LedgerError) -> Int { try status().sizeBytes }
+  package func sizeBytes() throws(LedgerError) -> Int { try status().sizeBytes }
 
   package func status() throws(LedgerError) -> FileStatus {
     try attempt("examine") { () throws(SystemError) in try storage.status(descriptor) }

@@ -1,17 +1,17 @@
 // What the XML of S3's answers says: lists and errors.
 
 /// A page of a list of objects.
-struct S3ListDocument: Equatable {
+package struct S3ListDocument: Equatable {
   /// Keys as the store has them, with the prefix.
-  var entries: [ObjectEntry] = []
-  var isTruncated = false
+  package internal(set) var entries: [ObjectEntry] = []
+  package internal(set) var isTruncated = false
 
   /// More than these are not asked for.
   static let entryCountMax = 1_000
   private static let keyByteCountMax = 1_024
 
   /// Reads `<ListBucketResult>`; nil for a document of another name.
-  init?(_ bytes: [UInt8]) throws(XMLFault) {
+  package init?(_ bytes: [UInt8]) throws(XMLFault) {
     var reader = XMLReader(bytes)
     guard try reader.next() == .start("ListBucketResult") else { return nil }
     var hasTruncation = false
@@ -61,14 +61,14 @@ struct S3ListDocument: Equatable {
 }
 
 /// An error as a store says it.
-struct S3ErrorDocument: Equatable {
+package struct S3ErrorDocument: Equatable {
   /// Such as `NoSuchKey`: letters, digits and dots.
-  var code: String?
+  package private(set) var code: String?
   /// If it looks like a region.
-  var region: String?
+  package private(set) var region: String?
 
   /// Reads `<Error>`; nil for anything else.
-  init?(_ bytes: [UInt8]) {
+  package init?(_ bytes: [UInt8]) {
     do throws(XMLFault) {
       var reader = XMLReader(bytes)
       guard try reader.next() == .start("Error") else { return nil }

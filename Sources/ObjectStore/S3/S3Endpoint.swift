@@ -5,15 +5,15 @@ import Glibc
 /// The address of a bucket.
 package struct S3Endpoint: Sendable, Equatable {
   /// `https://host`, with the port if it is not the scheme's.
-  let origin: String
+  package let origin: String
   /// The only protocol allowed.
   let scheme: String
   /// The header `Host`.
   let host: String
   /// What the path begins with: `/bucket`, or nothing if the bucket is in the host's name.
-  let bucketPath: String
+  package let bucketPath: String
   /// Connect directly, whatever proxies the environment names.
-  let isLoopback: Bool
+  package let isLoopback: Bool
 
   /// Why an endpoint is refused; never shows it, because it may contain secrets.
   package enum Fault: String, Error, Sendable, CustomStringConvertible {

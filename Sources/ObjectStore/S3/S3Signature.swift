@@ -3,12 +3,16 @@ import Base
 import CCrypto
 
 /// Signs requests to one region's S3. libcurl's own signatures differ from version to version; see docs/decisions.md.
-struct S3Signature: Sendable {
+package struct S3Signature: Sendable {
   let credentials: S3Credentials
   let region: String
 
+  package init(credentials: S3Credentials, region: String) {
+    (self.credentials, self.region) = (credentials, region)
+  }
+
   /// What is signed of a request.
-  struct Request {
+  package struct Request {
     let method: String
     /// As it is sent, percent-encoded once.
     let path: String
@@ -20,10 +24,18 @@ struct S3Signature: Sendable {
     let payload: String
     /// `20130524T000000Z`, the header `x-amz-date`.
     let time: String
+
+    package init(
+      method: String, path: String, query: [(name: String, value: String)],
+      headers: [(name: String, value: String)], payload: String, time: String
+    ) {
+      (self.method, self.path, self.query) = (method, path, query)
+      (self.headers, self.payload, self.time) = (headers, payload, time)
+    }
   }
 
   /// The header's value.
-  func authorization(of request: Request) -> String {
+  package func authorization(of request: Request) -> String {
     let headers = request.headers.sorted { ObjectKey.precedes($0.name, $1.name) }
     let names = headers.map { $0.name }.joined(separator: ";")
     let lines =
@@ -40,7 +52,7 @@ struct S3Signature: Sendable {
   }
 
   /// The key of one day.
-  func key(day: String) -> [UInt8] {
+  package func key(day: String) -> [UInt8] {
     [day, region, "s3", "aws4_request"].reduce(Array("AWS4\(credentials.secretAccessKey)".utf8)) {
       Self.code(of: $1, key: $0)
     }
@@ -48,14 +60,14 @@ struct S3Signature: Sendable {
 
   /// The query as it is signed and sent: sorted by the encoded names, of which none may be
   /// there twice.
-  static func query(_ parameters: [(name: String, value: String)]) -> String {
+  package static func query(_ parameters: [(name: String, value: String)]) -> String {
     let pairs = parameters.map { (name: encoded($0.name), value: encoded($0.value)) }
     return pairs.sorted { ObjectKey.precedes($0.name, $1.name) }
       .map { "\($0.name)=\($0.value)" }.joined(separator: "&")
   }
 
   /// Percent-encodes all bytes but letters, digits and `-._~`.
-  static func encoded(_ text: String, keepsSlashes: Bool = false) -> String {
+  package static func encoded(_ text: String, keepsSlashes: Bool = false) -> String {
     var result: [UInt8] = []
     for byte in text.utf8 {
       switch byte {
@@ -73,7 +85,7 @@ struct S3Signature: Sendable {
   }
 
   /// `20130524T000000Z` of an instant.
-  static func time(ms: Int64) -> String {
+  package static func time(ms: Int64) -> String {
     String(Timestamp.text(ms: ms).prefix(19).filter { $0 != "-" && $0 != ":" }) + "Z"
   }
 

@@ -1,21 +1,23 @@
 // Reads XML, as far as answers of S3 have it: elements and their text.
 
 /// Why a text is not such XML.
-struct XMLFault: Error, Equatable {
+package struct XMLFault: Error, Equatable {
   /// Starts with a lower-case letter; shows nothing of the text.
-  let cause: String
+  package let cause: String
+
+  package init(cause: String) { self.cause = cause }
 }
 
 /// Reads elements and text one after the other. Strict: it takes no document type, no CDATA, no entities but XML's own
 /// five and numbers, and nothing that is not well-formed; of attributes it reads only where they end.
-struct XMLReader {
-  enum Event: Equatable {
+package struct XMLReader {
+  package enum Event: Equatable {
     case start(String)
     case text([UInt8])
     case end
   }
 
-  static let depthMax = 16
+  package static let depthMax = 16
   private static let nameByteCountMax = 128
 
   private let bytes: [UInt8]
@@ -25,13 +27,13 @@ struct XMLReader {
   /// The last start was `<name/>`.
   private var endsAtOnce = false
 
-  init(_ bytes: [UInt8]) {
+  package init(_ bytes: [UInt8]) {
     self.bytes = bytes
     if starts(with: "\u{FEFF}") { place = 3 }
   }
 
   /// The next event; nil at the end of the document.
-  mutating func next() throws(XMLFault) -> Event? {
+  package mutating func next() throws(XMLFault) -> Event? {
     if endsAtOnce {
       endsAtOnce = false
       open.removeLast()

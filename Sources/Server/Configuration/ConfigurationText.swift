@@ -110,7 +110,7 @@ extension Configuration {
   package var masked: JSONValue {
     func number(_ value: some BinaryInteger) -> JSONValue { .number(String(value)) }
     func texts(_ values: [String]) -> JSONValue { .array(values.map { .string($0) }) }
-    return .object([
+    var members: [JSONValue.Member] = [
       .init(
         "app_store",
         .object([
@@ -175,13 +175,17 @@ extension Configuration {
         ])),
       .init("retention", retention.json),
       .init("erasures", .object([.init("daily_at", .string(erasures.dailyAt.text))])),
-      .init("replication", replication?.json ?? .null),
       .init(
         "tokens",
         .array(
           tokens.map { token in
             .object(token.members(showsDefaults: true).filter { $0.key != "sha256" })
           })),
-    ])
+    ]
+    // Without one there is no copy.
+    if let replication {
+      members.insert(.init("replication", replication.json), at: members.count - 1)
+    }
+    return .object(members)
   }
 }

@@ -39,6 +39,7 @@ package final class LedgerServer: Sendable {
   private let webhooks: WebhookService
   private let sync: SyncWorker
   private let erasures: ErasureWorker
+  private let replication: LedgerReplication?
   private let hasFailed: Latch
   private let isStopped = Atomic<Bool>(false)
 
@@ -63,14 +64,27 @@ package final class LedgerServer: Sendable {
     let say = options.say
     let failed = Latch()
     hasFailed = failed
-    let writer = try LedgerWriter.open(directory, options: Self.writerOptions)
+    let replication = try ConfigurationFile(directory).read().replication.map {
+      try LedgerReplication(directory, $0, say: say)
+    }
+    self.replication = replication
+    var writerOptions = Self.writerOptions
+    writerOptions.confirmation = replication?.confirmation
+    let writer = try LedgerWriter.open(directory, options: writerOptions)
     self.writer = writer
     for note in writer.recovery.notes { say(note) }
     // A writer's thread keeps it alive until it is closed.
     func part<Part>(_ make: () throws -> Part) throws -> Part {
       do { return try make() } catch {
+        replication?.stop(deadlineMs: 0)
         try? writer.close()
         throw error
+      }
+    }
+    try part {
+      try replication?.start { [weak writer] error in
+        writer?.refuseAppends(error)
+        failed.open()
       }
     }
     // Before anyone is answered: an erasure that was begun is finished.
@@ -95,10 +109,17 @@ package final class LedgerServer: Sendable {
     var workflowOptions = WorkflowOptions()
     workflowOptions.say = say
     workflowOptions.onFatal = { failed.open() }
+    workflowOptions.setGauges = { replication?.setGauges($0) }
     let checker = try part {
       let checker = try ReceiptVerifier(configuration: configuration.trust.verifierConfiguration)
       let trust = try TrustDeclared(configuration.appStore, configuration.trust, checker)
-      if try writer.record(trust, after: projections.newestTrust()) { try projections.catchUp() }
+      do {
+        if try writer.record(trust, after: projections.newestTrust()) { try projections.catchUp() }
+      } catch let error as LedgerError where error.kind == .unconfirmed {
+        // It is on disk, and no client waits for it.
+        say("\(error)")
+        try projections.catchUp()
+      }
       return checker
     }
     workflow = UploadWorkflow(
@@ -130,6 +151,7 @@ package final class LedgerServer: Sendable {
       workflow.stop(graceMs: 0) { [appStore] in appStore.shutDown() }
       appStore.shutDown()
       accessLog?.finish()
+      replication?.stop(deadlineMs: 0)
       try? writer.close()
       throw error
     }
@@ -219,6 +241,10 @@ package final class LedgerServer: Sendable {
     if let closing { closing.join() } else { http.shutdown(graceMs: 0) }
     appStore.shutDown()
     accessLog?.finish()
+    replication?.stop(deadlineMs: Self.replicationLimitMs)
     try writer.close()
   }
+
+  /// How long the end of a server waits for its copy.
+  private static let replicationLimitMs: Int64 = 5_000
 }

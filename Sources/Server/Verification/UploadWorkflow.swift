@@ -74,7 +74,7 @@ package final class UploadWorkflow: ClientService {
   /// Starts the threads.
   package func start() throws(LedgerError) {
     let (shared, caller) = (shared, caller)
-    let gauges = WorkflowGauges(shared)
+    let gauges = WorkflowGauges(shared, setMore: options.setGauges)
     let queue = try RetryWorker(
       shared.scheduler, caller, shared.projections, directory, shared.redactions, shared.clock,
       shared.notes,

@@ -150,13 +150,17 @@ final class WorkflowGauges {
   private static let summaryPauseMs: Int64 = 15_000
 
   private let shared: WorkflowShared
+  private let setMore: @Sendable (Metrics) -> Void
   private var summarisedAtMs: Int64?
   /// Up to which event undeclared products have been said.
   private var saidUndeclaredTo = -1
 
-  init(_ shared: WorkflowShared) { self.shared = shared }
+  init(_ shared: WorkflowShared, setMore: @escaping @Sendable (Metrics) -> Void) {
+    (self.shared, self.setMore) = (shared, setMore)
+  }
 
   func update() {
+    setMore(shared.metrics)
     let (metrics, scheduler) = (shared.metrics, shared.scheduler)
     let figures = scheduler.figures
     metrics.set(.appStoreCallsInFlight, Double(figures.calling))

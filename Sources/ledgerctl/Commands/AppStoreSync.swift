@@ -108,7 +108,7 @@ private func synchronize(_ invocation: Invocation, _ context: Context) throws ->
   let trust = try TrustDeclared(configuration.appStore, configuration.trust, verifier)
   let interruption = context.interruption
   var summary = SyncSummary()
-  try ledger.withWriter { appender in
+  try ledger.withWriter(replicates: true) { appender in
     let recorded = try IntakeLookup(try ledger.projections(isFrugal: true)).newestTrust()
     if recorded != trust { _ = try appender.append([trust.draft]) }
     let progress = Progress("Asking the App Store", unit: .count("pages"), context: context)

@@ -26,6 +26,9 @@ let auditCommand = Command(
     "`--redactions` lists the erasures: how many events each one lists, and how many of them lost their data so. If "
       + "an event still holds data that an erasure took out, as after a backup was restored, the exit code is 21, and "
       + "`redact --again` takes the data out again. The newest 10,000 erasures are listed.",
+    "`--replica` also reads the copy that `config.json` or `--from` names, and compares it with the log: the steps from the newest "
+      + "complete one on, or with `--all-steps` from step 0, each object's SHA-256, the root at the copy's end, and the bytes of segments "
+      + "and blocks. The writer may go on meanwhile; what the copy lacks is shown. If it is damaged or differs, the exit code is 20.",
     "`--checkpoint` proves that the events of an earlier checkpoint are the beginning of today's log. Trust "
       + "the public key that you were given (`--key`) rather than the one in the ledger. If events were cut off "
       + "the very end of the log, only a checkpoint or projections beyond that end can show it.",
@@ -38,12 +41,15 @@ let auditCommand = Command(
     Option("projections", help: "compare every row of projections and snapshots with the log"),
     Option("signatures", help: "judge every signed object of the log again"),
     Option("redactions", help: "list the erasures; fail if data that they took out is still there"),
-    .json,
-  ],
+    Option("replica", help: "read the copy too, and compare it with the log"),
+    Option("all-steps", help: "with `--replica`: follow the steps from the first one"),
+    .copy("from", help: "with `--replica`: the copy (default: that of config.json)"),
+  ] + Option.copyAccess + [.json],
   examples: [
     Example("ledgerctl audit", "Check the log and its checkpoints"),
     Example("ledgerctl audit --projections", "Also check every row behind the figures"),
     Example("ledgerctl audit --redactions", "Also check that what was erased is gone"),
+    Example("ledgerctl audit --replica", "Also check the copy"),
     Example(
       "ledgerctl audit --checkpoint head-2025.txt --key \(exampleKey)",
       "Prove that nothing was changed since last year's checkpoint"),
@@ -63,6 +69,10 @@ struct AuditOptions: Equatable, Sendable {
   let judgesSignatures: Bool
   /// Whether erasures are listed, and data that they took out must be gone.
   let checksRedactions: Bool
+  /// Whether the copy is read.
+  let readsReplica: Bool
+  /// Whether its steps are followed from the first one.
+  let followsAllSteps: Bool
 
   init(_ invocation: Invocation) throws(UsageError) {
     checkpointPaths = invocation.values("checkpoint")
@@ -70,6 +80,11 @@ struct AuditOptions: Equatable, Sendable {
     comparesProjections = invocation.has("projections")
     judgesSignatures = invocation.has("signatures")
     checksRedactions = invocation.has("redactions")
+    readsReplica = invocation.has("replica")
+    followsAllSteps = invocation.has("all-steps")
+    for name in ["all-steps", "from"] where invocation.has(name) && !readsReplica {
+      throw UsageError("--\(name)", "requires --replica")
+    }
     if !keys.isEmpty, checkpointPaths.isEmpty {
       throw UsageError("--key", "requires --checkpoint")
     }
@@ -152,6 +167,8 @@ private func audit(
   if options.judgesSignatures, report.isWhole {
     signatures = try SignatureAudit(directory, &report, context)
   }
+  let replica =
+    options.readsReplica ? try ReplicaAudit(options, invocation, directory, context) : nil
   let signatureText =
     options.judgesSignatures ? signatures?.text ?? "not judged: the log is not intact" : nil
   let all =
@@ -160,13 +177,14 @@ private func audit(
       "signatures": signatures?.record, "redacted": report.redactedCount,
       "unredacted": report.unredactedCount,
       "erasures": options.checksRedactions ? report.erasures.map(\.record) : nil,
-      "further_erasures": report.furtherErasureCount,
+      "further_erasures": report.furtherErasureCount, "replica": replica?.record,
     ] as Record
   try context.print(invocation, all) { sheet in
     try write(report, projections, snapshots, signatureText, to: &sheet)
     if options.checksRedactions { try writeErasures(report, to: &sheet) }
+    try replica?.write(to: &sheet)
   }
-  if !report.isWhole { return .corrupted }
+  if !report.isWhole || replica?.isWhole == false { return .corrupted }
   if snapshots?.contains(where: { $0.problem != nil }) == true { return .mismatch }
   if options.checksRedactions, report.unredactedCount > 0 { return .mismatch }
   return switch projections {

@@ -105,7 +105,7 @@ private func importUploads(
   var summary = ImportSummary()
   var hasUnregistered = false
   do {
-    try ledger.withWriter { writer in
+    try ledger.withWriter(replicates: true) { writer in
       // No other process can import or register now, so the known lines and apps are complete.
       let intakeLookup = try IntakeLookup(
         try ledger.projections(isFrugal: true), linesOf: ledger.directory)

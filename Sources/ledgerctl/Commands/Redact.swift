@@ -219,8 +219,8 @@ private func carryOut(
   adding record: ErasureRecord?, _ ledger: OpenLedger, _ context: Context
 ) throws -> [ErasureRecord] {
   let queue = ErasureQueue(ledger.directory)
-  let writer: LedgerWriter
-  do throws(LedgerError) { writer = try LedgerWriter.open(ledger.directory) } catch {
+  let own: OwnWriter
+  do { own = try OwnWriter(ledger, replicates: true) } catch let error as LedgerError {
     guard error.kind == .locked, let server = try RemoteAppender.connect(ledger.directory) else {
       throw error
     }
@@ -228,16 +228,15 @@ private func carryOut(
     if let record { try queue.add(record) }
     return try waitForServer(queue, context)
   }
-  for note in writer.recovery.notes { context.say(note) }
   do {
     if let record { try queue.add(record) }
     let eraser = try Eraser(
-      ledger.directory, writer, projections: .ofProgram, observer: ledger.projector().observer)
+      ledger.directory, own.writer, projections: .ofProgram, observer: ledger.projector().observer)
     let records = try eraser.run()
-    try writer.close()
+    try own.close()
     return records
   } catch {
-    try? writer.close()
+    try? own.close()
     throw error
   }
 }
@@ -282,16 +281,15 @@ private func runWaiting(
 private func redactAgain(
   _ ledger: OpenLedger, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
-  let writer = try LedgerWriter.open(ledger.directory)
-  for note in writer.recovery.notes { context.say(note) }
+  let own = try OwnWriter(ledger, replicates: true)
   let result: (wasInterrupted: Bool, count: Int)
   do {
     let eraser = try Eraser(
-      ledger.directory, writer, projections: .ofProgram, observer: ledger.projector().observer)
+      ledger.directory, own.writer, projections: .ofProgram, observer: ledger.projector().observer)
     result = try eraser.redactAgain()
-    try writer.close()
+    try own.close()
   } catch {
-    try? writer.close()
+    try? own.close()
     throw error
   }
   let record: Record = [
@@ -320,14 +318,15 @@ private func retain(
     rules, nowMs: nowMs, ledger.reader, try ledger.projections(),
     isCancelled: { context.interruption.isRequested })
   if !options.isDry, preview.eventCount > 0 {
-    let writer = try LedgerWriter.open(ledger.directory)
+    let own = try OwnWriter(ledger, replicates: true)
     do {
       let eraser = try Eraser(
-        ledger.directory, writer, projections: .ofProgram, observer: ledger.projector().observer)
+        ledger.directory, own.writer, projections: .ofProgram, observer: ledger.projector().observer
+      )
       _ = try eraser.run(retention: rules, nowMs: nowMs)
-      try writer.close()
+      try own.close()
     } catch {
-      try? writer.close()
+      try? own.close()
       throw error
     }
   }

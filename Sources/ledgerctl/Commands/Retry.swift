@@ -55,7 +55,7 @@ private func retry(_ invocation: Invocation, _ context: Context) throws -> ExitC
   let before = try projections.waitingSummary().receipts
   var summary = RetrySummary(waitingBefore: before, waiting: before)
   if before > 0 {
-    try ledger.withWriter { appender in
+    try ledger.withWriter(replicates: true) { appender in
       switch appender {
       case .server(let server):
         try server.requestRetry()

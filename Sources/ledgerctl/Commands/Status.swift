@@ -9,7 +9,8 @@ let statusCommand = Command(
     "Prints the ledger's origin and id, the number of events and their root, the files of the log, and the "
       + "progress of the projections. It changes nothing and takes no lock. Damage found when opening the log is "
       + "shown, and the exit code is then 20; if the projections belong to another history than the log, it is "
-      + "21. Once there are requests to erase, `status` counts them; `redact list` names them.",
+      + "21. Once there are requests to erase, `status` counts them; `redact list` names them. With replication it "
+      + "shows how far the copy is behind.",
     "If an app declares products and sells one that it does not declare, `status` prints the command that "
       + "declares it: until then, uploads that show it are answered as fraud.",
     "With `--as-of`, shows the state at that point in time. Damaged projections are then rebuilt.",
@@ -42,6 +43,7 @@ private struct Standing {
   /// Nil if there are none.
   let projections: Result<ProjectionStatus?, ProjectionError>
   let erasures: Result<ErasureCounts, ErasureError>
+  let copy: CopyStanding?
 
   private var lag: Int { head.size - ((try? projections.get())?.position ?? 0) }
   private var lastEventAt: String? { head.size == 0 ? nil : timeText(head.lastEventAtMs) }
@@ -60,6 +62,7 @@ private struct Standing {
       erasures = .failure(error)
     }
     (head, files) = (reader.head, try reader.files())
+    copy = try CopyStanding(ledger)
     (tornByteCount, damage) = (reader.tornTailByteCount, reader.damage)
   }
 
@@ -76,6 +79,7 @@ private struct Standing {
       if let text = counts.text { fields.append(("erasures", text)) }
     case .failure(let error): fields.append(("erasures", "cannot be read: \(error)"))
     }
+    if let copy { fields += copy.fields }
     if tornByteCount > 0 {
       let bytes = counted(tornByteCount, "byte")
       fields.append(("unfinished write", "\(bytes) of the last tail; the next writer removes them"))
@@ -136,7 +140,7 @@ private struct Standing {
       "origin": identity.origin, "id": "\(identity.id)", "path": directory.path,
       "format_version": identity.formatVersion, "created_at": timeText(identity.createdAtMs),
       "events": head.size, "root": head.root.base64, "last_event_at": lastEventAt,
-      "erasures": erasureRecord, "unfinished_bytes": tornByteCount,
+      "erasures": erasureRecord, "replication": copy?.record, "unfinished_bytes": tornByteCount,
       "damage": damage.map { error in
         [
           "verdict": error.damage?.verdict.rawValue, "file": error.damage?.file,

@@ -107,33 +107,40 @@ struct OpenLedger {
 
   /// Calls `body` with an appender and closes it: the command's own writer or, if a server holds the ledger, a session
   /// with the server. Prints what recovery repaired.
+  /// - Parameter replicates: whether an own writer also keeps a copy that nobody waits for.
   func withWriter<Result>(
-    options: WriterOptions = WriterOptions(), _ body: (LedgerAppender) throws -> Result
+    options: WriterOptions = WriterOptions(), replicates: Bool = false,
+    _ body: (LedgerAppender) throws -> Result
   ) throws -> Result {
-    let appender: LedgerAppender
-    do throws(LedgerError) {
-      let writer = try LedgerWriter.open(directory, options: options)
-      for note in writer.recovery.notes { context.say(note) }
-      appender = .own(writer)
-    } catch {
+    let own: OwnWriter
+    do { own = try OwnWriter(self, options: options, replicates: replicates) } catch let error
+      as LedgerError
+    {
       // A process that holds the lock but does not listen is another command.
       guard error.kind == .locked, let server = try RemoteAppender.connect(directory) else {
         throw error
       }
-      appender = .server(server)
+      return try closing({ () throws(LedgerError) in try server.close() }) {
+        try body(.server(server))
+      }
     }
+    return try closing({ () throws(LedgerError) in try own.close() }) {
+      try finishErasure(own.writer)
+      let result = try body(.own(own.writer))
+      if let note = own.writer.clockSetBack.note { context.say(note) }
+      return result
+    }
+  }
+
+  private func closing<Result>(
+    _ close: () throws(LedgerError) -> Void, _ body: () throws -> Result
+  ) throws -> Result {
     let result: Result
-    do {
-      if case .own(let writer) = appender { try finishErasure(writer) }
-      result = try body(appender)
-    } catch {
-      try? appender.close()
+    do { result = try body() } catch {
+      try? close()
       throw error
     }
-    if case .own(let writer) = appender, let note = writer.clockSetBack.note {
-      context.say(note)
-    }
-    try appender.close()
+    try close()
     return result
   }
 

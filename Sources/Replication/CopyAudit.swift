@@ -1,0 +1,203 @@
+// Compares a ledger with its copy, and the copy with what its steps say.
+import Base
+package import Ledger
+
+/// Reads a copy and compares it with the ledger, while its writer may go on. Changes nothing.
+package struct CopyAudit {
+  /// Whether the chain of steps is followed from step 0, rather than from the newest complete step.
+  package var followsAllSteps = false
+  package var threadCount = 4
+  /// Throws to cancel.
+  package var checkCancelled: () throws -> Void = {}
+  package var progress: @Sendable (_ doneBytes: Int, _ totalBytes: Int) -> Void = { _, _ in }
+
+  package init() {}
+
+  /// What was found.
+  package struct Report: Sendable {
+    package var newest: Step
+    /// How many steps were followed.
+    package var stepCount = 0
+    /// Objects, and frames of steps, that were read.
+    package var objectCount = 0
+    package var byteCount = 0
+    /// Events that the ledger holds.
+    package var localSize = 0
+    /// What is wrong with the copy, or differs from the ledger.
+    package var faults: [CopyFault] = []
+    /// Objects that hold what an erasure has taken out of the ledger: the copy will follow.
+    package var outdated: [String] = []
+
+    package var isWhole: Bool { faults.isEmpty }
+    /// How many events the copy lacks.
+    package var lag: Int { max(0, localSize - newest.size) }
+  }
+
+  /// Audits a copy; nil if there is none.
+  ///
+  /// Throws `CopyError` and `LedgerError` for what prevents the audit.
+  package func run(_ directory: LedgerDirectory, _ store: PatientStore) throws -> Report? {
+    var stepFaults: [CopyFault] = []
+    var stepCount = 0
+    let source: CopySource
+    do throws(CopyError) {
+      guard let found = try CopySource(store) else { return nil }
+      source = found
+    } catch {
+      guard case .fault(let fault) = error else { throw error }
+      throw CopyError.fault(fault)
+    }
+    if followsAllSteps { try follow(source.sequence, upTo: source.state, &stepFaults, &stepCount) }
+    let start = source.state
+    var report = Report(newest: start.newest)
+    report.faults = stepFaults
+    report.stepCount = followsAllSteps ? stepCount : start.stepsSinceComplete + 1
+    if start.newest.ledger.description != directory.identity.id.description {
+      report.faults.append(
+        CopyFault(object: start.newest.key, cause: "it is of another ledger"))
+      return report
+    }
+    let checked = try check(source)
+    report.newest = checked.state.newest
+    report.objectCount = checked.objects
+    report.byteCount = checked.bytes
+    report.faults += checked.faults
+    try compare(directory, checked.state, &report)
+    return report
+  }
+
+  // MARK: Steps
+
+  /// Follows the chain from step 0.
+  private func follow(
+    _ sequence: StepSequence, upTo state: CopyState, _ faults: inout [CopyFault],
+    _ count: inout Int
+  ) throws {
+    var previous: CopyState?
+    for number in 0...state.newest.number {
+      try checkCancelled()
+      do {
+        guard let stored = try sequence.step(number) else {
+          faults.append(CopyFault(object: CopyLayout.stepKey(number), cause: "it is missing"))
+          previous = nil
+          continue
+        }
+        count += 1
+        if previous != nil {
+          _ = try previous?.apply(stored.step, sha256: stored.sha256)
+        } else if stored.step.isComplete {
+          previous = try CopyState(complete: stored.step, sha256: stored.sha256)
+        }
+      } catch CopyError.fault(let fault) {
+        faults.append(fault)
+        previous = nil
+      } catch let fault as CopyFault {
+        faults.append(fault)
+        previous = nil
+      }
+      // A fault may be one of each step: the rest tells nothing new.
+      if faults.count >= Self.faultCountMax { return }
+    }
+  }
+
+  private static let faultCountMax = 1_000
+
+  // MARK: Objects
+
+  private struct Checked {
+    var state: CopyState
+    var objects: Int
+    var bytes: Int
+    var faults: [CopyFault]
+  }
+
+  /// Reads every object that the newest state names.
+  private func check(_ source: CopySource) throws -> Checked {
+    var known: Set<String> = []
+    var total = (objects: 0, bytes: 0)
+    while true {
+      try checkCancelled()
+      let plan = try source.plan(size: nil)
+      let pieces = plan.files.flatMap(\.pieces).filter { !known.contains(Self.name($0)) }
+      let totalBytes = pieces.reduce(0) { $0 + ($1.byteCount ?? 0) }
+      let reader = CopyReader(source.store)
+      let wrong = Monitor([(piece: CopyPiece, fault: CopyFault)]())
+      let (done, progress) = (Monitor(0), progress)
+      try ParallelWork.run(pieces.count, threads: threadCount) { index throws(CopyError) in
+        let piece = pieces[index]
+        let fault = try reader.read(piece) { _, _ throws(LedgerError) in }
+        if let fault { wrong.withLock { $0.append((piece, fault)) } }
+        progress(
+          done.withLock { done in
+            done += piece.byteCount ?? 0
+            return done
+          }, totalBytes)
+      }
+      let faults = wrong.withLock { $0 }
+      let wrongNames = Set(faults.map { Self.name($0.piece) })
+      for piece in pieces where !wrongNames.contains(Self.name(piece)) {
+        known.insert(Self.name(piece))
+        total.objects += 1
+        total.bytes += piece.byteCount ?? 0
+      }
+      var found = faults.map(\.fault)
+      do throws(CopyError) { _ = try source.identity() } catch {
+        guard case .fault(let fault) = error else { throw error }
+        found.append(fault)
+      }
+      let isNewest = found.isEmpty ? true : try !source.catchUp()
+      if isNewest {
+        found.sort { $0.object < $1.object }
+        return Checked(
+          state: source.state, objects: total.objects + 1, bytes: total.bytes, faults: found)
+      }
+    }
+  }
+
+  /// Frames of a step are not the same as the step.
+  private static func name(_ piece: CopyPiece) -> String {
+    "\(piece.key) \(Hex.text(piece.sha256))"
+  }
+
+  // MARK: The ledger
+
+  private func compare(
+    _ directory: LedgerDirectory, _ state: CopyState, _ report: inout Report
+  ) throws {
+    let reader = try LogReader(directory)
+    report.localSize = reader.head.size
+    func fault(_ cause: String) {
+      report.faults.append(CopyFault(object: state.newest.key, cause: cause))
+    }
+    guard reader.head.size >= state.size else {
+      if let damage = reader.damage { throw damage }
+      // A ledger on standby may be behind.
+      if try Standby(of: directory) == nil {
+        fault("it holds \(state.size) events, but the ledger holds \(reader.head.size)")
+      }
+      return
+    }
+    guard try reader.frontier(at: state.size).root == state.root else {
+      return fault("its \(state.size) events are not the ledger's first \(state.size)")
+    }
+    // The trees are equal, so the events are. Other bytes come from an erasure, or are wrong.
+    let allowsRedactions = directory.identity.formatVersion >= Format.versionWithRedactions
+    guard let log = try directory.folderIfPresent(Format.logDirectoryName) else { return }
+    for file in try CopyPlan(state, size: state.size).logFiles where file.kind != .tail {
+      guard try log.status(file.name) != nil else { continue }
+      let handle = try log.openFile(file.name, .readOnly)
+      for piece in file.pieces {
+        try checkCancelled()
+        let end = piece.offsetBytes + (piece.byteCount ?? 0)
+        if try FileHash.sha256(handle, piece.offsetBytes..<end) == piece.sha256 { continue }
+        // The segment may have been rewritten under the reader.
+        if allowsRedactions {
+          report.outdated.append(piece.key)
+        } else {
+          report.faults.append(
+            CopyFault(object: piece.key, cause: "its bytes are not those of log/\(file.name)"))
+        }
+      }
+    }
+  }
+}

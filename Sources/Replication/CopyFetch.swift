@@ -1,0 +1,238 @@
+// Fetches the files of a copy into a ledger's folders: several objects at once, each checked on the way.
+import Base
+import Ledger
+
+/// What a fetch did.
+package struct FetchCounts: Sendable, Equatable {
+  package var objects = 0
+  package var bytes = 0
+  /// Objects whose bytes were in the folder already.
+  package var kept = 0
+  package var keptBytes = 0
+}
+
+/// Fetches files as `NAME.new`. Files that are in place already, and parts of unfinished ones, are kept if their
+/// SHA-256 is right.
+final class CopyFetch: Sendable {
+  /// Called from time to time, by any thread.
+  typealias Progress = @Sendable (_ doneBytes: Int, _ totalBytes: Int) -> Void
+
+  private let store: PatientStore
+  private let threadCount: Int
+  private let progress: Progress
+  private let counts = Monitor(FetchCounts())
+
+  init(
+    _ store: PatientStore, threadCount: Int = 4, progress: @escaping Progress = { _, _ in }
+  ) {
+    (self.store, self.threadCount, self.progress) = (store, threadCount, progress)
+  }
+
+  var total: FetchCounts { counts.withLock { $0 } }
+
+  /// A fault, and the position from which on the copy is not whole because of it.
+  struct Fault: Sendable, Equatable {
+    let fault: CopyFault
+    let position: Position
+    let file: String
+  }
+
+  /// A file that is being fetched.
+  private final class Target: Sendable {
+    let file: CopyFile
+    let folder: Folder
+    private struct State {
+      var handle: StorageFile?
+      var missing: [Int]
+      var isWhole = true
+    }
+    private let state: Monitor<State>
+
+    init(_ file: CopyFile, _ folder: Folder, missing: [Int]) {
+      (self.file, self.folder) = (file, folder)
+      state = Monitor(State(missing: missing))
+    }
+
+    var temporaryName: String { file.name + Format.temporarySuffix }
+    var missing: [Int] { state.withLock { $0.missing } }
+
+    /// The file, opened for the first piece that is written.
+    func opened() throws(LedgerError) -> StorageFile {
+      try state.withLock { state throws(LedgerError) in
+        if let handle = state.handle { return handle }
+        let handle: StorageFile
+        if state.missing.count == file.pieces.count {
+          handle = try folder.makeFile(temporaryName)
+          try folder.giveNewFileToOwner(handle)
+        } else {
+          handle = try folder.openFile(temporaryName, .readWrite)
+        }
+        state.handle = handle
+        return handle
+      }
+    }
+
+    /// Notes that a piece was dealt with; syncs and closes the file after the last.
+    func finish(_ piece: Int, isWhole: Bool) throws(LedgerError) {
+      let handle = state.withLock { state -> StorageFile? in
+        state.missing.removeAll { $0 == piece }
+        if !isWhole { state.isWhole = false }
+        guard state.missing.isEmpty else { return nil }
+        defer { state.handle = nil }
+        return state.isWhole ? state.handle : nil
+      }
+      guard let handle else { return }
+      if let byteCount = file.byteCount, try handle.sizeBytes() > byteCount {
+        try handle.truncate(sizeBytes: byteCount)
+      }
+      try handle.syncData()
+    }
+  }
+
+  // MARK: Fetching
+
+  /// Fetches what is not there.
+  /// - Returns: what the store does not have as the steps say; the files that are concerned are not whole.
+  func fetch(
+    _ files: [CopyFile], into folder: (CopyFile) throws(LedgerError) -> Folder
+  ) throws(CopyError) -> [Fault] {
+    let targets = try prepare(files, folder)
+    let work = targets.flatMap { target in target.missing.map { (target, $0) } }
+    let totalBytes = files.reduce(0) { $0 + ($1.byteCount ?? 0) }
+    let faults = Monitor([Fault]())
+    try ParallelWork.run(work.count, threads: threadCount) { [self] index throws(CopyError) in
+      let (target, number) = work[index]
+      let piece = target.file.pieces[number]
+      let fault = try fetch(piece, into: target)
+      if let fault {
+        faults.withLock {
+          $0.append(
+            Fault(fault: fault, position: piece.range.lowerBound, file: target.file.name))
+        }
+      }
+      try inLedger { () throws(LedgerError) in
+        try target.finish(number, isWhole: fault == nil)
+      }
+      let total = total
+      progress(total.bytes + total.keptBytes, totalBytes)
+    }
+    return faults.withLock { $0 }.sorted {
+      ($0.position, $0.fault.object) < ($1.position, $1.fault.object)
+    }
+  }
+
+  private func prepare(
+    _ files: [CopyFile], _ folder: (CopyFile) throws(LedgerError) -> Folder
+  ) throws(CopyError) -> [Target] {
+    var folders: [Folder] = []
+    for file in files {
+      folders.append(try inLedger { () throws(LedgerError) in try folder(file) })
+    }
+    let targets = Monitor([Int: Target]())
+    let opened = folders
+    try ParallelWork.run(files.count, threads: threadCount) { [self] index throws(CopyError) in
+      let (file, folder) = (files[index], opened[index])
+      let found = try inLedger { () throws(LedgerError) -> [Int]? in
+        try missing(of: file, folder)
+      }
+      guard let missing = found else { return }
+      targets.withLock { $0[index] = Target(file, folder, missing: missing) }
+    }
+    return targets.withLock { found in files.indices.compactMap { found[$0] } }
+  }
+
+  /// The pieces that are not in `NAME.new`; nil if the file itself is in place and whole.
+  private func missing(
+    of file: CopyFile, _ folder: Folder
+  ) throws(LedgerError) -> [Int]? {
+    let temporary = file.name + Format.temporarySuffix
+    if let status = try folder.status(file.name), status.kind == .regular {
+      let handle = try folder.openFile(file.name, .readOnly)
+      if status.sizeBytes == file.byteCount ?? status.sizeBytes,
+        try wrongPieces(of: file, handle).isEmpty
+      {
+        noteKept(file, file.pieces.indices.map { $0 })
+        return nil
+      }
+    }
+    guard try folder.status(temporary) != nil else { return Array(file.pieces.indices) }
+    let handle = try folder.openFile(temporary, .readOnly)
+    let wrong = try wrongPieces(of: file, handle)
+    noteKept(file, file.pieces.indices.filter { !wrong.contains($0) })
+    // It may have been written, but not synced, before an interruption.
+    if wrong.isEmpty { try handle.syncData() }
+    return wrong
+  }
+
+  private func noteKept(_ file: CopyFile, _ pieces: [Int]) {
+    counts.withLock { counts in
+      counts.kept += pieces.count
+      for piece in pieces { counts.keptBytes += file.pieces[piece].byteCount ?? 0 }
+    }
+  }
+
+  private func wrongPieces(
+    of file: CopyFile, _ handle: StorageFile
+  ) throws(LedgerError) -> [Int] {
+    let size = try handle.sizeBytes()
+    var wrong: [Int] = []
+    for (index, piece) in file.pieces.enumerated() {
+      let byteCount = piece.byteCount ?? size
+      guard piece.offsetBytes <= size, byteCount <= size - piece.offsetBytes,
+        try FileHash.sha256(handle, piece.offsetBytes..<piece.offsetBytes + byteCount)
+          == piece.sha256
+      else {
+        wrong.append(index)
+        continue
+      }
+    }
+    return wrong
+  }
+
+  /// Fetches a piece into its file; returns what is wrong with it.
+  private func fetch(_ piece: CopyPiece, into target: Target) throws(CopyError) -> CopyFault? {
+    var byteCount = 0
+    let fault = try CopyReader(store).read(piece) { bytes, offset throws(LedgerError) in
+      try target.opened().write(bytes, offsetBytes: piece.offsetBytes + offset)
+      byteCount = offset + bytes.count
+    }
+    if fault == nil {
+      counts.withLock { counts in
+        counts.objects += 1
+        counts.bytes += byteCount
+      }
+    }
+    return fault
+  }
+
+  private func inLedger<Result>(
+    _ body: () throws(LedgerError) -> Result
+  ) throws(CopyError) -> Result {
+    do { return try body() } catch { throw .ledger(error) }
+  }
+}
+
+/// The SHA-256 of a part of a file.
+enum FileHash {
+  private static let pieceByteCount = 1 << 20
+
+  /// Nil if the file ends before.
+  static func sha256(
+    _ file: StorageFile, _ range: Range<Int>
+  ) throws(LedgerError) -> SHA256Digest? {
+    let hasher = SHA256()
+    let buffer = UnsafeMutableRawBufferPointer.allocate(
+      byteCount: min(pieceByteCount, max(range.count, 1)), alignment: 16)
+    defer { buffer.deallocate() }
+    var offset = range.lowerBound
+    while offset < range.upperBound {
+      let wanted = UnsafeMutableRawBufferPointer(
+        rebasing: buffer[..<min(buffer.count, range.upperBound - offset)])
+      let count = try file.read(into: wanted, offsetBytes: offset)
+      guard count == wanted.count else { return nil }
+      hasher.update(UnsafeRawBufferPointer(wanted))
+      offset += count
+    }
+    return hasher.finish()
+  }
+}

@@ -1,0 +1,115 @@
+// Reads single objects of a copy and checks them on the way.
+import Base
+import Ledger
+import ObjectStore
+
+/// Reads objects of a copy.
+struct CopyReader: Sendable {
+  /// Receives an object's bytes, and where in the object they begin. After a failed try they come again.
+  typealias Sink = (UnsafeRawBufferPointer, _ offsetBytes: Int) throws(LedgerError) -> Void
+
+  /// The largest object whose size the steps do not say: a signed head.
+  private static let smallByteCountMax = 1 << 20
+  /// How often an object may be wrong: once may be the network's fault.
+  private static let wrongCountMax = 2
+
+  private enum Reading {
+    case whole
+    case wrong(String)
+    case missing
+    case failed(ObjectStoreError)
+  }
+
+  private let store: PatientStore
+
+  init(_ store: PatientStore) { self.store = store }
+
+  /// Reads an object, or the frames of a step; returns what is wrong with it. Failures that pass are waited for.
+  ///
+  /// Throws what the store refuses, and what the sink throws.
+  func read(_ piece: CopyPiece, _ sink: Sink) throws(CopyError) -> CopyFault? {
+    switch piece.source {
+    case .object(let key): try readObject(key, piece, sink)
+    case .step(let number, let frames): try readFrames(number, frames, sink)
+    }
+  }
+
+  private func readFrames(
+    _ number: Int, _ frames: CopiedFrames, _ sink: Sink
+  ) throws(CopyError) -> CopyFault? {
+    let key = CopyLayout.stepKey(number)
+    let stored: Step.Stored?
+    do throws(CopyError) { stored = try StepSequence(store).step(number) } catch {
+      guard case .fault(let fault) = error else { throw error }
+      return fault
+    }
+    guard let stored else { return CopyFault(object: key, cause: "it is missing") }
+    guard stored.step.frames == frames else {
+      return CopyFault(object: key, cause: "it has other frames than a later step says")
+    }
+    guard let bytes = stored.frames else {
+      return CopyFault(object: key, cause: "its frames are missing")
+    }
+    do throws(LedgerError) {
+      try bytes.withUnsafeBufferPointer { (bytes) throws(LedgerError) in
+        try sink(UnsafeRawBufferPointer(bytes), 0)
+      }
+    } catch { throw .ledger(error) }
+    return nil
+  }
+
+  private func readObject(
+    _ key: String, _ piece: CopyPiece, _ sink: Sink
+  ) throws(CopyError) -> CopyFault? {
+    var backoff = Backoff()
+    var wrongCount = 0
+    while true {
+      switch try readOnce(key, piece, sink) {
+      case .whole: return nil
+      case .missing: return CopyFault(object: key, cause: "it is missing")
+      case .wrong(let cause):
+        wrongCount += 1
+        if wrongCount == Self.wrongCountMax { return CopyFault(object: key, cause: cause) }
+      case .failed(let error):
+        do throws(ObjectStoreError) {
+          try store.wait(after: error, &backoff)
+        } catch { throw .store(error) }
+      }
+    }
+  }
+
+  private func readOnce(
+    _ key: String, _ piece: CopyPiece, _ sink: Sink
+  ) throws(CopyError) -> Reading {
+    let byteCountMax = piece.byteCount ?? Self.smallByteCountMax
+    let hasher = SHA256()
+    var received = 0
+    var sinkError: LedgerError?
+    let isThere: Bool
+    do throws(ObjectStoreError) {
+      isThere = try store.read(key, byteCountMax: byteCountMax) {
+        bytes throws(ObjectStoreError) in
+        guard bytes.count <= byteCountMax - received else {
+          throw ObjectStoreError(.tooLarge, operation: "get", object: key, cause: "it is too large")
+        }
+        hasher.update(bytes)
+        do throws(LedgerError) { try sink(bytes, received) } catch {
+          sinkError = error
+          throw ObjectStoreError(
+            .cancelled, operation: "get", object: key, cause: "the bytes could not be written")
+        }
+        received += bytes.count
+      }
+    } catch {
+      if let sinkError { throw .ledger(sinkError) }
+      return error.kind == .tooLarge
+        ? .wrong("it has more than \(byteCountMax) bytes") : .failed(error)
+    }
+    if !isThere { return .missing }
+    if let byteCount = piece.byteCount, received < byteCount {
+      return .wrong("it has \(received) bytes instead of \(byteCount)")
+    }
+    return hasher.finish() == piece.sha256
+      ? .whole : .wrong("its SHA-256 is not the one in its key")
+  }
+}

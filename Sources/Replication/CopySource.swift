@@ -1,0 +1,89 @@
+// A copy as it is read: its newest state, and the files that it makes, while its writer may go on.
+import Base
+import Ledger
+import ObjectStore
+
+/// Reads a copy. Objects that the writer replaces meanwhile are read as newer steps name them.
+final class CopySource {
+  let store: PatientStore
+  let sequence: StepSequence
+  private(set) var state: CopyState
+
+  /// The newest state; nil if there is no copy.
+  convenience init?(_ store: PatientStore) throws(CopyError) {
+    guard let state = try StepSequence(store).state() else { return nil }
+    self.init(store, state)
+  }
+
+  init(_ store: PatientStore, _ state: CopyState) {
+    (self.store, self.state) = (store, state)
+    sequence = StepSequence(store)
+  }
+
+  /// Reads newer steps; false if there are none.
+  @discardableResult
+  func catchUp() throws(CopyError) -> Bool {
+    !(try sequence.catchUp(&state)).isEmpty
+  }
+
+  private static let identityByteCountMax = 1 << 20
+
+  /// The bytes of `ledger.json`.
+  func identity() throws(CopyError) -> [UInt8] {
+    while true {
+      let key = CopyLayout.identityKey(state.identity)
+      let bytes: [UInt8]?
+      do throws(ObjectStoreError) {
+        bytes = try store.get(key, byteCountMax: Self.identityByteCountMax)
+      } catch { throw .store(error) }
+      guard let bytes else {
+        if try catchUp(), CopyLayout.identityKey(state.identity) != key { continue }
+        throw .fault(CopyFault(object: key, cause: "it is missing"))
+      }
+      guard bytes.withUnsafeBytes({ SHA256.hash($0) }) == state.identity else {
+        throw .fault(CopyFault(object: key, cause: "its SHA-256 is not the one in its key"))
+      }
+      let identity: LedgerIdentity
+      do throws(LedgerError) {
+        identity = try LedgerIdentity(copied: bytes, path: store.name)
+      } catch { throw .ledger(error) }
+      guard identity.id.description == state.newest.ledger.description else {
+        throw .fault(CopyFault(object: key, cause: "it is of another ledger"))
+      }
+      return bytes
+    }
+  }
+
+  /// The files of the copy's first events, fetched next to their places.
+  /// - Parameters:
+  ///   - size: how many events; by default all.
+  ///   - excluded: sizes of checkpoints that are left out.
+  /// - Returns: the plan that was carried out, and the state that it follows from; what the store does not have. Without faults
+  ///   all files of the plan are in place, or complete as `NAME.new`.
+  func fetch(
+    size: Int?, without excluded: Set<Int> = [], _ fetch: CopyFetch,
+    into folder: (CopyFile) throws(LedgerError) -> Folder
+  ) throws(CopyError) -> (plan: CopyPlan, faults: [CopyFetch.Fault]) {
+    while true {
+      let plan = try self.plan(size: size)
+      let files = plan.files.filter { $0.kind != .checkpoint || !excluded.contains($0.first) }
+      let faults = try fetch.fetch(files, into: folder)
+      if faults.isEmpty { return (plan, []) }
+      // The writer may have replaced them. If so, a newer step says by what.
+      guard try catchUp() else { return (plan, faults) }
+      let named = Self.names(try self.plan(size: size))
+      if faults.allSatisfy({ named.contains($0.fault.object) }) { return (plan, faults) }
+    }
+  }
+
+  /// The files of the first events at the state that is known.
+  func plan(size: Int?) throws(CopyError) -> CopyPlan {
+    do throws(CopyFault) { return try CopyPlan(state, size: size ?? state.size) } catch {
+      throw .fault(error)
+    }
+  }
+
+  private static func names(_ plan: CopyPlan) -> Set<String> {
+    Set(plan.files.flatMap { $0.pieces.map(\.key) })
+  }
+}

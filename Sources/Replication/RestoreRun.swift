@@ -1,0 +1,189 @@
+// One restore: what is fetched, put in place and checked, in this order.
+import Base
+import Ledger
+
+/// The state of a restore.
+final class RestoreRun {
+  private let options: CopyRestore
+  private let source: CopySource
+  private let target: UnfinishedLedger
+  private let checkpoints: Folder
+  private let fetch: CopyFetch
+  private let heads: [GivenHead]
+  /// What is missing or damaged and was left out.
+  private var missing: [CopyFault] = []
+  /// Sizes of checkpoints that are left out.
+  private var excluded: Set<Int> = []
+  private var unlistedCount = 0
+
+  init(_ options: CopyRestore, _ store: PatientStore, _ path: String) throws {
+    self.options = options
+    var missing: [CopyFault] = []
+    source = try Self.newestReadable(store, options, &missing)
+    self.missing = missing
+    if let size = options.size, size > source.state.size {
+      throw RestoreError.refused(
+        object: "position \(size)", cause: "the copy holds \(source.state.size) events")
+    }
+    target = try UnfinishedLedger(
+      path: path, identity: try source.identity(),
+      note: Self.note(source.state.newest, options), storage: options.storage)
+    heads = try options.givenHeads(target.directory)
+    checkpoints = try target.folder(CheckpointStore.directoryName)
+    let progress = options.progress
+    fetch = CopyFetch(store, threadCount: options.threadCount) { progress(.fetching, $0, $1) }
+  }
+
+  private static func note(_ step: Step, _ options: CopyRestore) -> Standby {
+    Standby(reason: .restored, step: step.number, epoch: step.epoch, atMs: options.nowMs())
+  }
+
+  /// The newest state; if parts are enough, the newest whose steps can be read.
+  private static func newestReadable(
+    _ store: PatientStore, _ options: CopyRestore, _ missing: inout [CopyFault]
+  ) throws -> CopySource {
+    var number: Int?
+    while true {
+      do throws(CopyError) {
+        if let state = try StepSequence(store).state(at: number) {
+          return CopySource(store, state)
+        }
+      } catch {
+        guard case .fault(let fault) = error else { throw error }
+        if missing.last != fault { missing.append(fault) }
+        guard options.isPartial, let faulty = CopyLayout.stepNumber(fault.object), faulty > 0
+        else { throw RestoreError.faults(missing) }
+        // Step by step: many may be damaged, one after another.
+        number = min(faulty, number ?? .max) - 1
+        try options.checkCancelled()
+        continue
+      }
+      throw RestoreError.noCopy(store: store.name)
+    }
+  }
+
+  // MARK: The order of things
+
+  func finish() throws -> CopyRestore.Report {
+    var plan = try fetched(size: options.size)
+    try install(plan)
+    if plan.size < source.state.size { plan = try vouchedFor(plan) }
+    let report = try audited(plan)
+    let sizes = plan.checkpointSizes.filter { !excluded.contains($0) }
+    if let last = sizes.last, let root = report.roots[last] {
+      try SignedHeads(count: sizes.count, size: last, root: root).write(to: target.directory)
+    }
+    let step = source.state.newest
+    _ = try target.finish(note: Self.note(step, options))
+    return CopyRestore.Report(
+      step: step, size: plan.size, root: report.frontier?.root ?? step.root,
+      checkpointCount: sizes.count, fetched: fetch.total, missing: missing, notes: report.notes,
+      unredactedCount: report.unredactedCount, unlistedCount: unlistedCount)
+  }
+
+  /// Fetches the first events, or as many of them as the copy has.
+  private func fetched(size wanted: Int?) throws -> CopyPlan {
+    var size = wanted
+    while true {
+      try options.checkCancelled()
+      let (plan, faults) = try source.fetch(size: size, without: excluded, fetch) {
+        file throws(LedgerError) in
+        file.kind == .checkpoint ? checkpoints : target.log
+      }
+      if faults.isEmpty { return plan }
+      guard options.isPartial else {
+        throw RestoreError.faults(missing + faults.map(\.fault))
+      }
+      missing += faults.map(\.fault).filter { !missing.contains($0) }
+      let sizes = Set(plan.checkpointSizes.map { CheckpointStore.leafName(size: $0) })
+      for fault in faults {
+        if sizes.contains(fault.file) {
+          excluded.insert(fault.position)
+        } else {
+          size = min(size ?? plan.size, fault.position)
+        }
+      }
+    }
+  }
+
+  private func install(_ plan: CopyPlan) throws(LedgerError) {
+    let install = CopyInstall(
+      log: target.log, checkpoints: checkpoints, ledger: target.directory.identity.id)
+    try install.install(plan, without: excluded)
+  }
+
+  // MARK: Redacted lines
+
+  /// A redacted line is proven by an event that comes later. Refuses an end before that event.
+  private func vouchedFor(_ plan: CopyPlan) throws -> CopyPlan {
+    guard target.directory.identity.formatVersion >= Format.versionWithRedactions else {
+      return plan
+    }
+    var scan = RedactionScan(wanted: plan.size)
+    try scan.read(try reader())
+    if scan.soundEnd == plan.size { return plan }
+    if options.isPartial, !missing.isEmpty {
+      unlistedCount = scan.unlistedCount
+      return plan
+    }
+    // What is fetched to find the answer serves the next run.
+    var size = plan.size
+    var distance = 1 << 20
+    while scan.soundEnd == nil, size < source.state.size {
+      size = min(source.state.size, size + distance)
+      distance *= 4
+      let further = try fetched(size: size)
+      try install(further)
+      try scan.read(try reader())
+    }
+    guard let end = scan.soundEnd else {
+      throw RestoreError.refused(
+        object: "position \(plan.size)",
+        cause: "the copy holds redacted events that no event of an erasure lists")
+    }
+    throw RestoreError.refused(
+      object: "position \(plan.size)",
+      cause:
+        "earlier events were redacted, and the events that prove it come later; the next position "
+        + "that can be restored is \(end)")
+  }
+
+  private func reader() throws(LedgerError) -> LogReader {
+    let reader = try LogReader(target.directory)
+    if let damage = reader.damage { throw damage }
+    return reader
+  }
+
+  // MARK: The check
+
+  private func audited(_ plan: CopyPlan) throws -> AuditReport {
+    let sizes = plan.checkpointSizes.filter { !excluded.contains($0) }
+    let progress = options.progress
+    let audit = LogAudit(
+      target.directory, rootsAt: sizes + heads.map(\.checkpoint.size) + [plan.size])
+    var report = try audit.run { done, total in
+      try options.checkCancelled()
+      progress(.checking, done, total)
+    }
+    report.check(CheckpointStore(target.directory), sizes: sizes)
+    for head in heads { report.check(head.checkpoint, name: head.name) }
+    // Of a part, redacted lines may be all that is left unproven.
+    let findingCount = report.findings.count + report.furtherFindingCount
+    guard findingCount == unlistedCount else { throw RestoreError.audit(report.findings) }
+    guard report.size == plan.size else {
+      throw RestoreError.faults([
+        CopyFault(
+          object: source.state.newest.key,
+          cause: "its objects hold \(report.size) events instead of \(plan.size)")
+      ])
+    }
+    if plan.size == source.state.size, report.roots[plan.size] != source.state.root {
+      throw RestoreError.faults([
+        CopyFault(
+          object: source.state.newest.key,
+          cause: "the root of its \(plan.size) events is not that of the events in its objects")
+      ])
+    }
+    return report
+  }
+}

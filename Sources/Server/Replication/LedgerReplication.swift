@@ -1,0 +1,89 @@
+// The replication that config.json asks for, beside a writer.
+import Base
+package import Ledger
+package import ObjectStore
+package import Replication
+
+/// Copies a ledger while a process writes to it. Made before the writer is opened, which it may have to hold up.
+package final class LedgerReplication: Sendable {
+  package let mode: Configuration.Replication.Mode
+  private let replicator: Replicator
+  private let gate: ReplicationGate?
+  private let onFenced: Monitor<(@Sendable (LedgerError) -> Void)?>
+  /// What the counters have.
+  private let counted = Monitor((steps: 0, bytes: 0))
+
+  /// Takes the right to replicate; asks nothing of the store yet.
+  ///
+  /// Throws what is wrong with the target (`ReplicationTarget.Fault`).
+  /// - Parameter say: told what an operator should know; one line, without a secret.
+  package init(
+    _ directory: LedgerDirectory, _ configuration: Configuration.Replication,
+    say: @escaping @Sendable (String) -> Void
+  ) throws(ReplicationTarget.Fault) {
+    mode = configuration.mode
+    let onFenced = Monitor<(@Sendable (LedgerError) -> Void)?>(nil)
+    self.onFenced = onFenced
+    var options = ReplicatorOptions()
+    options.notice = { say("replication: \($0)") }
+    options.onFenced = { error in onFenced.withLock { $0 }?(error) }
+    replicator = Replicator(directory, try configuration.store(), options: options)
+    gate = mode == .sync ? replicator.gate(limitMs: configuration.syncLimitMs) : nil
+  }
+
+  /// What the writer's appends wait for; nil if they do not wait.
+  package var confirmation: (any AppendConfirmation)? { gate }
+
+  package var status: ReplicationStatus { replicator.status }
+
+  /// Begins to copy, and looks for a short while whether this ledger may go on.
+  ///
+  /// Throws `locked` if another process replicates this ledger, `standby` if another writer has taken over, and with
+  /// `sync` `unconfirmed` if the store can't be used.
+  /// - Parameter onFenced: called at most once, on any thread, if another writer takes over later.
+  package func start(
+    onFenced body: @escaping @Sendable (LedgerError) -> Void
+  ) throws(LedgerError) {
+    onFenced.withLock { $0 = body }
+    try replicator.start()
+    // A store that is away keeps nobody from starting.
+    guard case .ended(let ending) = replicator.waitUntilOpen(limitMs: Self.openLimitMs) else {
+      return
+    }
+    let isFenced = if case .fenced = ending { true } else { false }
+    guard isFenced || mode == .sync else { return }
+    stop(deadlineMs: 0)
+    throw ending.ledgerError(operation: "replicate", object: status.target)
+  }
+
+  private static let openLimitMs: Int64 = 3_000
+
+  /// Copies all that is on disk; see `Replicator.copyAll`.
+  package func copyAll(
+    isCancelled: () -> Bool, progress: (ReplicationStatus) -> Void
+  ) throws -> Bool {
+    try replicator.copyAll(isCancelled: isCancelled, progress: progress)
+  }
+
+  func setGauges(_ metrics: Metrics) {
+    let status = status
+    metrics.set(.replicationLagBytes, Double(status.lagBytes))
+    metrics.set(.replicationLagEvents, Double(status.lagCount))
+    metrics.set(.replicationLagSeconds, Double(status.lagMs()) / 1000)
+    metrics.set(.replicationSize, Double(status.confirmedSize))
+    metrics.set(.replicationReplaced, Double(status.replacedCount))
+    metrics.set(.replicationUp, status.mode == .copying && status.unreachableSinceMs == nil ? 1 : 0)
+    let (steps, bytes) = counted.withLock { counted in
+      defer { counted = (status.stepCount, status.storedByteCount) }
+      return (status.stepCount - counted.steps, status.storedByteCount - counted.bytes)
+    }
+    metrics.count(.replicationSteps, by: max(0, steps))
+    metrics.count(.replicationBytes, by: max(0, bytes))
+  }
+
+  /// Copies what is on disk until the deadline, and ends.
+  package func stop(deadlineMs: Int64) {
+    replicator.stop(deadlineMs: deadlineMs)
+    onFenced.withLock { $0 = nil }
+  }
+}

@@ -1,0 +1,39 @@
+// How long is waited before a call is made again.
+import ObjectStore
+import TestSupport
+import Testing
+
+@Suite("Waits between tries") struct BackoffTests {
+  @Test("the bound doubles from 200 ms to 30 s, and waits lie anywhere below it")
+  func bounds() {
+    var random = SeededRandom()
+    print("seed \(random.seed)")
+    var longest = [Int](repeating: 0, count: 12)
+    for _ in 0..<500 {
+      var backoff = Backoff(random: SeededRandom(seed: random.next()))
+      for place in longest.indices { longest[place] = max(longest[place], backoff.next()) }
+    }
+    for (place, wait) in longest.enumerated() {
+      let bound = min(200 << place, 30_000)
+      #expect((bound / 2...bound).contains(wait), "seed \(random.seed)")
+    }
+  }
+
+  @Test("the same seed gives the same waits; a success begins anew")
+  func seeds() {
+    var (one, other) = (
+      Backoff(random: SeededRandom(seed: 7)), Backoff(random: SeededRandom(seed: 7))
+    )
+    #expect((0..<9).map { _ in one.next() } == (0..<9).map { _ in other.next() })
+    one.reset()
+    #expect(one.next() <= Backoff.firstMs)
+  }
+
+  @Test("what the store asks for is waited at least, but not beyond five minutes")
+  func retryAfter() {
+    var backoff = Backoff()
+    #expect(backoff.next(retryAfterMs: 5_000) == 5_000)
+    #expect(backoff.next(retryAfterMs: .max) == Backoff.retryAfterMsMax)
+    #expect((1...800).contains(backoff.next(retryAfterMs: -1)))
+  }
+}

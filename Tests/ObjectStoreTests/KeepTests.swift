@@ -1,1 +1,0 @@
-// Holds the place of the object store's tests.

@@ -1,0 +1,69 @@
+// Files of credentials: what is read, what is refused, and that nothing of them shows.
+import ObjectStore
+import TestSupport
+import Testing
+
+@Suite("Credentials of a store") struct S3CredentialsTests {
+  static func read(_ text: String) throws -> S3Credentials {
+    try S3Credentials(parsing: Array(text.utf8))
+  }
+
+  @Test(
+    "the form of the AWS command line's file is read",
+    arguments: [
+      "[default]\naws_access_key_id = ID\naws_secret_access_key = a/b+c=\n",
+      "# mine\r\n\r\n[default]\r\n; both\r\naws_secret_access_key=a/b+c=\r\n\taws_access_key_id=ID ",
+    ])
+  func forms(_ text: String) throws {
+    #expect(
+      try Self.read(text) == S3Credentials(accessKeyID: "ID", secretAccessKey: "a/b+c="))
+  }
+
+  @Test("a session token may be there")
+  func token() throws {
+    let read = try Self.read(
+      "[default]\naws_access_key_id=ID\naws_secret_access_key=S\naws_session_token=T//=\n")
+    #expect(
+      read == S3Credentials(accessKeyID: "ID", secretAccessKey: "S", sessionToken: "T//="))
+  }
+
+  static let refused: [(text: String, error: S3CredentialsError)] = [
+    ("", .missing("aws_access_key_id")),
+    ("[default]\naws_access_key_id=ID\n", .missing("aws_secret_access_key")),
+    ("[other]\n", .line(1, .section)),
+    ("[default]\n[default]\n", .line(2, .section)),
+    ("\naws_access_key_id=ID\n", .line(2, .beforeSection)),
+    ("[default]\nsecret word\n", .line(2, .form)),
+    ("[default]\nregion=eu-west-1\n", .line(2, .name)),
+    ("[default]\naws_access_key_id=\n", .line(2, .noValue)),
+    ("[default]\naws_access_key_id=A\naws_access_key_id=B\n", .line(3, .twice)),
+    ("[default]\naws_access_key_id=A B\naws_secret_access_key=S\n", .value),
+    ("[default]\naws_access_key_id=A/B\naws_secret_access_key=S\n", .value),
+    ("[default]\naws_access_key_id=A\naws_secret_access_key=é\n", .value),
+    ("[default]\naws_access_key_id=A\naws_secret_access_key=S\u{0}\n", .value),
+    (String(repeating: "#", count: 20_000), .tooLarge),
+  ]
+
+  @Test("anything else is refused by the line's number", arguments: refused)
+  func refusal(_ text: String, _ error: S3CredentialsError) {
+    #expect(throws: error) { try Self.read(text) }
+  }
+
+  @Test("bytes that are no text are refused")
+  func bytes() {
+    #expect(throws: S3CredentialsError.notText) { try S3Credentials(parsing: [0xFF]) }
+  }
+
+  @Test("neither a description nor an error shows what is in the file")
+  func secrecy() throws {
+    let credentials = try #require(
+      S3Credentials(accessKeyID: "KEYNAME", secretAccessKey: "VERYSECRET", sessionToken: "TOKEN"))
+    var dumped = ""
+    dump(credentials, to: &dumped)
+    for text in ["\(credentials)", String(reflecting: credentials), dumped] {
+      for secret in ["KEYNAME", "VERYSECRET", "TOKEN"] { #expect(!text.contains(secret)) }
+    }
+    let line = #expect(throws: S3CredentialsError.self) { try Self.read("[default]\nVERYSECRET\n") }
+    #expect(try !"\(#require(line))".contains("VERYSECRET"))
+  }
+}

@@ -1,0 +1,94 @@
+// Comparing a ledger with its copy.
+import Base
+import ObjectStore
+import TestSupport
+import Testing
+
+@testable import Ledger
+@testable import Replication
+
+@Suite struct CopyAuditTests {
+  private func audited(
+    _ directory: LedgerDirectory, _ store: MemoryStore, all: Bool = false
+  ) throws -> CopyAudit.Report {
+    var audit = CopyAudit()
+    audit.followsAllSteps = all
+    return try #require(try audit.run(directory, PatientStore(store, limitMs: 500)))
+  }
+
+  private func copied(
+    _ count: Int = 27
+  ) throws -> (LedgerFixture, MemoryStore, TestCopy) {
+    let ledger = try filledLedger(eventCount: count)
+    let store = MemoryStore()
+    let copy = TestCopy(of: ledger.directory, in: store)
+    try copy.copyAll()
+    return (ledger, store, copy)
+  }
+
+  @Test(arguments: [0, 27, 40]) func aTrueCopyIsIntact(count: Int) throws {
+    let (ledger, store, _) = try copied(count)
+    let report = try audited(ledger.directory, store, all: true)
+    #expect(report.faults == [])
+    #expect(report.lag == 0)
+    #expect(report.stepCount == report.newest.number + 1)
+    #expect(report.outdated == [])
+  }
+
+  @Test func whatTheCopyLacksIsTheLag() throws {
+    let (ledger, store, _) = try copied()
+    try ledger.append(events(27..<30))
+    let report = try audited(ledger.directory, store)
+    #expect(report.isWhole)
+    #expect(report.lag == 3)
+  }
+
+  @Test func eachDamagedObjectIsNamed() throws {
+    let (ledger, store, copy) = try copied()
+    let state = try #require(copy.state)
+    let keys =
+      state.segments.map(\.key) + state.blocks.map(\.key) + [CopyLayout.identityKey(state.identity)]
+      + state.frames.map { CopyLayout.stepKey($0.step) }
+    for key in keys {
+      let whole = store.objects[key]
+      store.objects[key] = whole.map { $0.dropLast() + [$0.last.map { $0 ^ 1 } ?? 0] }
+      // A step of the newest state that can't be read prevents the audit.
+      let found = (try? audited(ledger.directory, store))?.faults.map(\.object)
+      #expect(found == [key] || found == nil && key.hasPrefix("steps/"), "\(key)")
+      store.objects[key] = nil
+      let missing = (try? audited(ledger.directory, store))?.faults.map(\.object)
+      #expect(missing == [key] || missing == nil && key.hasPrefix("steps/"), "\(key)")
+      store.objects[key] = whole
+    }
+  }
+
+  @Test func anEarlierStepIsCheckedOnlyOnRequest() throws {
+    let (ledger, store, copy) = try copied()
+    try copy.copyFiles(complete: true)
+    store.objects[CopyLayout.stepKey(0)] = [0x7B]
+    #expect(try audited(ledger.directory, store).isWhole)
+    #expect(
+      try audited(ledger.directory, store, all: true).faults.map(\.object)
+        == [CopyLayout.stepKey(0)])
+  }
+
+  @Test func aLedgerWithFewerOrOtherEventsIsAFinding() throws {
+    let (_, store, copy) = try copied()
+    let shorter = try filledLedger(eventCount: 20)
+    #expect(
+      try audited(shorter.directory, store).faults.map(\.object)
+        == [try #require(copy.state).newest.key])
+    let other = try LedgerFixture(blockByteCount: 1_500, segmentByteCount: 1_500)
+    try other.append(events(1..<30))
+    #expect(
+      try audited(other.directory, store).faults.map(\.object)
+        == [try #require(copy.state).newest.key])
+    let foreign = try LedgerFixture(id: 2)
+    #expect(try !audited(foreign.directory, store).isWhole)
+  }
+
+  @Test func withoutACopyThereIsNothingToAudit() throws {
+    let ledger = try filledLedger(eventCount: 2)
+    #expect(try CopyAudit().run(ledger.directory, PatientStore(MemoryStore())) == nil)
+  }
+}

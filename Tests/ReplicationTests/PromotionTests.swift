@@ -1,0 +1,364 @@
+// Taking over a copy: from a restored ledger, from one that was cut off, against a living writer, and after crashes.
+import Base
+import Foundation
+import ObjectStore
+import TestSupport
+import Testing
+
+@testable import Ledger
+@testable import Replication
+
+@Suite struct PromotionTests {
+  private let temporary: TemporaryDirectory
+
+  init() throws { temporary = try TemporaryDirectory() }
+
+  private func restored(
+    _ store: MemoryStore, at size: Int? = nil, as name: String = "restored",
+    storage: any Storage = PosixStorage()
+  ) throws -> LedgerDirectory {
+    let path = storage is PosixStorage ? temporary.path(name) : "/\(name)"
+    var restore = CopyRestore()
+    (restore.size, restore.storage, restore.threadCount) = (size, storage, 1)
+    _ = try restore.run(from: PatientStore(store, limitMs: 500), to: path)
+    return try LedgerDirectory.open(path: path, storage: storage)
+  }
+
+  @discardableResult
+  private func promote(
+    _ directory: LedgerDirectory, _ store: MemoryStore
+  ) throws -> Promotion.Report {
+    var promotion = Promotion()
+    promotion.threadCount = 1
+    return try promotion.run(directory, PatientStore(store, limitMs: 500))
+  }
+
+  private func newest(_ store: MemoryStore) throws -> CopyState {
+    try #require(try StepSequence(store).state())
+  }
+
+  /// A ledger, its copy, and what continues it.
+  private func copied(_ eventCount: Int = 27) throws -> (LedgerFixture, MemoryStore, TestCopy) {
+    let ledger = try filledLedger(eventCount: eventCount)
+    let store = MemoryStore()
+    let copy = TestCopy(of: ledger.directory, in: store)
+    try copy.copyAll()
+    return (ledger, store, copy)
+  }
+
+  // MARK: What is taken over
+
+  @Test func aRestoredLedgerBeginsAnEpochAndMayAppend() throws {
+    let (_, store, copy) = try copied()
+    let directory = try restored(store)
+    let before = try newest(store)
+    let report = try promote(directory, store)
+    let after = try newest(store)
+    #expect(report.step == after.newest)
+    #expect(report.previous.writer == copy.writer)
+    #expect(report.localSize == 27)
+    #expect(after.newest.number == before.newest.number + 1)
+    #expect(after.newest.epoch == 2)
+    #expect(after.newest.isComplete)
+    #expect(after.segments == before.segments && after.blocks == before.blocks)
+    #expect(after.frames == before.frames)
+    #expect(
+      try ReplicationRecord(of: directory)
+        == ReplicationRecord(after.newest, sha256: after.newestSHA256))
+    #expect(try Standby(of: directory) == nil)
+    let writer = try LedgerWriter.open(directory)
+    #expect(writer.nextPosition == 27)
+    try writer.close()
+  }
+
+  @Test func whatTheWriterCopiedMeanwhileIsFetched() throws {
+    let (ledger, store, copy) = try copied(10)
+    let directory = try restored(store)
+    try ledger.append(events(10..<40))
+    try copy.copyAll()
+    try ledger.append(events(40..<42))
+    try copy.copyFrames()
+    try promote(directory, store)
+    #expect(try files(of: directory.path) == files(of: ledger.path))
+    #expect(try isWhole(directory))
+  }
+
+  @Test(arguments: [0, 1, 7, 12, 26])
+  func aLedgerThatWasRestoredUpToAPositionCatchesUp(position: Int) throws {
+    let (ledger, store, _) = try copied()
+    let directory = try restored(store, at: position)
+    let report = try promote(directory, store)
+    #expect(report.localSize == position)
+    #expect(try files(of: directory.path) == files(of: ledger.path))
+    #expect(try isWhole(directory))
+  }
+
+  @Test func oneThatWasCutOffAndHoldsNothingAloneTakesOverAgain() throws {
+    let (ledger, store, copy) = try copied()
+    let state = try #require(copy.state)
+    try ReplicationRecord(state.newest, sha256: state.newestSHA256).write(to: ledger.directory)
+    let other = try restored(store)
+    try promote(other, store)
+    let writer = try LedgerWriter.open(other)
+    for event in events(27..<33) { _ = try writer.append(event.drafts) }
+    try writer.close()
+    let record = try #require(try ReplicationRecord(of: other))
+    let second = TestCopy(
+      of: other, in: store, writer: record.writer, epoch: 2, after: try newest(store))
+    try second.copyAll()
+    try Standby(reason: .fenced, step: 3, epoch: 2).write(to: ledger.directory)
+    let report = try promote(ledger.directory, store)
+    #expect(report.localSize == 27)
+    #expect(report.step.epoch == 3)
+    #expect(try root(of: ledger.directory) == root(of: other))
+    #expect(try isWhole(ledger.directory))
+    #expect(throws: TestCopy.Failure.self) { try second.write { _ in nil } }
+  }
+
+  @Test func checkpointsKeysAndFormatAreTakenOver() throws {
+    let (ledger, store, copy) = try copied(10)
+    let directory = try restored(store)
+    _ = try KeyStore(ledger.directory).create(isFurther: false)
+    let signed = try LedgerDirectory.open(path: ledger.path)
+    _ = try CheckpointStore(signed).sign(try LogReader(signed))
+    try copy.copyFiles()
+    try promote(directory, store)
+    let promoted = try directory.reread()
+    #expect(promoted.identity == signed.identity)
+    #expect(try CheckpointStore(promoted).sizes() == [10])
+    #expect(try SignedHeads(of: promoted) == SignedHeads(of: signed))
+  }
+
+  // MARK: What is refused
+
+  @Test func aLedgerWithEventsOfItsOwnIsRefused() throws {
+    let (ledger, store, _) = try copied()
+    let other = try restored(store)
+    try promote(other, store)
+    try ledger.append(events(100..<103))
+    let before = try files(of: ledger.path)
+    #expect(throws: PromotionError.diverged(store: store.name, local: 30, copied: 27)) {
+      try promote(ledger.directory, store)
+    }
+    #expect(try root(of: ledger.directory) == root(of: ledger.directory))
+    #expect(try files(of: ledger.path).filter { $0.key.hasPrefix("log/0") } == before.filter { $0.key.hasPrefix("log/0") })
+    #expect(try newest(store).newest.epoch == 2)
+  }
+
+  @Test func otherEventsAtTheSamePositionsAreRefused() throws {
+    let (ledger, store, _) = try copied()
+    let other = try restored(store)
+    try promote(other, store)
+    let writer = try LedgerWriter.open(other)
+    for event in events(200..<220) { _ = try writer.append(event.drafts) }
+    try writer.close()
+    let record = try #require(try ReplicationRecord(of: other))
+    try TestCopy(of: other, in: store, writer: record.writer, epoch: 2, after: try newest(store))
+      .copyAll()
+    try ledger.append(events(100..<103))
+    #expect(throws: PromotionError.diverged(store: store.name, local: 30, copied: 47)) {
+      try promote(ledger.directory, store)
+    }
+    #expect(try size(of: ledger.directory) == 30)
+    #expect(try isWhole(ledger.directory))
+    // Nothing is left behind, and the same is said again.
+    #expect(throws: PromotionError.self) { try promote(ledger.directory, store) }
+  }
+
+  @Test func anotherLedgersCopyIsRefused() throws {
+    let (_, store, _) = try copied()
+    let other = try LedgerFixture(id: 2)
+    #expect(throws: PromotionError.otherLedger(store: store.name)) {
+      try promote(other.directory, store)
+    }
+    #expect(throws: PromotionError.noCopy(store: "memory://test")) {
+      try promote(other.directory, MemoryStore())
+    }
+  }
+
+  @Test func aLedgerThatIsServedIsRefused() throws {
+    let (ledger, store, _) = try copied()
+    let writer = try LedgerWriter.open(ledger.directory)
+    defer { try? writer.close() }
+    #expect(throws: LedgerError.self) { try promote(ledger.directory, store) }
+    #expect(try Standby(of: ledger.directory) == nil)
+  }
+
+  @Test func aCopyThatIsNotWholeIsRefused() throws {
+    let (ledger, store, copy) = try copied(10)
+    let directory = try restored(store)
+    try ledger.append(events(10..<40))
+    try copy.copyAll()
+    let segment = try #require(copy.state?.segments.last)
+    store.objects[segment.key] = nil
+    #expect(throws: RestoreError.self) { try promote(directory, store) }
+    #expect(try newest(store).newest.epoch == 1)
+    #expect(try Standby(of: directory) != nil)
+  }
+
+  // MARK: Again
+
+  @Test func promotingTwiceDoesNothingMore() throws {
+    let (_, store, _) = try copied()
+    let directory = try restored(store)
+    try promote(directory, store)
+    let before = try newest(store)
+    let report = try promote(directory, store)
+    #expect(report.wasOwner)
+    #expect(try newest(store) == before)
+  }
+
+  @Test func afterEveryFailureOfTheStoreTheSameCommandEndsWhole() throws {
+    let (ledger, store, copy) = try copied(10)
+    let objects = store.objects
+    try ledger.append(events(10..<24))
+    try copy.copyAll()
+    let later = store.objects
+    var callCount = Int.max
+    var call = 0
+    while call < callCount {
+      for isLost in [false, true] {
+        let fresh = MemoryStore()
+        fresh.objects = objects
+        let directory = try restored(fresh, as: "\(call)-\(isLost)")
+        fresh.objects = later
+        fresh.forgetCalls()
+        let failing = call
+        fresh.setScript {
+          if $0.index != failing { return .happens }
+          return isLost ? .happensButFails(.denied) : .fails(.denied)
+        }
+        _ = try? promote(directory, fresh)
+        callCount = min(callCount, fresh.calls.count + 1)
+        fresh.clearScript()
+        try promote(directory, fresh)
+        let state = try newest(fresh)
+        #expect(state.newest.epoch == 2, "call \(call)")
+        #expect(try ReplicationRecord(of: directory)?.writer == state.newest.writer)
+        #expect(try Standby(of: directory) == nil)
+        #expect(try files(of: directory.path) == files(of: ledger.path), "call \(call)")
+      }
+      call += 1
+      if call > 200 { break }
+    }
+    #expect(call > 5)
+  }
+
+  @Test func afterACrashAtAnyCallOfTheDiskTheSameCommandEndsWhole() throws {
+    let (ledger, store, copy) = try copied(10)
+    let objects = store.objects
+    try ledger.append(events(10..<24))
+    try copy.copyAll()
+    let later = store.objects
+    let current = Monitor(MemoryStore())
+    let operation = CrashedOperation(
+      "promote",
+      prepare: {
+        let fresh = MemoryStore()
+        fresh.objects = objects
+        let storage = FaultyStorage()
+        var restore = CopyRestore()
+        (restore.storage, restore.threadCount) = (storage, 1)
+        _ = try restore.run(from: PatientStore(fresh), to: "/ledger")
+        fresh.objects = later
+        current.withLock { $0 = fresh }
+        return storage
+      },
+      run: { storage in
+        let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
+        var promotion = Promotion()
+        promotion.threadCount = 1
+        _ = try promotion.run(directory, PatientStore(current.withLock { $0 }))
+      },
+      state: { storage in
+        let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
+        if try Standby(of: directory) != nil { return "standby" }
+        let report = try LogAudit(directory, workers: 0).run()
+        let record = try ReplicationRecord(of: directory)
+        return "\(report.isWhole) \(report.size) \(record?.epoch ?? 0)"
+      })
+    let (problems, pointCount) = try operation.problems(seeds: 2)
+    #expect(problems == [])
+    #expect(pointCount > 50)
+  }
+
+  // MARK: A living writer
+
+  @Test func aStepThatTheWriterMakesFirstIsReadBeforeTakingOver() throws {
+    let (ledger, store, copy) = try copied()
+    let directory = try restored(store)
+    let promoter = MemoryStore(sharing: store)
+    let count = Monitor(0)
+    let moves = Monitor({ (number: Int) throws in
+      try ledger.append(events(100 + number..<101 + number))
+      try copy.copyFrames()
+    })
+    promoter.setScript { call in
+      guard call.operation == .create, call.key.hasPrefix("steps/") else { return .happens }
+      let number = count.withLock { count in
+        count += 1
+        return count
+      }
+      // Often enough that the last tries take the step before the events.
+      if number <= 7 { try? moves.withLock { try $0(number) } }
+      return .happens
+    }
+    let report = try promote(directory, promoter)
+    #expect(report.step.size == 34)
+    #expect(try root(of: directory) == root(of: ledger.directory))
+    #expect(try isWhole(directory))
+    #expect(throws: TestCopy.Failure.self) { try copy.write { _ in nil } }
+  }
+
+  @Test func aPutUnderWayThatArrivesAfterThePromotionIsRefused() throws {
+    let (ledger, store, copy) = try copied()
+    let directory = try restored(store)
+    // The old writer's put hangs in the network.
+    try ledger.append(events(27..<28))
+    let stale = MemoryStore(sharing: store)
+    stale.setScript { $0.key.hasPrefix("steps/") && $0.operation == .create ? .isLate : .happens }
+    let zombie = TestCopy(of: ledger.directory, in: stale, writer: copy.writer, after: copy.state)
+    #expect(throws: ObjectStoreError.self) { try zombie.copyFrames() }
+    try promote(directory, store)
+    #expect(stale.release() == [.exists])
+    #expect(try newest(store).newest.epoch == 2)
+    #expect(try newest(store).size == 27)
+  }
+
+  @Test func aPutUnderWayThatArrivesBeforeThePromotionIsRead() throws {
+    let (ledger, store, copy) = try copied()
+    let directory = try restored(store)
+    try ledger.append(events(27..<28))
+    let stale = MemoryStore(sharing: store)
+    stale.setScript { $0.key.hasPrefix("steps/") && $0.operation == .create ? .isLate : .happens }
+    let zombie = TestCopy(of: ledger.directory, in: stale, writer: copy.writer, after: copy.state)
+    #expect(throws: ObjectStoreError.self) { try zombie.copyFrames() }
+    let promoter = MemoryStore(sharing: store)
+    promoter.setScript { call in
+      if call.operation == .create { stale.release() }
+      return .happens
+    }
+    let report = try promote(directory, promoter)
+    #expect(report.step.size == 28)
+    #expect(try root(of: directory) == root(of: ledger.directory))
+  }
+
+  @Test func ofTwoThatPromoteAtOnceOneIsTold() throws {
+    let (_, store, _) = try copied()
+    let (first, second) = (try restored(store, as: "a"), try restored(store, as: "b"))
+    let promoter = MemoryStore(sharing: store)
+    let other = Monitor({ () throws in
+      var promotion = Promotion()
+      promotion.threadCount = 1
+      _ = try promotion.run(second, PatientStore(store))
+    })
+    promoter.setScript { call in
+      if call.operation == .create { try? other.withLock { try $0() } }
+      return .happens
+    }
+    #expect(throws: PromotionError.self) { try promote(first, promoter) }
+    #expect(try Standby(of: first) != nil)
+    #expect(try Standby(of: second) == nil)
+    #expect(try newest(store).newest.epoch == 2)
+  }
+}
