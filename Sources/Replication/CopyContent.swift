@@ -83,6 +83,8 @@ final class CopyContent {
   /// When keys were deleted, counted in requests: an upload that began before may have been undone.
   private var deletions: [String: Int] = [:]
   private var requestCount = 0
+  /// What `layout` last returned; nil once anything has changed that it depends on.
+  private var knownLayout: ContentLayout?
 
   init(_ directory: LedgerDirectory) {
     self.directory = directory
@@ -97,7 +99,13 @@ final class CopyContent {
     isHeld = try reader.hasUnwrittenRedactions()
     let fileNumber = newest?.fileNumber
     let first = newest?.first
+    let partCount = newest?.parts.count
     newest = try reader.newestSegment()
+    if newest?.first != first || newest?.fileNumber != fileNumber
+      || newest?.parts.count != partCount
+    {
+      knownLayout = nil
+    }
     let isRewritten = newest?.first == first && newest?.fileNumber != fileNumber
     if first != newest?.first { blocks = [:] }
     let ranges = reader.closedSegments
@@ -125,6 +133,7 @@ final class CopyContent {
       }
     }
     closed = found
+    knownLayout = nil
   }
 
   /// Forgets segments that there are not any more: an earlier log was restored.
@@ -159,9 +168,12 @@ final class CopyContent {
   // MARK: Storing
 
   /// What must be stored now. The caller starts all of it.
-  func uploads() throws(LedgerError) -> [Upload] {
+  /// - Parameter isOwner: whether there is a step of this writer; before that, the identity alone is stored.
+  func uploads(isOwner: Bool) throws(LedgerError) -> [Upload] {
     var uploads: [Upload] = []
-    try addFiles(to: &uploads)
+    try addIdentity(to: &uploads)
+    if !isOwner { return uploads }
+    try addCheckpoints(to: &uploads)
     // What the files of the log still hold must go.
     if isHeld { return uploads }
     var room = Limit.segments - underWay.keys.count { $0.isSegment }
@@ -186,13 +198,15 @@ final class CopyContent {
     return uploads
   }
 
-  private func addFiles(to uploads: inout [Upload]) throws(LedgerError) {
-    if let stamp = identityStamp, identity?.stamp != stamp || lost.contains(.identity),
+  private func addIdentity(to uploads: inout [Upload]) throws(LedgerError) {
+    guard let stamp = identityStamp, identity?.stamp != stamp || lost.contains(.identity),
       underWay[.identity] == nil
-    {
-      let bytes = try directory.root.openFile(Self.identityName, .readOnly).readSmall()
-      uploads.append(upload(.identity, .bytes(bytes), stamp))
-    }
+    else { return }
+    let bytes = try directory.root.openFile(Self.identityName, .readOnly).readSmall()
+    uploads.append(upload(.identity, .bytes(bytes), stamp))
+  }
+
+  private func addCheckpoints(to uploads: inout [Upload]) throws(LedgerError) {
     var room = Limit.checkpoints - underWay.keys.count { $0.isCheckpoint }
     let folder = try directory.folderIfPresent(CheckpointStore.directoryName)
     for (size, stamp) in checkpointStamps.sorted(by: { $0.key < $1.key }) where room > 0 {
@@ -216,12 +230,16 @@ final class CopyContent {
   }
 
   /// Takes what came of an upload.
-  func take(_ upload: Upload, _ result: Result<Stored, LedgerError>) {
+  /// - Parameter deleted: keys that are being deleted.
+  func take(_ upload: Upload, _ result: Result<Stored, LedgerError>, deleting deleted: [String]) {
     underWay[upload.object] = nil
+    knownLayout = nil
     defer { if underWay.isEmpty { deletions = [:] } }
     guard case .success(let stored) = result else { return checkSoon() }
     let key = upload.object.key(stored.sha256)
-    if let deleted = deletions[key], deleted > upload.number { return }
+    // It may have gone again. It is stored anew once it is certain that nothing deletes it.
+    if deleted.contains(key) { return }
+    if let deletion = deletions[key], deletion > upload.number { return }
     lost.remove(upload.object)
     if stored.isNew, named.digest(upload.object) != stored.sha256 { unnamed[key] = upload.object }
     let file = KnownFile(
@@ -280,6 +298,13 @@ final class CopyContent {
   /// The segments and blocks that the next step may name: what is stored, up to the first gap. Never less than the
   /// state has.
   func layout(after state: CopyState) -> ContentLayout {
+    if let knownLayout { return knownLayout }
+    let layout = foundLayout(after: state)
+    knownLayout = layout
+    return layout
+  }
+
+  private func foundLayout(after state: CopyState) -> ContentLayout {
     let current = ContentLayout(state)
     var layout = ContentLayout()
     for segment in closed {
@@ -319,6 +344,7 @@ final class CopyContent {
 
   /// Takes note of what the newest step's state names.
   func takeState(_ state: CopyState) {
+    knownLayout = nil
     named = Named(state)
     unnamed = unnamed.filter { named.digest($0.value).map($0.value.key) != $0.key }
     verifiedKeys.formIntersection(state.namedKeys)
@@ -460,6 +486,7 @@ final class CopyContent {
   }
 
   private func forget(_ object: CopyObject) {
+    knownLayout = nil
     switch object {
     case .identity: identity = nil
     case .segment(let first):

@@ -31,7 +31,8 @@ final class CopyingThread: @unchecked Sendable {
   private var record: ReplicationRecord?
   private var state: CopyState?
   private var pending: PendingStep?
-  private var hasPublished = false
+  /// Whether the copy was found to be this writer's.
+  private var hasOpened = false
   private var backoff = Backoff()
   private var retryAtMs: Int64 = 0
 
@@ -117,16 +118,19 @@ final class CopyingThread: @unchecked Sendable {
     for result in results { take(result, nowMs) }
     do throws(StepPublisher.Failure) {
       try look(nowMs, wishes)
-      guard try open(nowMs) else { return pauseMs(nowMs, wishes) }
-      try startUploads()
-      startDeletions(nowMs)
-      try publish(nowMs, wishes)
+      if try open(nowMs) {
+        try startUploads()
+        startDeletions(nowMs)
+        try publish(nowMs, wishes)
+      }
     } catch {
       if case .store(let error) = error, error.kind == .cancelled { return nil }
       failed(error, nowMs)
     }
     if exchange.monitor.withLock({ $0.status.ending != nil }) { return nil }
-    if recordIsDue, nowMs - recordWrittenMs >= Limit.recordMs { writeRecord() }
+    if recordIsDue, wishes.wantsAll || nowMs - recordWrittenMs >= Limit.recordMs {
+      writeRecord()
+    }
     tell(wishes, nowMs)
     if wishes.stopAtMs != nil, let state, let reader, state.size >= reader.head.size { return nil }
     return pauseMs(nowMs, wishes)
@@ -210,7 +214,7 @@ final class CopyingThread: @unchecked Sendable {
       }
       hasProbed = true
     }
-    switch try publisher.open(reader, isOwner: hasPublished) {
+    switch try publisher.open(reader, isOwner: hasOpened) {
     case .ended(let ending):
       end(ending)
       return false
@@ -225,8 +229,11 @@ final class CopyingThread: @unchecked Sendable {
       }
       pending = nil
       isOpen = true
+      hasOpened = true
       succeeded()
-      sweepAtMs = hasSwept ? sweepAtMs : nowMs
+      // What steps have replaced that this process has not made is not known.
+      hasSwept = false
+      sweepAtMs = nowMs
       exchange.change { status in
         status.mode = .copying
         status.epoch = record.epoch
@@ -281,7 +288,6 @@ final class CopyingThread: @unchecked Sendable {
 
   private func confirmed(_ step: PendingStep) {
     pending = nil
-    hasPublished = true
     let before = state?.frames ?? []
     var replaced = CopyState.Replaced()
     do throws(CopyFault) {
@@ -423,7 +429,8 @@ final class CopyingThread: @unchecked Sendable {
   // MARK: Content and deletions
 
   private func startUploads() throws(StepPublisher.Failure) {
-    let uploads = try ledger { () throws(LedgerError) in try content.uploads() }
+    let uploads = try ledger { () throws(LedgerError) in try content.uploads(isOwner: state != nil)
+    }
     for upload in uploads { exchange.add(.upload(upload)) }
   }
 
@@ -433,7 +440,7 @@ final class CopyingThread: @unchecked Sendable {
       if case .failure(let error) = outcome, error.kind != .inputOutput {
         exchange.failed(.content, error.description, nil)
       }
-      content.take(upload, outcome)
+      content.take(upload, outcome, deleting: cleanup?.keys ?? [])
     case .cleaned(let left):
       guard let cleanup else { return }
       content.take(cleanup, left)
@@ -473,6 +480,8 @@ final class CopyingThread: @unchecked Sendable {
   }
 
   private func startDeletions(_ nowMs: Int64) {
+    // A step whose fate is not known may name what would be deleted.
+    guard pending == nil else { return }
     wasteKeys.formUnion(content.takeOrphans())
     guard let state else { return }
     if wasteKeys.count + wasteSteps.count > Limit.wasteCount {
@@ -533,29 +542,34 @@ final class CopyingThread: @unchecked Sendable {
       try content.saveDigests()
       self.record = record
       recordIsDue = false
-    } catch { exchange.failed(.deletions, error.description, nil) }
+      exchange.succeeded(.record)
+    } catch { exchange.failed(.record, error.description, nil) }
   }
 
   private func tell(_ wishes: Wishes, _ nowMs: Int64) {
-    guard let reader, let state else { return }
+    guard let reader else { return }
     let size = reader.head.size
+    let known = state?.size ?? exchange.monitor.withLock { $0.status.confirmedSize }
     var oldest: Int64?
-    if size > state.size {
+    if size > known {
       oldest =
-        lagPosition == state.size
+        lagPosition == known
         ? exchange.monitor.withLock { $0.status.oldestUnconfirmedAtMs }
-        : try? reader.recordedAtMs(of: state.size)
-      lagPosition = state.size
+        : try? reader.recordedAtMs(of: known)
+      if lagPosition != known || state == nil {
+        lagBytes = (try? reader.byteCount(from: known)) ?? lagBytes
+      }
+      lagPosition = known
     } else {
       lagPosition = nil
     }
-    let isSettled =
-      pending == nil && size == state.size && content.isSettled(state)
-      && sweep == nil && finding == nil && cleanup == nil
+    var isSettled = wishes.wantsAll && pending == nil && sweep == nil && finding == nil
+    isSettled = isSettled && cleanup == nil && size == known && !recordIsDue
+    isSettled = isSettled && state.map { content.isSettled($0) } ?? false
     let replacedCount = wasteKeys.count + wasteSteps.count + (cleanup?.count ?? 0)
     exchange.monitor.withLock { shared in
       shared.status.size = size
-      shared.status.lagBytes = size > state.size ? lagBytes : 0
+      shared.status.lagBytes = size > known ? lagBytes : 0
       shared.status.oldestUnconfirmedAtMs = oldest
       shared.status.replacedCount = replacedCount
       // What can't be deleted now is not waited for.

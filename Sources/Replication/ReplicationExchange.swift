@@ -6,7 +6,7 @@ import ObjectStore
 /// The state that the copying thread, its workers, and those that wait for a copy share.
 final class ReplicationExchange: Sendable {
   /// Which kind of request fails.
-  enum Path: Int { case steps, content, deletions }
+  enum Path { case steps, content, deletions, record }
 
   struct Failure {
     var error: String
@@ -14,6 +14,7 @@ final class ReplicationExchange: Sendable {
     /// On the wall clock, and on the monotonic one.
     var sinceMs: Int64
     var sinceMonotonicMs: Int64
+    var lastMonotonicMs: Int64
   }
 
   struct State {
@@ -59,7 +60,7 @@ final class ReplicationExchange: Sendable {
   var status: ReplicationStatus {
     monitor.withLock { state in
       var status = state.status
-      let failure = state.failure ?? state.failures[.deletions]
+      let failure = state.failure ?? state.failures[.deletions] ?? state.failures[.record]
       if let failure { status.error = failure.error }
       status.unreachableSinceMs = state.failure?.sinceMs
       return status
@@ -89,21 +90,27 @@ final class ReplicationExchange: Sendable {
   func failed(_ path: Path, _ error: String, _ kind: ObjectStoreError.Kind?) {
     let isNew = monitor.withLock { state in
       let before = state.failures[path]
+      // Said once while the store is away, however many calls notice.
+      let isFirst = path.isOfStore ? state.failure == nil : before == nil
       state.failures[path] = Failure(
         error: error, kind: kind, sinceMs: before?.sinceMs ?? Timestamp.now(),
-        sinceMonotonicMs: before?.sinceMonotonicMs ?? MonotonicClock.nowMs())
-      return before == nil || before?.kind != kind
+        sinceMonotonicMs: before?.sinceMonotonicMs ?? MonotonicClock.nowMs(),
+        lastMonotonicMs: MonotonicClock.nowMs())
+      return isFirst || before.map { $0.kind != kind } ?? false
     }
     monitor.broadcast(Condition.progress)
-    if isNew { notice("the copy can't be written at the moment: \(error)") }
+    if isNew { notice("\(path.failureText) at the moment: \(error)") }
   }
 
   func succeeded(_ path: Path) {
-    let ended = monitor.withLock { $0.failures.removeValue(forKey: path) }
+    let ended = monitor.withLock { state -> Failure? in
+      let before = state.failures.removeValue(forKey: path)
+      return path.isOfStore && state.failure != nil ? nil : before
+    }
     guard let ended else { return }
     monitor.broadcast(Condition.progress)
     let seconds = (MonotonicClock.nowMs() - ended.sinceMonotonicMs) / 1000
-    notice("the copy is being written again, after \(seconds) s")
+    notice("\(path.successText) again, after \(seconds) s")
   }
 
   // MARK: Tasks
@@ -143,6 +150,27 @@ final class ReplicationExchange: Sendable {
           state.hasEnded || state.stopAtMs != nil ? true : nil
         } ?? false
       if hasEnded { return false }
+    }
+  }
+}
+
+extension ReplicationExchange.Path {
+  /// Whether nothing can be confirmed while it fails.
+  fileprivate var isOfStore: Bool { self == .steps || self == .content }
+
+  fileprivate var failureText: String {
+    switch self {
+    case .steps, .content: "the copy can't be written"
+    case .deletions: "what was replaced in the copy can't be deleted"
+    case .record: "what the copy has confirmed can't be recorded"
+    }
+  }
+
+  fileprivate var successText: String {
+    switch self {
+    case .steps, .content: "the copy is being written"
+    case .deletions: "what was replaced in the copy is being deleted"
+    case .record: "what the copy has confirmed is being recorded"
     }
   }
 }

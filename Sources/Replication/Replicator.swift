@@ -52,6 +52,12 @@ package final class Replicator: Sendable {
       precondition(!threads.hasStarted, "a replicator was started twice")
       threads.lock = try takeLock()
       threads.hasStarted = true
+      if let record = try ReplicationRecord(of: directory) {
+        exchange.change { status in
+          (status.epoch, status.step, status.confirmedSize) =
+            (record.epoch, record.step, record.size)
+        }
+      }
       let copying = CopyingThread(directory, store, options, exchange)
       threads.copying = try WorkerThread.start { copying.run() }
       for _ in 0..<max(1, options.workerCount) {
@@ -99,7 +105,10 @@ package final class Replicator: Sendable {
     store.cancel()
     exchange.monitor.broadcast(ReplicationExchange.Condition.work)
     threads.withLock { threads in
-      threads.copying?.join()
+      if let copying = threads.copying {
+        // Whoever is told that another writer has taken over may stop replication at once.
+        if copying.isCurrent { copying.detach() } else { copying.join() }
+      }
       for worker in threads.workers { worker.join() }
       threads.copying = nil
       threads.workers = []
@@ -123,7 +132,7 @@ package final class Replicator: Sendable {
     let opening = exchange.monitor.wait(
       on: ReplicationExchange.Condition.progress, limitMs: limitMs
     ) { state -> Opening? in
-      if let ending = state.status.ending { return .ended(ending) }
+      if let ending = state.status.ending { return state.hasEnded ? .ended(ending) : nil }
       return state.status.mode == .opening ? nil : .copying
     }
     return opening ?? .notYet(exchange.status.error)
@@ -141,6 +150,7 @@ package final class Replicator: Sendable {
     giveUpMs: Int64 = 60_000, isCancelled: () -> Bool = { false },
     progress: (ReplicationStatus) -> Void = { _ in }
   ) throws -> Bool {
+    let startMs = MonotonicClock.nowMs()
     let start = exchange.monitor.withLock { state in
       state.wantsAll = true
       state.isWoken = true
@@ -152,9 +162,11 @@ package final class Replicator: Sendable {
       let isDone = try exchange.monitor.wait(
         on: ReplicationExchange.Condition.progress, limitMs: 200
       ) { state throws -> Bool? in
-        if let ending = state.status.ending { throw ending }
+        if state.hasEnded, let ending = state.status.ending { throw ending }
         if state.settledLook > start { return true }
-        if let failure = state.failure, self.isHopeless(failure, giveUpMs) {
+        if let failure = state.failure, failure.lastMonotonicMs >= startMs,
+          self.isHopeless(failure, giveUpMs)
+        {
           throw LedgerError(
             .unconfirmed, operation: "replicate", object: state.status.target,
             cause: failure.error)

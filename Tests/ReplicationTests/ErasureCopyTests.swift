@@ -1,0 +1,66 @@
+// Erasures: what was redacted leaves the copy too, at once.
+import Base
+import Foundation
+import Ledger
+import ObjectStore
+import Replication
+import TestSupport
+import Testing
+
+@Suite struct ErasureCopyTests {
+  private func holds(_ rig: ReplicationRig, _ position: Int) throws -> Bool {
+    let lines = try rig.check().lines(like: rig.directory)
+    return String(decoding: lines[position], as: UTF8.self).contains("who")
+  }
+
+  @Test(arguments: [[0], [1, 2, 25], [55, 59], [0, 30, 59]])
+  func objectsOfRewrittenSegmentsAreReplaced(_ positions: [Int]) throws {
+    let rig = try ReplicationRig(block: 1_500, segment: 5_000)
+    try rig.append(60)
+    try rig.seal()
+    try rig.append(3)
+    try rig.copyAll()
+    for position in positions { #expect(try holds(rig, position)) }
+    try rig.erase(positions)
+    try rig.append(2)
+    try rig.copyAll()
+    for position in positions { #expect(try !holds(rig, position)) }
+    try rig.expectWhole()
+  }
+
+  @Test func whileSegmentsAreRewrittenFramesGoOnAndNothingElse() throws {
+    let rig = try ReplicationRig(block: 1_500, segment: 5_000)
+    try rig.append(60)
+    try rig.copyAll()
+    try rig.erase([3, 40]) {
+      try rig.append(3)
+      // What was sealed for the erasure waits; frames of tails do not.
+      let size = try rig.openWriter().nextPosition
+      #expect(
+        rig.wait {
+          let status = rig.replicator?.status
+          return status?.confirmedSize == size || (status?.lagCount ?? 0) > 0
+        })
+      let before = rig.store.calls.count
+      usleep(60_000)
+      let puts = rig.store.calls[before...].filter { call in
+        call.operation == .put && !call.key.hasPrefix("steps/")
+      }
+      #expect(puts.isEmpty)
+    }
+    try rig.copyAll()
+    try rig.expectWhole()
+  }
+
+  @Test func anErasureWhileReplicationIsStoppedReachesTheCopy() throws {
+    let rig = try ReplicationRig(block: 1_500, segment: 5_000)
+    try rig.append(60)
+    try rig.seal()
+    try rig.copyAll()
+    rig.stop()
+    try rig.erase([0, 20, 59])
+    try rig.copyAll()
+    for position in [0, 20, 59] { #expect(try !holds(rig, position)) }
+    try rig.expectWhole()
+  }
+}

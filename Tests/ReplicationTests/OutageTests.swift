@@ -1,0 +1,149 @@
+// Stores that are away, slow, full, or refuse: the ledger goes on, and the copy catches up.
+import Base
+import Foundation
+import Glibc
+import Ledger
+import ObjectStore
+import Replication
+import TestSupport
+import Testing
+
+@Suite struct OutageTests {
+  @Test(arguments: [
+    ObjectStoreError.Kind.unavailable, .denied, .noBucket, .full, .unexpected,
+  ])
+  func whatTheStoreRefusesIsTriedAgainAndSaidOnce(_ kind: ObjectStoreError.Kind) throws {
+    let rig = try ReplicationRig()
+    rig.script = { _ in .fails(kind) }
+    try rig.append(3)
+    try rig.start()
+    #expect(rig.wait { rig.store.calls.count > 10 })
+    let status = try #require(rig.replicator?.status)
+    #expect(status.mode == .opening)
+    #expect(status.unreachableSinceMs != nil)
+    #expect(status.error != nil)
+    rig.store.clearScript()
+    try rig.copyAll()
+    #expect(rig.replicator?.status.error == nil)
+    #expect(rig.replicator?.status.unreachableSinceMs == nil)
+    let notices = rig.notices.withLock { $0 }
+    #expect(notices.count == 2)
+    #expect(notices.last?.contains("again") == true)
+    try rig.expectWhole()
+  }
+
+  @Test func afterAnOutageBlocksAreCopiedAndNotFrames() throws {
+    let rig = try ReplicationRig(block: 1_500, segment: 1_000_000)
+    try rig.append(2)
+    try rig.copyAll()
+    rig.store.setScript { _ in .fails(.unavailable) }
+    try rig.append(60)
+    try rig.seal()
+    try rig.append(2)
+    #expect(rig.wait { rig.replicator?.status.unreachableSinceMs != nil })
+    #expect(rig.wait { rig.replicator?.status.lagCount == 62 })
+    #expect((rig.replicator?.status.lagMs() ?? -1) >= 0)
+    rig.store.clearScript()
+    try rig.copyAll()
+    let check = try rig.check()
+    #expect(check.stepsWithFrames.count <= 2)
+    #expect(rig.replicator?.status.lagCount == 0)
+    #expect(rig.replicator?.status.lagMs() == 0)
+    try rig.expectWhole()
+  }
+
+  @Test func afterAnOutageWholeSegmentsAreCopied() throws {
+    let rig = try ReplicationRig()
+    try rig.append(7)
+    try rig.copyAll()
+    rig.stop()
+    try rig.append(80)
+    try rig.seal()
+    try rig.copyAll()
+    let check = try rig.check()
+    #expect(check.segments.count >= 3)
+    try rig.expectWhole()
+  }
+
+  @Test func aFullStoreDoesNotStopTheLedger() throws {
+    let rig = try ReplicationRig()
+    try rig.append(3)
+    try rig.copyAll()
+    rig.content.byteCountMax = rig.content.byteCount + 10
+    try rig.append(20)
+    #expect(rig.wait { rig.replicator?.status.error?.contains("full") == true })
+    #expect(try rig.check().size == 3)
+    rig.content.byteCountMax = .max
+    try rig.copyAll()
+    try rig.expectWhole()
+  }
+
+  @Test func deletionsThatAreRefusedAreTriedLaterAndHinderNothing() throws {
+    let rig = try ReplicationRig(block: 1_000_000)
+    rig.script = { call in call.operation == .delete ? .fails(.denied) : .happens }
+    try rig.append(3)
+    try rig.copyAll()
+    _ = try KeyStore(rig.directory.reread()).create(isFurther: false)
+    try rig.copyAll()
+    #expect(rig.wait { (rig.replicator?.status.replacedCount ?? 0) > 0 })
+    #expect(rig.replicator?.status.unreachableSinceMs == nil)
+    #expect(rig.replicator?.status.error != nil)
+    try rig.append(1)
+    try rig.copyAll()
+    #expect(try rig.check().size == 4)
+    #expect(try rig.check().unnamedKeys.count == 1)
+    rig.store.clearScript()
+    #expect(rig.wait { rig.replicator?.status.replacedCount == 0 })
+    try rig.expectWhole()
+  }
+
+  @Test func aStartFindsWhatAnEarlierProcessCouldNotDelete() throws {
+    let rig = try ReplicationRig(block: 1_000_000)
+    try rig.append(3)
+    try rig.copyAll()
+    rig.store.setScript { call in
+      call.operation == .delete || call.operation == .put && call.key.hasPrefix("steps/")
+        ? .fails(.denied) : .happens
+    }
+    _ = try KeyStore(rig.directory.reread()).create(isFurther: false)
+    try rig.seal()
+    try rig.copyAll()
+    var check = try rig.check()
+    #expect(!check.unnamedKeys.isEmpty)
+    #expect(!check.supersededSteps.isEmpty)
+    rig.stop()
+    // Keys that are not of a copy's form are somebody else's.
+    rig.content.objects["blocks/notes.txt"] = [1]
+    rig.content.objects["other/00000000000000000000"] = [2]
+    rig.content.objects[
+      "blocks/00000000000000000000-\(String(repeating: "a", count: 64)).jsonl.gz"] = [3]
+    try rig.copyAll()
+    #expect(rig.content.objects["blocks/notes.txt"] == [1])
+    #expect(rig.content.objects["other/00000000000000000000"] == [2])
+    rig.content.objects["blocks/notes.txt"] = nil
+    rig.content.objects["other/00000000000000000000"] = nil
+    check = try rig.check()
+    #expect(check.unnamedKeys == [])
+    try rig.expectWhole()
+  }
+
+  @Test func aRestartReadsNoSegmentAgainWhoseDigestIsKnown() throws {
+    let rig = try ReplicationRig()
+    try rig.append(60)
+    try rig.seal()
+    try rig.copyAll()
+    rig.stop()
+    let path = rig.directory.path + "/replication/segments"
+    let known = try String(contentsOfFile: path, encoding: .utf8)
+    #expect(known.split(separator: "\n").count == (try rig.check()).segments.count)
+    try rig.copyAll()
+    #expect(rig.store.calls.allSatisfy { $0.operation != .put })
+    rig.stop()
+    // Without the file, digests are computed, and nothing is stored again.
+    try FileManager.default.removeItem(atPath: path)
+    try rig.copyAll()
+    #expect(rig.store.calls.allSatisfy { $0.operation != .put })
+    rig.stop()
+    #expect(try String(contentsOfFile: path, encoding: .utf8).isEmpty == false)
+  }
+}

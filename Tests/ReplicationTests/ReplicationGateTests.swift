@@ -1,0 +1,73 @@
+// With `sync`, appends wait for the copy.
+import Base
+import Glibc
+import Ledger
+import ObjectStore
+import Replication
+import TestSupport
+import Testing
+
+@Suite struct ReplicationGateTests {
+  private func rig(limitMs: Int64) throws -> ReplicationRig {
+    let rig = try ReplicationRig()
+    rig.options.delayMs = 3_600_000
+    try rig.copyAll()
+    let replicator = try #require(rig.replicator)
+    rig.writerOptions.confirmation = replicator.gate(limitMs: limitMs)
+    return rig
+  }
+
+  @Test func anAppendReturnsWhenItsEventsAreInTheCopy() throws {
+    let rig = try rig(limitMs: 20_000)
+    for count in 1...20 {
+      try rig.append(1)
+      #expect(try rig.check().size >= count)
+    }
+    try rig.closeWriter()
+  }
+
+  @Test func whatIsNotConfirmedInTimeIsOnDiskAndCopiedLater() throws {
+    let rig = try rig(limitMs: 50)
+    rig.store.setScript { call in
+      call.operation == .create ? .fails(.unavailable) : .happens
+    }
+    let error = #expect(throws: LedgerError.self) { try rig.append(1) }
+    #expect(error?.kind == .unconfirmed)
+    usleep(60_000)
+    // Once the store has been away for that long, nobody waits.
+    let next = #expect(throws: LedgerError.self) { try rig.append(1) }
+    #expect(next?.kind == .unconfirmed)
+    #expect(try LogReader(rig.directory).head.size == 2)
+    rig.store.clearScript()
+    #expect(rig.wait { rig.replicator?.status.confirmedSize == 2 })
+    try rig.append(1)
+    #expect(try rig.check().size == 3)
+  }
+
+  @Test func afterATakeOverAppendsAreRefused() throws {
+    let rig = try rig(limitMs: 20_000)
+    try rig.append(1)
+    _ = try FencingTests.takeOver(rig)
+    let error = #expect(throws: LedgerError.self) { try rig.append(1) }
+    #expect(error?.kind == .standby)
+    #expect(try rig.check().size == 1)
+  }
+
+  @Test func manyThreadsShareSteps() throws {
+    let rig = try rig(limitMs: 20_000)
+    let writer = try rig.openWriter()
+    let failures = Monitor(0)
+    let threads = try (0..<8).map { index in
+      try WorkerThread.start {
+        for count in 0..<10 {
+          do { _ = try writer.append([ReplicationRig.draft(index * 100 + count)]) } catch {
+            failures.withLock { $0 += 1 }
+          }
+        }
+      }
+    }
+    for thread in threads { thread.join() }
+    #expect(failures.withLock { $0 } == 0)
+    #expect(try rig.check().size == 80)
+  }
+}

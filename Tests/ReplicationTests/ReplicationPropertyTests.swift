@@ -1,0 +1,148 @@
+// Random histories of a ledger, its store and its replicator: whatever happens, the copy is whole at every moment.
+import Base
+import Foundation
+import Glibc
+import Ledger
+import ObjectStore
+import Replication
+import TestSupport
+import Testing
+
+/// What happens to a ledger and its copy, drawn from a seed.
+private final class RandomHistory {
+  private var random: SeededRandom
+  private let rig: ReplicationRig
+  private var stores: [MemoryStore] = []
+  private var erased: Set<Int> = []
+  private var earlierRecord: Data?
+  private var confirmed = 0
+  private var lastSize = 0
+
+  private var recordPath: String { rig.directory.path + "/replication/state.json" }
+
+  init(seed: UInt64) throws {
+    random = SeededRandom(seed: seed)
+    rig = try ReplicationRig(block: 1_200, segment: 4_000)
+    rig.options.stepsBetweenComplete = 5
+  }
+
+  func run(actionCount: Int) throws {
+    try start()
+    for _ in 0..<actionCount {
+      try act()
+      usleep(UInt32.random(in: 0...8_000, using: &random))
+      try check()
+    }
+    for store in stores {
+      store.clearScript()
+      store.release()
+    }
+    // A put that arrives late can bring back what was deleted: a start looks for it.
+    rig.stop()
+    rig.script = { _ in .happens }
+    try rig.copyAll()
+    try rig.expectWhole()
+  }
+
+  private func start() throws {
+    let seed = random.next()
+    rig.script = { call in Self.fate(call, seed) }
+    try rig.start()
+    stores.append(rig.store)
+  }
+
+  /// Follows from the seed and the call's place.
+  private static func fate(_ call: MemoryStore.Call, _ seed: UInt64) -> MemoryStore.Fate {
+    var random = SeededRandom(seed: seed &+ UInt64(call.index))
+    switch Int.random(in: 0..<100, using: &random) {
+    case 0..<8: return .fails(.unavailable)
+    case 8..<11:
+      return .fails([.denied, .full, .unexpected].randomElement(using: &random) ?? .full)
+    case 11..<18: return .happensButFails(.unavailable)
+    case 18..<22:
+      return call.operation == .put || call.operation == .create ? .isLate : .happens
+    default: return .happens
+    }
+  }
+
+  private func act() throws {
+    switch Int.random(in: 0..<100, using: &random) {
+    case 0..<50:
+      try rig.append(
+        Int.random(in: 1...8, using: &random),
+        byteCount: Int.random(in: 10...400, using: &random))
+    case 50..<60: try rig.seal()
+    case 60..<66: try erase()
+    case 66..<72: stores.randomElement(using: &random)?.release()
+    case 72..<78: try sign()
+    case 78..<84: try rig.closeWriter()
+    case 84..<87: rig.store.clearScript()
+    case 87..<90: earlierRecord = try? Data(contentsOf: URL(fileURLWithPath: recordPath))
+    default: try restart()
+    }
+  }
+
+  private func erase() throws {
+    let size = try LogReader(rig.directory).head.size
+    let candidates = (0..<size).filter { !erased.contains($0) && isPerson($0) }
+    guard !candidates.isEmpty else { return }
+    let count = Int.random(in: 1...3, using: &random)
+    let positions = Set((0..<count).compactMap { _ in candidates.randomElement(using: &random) })
+    try rig.erase(positions.sorted())
+    erased.formUnion(positions)
+  }
+
+  private func isPerson(_ position: Int) -> Bool {
+    guard let line = try? LogReader(rig.directory).event(at: position) else { return false }
+    return String(decoding: line, as: UTF8.self).contains("test.person")
+  }
+
+  /// Only what is confirmed is signed.
+  private func sign() throws {
+    if try KeyStore(rig.directory.reread()).signingKey() == nil {
+      _ = try KeyStore(rig.directory.reread()).create(isFurther: false)
+    }
+    guard let size = rig.replicator?.status.confirmedSize, size > 0 else { return }
+    _ = try CheckpointStore(rig.directory.reread()).sign(
+      try LogReader(rig.directory, .durable), size: size)
+  }
+
+  private func restart() throws {
+    rig.stop(deadlineMs: Bool.random(using: &random) ? 0 : 30)
+    // The record may be older than the copy, and the cache may be missing.
+    if let earlierRecord, Bool.random(using: &random) {
+      try earlierRecord.write(to: URL(fileURLWithPath: recordPath))
+    }
+    if Int.random(in: 0..<4, using: &random) == 0 {
+      try? FileManager.default.removeItem(atPath: rig.directory.path + "/replication/segments")
+    }
+    try start()
+  }
+
+  /// The copy is whole, never shrinks, and holds what was confirmed, with the tree of the ledger.
+  private func check() throws {
+    if let ending = rig.replicator?.status.ending { throw ending }
+    confirmed = max(confirmed, rig.replicator?.status.confirmedSize ?? 0)
+    let check = try rig.check()
+    guard check.size >= confirmed, check.size >= lastSize else {
+      throw CopyCheck.Problem("\(confirmed) events were confirmed, the copy holds \(check.size)")
+    }
+    lastSize = check.size
+    guard check.stepCount > 0 else { return }
+    let reader = try LogReader(rig.directory)
+    #expect(try reader.frontier(at: check.size).root.hex == check.root)
+    #expect(try check.lines(like: rig.directory).count == check.size)
+  }
+}
+
+@Suite struct ReplicationPropertyTests {
+  @Test(arguments: 0..<24)
+  func aCopyIsWholeAtEveryMoment(_ index: Int) throws {
+    let seed = UInt64.random(in: 0..<1_000_000_000)
+    do {
+      try RandomHistory(seed: seed).run(actionCount: 40)
+    } catch {
+      Issue.record("seed \(seed): \(error)")
+    }
+  }
+}
