@@ -34,6 +34,8 @@ package struct WriterOptions: Sendable {
   package var queueByteCount = 16 << 20
   /// The compression level of libdeflate, 1 to 12.
   package var compressionLevel: Int32 = 6
+  /// The same, for blocks that an erasure writes anew, if they are many.
+  package var rewritingLevel: Int32 = 1
   /// Also opens a log that is shorter than the newest signed head recorded in `heads`, for accepting its history.
   package var acceptsShorterLog = false
   /// The time in milliseconds since 1970.
