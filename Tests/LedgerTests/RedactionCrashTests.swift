@@ -20,11 +20,13 @@ struct RedactionCrashTests {
   }
 
   /// The whole erasure by a writer of its own. Returns whether the redacted lines were committed.
-  private func erase(_ storage: FaultyStorage) -> (isCommitted: Bool, isDone: Bool) {
+  private func erase(
+    _ storage: FaultyStorage, isPreparing: Bool = false
+  ) -> (isCommitted: Bool, isDone: Bool) {
     var isCommitted = false
     do {
       let directory = try LedgerDirectory.open(path: "/ledger", storage: storage)
-      let rig = RedactionRig(directory)
+      let rig = RedactionRig(directory, isPreparing: isPreparing)
       let writer = try LedgerWriter.open(directory, options: rig.options)
       defer { try? writer.close() }
       try rig.erase(Self.positions, with: writer) { isCommitted = true }
@@ -56,10 +58,10 @@ struct RedactionCrashTests {
     }
   }
 
-  @Test("A crash at every call")
-  func everyCall() throws {
+  @Test("A crash at every call", arguments: [false, true])
+  func everyCall(isPreparing: Bool) throws {
     let whole = try prepared()
-    #expect(erase(whole) == (true, true))
+    #expect(erase(whole, isPreparing: isPreparing) == (true, true))
     let callCount = whole.callCount
     try check(whole, isCommitted: true, "no crash")
     var count = 0
@@ -67,7 +69,7 @@ struct RedactionCrashTests {
       for seed in 0...CrashRig.seedCount {
         let storage = try prepared()
         storage.setFaults(.init(crashAtCall: call))
-        let (isCommitted, _) = erase(storage)
+        let (isCommitted, _) = erase(storage, isPreparing: isPreparing)
         storage.setFaults(.init())
         let after = seed == 0 ? storage : storage.afterCrash(seed: seed &+ UInt64(call) << 8)
         try check(after, isCommitted: isCommitted, "call \(call), seed \(seed)")
@@ -109,16 +111,16 @@ struct RedactionCrashTests {
     CrashRig.tell(count, "finishing a redaction")
   }
 
-  @Test("A call that fails at any place", arguments: [EIO, ENOSPC])
-  func everyFailure(_ code: Int32) throws {
+  @Test("A call that fails at any place", arguments: [EIO, ENOSPC], [false, true])
+  func everyFailure(_ code: Int32, isPreparing: Bool) throws {
     let whole = try prepared()
-    _ = erase(whole)
+    _ = erase(whole, isPreparing: isPreparing)
     let callCount = whole.callCount
     var count = 0
     for call in 1...callCount {
       let storage = try prepared()
       storage.setFaults(.init(failCall: .init(ordinal: call, code: code)))
-      let (isCommitted, _) = erase(storage)
+      let (isCommitted, _) = erase(storage, isPreparing: isPreparing)
       storage.setFaults(.init())
       try check(
         storage.afterCrash(seed: UInt64(call)), isCommitted: isCommitted, "call \(call), \(code)")

@@ -8,9 +8,12 @@ import Testing
 struct RedactionRig {
   let directory: LedgerDirectory
   let options: WriterOptions
+  /// Whether the segments' new files are made before the redacted lines are committed.
+  let isPreparing: Bool
 
-  init(_ directory: LedgerDirectory, options: WriterOptions? = nil) {
+  init(_ directory: LedgerDirectory, options: WriterOptions? = nil, isPreparing: Bool = false) {
     self.directory = directory
+    self.isPreparing = isPreparing
     self.options = options ?? LedgerFixture.smallOptions(block: 700, segment: 1200)
   }
 
@@ -79,13 +82,15 @@ struct RedactionRig {
   }
 
   /// Finishes an erasure whose file of redacted lines is committed; returns its position.
-  func finish(_ writer: LedgerWriter) throws -> Position {
+  func finish(
+    _ writer: LedgerWriter, _ preparation: SegmentPreparation? = nil
+  ) throws -> Position {
     let lines = try #require(try RedactedLines.ifPresent(directory))
     var reader = try lines.reader()
     let erasure = try #require(try reader.next()?.redactedBy)
     if try !isListed(erasure) { _ = try writer.append([try list(lines, by: erasure)]) }
     try writer.sealAll()
-    try writer.rewriteSegments(lines)
+    try writer.rewriteSegments(lines, preparation: preparation)
     try RedactionFile.remove(from: directory)
     return erasure
   }
@@ -113,9 +118,38 @@ struct RedactionRig {
   ) throws -> Position {
     let erasure = try open(writer)
     try writer.sealAll()
-    try writeFile(try redacted(positions, by: erasure))
+    let lines = try redacted(positions, by: erasure)
+    guard isPreparing else {
+      try writeFile(lines)
+      committed()
+      return try finish(writer)
+    }
+    let file = try RedactionFileWriter(directory, pass: .random())
+    for line in lines { try file.append(line: line) }
+    try file.finish()
+    let preparation = try preparation(writer)
+    do { try file.commit() } catch {
+      preparation.discard()
+      throw error
+    }
     committed()
-    return try finish(writer)
+    return try finish(writer, preparation)
+  }
+
+  /// New files of the segments for the lines that are finished but not committed.
+  /// - Parameter isTaken: whether a block is given to them, by its first position.
+  func preparation(
+    _ writer: LedgerWriter, isTaken: (Position) -> Bool = { _ in true }
+  ) throws -> SegmentPreparation {
+    let lines = try RedactedLines.uncommitted(directory)
+    let preparation = try writer.prepareSegments(lines)
+    try LogReader(directory, redactedLines: lines).read(from: 0, workers: 0) { chunk in
+      if isTaken(chunk.firstPosition) {
+        preparation.take(chunk.bytes, first: chunk.firstPosition, count: chunk.count)
+      }
+      return true
+    }
+    return preparation
   }
 
   @discardableResult

@@ -227,11 +227,14 @@ struct SegmentRewriteTests {
     try? writer.close()
   }
 
-  @Test("The newest segment is rewritten again and again while others append and blocks are sealed")
-  func whileAppending() throws {
+  @Test(
+    "The newest segment is rewritten again and again while others append and blocks are sealed",
+    arguments: [false, true])
+  func whileAppending(isPreparing: Bool) throws {
     let fixture = try LedgerFixture()
     let rig = RedactionRig(
-      fixture.directory, options: LedgerFixture.smallOptions(block: 3000, segment: 9000))
+      fixture.directory, options: LedgerFixture.smallOptions(block: 3000, segment: 9000),
+      isPreparing: isPreparing)
     let writer = try LedgerWriter.open(fixture.directory, options: rig.options)
     for index in 0..<200 { _ = try writer.append([RedactionRig.draft(index)]) }
     let appenders = try Appenders(writer, count: 2)

@@ -193,13 +193,13 @@ package final class Eraser {
       throw error
     }
     for index in items.indices { items[index].search = search(for: items[index]) }
-    try putInUse(file, items)
+    let preparation = try putInUse(file, items)
     for index in items.indices {
       guard let found = items[index].search?.result else { continue }
       items[index].certificate.remaining = found.count
       items[index].certificate.remainingPositions = found.positions
     }
-    try complete(items)
+    try complete(items, preparation)
   }
 
   private func search(for item: Item) -> IdentifierSearch? {
@@ -207,7 +207,10 @@ package final class Eraser {
   }
 
   /// Builds projections with the redacted lines beside those in use, then puts both in use.
-  private func putInUse(_ file: RedactionFileWriter, _ items: [Item] = []) throws {
+  /// - Returns: new files of the segments, made from the blocks that were read for the projections.
+  private func putInUse(
+    _ file: RedactionFileWriter, _ items: [Item] = []
+  ) throws -> SegmentPreparation {
     var isCommitted = false
     defer { if !isCommitted { try? file.discard() } }
     try file.finish()
@@ -215,15 +218,23 @@ package final class Eraser {
     let reader = try LogReader(directory, .durable, redactedLines: lines)
     let projector = projector(reader)
     let searches = items.compactMap { item in item.search.map { ($0, item.erasure) } }
-    projector.inspection = { bytes, first in
+    let preparation = try writer.prepareSegments(lines)
+    projector.inspection = { bytes, first, count in
       for (search, erasure) in searches where first < erasure {
         search.look(through: bytes, first: first)
       }
+      preparation.take(bytes, first: first, count: count)
     }
-    try projector.rebuild {
-      try file.commit()
-      isCommitted = true
+    do {
+      try projector.rebuild {
+        try file.commit()
+        isCommitted = true
+      }
+    } catch {
+      preparation.discard()
+      throw error
     }
+    return preparation
   }
 
   // MARK: Redacting again
@@ -285,8 +296,9 @@ package final class Eraser {
       try? file.discard()
       throw error
     }
-    try putInUse(file)
-    _ = try finishInterrupted()
+    let preparation = try putInUse(file)
+    defer { preparation.discard() }
+    if let lines = try RedactedLines.ifPresent(directory) { try finish(lines, preparation) }
     return restored.count
   }
 
@@ -312,40 +324,45 @@ package final class Eraser {
   package func finishInterrupted() throws(ErasureError) -> Bool {
     do {
       guard let lines = try RedactedLines.ifPresent(directory) else { return false }
-      directory = try writer.directory.allowingRedactions()
-      let reader = try LogReader(directory, .durable)
-      _ = try projector(reader).current()
-      var items: [Item] = []
-      for erasure in try Self.erasures(in: lines) {
-        let opening = try reader.event(at: erasure).withUnsafeBytes { bytes in
-          EventLine(bytes).flatMap { try? DataRedacted(data: $0.data) }
-        }
-        guard case .opening(let opening)? = opening else {
-          throw ErasureError.damagedFile(
-            name: RedactionFile.name, cause: "no erasure begins at position \(erasure)")
-        }
-        var item = Item(
-          record: try queue.record(opening.request), scope: opening.scope, reason: opening.reason,
-          request: opening.request)
-        item.erasure = erasure
-        item.certificate = item.record?.certificate ?? ErasureCertificate()
-        item.certificate.erasure = erasure
-        items.append(item)
-      }
-      // Requests of the pass of which every line was also another's.
-      for record in try queue.open() where record.state == .running {
-        guard record.certificate != nil, !items.contains(where: { $0.request == record.id }) else {
-          continue
-        }
-        var item = Item(
-          record: record, scope: record.scope, reason: record.reason, request: record.id)
-        item.certificate = record.certificate ?? item.certificate
-        item.erasure = item.certificate.erasure ?? -1
-        items.append(item)
-      }
-      try complete(items)
+      try finish(lines, nil)
       return true
     } catch { throw Self.erasureError(error) }
+  }
+
+  /// Finishes what follows the commit of these redacted lines, as far as it is not done.
+  private func finish(_ lines: RedactedLines, _ preparation: SegmentPreparation?) throws {
+    directory = try writer.directory.allowingRedactions()
+    let reader = try LogReader(directory, .durable)
+    _ = try projector(reader).current()
+    var items: [Item] = []
+    for erasure in try Self.erasures(in: lines) {
+      let opening = try reader.event(at: erasure).withUnsafeBytes { bytes in
+        EventLine(bytes).flatMap { try? DataRedacted(data: $0.data) }
+      }
+      guard case .opening(let opening)? = opening else {
+        throw ErasureError.damagedFile(
+          name: RedactionFile.name, cause: "no erasure begins at position \(erasure)")
+      }
+      var item = Item(
+        record: try queue.record(opening.request), scope: opening.scope, reason: opening.reason,
+        request: opening.request)
+      item.erasure = erasure
+      item.certificate = item.record?.certificate ?? ErasureCertificate()
+      item.certificate.erasure = erasure
+      items.append(item)
+    }
+    // Requests of the pass of which every line was also another's.
+    for record in try queue.open() where record.state == .running {
+      guard record.certificate != nil, !items.contains(where: { $0.request == record.id }) else {
+        continue
+      }
+      var item = Item(
+        record: record, scope: record.scope, reason: record.reason, request: record.id)
+      item.certificate = record.certificate ?? item.certificate
+      item.erasure = item.certificate.erasure ?? -1
+      items.append(item)
+    }
+    try complete(items, preparation)
   }
 
   private static func erasures(in lines: RedactedLines) throws -> [Position] {
@@ -358,13 +375,15 @@ package final class Eraser {
   }
 
   /// Does what is left once the redacted lines are in use. Every step may have been done before.
-  private func complete(_ items: [Item]) throws {
+  private func complete(_ items: [Item], _ preparation: SegmentPreparation?) throws {
+    defer { preparation?.discard() }
     guard let lines = try RedactedLines.ifPresent(directory) else {
       throw ErasureError.damagedFile(name: RedactionFile.name, cause: "it has gone")
     }
     try onProjectionsReplaced()
     for item in items { try list(item, lines) }
-    try writer.rewriteSegments(lines, isCancelled: observer.isCancelled)
+    try writer.rewriteSegments(
+      lines, preparation: preparation, isCancelled: observer.isCancelled)
     let reader = try LogReader(directory, .durable)
     let projector = projector(reader)
     let removed = try projector.snapshots.prune(isCancelled: observer.isCancelled) { _ in [] }

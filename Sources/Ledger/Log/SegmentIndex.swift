@@ -28,6 +28,9 @@ struct SegmentIndex {
     return !named.isOfSameFile(as: fileStatus)
   }
 
+  /// Whether both were read from the same file.
+  func isSameFile(as other: SegmentIndex) -> Bool { fileStatus.isOfSameFile(as: other.fileStatus) }
+
   /// Why reading the members ended.
   enum Stop {
     /// At the end of the file.

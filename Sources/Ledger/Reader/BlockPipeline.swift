@@ -94,12 +94,14 @@ final class BlockPipeline: @unchecked Sendable {
 
   private func work() {
     let inflater = BlockInflater()
+    let spare = ByteBuffer()
     while let job = nextJob() {
       let result: Result<InflatedBlock, LedgerError>
       do throws(LedgerError) {
         let frontier = try inflater.inflate(job.item.block, of: job.item.file, into: job.buffer)
         let block = job.item.block
-        try redactedLines?.apply(to: job.buffer, first: block.first, count: block.eventCount)
+        try redactedLines?.apply(
+          to: job.buffer, first: block.first, count: block.eventCount, spare: spare)
         result = .success(
           InflatedBlock(
             block: block, events: job.buffer, frontierAfter: frontier,

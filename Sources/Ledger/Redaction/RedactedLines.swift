@@ -150,11 +150,12 @@ package final class RedactedLines: Sendable {
   /// Replaces lines in a run of whole lines.
   ///
   /// Throws `corruption` if a line to be replaced has another leaf record, or if the run is not these events.
+  /// - Parameter spare: memory that the caller keeps from call to call: new memory costs as much as copying.
   package func apply(
-    to events: ByteBuffer, first: Position, count: Int
+    to events: ByteBuffer, first: Position, count: Int, spare: ByteBuffer? = nil
   ) throws(LedgerError) {
     guard contains(in: first..<first + count) else { return }
-    let replaced = ByteBuffer(capacity: events.count)
+    let replaced = spare ?? ByteBuffer(capacity: events.count)
     if try replace(events.bytes, first: first, count: count, into: replaced) {
       events.exchange(with: replaced)
     }
@@ -168,6 +169,7 @@ package final class RedactedLines: Sendable {
     let indexes = indexes(in: first..<first + count)
     result.count = 0
     if indexes.isEmpty { return false }
+    result.reserve(events.count)
     let new = ByteBuffer(capacity: 64 << 10)
     try read(indexes, into: new)
     var isDifferent = false

@@ -2,7 +2,8 @@
 import Base
 
 extension LedgerWriter {
-  private static let sealOperation = "seal"
+  /// So many blocks are compressed in a moment at any level.
+  private static let fewBlockCount = 64
 
   /// Puts every event that was appended before the call into a block and removes its tail, at once. Appends go on
   /// meanwhile. Returns the end position of the blocks, which is not before that of those events.
@@ -26,36 +27,73 @@ extension LedgerWriter {
   /// Throws `invalidInput` if a position is not in a block (`sealAll` puts it there), or if the format version of the
   /// ledger does not allow redacted lines; `closed` if it was stopped, or the writer closes.
   /// - Parameters:
+  ///   - preparation: new files of some of the segments. What is not put in use is removed.
   ///   - progress: called with the bytes of segments that are done and those of all segments concerned.
   ///   - isCancelled: asked for each block.
   package func rewriteSegments(
-    _ lines: RedactedLines, progress: (_ doneBytes: Int, _ totalBytes: Int) -> Void = { _, _ in },
+    _ lines: RedactedLines, preparation: SegmentPreparation? = nil,
+    progress: (_ doneBytes: Int, _ totalBytes: Int) -> Void = { _, _ in },
     isCancelled: () -> Bool = { false }
   ) throws(LedgerError) {
+    defer { preparation?.discard() }
     try whileOpen { () throws(LedgerError) in
       try rewriteTurn.withLock { _ throws(LedgerError) in
-        try rewriteAll(lines, progress, isCancelled)
+        try rewriteAll(lines, preparation, progress, isCancelled)
       }
     }
   }
 
+  /// Begins new files of the segments that hold lines of these positions, for `rewriteSegments` with the same lines.
+  /// The caller gives it each block that it reads, or discards it.
+  ///
+  /// Throws `invalidInput` as `rewriteSegments` does.
+  package func prepareSegments(_ lines: RedactedLines) throws(LedgerError) -> SegmentPreparation {
+    try whileOpen { () throws(LedgerError) in
+      var segments: [SegmentIndex] = []
+      var byteCount = 0
+      let encoders = try check(try affectedSegments(lines), lines) { segment in
+        byteCount += segment.endOffsetBytes
+        if byteCount <= SegmentPreparation.byteCountMax { segments.append(segment) }
+      }
+      return SegmentPreparation(directory, segments, lines, encoders)
+    }
+  }
+
+  /// Throws if one of these segments can't be written anew.
+  /// - Returns: what encodes their blocks. More than a few blocks are compressed faster and less.
+  private func check(
+    _ affected: [(first: Position, byteCount: Int)], _ lines: RedactedLines,
+    _ body: (SegmentIndex) -> Void = { _ in }
+  ) throws(LedgerError) -> BlockEncoders {
+    var blockCount = 0
+    for affected in affected {
+      let segment = try openedSegment(affected.first)
+      try segment.checkSizes(with: lines)
+      let count = segment.blocks(holding: lines).count
+      if count > 0 { body(segment) }
+      blockCount += count
+    }
+    let isFew = blockCount <= Self.fewBlockCount
+    return BlockEncoders(level: isFew ? options.compressionLevel : options.rewritingLevel)
+  }
+
   private func rewriteAll(
-    _ lines: RedactedLines, _ progress: (Int, Int) -> Void, _ isCancelled: () -> Bool
+    _ lines: RedactedLines, _ preparation: SegmentPreparation?, _ progress: (Int, Int) -> Void,
+    _ isCancelled: () -> Bool
   ) throws(LedgerError) {
     let segments = try affectedSegments(lines)
     let total = segments.reduce(0) { $0 + $1.byteCount }
-    for segment in segments {
-      try rewriter(lines).checkSizes(try openedSegment(segment.first))
-    }
+    let encoders = try check(segments, lines)
     var done = 0
     for segment in segments {
       let doneBefore = done
       try withoutActuallyEscaping(progress) { (progress) throws(LedgerError) in
         try withoutActuallyEscaping(isCancelled) { (isCancelled) throws(LedgerError) in
-          let rewriter = rewriter(
-            lines, progress: { progress(doneBefore + $0, total) },
+          let rewriter = SegmentRewriter(
+            directory: directory, lines: lines, encoders: encoders,
+            priority: options.sealingPriority, progress: { progress(doneBefore + $0, total) },
             isCancelled: { [unowned self] in isCancelled() || isClosing })
-          try rewrite(segment.first, rewriter)
+          try rewrite(segment.first, rewriter, preparation)
         }
       }
       done += segment.byteCount
@@ -66,15 +104,6 @@ extension LedgerWriter {
       sealer.fail(error)
       throw error
     }
-  }
-
-  private func rewriter(
-    _ lines: RedactedLines, progress: @escaping (Int) -> Void = { _ in },
-    isCancelled: @escaping () -> Bool = { false }
-  ) -> SegmentRewriter {
-    SegmentRewriter(
-      directory: directory, lines: lines, compressionLevel: options.compressionLevel,
-      priority: options.sealingPriority, progress: progress, isCancelled: isCancelled)
   }
 
   /// The segments that hold one of the positions, in order, with their sizes.
@@ -112,17 +141,21 @@ extension LedgerWriter {
     return segment
   }
 
-  private func rewrite(_ first: Position, _ rewriter: SegmentRewriter) throws(LedgerError) {
+  private func rewrite(
+    _ first: Position, _ rewriter: SegmentRewriter, _ preparation: SegmentPreparation?
+  ) throws(LedgerError) {
     do throws(LedgerError) {
       // The newest segment grows: no block is written to it meanwhile.
-      if first == sealer.sealed.newestFirst, try rewriteNewest(first, rewriter) { return }
+      if first == sealer.sealed.newestFirst, try rewriteNewest(first, rewriter, preparation) {
+        return
+      }
       let segment = try openedSegment(first)
       guard segment.isClosed else {
         throw LedgerError(
           .init(verdict: .corrupt, file: segment.name, position: segment.endPosition),
           operation: SegmentRewriter.operation, cause: "its closing member is damaged or missing")
       }
-      _ = try rewriter.rewrite(segment)
+      _ = try rewriter.rewrite(segment, preparation)
     } catch {
       // What is on disk is then unknown, as after a failed append.
       if error.leavesDiskUnknown { sealer.fail(error) }
@@ -132,13 +165,15 @@ extension LedgerWriter {
 
   /// False if another segment has become the newest.
   private func rewriteNewest(
-    _ first: Position, _ rewriter: SegmentRewriter
+    _ first: Position, _ rewriter: SegmentRewriter, _ preparation: SegmentPreparation?
   ) throws(LedgerError) -> Bool {
     try sealer.betweenBlocks { (blocks) throws(LedgerError) in
       let newest = blocks.newest
       guard newest.first == first else { return false }
       do throws(LedgerError) {
-        if let rewritten = try rewriter.rewrite(newest) { blocks.replaceNewest(with: rewritten) }
+        if let rewritten = try rewriter.rewrite(newest, preparation) {
+          blocks.replaceNewest(with: rewritten)
+        }
         return true
       } catch {
         // The name may refer to the new file now: blocks must not be appended to the old one.

@@ -42,8 +42,9 @@ package final class Projector {
   package let observer: Observer
   /// The projections to maintain.
   let projections: ProjectionSet
-  /// Called with the lines of each block that is folded, and their first position, on the thread that inflated it.
-  package var inspection: (@Sendable (UnsafeRawBufferPointer, Position) -> Void)?
+  /// Called with the lines of each block that is folded, their first position and their count, on the thread that
+  /// inflated it.
+  package var inspection: (@Sendable (UnsafeRawBufferPointer, Position, Int) -> Void)?
   /// When builds from nothing write; tests make it earlier.
   var pace = WritingPace()
 
@@ -359,7 +360,7 @@ package final class Projector {
       try reader.syncTails()
       if progress.position < total {
         let scan: BlockPreparation = { [inspection] bytes, first, count in
-          inspection?(bytes, first)
+          inspection?(bytes, first, count)
           return EventScan(bytes, firstPosition: first, count: count)
         }
         let priority = fold.isFresh ? Self.inflatingPriority : .usual
@@ -373,6 +374,9 @@ package final class Projector {
             }
             last.lastEventAtMs = end.line.recordedAtMs
           } else {
+            if chunk.prepared == nil {
+              inspection?(chunk.bytes, chunk.firstPosition, chunk.count)
+            }
             try chunk.forEachEvent { event in
               try fold.fold(event)
               last.lastEventAtMs = event.recordedAtMs

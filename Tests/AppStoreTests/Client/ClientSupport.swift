@@ -12,8 +12,8 @@ extension VerifyReceiptOptions {
     var options = VerifyReceiptOptions()
     options.productionURL = server.url("production")
     options.sandboxURL = server.url("sandbox")
-    options.connectTimeoutMs = 1_800_000
-    options.timeoutMs = 1_800_000
+    options.connectTimeoutMs = 600_000
+    options.timeoutMs = 600_000
     return options
   }
 }

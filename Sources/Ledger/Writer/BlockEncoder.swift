@@ -1,0 +1,74 @@
+// Makes the members of blocks that get other content.
+import Base
+
+/// Makes members in place of those of a segment's blocks. Thread-safe: each call uses a deflater of its own.
+final class BlockEncoders: Sendable {
+  private struct State: @unchecked Sendable {
+    // Each is used by the one thread that took it out.
+    var idle: [BlockEncoder] = []
+    var freeBuffers: [ByteBuffer] = []
+  }
+
+  private let level: Int32
+  private let monitor = Monitor(State())
+
+  /// - Parameter level: libdeflate's level, 1 to 12.
+  init(level: Int32) { self.level = level }
+
+  /// The member of a block that gets other events. It differs from the old one in its content, sizes and checksums
+  /// only. Return it with `recycle`.
+  func encode(
+    _ block: BlockLocation, of segment: SegmentIndex, events: UnsafeRawBufferPointer
+  ) throws(LedgerError) -> ByteBuffer {
+    let (idle, buffer) = monitor.withLock { ($0.idle.popLast(), $0.freeBuffers.popLast()) }
+    let encoder: BlockEncoder
+    if let idle { encoder = idle } else { encoder = try BlockEncoder(level: level) }
+    let member = buffer ?? ByteBuffer(capacity: 1 << 20)
+    defer { monitor.withLock { $0.idle.append(encoder) } }
+    try encoder.encode(block, of: segment, events: events, into: member)
+    return member
+  }
+
+  /// Takes back a member that is no longer needed.
+  func recycle(_ member: ByteBuffer) {
+    // A buffer that one huge event enlarged is freed.
+    if member.capacity <= 8 << 20 { monitor.withLock { $0.freeBuffers.append(member) } }
+  }
+}
+
+/// Makes members, one at a time. Not thread-safe.
+private final class BlockEncoder {
+  private let deflater: BlockDeflater
+  private let header = ByteBuffer(capacity: Format.memberHeaderByteCountMax)
+  private let deflated = ByteBuffer(capacity: 2 << 20)
+
+  init(level: Int32) throws(LedgerError) { deflater = try BlockDeflater(level: level) }
+
+  func encode(
+    _ block: BlockLocation, of segment: SegmentIndex, events: UnsafeRawBufferPointer,
+    into member: ByteBuffer
+  ) throws(LedgerError) {
+    let found: MemberHeader?
+    do throws(LedgerError) {
+      found = try segment.file.memberHeader(at: block.offsetBytes, header)
+    } catch { throw error.unreadable(segment.file, block: block.ordinal, at: block.first) }
+    guard let old = found, case .block(let frontierAfter) = old.detail, old.first == block.first,
+      old.eventCount == block.eventCount
+    else {
+      throw LedgerError(
+        .init(
+          verdict: .corrupt, file: segment.name, block: block.ordinal, position: block.first),
+        operation: SegmentRewriter.operation, cause: "it is not the block that was read before")
+    }
+    deflated.count = 0
+    deflated.reserve(deflater.bound(events.count))
+    deflater.deflate(events, into: deflated)
+    let isEncoded = MemberWriter(member).block(
+      events: events, eventCount: block.eventCount, deflated: deflated,
+      frontierAfter: frontierAfter, lastEventAtMs: old.lastEventAtMs)
+    guard isEncoded, let made = MemberHeader(member.bytes), made.first == block.first,
+      made.eventCount == block.eventCount, made.detail == old.detail,
+      made.isWhole(in: member.bytes)
+    else { preconditionFailure("the block written is not the block read") }
+  }
+}
