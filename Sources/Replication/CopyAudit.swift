@@ -161,6 +161,21 @@ package struct CopyAudit {
 
   // MARK: The ledger
 
+  /// Frames are never redacted: a tail is sealed before its lines are.
+  private func addOutdatedFrames(
+    _ state: CopyState, _ reader: LogReader, _ report: inout Report
+  ) throws {
+    for entry in state.frames {
+      try checkCancelled()
+      var isOutdated = false
+      try reader.read(from: entry.frames.first, to: entry.frames.end, workers: 0) { chunk in
+        try chunk.forEachEvent { if $0.isRedacted { isOutdated = true } }
+        return !isOutdated
+      }
+      if isOutdated { report.outdated.append(CopyLayout.stepKey(entry.step)) }
+    }
+  }
+
   private func compare(
     _ directory: LedgerDirectory, _ state: CopyState, _ report: inout Report
   ) throws {
@@ -181,7 +196,9 @@ package struct CopyAudit {
       return fault("its \(state.size) events are not the ledger's first \(state.size)")
     }
     // The trees are equal, so the events are. Other bytes come from an erasure, or are wrong.
-    let allowsRedactions = directory.identity.formatVersion >= Format.versionWithRedactions
+    let allowsRedactions =
+      try directory.reread().identity.formatVersion >= Format.versionWithRedactions
+    if allowsRedactions { try addOutdatedFrames(state, reader, &report) }
     guard let log = try directory.folderIfPresent(Format.logDirectoryName) else { return }
     for file in try CopyPlan(state, size: state.size).logFiles where file.kind != .tail {
       guard try log.status(file.name) != nil else { continue }

@@ -152,6 +152,8 @@ final class CopyFetch: Sendable {
         try wrongPieces(of: file, handle).isEmpty
       {
         noteKept(file, file.pieces.indices.map { $0 })
+        // A writer may have left one; it must not take the place of this file.
+        try folder.unlink(temporary)
         return nil
       }
     }

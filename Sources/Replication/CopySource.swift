@@ -8,22 +8,43 @@ final class CopySource {
   let store: PatientStore
   let sequence: StepSequence
   private(set) var state: CopyState
+  /// Whether newer steps are not read: they are damaged.
+  private let isFrozen: Bool
 
   /// The newest state; nil if there is no copy.
   convenience init?(_ store: PatientStore) throws(CopyError) {
-    guard let state = try StepSequence(store).state() else { return nil }
+    guard let state = try StepSequence(store).state() else {
+      // Keys of steps are never deleted: without the first there are none, or it was lost.
+      guard try Self.lastListedStep(store) != nil else { return nil }
+      throw .fault(CopyFault(object: CopyLayout.stepKey(0), cause: "it is missing"))
+    }
     self.init(store, state)
   }
 
-  init(_ store: PatientStore, _ state: CopyState) {
-    (self.store, self.state) = (store, state)
+  init(_ store: PatientStore, _ state: CopyState, isFrozen: Bool = false) {
+    (self.store, self.state, self.isFrozen) = (store, state, isFrozen)
     sequence = StepSequence(store)
   }
 
   /// Reads newer steps; false if there are none.
   @discardableResult
   func catchUp() throws(CopyError) -> Bool {
-    !(try sequence.catchUp(&state)).isEmpty
+    isFrozen ? false : !(try sequence.catchUp(&state)).isEmpty
+  }
+
+  /// The number of the last step that the store lists; nil if there is none.
+  static func lastListedStep(_ store: PatientStore) throws(CopyError) -> Int? {
+    var last: String?
+    // A list has a thousand keys. More steps than this have other troubles.
+    for _ in 0..<100_000 {
+      let entries: [ObjectEntry]
+      do throws(ObjectStoreError) {
+        entries = try store.list(prefix: CopyLayout.stepsPrefix, after: last)
+      } catch { throw .store(error) }
+      guard let key = entries.last?.key, key != last else { break }
+      last = key
+    }
+    return last.flatMap(CopyLayout.stepNumber)
   }
 
   private static let identityByteCountMax = 1 << 20
@@ -47,19 +68,47 @@ final class CopySource {
       do throws(LedgerError) {
         identity = try LedgerIdentity(copied: bytes, path: store.name)
       } catch { throw .ledger(error) }
-      guard identity.id.description == state.newest.ledger.description else {
+      guard isOfLedger(identity) else {
         throw .fault(CopyFault(object: key, cause: "it is of another ledger"))
       }
       return bytes
     }
   }
 
+  private func isOfLedger(_ identity: LedgerIdentity) -> Bool {
+    identity.id.description == state.newest.ledger.description
+  }
+
+  /// Any identity of the ledger that the store has: the one of the newest format, with the most keys. Of one whole
+  /// copy there is one; an older or newer one may be left where steps are damaged.
+  func anyIdentity() throws(CopyError) -> [UInt8]? {
+    var found: (bytes: [UInt8], identity: LedgerIdentity)?
+    do throws(ObjectStoreError) {
+      for entry in try store.list(prefix: CopyLayout.identityPrefix, after: nil) {
+        guard entry.byteCount <= Self.identityByteCountMax,
+          let bytes = try store.get(entry.key, byteCountMax: Self.identityByteCountMax),
+          CopyLayout.identityKey(bytes.withUnsafeBytes { SHA256.hash($0) }) == entry.key,
+          let identity = try? LedgerIdentity(copied: bytes, path: store.name),
+          isOfLedger(identity)
+        else { continue }
+        if let known = found?.identity,
+          (known.formatVersion, known.publicKeys.count)
+            >= (identity.formatVersion, identity.publicKeys.count)
+        {
+          continue
+        }
+        found = (bytes, identity)
+      }
+    } catch { throw .store(error) }
+    return found?.bytes
+  }
+
   /// The files of the copy's first events, fetched next to their places.
   /// - Parameters:
   ///   - size: how many events; by default all.
   ///   - excluded: sizes of checkpoints that are left out.
-  /// - Returns: the plan that was carried out, and the state that it follows from; what the store does not have. Without faults
-  ///   all files of the plan are in place, or complete as `NAME.new`.
+  /// - Returns: the plan that was carried out, and what the store does not have. Without faults all files of the plan are
+  ///   in place, or complete as `NAME.new`.
   func fetch(
     size: Int?, without excluded: Set<Int> = [], _ fetch: CopyFetch,
     into folder: (CopyFile) throws(LedgerError) -> Folder

@@ -14,6 +14,8 @@ package struct DivergedLines {
     /// Events that no line can say, by type, with the reason.
     package var left: [LeftOut: Int] = [:]
 
+    package init() {}
+
     package var lineCount: Int { receipts + signedTransactions + notifications }
     package var leftCount: Int { left.values.reduce(0, +) }
   }

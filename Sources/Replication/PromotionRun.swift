@@ -65,7 +65,10 @@ final class PromotionRun {
       isOwner
       ? (newest, try source.sequence.step(newest.number - 1)?.step ?? newest) : try takeOver(record)
     try takeContents()
+    // Everything is on disk; what was published is how far it was before.
+    try whileWriting()
     try adoptIdentity()
+    try adoptHeads()
     try ReplicationRecord(source.state.newest, sha256: source.state.newestSHA256)
       .write(to: directory)
     try replication.unlink("segments")
@@ -77,18 +80,23 @@ final class PromotionRun {
 
   /// Recovers the log, and leaves a note that nobody else may append to it.
   private func keepOthersOut(_ newest: Step) throws {
+    try whileWriting {
+      if try Standby(of: directory) == nil {
+        try Standby(
+          reason: .fenced, step: newest.number, epoch: newest.epoch, atMs: options.nowMs()
+        ).write(to: directory)
+      }
+    }
+  }
+
+  /// Opens the log for writing, which recovers it and publishes how far it is on disk, and closes it again.
+  private func whileWriting(_ body: () throws -> Void = {}) throws {
     var options = WriterOptions()
     options.ignoresStandby = true
     // Sealing would make blocks that the copy has not.
     (options.closingLimitMs, options.closingInheritedLimitMs) = (0, 0)
     let writer = try LedgerWriter.open(directory, options: options)
-    do {
-      if try Standby(of: directory) == nil {
-        try Standby(
-          reason: .fenced, step: newest.number, epoch: newest.epoch, atMs: self.options.nowMs()
-        ).write(to: directory)
-      }
-    } catch {
+    do { try body() } catch {
       try? writer.close()
       throw error
     }
@@ -128,7 +136,6 @@ final class PromotionRun {
     let install = CopyInstall(
       log: log, checkpoints: checkpoints, ledger: directory.identity.id)
     try install.install(plan, without: kept)
-    try adoptHeads()
     let head = try wholeReader().head
     guard head.size == source.state.size, head.root == source.state.root else {
       throw RestoreError.faults([
@@ -157,7 +164,8 @@ final class PromotionRun {
   }
 
   private func adoptHeads() throws(LedgerError) {
-    let checkpoints = CheckpointStore(directory)
+    // The newest checkpoint may be signed by a key that came with the copy.
+    let checkpoints = CheckpointStore(try directory.reread())
     let sizes = try checkpoints.sizes()
     guard let last = sizes.last, let checkpoint = try? checkpoints.checkpoint(size: last) else {
       return

@@ -20,18 +20,31 @@ final class RestoreRun {
     self.options = options
     var missing: [CopyFault] = []
     source = try Self.newestReadable(store, options, &missing)
-    self.missing = missing
     if let size = options.size, size > source.state.size {
       throw RestoreError.refused(
         object: "position \(size)", cause: "the copy holds \(source.state.size) events")
     }
     target = try UnfinishedLedger(
-      path: path, identity: try source.identity(),
+      path: path, identity: try Self.identity(source, options, &missing),
       note: Self.note(source.state.newest, options), storage: options.storage)
+    self.missing = missing
     heads = try options.givenHeads(target.directory)
     checkpoints = try target.folder(CheckpointStore.directoryName)
     let progress = options.progress
     fetch = CopyFetch(store, threadCount: options.threadCount) { progress(.fetching, $0, $1) }
+  }
+
+  private static func identity(
+    _ source: CopySource, _ options: CopyRestore, _ missing: inout [CopyFault]
+  ) throws -> [UInt8] {
+    do throws(CopyError) { return try source.identity() } catch {
+      guard case .fault(let fault) = error else { throw error }
+      missing.append(fault)
+      guard options.isPartial, let bytes = try source.anyIdentity() else {
+        throw RestoreError.faults(missing)
+      }
+      return bytes
+    }
   }
 
   private static func note(_ step: Step, _ options: CopyRestore) -> Standby {
@@ -45,21 +58,31 @@ final class RestoreRun {
     var number: Int?
     while true {
       do throws(CopyError) {
+        guard let number else {
+          if let source = try CopySource(store) { return source }
+          break
+        }
         if let state = try StepSequence(store).state(at: number) {
-          return CopySource(store, state)
+          return CopySource(store, state, isFrozen: true)
         }
       } catch {
         guard case .fault(let fault) = error else { throw error }
         if missing.last != fault { missing.append(fault) }
-        guard options.isPartial, let faulty = CopyLayout.stepNumber(fault.object), faulty > 0
-        else { throw RestoreError.faults(missing) }
+        guard options.isPartial, let faulty = CopyLayout.stepNumber(fault.object) else {
+          throw RestoreError.faults(missing)
+        }
+        if number == nil, faulty == 0, let last = try CopySource.lastListedStep(store), last > 0 {
+          // The newest state may not need the first step.
+          number = last
+          continue
+        }
         // Step by step: many may be damaged, one after another.
         number = min(faulty, number ?? .max) - 1
+        if number ?? 0 < 0 { throw RestoreError.faults(missing) }
         try options.checkCancelled()
-        continue
       }
-      throw RestoreError.noCopy(store: store.name)
     }
+    throw RestoreError.noCopy(store: store.name)
   }
 
   // MARK: The order of things

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 import unittest
+import unittest.mock
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -144,6 +145,11 @@ class SeaweedTests(AnyStore, unittest.TestCase):
         self.assertEqual(self.server.request("GET", "/copies/shop_1/ledger.a/place/k"), (200, b"here"))
         other = Tool("s3://copies", self.settings())
         self.assertEqual(other.run("get", "--key", "place/k").returncode, NO_OBJECT)
+
+    def test_a_proxy_of_the_environment_is_not_asked_for_a_store_on_this_machine(self):
+        proxies = dict.fromkeys(("http_proxy", "all_proxy"), "http://127.0.0.1:1")
+        with unittest.mock.patch.dict(os.environ, proxies):
+            self.assertEqual(self.tool.out("contains", "--key", "never/stored"), b"no\n")
 
     def test_a_wrong_secret_is_denied_and_not_shown(self):
         wrong = self.server.write_credentials("wrong", "wrongsecret0123456789")

@@ -55,7 +55,8 @@ import Testing
       // A step of the newest state that can't be read prevents the audit.
       let found = (try? audited(ledger.directory, store))?.faults.map(\.object)
       #expect(found == [key] || found == nil && key.hasPrefix("steps/"), "\(key)")
-      store.objects[key] = nil
+      // Without its newest step a copy is one with fewer events.
+      store.objects[key] = key.hasPrefix("steps/") ? [] : nil
       let missing = (try? audited(ledger.directory, store))?.faults.map(\.object)
       #expect(missing == [key] || missing == nil && key.hasPrefix("steps/"), "\(key)")
       store.objects[key] = whole

@@ -183,7 +183,8 @@ import Testing
     for (index, key) in needed.enumerated() {
       let whole = try #require(store.objects[key])
       for damaged in [nil, Array(whole.dropLast()), [0] + whole.dropFirst(), whole + [0]] {
-        store.objects[key] = damaged
+        // Without its newest step a copy is one with fewer events.
+        store.objects[key] = damaged ?? (key.hasPrefix("steps/") ? [] : nil)
         let path = temporary.path("\(index)-\(damaged?.count ?? 0)-\(damaged?.first ?? 1)")
         do {
           _ = try restored(store, to: path)

@@ -42,7 +42,9 @@ import Testing
     let seed = UInt64.random(in: 0...UInt64.max)
     var random = SeededRandom(seed: seed)
     let temporary = try TemporaryDirectory()
-    let numbers = ["0", "1", "999999999999999999", "9223372036854775807", "-1", "18446744073709551616"]
+    let numbers = [
+      "0", "1", "999999999999999999", "9223372036854775807", "-1", "18446744073709551616",
+    ]
     for round in 0..<300 {
       let hostile = MemoryStore()
       hostile.objects = whole

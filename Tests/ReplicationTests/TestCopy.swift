@@ -26,15 +26,20 @@ final class TestCopy {
 
   enum Failure: Error { case fenced, noRoot }
 
-  /// Copies everything that the log holds now: a step for the frames of each tail, then one for all else.
+  /// Copies everything that the log holds now: a step for all that is in files, then one for the frames of each tail.
   func copyAll(complete: Bool = false) throws {
     if state == nil { try write { _ in nil } }
-    try copyFrames()
     try copyFiles(complete: complete)
+    try copyFrames()
+    let signed = try CheckpointStore(directory).sizes()
+    if signed != state?.checkpoints.map(\.size) { try copyFiles() }
   }
 
   /// Copies frames behind what the copy holds, a step for at most so many of each tail.
   func copyFrames(perStep: Int = .max) throws {
+    // What has become a block meanwhile comes first.
+    let tails = try names(Format.tailFirst).compactMap(Format.tailFirst)
+    if tails.first ?? .max > state?.size ?? 0 { try copyFiles() }
     for name in try names(Format.tailFirst) {
       guard let tail = Format.tailFirst(name) else { continue }
       let bytes = try read(name)
@@ -95,7 +100,10 @@ final class TestCopy {
         try put(copied.key, part)
       }
     }
-    let checkpoints = try CheckpointStore(directory).sizes().map { size in
+    // Only confirmed heads are signed.
+    let end = max(blocks.last?.end ?? segments.last?.end ?? 0, state?.size ?? 0)
+    let sizes = try CheckpointStore(directory).sizes().filter { $0 <= end }
+    let checkpoints = try sizes.map { size in
       let bytes = try SmallFile.read(
         directory.fullPath(CheckpointStore.fileName(size: size)), byteCountMax: 1 << 20)
       let checkpoint = CopiedCheckpoint(size: size, sha256: digest(bytes))

@@ -26,10 +26,12 @@ func files(
   return files
 }
 
-/// Steps of an event each, of some hundred bytes.
+/// Steps of an event each, of some hundred bytes that can't be compressed much.
 func events(_ range: Range<Int>, byteCount: Int = 300) -> [TestEvent] {
   range.map { number in
-    let text = String(repeating: "x", count: byteCount)
+    var random = SeededRandom(seed: UInt64(number))
+    let digits = Array("0123456789abcdefghijklmnopqrstuvwxyz")
+    let text = String((0..<byteCount).map { _ in digits.randomElement(using: &random) ?? "-" })
     return .raw(
       type: "test.event", JSONText(raw: "{\"number\":\(number),\"text\":\"\(text)\"}"))
   }

@@ -67,7 +67,9 @@ package enum Format {
   package static func segmentName(_ first: Position) -> String { padded(first) + segmentSuffix }
 
   /// The name of the tail that starts at a position.
-  package static func tailName(_ first: Position) -> String { tailPrefix + padded(first) + tailSuffix }
+  package static func tailName(_ first: Position) -> String {
+    tailPrefix + padded(first) + tailSuffix
+  }
 
   /// The first position in a segment's name; nil for other names.
   package static func segmentFirst(_ name: String) -> Position? {

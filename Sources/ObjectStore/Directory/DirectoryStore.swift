@@ -308,7 +308,8 @@ struct DirectoryCall {
     case EACCES, EPERM, EROFS: self.error(.denied, text(error))
     case ELOOP, ENOTDIR, EISDIR:
       self.error(.unexpected, "a link, a directory or a file is where it does not belong")
-    case EOPNOTSUPP, EMLINK, ENAMETOOLONG, EINVAL: self.error(.unexpected, text(error))
+    case EOPNOTSUPP: self.error(.unexpected, "the file system has no hard links")
+    case EMLINK, ENAMETOOLONG, EINVAL: self.error(.unexpected, text(error))
     // A disk that fails, or that is not there at the moment.
     default: self.error(.unavailable, text(error))
     }

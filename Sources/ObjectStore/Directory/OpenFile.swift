@@ -74,7 +74,8 @@ final class OpenFile {
   func link(_ old: String, to new: String) throws(SystemError) -> Bool {
     if linkat(descriptor, old, descriptor, new, 0) == 0 { return true }
     if errno == EEXIST { return false }
-    throw SystemError(code: errno)
+    // Linux says EPERM of a file system without hard links.
+    throw SystemError(code: errno == EPERM ? EOPNOTSUPP : errno)
   }
 
   func write(_ bytes: UnsafeRawBufferPointer) throws(SystemError) {

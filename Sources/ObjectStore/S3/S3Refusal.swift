@@ -23,7 +23,8 @@ struct S3Refusal: Equatable {
     case (.denied, "InvalidAccessKeyId"): cause = "\(shown): the access key is unknown"
     case (.denied, "ExpiredToken"): cause = "\(shown): the credentials have expired"
     case (.denied, "AccessDenied") where answer.status == 403:
-      cause = "\(shown): the credentials do not allow this"
+      cause =
+        "\(shown): the credentials do not allow this; they need to read, write, delete and list"
     case (.unexpected, _) where answer.status == 404:
       cause = "\(shown), and does not say what is missing; check the endpoint"
     case (.unexpected, _) where answer.status == 501:

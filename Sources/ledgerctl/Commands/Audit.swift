@@ -24,11 +24,15 @@ let auditCommand = Command(
       + "their neighbours or a checkpoint). The exit code is then 20, or 21 if only the projections do not match. "
       + "The first 1,000 findings are listed, the others counted.",
     "`--redactions` lists the erasures: how many events each one lists, and how many of them lost their data so. If "
-      + "an event still holds data that an erasure took out, as after a backup was restored, the exit code is 21, and "
+      + "an event still holds data that an erasure took out, as after a backup was restored, the exit code "
+      + "is 21, and "
       + "`redact --again` takes the data out again. The newest 10,000 erasures are listed.",
-    "`--replica` also reads the copy that `config.json` or `--from` names, and compares it with the log: the steps from the newest "
-      + "complete one on, or with `--all-steps` from step 0, each object's SHA-256, the root at the copy's end, and the bytes of segments "
-      + "and blocks. The writer may go on meanwhile; what the copy lacks is shown. If it is damaged or differs, the exit code is 20.",
+    "`--replica` also reads the copy that `config.json` or `--from` names, and compares it with the log: "
+      + "the steps from the newest "
+      + "complete one on, or with `--all-steps` from step 0, each object's SHA-256, the root at the copy's "
+      + "end, and the bytes of segments "
+      + "and blocks. The writer may go on meanwhile; what the copy lacks is shown. If it is damaged or "
+      + "differs, the exit code is 20.",
     "`--checkpoint` proves that the events of an earlier checkpoint are the beginning of today's log. Trust "
       + "the public key that you were given (`--key`) rather than the one in the ledger. If events were cut off "
       + "the very end of the log, only a checkpoint or projections beyond that end can show it.",

@@ -2,14 +2,18 @@
 import Base
 import Ledger
 import Replication
+import Server
 
 let divergenceCommand = Command(
   "divergence", summary: "Write what a fenced ledger holds alone as import lines",
   details: [
-    "For a ledger whose copy another writer has taken over: finds the first position that the copy has not from this ledger, and writes "
-      + "its later uploads, with the App Store's replies, and notifications to a file for `ledgerctl import` at the new ledger. "
+    "For a ledger whose copy another writer has taken over: finds the first position that the copy has "
+      + "not from this ledger, and writes "
+      + "its later uploads, with the App Store's replies, and notifications to a file for `ledgerctl import` "
+      + "at the new ledger. "
       + "The same ledger gives the same lines, so importing the file again appends nothing.",
-    "Events that no line can say are counted, and the exit code is then 3: declarations and apps, which you declare again there; answers of the "
+    "Events that no line can say are counted, and the exit code is then 3: declarations and apps, which "
+      + "you declare again there; answers of the "
       + "App Store that the new ledger asks for itself; uploads that are not valid, and redacted ones.",
     "The file holds receipts; only its owner can read it.",
   ],

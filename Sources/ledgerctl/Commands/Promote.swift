@@ -2,16 +2,22 @@
 import Base
 import Ledger
 import Replication
+import Server
 
 let promoteCommand = Command(
   "promote", summary: "Let this ledger take over a copy",
   details: [
-    "For a restored ledger, or one that another writer had cut off and whose log is the beginning of the copy's. Fetches what the "
-      + "copy holds beyond this ledger, then creates the next step of the copy with a new epoch. From then on the former writer's "
-      + "next step fails: it appends nothing more and says who took over. Make sure that clients reach this ledger and no other.",
-    "Refused if this ledger holds events that the copy has not: write them to a file with `ledgerctl divergence`, `restore` a "
+    "For a restored ledger, or one that another writer had cut off and whose log is the beginning of the "
+      + "copy's. Fetches what the "
+      + "copy holds beyond this ledger, then creates the next step of the copy with a new epoch. From then "
+      + "on the former writer's "
+      + "next step fails: it appends nothing more and says who took over. Make sure that clients reach this "
+      + "ledger and no other.",
+    "Refused if this ledger holds events that the copy has not: write them to a file with `ledgerctl "
+      + "divergence`, `restore` a "
       + "ledger from the copy, promote that one, and import the file there.",
-    "An interrupted promotion is finished by the same command. On a ledger that writes the copy already it does nothing.",
+    "An interrupted promotion is finished by the same command. On a ledger that writes the copy already "
+      + "it does nothing.",
   ],
   options: [.copy("to", help: "the copy (default: that of config.json)")] + Option.copyAccess
     + [.json],

@@ -2,21 +2,29 @@
 import Base
 import Ledger
 import Replication
+import Server
 
 let restoreCommand = Command(
   "restore", summary: "Make a ledger from a copy",
   details: [
-    "Reads the copy that replication keeps in `--from` and makes a ledger in DIR, a new or empty directory. Every object's "
-      + "SHA-256 must be the one that the steps name; then the whole log is audited, its root must be that of the step, and "
-      + "every checkpoint must be of its events. The writer of the copy may go on meanwhile. An interrupted restore is "
+    "Reads the copy that replication keeps in `--from` and makes a ledger in DIR, a new or empty "
+      + "directory. Every object's "
+      + "SHA-256 must be the one that the steps name; then the whole log is audited, its root must be that "
+      + "of the step, and "
+      + "every checkpoint must be of its events. The writer of the copy may go on meanwhile. An interrupted "
+      + "restore is "
       + "continued by the same command: until it is done, DIR is no ledger.",
-    "The restored ledger is on standby: everything can be read, nothing can be appended until `ledgerctl promote` lets it "
+    "The restored ledger is on standby: everything can be read, nothing can be appended until `ledgerctl "
+      + "promote` lets it "
       + "take over. `keys/` and `config.json` are not in a copy; bring them back from where you keep secrets.",
-    "With `--at`, only the events before that position are restored, and no checkpoint of more. If earlier events were redacted by "
+    "With `--at`, only the events before that position are restored, and no checkpoint of more. If "
+      + "earlier events were redacted by "
       + "an erasure that comes later, that position can't be restored, and the next one that can is named.",
-    "With `--checkpoint`, the restored log must begin with the events of a checkpoint that you kept. Trust the public key that "
+    "With `--checkpoint`, the restored log must begin with the events of a checkpoint that you kept. "
+      + "Trust the public key that "
       + "you were given (`--key`) rather than the one in the copy.",
-    "If objects are missing or damaged, all are named, nothing is restored, and the exit code is 20. With `--partial`, the events "
+    "If objects are missing or damaged, all are named, nothing is restored, and the exit code is 20. "
+      + "With `--partial`, the events "
       + "before the first of them are restored, and the exit code is 3.",
   ],
   positionals: [Positional("DIR", help: "the directory of the new ledger")],
@@ -34,7 +42,8 @@ let restoreCommand = Command(
     Example(
       "ledgerctl restore --from file:///mnt/second-disk/shop restored", "Restore from another disk"),
     Example(
-      "ledgerctl restore --from s3://receipts-copy/shop --region eu-central-1 --credentials-file s3-credentials restored",
+      "ledgerctl restore --from s3://receipts-copy/shop --region eu-central-1 --credentials-file "
+        + "s3-credentials restored",
       "Restore from a bucket"),
   ],
   usesLedger: false

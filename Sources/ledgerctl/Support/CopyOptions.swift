@@ -1,6 +1,7 @@
 // The options that name a copy, and the store behind them.
 import Base
 import Ledger
+import ObjectStore
 import Replication
 import Server
 

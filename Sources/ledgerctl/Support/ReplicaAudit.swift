@@ -1,6 +1,7 @@
 // `audit --replica`: what was found in the copy, as text and JSON.
 import Ledger
 import Replication
+import Server
 
 /// The outcome of comparing a ledger with its copy.
 struct ReplicaAudit {

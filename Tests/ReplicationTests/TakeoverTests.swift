@@ -1,0 +1,139 @@
+// A ledger, its copy and the one that takes over, with the replicator between them.
+import Base
+import Foundation
+import Ledger
+import ObjectStore
+import TestSupport
+import Testing
+
+@testable import Replication
+
+@Suite struct TakeoverTests {
+  private let temporary: TemporaryDirectory
+
+  init() throws { temporary = try TemporaryDirectory() }
+
+  private func restored(
+    _ rig: ReplicationRig, at size: Int? = nil, as name: String = "restored"
+  ) throws -> LedgerDirectory {
+    var restore = CopyRestore()
+    restore.size = size
+    let path = temporary.path(name)
+    _ = try restore.run(from: PatientStore(MemoryStore(sharing: rig.content)), to: path)
+    return try LedgerDirectory.open(path: path)
+  }
+
+  private func replicator(_ directory: LedgerDirectory, _ rig: ReplicationRig) throws -> Replicator
+  {
+    let replicator = Replicator(
+      directory, MemoryStore(sharing: rig.content), options: rig.options)
+    try replicator.start()
+    return replicator
+  }
+
+  @Test func theReplicatorGoesOnWhereThePromotionEnds() throws {
+    let rig = try ReplicationRig()
+    try rig.append(30)
+    try rig.copyAll()
+    let directory = try restored(rig)
+    try rig.append(5)
+    try rig.copyAll()
+    _ = try Promotion().run(directory, PatientStore(MemoryStore(sharing: rig.content)))
+    let replicator = try replicator(directory, rig)
+    defer { replicator.stop(deadlineMs: 0) }
+    let writer = try LedgerWriter.open(directory, options: rig.writerOptions)
+    for index in 35..<70 { _ = try writer.append([ReplicationRig.draft(index)]) }
+    try writer.sealAll()
+    #expect(try replicator.copyAll(giveUpMs: 20_000))
+    try writer.close()
+    #expect(try replicator.copyAll(giveUpMs: 20_000))
+    let second = try restored(rig, as: "second")
+    #expect(try root(of: second) == root(of: directory))
+    #expect(try size(of: second) == 70)
+    #expect(try isWhole(second))
+    // The old writer meets the new epoch.
+    try rig.append(1)
+    #expect(rig.wait { rig.refusals.withLock { !$0.isEmpty } })
+    #expect(try Standby(of: rig.directory)?.reason == .fenced)
+    let divergence = try #require(
+      try Divergence.find(rig.directory, PatientStore(MemoryStore(sharing: rig.content))))
+    #expect(divergence.start == 35)
+  }
+
+  @Test(arguments: [3, 11, 24]) func afterAnyCutTheReplicatorGoesOn(position: Int) throws {
+    let rig = try ReplicationRig()
+    try rig.append(30)
+    try rig.copyAll()
+    let directory = try restored(rig, at: position)
+    _ = try Promotion().run(directory, PatientStore(MemoryStore(sharing: rig.content)))
+    let replicator = try replicator(directory, rig)
+    defer { replicator.stop(deadlineMs: 0) }
+    let writer = try LedgerWriter.open(directory, options: rig.writerOptions)
+    for index in 30..<50 { _ = try writer.append([ReplicationRig.draft(index)]) }
+    try writer.close()
+    #expect(try replicator.copyAll(giveUpMs: 20_000))
+    let second = try restored(rig, as: "second")
+    #expect(try root(of: second) == root(of: directory))
+    #expect(try isWhole(second))
+  }
+
+  @Test func whatAnErasureTookOutStaysOut() throws {
+    let rig = try ReplicationRig()
+    try rig.append(20)
+    try rig.copyAll()
+    try rig.erase([3, 15])
+    try rig.append(2)
+    try rig.copyAll()
+    let directory = try restored(rig)
+    #expect(try isWhole(directory))
+    let report = try LogAudit(directory).run()
+    #expect(report.redactedCount == 2)
+    #expect(report.unredactedCount == 0)
+    _ = try Promotion().run(directory, PatientStore(MemoryStore(sharing: rig.content)))
+    #expect(try LogAudit(directory).run().redactedCount == 2)
+  }
+
+  @Test func aPositionBeforeTheProofOfARedactionIsRefusedWithTheNextThatWorks() throws {
+    let rig = try ReplicationRig()
+    try rig.append(20)
+    try rig.erase([3, 15])
+    try rig.append(4)
+    try rig.copyAll()
+    let size = try size(of: rig.directory)
+    // The opening is at 20, the list at 21.
+    for position in 0...size {
+      let works = position <= 3 || position >= 22
+      do {
+        let directory = try restored(rig, at: position, as: "at-\(position)")
+        #expect(works, "position \(position)")
+        #expect(try root(of: directory) == root(of: rig.directory, at: position))
+        #expect(try isWhole(directory))
+      } catch RestoreError.refused(_, let cause) {
+        #expect(!works, "position \(position)")
+        #expect(cause.hasSuffix("is 22"), "\(cause)")
+      }
+    }
+  }
+
+  @Test(arguments: [true, false]) func anAuditSeesWhatAnErasureHasNotYetReached(isSealed: Bool)
+    throws
+  {
+    let rig = try ReplicationRig()
+    try rig.append(20)
+    if isSealed { try rig.seal() }
+    try rig.copyAll()
+    rig.stop()
+    try rig.erase([3])
+    let report = try #require(
+      try CopyAudit().run(rig.directory, PatientStore(MemoryStore(sharing: rig.content))))
+    #expect(report.faults == [])
+    #expect(report.outdated.count == 1)
+    #expect(report.lag == 2)
+    try rig.copyAll()
+    let later = try #require(
+      try CopyAudit().run(rig.directory, PatientStore(MemoryStore(sharing: rig.content))))
+    #expect(later.isWhole)
+    #expect(later.outdated == [])
+    #expect(later.lag == 0)
+  }
+}
