@@ -14,7 +14,6 @@ final class ReplicationExchange: Sendable {
     /// On the wall clock, and on the monotonic one.
     var sinceMs: Int64
     var sinceMonotonicMs: Int64
-    var lastMonotonicMs: Int64
   }
 
   struct State {
@@ -33,6 +32,8 @@ final class ReplicationExchange: Sendable {
     var tasks: [CopyTask] = []
     var results: [CopyResult] = []
     var failures: [Path: Failure] = [:]
+    /// How many calls have failed without which nothing can be confirmed.
+    var failureCount = 0
     var hasEnded = false
 
     var failure: Failure? {
@@ -94,8 +95,8 @@ final class ReplicationExchange: Sendable {
       let isFirst = path.isOfStore ? state.failure == nil : before == nil
       state.failures[path] = Failure(
         error: error, kind: kind, sinceMs: before?.sinceMs ?? Timestamp.now(),
-        sinceMonotonicMs: before?.sinceMonotonicMs ?? MonotonicClock.nowMs(),
-        lastMonotonicMs: MonotonicClock.nowMs())
+        sinceMonotonicMs: before?.sinceMonotonicMs ?? MonotonicClock.nowMs())
+      if path.isOfStore { state.failureCount += 1 }
       return isFirst || before.map { $0.kind != kind } ?? false
     }
     monitor.broadcast(Condition.progress)

@@ -150,11 +150,10 @@ package final class Replicator: Sendable {
     giveUpMs: Int64 = 60_000, isCancelled: () -> Bool = { false },
     progress: (ReplicationStatus) -> Void = { _ in }
   ) throws -> Bool {
-    let startMs = MonotonicClock.nowMs()
-    let start = exchange.monitor.withLock { state in
+    let (start, failureCount) = exchange.monitor.withLock { state in
       state.wantsAll = true
       state.isWoken = true
-      return state.lookCount
+      return (state.lookCount, state.failureCount)
     }
     defer { exchange.monitor.withLock { $0.wantsAll = false } }
     exchange.monitor.signal(ReplicationExchange.Condition.wake)
@@ -164,7 +163,8 @@ package final class Replicator: Sendable {
       ) { state throws -> Bool? in
         if state.hasEnded, let ending = state.status.ending { throw ending }
         if state.settledLook > start { return true }
-        if let failure = state.failure, failure.lastMonotonicMs >= startMs,
+        // The first may be of a call that was under way already.
+        if let failure = state.failure, state.failureCount >= failureCount + 2,
           self.isHopeless(failure, giveUpMs)
         {
           throw LedgerError(

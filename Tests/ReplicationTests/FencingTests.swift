@@ -186,6 +186,8 @@ import Testing
     #expect(first.wait { Self.isFenced(first) || Self.isFenced(second) })
     let (winner, loser) = Self.isFenced(first) ? (second, first) : (first, second)
     #expect(!Self.isFenced(winner))
+    let losing = try loser.openWriter()
+    #expect(loser.wait { losing.failure != nil })
     #expect(throws: LedgerError.self) { try loser.append(1) }
     try winner.copyAll()
     try winner.expectWhole()

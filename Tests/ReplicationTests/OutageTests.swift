@@ -65,6 +65,20 @@ import Testing
     try rig.expectWhole()
   }
 
+  @Test func stoppingDoesNotWaitForAStoreThatDoesNotAnswer() throws {
+    let rig = try ReplicationRig()
+    try rig.append(3)
+    try rig.copyAll()
+    rig.store.setScript { call in call.operation == .create ? .waits : .happens }
+    try rig.append(1)
+    #expect(rig.store.waitForHeld(1))
+    rig.stop(deadlineMs: 20)
+    // What was not confirmed is copied after the next start.
+    try rig.copyAll()
+    #expect(try rig.check().size == 4)
+    try rig.expectWhole()
+  }
+
   @Test func aFullStoreDoesNotStopTheLedger() throws {
     let rig = try ReplicationRig()
     try rig.append(3)

@@ -136,9 +136,11 @@ private final class RandomHistory {
 }
 
 @Suite struct ReplicationPropertyTests {
-  @Test(arguments: 0..<24)
+  /// `REPLICATION_TEST_SEED=N` draws a history again; threads may still take turns in another order.
+  @Test(arguments: 0..<8)
   func aCopyIsWholeAtEveryMoment(_ index: Int) throws {
-    let seed = UInt64.random(in: 0..<1_000_000_000)
+    let given = ProcessInfo.processInfo.environment["REPLICATION_TEST_SEED"].flatMap(UInt64.init)
+    let seed = given ?? UInt64.random(in: 0..<1_000_000_000)
     do {
       try RandomHistory(seed: seed).run(actionCount: 40)
     } catch {
