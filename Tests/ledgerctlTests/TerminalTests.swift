@@ -96,7 +96,7 @@
 
     @Test func everyExitCodeHasItsMeaning() {
       let codes = ExitCode.allCases.map(\.rawValue)
-      #expect(codes == [0, 1, 2, 3, 10, 11, 12, 20, 21, 130])
+      #expect(codes == [0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 130])
       for code in ExitCode.allCases { #expect(!code.meaning.isEmpty) }
     }
 

@@ -99,6 +99,10 @@ struct Transcript: Sendable, CustomTestStringConvertible {
       ("key \(hex){8}\\b", "key ID"),
       ("(?m)^(1. )?(extra|old) [A-Za-z0-9+/=]+$", "$1$2 BASE64"),
       ("process [0-9]+", "process NUMBER"),
+      // How many steps a copy takes depends on how fast it is made.
+      ("\\bstep( +)[0-9]+, epoch", "step$1N, epoch"),
+      ("with step [0-9]+ at", "with step N at"),
+      ("from step [0-9]+ of a copy", "from step N of a copy"),
       ("\\b20[2-9][0-9]-[0-9]{2}-[0-9]{2}T[0-9:]{8}\\.[0-9]{3}Z", "NOW"),
     ]
     return kinds.reduce(text) { text, kind in

@@ -25,7 +25,7 @@ package final class LedgerReplication: Sendable {
     let onFenced = Monitor<(@Sendable (LedgerError) -> Void)?>(nil)
     self.onFenced = onFenced
     var options = ReplicatorOptions()
-    options.notice = { say("replication: \($0)") }
+    options.notice = say
     options.onFenced = { error in onFenced.withLock { $0 }?(error) }
     replicator = Replicator(directory, try configuration.store(), options: options)
     gate = mode == .sync ? replicator.gate(limitMs: configuration.syncLimitMs) : nil
