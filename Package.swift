@@ -83,7 +83,8 @@ let package = Package(
       name: "ledgerctl",
       dependencies: [
         "Base", "JSON", "Ledger", "AppStore", "AppStoreClient", "Revenue", "Projections", "Intake",
-        "Erasure", "ObjectStore", "Replication", "Server", "AdditionalProjections", "ReportDocuments",
+        "Erasure", "ObjectStore", "Replication", "Server", "AdditionalProjections",
+        "ReportDocuments",
       ],
       swiftSettings: strict),
     library(

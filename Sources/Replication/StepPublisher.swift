@@ -45,7 +45,8 @@ struct StepPublisher {
   // MARK: Opening
 
   /// Reads the record and the newest step, and says whether this ledger may go on.
-  /// - Parameter isOwner: whether this process has found the copy to be its own before: whoever makes others as the same writer is another one
+  /// - Parameter isOwner: whether this process has found the copy to be its own before: whoever makes others as the
+  ///   same writer is another one
   ///   then, such as a copied directory.
   func open(_ reader: LogReader, isOwner: Bool) throws(Failure) -> Opening {
     let record = try ledger { () throws(LedgerError) in try ReplicationRecord(of: directory) }

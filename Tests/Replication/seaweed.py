@@ -1,4 +1,4 @@
-# A real server that speaks S3, for tests: SeaweedFS with authentication on, on free ports of the loopback address.
+# A real server that speaks S3, for tests: SeaweedFS with authentication on, on free ports of loopback.
 import datetime
 import hashlib
 import hmac
@@ -28,7 +28,7 @@ def program():
 
 
 def free_ports(count):
-    """Ports that nobody has, all different. SeaweedFS takes numbers, so another may be faster: then it fails to start."""
+    """Ports that nobody has, all different. If another process is faster, SeaweedFS fails to start."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for free in sockets:
@@ -170,7 +170,8 @@ class Store:
 
     def request(self, method, path, query=None, body=b"", headers=None):
         """A request signed without the program under test: the status and the body."""
-        query_text = urllib.parse.urlencode(sorted((query or {}).items()), quote_via=urllib.parse.quote, safe="~")
+        pairs = sorted((query or {}).items())
+        query_text = urllib.parse.urlencode(pairs, quote_via=urllib.parse.quote, safe="~")
         host = f"127.0.0.1:{self.ports['s3']}"
         signed = dict(headers or {}) | {"host": host}
         signed |= sign(self.access_key, self.secret_key, method, path, query_text, signed, body)

@@ -1,4 +1,4 @@
-# The store for copies against a real server: each operation, what it refuses, and two writers of the same key.
+# The store for copies against a real server: each operation, what it refuses, and two writers of one key.
 #
 # PROGRAMS names the folder of the built programs; WEED the server, where it is not beside this Python.
 import os
@@ -101,7 +101,8 @@ class AnyStore:
 
     def parallel(self, body, values):
         threads = [
-            threading.Thread(target=lambda part=values[n::8]: [body(value) for value in part]) for n in range(8)
+            threading.Thread(target=lambda part=values[n::8]: [body(value) for value in part])
+            for n in range(8)
         ]
         for thread in threads:
             thread.start()
@@ -164,7 +165,8 @@ class SeaweedTests(AnyStore, unittest.TestCase):
         tool = Tool("s3://nowhere/p", self.settings())
         path = self.file("lost", b"lost")
         for command in (
-            ["get", "--key", "k"], ["list"], ["contains", "--key", "k"], ["put", "--key", "k", "--file", path],
+            ["get", "--key", "k"], ["list"], ["contains", "--key", "k"],
+            ["put", "--key", "k", "--file", path],
         ):  # fmt: skip
             self.assertIn("404 NoSuchBucket: there is no such bucket", tool.error(*command))
 
@@ -179,7 +181,8 @@ class SeaweedTests(AnyStore, unittest.TestCase):
             self.assertIn("no connection", tool.error("get", "--key", "steps/1"))
             server.start()
             self.assertEqual(tool.out("get", "--key", "steps/1"), b"step")
-            self.assertEqual(tool.out("create", "--key", "steps/1", "--file", self.file("x", b"x")), b"exists\n")
+            said = tool.out("create", "--key", "steps/1", "--file", self.file("x", b"x"))
+            self.assertEqual(said, b"exists\n")
 
 
 class DirectoryTests(AnyStore, unittest.TestCase):

@@ -135,7 +135,8 @@ extension Projector {
             observer.notice(
               try Progress.hasVersions(projections, database)
                 ? "the current projections were made before an erasure and are not used"
-                : "the current projections belong to another version of this program and are not used")
+                : "the current projections belong to another version of this program and are not used"
+            )
           }
           return nil
         }
