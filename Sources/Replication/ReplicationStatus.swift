@@ -59,8 +59,10 @@ package struct ReplicationStatus: Sendable, Equatable {
 package enum ReplicationEnding: Error, Sendable, Equatable, CustomStringConvertible {
   /// Another writer has taken over.
   case fenced(by: ForeignStep)
-  /// A sentence without its full stop.
+  /// The store can't be used. A sentence without its full stop.
   case refused(String)
+  /// The copy is not of this disk's history: whoever appends here makes a second one. A sentence without its full stop.
+  case contradicted(String)
 
   /// The step of another writer that was found.
   package struct ForeignStep: Sendable, Equatable {
@@ -80,7 +82,7 @@ package enum ReplicationEnding: Error, Sendable, Equatable, CustomStringConverti
     case .fenced(let step):
       "another writer has taken over with step \(step.number), epoch \(step.epoch), at "
         + Timestamp.text(ms: step.atMs)
-    case .refused(let cause): cause
+    case .refused(let cause), .contradicted(let cause): cause
     }
   }
 
@@ -89,7 +91,7 @@ package enum ReplicationEnding: Error, Sendable, Equatable, CustomStringConverti
     switch self {
     case .fenced:
       LedgerError(.standby, operation: operation, object: object, cause: description)
-    case .refused:
+    case .refused, .contradicted:
       LedgerError(.unconfirmed, operation: operation, object: object, cause: description)
     }
   }

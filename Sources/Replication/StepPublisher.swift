@@ -46,8 +46,7 @@ struct StepPublisher {
 
   /// Reads the record and the newest step, and says whether this ledger may go on.
   /// - Parameter isOwner: whether this process has found the copy to be its own before: whoever makes others as the
-  ///   same writer is another one
-  ///   then, such as a copied directory.
+  ///   same writer is another one then, such as a copied directory.
   func open(_ reader: LogReader, isOwner: Bool) throws(Failure) -> Opening {
     let record = try ledger { () throws(LedgerError) in try ReplicationRecord(of: directory) }
     let sequence = StepSequence(store)
@@ -66,7 +65,7 @@ struct StepPublisher {
       }
     }
     guard let state else { return try openNew(record) }
-    guard let record else { return .ended(.refused(foreign(state))) }
+    guard let record else { return .ended(.contradicted(foreign(state))) }
     if let ending = try ending(record, state, reader) {
       if isOwner, state.newest.epoch == record.epoch {
         return .ended(.fenced(by: ReplicationEnding.ForeignStep(state.newest)))
@@ -109,10 +108,10 @@ struct StepPublisher {
   ) throws(Failure) -> ReplicationEnding? {
     let newest = state.newest
     guard newest.ledger.description == directory.identity.id.description else {
-      return .refused("\(store.name) holds a copy of another ledger")
+      return .contradicted("\(store.name) holds a copy of another ledger")
     }
     if newest.epoch < record.epoch {
-      return .refused(
+      return .contradicted(
         "this ledger was about to take over with epoch \(record.epoch); repeat 'ledgerctl promote'")
     }
     guard newest.epoch == record.epoch, newest.writer == record.writer else {
@@ -120,13 +119,13 @@ struct StepPublisher {
     }
     let size = reader.head.size
     guard state.size <= size else {
-      return .refused(
+      return .contradicted(
         "the copy in \(store.name) holds \(state.size) events, but this disk only \(size); "
           + "'ledgerctl restore' brings them back")
     }
     let root = try ledger { () throws(LedgerError) in try reader.frontier(at: state.size).root }
     guard root == state.root else {
-      return .refused(
+      return .contradicted(
         "the copy in \(store.name) holds \(state.size) other events than this disk")
     }
     return nil

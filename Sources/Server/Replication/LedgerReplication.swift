@@ -38,8 +38,8 @@ package final class LedgerReplication: Sendable {
 
   /// Begins to copy, and looks for a short while whether this ledger may go on.
   ///
-  /// Throws `locked` if another process replicates this ledger, `standby` if another writer has taken over, and with
-  /// `sync` `unconfirmed` if the store can't be used.
+  /// Throws `locked` if another process replicates this ledger, `standby` if another writer has taken over,
+  /// `unconfirmed` if the copy contradicts this disk, and with `sync` also if the store can't be used.
   /// - Parameter onFenced: called at most once, on any thread, if another writer takes over later.
   package func start(
     onFenced body: @escaping @Sendable (LedgerError) -> Void
@@ -50,8 +50,8 @@ package final class LedgerReplication: Sendable {
     guard case .ended(let ending) = replicator.waitUntilOpen(limitMs: Self.openLimitMs) else {
       return
     }
-    let isFenced = if case .fenced = ending { true } else { false }
-    guard isFenced || mode == .sync else { return }
+    // A store that can't be used stops nobody either, but who appends beside another history makes a second one.
+    if case .refused = ending, mode == .async { return }
     stop(deadlineMs: 0)
     throw ending.ledgerError(operation: "replicate", object: status.target)
   }

@@ -56,7 +56,12 @@ struct Manifest {
     id = "\(identity.id)"
     size = written.size
     root = written.root
-    if try KeyStore(ledger.directory).signingKey() != nil {
+    let hasKey = try KeyStore(ledger.directory).signingKey() != nil
+    let isOnStandby = try Standby(of: ledger.directory) != nil
+    if hasKey, isOnStandby {
+      ledger.say("\(path): its manifest is not signed: the ledger is on standby")
+    }
+    if hasKey, !isOnStandby {
       // Another process may have appended and folded since the log was read.
       try ledger.reader.refresh()
       let signed = try ledger.sign(size: written.size)
