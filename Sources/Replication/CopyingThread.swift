@@ -556,7 +556,8 @@ final class CopyingThread: @unchecked Sendable {
         lagPosition == known
         ? exchange.monitor.withLock { $0.status.oldestUnconfirmedAtMs }
         : try? reader.recordedAtMs(of: known)
-      if lagPosition != known || state == nil {
+      // No step is planned while one is under way, however long that takes.
+      if lagPosition != known || state == nil || pending != nil {
         lagBytes = (try? reader.byteCount(from: known)) ?? lagBytes
       }
       lagPosition = known

@@ -52,6 +52,19 @@ import Testing
     try rig.expectWhole()
   }
 
+  @Test func theLagGrowsWhileTheStoreIsAway() throws {
+    let rig = try ReplicationRig()
+    try rig.append(2)
+    try rig.copyAll()
+    rig.store.setScript { _ in .fails(.unavailable) }
+    try rig.append(1, byteCount: 1_000)
+    #expect(rig.wait { rig.replicator?.status.lagCount == 1 })
+    #expect(rig.wait { rig.replicator?.status.unreachableSinceMs != nil })
+    try rig.append(20, byteCount: 1_000)
+    #expect(rig.wait { rig.replicator?.status.lagCount == 21 })
+    #expect(rig.wait { (rig.replicator?.status.lagBytes ?? 0) > 20_000 })
+  }
+
   @Test func afterAnOutageWholeSegmentsAreCopied() throws {
     let rig = try ReplicationRig()
     try rig.append(7)
