@@ -93,7 +93,7 @@ package enum ReplicationTarget: Sendable, Equatable, CustomStringConvertible {
       throw Fault(
         cause: "a path has at most \(pathByteCountMax) bytes and no control characters")
     }
-    // It is taken as it stands: nobody should wonder what these mean.
+    // The path is used as written. In a URL these characters would mean something else.
     guard !path.contains(where: { "%?#".contains($0) }) else {
       throw Fault(cause: "a path may not contain %, ? or #")
     }

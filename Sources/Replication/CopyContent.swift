@@ -149,20 +149,16 @@ final class CopyContent {
   func checkSoon() { nextCheckMs = 0 }
 
   private func observeFiles() throws(LedgerError) {
-    identityStamp = try directory.root.status(Self.identityName).map { FileStamp($0) }
+    identityStamp = try directory.root.status(Format.identityName).map { FileStamp($0) }
     guard let folder = try directory.folderIfPresent(CheckpointStore.directoryName) else { return }
     let changedAtNs = try folder.ownStatus().modifiedAtNs
     if changedAtNs == checkpointsChangedAtNs { return }
     for size in try CheckpointStore(directory).sizes() {
-      checkpointStamps[size] = try folder.status(Self.checkpointName(size)).map { FileStamp($0) }
+      checkpointStamps[size] = try folder.status(CheckpointStore.leafName(size: size)).map {
+        FileStamp($0)
+      }
     }
     checkpointsChangedAtNs = changedAtNs
-  }
-
-  private static let identityName = "ledger.json"
-
-  private static func checkpointName(_ size: Int) -> String {
-    String(CheckpointStore.fileName(size: size).dropFirst(CheckpointStore.directoryName.count + 1))
   }
 
   // MARK: Storing
@@ -202,7 +198,7 @@ final class CopyContent {
     guard let stamp = identityStamp, identity?.stamp != stamp || lost.contains(.identity),
       underWay[.identity] == nil
     else { return }
-    let bytes = try directory.root.openFile(Self.identityName, .readOnly).readSmall()
+    let bytes = try directory.root.openFile(Format.identityName, .readOnly).readSmall()
     uploads.append(upload(.identity, .bytes(bytes), stamp))
   }
 
@@ -212,7 +208,8 @@ final class CopyContent {
     for (size, stamp) in checkpointStamps.sorted(by: { $0.key < $1.key }) where room > 0 {
       let object = CopyObject.checkpoint(size)
       guard checkpoints[size]?.stamp != stamp || lost.contains(object), underWay[object] == nil,
-        let bytes = try folder?.openFile(Self.checkpointName(size), .readOnly).readSmall()
+        let bytes = try folder?.openFile(CheckpointStore.leafName(size: size), .readOnly)
+          .readSmall()
       else { continue }
       uploads.append(upload(object, .bytes(bytes), stamp))
       room -= 1

@@ -1,5 +1,6 @@
 // Where the objects of a copy lie; docs/replication.md.
 import Base
+import Ledger
 
 /// The keys of a copy's objects, without the target's prefix.
 package enum CopyLayout {
@@ -8,8 +9,11 @@ package enum CopyLayout {
   /// The most bytes of frames in a step: the frames that are collected, and one more.
   package static let framesByteCountMax = (8 << 20) + (33 << 20)
   package static let stepByteCountMax = stepHeaderByteCountMax + framesByteCountMax
-  /// A step after so many that were not complete is complete.
+  /// At least every step of this number after a complete one is complete.
   package static let stepsBetweenCompleteMax = 1_000
+
+  /// The most objects that the steps after a complete one name together. A writer makes a complete step at half of it.
+  static let objectCountMax = 1_000_000
 
   package static let stepsPrefix = "steps/"
   package static let segmentsPrefix = "segments/"
@@ -21,13 +25,7 @@ package enum CopyLayout {
     segmentsPrefix, blocksPrefix, checkpointsPrefix, identityPrefix,
   ]
 
-  package static func stepKey(_ number: Int) -> String { stepsPrefix + padded(number) }
-
-  /// A number or position in 20 digits.
-  package static func padded(_ number: Int) -> String {
-    let digits = String(number)
-    return String(repeating: "0", count: 20 - digits.count) + digits
-  }
+  package static func stepKey(_ number: Int) -> String { stepsPrefix + Format.padded(number) }
 
   /// How many objects a store lists at a time.
   static let listCountMax = 1_000

@@ -29,7 +29,7 @@ final class CopySource {
   /// Reads newer steps; false if there are none.
   @discardableResult
   func catchUp() throws(CopyError) -> Bool {
-    isFrozen ? false : !(try sequence.catchUp(&state)).isEmpty
+    isFrozen ? false : try sequence.catchUp(&state)
   }
 
   /// The number of the last step that the store lists; nil if there is none.

@@ -29,6 +29,8 @@ package struct CopyState: Sendable, Equatable {
   package private(set) var frames: [EarlierFrames] = []
   /// How many steps there were since the newest complete one.
   package private(set) var stepsSinceComplete = 0
+  /// How many objects and frames these named.
+  private(set) var objectsSinceComplete = 0
 
   /// What a step took the place of, and may be deleted now.
   package struct Replaced: Sendable, Equatable {
@@ -91,6 +93,7 @@ package struct CopyState: Sendable, Equatable {
       replaced.keys = namedKeys.subtracting(next.namedKeys).sorted()
     }
     next.stepsSinceComplete = step.isComplete ? 0 : stepsSinceComplete + 1
+    next.objectsSinceComplete = step.isComplete ? 0 : objectsSinceComplete + step.objectCount
     try next.check()
     self = next
     return replaced

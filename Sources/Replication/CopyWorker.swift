@@ -65,7 +65,7 @@ final class CopyWorker: @unchecked Sendable {
     case .segment(let first):
       guard let (file, stamp) = try directory.segmentFile(first) else {
         throw LedgerError(
-          .inputOutput, operation: "copy segment", object: CopyLayout.padded(first),
+          .inputOutput, operation: "copy segment", object: Format.padded(first),
           cause: "the file has gone")
       }
       return try store(upload, file, 0, stamp.byteCount, stamp)

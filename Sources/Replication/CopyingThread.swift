@@ -56,7 +56,7 @@ final class CopyingThread: @unchecked Sendable {
   private var sweep: Sweep?
   private var sweepAtMs: Int64 = 0
   private var hasSwept = false
-  /// What a sweep found, until a step that was made after it shows that nobody else has stored that.
+  /// What a sweep found. It may be deleted once a later step was created: no other writer has stored it then.
   private var finding: (SweepFinding, newest: Int)?
 
   init(
@@ -364,7 +364,9 @@ final class CopyingThread: @unchecked Sendable {
       if step.size > state.size { step.root = try reader.frontier(at: step.size).root }
       step.identity = identity
       step.checkpoints = checkpoints.filter { $0.size <= step.size }
-      step.isComplete = state.stepsSinceComplete + 1 >= options.stepsBetweenComplete
+      step.isComplete =
+        state.stepsSinceComplete + 1 >= options.stepsBetweenComplete
+        || state.objectsSinceComplete >= CopyLayout.objectCountMax / 2
       step.frames = frames.map { copied($0, after: state, candidate ?? current) }
       if candidate != nil || step.isComplete {
         guard step.lead(from: state, to: candidate ?? current) else { continue }

@@ -35,7 +35,7 @@ package struct Divergence: Sendable, Equatable {
   /// How many events the ledger holds.
   package let size: Int
 
-  /// Finds it; nil if nobody else has taken over.
+  /// Finds where the histories part; nil if no other writer has taken over.
   ///
   /// Throws `DivergenceError`, `CopyError` and `LedgerError`.
   package static func find(

@@ -5,8 +5,8 @@ import ObjectStore
 
 /// The state of a promotion.
 final class PromotionRun {
-  /// So many times all is fetched before the next step is tried; then the step comes first, and the rest is fetched
-  /// after it. Otherwise a busy writer could go on for ever.
+  /// In the first attempts everything is fetched before the step is tried. In later ones the step comes first, or a busy
+  /// writer could go on for ever.
   private static let attemptsWithFetch = 5
 
   private let options: Promotion
@@ -78,7 +78,7 @@ final class PromotionRun {
       step: step, previous: previous, localSize: localSize, fetched: fetch.total)
   }
 
-  /// Recovers the log, and leaves a note that nobody else may append to it.
+  /// Recovers the log, and writes `standby.json`, so that no other process appends to it.
   private func keepOthersOut(_ newest: Step) throws {
     try whileWriting {
       if try Standby(of: directory) == nil {

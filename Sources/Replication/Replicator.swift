@@ -43,8 +43,8 @@ package final class Replicator: Sendable {
 
   // MARK: Starting and stopping
 
-  /// Takes the lock and starts the threads. What the store holds is read afterwards: a store that can't be reached keeps
-  /// nobody from starting.
+  /// Takes the lock and starts the threads. What the store holds is read afterwards: a store that can't be
+  /// reached does not keep a server from starting.
   ///
   /// Throws `locked` if another process replicates this ledger. May be called once.
   package func start() throws(LedgerError) {

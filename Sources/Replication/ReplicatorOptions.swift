@@ -19,7 +19,7 @@ package struct ReplicatorOptions: Sendable {
   package var deletionPauseMs: Int64 = 60_000
   /// How often all objects are listed, to delete what no step names.
   package var sweepMs: Int64 = 24 * 3_600_000
-  /// A step after so many that were not complete is complete.
+  /// At least every step of this number after a complete one is complete.
   package var stepsBetweenComplete = CopyLayout.stepsBetweenCompleteMax
   /// How many threads store objects and delete them.
   package var workerCount = 2

@@ -45,7 +45,7 @@ struct SegmentDigests: Equatable {
     for (first, entry) in entries.sorted(by: { $0.key < $1.key }) {
       bytes +=
         Array(
-          "\(CopyLayout.padded(first)) \(entry.stamp.byteCount) \(entry.stamp.fileNumber) ".utf8)
+          "\(Format.padded(first)) \(entry.stamp.byteCount) \(entry.stamp.fileNumber) ".utf8)
       bytes += Array("\(entry.stamp.changedAtNs) \(Hex.text(entry.sha256)) ".utf8)
       bytes += Array("\(entry.isVerified ? 1 : 0)\n".utf8)
     }

@@ -16,7 +16,7 @@ package struct CopiedSegment: Sendable, Equatable {
   }
 
   package var key: String {
-    CopyLayout.segmentsPrefix + "\(CopyLayout.padded(first))-\(Hex.text(sha256)).jsonl.gz"
+    CopyLayout.segmentsPrefix + "\(Format.padded(first))-\(Hex.text(sha256)).jsonl.gz"
   }
 }
 
@@ -40,7 +40,7 @@ package struct CopiedBlock: Sendable, Equatable {
   }
 
   package var key: String {
-    CopyLayout.blocksPrefix + "\(CopyLayout.padded(first))-\(Hex.text(sha256)).jsonl.gz"
+    CopyLayout.blocksPrefix + "\(Format.padded(first))-\(Hex.text(sha256)).jsonl.gz"
   }
 }
 
@@ -52,7 +52,7 @@ package struct CopiedCheckpoint: Sendable, Equatable {
   package init(size: Int, sha256: SHA256Digest) { (self.size, self.sha256) = (size, sha256) }
 
   package var key: String {
-    CopyLayout.checkpointsPrefix + "\(CopyLayout.padded(size))-\(Hex.text(sha256)).txt"
+    CopyLayout.checkpointsPrefix + "\(Format.padded(size))-\(Hex.text(sha256)).txt"
   }
 }
 
@@ -120,6 +120,12 @@ package struct Step: Sendable, Equatable {
   /// Whether it names objects; a complete one always does.
   var namesObjects: Bool {
     identity != nil || !segments.isEmpty || !blocks.isEmpty || !checkpoints.isEmpty
+  }
+
+  /// How many objects and frames it names.
+  var objectCount: Int {
+    segments.count + blocks.count + checkpoints.count + earlierFrames.count
+      + (frames == nil ? 0 : 1)
   }
 
   // MARK: Bytes

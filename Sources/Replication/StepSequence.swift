@@ -84,6 +84,7 @@ package struct StepSequence: Sendable {
     guard let number = found else { return nil }
     // Back to the newest complete step, then forward again.
     var later: [Step.Stored] = []
+    var objectCount = 0
     var current = number
     while true {
       guard var stored = try step(current) else {
@@ -99,22 +100,22 @@ package struct StepSequence: Sendable {
       guard later.count <= 2 * CopyLayout.stepsBetweenCompleteMax, current > 0 else {
         throw fault(CopyLayout.stepKey(current), "no complete step comes before it")
       }
+      objectCount += stored.step.objectCount
+      guard objectCount <= CopyLayout.objectCountMax else {
+        throw fault(
+          CopyLayout.stepKey(current), "steps after the newest complete one name too many objects")
+      }
       stored.frames = nil
       later.append(stored)
       current -= 1
     }
   }
 
-  /// Brings a state up to the newest step.
-  /// - Returns: what was replaced since.
-  package func catchUp(_ state: inout CopyState) throws(CopyError) -> [Step.Stored] {
-    var steps: [Step.Stored] = []
-    while var stored = try step(state.newest.number + 1) {
-      _ = try apply(stored, to: &state)
-      stored.frames = nil
-      steps.append(stored)
-    }
-    return steps
+  /// Brings a state up to the newest step; false if it was.
+  package func catchUp(_ state: inout CopyState) throws(CopyError) -> Bool {
+    let first = state.newest.number
+    while let stored = try step(state.newest.number + 1) { _ = try apply(stored, to: &state) }
+    return state.newest.number > first
   }
 
   /// Adds a step to a state.

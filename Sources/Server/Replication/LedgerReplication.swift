@@ -46,11 +46,11 @@ package final class LedgerReplication: Sendable {
   ) throws(LedgerError) {
     onFenced.withLock { $0 = body }
     try replicator.start()
-    // A store that is away keeps nobody from starting.
+    // A store that is away does not keep a server from starting.
     guard case .ended(let ending) = replicator.waitUntilOpen(limitMs: Self.openLimitMs) else {
       return
     }
-    // A store that can't be used stops nobody either, but who appends beside another history makes a second one.
+    // Nor does a store that can't be used. Appending beside another history would make a second one.
     if case .refused = ending, mode == .async { return }
     stop(deadlineMs: 0)
     throw ending.ledgerError(operation: "replicate", object: status.target)

@@ -8,6 +8,8 @@ import Server
 struct CopyStanding {
   private let target: String?
   private let mode: String?
+  /// Whether config.json can't be used, so that nobody knows whether there is to be a copy.
+  private let isUnknown: Bool
   private let recorded: ReplicationRecord?
   private let standby: Standby?
   private let size: Int
@@ -18,7 +20,14 @@ struct CopyStanding {
   /// Nil if there is no copy, was none, and the ledger may be written to.
   init?(_ ledger: OpenLedger) throws {
     let directory = ledger.directory
-    let configuration = try ConfigurationFile(directory).read().replication
+    let configuration: Configuration.Replication?
+    do throws(ConfigurationError) {
+      configuration = try ConfigurationFile(directory).read().replication
+      isUnknown = false
+    } catch {
+      configuration = nil
+      isUnknown = true
+    }
     recorded = try ReplicationRecord(of: directory)
     standby = try Standby(of: directory)
     if configuration == nil, recorded == nil, standby == nil { return nil }
@@ -50,6 +59,10 @@ struct CopyStanding {
           "another writer has taken over with step \(standby?.step ?? 0), epoch \(standby?.epoch ?? 0)"
         ))
     case nil: break
+    }
+    if isUnknown, recorded != nil {
+      fields.append(
+        ("copy", "unknown: 'ledgerctl config check' says what is wrong with config.json"))
     }
     guard let target else { return fields }
     fields.append(("copy", "\(target), \(mode ?? "")"))

@@ -24,19 +24,21 @@ final class OwnWriter {
     say = { context.say($0) }
     var options = options
     let diagnostics = context.diagnostics
-    let configuration = try ConfigurationFile(ledger.directory).read().replication
-    if let configuration, replicates || configuration.mode == .sync {
-      replication = try LedgerReplication(ledger.directory, configuration) {
+    let asked = Result { () throws -> LedgerReplication? in
+      let configuration = try ConfigurationFile(ledger.directory).read().replication
+      guard let configuration, replicates || configuration.mode == .sync else { return nil }
+      return try LedgerReplication(ledger.directory, configuration) {
         diagnostics.writeLine(visible("ledgerctl: \($0)"))
       }
-      options.confirmation = replication?.confirmation
-    } else {
-      replication = nil
     }
+    replication = try? asked.get()
+    options.confirmation = replication?.confirmation
+    // Before the configuration is found unusable: a server that holds the ledger goes on with an earlier one.
     let writer = try LedgerWriter.open(ledger.directory, options: options)
     self.writer = writer
     for note in writer.recovery.notes { say(note) }
     do {
+      _ = try asked.get()
       try startReplication(writer)
     } catch {
       try? writer.close()
