@@ -55,7 +55,7 @@ let package = Package(
     systemLibrary("CXlsxWriter", pkgConfig: "xlsxwriter", debian: "libxlsxwriter-dev"),
     library("Base", knows: ["CCrypto"]),
     library("JSON", knows: []),
-    library("Ledger", knows: ["Base", "JSON", "CDeflate", "CCrypto"]),
+    library("Ledger", knows: ["Base", "JSON", "CDeflate", "CCrypto", "CLinux"]),
     library("AppStore", knows: ["Base", "JSON", "CCrypto"]),
     // Apart from AppStore, so that what never asks the App Store links no libcurl.
     library("AppStoreClient", knows: ["Base", "JSON", "AppStore", "CCrypto", "CCurl"]),
@@ -147,7 +147,7 @@ let package = Package(
       swiftSettings: strict),
     tests("BaseTests", of: ["Base"]),
     tests("JSONTests", of: ["JSON"]),
-    tests("LedgerTests", of: ["Ledger", "Base", "JSON", "CCrypto"]),
+    tests("LedgerTests", of: ["Ledger", "Base", "JSON", "CCrypto", "CZlib"]),
     tests(
       "AppStoreTests",
       of: ["AppStore", "AppStoreClient", "AppStoreAuthority", "Base", "JSON", "CCrypto"]),

@@ -139,17 +139,33 @@ struct RedactionRig {
   /// New files of the segments for the lines that are finished but not committed.
   /// - Parameter isTaken: whether a block is given to them, by its first position.
   func preparation(
-    _ writer: LedgerWriter, isTaken: (Position) -> Bool = { _ in true }
+    _ writer: LedgerWriter, workers: Int = 0, isTaken: (Position) -> Bool = { _ in true }
   ) throws -> SegmentPreparation {
     let lines = try RedactedLines.uncommitted(directory)
-    let preparation = try writer.prepareSegments(lines)
-    try LogReader(directory, redactedLines: lines).read(from: 0, workers: 0) { chunk in
+    let preparation = try writer.prepareSegments(workers: workers)
+    try LogReader(directory).read(from: 0, workers: 0) { chunk in
       if isTaken(chunk.firstPosition) {
-        preparation.take(chunk.bytes, first: chunk.firstPosition, count: chunk.count)
+        try preparation.take(chunk, Self.lines(lines, in: chunk))
       }
       return true
     }
+    preparation.finish()
     return preparation
+  }
+
+  /// The redacted lines of a block.
+  static func lines(
+    _ lines: RedactedLines, in chunk: borrowing EventChunk
+  ) throws -> [ReplacedLine] {
+    var replaced: [ReplacedLine] = []
+    var offset = 0
+    try chunk.forEachEvent { event in
+      if let text = try lines.line(at: event.position) {
+        replaced.append(ReplacedLine(position: event.position, offsetBytes: offset, text: text))
+      }
+      offset += event.bytes.count + 1
+    }
+    return replaced
   }
 
   @discardableResult

@@ -1,5 +1,6 @@
-// New files of segments that are made while the blocks are read for another purpose.
+// New files of segments that are made as the redacted lines are found.
 import Base
+import Foundation
 import Ledger
 import TestSupport
 import Testing
@@ -49,13 +50,75 @@ struct SegmentPreparationTests {
     prepared.fixture.names.count { $0.hasSuffix(".jsonl.gz.new") }
   }
 
-  @Test("Every segment's file is there before the commit, and gets its name after it")
-  func whole() throws {
+  private func fileNumbers(_ prepared: Prepared, _ suffix: String) throws -> Set<UInt64> {
+    Set(
+      try prepared.fixture.names.filter { $0.hasSuffix(suffix) }.map { name in
+        let path = "\(prepared.fixture.logPath)/\(name)"
+        let number = try FileManager.default.attributesOfItem(atPath: path)[.systemFileNumber]
+        return try #require(number as? UInt64)
+      })
+  }
+
+  @Test(
+    "Every segment's file is there before the commit, and gets its name after it",
+    arguments: [0, 1, 2])
+  func whole(workers: Int) throws {
+    let prepared = try prepared()
+    let before = try prepared.fixture.lines()
+    let preparation = try prepared.rig.preparation(prepared.writer, workers: workers)
+    #expect(temporaryCount(prepared) >= 3)
+    #expect(try prepared.fixture.lines() == before)
+    let made = try fileNumbers(prepared, ".jsonl.gz.new")
+    try prepared.file.commit()
+    _ = try prepared.rig.finish(prepared.writer, preparation)
+    #expect(try fileNumbers(prepared, ".jsonl.gz").isSuperset(of: made))
+    try check(prepared)
+  }
+
+  @Test("A reader that is given them reads the new blocks, one without them the old ones")
+  func readers() throws {
     let prepared = try prepared()
     let before = try prepared.fixture.lines()
     let preparation = try prepared.rig.preparation(prepared.writer)
-    #expect(temporaryCount(prepared) >= 3)
-    #expect(try prepared.fixture.lines() == before)
+    defer { preparation.discard() }
+    let redacted = try RedactedLines.uncommitted(prepared.fixture.directory)
+    for workers in 0...2 {
+      #expect(try lines(try LogReader(prepared.fixture.directory), workers) == before)
+      let reader = try LogReader(prepared.fixture.directory, redactedLines: redacted)
+      reader.preparation = preparation
+      #expect(
+        Array(try lines(reader, workers).prefix(prepared.expected.count)) == prepared.expected)
+    }
+    try prepared.file.discard()
+  }
+
+  private func lines(_ reader: LogReader, _ workers: Int) throws -> [[UInt8]] {
+    var lines: [[UInt8]] = []
+    try reader.read(from: 0, workers: workers) { chunk in
+      try chunk.forEachEvent { lines.append(Array($0.bytes)) }
+      return true
+    }
+    return lines
+  }
+
+  @Test("A new block that is damaged is not used: the old one is read, and no new file put in use")
+  func damaged() throws {
+    let prepared = try prepared()
+    let preparation = try prepared.rig.preparation(prepared.writer)
+    for name in prepared.fixture.names where name.hasSuffix(".jsonl.gz.new") {
+      // In place: the preparation has the file open.
+      let size = try prepared.fixture.content(name).count
+      let file = try FileHandle(
+        forUpdating: URL(fileURLWithPath: "\(prepared.fixture.logPath)/\(name)"))
+      try file.seek(toOffset: UInt64(size / 2))
+      try file.write(contentsOf: Data(repeating: 0x55, count: size - size / 2))
+      try file.close()
+    }
+    let redacted = try RedactedLines.uncommitted(prepared.fixture.directory)
+    let reader = try LogReader(prepared.fixture.directory, redactedLines: redacted)
+    reader.preparation = preparation
+    #expect(Array(try lines(reader, 2).prefix(prepared.expected.count)) == prepared.expected)
+    #expect(temporaryCount(prepared) == 0)
     try prepared.file.commit()
     _ = try prepared.rig.finish(prepared.writer, preparation)
     try check(prepared)
@@ -73,27 +136,23 @@ struct SegmentPreparationTests {
     try check(prepared)
   }
 
-  @Test("Blocks that come late, twice or not at all: the segments are written all the same")
+  @Test("Blocks that come again, late or not at all: the segments are written all the same")
   func missing() throws {
     for missing in 0..<3 {
       let prepared = try prepared()
       let lines = try RedactedLines.uncommitted(prepared.fixture.directory)
-      var blocks: [(bytes: [UInt8], first: Position, count: Int)] = []
-      try LogReader(prepared.fixture.directory, redactedLines: lines).read(from: 0, workers: 0) {
-        blocks.append((Array($0.bytes), $0.firstPosition, $0.count))
-        return true
-      }
-      let preparation = try prepared.writer.prepareSegments(lines)
-      let affected = blocks.indices.filter { index in
-        Self.positions.contains {
-          (blocks[index].first..<blocks[index].first + blocks[index].count).contains($0)
+      let preparation = try prepared.writer.prepareSegments(workers: 1)
+      for isLate in [false, true] {
+        var index = 0
+        try LogReader(prepared.fixture.directory).read(from: 0, workers: 0) { chunk in
+          let lines = try RedactionRig.lines(lines, in: chunk)
+          if lines.isEmpty { return true }
+          if isLate || index != missing { preparation.take(chunk, lines) }
+          index += 1
+          return true
         }
       }
-      for index in (affected.reversed() + affected) where index != affected[missing] {
-        blocks[index].bytes.withUnsafeBytes {
-          preparation.take($0, first: blocks[index].first, count: blocks[index].count)
-        }
-      }
+      preparation.finish()
       try prepared.file.commit()
       _ = try prepared.rig.finish(prepared.writer, preparation)
       try check(prepared)

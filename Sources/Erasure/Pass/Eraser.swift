@@ -1,5 +1,5 @@
 // Carries out erasures: plans, redacts, rebuilds, rewrites, and finishes what was interrupted.
-import Base
+package import Base
 package import Ledger
 package import Projections
 
@@ -45,6 +45,8 @@ package final class Eraser {
     var request: UUID16
     var erasure: Position = -1
     var plan = ErasurePlan()
+    /// The number of events that were planned for; -1 if other requests were planned before this one and dropped.
+    var plannedEnd: Position = -1
     var certificate = ErasureCertificate()
     /// Looks for the identifiers while the projections are built.
     var search: IdentifierSearch?
@@ -53,14 +55,16 @@ package final class Eraser {
   // MARK: A pass
 
   /// Carries out all open requests, and what retention asks for, in one pass over the log.
+  /// - Parameter preview: what one of the requests would redact, so that it need not be planned once more.
   /// - Returns: the records of the requests as they are now.
   package func run(
-    retention: RetentionRules? = nil, nowMs: Int64 = Timestamp.now()
+    retention: RetentionRules? = nil, nowMs: Int64 = Timestamp.now(),
+    preview: (request: UUID16, ErasurePreview)? = nil
   ) throws(ErasureError) -> [ErasureRecord] {
     do {
       _ = try finishInterrupted()
       let open = try queue.open()
-      var items = try wanted(open, retention, nowMs)
+      var items = try wanted(open, retention, nowMs, preview)
       if !items.isEmpty {
         directory = try writer.directory.allowingRedactions()
         try begin(&items)
@@ -89,7 +93,8 @@ package final class Eraser {
 
   /// The requests that have something to redact. The others end here.
   private func wanted(
-    _ open: [ErasureRecord], _ retention: RetentionRules?, _ nowMs: Int64
+    _ open: [ErasureRecord], _ retention: RetentionRules?, _ nowMs: Int64,
+    _ preview: (request: UUID16, ErasurePreview)?
   ) throws -> [Item] {
     let rules = retention.flatMap { $0.isEmpty ? nil : $0 }
     if open.isEmpty, rules == nil { return [] }
@@ -100,9 +105,19 @@ package final class Eraser {
     for record in open {
       guard let subject = record.subject else { continue }
       do {
-        guard try planner.plan(subject).isEmpty else {
-          items.append(
-            Item(record: record, scope: record.scope, reason: record.reason, request: record.id))
+        var known: ErasurePlan?
+        // With other requests, what is planned for one depends on those before.
+        if let preview, open.count == 1, rules == nil, preview.request == record.id,
+          preview.1.frontier == reader.head.frontier
+        {
+          known = preview.1.plan
+        }
+        let plan = try known ?? planner.plan(subject)
+        guard plan.isEmpty else {
+          var item = Item(
+            record: record, scope: record.scope, reason: record.reason, request: record.id)
+          item.plan = plan
+          items.append(item)
           continue
         }
         var certificate = ErasureCertificate()
@@ -114,9 +129,13 @@ package final class Eraser {
         try queue.finish(record, .failure(error))
       }
     }
-    if let rules, try !planner.plan(rules, nowMs: nowMs).isEmpty {
-      items.append(
-        Item(record: nil, scope: .retention, reason: "retention", request: .random()))
+    if let rules {
+      var item = Item(record: nil, scope: .retention, reason: "retention", request: .random())
+      item.plan = try planner.plan(rules, nowMs: nowMs)
+      if !item.plan.isEmpty { items.append(item) }
+    }
+    if items.count(where: { $0.record != nil }) == open.count {
+      for index in items.indices { items[index].plannedEnd = reader.head.size }
     }
     return items
   }
@@ -160,13 +179,19 @@ package final class Eraser {
     let database = try projector(reader).current()
     // One planner: users of earlier requests count as erased for later ones.
     let planner = try ErasurePlanner(database, reader, before: 0)
-    for index in items.indices {
+    // Nothing but the erasures' own events came after what was planned.
+    let isPlanned = items.indices.allSatisfy {
+      items[$0].plannedEnd >= 0 && items[$0].erasure == items[$0].plannedEnd + $0
+    }
+    for index in items.indices where !isPlanned {
       planner.end = items[index].erasure
       if let subject = items[index].record?.subject {
         items[index].plan = try planner.plan(subject)
       } else if let retention {
         items[index].plan = try planner.plan(retention, nowMs: nowMs)
       }
+    }
+    for index in items.indices {
       items[index].certificate.erasure = items[index].erasure
       items[index].certificate.receipts = items[index].plan.receiptCount
     }
@@ -176,8 +201,12 @@ package final class Eraser {
   /// Redacts what the items' plans name. All of it must be in blocks.
   private func apply(_ items: inout [Item], _ reader: LogReader, _ database: Database) throws {
     let file = try RedactionFileWriter(directory, pass: .random())
+    var preparation: SegmentPreparation?
     do {
-      guard try write(&items, to: file, reader, database) > 0 else {
+      let begun = try writer.prepareSegments()
+      preparation = begun
+      guard try write(&items, to: file, begun, reader, database) > 0 else {
+        begun.discard()
         try? file.discard()
         return try finish(items)
       }
@@ -189,11 +218,12 @@ package final class Eraser {
       }
       if observer.isCancelled() { throw ErasureError.interrupted }
     } catch {
+      preparation?.discard()
       try? file.discard()
       throw error
     }
     for index in items.indices { items[index].search = search(for: items[index]) }
-    let preparation = try putInUse(file, items)
+    try putInUse(file, preparation, items)
     for index in items.indices {
       guard let found = items[index].search?.result else { continue }
       items[index].certificate.remaining = found.count
@@ -207,34 +237,34 @@ package final class Eraser {
   }
 
   /// Builds projections with the redacted lines beside those in use, then puts both in use.
-  /// - Returns: new files of the segments, made from the blocks that were read for the projections.
+  /// - Parameter preparation: has the new blocks, which are read for the projections: so each is inflated, and found
+  ///   whole, before it takes the place of another.
   private func putInUse(
-    _ file: RedactionFileWriter, _ items: [Item] = []
-  ) throws -> SegmentPreparation {
+    _ file: RedactionFileWriter, _ preparation: SegmentPreparation?, _ items: [Item] = []
+  ) throws {
     var isCommitted = false
     defer { if !isCommitted { try? file.discard() } }
-    try file.finish()
-    let lines = try RedactedLines.uncommitted(directory)
-    let reader = try LogReader(directory, .durable, redactedLines: lines)
-    let projector = projector(reader)
-    let searches = items.compactMap { item in item.search.map { ($0, item.erasure) } }
-    let preparation = try writer.prepareSegments(lines)
-    projector.inspection = { bytes, first, count in
-      for (search, erasure) in searches where first < erasure {
-        search.look(through: bytes, first: first)
-      }
-      preparation.take(bytes, first: first, count: count)
-    }
     do {
+      try file.finish()
+      let lines = try RedactedLines.uncommitted(directory)
+      try writer.checkRewriting(lines)
+      let reader = try LogReader(directory, .durable, redactedLines: lines)
+      reader.preparation = preparation
+      let projector = projector(reader)
+      let searches = items.compactMap { item in item.search.map { ($0, item.erasure) } }
+      projector.inspection = { bytes, first, _ in
+        for (search, erasure) in searches where first < erasure {
+          search.look(through: bytes, first: first)
+        }
+      }
       try projector.rebuild {
         try file.commit()
         isCommitted = true
       }
     } catch {
-      preparation.discard()
+      preparation?.discard()
       throw error
     }
-    return preparation
   }
 
   // MARK: Redacting again
@@ -296,24 +326,26 @@ package final class Eraser {
       try? file.discard()
       throw error
     }
-    let preparation = try putInUse(file)
-    defer { preparation.discard() }
-    if let lines = try RedactedLines.ifPresent(directory) { try finish(lines, preparation) }
+    try putInUse(file, nil)
+    if let lines = try RedactedLines.ifPresent(directory) { try finish(lines) }
     return restored.count
   }
 
-  /// Writes the redacted lines; returns how many.
+  /// Writes the redacted lines, and the blocks that get them; returns how many lines.
   private func write(
-    _ items: inout [Item], to file: RedactionFileWriter, _ reader: LogReader, _ database: Database
+    _ items: inout [Item], to file: RedactionFileWriter, _ preparation: SegmentPreparation,
+    _ reader: LogReader, _ database: Database
   ) throws -> Int {
     let key = try LineHMACKey.made(directory)
     var reduction = try LineReduction(
       items.map { ($0.erasure, $0.plan) }, database, lineDigest: { key.digest(of: $0) })
     var count = 0
-    try reduction.run(reader, isCancelled: observer.isCancelled) { line in
-      try file.append(line: line)
-      count += 1
+    try reduction.run(reader, isCancelled: observer.isCancelled) { block, lines in
+      for line in lines { try file.append(line: line.text) }
+      count += lines.count
+      preparation.take(block, lines)
     }
+    preparation.finish()
     for index in items.indices { items[index].certificate.events = reduction.events(of: index) }
     return count
   }
@@ -324,13 +356,13 @@ package final class Eraser {
   package func finishInterrupted() throws(ErasureError) -> Bool {
     do {
       guard let lines = try RedactedLines.ifPresent(directory) else { return false }
-      try finish(lines, nil)
+      try finish(lines)
       return true
     } catch { throw Self.erasureError(error) }
   }
 
   /// Finishes what follows the commit of these redacted lines, as far as it is not done.
-  private func finish(_ lines: RedactedLines, _ preparation: SegmentPreparation?) throws {
+  private func finish(_ lines: RedactedLines) throws {
     directory = try writer.directory.allowingRedactions()
     let reader = try LogReader(directory, .durable)
     _ = try projector(reader).current()
@@ -362,7 +394,7 @@ package final class Eraser {
       item.erasure = item.certificate.erasure ?? -1
       items.append(item)
     }
-    try complete(items, preparation)
+    try complete(items, nil)
   }
 
   private static func erasures(in lines: RedactedLines) throws -> [Position] {
@@ -408,8 +440,10 @@ package final class Eraser {
   private func redactLate(_ items: [Item], uploads: [Position]) throws {
     guard let erasure = items.map(\.erasure).min(), let reason = items.first?.reason else { return }
     let reader = try LogReader(directory, .durable)
-    let planner = try ErasurePlanner(
-      try projector(reader).current(), reader, before: reader.head.size)
+    let database = try projector(reader).current()
+    // Nearly always there is none, and nothing to be planned.
+    guard try ErasurePlanner.hasReplies(after: erasure, database) else { return }
+    let planner = try ErasurePlanner(database, reader, before: reader.head.size)
     var item = Item(record: nil, scope: .position, reason: reason, request: .random())
     item.plan = try planner.plan(repliesAfter: erasure, about: uploads)
     if item.plan.isEmpty { return }

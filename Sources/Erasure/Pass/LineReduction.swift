@@ -43,26 +43,35 @@ struct LineReduction {
     EventType.allCases.compactMap { type in counts[plan][type].map { (type, $0) } }
   }
 
-  /// Reads the events and passes on each redacted line, by position, without its line feed.
+  /// Reads the events and passes on the redacted lines of each block, by position.
   mutating func run(
-    _ reader: LogReader, isCancelled: () -> Bool, _ body: ([UInt8]) throws -> Void
+    _ reader: LogReader, isCancelled: () -> Bool,
+    _ body: (borrowing EventChunk, [ReplacedLine]) throws -> Void
   ) throws {
-    guard let first = targets.first, let last = targets.last else { return }
+    if targets.isEmpty { return }
     let wanted = targets.map(\.position)
     var next = 0
+    // Whole blocks, whatever they hold before the first event and after the last one.
     try reader.read(
-      from: first.position, to: last.position + 1,
+      from: 0, to: reader.head.size,
       isWanted: { range in
         let index = lowerBound(0..<wanted.count) { wanted[$0] < range.lowerBound }
         return index < wanted.count && wanted[index] < range.upperBound
       }
     ) { chunk in
       if isCancelled() { throw ErasureError.interrupted }
-      try chunk.forEachEvent { event in
+      var lines: [ReplacedLine] = []
+      let start = chunk.bytes.baseAddress
+      try chunk.forEachEvent(where: { next < wanted.count && wanted[next] == $0 }) { event in
         let end = lowerBound(next..<targets.count) { targets[$0].position <= event.position }
         defer { next = end }
-        if let line = try line(of: event, next..<end) { try body(line) }
+        guard let line = try line(of: event, next..<end), let start,
+          let place = event.bytes.baseAddress
+        else { return }
+        lines.append(
+          ReplacedLine(position: event.position, offsetBytes: place - start, text: line))
       }
+      try body(chunk, lines)
       return true
     }
     precondition(next == targets.count, "an event that an erasure wants was not read")

@@ -75,6 +75,10 @@ package struct ErasurePreview: Sendable {
   package var remaining = 0
   package var remainingPositions: [Position] = []
 
+  /// What was planned, for a request that is carried out at once, and the tree of events that it was planned for.
+  var plan: ErasurePlan?
+  var frontier = Frontier()
+
   package init() {}
 
   package var eventCount: Int { events.reduce(0) { $0 + $1.count } }

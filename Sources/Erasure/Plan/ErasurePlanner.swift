@@ -33,7 +33,7 @@ final class ErasurePlanner {
       CREATE TEMP TABLE IF NOT EXISTS others_originals(id TEXT PRIMARY KEY) WITHOUT ROWID;
       DELETE FROM erased_users;
       INSERT INTO erased_users SELECT id FROM users
-      WHERE user_identifier LIKE '(redacted %' OR user_identifier LIKE 'token:(redacted %';
+      WHERE user_identifier GLOB '(redacted *' OR user_identifier GLOB 'token:(redacted *';
       """)
   }
 
@@ -45,6 +45,9 @@ final class ErasurePlanner {
 
   /// What a request redacts. Users of earlier plans count as erased in later ones.
   func plan(_ subject: ErasureSubject) throws -> ErasurePlan {
+    // One state, and one lock for thousands of queries.
+    try database.execute("BEGIN")
+    defer { try? database.execute("COMMIT") }
     try clear()
     switch subject {
     case .user(let identifier, let family): return try plan(user: identifier, family)
@@ -194,7 +197,10 @@ final class ErasurePlanner {
       "SELECT position FROM signed_statements WHERE transaction_hash = ?")
     let pages = try database.prepare(
       "SELECT position FROM fetched_pages WHERE transaction_hash = ? AND transaction_id = ?")
-    for id in ownership.transactionIDs.union(ownership.originalTransactionIDs) {
+    let isSigned = try database.integer(
+      "SELECT EXISTS(SELECT 1 FROM signed_statements) OR EXISTS(SELECT 1 FROM fetched_pages)")
+    let ids = ownership.transactionIDs.union(ownership.originalTransactionIDs)
+    for id in isSigned == 0 ? [] : ids {
       try id.withUnsafeBytes { text in
         statements.bind(1, text.indexHash)
         while try statements.step() { positions.insert(Int(statements.integer(0))) }
@@ -320,6 +326,14 @@ final class ErasurePlanner {
   }
 
   // MARK: Late replies
+
+  /// Whether the App Store replied to anything after a position.
+  static func hasReplies(after position: Position, _ database: Database) throws -> Bool {
+    let replies = try database.prepare(
+      "SELECT 1 FROM verifications WHERE position > ? AND authority = 1 LIMIT 1")
+    replies.bind(1, position)
+    return try replies.step()
+  }
 
   /// The replies after a position about some uploads.
   func plan(repliesAfter position: Position, about uploads: [Position]) throws -> ErasurePlan {

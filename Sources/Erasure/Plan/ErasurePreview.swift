@@ -31,6 +31,7 @@ extension ErasurePreview {
       var preview = ErasurePreview()
       let end = reader.head.size
       let plan = try makePlan(try ErasurePlanner(database, reader, before: end))
+      (preview.plan, preview.frontier) = (plan, reader.head.frontier)
       preview.receipts = plan.receiptCount
       preview.sharedUploads = plan.targets.count { $0.extent == .names }
       preview.snapshots = SnapshotStore(reader.directory).snapshots.count
@@ -40,7 +41,7 @@ extension ErasurePreview {
       }
       // The digest of a line is of no matter here: nothing is written.
       var reduction = try LineReduction([(end, plan)], database) { $0 }
-      try reduction.run(reader, isCancelled: isCancelled) { _ in }
+      try reduction.run(reader, isCancelled: isCancelled) { _, _ in }
       preview.events = reduction.events(of: 0)
       preview.targetCount = preview.eventCount
       let search = IdentifierSearch(plan.identifiers)

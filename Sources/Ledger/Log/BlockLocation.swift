@@ -29,6 +29,24 @@ final class BlockInflater {
 
   deinit { libdeflate_free_decompressor(decompressor) }
 
+  /// The same for a block that may be prepared, with redacted lines in place. One that was not prepared right is read
+  /// as it was, and the preparation ends.
+  /// - Parameter spare: memory for the lines, kept from call to call.
+  func inflate(
+    _ item: BlockItem, with lines: RedactedLines?, into events: ByteBuffer,
+    spare: ByteBuffer? = nil
+  ) throws(LedgerError) -> Frontier {
+    let range = item.block.first..<item.block.endPosition
+    if let prepared = item.prepared, prepared.lineCount == lines?.count(in: range) {
+      do throws(LedgerError) {
+        return try inflate(prepared.block, of: prepared.file, into: events)
+      } catch { prepared.preparation.drop() }
+    }
+    let frontier = try inflate(item.block, of: item.file, into: events)
+    try lines?.apply(to: events, first: range.lowerBound, count: range.count, spare: spare)
+    return frontier
+  }
+
   /// Puts a block's event lines into the buffer and returns the tree after it.
   ///
   /// Throws `corruption` if any byte of the member does not match its checksums.

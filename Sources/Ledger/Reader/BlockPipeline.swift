@@ -98,10 +98,9 @@ final class BlockPipeline: @unchecked Sendable {
     while let job = nextJob() {
       let result: Result<InflatedBlock, LedgerError>
       do throws(LedgerError) {
-        let frontier = try inflater.inflate(job.item.block, of: job.item.file, into: job.buffer)
+        let frontier = try inflater.inflate(
+          job.item, with: redactedLines, into: job.buffer, spare: spare)
         let block = job.item.block
-        try redactedLines?.apply(
-          to: job.buffer, first: block.first, count: block.eventCount, spare: spare)
         result = .success(
           InflatedBlock(
             block: block, events: job.buffer, frontierAfter: frontier,

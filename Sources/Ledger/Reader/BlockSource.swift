@@ -4,6 +4,8 @@
 struct BlockItem {
   let block: BlockLocation
   let file: StorageFile
+  /// The same block with redacted lines in place, to be read instead if it is whole.
+  var prepared: PreparedBlock?
 }
 
 /// The source of a pipeline's blocks. Only one thread at a time calls it.
@@ -22,16 +24,18 @@ final class BlockSource: BlockSequence {
   private let newest: SegmentIndex?
   private let end: Position
   private let isWanted: BlockFilter?
+  private let preparation: SegmentPreparation?
   private var current: SegmentIndex?
   private var position: Position
   private var fault: LedgerError?
 
   init(
     _ directory: LedgerDirectory, _ state: LogState, _ range: Range<Position>,
-    isWanted: BlockFilter? = nil
+    isWanted: BlockFilter? = nil, preparation: SegmentPreparation? = nil
   ) {
     self.directory = directory
     self.isWanted = isWanted
+    self.preparation = preparation
     segments = state.sealed.filter { $0.endPosition > range.lowerBound }.reversed()
     newest = state.newest
     position = range.lowerBound
@@ -44,7 +48,8 @@ final class BlockSource: BlockSequence {
       if let current, let block = current.block(holding: position) {
         position = block.endPosition
         if let isWanted, !isWanted(block.first..<block.endPosition) { continue }
-        return BlockItem(block: block, file: current.file)
+        return BlockItem(
+          block: block, file: current.file, prepared: preparation?.prepared(block, of: current))
       }
       if let fault { throw fault }
       try advance()

@@ -35,10 +35,17 @@ package struct EventChunk {
 
   /// Parses line after line. Throws `corruption` at a line that is not the expected event; an error of the body ends
   /// the loop.
-  package func forEachEvent(_ body: (EventLine) throws -> Void) throws {
+  /// - Parameter isWanted: whether the line at a position is parsed; by default, each one.
+  package func forEachEvent(
+    where isWanted: (Position) -> Bool = { _ in true }, _ body: (EventLine) throws -> Void
+  ) throws {
     var position = firstPosition
     var lines = EventLines(bytes)
     while let text = lines.next() {
+      guard isWanted(position) else {
+        position += 1
+        continue
+      }
       guard let line = EventLine(text), line.position == position else {
         throw LedgerError(
           .init(verdict: .tampered, file: Format.logDirectoryName, position: position),

@@ -37,6 +37,8 @@ package final class LogReader {
   private(set) var state: LogState
   /// Lines that an erasure has redacted, shown instead of those in the log; nil if there are none.
   package private(set) var redactedLines: RedactedLines?
+  /// Blocks that were made with these redacted lines, which are read instead of the log's.
+  package var preparation: SegmentPreparation?
   /// Whether `redactedLines` were given and stay.
   private let keepsRedactedLines: Bool
   /// Whether everything in this view is known to be on disk.
@@ -330,7 +332,8 @@ package final class LogReader {
     let blocksEnd = state.newest?.endPosition ?? 0
     let inBlocks = range.lowerBound..<max(range.lowerBound, min(range.upperBound, blocksEnd))
     if !inBlocks.isEmpty {
-      let source = BlockSource(directory, state, inBlocks, isWanted: isWanted)
+      let source = BlockSource(
+        directory, state, inBlocks, isWanted: isWanted, preparation: preparation)
       guard try readBlocks(inBlocks, source, workers, priority, prepare, body) else { return false }
     }
     return try readTails(range, body)
@@ -344,9 +347,7 @@ package final class LogReader {
     if workers < 1 || isWithinNewestBlock(range) {
       let events = ByteBuffer(capacity: 2 << 20)
       while let item = try source.next() {
-        let frontier = try inflater.inflate(item.block, of: item.file, into: events)
-        try redactedLines?.apply(
-          to: events, first: item.block.first, count: item.block.eventCount)
+        let frontier = try inflater.inflate(item, with: redactedLines, into: events)
         let block = InflatedBlock(block: item.block, events: events, frontierAfter: frontier)
         guard try body(try chunk(block, range)) else { return false }
       }

@@ -84,6 +84,9 @@ package final class RedactedLines: Sendable {
   /// Whether there is a line in a range of positions.
   package func contains(in range: Range<Position>) -> Bool { !indexes(in: range).isEmpty }
 
+  /// How many lines there are in a range of positions.
+  func count(in range: Range<Position>) -> Int { indexes(in: range).count }
+
   /// Whether there is a line of this position.
   package func contains(_ position: Position) -> Bool { contains(in: position..<position + 1) }
 
@@ -126,25 +129,9 @@ package final class RedactedLines: Sendable {
   func replacement(for line: EventLine) throws(LedgerError) -> [UInt8]? {
     guard let bytes = try self.line(at: line.position) else { return nil }
     try bytes.withUnsafeBufferPointer { (bytes) throws(LedgerError) in
-      try check(UnsafeRawBufferPointer(bytes), replaces: line)
+      try LineReplacement.check(UnsafeRawBufferPointer(bytes), replaces: line)
     }
     return bytes
-  }
-
-  /// Throws unless a line here and one of the log are the same event.
-  private func check(
-    _ text: UnsafeRawBufferPointer, replaces old: EventLine
-  ) throws(LedgerError) {
-    let new = try expected(text[...], old.position)
-    guard new.leafRecordStart.elementsEqual(old.leafRecordStart) else {
-      throw Self.tampered(old.position, "the redacted line is of another event than the log's")
-    }
-  }
-
-  private static func tampered(_ position: Position, _ cause: String) -> LedgerError {
-    LedgerError(
-      .init(verdict: .tampered, file: RedactionFile.name, position: position),
-      operation: RedactionLineReader.operation, cause: cause)
   }
 
   /// Replaces lines in a run of whole lines.
@@ -167,39 +154,17 @@ package final class RedactedLines: Sendable {
     _ events: UnsafeRawBufferPointer, first: Position, count: Int, into result: ByteBuffer
   ) throws(LedgerError) -> Bool {
     let indexes = indexes(in: first..<first + count)
-    result.count = 0
     if indexes.isEmpty { return false }
-    result.reserve(events.count)
     let new = ByteBuffer(capacity: 64 << 10)
     try read(indexes, into: new)
-    var isDifferent = false
-    // The start of what is not copied yet, and of the line with the position `next`.
-    var copied = 0
-    var offset = 0
-    var next = first
+    var replacement = LineReplacement(events, first: first, into: result)
     for index in indexes {
-      let position = positions[index]
-      let rest = UnsafeRawBufferPointer(rebasing: events[offset...])
-      guard let skipped = LineRange.offset(ofLine: position - next, in: rest),
-        let line = EventLines.first(UnsafeRawBufferPointer(rebasing: rest[skipped...])),
-        let old = EventLine(line), old.position == position
-      else { throw Self.tampered(position, "the log has no event at this position") }
       let start = offsets[index] - offsets[indexes.lowerBound]
       let end = offsets[index + 1] - offsets[indexes.lowerBound]
-      let text = UnsafeRawBufferPointer(rebasing: new.bytes[start..<end - 1])
-      try check(text, replaces: old)
-      isDifferent = isDifferent || !text.elementsEqual(line)
-      offset += skipped
-      result.append(UnsafeRawBufferPointer(rebasing: events[copied..<offset]))
-      result.append(text)
-      // The line feed is copied with what follows.
-      offset += line.count
-      copied = offset
-      offset += 1
-      next = position + 1
+      try replacement.replace(
+        at: positions[index], with: UnsafeRawBufferPointer(rebasing: new.bytes[start..<end - 1]))
     }
-    result.append(UnsafeRawBufferPointer(rebasing: events[copied...]))
-    return isDifferent
+    return replacement.finish()
   }
 
   /// Reads all lines in order.

@@ -63,6 +63,7 @@ package final class RedactionFileWriter {
     try file.write(
       buffer.bytes, offsetBytes: RedactionFile.Header.byteCount + writtenByteCount)
     writtenByteCount += buffer.count
+    file.startWriting()
     buffer.count = 0
     if buffer.capacity > 8 << 20 { buffer.shrink() }
   }

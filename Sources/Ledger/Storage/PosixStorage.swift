@@ -1,5 +1,6 @@
 // The real storage: one system call for each function of `Storage`.
 package import Base
+import CLinux
 import Glibc
 
 /// Files of the operating system.
@@ -45,6 +46,8 @@ package struct PosixStorage: Storage {
   ) throws(SystemError) -> Int {
     try checked(pwrite(descriptor, bytes.baseAddress, bytes.count, offsetBytes))
   }
+
+  package func startWriting(_ descriptor: Int32) { clinux_start_writing(descriptor) }
 
   package func syncData(_ descriptor: Int32) throws(SystemError) {
     _ = try checked(fdatasync(descriptor))

@@ -95,6 +95,8 @@ package protocol Storage: Sendable {
   func write(
     _ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, offsetBytes: Int
   ) throws(SystemError) -> Int
+  /// Begins to write a file's bytes to disk, without waiting: a later sync has less left to do, and reports failures.
+  func startWriting(_ descriptor: Int32)
   /// Syncs a file's bytes and size. Never retried after a failure.
   func syncData(_ descriptor: Int32) throws(SystemError)
   /// Syncs the entries of an open directory. Never retried after a failure.
@@ -138,6 +140,9 @@ package protocol Storage: Sendable {
 }
 
 extension Storage {
+  /// Without a disk there is nothing to begin.
+  package func startWriting(_ descriptor: Int32) {}
+
   /// Closing releases a lock that only this process can hold.
   package func unlock(_ descriptor: Int32) {}
 

@@ -65,6 +65,9 @@ package final class StorageFile: Sendable {
     return buffer.count == byteCount
   }
 
+  /// Begins to write the file to disk, without waiting.
+  func startWriting() { storage.startWriting(descriptor) }
+
   /// Syncs the file. A failure is final: the kernel may have dropped the bytes.
   package func syncData() throws(LedgerError) {
     do { try storage.syncData(descriptor) } catch {

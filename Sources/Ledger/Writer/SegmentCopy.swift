@@ -4,12 +4,14 @@ import Base
 /// The new file of a segment, made when the first block differs.
 final class SegmentCopy {
   private static let bufferByteCount = 1 << 20
+  /// Writing to disk begins each time so many bytes are there.
+  private static let writtenTogetherByteCount = 16 << 20
 
   private let directory: LedgerDirectory
   /// As it was when the copy was begun; blocks may be added to it since.
   private let old: SegmentIndex
   private let temporaryName: String
-  private var file: StorageFile?
+  private(set) var file: StorageFile?
   /// How much of the old file is copied or replaced, and the size of the new one.
   private var doneByteCount = 0
   private var byteCount = 0
@@ -30,8 +32,11 @@ final class SegmentCopy {
   }
 
   private func write(_ bytes: UnsafeRawBufferPointer) throws(LedgerError) {
-    try made().write(bytes, offsetBytes: byteCount)
+    let file = try made()
+    try file.write(bytes, offsetBytes: byteCount)
+    let partsBefore = byteCount / Self.writtenTogetherByteCount
     byteCount += bytes.count
+    if byteCount / Self.writtenTogetherByteCount > partsBefore { file.startWriting() }
   }
 
   private func copy(upTo offsetBytes: Int) throws(LedgerError) {
@@ -53,13 +58,17 @@ final class SegmentCopy {
       operation: SegmentRewriter.operation, cause: cause)
   }
 
-  /// Copies what precedes a block, and writes another member in the block's place.
+  /// Copies what precedes a block, and writes another member in the block's place. Returns the member's offset in
+  /// bytes.
+  @discardableResult
   func replace(
     _ block: BlockLocation, with member: UnsafeRawBufferPointer
-  ) throws(LedgerError) {
+  ) throws(LedgerError) -> Int {
     try copy(upTo: block.offsetBytes)
+    let offsetBytes = byteCount
     try write(member)
     doneByteCount = block.endOffsetBytes
+    return offsetBytes
   }
 
   /// Copies the rest, checks the whole file as opening it would, and gives it the segment's name durably. Returns nil

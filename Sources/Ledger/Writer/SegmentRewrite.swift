@@ -2,9 +2,6 @@
 import Base
 
 extension LedgerWriter {
-  /// Up to this many blocks are compressed at the level of sealing: that takes a moment.
-  private static let fewBlockCount = 64
-
   /// Puts every event that was appended before the call into a block and removes its tail, at once. Appends go on
   /// meanwhile. Returns the end position of the blocks, which is not before that of those events.
   ///
@@ -43,37 +40,37 @@ extension LedgerWriter {
     }
   }
 
-  /// Begins new files of the segments that hold lines of these positions, for `rewriteSegments` with the same lines.
-  /// The caller gives it each block that it reads, or discards it.
-  ///
-  /// Throws `invalidInput` as `rewriteSegments` does.
-  package func prepareSegments(_ lines: RedactedLines) throws(LedgerError) -> SegmentPreparation {
+  /// Begins new files of segments that get redacted lines, for `rewriteSegments` with these lines. The caller gives it
+  /// the lines block by block, and finishes or discards it.
+  /// - Parameter workers: how many threads compress; with 0, each call does it itself.
+  package func prepareSegments(workers: Int = 2) throws(LedgerError) -> SegmentPreparation {
     try whileOpen { () throws(LedgerError) in
-      var segments: [SegmentIndex] = []
-      var byteCount = 0
-      let encoders = try check(try affectedSegments(lines), lines) { segment in
-        byteCount += segment.endOffsetBytes
-        if byteCount <= SegmentPreparation.byteCountMax { segments.append(segment) }
-      }
-      return SegmentPreparation(directory, segments, lines, encoders)
+      let firsts = try directory.list(Format.logDirectoryName).compactMap(Format.segmentFirst)
+      return try SegmentPreparation(
+        directory, firsts: firsts.sorted(), careful: BlockEncoders(level: options.compressionLevel),
+        quick: BlockEncoders(level: options.rewritingLevel), workerCount: workers,
+        priority: options.sealingPriority,
+        open: { [unowned self] (first) throws(LedgerError) in try openedSegment(first) })
     }
+  }
+
+  /// Throws what `rewriteSegments` would throw before it changes anything.
+  package func checkRewriting(_ lines: RedactedLines) throws(LedgerError) {
+    try whileOpen { () throws(LedgerError) in _ = try check(try affectedSegments(lines), lines) }
   }
 
   /// Throws if one of these segments can't be written anew.
   /// - Returns: what encodes their blocks. More than a few blocks are compressed faster and less.
   private func check(
-    _ affected: [(first: Position, byteCount: Int)], _ lines: RedactedLines,
-    _ body: (SegmentIndex) -> Void = { _ in }
+    _ affected: [(first: Position, byteCount: Int)], _ lines: RedactedLines
   ) throws(LedgerError) -> BlockEncoders {
     var blockCount = 0
     for affected in affected {
       let segment = try openedSegment(affected.first)
       try segment.checkSizes(with: lines)
-      let count = segment.blocks(holding: lines).count
-      if count > 0 { body(segment) }
-      blockCount += count
+      blockCount += segment.blocks(holding: lines).count
     }
-    let isFew = blockCount <= Self.fewBlockCount
+    let isFew = blockCount <= SegmentPreparation.fewBlockCount
     return BlockEncoders(level: isFew ? options.compressionLevel : options.rewritingLevel)
   }
 

@@ -22,7 +22,7 @@ struct SegmentRewriter {
   func rewrite(
     _ old: SegmentIndex, _ preparation: SegmentPreparation? = nil
   ) throws(LedgerError) -> SegmentIndex? {
-    if let copy = preparation?.takeCopy(of: old) {
+    if let copy = preparation?.takeCopy(of: old, with: lines) {
       do throws(LedgerError) { return try copy.finish(old) } catch {
         copy.discard()
         throw error

@@ -65,8 +65,8 @@ final class RowWriterThread: Sendable {
 
   /// Conditions: the thread has work; the fold can continue.
   private static let (hasWork, hasProgress) = (0, 1)
-  /// One or two hundred batches, so that the fold need not wait while an index is created.
-  private static let waitingByteCountMax = 40 << 20
+  /// Hundreds of batches, so that the fold need not wait while an index is created.
+  private static let waitingByteCountMax = 64 << 20
   private let monitor = Monitor(State(), conditionCount: 2)
   private let thread: WorkerThread
 

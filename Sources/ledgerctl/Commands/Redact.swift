@@ -189,7 +189,7 @@ private func erase(
     try ErasureQueue(ledger.directory).add(record)
     done = [record]
   } else {
-    done = try carryOut(adding: record, ledger, context).filter { $0.id == record.id }
+    done = try carryOut(adding: record, preview, ledger, context).filter { $0.id == record.id }
   }
   try context.print(invocation, done.first?.record ?? [:]) { sheet in
     for record in done { try record.write(to: &sheet) }
@@ -216,7 +216,8 @@ private func isConfirmed(_ context: Context) throws -> Bool {
 /// Carries out all waiting requests, by this command's own writer or by the server that holds the ledger, and returns
 /// them as they are then.
 private func carryOut(
-  adding record: ErasureRecord?, _ ledger: OpenLedger, _ context: Context
+  adding record: ErasureRecord?, _ preview: ErasurePreview?, _ ledger: OpenLedger,
+  _ context: Context
 ) throws -> [ErasureRecord] {
   let queue = ErasureQueue(ledger.directory)
   let own: OwnWriter
@@ -232,7 +233,9 @@ private func carryOut(
     if let record { try queue.add(record) }
     let eraser = try Eraser(
       ledger.directory, own.writer, projections: .ofProgram, observer: ledger.projector().observer)
-    let records = try eraser.run()
+    var planned: (UUID16, ErasurePreview)?
+    if let record, let preview { planned = (record.id, preview) }
+    let records = try eraser.run(preview: planned)
     try own.close()
     return records
   } catch {
@@ -268,7 +271,7 @@ private func waitForServer(_ queue: ErasureQueue, _ context: Context) throws -> 
 private func runWaiting(
   _ ledger: OpenLedger, _ invocation: Invocation, _ context: Context
 ) throws -> ExitCode {
-  let records = try carryOut(adding: nil, ledger, context)
+  let records = try carryOut(adding: nil, nil, ledger, context)
   try context.print(invocation, list: records.map(\.record)) { sheet in
     if records.isEmpty { try sheet.line("No request waits.") }
     for record in records { try record.write(to: &sheet) }

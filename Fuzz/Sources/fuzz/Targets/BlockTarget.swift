@@ -37,7 +37,7 @@ extension FuzzTarget {
     })
 }
 
-private enum BlockCheck {
+enum BlockCheck {
   /// An input as the ledger's first segment.
   static func segment(_ content: [UInt8]) {
     content.withUnsafeBytes { header($0) }
@@ -104,7 +104,7 @@ private enum BlockCheck {
     inflates(events, member, eventCount)
   }
 
-  private static func inflates(_ events: [UInt8], _ member: ByteBuffer, _ eventCount: Int) {
+  static func inflates(_ events: [UInt8], _ member: ByteBuffer, _ eventCount: Int) {
     let content = Array(member.bytes)
     let (directory, _) = SampleLedger.directory(replacing: ["\(SampleLedger.path)/log/x": content])
     do {
