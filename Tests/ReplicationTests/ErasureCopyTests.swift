@@ -43,8 +43,9 @@ import Testing
         })
       let before = rig.store.calls.count
       usleep(60_000)
+      // The identity has another format version now, and may be copied at any moment.
       let puts = rig.store.calls[before...].filter { call in
-        call.operation == .put && !call.key.hasPrefix("steps/")
+        call.operation == .put && !call.key.hasPrefix("steps/") && !call.key.hasPrefix("identity/")
       }
       #expect(puts.isEmpty)
     }
