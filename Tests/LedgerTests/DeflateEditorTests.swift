@@ -113,7 +113,7 @@ struct DeflateEditorTests {
         editor.edit(stream, change.edits, oldByteCount: change.old.count, new: new, into: result)
       }
     }
-    return isEdited ? Array(result.bytes) : nil
+    return withExtendedLifetime(result) { isEdited ? Array(result.bytes) : nil }
   }
 
   private static let strategies = [Z_DEFAULT_STRATEGY, Z_FILTERED, Z_HUFFMAN_ONLY, Z_RLE, Z_FIXED]

@@ -7,12 +7,14 @@ extension FuzzTarget {
     name: "deflate", inputByteCountMax: 2048, words: ["\\n", "{\"seq\":", "\u{4}\u{0}"],
     seeds: {
       let line = Array("{\"seq\":1,\"data\":{\"user\":\"user-1\",\"price\":\"0.99\"}}\n".utf8)
-      let content = (0..<20).flatMap { index in line.dropLast() + [UInt8(0x30 + index % 10), 0x0A] }
-      return [
-        [0, 3, 9, 40] + content, [9, 0, 0, 0] + line, [2, 200, 7, 0] + content + content,
-        [255, 60, 20, 8] + DeflateCheck.deflated(content, level: 6),
-        [255, 1, 1, 1] + DeflateCheck.deflated(line, level: 1),
+      var content: [UInt8] = []
+      for index in 0..<20 { content += line.dropLast() + [UInt8(0x30 + index % 10), 0x0A] }
+      let forms: [(numbers: [UInt8], rest: [UInt8])] = [
+        ([0, 3, 9, 40], content), ([9, 0, 0, 0], line), ([2, 200, 7, 0], content + content),
+        ([255, 60, 20, 8], DeflateCheck.deflated(content, level: 6)),
+        ([255, 1, 1, 1], DeflateCheck.deflated(line, level: 1)),
       ]
+      return forms.map { $0.numbers + $0.rest }
     },
     check: { input in
       guard let (form, rest) = split(input), rest.count > 3 else { return }
@@ -29,7 +31,8 @@ extension FuzzTarget {
 private enum DeflateCheck {
   static func deflated(_ content: [UInt8], level: Int32) -> [UInt8] {
     guard let deflater = try? BlockDeflater(level: level) else { return [] }
-    return content.withUnsafeBytes { Array(deflater.deflate($0).bytes) }
+    let deflated = content.withUnsafeBytes { deflater.deflate($0) }
+    return withExtendedLifetime(deflated) { Array(deflated.bytes) }
   }
 
   /// A content of which every so many bytes some are replaced.
