@@ -10,11 +10,12 @@ enum DeflateAlphabet {
   static let distanceCount = 32
   static let lengthCount = 19
 
-  /// The bits that index the first tables of literals and of distances.
-  static let literalBitCount = 10
-  static let distanceBitCount = 8
-  static let literalMask: UInt64 = 1 << 10 - 1
-  static let distanceMask: UInt64 = 1 << 8 - 1
+  /// The bits that index the first tables of literals and of distances. Five of the former are looked up with one
+  /// refill of a reader.
+  @inline(__always) static var literalBitCount: Int { 10 }
+  @inline(__always) static var distanceBitCount: Int { 8 }
+  @inline(__always) static var literalMask: UInt64 { 1 << UInt64(literalBitCount) - 1 }
+  @inline(__always) static var distanceMask: UInt64 { 1 << UInt64(distanceBitCount) - 1 }
 
   /// The order in which the lengths of the code for lengths are written.
   static let lengthOrder = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15]

@@ -1,4 +1,4 @@
-// Reads and writes the bits of a DEFLATE stream, lowest first.
+// Reads and writes a DEFLATE stream bit by bit, beginning with the lowest bit of each byte.
 
 /// Reads bits. The memory must have `padding` readable bytes after the stream.
 struct BitReader {
@@ -61,10 +61,10 @@ struct BitWriter {
   /// Whether something did not fit.
   private(set) var isFull = false
 
-  init(_ memory: UnsafeMutableRawBufferPointer, at base: UnsafeMutableRawPointer) {
+  init(_ base: UnsafeMutableRawPointer, capacity: Int) {
     self.base = base
     // Whole words are stored.
-    byteCountMax = memory.count - 8
+    byteCountMax = capacity - 8
   }
 
   /// Appends at most 56 bits; those beyond `count` must be 0.

@@ -1,7 +1,7 @@
 // One change of a deflated content: the walk along its tokens.
 
 /// The state of a walk along the tokens of a DEFLATE stream that gets another content.
-struct Editing {
+struct DeflateEditing {
   private var reader: BitReader
   private var writer: BitWriter
   private let edits: [ContentEdit]

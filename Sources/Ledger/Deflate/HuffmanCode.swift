@@ -18,7 +18,8 @@ final class HuffmanCode {
   let entries: UnsafeMutablePointer<Entry>
   /// How many bits after the first ones index the other tables; each of these has as many entries.
   private(set) var restBitCount = 0
-  /// For each symbol its codeword, first bit lowest, and from bit 16 the codeword's length; 0 if it has none.
+  /// Each symbol's codeword in bits 0 to 14, its first bit lowest, and the codeword's length from bit 16; 0 for symbols
+  /// without a codeword.
   let codewords: UnsafeMutablePointer<UInt32>
 
   /// For each symbol its entry without the codeword's length; 0 for symbols that must not occur.
@@ -90,7 +91,7 @@ final class HuffmanCode {
     var tableEnd = 1 << firstBitCount
     var openPrefix = -1
     for length in 1...max(1, longest) {
-      // What is known by so many bits holds for each value of the next one.
+      // The entries so far are right whatever the next bit is.
       if length <= firstBitCount {
         let half = 1 << (length - 1)
         (entries + half).update(from: entries, count: half)

@@ -4,7 +4,7 @@ import Base
 /// The new file of a segment, made when the first block differs.
 final class SegmentCopy {
   private static let bufferByteCount = 1 << 20
-  /// Writing to disk begins each time so many bytes are there.
+  /// How many bytes are written before the system is asked to bring them to disk.
   private static let writtenTogetherByteCount = 16 << 20
 
   private let directory: LedgerDirectory

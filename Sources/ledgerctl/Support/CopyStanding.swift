@@ -8,7 +8,7 @@ import Server
 struct CopyStanding {
   private let target: String?
   private let mode: String?
-  /// Whether config.json can't be used, so that nobody knows whether there is to be a copy.
+  /// Whether config.json can't be used: whether there is to be a copy is then unknown.
   private let isUnknown: Bool
   private let recorded: ReplicationRecord?
   private let standby: Standby?
