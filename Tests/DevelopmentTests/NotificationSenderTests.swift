@@ -235,7 +235,7 @@ struct NotificationSenderTests {
 
   /// Waits for the server to have seen so many requests.
   func wait(for count: Int, _ server: ScriptedServer) {
-    let limit = ContinuousClock.now + .seconds(60)
+    let limit = ContinuousClock.now + .seconds(300)
     while server.seen.count < count, .now < limit { usleep(2_000) }
   }
 
@@ -249,7 +249,7 @@ struct NotificationSenderTests {
     for path in ["/inApps/v1/notifications/test", "/sandbox/inApps/v1/notifications/test"] {
       let token = try #require(
         shop.call(path, body: "")["testNotificationToken"]?.stringValue)
-      let limit = ContinuousClock.now + .seconds(60)
+      let limit = ContinuousClock.now + .seconds(300)
       var attempts: [JSONValue] = []
       var status = try shop.call("\(path)/\(token)")
       while attempts.isEmpty, .now < limit {

@@ -320,7 +320,7 @@ import Testing
     let server = try ScriptedServer { _ in
       .all([.text("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n1"), .hang])
     }
-    let store = try Self.store(server, stallSeconds: 1)
+    let store = try Self.store(server, stallSeconds: 3)
     let error = try Self.failure { _ = try store.get("k", byteCountMax: 99) }
     #expect(error.kind == .unavailable)
     #expect(error.cause.contains("time is up"))

@@ -309,7 +309,7 @@ import Testing
     }
     let temporary = try TemporaryDirectory()
     let restore = CopyRestore()
-    _ = try restore.run(from: PatientStore(store, limitMs: 60_000), to: temporary.path("restored"))
+    _ = try restore.run(from: PatientStore(store, limitMs: 120_000), to: temporary.path("restored"))
     #expect(try files(of: temporary.path("restored")) == files(of: ledger.path))
   }
 

@@ -30,6 +30,17 @@ import Testing
     if case .fenced = rig.replicator?.status.ending { true } else { false }
   }
 
+  /// A copy of three events whose writer has sent the step with the fourth: what becomes of it is not decided.
+  private static func withStepUnderWay(_ fate: MemoryStore.Fate) throws -> ReplicationRig {
+    let rig = try ReplicationRig()
+    try rig.append(3)
+    try rig.copyAll()
+    rig.store.setScript { $0.operation == .create ? fate : .happens }
+    try rig.append(1)
+    #expect(rig.store.waitForHeld(1))
+    return rig
+  }
+
   @Test func aWriterThatFindsAnotherEpochStopsAndSaysWho() throws {
     let rig = try ReplicationRig()
     let writer = try rig.openWriter()
@@ -59,7 +70,7 @@ import Testing
     try rig.copyAll()
     rig.stop()
     _ = try Self.takeOver(rig)
-    let opening = try rig.start().waitUntilOpen(limitMs: 20_000)
+    let opening = try rig.start().waitUntilOpen(limitMs: 120_000)
     guard case .ended(.fenced(let step)) = opening else {
       Issue.record("it is \(opening)")
       return
@@ -69,14 +80,7 @@ import Testing
   }
 
   @Test func aPutThatIsUnderWayDuringATakeOverIsRefused() throws {
-    let rig = try ReplicationRig()
-    try rig.append(3)
-    try rig.copyAll()
-    rig.store.setScript { call in
-      call.operation == .create ? .waits : .happens
-    }
-    try rig.append(1)
-    #expect(rig.store.waitForHeld(1))
+    let rig = try Self.withStepUnderWay(.waits)
     _ = try Self.takeOver(rig)
     rig.store.clearScript()
     rig.store.release()
@@ -85,14 +89,7 @@ import Testing
   }
 
   @Test func aPutThatArrivesBeforeATakeOverIsPartOfIt() throws {
-    let rig = try ReplicationRig()
-    try rig.append(3)
-    try rig.copyAll()
-    rig.store.setScript { call in
-      call.operation == .create ? .isLate : .happens
-    }
-    try rig.append(1)
-    #expect(rig.store.waitForHeld(1))
+    let rig = try Self.withStepUnderWay(.isLate)
     // The process dies, the put arrives.
     let store = rig.store
     rig.stop()
@@ -121,14 +118,7 @@ import Testing
   }
 
   @Test func aPutOfAnEarlierProcessThatArrivesLateIsTakenOver() throws {
-    let rig = try ReplicationRig()
-    try rig.append(3)
-    try rig.copyAll()
-    rig.store.setScript { call in
-      call.operation == .create ? .isLate : .happens
-    }
-    try rig.append(1)
-    #expect(rig.store.waitForHeld(1))
+    let rig = try Self.withStepUnderWay(.isLate)
     let late = rig.store
     rig.stop()
     // The next process reads the copy before the put arrives, and makes a step with the same number.
@@ -196,7 +186,7 @@ import Testing
   // MARK: What can't be continued
 
   private func refusal(_ rig: ReplicationRig) throws -> String {
-    let opening = try rig.start().waitUntilOpen(limitMs: 20_000)
+    let opening = try rig.start().waitUntilOpen(limitMs: 120_000)
     guard case .ended(let ending) = opening else { return "\(opening)" }
     let cause = ending.description
     // A server goes on: nothing was taken over.

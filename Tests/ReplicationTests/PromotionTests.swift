@@ -46,6 +46,17 @@ import Testing
     return (ledger, store, copy)
   }
 
+  /// Sends the old writer's next step, whose put hangs in the network until the returned store releases it.
+  private func storeWithStepUnderWay(
+    of ledger: LedgerFixture, _ copy: TestCopy, _ store: MemoryStore
+  ) throws -> MemoryStore {
+    let stale = MemoryStore(sharing: store)
+    stale.setScript { $0.key.hasPrefix("steps/") && $0.operation == .create ? .isLate : .happens }
+    let zombie = TestCopy(of: ledger.directory, in: stale, writer: copy.writer, after: copy.state)
+    #expect(throws: ObjectStoreError.self) { try zombie.copyFrames() }
+    return stale
+  }
+
   // MARK: What is taken over
 
   @Test func aRestoredLedgerBeginsAnEpochAndMayAppend() throws {
@@ -317,12 +328,8 @@ import Testing
   @Test func aPutUnderWayThatArrivesAfterThePromotionIsRefused() throws {
     let (ledger, store, copy) = try copied()
     let directory = try restored(store)
-    // The old writer's put hangs in the network.
     try ledger.append(events(27..<28))
-    let stale = MemoryStore(sharing: store)
-    stale.setScript { $0.key.hasPrefix("steps/") && $0.operation == .create ? .isLate : .happens }
-    let zombie = TestCopy(of: ledger.directory, in: stale, writer: copy.writer, after: copy.state)
-    #expect(throws: ObjectStoreError.self) { try zombie.copyFrames() }
+    let stale = try storeWithStepUnderWay(of: ledger, copy, store)
     try promote(directory, store)
     #expect(stale.release() == [.exists])
     #expect(try newest(store).newest.epoch == 2)
@@ -333,10 +340,7 @@ import Testing
     let (ledger, store, copy) = try copied()
     let directory = try restored(store)
     try ledger.append(events(27..<28))
-    let stale = MemoryStore(sharing: store)
-    stale.setScript { $0.key.hasPrefix("steps/") && $0.operation == .create ? .isLate : .happens }
-    let zombie = TestCopy(of: ledger.directory, in: stale, writer: copy.writer, after: copy.state)
-    #expect(throws: ObjectStoreError.self) { try zombie.copyFrames() }
+    let stale = try storeWithStepUnderWay(of: ledger, copy, store)
     let promoter = MemoryStore(sharing: store)
     promoter.setScript { call in
       if call.operation == .create { stale.release() }

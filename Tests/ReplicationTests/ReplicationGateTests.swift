@@ -18,7 +18,7 @@ import Testing
   }
 
   @Test func anAppendReturnsWhenItsEventsAreInTheCopy() throws {
-    let rig = try rig(limitMs: 20_000)
+    let rig = try rig(limitMs: 120_000)
     for count in 1...20 {
       try rig.append(1)
       #expect(try rig.check().size >= count)
@@ -45,7 +45,7 @@ import Testing
   }
 
   @Test func afterATakeOverAppendsAreRefused() throws {
-    let rig = try rig(limitMs: 20_000)
+    let rig = try rig(limitMs: 120_000)
     try rig.append(1)
     _ = try FencingTests.takeOver(rig)
     let error = #expect(throws: LedgerError.self) { try rig.append(1) }
@@ -54,7 +54,7 @@ import Testing
   }
 
   @Test func manyThreadsShareSteps() throws {
-    let rig = try rig(limitMs: 20_000)
+    let rig = try rig(limitMs: 120_000)
     let writer = try rig.openWriter()
     let failures = Monitor(0)
     let threads = try (0..<8).map { index in

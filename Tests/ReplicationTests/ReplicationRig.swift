@@ -100,12 +100,15 @@ final class ReplicationRig {
   // MARK: Erasures
 
   /// Redacts events, as an erasure does. The steps between can be looked at.
-  func erase(_ positions: [Position], committed: () throws -> Void = {}) throws {
+  func erase(
+    _ positions: [Position], sealed: () throws -> Void = {}, committed: () throws -> Void = {}
+  ) throws {
     let writer = try openWriter()
     _ = try directory.allowingRedactions()
     let opening = DataRedacted.Opening(request: .random(), scope: .user, reason: "request")
     let erasure = try writer.append([draft(.opening(opening))]).firstPosition
     try writer.sealAll()
+    try sealed()
     let reader = try LogReader(directory)
     let hasher = SHA256()
     let file = try RedactionFileWriter(directory, pass: .random())
@@ -163,7 +166,7 @@ final class ReplicationRig {
   /// Copies everything and waits until nothing is left to be done.
   func copyAll() throws {
     let replicator = try replicator ?? start()
-    let isDone = try replicator.copyAll(giveUpMs: 20_000)
+    let isDone = try replicator.copyAll(giveUpMs: 120_000)
     #expect(isDone)
   }
 
@@ -205,9 +208,9 @@ final class ReplicationRig {
     FileManager.default.contents(atPath: directory.path + "/log/" + name).map(Array.init)
   }
 
-  /// Waits until something holds; false if that takes longer than twenty seconds.
+  /// Waits until something holds; false if that takes longer than two minutes.
   func wait(_ condition: () throws -> Bool) rethrows -> Bool {
-    let endMs = MonotonicClock.nowMs() + 20_000
+    let endMs = MonotonicClock.nowMs() + 120_000
     while MonotonicClock.nowMs() < endMs {
       if try condition() { return true }
       usleep(2_000)

@@ -139,7 +139,7 @@ import Testing
     rig.options.delayMs = 3_600_000
     try rig.start()
     try rig.append(3)
-    rig.stop(deadlineMs: 20_000)
+    rig.stop(deadlineMs: 120_000)
     #expect(try rig.check().size == 3)
     #expect(try ReplicationRecord(of: rig.directory)?.size == 3)
   }

@@ -44,9 +44,9 @@ import Testing
     let writer = try LedgerWriter.open(directory, options: rig.writerOptions)
     for index in 35..<70 { _ = try writer.append([ReplicationRig.draft(index)]) }
     try writer.sealAll()
-    #expect(try replicator.copyAll(giveUpMs: 20_000))
+    #expect(try replicator.copyAll(giveUpMs: 120_000))
     try writer.close()
-    #expect(try replicator.copyAll(giveUpMs: 20_000))
+    #expect(try replicator.copyAll(giveUpMs: 120_000))
     let second = try restored(rig, as: "second")
     #expect(try root(of: second) == root(of: directory))
     #expect(try size(of: second) == 70)
@@ -71,7 +71,7 @@ import Testing
     let writer = try LedgerWriter.open(directory, options: rig.writerOptions)
     for index in 30..<50 { _ = try writer.append([ReplicationRig.draft(index)]) }
     try writer.close()
-    #expect(try replicator.copyAll(giveUpMs: 20_000))
+    #expect(try replicator.copyAll(giveUpMs: 120_000))
     let second = try restored(rig, as: "second")
     #expect(try root(of: second) == root(of: directory))
     #expect(try isWhole(second))

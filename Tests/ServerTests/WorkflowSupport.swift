@@ -138,7 +138,7 @@ final class PendingAnswer: Sendable {
 func waitUntil(
   sourceLocation: SourceLocation = #_sourceLocation, _ condition: () throws -> Bool
 ) throws {
-  let end = Date().addingTimeInterval(60)
+  let end = Date().addingTimeInterval(300)
   while try !condition() {
     guard Date() < end else {
       Issue.record("waited in vain", sourceLocation: sourceLocation)

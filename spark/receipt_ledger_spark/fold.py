@@ -19,6 +19,7 @@ from . import tables
 from .errors import Failure
 from .exchange import Batch
 from .plan import Plan
+from .row_groups import RowGroups
 from .rules import NAME, Program, Run, json_of, with_stdin, write_task
 from .session import Session
 from .state import Scanned
@@ -228,15 +229,10 @@ class _Writer:
     """A Parquet file of typed rows."""
 
     def __init__(self, path: str, table: tables.Table, names: List[str]) -> None:
-        import pyarrow.parquet as pq
-
         self.rows = 0
         self._table = table
         self._names = names
-        self._batches: List[Any] = []
-        self._size = 0
-        self._file = pq.ParquetWriter(
-            path, table.schema(), compression="zstd", compression_level=1)
+        self._groups = RowGroups(path, table.schema(), _GROUP_BYTES)
 
     def add(self, columns: List[Any]) -> None:
         import pyarrow as pa
@@ -249,19 +245,7 @@ class _Writer:
                 f"{NAME} fold", f"table {self._table.kind}",
                 f"a cell has another form: {type(error).__name__}", 21) from None
         self.rows += batch.num_rows
-        self._batches.append(batch)
-        self._size += batch.nbytes
-        if self._size >= _GROUP_BYTES:
-            self._flush()
-
-    def _flush(self) -> None:
-        import pyarrow as pa
-
-        if self._batches:
-            table = pa.Table.from_batches(self._batches)
-            self._file.write_table(table, row_group_size=table.num_rows)
-        self._batches, self._size = [], 0
+        self._groups.add(batch)
 
     def close(self) -> None:
-        self._flush()
-        self._file.close()
+        self._groups.close()

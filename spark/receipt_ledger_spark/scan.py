@@ -15,6 +15,7 @@ from .errors import Failure
 from .exchange import Batch
 from .fleet import Ledger
 from .plan import Part, Plan
+from .row_groups import RowGroups
 from .rules import NAME, Program, Run
 from .session import Session
 from .state import Scanned
@@ -197,18 +198,14 @@ def _write(folder: str, task: Dict[str, Any], directory: str) -> Dict[str, Any]:
 
 
 class _Writer:
-    """A Parquet file that gets rows in groups of bounded size."""
+    """A Parquet file of the tables of a scan."""
 
     def __init__(self, path: str, schema: Any, ledger_id: Optional[str]) -> None:
-        import pyarrow.parquet as pq
-
         self._schema = schema
         self._ledger_id = ledger_id
-        self._batches: List[Any] = []
-        self._size = 0
-        dictionary = ["ledger"] if ledger_id is not None else False
-        self._file = pq.ParquetWriter(
-            path, schema, compression="zstd", compression_level=1, use_dictionary=dictionary,
+        self._groups = RowGroups(
+            path, schema, _GROUP_BYTES,
+            use_dictionary=["ledger"] if ledger_id is not None else False,
             write_statistics=["position"] if ledger_id is not None else False)
 
     def add(self, columns: List[Any]) -> None:
@@ -218,23 +215,10 @@ class _Writer:
             columns = [pa.repeat(pa.scalar(self._ledger_id), len(columns[0])), *columns]
         if len(columns) != len(self._schema):
             raise Failure(f"{NAME} scan", "output", "its tables have other columns")
-        batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
-        self._batches.append(batch)
-        self._size += batch.nbytes
-        if self._size >= _GROUP_BYTES:
-            self._flush()
-
-    def _flush(self) -> None:
-        import pyarrow as pa
-
-        if self._batches:
-            table = pa.Table.from_batches(self._batches)
-            self._file.write_table(table, row_group_size=table.num_rows)
-        self._batches, self._size = [], 0
+        self._groups.add(pa.RecordBatch.from_arrays(columns, schema=self._schema))
 
     def close(self) -> None:
-        self._flush()
-        self._file.close()
+        self._groups.close()
 
 
 def _writers(folder: str, ledger_id: str) -> List[_Writer]:

@@ -54,20 +54,20 @@ import Testing
   func failure(_ given: Case) async throws {
     let server = try ScriptedServer { _ in given.reaction }
     var options = VerifyReceiptOptions.on(server)
-    if given.failure == .timeout { options.timeoutMs = 300 }
+    if given.failure == .timeout { options.timeoutMs = 5_000 }
     let client = try VerifyReceiptClient(options)
     let answer = await client.ask()
     #expect(Told(answer.content) == .nothing(given.failure))
     #expect(answer.httpStatus == given.httpStatus)
     #expect(answer.endpoint == .production)
-    if given.failure == .timeout { #expect(answer.durationMs >= 290) }
+    if given.failure == .timeout { #expect(answer.durationMs >= 4_990) }
   }
 
   @Test("silence on a connection that was used before is no failure to connect")
   func silenceAfterUse() throws {
     let server = try ScriptedServer { $0.index == 0 ? .json("{}") : .hang }
     var options = VerifyReceiptOptions.on(server)
-    options.timeoutMs = 1_000
+    options.timeoutMs = 5_000
     let client = try VerifyReceiptClient(options)
     #expect(Told(client.askAndWait().content) == .json("{}"))
     #expect(Told(client.askAndWait().content) == .nothing(.timeout))

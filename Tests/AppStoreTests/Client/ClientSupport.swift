@@ -32,10 +32,10 @@ extension VerifyReceiptClient {
 
   /// Asks without giving the thread away. The test run's few threads may come back to a test after minutes, and a
   /// connection is not kept so long.
-  func askAndWait() -> VerifyReceiptAnswer {
+  func askAndWait(_ receiptText: String = "cmVjZWlwdA==") -> VerifyReceiptAnswer {
     let answer = Monitor<VerifyReceiptAnswer?>(nil, conditionCount: 1)
     let request = VerifyReceiptRequest(
-      receiptText: Array("cmVjZWlwdA==".utf8), sharedSecret: nil)
+      receiptText: Array(receiptText.utf8), sharedSecret: nil)
     verify(request) { given in
       answer.withLock { $0 = given }
       answer.signal(0)

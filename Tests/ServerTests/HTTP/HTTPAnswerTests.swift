@@ -113,7 +113,7 @@ import Testing
 
   @Test("a peer that stops reading is cut off, and its answer's memory is free")
   func cutOff() throws {
-    let fixture = try Self.fixture { $0.answerPieceMs = 200 }
+    let fixture = try Self.fixture { $0.answerPieceMs = 5_000 }
     defer { fixture.server.shutdown(graceMs: 0) }
     let clients = try (0..<10).map { _ in try fixture.connect() }
     for client in clients { client.send(ServerFixture.upload()) }
@@ -126,7 +126,7 @@ import Testing
   func tooSlow() throws {
     // Pieces come in time, the whole would not.
     let fixture = try Self.fixture {
-      $0.answerMs = 100
+      $0.answerMs = 3_000
       $0.answerBytesEachSecond = 64 << 20
     }
     defer { fixture.server.shutdown(graceMs: 0) }

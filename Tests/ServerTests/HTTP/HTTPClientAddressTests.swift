@@ -96,30 +96,11 @@ struct ProxyCase: CustomTestStringConvertible, Sendable {
 
   /// The lines that a server wrote for these requests.
   private static func log(_ requests: [String]) throws -> [JSONValue] {
-    var ends: [Int32] = [0, 0]
-    #expect(pipe(&ends) == 0)
-    defer { close(ends[0]) }
-    let log = try AccessLog(descriptor: ends[1])
-    let fixture = try ServerFixture(accessLog: log) { $0.trustedProxies = ["127.0.0.1"] }
-    for request in requests { _ = try fixture.exchange(request) }
-    fixture.server.shutdown(graceMs: 5000)
-    log.finish()
-    close(ends[1])
-    var text: [UInt8] = []
-    var buffer = [UInt8](repeating: 0, count: 65_536)
-    while true {
-      let count = read(ends[0], &buffer, buffer.count)
-      if count <= 0 { break }
-      text += buffer.prefix(count)
+    try ServerFixture.accessLog {
+      $0.trustedProxies = ["127.0.0.1"]
+    } during: { fixture in
+      for request in requests { _ = try fixture.exchange(request) }
     }
-    // A client may have its answer, and ask again, before the line is written.
-    let lines = try text.split(separator: 0x0A).map { try JSONValue(Array($0)) }
-    return lines.sorted { number(of: $0) < number(of: $1) }
-  }
-
-  /// Requests are numbered in the order in which they come.
-  private static func number(of line: JSONValue) -> Int {
-    Int(line["request_id"]?.stringValue?.split(separator: "-").last ?? "") ?? 0
   }
 
   @Test("the access log says what was asked and answered, without a secret")

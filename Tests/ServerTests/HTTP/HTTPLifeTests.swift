@@ -38,9 +38,10 @@ private final class HeldAnswers: Sendable {
     defer { fixture.server.shutdown(graceMs: 0) }
     let clients = try (0..<200).map { _ in try fixture.connect() }
     for client in clients { client.send(ServerFixture.upload()) }
-    #expect(eventually { held.count == clients.count })
+    #expect(eventually { held.count == clients.count }, "\(held.count) of \(clients.count)")
     held.release()
-    for client in clients { #expect(try client.answer()?.status == 206) }
+    let statuses = try clients.map { try $0.answer()?.status }
+    #expect(statuses.allSatisfy { $0 == 206 }, "\(statuses)")
   }
 
   @Test("an answer for a client that has gone comes to nothing")
@@ -100,7 +101,7 @@ private final class HeldAnswers: Sendable {
 
   @Test("a body that does not come is answered 408")
   func slowBody() throws {
-    let fixture = try ServerFixture { $0.requestMs = 200 }
+    let fixture = try ServerFixture { $0.requestMs = 3_000 }
     defer { fixture.server.shutdown(graceMs: 0) }
     let client = try fixture.connect()
     client.send(String(ServerFixture.upload().dropLast(5)))
@@ -113,7 +114,7 @@ private final class HeldAnswers: Sendable {
 
   @Test("a head that does not come is answered 408")
   func slowHead() throws {
-    let fixture = try ServerFixture { $0.requestMs = 200 }
+    let fixture = try ServerFixture { $0.requestMs = 3_000 }
     defer { fixture.server.shutdown(graceMs: 0) }
     let client = try fixture.connect()
     client.send("POST /client/itunes_connect/receipts HTTP/1.1\r\nHost: loc")
@@ -123,7 +124,7 @@ private final class HeldAnswers: Sendable {
 
   @Test("a connection that says nothing is ended", arguments: ["", "POST /cl"])
   func silent(_ beginning: String) throws {
-    let fixture = try ServerFixture { $0.requestMs = 200 }
+    let fixture = try ServerFixture { $0.requestMs = 3_000 }
     defer { fixture.server.shutdown(graceMs: 0) }
     let client = try fixture.connect()
     client.send(beginning)
@@ -132,7 +133,7 @@ private final class HeldAnswers: Sendable {
 
   @Test("a connection that has had its answer, and says nothing more, is ended")
   func idle() throws {
-    let fixture = try ServerFixture { $0.idleMs = 200 }
+    let fixture = try ServerFixture { $0.idleMs = 3_000 }
     defer { fixture.server.shutdown(graceMs: 0) }
     let client = try fixture.connect()
     client.send(ServerFixture.upload())
@@ -183,7 +184,7 @@ private final class HeldAnswers: Sendable {
     #expect(eventually { held.count == 1 })
     let ended = WorkerPool(count: 1)
     let server = fixture.server
-    ended.add { server.shutdown(graceMs: 20_000) }
+    ended.add { server.shutdown(graceMs: 120_000) }
     #expect(try idle.answer() == nil)
     let late = try fixture.connect()
     late.send(ServerFixture.upload())

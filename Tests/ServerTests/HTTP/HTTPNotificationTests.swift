@@ -90,7 +90,7 @@ import Testing
   }
 
   @Test("a body that comes too slowly gets 408, and takes nothing from others") func slow() throws {
-    let fixture = try ServerFixture { $0.requestMs = 300 }
+    let fixture = try ServerFixture { $0.requestMs = 3_000 }
     defer { fixture.server.shutdown(graceMs: 0) }
     let slow = try fixture.connect()
     slow.send(String(post().dropLast(5)))
@@ -127,26 +127,20 @@ import Testing
   @Test("another path takes effect at once; the access log names the route alone") func path()
     throws
   {
-    var ends: [Int32] = [0, 0]
-    try #require(pipe(&ends) == 0)
-    let log = try AccessLog(descriptor: ends[1])
-    let fixture = try ServerFixture(accessLog: log) { $0.notificationsPath = "/hooks/one" }
-    #expect(try fixture.exchange(post())?.status == 404)
-    #expect(try fixture.exchange(post(path: "/hooks/one"))?.status == 200)
-    fixture.server.replaceNotificationsPath("/hooks/two")
-    #expect(try fixture.exchange(post(path: "/hooks/one"))?.status == 404)
-    #expect(try fixture.exchange(post(path: "/hooks/two"))?.status == 200)
-    fixture.server.shutdown(graceMs: 0)
-    log.finish()
-    close(ends[1])
-    let text = String(
-      decoding: FileHandle(fileDescriptor: ends[0], closeOnDealloc: true).readDataToEndOfFile(),
-      as: UTF8.self)
-    let lines = text.split(separator: "\n").compactMap { try? JSONValue(Array($0.utf8)) }
+    let lines = try ServerFixture.accessLog {
+      $0.notificationsPath = "/hooks/one"
+    } during: { fixture throws in
+      #expect(try fixture.exchange(post())?.status == 404)
+      #expect(try fixture.exchange(post(path: "/hooks/one"))?.status == 200)
+      fixture.server.replaceNotificationsPath("/hooks/two")
+      #expect(try fixture.exchange(post(path: "/hooks/one"))?.status == 404)
+      #expect(try fixture.exchange(post(path: "/hooks/two"))?.status == 200)
+    }
     #expect(
       lines.map { $0["route"]?.stringValue } == [
         nil, "/app_store/notifications", nil, "/app_store/notifications",
       ])
+    let text = lines.map { String(decoding: $0.bytes, as: UTF8.self) }.joined()
     #expect(!text.contains("hooks") && !text.contains("a.b.c"))
   }
 }

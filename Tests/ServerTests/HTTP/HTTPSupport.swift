@@ -1,5 +1,6 @@
 // A client that sends bytes as they are given, and a service that answers as a test says.
 import Base
+import Foundation
 import Glibc
 import JSON
 import Projections
@@ -49,7 +50,7 @@ final class WireClient: Sendable {
     address.sin_family = sa_family_t(AF_INET)
     address.sin_port = port.bigEndian
     address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    var limit = timeval(tv_sec: 30, tv_usec: 0)
+    var limit = timeval(tv_sec: 120, tv_usec: 0)
     setsockopt(
       descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
     let code = withUnsafePointer(to: &address) {
@@ -300,6 +301,11 @@ struct ServerFixture {
     var options = HTTPServerOptions()
     options.threadCount = 2
     options.listen = "127.0.0.1:0"
+    // On a busy machine 200 connections take longer to open than clients are given, and less than a test waits.
+    options.requestMs = 90_000
+    options.idleMs = 90_000
+    options.answerMs = 90_000
+    options.answerPieceMs = 90_000
     change(&options)
     self.service = service
     metrics = Metrics()
@@ -361,9 +367,34 @@ struct ServerFixture {
   }
 }
 
-/// Waits for a condition; false if it does not come about within half a minute.
+extension ServerFixture {
+  /// The access log of a server, whole, in the order in which the requests came.
+  static func accessLog(
+    _ change: (inout HTTPServerOptions) -> Void, during body: (ServerFixture) throws -> Void
+  ) throws -> [JSONValue] {
+    var ends: [Int32] = [0, 0]
+    try #require(pipe(&ends) == 0)
+    let log = try AccessLog(descriptor: ends[1])
+    let fixture = try ServerFixture(accessLog: log, change)
+    try body(fixture)
+    fixture.server.shutdown(graceMs: 5_000)
+    log.finish()
+    close(ends[1])
+    let text = FileHandle(fileDescriptor: ends[0], closeOnDealloc: true).readDataToEndOfFile()
+    // A client may have its answer, and ask again, before the line is written.
+    let lines = try text.split(separator: 0x0A).map { try JSONValue(Array($0)) }
+    return lines.sorted { number(of: $0) < number(of: $1) }
+  }
+
+  /// Requests are numbered in the order in which they come.
+  private static func number(of line: JSONValue) -> Int {
+    Int(line["request_id"]?.stringValue?.split(separator: "-").last ?? "") ?? 0
+  }
+}
+
+/// Waits for a condition; false if it does not come about within two minutes.
 func eventually(_ condition: () -> Bool) -> Bool {
-  for _ in 0..<3000 {
+  for _ in 0..<12_000 {
     if condition() { return true }
     usleep(10_000)
   }

@@ -138,7 +138,7 @@ struct OpenAPIDocument: Sendable {
     }
     service.setErasureBody(Self.erasure)
     service.setBodies(purchases: Self.purchases, entitlements: Self.entitlements)
-    let fixture = try ServerFixture(service: service) { $0.requestMs = 2_000 }
+    let fixture = try ServerFixture(service: service) { $0.requestMs = 20_000 }
     defer { fixture.server.shutdown(graceMs: 0) }
     var statuses: [Int: Int] = [:]
     for _ in 0..<300 {
