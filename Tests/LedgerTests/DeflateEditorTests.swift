@@ -131,10 +131,11 @@ struct DeflateEditorTests {
         let stream = Self.deflated(change.old, level: level, strategy: strategy)
         let what = "\(material), strategy \(strategy), level \(level), seed \(random.seed)"
         guard let result = Self.edited(stream, change, editor) else {
-          // Zlib stores what it can't compress, and what is new everywhere is better compressed anew.
+          // Zlib stores what it can't compress, what is new everywhere is better compressed anew, and little content may
+          // be smaller than the codes of the old one.
           let changed = change.edits.reduce(0) { $0 + $1.old.count }
           #expect(
-            material == .noise || change.old.count < 200 || 2 * changed > change.old.count,
+            material == .noise || change.old.count < 2_000 || 2 * changed > change.old.count,
             "\(what)")
           continue
         }
