@@ -60,14 +60,15 @@ struct RedactionCrashTests {
 
   @Test("A crash at every call", arguments: [false, true])
   func everyCall(isPreparing: Bool) throws {
-    let whole = try prepared()
+    let before = try prepared()
+    let whole = before.copy()
     #expect(erase(whole, isPreparing: isPreparing) == (true, true))
     let callCount = whole.callCount
     try check(whole, isCommitted: true, "no crash")
     var count = 0
     for call in 1...callCount + 1 {
       for seed in 0...CrashRig.seedCount {
-        let storage = try prepared()
+        let storage = before.copy()
         storage.setFaults(.init(crashAtCall: call))
         let (isCommitted, _) = erase(storage, isPreparing: isPreparing)
         storage.setFaults(.init())
@@ -111,14 +112,15 @@ struct RedactionCrashTests {
     CrashRig.tell(count, "finishing a redaction")
   }
 
-  @Test("A call that fails at any place", arguments: [EIO, ENOSPC], [false, true])
+  @Test("A call that fails at any place", arguments: [(EIO, false), (ENOSPC, true)])
   func everyFailure(_ code: Int32, isPreparing: Bool) throws {
-    let whole = try prepared()
+    let before = try prepared()
+    let whole = before.copy()
     _ = erase(whole, isPreparing: isPreparing)
     let callCount = whole.callCount
     var count = 0
     for call in 1...callCount {
-      let storage = try prepared()
+      let storage = before.copy()
       storage.setFaults(.init(failCall: .init(ordinal: call, code: code)))
       let (isCommitted, _) = erase(storage, isPreparing: isPreparing)
       storage.setFaults(.init())

@@ -204,6 +204,14 @@ package final class FaultyStorage: Storage {
     }
   }
 
+  /// Another storage with the same files, faults and counts. Nothing may be open.
+  package func copy() -> FaultyStorage {
+    state.withLock { state in
+      precondition(state.descriptors.isEmpty && state.openDirectories.isEmpty)
+      return FaultyStorage(state)
+    }
+  }
+
   /// What is on disk after the power went: synced bytes, any sectors of the others, and the first
   /// so many changes of names.
   package func afterCrash(seed: UInt64) -> FaultyStorage {
