@@ -60,6 +60,10 @@ final class LoadRun {
   private var startNs: UInt64 = 0
   private var answers: AnswerFile?
   private static let retryNs: UInt64 = 50_000_000
+  /// When the last connection was made, or the run began.
+  private var lastConnectedNs: UInt64 = 0
+  /// So long nobody need listen before a run that reconnects gives up.
+  private static let patienceNs: UInt64 = 300_000_000_000
 
   init(plan: LoadPlan, requests: RequestSet, target: Target, answers: AnswerFile?) throws(LoadError)
   {
@@ -107,7 +111,8 @@ final class LoadRun {
   }
 
   func run() throws -> LoadResult {
-    try connectClosed(nowNs: Self.nowNs())
+    lastConnectedNs = Self.nowNs()
+    try connectClosed(nowNs: lastConnectedNs)
     // Connecting is not measured: it starts once every connection stands, or none will.
     let connectEndNs = Self.nowNs() + 2_000_000_000
     while idleCount < connections.count, Self.nowNs() < connectEndNs, !isStopped {
@@ -280,14 +285,18 @@ final class LoadRun {
     getsockopt(connections[index].descriptor, SOL_SOCKET, SO_ERROR, &code, &size)
     if code != 0 { return try failToConnect(index, code) }
     result.connectionsMade += 1
+    lastConnectedNs = Self.nowNs()
     watch(index, cepoll_readable)
     rest(index)
   }
 
   private func failToConnect(_ index: Int, _ code: Int32) throws {
     result.connectionsFailed += 1
-    disconnect(index, retryAtNs: Self.nowNs() + Self.retryNs)
-    guard plan.reconnects else {
+    let nowNs = Self.nowNs()
+    disconnect(index, retryAtNs: nowNs + Self.retryNs)
+    let isHopeless =
+      closedCount == connections.count && nowNs - lastConnectedNs > Self.patienceNs
+    guard plan.reconnects, !isHopeless else {
       throw LoadError("connect to", "\(target.host):\(target.port)", code: code)
     }
   }

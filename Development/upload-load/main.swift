@@ -23,7 +23,7 @@ let help = """
     --count N              at most so many uploads
     --connections N        of the open loop, 1 to 4096; default 256
     --unique               overwrite the digits of "upload":"000000000000" with the upload's number
-    --reconnect            go on when connections break or cannot be made
+    --reconnect            go on when connections break, and for 5 minutes when none can be made
     --answers FILE         write {"upload":N,"status":N,"receipt":ID} for each answer
     --drain-ms N           wait so long for the last answers; default 10000
     --json                 print JSON
