@@ -17,7 +17,7 @@ struct LoadPlan {
 
   var pace: Pace
   var connectionCount: Int
-  /// Goes on when connections break or cannot be made.
+  /// Goes on when connections break, and for a while when none can be made.
   var reconnects = false
   /// How long answers are waited for after the last upload was sent.
   var drainNs: UInt64 = 10_000_000_000
@@ -62,7 +62,7 @@ final class LoadRun {
   private static let retryNs: UInt64 = 50_000_000
   /// When the last connection was made, or the run began.
   private var lastConnectedNs: UInt64 = 0
-  /// So long nobody need listen before a run that reconnects gives up.
+  /// A run that reconnects gives up when it could not connect for so long.
   private static let patienceNs: UInt64 = 300_000_000_000
 
   init(plan: LoadPlan, requests: RequestSet, target: Target, answers: AnswerFile?) throws(LoadError)

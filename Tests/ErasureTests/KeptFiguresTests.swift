@@ -63,7 +63,7 @@ import Testing
 
   @Test(
     "All people are erased: every figure and exception stays",
-    arguments: 1...5 as ClosedRange<UInt64>)
+    arguments: 1...8 as ClosedRange<UInt64>)
   func everyone(seed: UInt64) throws {
     let fixture = try Self.fixture(seed: seed)
     let end = fixture.eventCount
@@ -104,7 +104,7 @@ import Testing
   }
 
   @Test(
-    "One user is erased by request: every figure stays", arguments: 21...24 as ClosedRange<UInt64>)
+    "One user is erased by request: every figure stays", arguments: 21...26 as ClosedRange<UInt64>)
   func oneUser(seed: UInt64) throws {
     let fixture = try Self.fixture(seed: seed)
     let end = fixture.eventCount

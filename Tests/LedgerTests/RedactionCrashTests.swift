@@ -112,7 +112,7 @@ struct RedactionCrashTests {
     CrashRig.tell(count, "finishing a redaction")
   }
 
-  @Test("A call that fails at any place", arguments: [(EIO, false), (ENOSPC, true)])
+  @Test("A call that fails at any place", arguments: [EIO, ENOSPC], [false, true])
   func everyFailure(_ code: Int32, isPreparing: Bool) throws {
     let before = try prepared()
     let whole = before.copy()

@@ -18,8 +18,8 @@ final class HuffmanCode {
   let entries: UnsafeMutablePointer<Entry>
   /// How many bits after the first ones index the other tables; each of these has as many entries.
   private(set) var restBitCount = 0
-  /// Each symbol's codeword in bits 0 to 14, its first bit lowest, and the codeword's length from bit 16; 0 for symbols
-  /// without a codeword.
+  /// For each symbol its codeword in bits 0 to 14, with the first bit lowest, and the codeword's length from bit 16 on.
+  /// A symbol without a codeword has 0.
   let codewords: UnsafeMutablePointer<UInt32>
 
   /// For each symbol its entry without the codeword's length; 0 for symbols that must not occur.

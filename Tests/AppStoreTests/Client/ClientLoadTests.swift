@@ -38,18 +38,15 @@ import Testing
     options.callsMax = 8
     let client = try VerifyReceiptClient(options)
     let wrong = Tally()
-    let callers = DispatchGroup()
-    for caller in 0..<8 {
-      callers.enter()
-      Thread.detachNewThread {
+    let callers = try (0..<8).map { caller in
+      try WorkerThread {
         for number in 0..<25 {
           let text = "\(100_000 + 25 * caller + number)"
           if Told(client.askAndWait(text).content) != .json(text) { wrong.add(text) }
         }
-        callers.leave()
       }
     }
-    callers.wait()
+    for caller in callers { caller.join() }
     #expect(wrong.total == 0)
     #expect(server.requests.count == 200)
     #expect(server.mostActiveCount <= 8)

@@ -53,10 +53,7 @@ import Testing
   @Test("answers that nobody reads stay within their bound, further uploads are refused unread")
   func unread() throws {
     let limitBytes = 1_500_000
-    let fixture = try Self.fixture {
-      $0.answersBytesMax = limitBytes
-      $0.answerPieceMs = 60_000
-    }
+    let fixture = try Self.fixture { $0.answersBytesMax = limitBytes }
     defer { fixture.server.shutdown(graceMs: 0) }
     var waiting: [WireClient] = []
     // Each takes 333 KB: the fourth leaves less than a quarter.
@@ -89,10 +86,7 @@ import Testing
   func burst() throws {
     let held = HeldCompletions()
     let service = ScriptedService { _, completion in held.add(completion) }
-    let fixture = try ServerFixture(service: service) {
-      $0.answersBytesMax = 1_100_000
-      $0.answerPieceMs = 60_000
-    }
+    let fixture = try ServerFixture(service: service) { $0.answersBytesMax = 1_100_000 }
     defer { fixture.server.shutdown(graceMs: 0) }
     let clients = try (0..<12).map { _ in try fixture.connect() }
     for client in clients { client.send(ServerFixture.upload()) }
