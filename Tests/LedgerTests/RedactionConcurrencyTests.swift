@@ -91,15 +91,24 @@ struct RedactionConcurrencyTests {
         return []
       },
     ]
+    // A reader whose turn does not come sees more change during a look.
+    let busy = try (0..<6).map { _ in
+      try WorkerThread { [monitor] in
+        var number: UInt64 = 1
+        while number != 0, !monitor.withLock({ $0.isOver }) {
+          for _ in 0..<1_000_000 { number = number &* 6_364_136_223_846_793_005 | 1 }
+        }
+      }
+    }
     var random = SeededRandom(seed: 21)
-    for _ in 0..<15 {
+    for _ in 0..<50 {
       let positions = Set((0..<6).map { _ in Int.random(in: 0..<300, using: &random) })
       try rig.erase(positions.sorted(), with: writer) {
         monitor.withLock { $0.erased.formUnion(positions) }
       }
     }
     monitor.withLock { $0.isOver = true }
-    for thread in threads { thread.join() }
+    for thread in threads + busy { thread.join() }
     let (faults, roundCount) = monitor.withLock { ($0.faults, $0.roundCount) }
     #expect(faults.isEmpty, "\(faults.prefix(5)) of \(faults.count)")
     #expect(roundCount > 5)

@@ -28,11 +28,14 @@ package final class FaultyStorage: Storage {
     package var openFilesMax: Int?
     /// Places of files that the medium does not give back.
     package var unreadable: [String: Range<Int>] = [:]
+    /// What successive listings that would show one of these names leave out, as a listing may of names that come
+    /// and go meanwhile.
+    package var hiddenNames: [String] = []
 
     package init(
       crashAtCall: Int? = nil, failCall: Failure? = nil, failSync: Int? = nil, isFull: Bool = false,
       fullFiles: String? = nil, isFlaky: Bool = false, isReadOnly: Bool = false,
-      openFilesMax: Int? = nil, unreadable: [String: Range<Int>] = [:]
+      openFilesMax: Int? = nil, unreadable: [String: Range<Int>] = [:], hiddenNames: [String] = []
     ) {
       self.crashAtCall = crashAtCall
       self.failCall = failCall
@@ -43,6 +46,7 @@ package final class FaultyStorage: Storage {
       self.isReadOnly = isReadOnly
       self.openFilesMax = openFilesMax
       self.unreadable = unreadable
+      self.hiddenNames = hiddenNames
     }
   }
 
@@ -550,8 +554,13 @@ package final class FaultyStorage: Storage {
     try call { state throws(SystemError) in
       let prefix = try FaultyStorage.path("", in: directory, state)
       let paths = Array(state.entries.keys) + state.directories
-      return paths.filter { $0.hasPrefix(prefix) }
+      var names = paths.filter { $0.hasPrefix(prefix) }
         .map { String($0.dropFirst(prefix.count)) }.filter { !$0.contains("/") }
+      if let hidden = state.faults.hiddenNames.first, names.contains(hidden) {
+        state.faults.hiddenNames.removeFirst()
+        names.removeAll { $0 == hidden }
+      }
+      return names
     }
   }
 

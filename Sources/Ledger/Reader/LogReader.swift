@@ -1,5 +1,6 @@
 // Reads a log, without a lock, while a writer may append.
 package import Base
+import Glibc
 
 /// The end of the whole part of a log.
 package struct LogHead: Sendable, Equatable {
@@ -25,6 +26,10 @@ package enum LogView: Sendable {
 /// A view of a log as it was at the last `refresh`. Not thread-safe.
 package final class LogReader {
   private static let attemptCount = 5
+  /// A gap that this many looks in a row show is one, although a writer is active.
+  private static let agreeingLooksMax = 50
+  /// How long to look for two views that agree.
+  private static let lookingMsMax: Int64 = 60_000
   private static let restingTailCountMax = 8
 
   package let directory: LedgerDirectory
@@ -177,18 +182,39 @@ package final class LogReader {
     return try newest.file.sizeBytes() != newest.walkedByteCount
   }
 
-  /// An active writer can look like damage for a moment, so damage must be seen twice.
+  /// Reads the state of the log. An active writer can look like damage for a moment, so damage must be seen twice;
+  /// a gap moreover without any sign of a writer between the two looks.
   private static func settledState(
     _ directory: LedgerDirectory, _ hasher: SHA256, keptTailCount: Int,
     knowing earlier: LogState?, limit: Position, part: Range<Position>?
   ) throws(LedgerError) -> LogState {
     var state = try LogState(
       directory, hasher, keptTailCount: keptTailCount, knowing: earlier, limit: limit, part: part)
-    for _ in 1..<attemptCount {
-      guard let damage = state.damage else { break }
+    guard state.damage != nil else { return state }
+    var agreeing = 1
+    var pauseMs: UInt32 = 1
+    let deadlineMs = MonotonicClock.nowMs() + lookingMsMax
+    var before: LogTraces?
+    while let damage = state.damage {
+      let between = try LogTraces(directory)
       state = try LogState(
         directory, hasher, keptTailCount: keptTailCount, limit: limit, part: part)
-      if state.damage == damage { break }
+      if state.damage == damage {
+        agreeing += 1
+        let isGap = damage.damage?.verdict == .missing
+        let isQuiet = try LogTraces(directory) == before
+        if !isGap || isQuiet || agreeing == agreeingLooksMax { return state }
+      } else {
+        agreeing = 1
+      }
+      if state.damage != nil, MonotonicClock.nowMs() >= deadlineMs {
+        throw LedgerError(
+          .inputOutput, operation: "open log", object: Format.logDirectoryName,
+          cause: "a writer changed it during every look; try again")
+      }
+      before = between
+      usleep(pauseMs * 1000)
+      pauseMs = min(2 * pauseMs, 50)
     }
     return state
   }
@@ -530,5 +556,17 @@ package final class LogReader {
       frontier.append(leafHash: line.leafHash(hasher), hasher)
     }
     return frontier
+  }
+}
+
+/// What a writer changes whenever it works: the names in the log's directory, and the position up to which it has
+/// synced.
+private struct LogTraces: Equatable {
+  let names: [String]
+  let durablePosition: Position?
+
+  init(_ directory: LedgerDirectory) throws(LedgerError) {
+    names = try directory.listIfPresent(Format.logDirectoryName)?.sorted() ?? []
+    durablePosition = try directory.openFileIfPresent(Format.lockName)?.lockContent().position
   }
 }
