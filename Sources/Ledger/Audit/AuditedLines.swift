@@ -2,7 +2,7 @@
 import Base
 
 /// The leaves of a run of lines, and the faults found in it.
-final class AuditedLines: @unchecked Sendable {
+package final class AuditedLines: @unchecked Sendable {
   // One thread fills it in, then another reads it, never both at once.
   private(set) var leafHashes: [SHA256Digest] = []
   private(set) var firstEventAtMs: Int64 = 0
@@ -18,9 +18,14 @@ final class AuditedLines: @unchecked Sendable {
   /// Why the run ends early. Its leaves are then incomplete.
   private(set) var breach: (position: Position, cause: String)?
 
+  private let hasher = SHA256()
+
+  /// For lines that are added one by one.
+  /// - Parameter count: at most so many, for which there is room at once.
+  package init(count: Int) { leafHashes.reserveCapacity(count) }
+
   /// Checks the form, positions, times and digests of lines, and hashes their leaves.
-  init(_ bytes: UnsafeRawBufferPointer, firstPosition: Position, count: Int) {
-    let hasher = SHA256()
+  package init(_ bytes: UnsafeRawBufferPointer, firstPosition: Position, count: Int) {
     // The count comes from a header; no line is shorter than this.
     leafHashes.reserveCapacity(min(count, bytes.count / 128 + 1))
     var lines = EventLines(bytes)
@@ -34,26 +39,31 @@ final class AuditedLines: @unchecked Sendable {
         breach = (position, "the line has position \(line.position)")
         return
       }
-      if position == firstPosition {
-        firstEventAtMs = line.recordedAtMs
-      } else if line.recordedAtMs < lastEventAtMs {
-        faults.append((position, "the event's time is earlier than the previous event's"))
-      }
-      lastEventAtMs = max(lastEventAtMs, line.recordedAtMs)
-      if let erasure = line.redactedBy {
-        redactions.append(
-          AuditedRedaction(
-            position: position, erasure: erasure, digest: line.contentDigest(hasher)))
-      } else if !line.verifyDigest(hasher) {
-        faults.append((position, "the event's digest does not match its data"))
-      }
-      leafHashes.append(line.leafHash(hasher))
-      if !line.isRedacted { readData(of: line) }
+      add(line)
       position += 1
     }
     if !lines.isAtEnd || position != firstPosition + count {
       breach = (position, "there are fewer events than the header says")
     }
+  }
+
+  /// Checks the time and the digest of the next line, and hashes its leaf.
+  package func add(_ line: EventLine) {
+    if leafHashes.isEmpty {
+      firstEventAtMs = line.recordedAtMs
+    } else if line.recordedAtMs < lastEventAtMs {
+      faults.append((line.position, "the event's time is earlier than the previous event's"))
+    }
+    lastEventAtMs = max(lastEventAtMs, line.recordedAtMs)
+    if let erasure = line.redactedBy {
+      redactions.append(
+        AuditedRedaction(
+          position: line.position, erasure: erasure, digest: line.contentDigest(hasher)))
+    } else if !line.verifyDigest(hasher) {
+      faults.append((line.position, "the event's digest does not match its data"))
+    }
+    leafHashes.append(line.leafHash(hasher))
+    if !line.isRedacted { readData(of: line) }
   }
 
   private func readData(of line: EventLine) {

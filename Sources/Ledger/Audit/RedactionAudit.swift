@@ -134,6 +134,15 @@ struct RedactionAudit {
 
   // MARK: The verdict
 
+  /// The position of the first line that lost its data without an event that lists it so; nil if there is none.
+  /// - Parameter size: how far the log was read; events after it may list lines.
+  mutating func firstUnlisted(_ directory: LedgerDirectory, readTo size: Int) -> Position? {
+    if !positions.indices.allSatisfy(isRight) { readLateEvents(directory, from: size) }
+    return positions.indices.first { index in
+      !isRight(index) && !pending.contains { $0.contains(positions[index]) }
+    }.map { positions[$0] }
+  }
+
   private func isRight(_ index: Int) -> Bool { isListed[index] && isOpening(erasures[index]) }
 
   /// Adds what was found to a report of all other findings.

@@ -24,23 +24,31 @@ package struct ScannedEvent {
 package final class EventScan: @unchecked Sendable {
   // One thread writes it and another, the fold's, reads it, never at the same time.
   package private(set) var events: [ScannedEvent] = []
+  /// What was checked of the lines; nil if nothing was.
+  let check: AuditedLines?
   private let keeper = TextKeeper()
 
   /// Reads whole lines. Nil if a line is not an event; the fold then finds and reports that line.
-  package init?(_ bytes: Text, firstPosition: Position, count: Int) {
+  /// - Parameter isVerified: whether digests and times are checked, and leaves hashed.
+  package init?(
+    _ bytes: Text, firstPosition: Position, count: Int, isVerified: Bool = false
+  ) {
     // The count comes from a header; no line is shorter than 128 bytes.
-    events.reserveCapacity(min(count, bytes.count / 128 + 1))
+    let room = min(count, bytes.count / 128 + 1)
+    events.reserveCapacity(room)
+    check = isVerified ? AuditedLines(count: room) : nil
     var lines = EventLines(bytes)
     var position = firstPosition
     while let text = lines.next() {
       guard let line = EventLine(text), line.position == position else { return nil }
       events.append(ScannedEvent(line: line, content: content(of: line)))
+      check?.add(line)
       position += 1
     }
   }
 
   /// For events that come one by one.
-  init() {}
+  init() { check = nil }
 
   /// Reads one event; what was read before is no longer valid.
   func scan(_ line: EventLine) -> ScannedEvent {

@@ -45,6 +45,8 @@ package final class Projector {
   /// Called with the lines of each block that is folded, their first position and their count, on the thread that
   /// inflated it.
   package var inspection: (@Sendable (UnsafeRawBufferPointer, Position, Int) -> Void)?
+  /// What is verified of the events of a build; nil if they are only folded.
+  private var verification: LogVerification?
   /// When builds from nothing write; tests make it earlier.
   var pace = WritingPace()
 
@@ -197,15 +199,31 @@ package final class Projector {
   ///
   /// Throws `anotherHistory` if the current projections have one.
   /// - Parameter acceptsHistory: replaces those too.
+  /// - Parameter verifies: whether each event's digest, the tree and the erasures are checked. Throws `ledger` for
+  ///   what was changed; otherwise the ledger remembers how far it was verified.
   /// - Parameter willPutInUse: called when the new projections are complete. If it throws, the current ones stay.
   package func rebuild(
-    acceptsHistory: Bool = false, willPutInUse: () throws -> Void = {}
+    acceptsHistory: Bool = false, verifies: Bool = true, willPutInUse: () throws -> Void = {}
   ) throws(ProjectionError) {
-    try replaceGeneration(acceptsHistory: acceptsHistory, willPutInUse: willPutInUse) { path in
-      let writeBehind = WriteBehind(path)
-      // Closed after the connection: closing a file releases the process's locks on it.
-      defer { withExtendedLifetime(writeBehind) {} }
-      try fill(path, upTo: nil, writeBehind: writeBehind)
+    verification = verifies ? LogVerification() : nil
+    defer { verification = nil }
+    var verified: VerifiedHead?
+    do {
+      try replaceGeneration(acceptsHistory: acceptsHistory, willPutInUse: willPutInUse) { path in
+        let writeBehind = WriteBehind(path)
+        // Closed after the connection: closing a file releases the process's locks on it.
+        defer { withExtendedLifetime(writeBehind) {} }
+        try fill(path, upTo: nil, writeBehind: writeBehind)
+        verified = try verification?.finish(reader)
+      }
+    } catch {
+      if case .ledger(let fault) = error, fault.kind == .corruption {
+        try? VerifiedHead.forget(reader.directory)
+      }
+      throw error
+    }
+    do throws(LedgerError) { try verified?.write(to: reader.directory) } catch {
+      observer.notice("how far the log was verified is not recorded: \(error)")
     }
   }
 
@@ -359,15 +377,17 @@ package final class Projector {
       // Events must not be lost before a commit that depends on them. A durable view contains only synced events.
       try reader.syncTails()
       if progress.position < total {
+        let isVerified = verification != nil
         let scan: BlockPreparation = { [inspection] bytes, first, count in
           inspection?(bytes, first, count)
-          return EventScan(bytes, firstPosition: first, count: count)
+          return EventScan(bytes, firstPosition: first, count: count, isVerified: isVerified)
         }
         let priority = fold.isFresh ? Self.inflatingPriority : .usual
         try reader.read(
           from: progress.position, to: total, priority: priority, prepare: scan
         ) { chunk in
           if observer.isCancelled() { throw ProjectionError.interrupted }
+          try verify(chunk)
           if let scanned = chunk.prepared as? EventScan, let end = scanned.events.last {
             try scanned.events.withUnsafeBufferPointer { events in
               for index in events.indices { try fold.fold(events[index]) }
@@ -405,6 +425,15 @@ package final class Projector {
     } catch {
       throw Self.projectionError(error)
     }
+  }
+
+  /// Verifies a chunk, unless nothing is to be verified.
+  private func verify(_ chunk: borrowing EventChunk) throws(LedgerError) {
+    if verification == nil { return }
+    let lines =
+      (chunk.prepared as? EventScan)?.check
+      ?? AuditedLines(chunk.bytes, firstPosition: chunk.firstPosition, count: chunk.count)
+    try verification?.add(lines, expecting: chunk.frontierAfter)
   }
 
   static func projectionError(_ error: any Error) -> ProjectionError {

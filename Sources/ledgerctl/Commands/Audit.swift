@@ -223,15 +223,22 @@ private struct RememberedHeads {
   }
 }
 
-/// Audits a log with progress on a terminal; a signal ends it.
+/// Audits a log with progress on a terminal; a signal ends it. Records how far the log was found whole.
 func auditLog(
   _ directory: LedgerDirectory, rootsAt sizes: [Int], _ context: Context
 ) throws -> AuditReport {
   let progress = Progress("Auditing", unit: .bytes, context: context)
-  return try LogAudit(directory, rootsAt: sizes).run { done, total in
+  let report = try LogAudit(directory, rootsAt: sizes).run { done, total in
     try context.interruption.check()
     progress.update(done, of: total)
   }
+  // Whoever may only read audits too; what is recorded then stays as it was.
+  if report.isTreeCertain, let frontier = report.frontier {
+    try? VerifiedHead(size: report.size, root: frontier.root).write(to: directory)
+  } else {
+    try? VerifiedHead.forget(directory)
+  }
+  return report
 }
 
 private func verdict(

@@ -8,6 +8,9 @@ let rebuildCommand = Command(
     "Folds the whole log into a new generation of the projections, next to the one in use. The new generation "
       + "is put in use when it is complete, includes the events appended meanwhile, and is on disk. Readers and a "
       + "server are not disturbed; what they opened does not change. An interrupted rebuild changes nothing.",
+    "Checks each event's digest and time, the tree, and that an erasure lists each event that lost its data. An "
+      + "event that was changed ends the rebuild with exit code 20 and its position; the projections in use stay. "
+      + "`status` and manifests name how far the log was verified. `--no-verify` only folds.",
     "Daily work does not need it: every command brings the projections up to date first, and rebuilds those "
       + "of another version.",
     "Projections that belong to another history than the log are not replaced: the exit code is 21. They are "
@@ -29,6 +32,7 @@ let rebuildCommand = Command(
       "rows", value: .init("COUNT", standard: "10"),
       help:
         "with --compare or --check: how many rows of each table, and sales of each figure, to show"),
+    Option("no-verify", help: "do not check the events"),
     Option(
       "accept-history", help: "accept the log although the projections belong to another history"),
     .json,
@@ -47,6 +51,8 @@ struct RebuildOptions: Equatable, Sendable {
 
   let purpose: Purpose
   let rowLimit: Int
+  /// Whether the events are checked.
+  let verifies: Bool
 
   init(_ invocation: Invocation) throws(UsageError) {
     switch (invocation.has("compare"), invocation.has("check")) {
@@ -63,6 +69,10 @@ struct RebuildOptions: Equatable, Sendable {
     if [.replace, .accept].contains(purpose), invocation.has("rows") {
       throw UsageError("--rows", "requires --compare or --check")
     }
+    verifies = !invocation.has("no-verify")
+    if !verifies, ![.replace, .accept].contains(purpose) {
+      throw UsageError("--no-verify", "cannot be used with --compare or --check, which only fold")
+    }
     rowLimit =
       try invocation.value("rows", "is not a number from 0 to 1000000") { text in
         positionValue(text).flatMap { $0 <= 1_000_000 ? $0 : nil }
@@ -76,14 +86,19 @@ private func rebuild(
   let ledger = try OpenLedger(invocation, context)
   switch options.purpose {
   case .compare, .check: return try compare(options, ledger, invocation, context)
-  case .accept: try ledger.rebuildProjections(acceptsHistory: try acceptHistory(ledger))
-  case .replace: try ledger.rebuildProjections()
+  case .accept:
+    try ledger.rebuildProjections(
+      acceptsHistory: try acceptHistory(ledger), verifies: options.verifies)
+  case .replace: try ledger.rebuildProjections(verifies: options.verifies)
   }
   let database = try ledger.projections()
   let head = try Report.head(of: database)
-  let record: Record = ["events": head.size, "root": head.root.base64]
+  let record: Record = [
+    "events": head.size, "root": head.root.base64, "verified": options.verifies,
+  ]
   try context.print(invocation, record) {
-    try $0.line("Rebuilt the projections from \(counted(head.size, "event"))")
+    let note = options.verifies ? "" : ", which were not verified"
+    try $0.line("Rebuilt the projections from \(counted(head.size, "event"))\(note)")
   }
   return .done
 }

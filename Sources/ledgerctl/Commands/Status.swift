@@ -45,6 +45,9 @@ private struct Standing {
   let erasures: Result<ErasureCounts, ErasureError>
   let copy: CopyStanding?
 
+  /// How many of the first events the last `rebuild` or `audit` found whole.
+  let verifiedCount: Int
+
   private var lag: Int { head.size - ((try? projections.get())?.position ?? 0) }
   private var lastEventAt: String? { head.size == 0 ? nil : timeText(head.lastEventAtMs) }
 
@@ -62,6 +65,7 @@ private struct Standing {
       erasures = .failure(error)
     }
     (head, files) = (reader.head, try reader.files())
+    verifiedCount = VerifiedHead(reader)?.size ?? 0
     copy = try CopyStanding(ledger)
     (tornByteCount, damage) = (reader.tornTailByteCount, reader.damage)
   }
@@ -73,6 +77,7 @@ private struct Standing {
       ("format version", "\(identity.formatVersion)"), ("created", timeText(identity.createdAtMs)),
       ("events", "\(head.size)"), ("root", head.root.base64),
       ("last event", lastEventAt ?? "none"),
+      ("verified up to", verifiedCount == 0 ? "none" : counted(verifiedCount, "event")),
     ]
     switch erasures {
     case .success(let counts):
@@ -140,7 +145,8 @@ private struct Standing {
       "origin": identity.origin, "id": "\(identity.id)", "path": directory.path,
       "format_version": identity.formatVersion, "created_at": timeText(identity.createdAtMs),
       "events": head.size, "root": head.root.base64, "last_event_at": lastEventAt,
-      "erasures": erasureRecord, "replication": copy?.record, "unfinished_bytes": tornByteCount,
+      "verified_up_to": verifiedCount, "erasures": erasureRecord, "replication": copy?.record,
+      "unfinished_bytes": tornByteCount,
       "damage": damage.map { error in
         [
           "verdict": error.damage?.verdict.rawValue, "file": error.damage?.file,

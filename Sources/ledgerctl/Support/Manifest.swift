@@ -16,6 +16,8 @@ struct Manifest {
   let id: String
   let size: Int
   let root: SHA256Digest
+  /// How many of these events the last `rebuild` or `audit` had found whole; nil in a manifest of an earlier version.
+  let verifiedUpTo: Int?
   /// A signed note of this head; nil if the ledger had no key.
   let checkpoint: [UInt8]?
   let request: ReportRequest
@@ -56,6 +58,7 @@ struct Manifest {
     id = "\(identity.id)"
     size = written.size
     root = written.root
+    verifiedUpTo = min(VerifiedHead(ledger.reader)?.size ?? 0, written.size)
     let hasKey = try KeyStore(ledger.directory).signingKey() != nil
     let isOnStandby = try Standby(of: ledger.directory) != nil
     if hasKey, isOnStandby {
@@ -95,6 +98,7 @@ struct Manifest {
       "file": file, "format": format.rawValue, "bytes": byteCount, "sha256": sha256.hex,
       "ledger": ["origin": origin, "id": id] as Record,
       "head": ["size": size, "root": root.base64] as Record,
+      "verified_up_to": verifiedUpTo,
       "checkpoint": checkpoint.map { String(decoding: $0, as: UTF8.self) }, "filters": request,
       "projections": Record(projectionVersions.map { ($0.name, $0.version) }),
       "time_zone_data": timeZoneVersion,
@@ -151,6 +155,7 @@ struct Manifest {
     id = head.id
     size = head.size
     root = head.root
+    verifiedUpTo = json["verified_up_to"]?.integerValue.map(Int.init)
     switch json["checkpoint"] {
     case .null: checkpoint = nil
     case .string(let note): checkpoint = Array(note.utf8)

@@ -52,9 +52,9 @@ struct OpenLedger {
   }
 
   /// Rebuilds the projections; the log must be undamaged.
-  func rebuildProjections(acceptsHistory: Bool = false) throws {
+  func rebuildProjections(acceptsHistory: Bool = false, verifies: Bool = true) throws {
     if let damage = reader.damage { throw damage }
-    try projector().rebuild(acceptsHistory: acceptsHistory)
+    try projector().rebuild(acceptsHistory: acceptsHistory, verifies: verifies)
   }
 
   /// For commands that continue without projections: prints a note if the projections belong to another history than
